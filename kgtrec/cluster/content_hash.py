@@ -69,12 +69,12 @@ _CHECK = "check the name and the path"
 
 def stamps_of(paths: Iterable[PathName], hint: str = _CHECK) -> list[tuple[int, ...]]:
     """Stamps that change when files are written to; FileError if one cannot be read."""
-    with _readable([*paths], hint) as names:
+    with readable([*paths], hint) as names:
         return [stamp(name) for name in names]
 
 
 @contextmanager
-def _readable(names: list[PathName], hint: str) -> Iterator[list[PathName]]:
+def readable(names: list[PathName], hint: str) -> Iterator[list[PathName]]:
     """Turn errors of the system into a FileError."""
     try:
         yield names
@@ -92,7 +92,7 @@ def describe_files(
     times that only the system sets count, too.
     """
     names = [(local_path(path) or path) if is_location(path) else path for path in paths]
-    with _readable(names, hint):
+    with readable(names, hint):
         stamps = [stamp(name) for name in names]
         if any(map(is_location, names)):
             named = zip(names, stamps, strict=True)

@@ -23,7 +23,7 @@ from kgtrec._internal.csr import Array, Csr
 from kgtrec._internal.files import atomic_write, make_folder, map_array, sync_folder, write_array
 from kgtrec._internal.locations import mapped_folder
 from kgtrec._version import __version__
-from kgtrec.cluster.content_hash import hash_file, hash_text, read_json, write_json
+from kgtrec.cluster.content_hash import hash_file, hash_text, read_json, readable, write_json
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import QualifierSets
@@ -204,9 +204,10 @@ class Store:
         self.folder = Path(folder)
         path = self.folder / "meta.json"
         try:
-            self.body: dict[str, Any] = read_json(path)
-        except OSError as error:
-            raise FileError(path, found=error.strerror or "unreadable", hint=_HINT) from None
+            with readable([path], _HINT):
+                self.body: dict[str, Any] = read_json(path)
+        except FileError:
+            raise
         except ValueError:
             problem = "a damaged description of questions"
             raise FileError(path, found=problem, hint=_HINT) from None
@@ -224,10 +225,8 @@ class Store:
     def _verify(self) -> None:
         for name, expected in self.body["files"].items():
             path = self.folder / name
-            try:
+            with readable([path], _HINT):
                 actual = hash_file(path)
-            except OSError as error:
-                raise FileError(path, found=error.strerror or "unreadable", hint=_HINT) from None
             if actual != expected:
                 raise FileError(path, found="a damaged file: its hash differs", hint=_HINT)
 

@@ -33,6 +33,7 @@ from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.measures import required_depth
 from kgtrec.ranking.blocks import thresholds
 from kgtrec.ranking.partial import PartialRanks, Task, read_about, read_parts, write_parts
+from kgtrec.ranking.rows import RowPlan
 from kgtrec.ranking.settings import Settings
 from kgtrec.trec.measures.agreement import COMPARED
 
@@ -344,17 +345,14 @@ def _joined_rows(parts: list[PartialRanks]) -> PartialRanks:
 def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterator[PartialRanks]:
     """The parts of a shard, in order; FileError if one is impossible in spite of its hash."""
     rows, entities = header.share(store)
-    plan, settings = store.plan(), header.settings
-    at = rows[0]
+    plan, settings, at = store.plan(), header.settings, rows[0]
     for part in read_parts(path):
         task = part.task
         if task.first_row != at:
             raise _impossible(path, f"a part of {task} where row {at} must follow")
         if task.entities != entities or not at < task.stop_row <= rows[1]:
             raise _impossible(path, f"a part of {task}, which belongs to another shard")
-        n_answers = int(plan.target_offsets[task.stop_row] - plan.target_offsets[task.first_row])
-        n_lists = int((plan.slot[task.first_row : task.stop_row] >= 0).sum())
-        if fault := _fault(part, n_answers, n_lists, settings):
+        if fault := _fault(part, plan, settings):
             raise _impossible(path, f"{fault} in {task}")
         at = task.stop_row
         yield part
@@ -362,8 +360,12 @@ def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterato
         raise _impossible(path, f"it ends at row {at} instead of {rows[1]}")
 
 
-def _fault(part: PartialRanks, n_answers: int, n_lists: int, settings: Settings) -> str:
-    """Why a part with this number of answers and lists is impossible; "" if it is possible."""
+def _fault(part: PartialRanks, plan: RowPlan, settings: Settings) -> str:
+    """Why a part is impossible; "" if it is possible."""
+    first, stop = part.task.rows
+    n_answers = int(plan.target_offsets[stop] - plan.target_offsets[first])
+    n_lists = int((plan.slot[first:stop] >= 0).sum())
+    low, high = part.task.entities
     if len(part.answer_nan) != n_answers or len(part.lengths) != n_lists:
         counted = f"{len(part.answer_nan)} answers and {len(part.lengths)} lists"
         return f"{counted} instead of {n_answers} and {n_lists}"
@@ -373,12 +375,9 @@ def _fault(part: PartialRanks, n_answers: int, n_lists: int, settings: Settings)
         return f"tie tolerance {part.settings.tolerance}"
     if n_lists and part.lengths.max() > settings.run_depth:
         return f"lengths up to {part.lengths.max()} instead of at most {settings.run_depth}"
-    low, high = part.task.entities
     if len(part.documents) and not low <= part.documents.min() <= part.documents.max() < high:
         return f"entities from {part.documents.min()} to {part.documents.max()}"
-    if n_answers and part.counts.min() < 0:
-        return "counts below 0"
-    return ""
+    return "counts below 0" if n_answers and part.counts.min() < 0 else ""
 
 
 def _impossible(path: PathName, problem: str) -> FileError:
@@ -397,8 +396,7 @@ def _read_all(folder: Path, paths: list[Path]) -> dict[Path, ShardHeader]:
         except FileError as error:
             faults.append(f"{path.name} is {error.found}")
     if headers:
-        faults += _mixed(headers) or _doubled(headers)
-        faults += _missing(headers, {path.name for path in paths})
+        faults += _faults(headers, {path.name for path in paths})
     if faults:
         more = f"; and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
         hint = "rank these shards again with the command and the inputs of the others"
@@ -406,37 +404,29 @@ def _read_all(folder: Path, paths: list[Path]) -> dict[Path, ShardHeader]:
     return headers
 
 
-def _mixed(headers: dict[Path, ShardHeader]) -> list[str]:
-    """Faults of shards that do not belong to the ranking of the majority."""
+def _faults(headers: dict[Path, ShardHeader], names: set[str]) -> list[str]:
+    """Shards of another ranking than most are; else doubled ones; and missing, undamaged ones."""
     kinds = {path: repr(replace(header, number=1)) for path, header in headers.items()}
     common = Counter(kinds.values()).most_common(1)[0][0]
     usual = next(path for path, kind in kinds.items() if kind == common)
-    return [
+    faults = [
         f"{path.name} and {usual.name} are from different rankings "
         f"({headers[path].differences(headers[usual])})"
         for path, kind in kinds.items()
         if kind != common
     ]
-
-
-def _doubled(headers: dict[Path, ShardHeader]) -> list[str]:
-    first: dict[int, Path] = {}
-    faults = []
-    for path, header in headers.items():
-        other = first.setdefault(header.number, path)
-        if other is not path:
-            faults.append(f"{path.name} and {other.name} are both shard {header.number}")
-    return faults
-
-
-def _missing(headers: dict[Path, ShardHeader], names: set[str]) -> list[str]:
-    """Numbers of missing shards, without those of damaged ones."""
-    count = Counter(header.count for header in headers.values()).most_common(1)[0][0]
+    if not faults:
+        first: dict[int, Path] = {}
+        for path, header in headers.items():
+            other = first.setdefault(header.number, path)
+            if other is not path:
+                faults.append(f"{path.name} and {other.name} are both shard {header.number}")
+    count = headers[usual].count
     there = {header.number for header in headers.values() if header.count == count}
     gone = [n for n in range(1, count + 1) if n not in there and shard_name(n, count) not in names]
-    if not gone:
-        return []
-    return [f"shard{'s' * (len(gone) > 1)} {_spans(gone)} of {count} missing"]
+    if gone:
+        faults.append(f"shard{'s' * (len(gone) > 1)} {_spans(gone)} of {count} missing")
+    return faults
 
 
 def _spans(numbers: Sequence[int]) -> str:

@@ -152,17 +152,12 @@ class StoredRanks:
     def runs(self) -> Iterator[tuple[Run, Csr, slice]]:
         """Run, answers and rows of instances, for consecutive ranges of all questions."""
         docnos = self.store.questions().candidate_labels.docnos
-        for first, stop in self._question_spans():
+        for first, stop in _steps(self.n_questions, _CANDIDATES // max(1, self._depth)):
             names = self.store.questions().names(slice(first, stop))
             run = Run(names, *self._candidates(first, stop), docnos, self._depth)
             bounds = np.array(self.store.array("answers_offsets")[first : stop + 1])
             ids = np.array(self.store.array("answers_ids")[bounds[0] : bounds[-1]])
             yield run, Csr(bounds - bounds[0], ids), slice(int(bounds[0]), int(bounds[-1]))
-
-    def _question_spans(self) -> Iterator[tuple[int, int]]:
-        step = max(1, _CANDIDATES // max(1, self._depth))
-        for first in range(0, max(1, self.n_questions), step):
-            yield first, min(first + step, self.n_questions)
 
     def _candidates(self, first: int, stop: int) -> tuple[Int64, Int32, Array]:
         """Offsets (n + 1,) from 0, documents and scores of a range of questions."""
@@ -177,8 +172,8 @@ class StoredRanks:
         return read_rows(np.memmap(self._folder / name, dtype, "r"), at)
 
     def _blocks(self) -> Iterator[Columns]:
-        for start in range(0, max(1, self.n), ROW_GROUP):
-            yield self._columns(start, min(start + ROW_GROUP, self.n))
+        for start, stop in _steps(self.n, ROW_GROUP):
+            yield self._columns(start, stop)
 
     @cached_property
     def _popular(self) -> Any:
@@ -210,13 +205,16 @@ class StoredRanks:
         return counts, unscored
 
 
+def _steps(n: int, step: int) -> Iterator[tuple[int, int]]:
+    """Ranges of numbers below `n`, one at least."""
+    for first in range(0, max(1, n), max(1, step)):
+        yield first, min(first + max(1, step), n)
+
+
 def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questions, int, slice]:
     """The questions of instances, in memory; the first one's number; the slice of the instances."""
-    if start == stop:
-        first = last = 0
-    else:
-        first = int(questions.instance_question[start])
-        last = int(questions.instance_question[stop - 1]) + 1
+    of = questions.instance_question
+    first, last = (int(of[start]), int(of[stop - 1]) + 1) if start < stop else (0, 0)
     low, high = (int(questions.answers.offsets[at]) for at in (first, last))
 
     def part(csr: Csr) -> Csr:
@@ -229,7 +227,7 @@ def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questi
         answers=part(questions.answers),
         known=part(questions.known),
         removed=part(questions.removed),
-        instance_question=np.array(questions.instance_question[low:high]) - first,
+        instance_question=np.array(of[low:high]) - first,
     )
     return some, first, slice(start - low, stop - low)
 
