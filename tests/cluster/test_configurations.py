@@ -119,10 +119,7 @@ def test_jobs_rank_though_they_inherit_nothing(
     kind: str, submit: str, cancel: str, answer: str, tmp_path: Path, monkeypatch
 ) -> None:
     """Without any worker at first: the work makes an adaptive cluster submit a job."""
-    for name, text in (
-        (submit, SUBMIT.format(folder=tmp_path, answer=answer)),
-        (cancel, CANCEL),
-    ):
+    for name, text in ((submit, SUBMIT.format(folder=tmp_path, answer=answer)), (cancel, CANCEL)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import os
 import shutil
 import signal
@@ -23,7 +22,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from question_cases import assert_same_bytes
+from question_cases import N, assert_same_bytes, ranking_case
+from refusals import each_row
 
 import kgtrec
 from kgtrec.errors import UsageError
@@ -32,44 +32,27 @@ pytest.importorskip("distributed", reason="Dask is not installed: pip install 'k
 
 import dask
 import dask.array as da
-from dask_workers import Processes
+from dask_workers import Processes, in_twos, plan_as
 from distributed import Client, Nanny
 
 import kgtrec.cluster
 from kgtrec.cluster.dask import rank as dask_rank
 from kgtrec.cluster.dask import shipment, tasks, workers
 from kgtrec.cluster.dask.workers import ClusterError, PiecesGone, SchedulerLost, local_client
-from kgtrec.cluster.plan import PartFiles, Plan
+from kgtrec.cluster.plan import PartFiles
 
 KILLS = int(os.environ.get("KGTREC_TEST_KILLS", "4"))
-N, DEPTH = 23, 5
+DEPTH = 5
 LATE = 240  # seconds: running work ends by then on any machine, an endless wait does not
 META = np.empty((0, 0), "f4")  # otherwise Dask calls the function here to see its result
-
-
-def questions_and_scores(rng: np.random.Generator) -> tuple[kgtrec.Questions, np.ndarray]:
-    """Two dozen questions over few entities, with ties."""
-    test = np.stack([rng.integers(0, high, 12) for high in (N, 3, N)], 1)
-    questions = kgtrec.Graph.from_arrays(test=test, n_entities=N, n_relations=3).questions()
-    return questions, rng.integers(0, 6, (len(questions), N)).astype(np.float32)
-
-
-def small_tasks(monkeypatch: pytest.MonkeyPatch, n_rows: int) -> int:
-    """Plans of two rows per task, which no memory limit gives for so few rows; number of tasks."""
-    blocks = tuple(itertools.pairwise([*range(0, n_rows, 2), n_rows]))
-    monkeypatch.setattr(dask_rank, "make_plan", lambda *_, **__: Plan(blocks, ((0, N),), 0, 0))
-    return len(blocks)
 
 
 @pytest.fixture
 def patient(shared_cluster: Any, client: Client) -> Iterator[Client]:
     """A client of workers that Dask restarts whenever they are killed."""
-    shared_cluster.scheduler.allowed_failures, before = (
-        1000,
-        shared_cluster.scheduler.allowed_failures,
-    )
-    yield client
-    shared_cluster.scheduler.allowed_failures = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shared_cluster.scheduler, "allowed_failures", 1000)
+        yield client
 
 
 @contextlib.contextmanager
@@ -106,8 +89,8 @@ def test_kills_in_a_row_change_nothing(
         return block
 
     rng = np.random.default_rng(1)
-    questions, scores = questions_and_scores(rng)
-    small_tasks(monkeypatch, len(questions))
+    questions, scores = ranking_case(1)
+    plan_as(monkeypatch, in_twos(len(questions)))
     array = da.from_array(scores, chunks=(3, 9)).map_blocks(slowly, meta=META)
     expected = kgtrec.rank(scores, questions, DEPTH)
     look = shipment.look_at_workers
@@ -133,8 +116,8 @@ def test_kills_in_a_row_change_nothing(
 def test_all_workers_are_killed_at_once_and_come_back(
     patient: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    questions, scores = questions_and_scores(np.random.default_rng(2))
-    small_tasks(monkeypatch, len(questions))
+    questions, scores = ranking_case(2)
+    plan_as(monkeypatch, in_twos(len(questions)))
 
     def kill_all() -> None:
         for pid in pids(patient):
@@ -167,7 +150,7 @@ def test_files_that_were_sent_and_are_on_no_worker_any_more_are_sent_anew(
 ) -> None:
     """A worker that starts after all others were killed would wait for them forever."""
     monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
-    questions, scores = questions_and_scores(np.random.default_rng(8))
+    questions, scores = ranking_case(8)
     ship, sent = shipment.ship, []
 
     def ship_and_lose(client: Client, inputs: object) -> object:
@@ -231,15 +214,16 @@ def test_worker_processes_that_never_come_back_are_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """kgtrec's own workers, whose nannies do not restart them, as on a loaded machine."""
-    questions, scores = questions_and_scores(np.random.default_rng(3))
-    n_tasks = small_tasks(monkeypatch, len(questions))
-    clients: list[Client] = []
+    questions, scores = ranking_case(3)
+    n_tasks = plan_as(monkeypatch, in_twos(len(questions)))
+    clients, work = list[Client](), tmp_path / "work"
     submit = shipment.Workers.submit
-    monkeypatch.setattr(
-        shipment.Workers,
-        "submit",
-        lambda self, work: clients.append(self.client) or submit(self, work),
-    )
+
+    def noted(self: Any, task: Any) -> Any:
+        clients.append(self.client)
+        return submit(self, task)
+
+    monkeypatch.setattr(shipment.Workers, "submit", noted)
 
     async def asleep(*_: object) -> None:
         return None
@@ -253,18 +237,15 @@ def test_worker_processes_that_never_come_back_are_one_error(
         tasks = at_part(patched, 2, kill_all)
         patched.setattr(dask_rank.Workers, "window", 1)  # otherwise all are done before the second
         started = time.monotonic()
-        with pytest.raises(
-            SchedulerLost, match=r"has had no worker for 2 s.*finished parts are kept"
-        ):
-            kgtrec.cluster.rank(
-                scores, questions, folder=tmp_path / "work", run_depth=DEPTH, patience=2
-            )
+        said = r"has had no worker for 2 s.*finished parts are kept"
+        with pytest.raises(SchedulerLost, match=said):
+            kgtrec.cluster.rank(scores, questions, folder=work, run_depth=DEPTH, patience=2)
         assert time.monotonic() - started < LATE
         patched.undo()
     monkeypatch.undo()
-    small_tasks(monkeypatch, len(questions))
+    plan_as(monkeypatch, in_twos(len(questions)))
     again = at_part(monkeypatch, -1, lambda: None)
-    got = kgtrec.cluster.rank(scores, questions, folder=tmp_path / "work", run_depth=DEPTH)
+    got = kgtrec.cluster.rank(scores, questions, folder=work, run_depth=DEPTH)
     assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert len(tasks) >= 2
     assert len(again) == n_tasks - len(tasks)  # kept parts are not computed again
@@ -306,7 +287,7 @@ def strike_when(flag: Path, what: Callable[[], None]) -> threading.Thread:
 def test_the_last_worker_killed_is_an_error_unless_one_comes_before_the_deadline(
     processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    questions, scores = questions_and_scores(np.random.default_rng(4))
+    questions, scores = ranking_case(4)
     flag, work = tmp_path / "begun", tmp_path / "work"
     killer = strike_when(flag, processes.kill_workers)
 
@@ -320,7 +301,7 @@ def test_the_last_worker_killed_is_an_error_unless_one_comes_before_the_deadline
             kgtrec.cluster.rank(endless(scores, flag), questions, client, patience=2)
         killer.join()
         processes.add_worker()
-        small_tasks(monkeypatch, len(questions))
+        plan_as(monkeypatch, in_twos(len(questions)))
         monkeypatch.setattr(dask_rank.Workers, "window", 1)
         at_part(monkeypatch, 2, replace)
         got = kgtrec.cluster.rank(scores, questions, client, folder=work, run_depth=DEPTH)
@@ -330,7 +311,7 @@ def test_the_last_worker_killed_is_an_error_unless_one_comes_before_the_deadline
 @pytest.mark.slow
 def test_a_scheduler_killed_in_mid_task_is_an_error(processes: Processes, tmp_path: Path) -> None:
     """The client waits for it for its own timeout, which is shorter than the allowed time."""
-    questions, scores = questions_and_scores(np.random.default_rng(6))
+    questions, scores = ranking_case(6)
     flag, struck = tmp_path / "begun", []
 
     def strike() -> None:
@@ -338,12 +319,10 @@ def test_a_scheduler_killed_in_mid_task_is_an_error(processes: Processes, tmp_pa
         struck.append(time.monotonic())
 
     killer = strike_when(flag, strike)
+    said = r"scheduler at tcp:.* was lost and did not return within \d+ s.*kept"
     with (
         Client(processes.address, timeout=4, set_as_default=False) as client,
-        pytest.raises(
-            SchedulerLost,
-            match=r"scheduler at tcp:.* was lost and did not return within \d+ s.*kept",
-        ),
+        pytest.raises(SchedulerLost, match=said),
     ):
         kgtrec.cluster.rank(endless(scores, flag), questions, client, patience=60)
     killer.join()
@@ -387,9 +366,9 @@ def test_a_lost_scheduler_is_not_taken_for_lost_workers(
         workers.look_at_workers(client, [], 3)
 
 
-@pytest.mark.parametrize("patience", [0, -1, float("nan"), "60", None, True])
+@each_row("patience", [0, -1, float("nan"), "60", None, True])
 def test_patience_is_a_number_of_seconds(patience: object) -> None:
-    questions, scores = questions_and_scores(np.random.default_rng(7))
+    questions, scores = ranking_case(7)
     with pytest.raises(UsageError, match="give the seconds to wait for a worker, above 0"):
         kgtrec.cluster.rank(scores, questions, patience=patience)  # type: ignore[arg-type]
 

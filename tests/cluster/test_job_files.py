@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -11,12 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from checkout import ROOT
-from hypothesis import given
-from hypothesis import strategies as st
 from refusals import assert_refused
 
 import kgtrec
-from kgtrec.cluster.batch.batch import MOST, Load, keeps_busy
+from kgtrec.cluster.batch.batch import MOST, Load
 from kgtrec.cluster.batch.job_file import read_jobs
 from kgtrec.errors import FileError, UsageError
 
@@ -50,6 +49,10 @@ def test_a_job_file_lists_its_jobs(path: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert batch.jobs[0].scores == str(tmp_path / "one-a-test.npy")
     assert [job.higher_is_better for job in batch.jobs[:3]] == [True, True, False]
+    path.write_text(JOBS + 'context = "time"\nfilter = "static"\nknown = ["k.txt"]\n')
+    request = read_jobs(path).jobs[0].request
+    assert (request.context, request.filters) == ("time", ("static",))
+    assert (request.known, request.graph) == ([f"{tmp_path}/k.txt"], f"{tmp_path}/one")
 
 
 def test_models_by_pattern(path: Path) -> None:
@@ -137,19 +140,14 @@ def test_every_fault_names_file_and_key(tmp_path: Path) -> None:
         assert_refused(read_jobs, FileError, (f"{path}: ", *faults), path)
 
 
-MALFORMED = [
-    ("jobs.toml", "a = 1\n = 2\n", "line 2"),
-    ("jobs.toml", "a = 1\na = 2\n", "not TOML"),
-    ("jobs.toml", "\xff", "not UTF-8"),
-    ("jobs.toml", "a = " + "[" * 5000, "lists are nested too deeply"),
-    ("jobs.json", "{}", "a job file with the suffix .json"),
-    ("jobs.yaml", "a: 1", "a job file with the suffix .yaml"),
-    ("jobs.ini", "a = 1", "a job file with the suffix .ini"),
-]
-
-
 def test_malformed_files_are_one_sentence(tmp_path: Path) -> None:
-    for name, text, message in MALFORMED:
+    for name, text, message in (
+        ("jobs.toml", "a = 1\n = 2\n", "line 2"),
+        ("jobs.toml", "a = 1\na = 2\n", "not TOML"),
+        ("jobs.toml", "\xff", "not UTF-8"),
+        ("jobs.toml", "a = " + "[" * 5000, "lists are nested too deeply"),
+        ("jobs.json", "{}", "a job file with the suffix .json"),
+    ):
         (tmp_path / name).write_bytes(text.encode("latin-1"))
         assert_refused(read_jobs, FileError, (message,), tmp_path / name)
 
@@ -199,29 +197,26 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mrr]:
     """The dataset of three models on two graphs, which share labels of relations but not their
     numbers, under two protocols; MRR by graph, protocol, model and relation."""
     folder, rng = tmp_path_factory.mktemp("ranks"), np.random.default_rng(3)
-    reciprocal: dict[tuple[Any, ...], list[float]] = {}
-    for graph, relations in (("G1", "abc"), ("G2", "cb")):
-        source = folder.parent / f"{folder.name}-{graph}"
-        source.mkdir()
-        for split, size in (("train", 60), ("test", 25)):
-            rows = [f"{graph}é{rng.integers(9)}\tr{rng.choice(list(relations))}\t"
-                    f"{graph}é{rng.integers(9)}" for _ in range(size)]  # fmt: skip
-            (source / f"{split}.txt").write_text("\n".join(dict.fromkeys(rows)) + "\n")
-        for protocol in ("both", "tail"):
-            questions = kgtrec.read_graph(source, progress=False).questions("test", protocol)
-            for model in ("TransE", "m-2", "x_3"):
-                shape = (len(questions), questions.n_entities)
-                ranks, _ = kgtrec.rank(rng.integers(0, 3, shape).astype(np.float32), questions)
-                place = folder / f"graph={graph}" / f"protocol={protocol}" / f"model={model}"
-                place.mkdir(parents=True)
-                ranks.save(place / "ranks.parquet", rank_type="realistic")
-                for greater, equal, relation in zip(
-                    ranks.greater, ranks.equal, ranks.relation.tolist(), strict=True
-                ):
-                    key = (graph, protocol, model, ranks.relation_labels[relation])
-                    value = 1 / (int(greater) + 1 + int(equal) / 2)
-                    reciprocal.setdefault(key, []).append(value)
-    return folder, {key: sum(values) / len(values) for key, values in reciprocal.items()}
+    values: dict[tuple[Any, ...], list[float]] = {}
+    for name, relations in (("G1", "abc"), ("G2", "cb")):
+        rows = {split: np.unique(rng.integers(0, (9, len(relations), 9), (size, 3)), axis=0)
+                for split, size in (("train", 60), ("test", 25))}  # fmt: skip
+        labels = [f"{name}é{number}" for number in range(9)]
+        graph = kgtrec.Graph.from_arrays(
+            **rows, n_entities=9, n_relations=len(relations), entities=labels,
+            relations=list(relations),
+        )  # fmt: skip
+        for protocol, model in itertools.product(("both", "tail"), ("TransE", "m-2", "x_3")):
+            questions = graph.questions("test", protocol)
+            scores = rng.integers(0, 3, (len(questions), 9)).astype(np.float32)
+            ranks, _ = kgtrec.rank(scores, questions)
+            place = folder / f"graph={name}" / f"protocol={protocol}" / f"model={model}"
+            place.mkdir(parents=True)
+            ranks.save(place / "ranks.parquet", rank_type="realistic")
+            for relation, rank in zip(ranks.relation.tolist(), ranks.rank(), strict=True):
+                key = (name, protocol, model, ranks.relation_labels[relation])
+                values.setdefault(key, []).append(1 / float(rank))
+    return folder, {key: sum(some) / len(some) for key, some in values.items()}
 
 
 def test_mrr_by_arrow(batch: tuple[Path, Mrr]) -> None:
@@ -268,9 +263,8 @@ def test_queries_of_the_guide(
 def test_every_rank_type_can_be_saved(batch: tuple[Path, Mrr], tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    path, columns = next(batch[0].rglob("*.parquet")), pq.ParquetFile
-    ranks = kgtrec.Ranks.load(path)
-    assert not hasattr(kgtrec.Ranks.load(path), "relation_label")
+    columns, ranks = pq.ParquetFile, kgtrec.Ranks.load(next(batch[0].rglob("*.parquet")))
+    assert not hasattr(ranks, "relation_label")
     ranks.save(tmp_path / "plain.parquet")
     plain = columns(tmp_path / "plain.parquet").read()
     assert "rank" not in plain.column_names
@@ -279,10 +273,9 @@ def test_every_rank_type_can_be_saved(batch: tuple[Path, Mrr], tmp_path: Path) -
         table = columns(tmp_path / f"{kind}.parquet").read()
         assert table["rank"].to_pylist() == ranks.rank(kind).tolist()
         assert table.drop_columns(["rank"]).equals(plain, check_metadata=True)
-        kgtrec.Ranks.load(tmp_path / f"{kind}.parquet").save(tmp_path / "again.parquet")
-        assert (tmp_path / "again.parquet").read_bytes() == (
-            tmp_path / "plain.parquet"
-        ).read_bytes()
+        again = tmp_path / "again.parquet"
+        kgtrec.Ranks.load(tmp_path / f"{kind}.parquet").save(again)
+        assert again.read_bytes() == (tmp_path / "plain.parquet").read_bytes()
     with pytest.raises(UsageError, match="rank type 'best' is unknown"):
         ranks.save(tmp_path / "x.parquet", "best")
     assert not (tmp_path / "x.parquet").exists()
@@ -299,21 +292,6 @@ def test_an_answer_beyond_its_list_has_no_one_rank(batch: tuple[Path, Mrr], tmp_
 
 
 # -- The number of jobs at a time: by rule, and by the client's memory ----------------------------
-
-
-@given(st.lists(st.one_of(st.none(), st.integers(0, 5000)), max_size=40), st.integers(1, 1024))
-def test_jobs_begin_while_workers_could_run_out_of_tasks(
-    left: list[int | None], threads: int
-) -> None:
-    known = [tasks for tasks in left if tasks is not None]
-    if len(left) < 2:
-        assert keeps_busy(left, threads)
-    elif keeps_busy(left, threads):
-        assert sum(known) < 2 * threads
-        assert len(left) < MOST
-        assert len(left) - len(known) < 2
-    elif len(left) - len(known) < 2 and len(left) < MOST:
-        assert sum(known) >= 2 * threads
 
 
 def filled(load: Load, tasks: int, threads: int, size: int) -> int:

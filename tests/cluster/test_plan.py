@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise, product
@@ -19,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 from question_cases import N, R, random_questions, run_lists, some_scores
+from refusals import each_row
 from slow import slow_after, slow_but
 from strategies import RankCase, rank_cases
 
@@ -236,6 +238,9 @@ def test_gathered_rows_are_the_rows(tmp_path: Path) -> None:
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
     for ids in (rng.integers(0, 70_000, 50), np.arange(70_000)[::-1], np.array([], int), [7, 7]):
         np.testing.assert_array_equal(read_rows(mapped, np.asarray(ids, int)), array[ids])
+    os.truncate(tmp_path / "a.npy", 500_000)
+    with pytest.raises(FileError, match="it was cut short"):
+        read_rows(mapped, np.array([3, 69_999]))
 
 
 # -- Plans -------------------------------------------------------------------------------------
@@ -267,8 +272,7 @@ def test_a_plan_covers_all_rows_and_entities_once(tmp_path, memory, workers, dep
     inputs = big_inputs(tmp_path, 150_000, 3000, depth)
     plan = make_plan(inputs, memory, workers, calibrate=False)
     for parts, end in ((plan.blocks, inputs.store().n_rows), (plan.ranges, 150_000)):
-        assert parts[0][0] == 0
-        assert parts[-1][1] == end
+        assert (parts[0][0], parts[-1][1]) == (0, end)
         assert all(one[1] == other[0] for one, other in pairwise(parts))
         assert all(start < stop for start, stop in parts)
     assert plan.task_bytes <= memory_bytes(memory)
@@ -306,18 +310,12 @@ def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
     assert len(plan.blocks) > len(make_plan(inputs, "250MB", calibrate=False).blocks)
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("2GB", 2 * 10**9), ("512MiB", 512 << 20), ("1.5g", 1.5e9), ("700 MB", 7e8), (12345, 12345)],
-)
-def test_sizes_of_memory(text: str | int, size: float) -> None:
-    assert memory_bytes(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "GB", "-1GB", "2XB", "2 G B", "1e9", "9" * 400 + "GB"])
-def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a size; give one such as 2GB"):
-        memory_bytes(text)
+def test_sizes_of_memory() -> None:
+    sizes = {"2GB": 2 * 10**9, "512MiB": 512 << 20, "1.5g": 1.5e9, "700 MB": 7e8, 12345: 12345}
+    assert {text: memory_bytes(text) for text in sizes} == sizes
+    for text in ("", "GB", "-1GB", "2XB", "2 G B", "1e9", "9" * 400 + "GB"):
+        with pytest.raises(UsageError, match="is not a size; give one such as 2GB"):
+            memory_bytes(text)
     assert format_bytes(2.04e9) == "2.0 GB"
 
 
@@ -334,12 +332,11 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         fit_files(files, store)
     with pytest.raises(UsageError, match="higher-is-better"):
         fit_files(files, store, higher_is_better=False)
-    np.savez(tmp_path / "n.npz", queries=np.zeros((9, 2)), entities=np.zeros((N, 3)))
-    with pytest.raises(FileError, match=r"n\.npz: queries have 2 dimensions"):
-        describe_scores(tmp_path / "n.npz", tmp_path)
-    np.savez(tmp_path / "n.npz", queries=np.zeros((9, 2)), entity=np.zeros((N, 3)))
-    with pytest.raises(FileError, match="needs 'queries' and 'entities'"):
-        describe_scores(tmp_path / "n.npz", tmp_path)
+    for name, said in (("entities", r"n\.npz: queries have 2 dimensions"),
+                       ("entity", "needs 'queries' and 'entities'")):  # fmt: skip
+        np.savez(tmp_path / "n.npz", queries=np.zeros((9, 2)), **{name: np.zeros((N, 3))})
+        with pytest.raises(FileError, match=said):
+            describe_scores(tmp_path / "n.npz", tmp_path)
     (tmp_path / "n.npz").write_bytes(b"nothing")
     with pytest.raises(FileError, match=r"not a readable \.npz archive"):
         describe_scores(tmp_path / "n.npz", tmp_path)
@@ -440,11 +437,18 @@ MORE = 40
 
 
 @pytest.fixture
-def questions():
-    rng = np.random.default_rng(2)
-    splits = {name: rng.integers(0, (MORE, 3, MORE), (rows, 3)) for name, rows in
-              (("train", 90), ("valid", 9), ("test", 20))}  # fmt: skip
-    return kgtrec.Graph.from_arrays(**splits, n_entities=MORE).questions()
+def questions() -> kgtrec.Questions:
+    return random_questions(np.random.default_rng(5), MORE)
+
+
+@pytest.fixture
+def scores(questions: kgtrec.Questions) -> np.ndarray:
+    return some_scores(np.random.default_rng(6), (len(questions), MORE))
+
+
+@pytest.fixture
+def inputs(questions: kgtrec.Questions, scores: np.ndarray, tmp_path: Path) -> Inputs:
+    return make_inputs(scores, questions, tmp_path / "work", Settings(threads=1))
 
 
 def flip(path: Path, at: int = -1) -> None:
@@ -460,47 +464,52 @@ def ranked(inputs: Inputs) -> kgtrec.Ranks:
 
 
 def test_every_file_of_a_store_is_checked_before_it_is_used_again(
-    questions, tmp_path: Path
+    questions: kgtrec.Questions, inputs: Inputs, tmp_path: Path
 ) -> None:
-    scores = np.random.default_rng(0).random((len(questions), MORE))
-    store = Path(make_inputs(scores, questions, tmp_path).folder)
+    store = Path(inputs.folder)
     names = sorted(path.name for path in store.iterdir())
     assert "known_ids.npy" in names
     for name in names:
         whole = (store / name).read_bytes()
         flip(store / name)
-        with pytest.raises(FileError, match="damaged") as raised:
-            make_inputs(scores, questions, tmp_path)
-        assert name in str(raised.value)
-        with pytest.raises(FileError, match="damaged"):
-            save_questions(questions, "questions", tmp_path)
+        with pytest.raises(FileError, match=f"{name}.*damaged"):
+            save_questions(questions, "questions", tmp_path / "work")
         (store / name).write_bytes(whole)
-    assert make_inputs(scores, questions, tmp_path).folder == str(store)
+    assert save_questions(questions, "questions", tmp_path / "work") == store
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "remove"])
-def test_chosen_rows_are_written_again(questions, tmp_path: Path, damage: str) -> None:
+def test_chosen_rows_are_written_again(
+    questions: kgtrec.Questions, scores: np.ndarray, tmp_path: Path
+) -> None:
     part = questions.graph.questions(relations=[0, 1])
-    scores = np.random.default_rng(0).random((len(questions), MORE))
     first = make_inputs(scores, part, tmp_path)
     assert first.files is not None
-    expected = ranked(first)
-    chosen = Path(first.files.selection)
+    expected, chosen = ranked(first), Path(first.files.selection)
     whole = chosen.read_bytes()
-    if damage == "flip":
-        flip(chosen, -8)
-    elif damage == "remove":
-        chosen.unlink()
-    else:
-        chosen.write_bytes(whole[: 20 * (damage == "cut")])
-    again = ranked(make_inputs(scores, part, tmp_path))
-    assert chosen.read_bytes() == whole
-    assert (again.greater == expected.greater).all()
+    damages: tuple[Callable[[], Any], ...] = (
+        lambda: flip(chosen, -8), chosen.unlink, lambda: chosen.write_bytes(whole[:20]),
+        lambda: chosen.write_bytes(b""),
+    )  # fmt: skip
+    for damage in damages:
+        damage()
+        again = ranked(make_inputs(scores, part, tmp_path))
+        assert chosen.read_bytes() == whole
+        assert (again.greater == expected.greater).all()
 
 
-def test_an_unpacked_model_is_unpacked_again(questions, tmp_path: Path) -> None:
+def test_what_was_written_to_a_copy_on_write_map_is_ranked(
+    questions: kgtrec.Questions, scores: np.ndarray, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "s.npy", scores)
+    mapped = np.load(tmp_path / "s.npy", mmap_mode="c")
+    mapped *= -1
+    got = ranked(make_inputs(mapped, questions, tmp_path))
+    assert (got.greater == kgtrec.rank(-scores, questions)[0].greater).all()
+
+
+def test_an_unpacked_model_is_unpacked_again(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    arrays = {"queries": rng.random((len(questions), 3)), "entities": rng.random((MORE, 3))}
+    arrays = {"queries": rng.random((9, 3)), "entities": rng.random((MORE, 3))}
     np.savez_compressed(tmp_path / "c.npz", **arrays)
     files = describe_scores(tmp_path / "c.npz", tmp_path)
     assert isinstance(files, FactorFiles)
@@ -512,37 +521,15 @@ def test_an_unpacked_model_is_unpacked_again(questions, tmp_path: Path) -> None:
         assert (again.queries.open() == arrays["queries"]).all()
 
 
-def test_a_store_that_is_cut_short_while_it_is_read(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.arange(1000))
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    with open(tmp_path / "x.npy", "r+b") as file:
-        file.truncate(500)
-    with pytest.raises(FileError, match="it was cut short"):
-        read_rows(mapped, np.array([3, 999]))
-    assert Store  # its arrays are read the same way
-
-
-@pytest.mark.parametrize(
-    ("header", "said"),
-    [
-        ("(99, 3)", "bytes, but the file has only"),
-        ("(-3, 3)", "shape"),
-        ("(True, 3)", "shape"),
-        ("(4, 3", ".npz"),
-    ],
-)
+@each_row("header, said", [("(99, 3)", "bytes, but the file has only"), ("(-3, 3)", "shape"),
+                           ("(True, 3)", "shape"), ("(4, 3", ".npz")])  # fmt: skip
 def test_arrays_larger_than_their_members(tmp_path: Path, header: str, said: str) -> None:
     """A mapped array would continue with the bytes of the following member."""
-    import io
-    import zipfile
-
     with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
         for name, shape in (("queries", header), ("entities", "(4, 3)")):
-            out = io.BytesIO()
             text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}\n".encode()
-            out.write(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
-            out.write(np.zeros((4, 3)).tobytes())
-            archive.writestr(f"{name}.npy", out.getvalue())
+            start = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+            archive.writestr(f"{name}.npy", start + bytes(96))
     with pytest.raises(FileError, match=r"not a readable \.npz archive") as raised:
         describe_scores(tmp_path / "m.npz", tmp_path)
     assert said in str(raised.value)
@@ -566,32 +553,24 @@ def test_shards_of_mixed_byte_order_are_equal(tmp_path: Path) -> None:
         describe_scores(tmp_path, tmp_path)
 
 
-# -- What mutants of the code around damaged and foreign work survived ---------------------------
+# -- Damaged and foreign work
 
 
-def inputs_of(tmp_path: Path, scores: np.ndarray | None = None, **settings: Any) -> Inputs:
-    rng = np.random.default_rng(5)
-    questions = random_questions(rng, MORE)
-    if scores is None:
-        scores = some_scores(rng, (len(questions), MORE))
-    return make_inputs(scores, questions, tmp_path / "work", Settings(threads=1, **settings))
-
-
-def test_nan_in_a_range_is_named_as_in_one_process(tmp_path: Path) -> None:
-    rng = np.random.default_rng(5)
-    questions = random_questions(rng, MORE)
-    scores = some_scores(rng, (len(questions), MORE))
+def test_nan_in_a_range_is_named_as_in_one_process(
+    questions: kgtrec.Questions, scores: np.ndarray, tmp_path: Path
+) -> None:
     scores[2, 15] = np.nan
     with pytest.raises(InputError) as whole:
         kgtrec.rank(scores, questions)
-    inputs = inputs_of(tmp_path, scores)
+    inputs = make_inputs(scores, questions, tmp_path)
     with pytest.raises(InputError) as ranges:
         rank_block((0, 4), [(0, 10), (10, MORE)], inputs)
     assert str(ranges.value).endswith(str(whole.value).removeprefix("scores: "))
 
 
-def test_parts_and_notes_that_are_not_what_they_were_are_not_there(tmp_path: Path) -> None:
-    inputs = inputs_of(tmp_path)
+def test_parts_and_notes_that_are_not_what_they_were_are_not_there(
+    inputs: Inputs, tmp_path: Path
+) -> None:
     files, part = PartFiles(tmp_path / "parts"), rank_block((0, 3), [(0, MORE)], inputs)
     files.save(part)
     assert files.load(part.task).task == part.task
@@ -608,9 +587,8 @@ def test_parts_and_notes_that_are_not_what_they_were_are_not_there(tmp_path: Pat
 
 
 def test_questions_of_another_version_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs = inputs_of(tmp_path)
     monkeypatch.setattr("kgtrec.cluster.question_store.__version__", "9.9")
     with pytest.raises(FileError, match=r"questions of kgtrec .*, but this is kgtrec 9\.9"):
         inputs.store()
@@ -619,39 +597,26 @@ def test_questions_of_another_version_are_refused(
 def test_first_and_last_bytes_of_a_large_file_are_sampled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A write between the samples shows on one machine, whatever its time."""
     for name, value in (("WHOLE", 100), ("_SAMPLES", 3), ("_SAMPLE", 8)):
         monkeypatch.setattr(content_hash, name, value)
     path, content = tmp_path / "large.npy", bytes(200)
-    hashes = set()
-    for place in (None, 0, 7, 192, 199):
-        changed = bytearray(content)
-        if place is not None:
-            changed[place] = 1
-        path.write_bytes(changed)
-        hashes.add(describe_files([path])["sampled_hash"][0])
-    assert len(hashes) == 5
-
-
-def test_a_write_between_the_samples_shows_on_one_machine_whatever_its_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in (("WHOLE", 100), ("_SAMPLES", 1), ("_SAMPLE", 8)):
-        monkeypatch.setattr(content_hash, name, value)
-    path = tmp_path / "large.npy"
-    path.write_bytes(bytes(200))
+    path.write_bytes(content)
+    stat, hashes = path.stat(), set()
     before = [describe_files([path], here=here) for here in (False, True)]
-    stat = path.stat()
-    path.write_bytes(bytes(100) + b"x" + bytes(99))
+    for place in (0, 7, 192, 199, 100):
+        path.write_bytes(content[:place] + b"x" + content[place + 1 :])
+        hashes.add(describe_files([path])["sampled_hash"][0])
+    assert len(hashes | {before[0]["sampled_hash"][0]}) == 5
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert describe_files([path]) == before[0]  # other machines see only this
     assert describe_files([path], here=True) != before[1]
 
 
-def test_parts_depend_on_every_setting_that_counts(tmp_path: Path) -> None:
+def test_parts_depend_on_every_setting_that_counts(inputs: Inputs) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed")
     from kgtrec.cluster.dask.rank import identity
 
-    inputs = inputs_of(tmp_path)
     changes = ({}, {"run_depth": 3}, {"higher_is_better": False}, {"nan": "worst"}, {"atol": 0.1})
     known = {
         identity(replace(inputs, settings=replace(inputs.settings, **change))) for change in changes

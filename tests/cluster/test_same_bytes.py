@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from question_cases import N, R, graded_answers, some_scores
 from refusals import assert_refused
-from slow import slow_after, slow_but
+from slow import slow_but
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
@@ -23,6 +23,7 @@ from kgtrec.errors import FileError, InputError, UsageError
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
 import dask.array as da
+from dask_workers import pieces, plan_as
 from distributed import Client
 
 import kgtrec.cluster
@@ -30,8 +31,6 @@ from kgtrec.cluster import stored_ranks
 from kgtrec.cluster.dask import rank as dask_rank
 from kgtrec.cluster.dask.workers import TaskOptions
 from kgtrec.cluster.inputs import make_inputs
-from kgtrec.cluster.plan import Plan
-from kgtrec.cluster.ranges import join_parts, rank_block
 from kgtrec.cluster.shards import merge_shards, open_shard, rank_shard
 from kgtrec.cluster.stored_ranks import StoredRanks, stored_result
 from kgtrec.ranking import instances, parquet
@@ -39,16 +38,16 @@ from kgtrec.ranking.settings import Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
 
-WAYS = ("ranges", "shards by questions", "shards by entities", "dask", "dask array", "file")
+WAYS = ("shards by questions", "shards by entities", "dask", "dask array", "file")
 CASES = ("plain", "lower", "half", "restricted", "lists", "instances", "nan", "close", "dot", "l2",
-         "l1", "answers", "train known", "relations", "timed", "values")  # fmt: skip
+         "l1", "answers", "train known", "relations", "timed", "values", "timed rows")  # fmt: skip
 WHOLE_ROWS = {"restricted", "lists"}  # candidates are ranked with all entities
 FACTORS = {"dot", "l2", "l1"}
 MATRIX = [
     (way, case)
     for way, case in itertools.product(WAYS, CASES)
     if not (way == "shards by entities" and case in WHOLE_ROWS)
-    and not (way == "dask array" and case in FACTORS | {"instances"})
+    and not (way == "dask array" and case in FACTORS | {"instances", "timed rows"})
 ]
 # Every case in files, and every other way with a fifth of the cases.
 SOME = [(way, case) for way, case in MATRIX
@@ -74,7 +73,7 @@ def questions_of(case: str, rng: np.random.Generator) -> kgtrec.Questions:
     }
     options: dict[str, Any] = {"filter": ("train",)} if case == "train known" else {}
     further: dict[str, Any] = {}
-    if case == "timed":
+    if case.startswith("timed"):
         facts = {
             split: np.column_stack([rows, rng.integers(0, 3, len(rows))])
             for split, rows in facts.items()
@@ -117,26 +116,16 @@ def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions,
     if name == "instances":
         n = len(questions.triples)
         scores = {side: some_scores(rng, (n, N)) for side in ("head", "tail")}
-    if name in ("nan", "lists", "timed", "values"):
+    if name == "timed rows":
+        settings |= {"rows": "instances"}
+        scores = some_scores(rng, (questions.n_instances, N))
+    if name in ("nan", "lists", "timed", "values", "timed rows"):
         scores[rng.random(scores.shape) < 0.05] = np.nan
         settings |= {"nan": "worst"}
     if name == "close":
         scores += 1
         settings |= {"atol": 1e-3, "rtol": 0.3}
     return scores, questions, settings
-
-
-def pieces(rng: np.random.Generator, stop: int, most: int = 2) -> tuple[tuple[int, int], ...]:
-    cuts = rng.choice(np.arange(1, stop), min(most, stop - 1), replace=False)
-    return tuple(itertools.pairwise([0, *sorted(cuts.tolist()), stop]))
-
-
-def by_ranges(source, questions, settings, rng, folder: Path):
-    inputs = make_inputs(source, questions, folder, Settings(threads=1, **settings))
-    store = inputs.store()
-    ranges = ((0, N),) if store.restricted else pieces(rng, store.n_labels, 4)
-    blocks = pieces(rng, store.n_rows, 4)[::-1]
-    return join_parts([rank_block(rows, ranges, inputs) for rows in blocks], inputs)
 
 
 def by_shards(source, questions, settings, way: str, folder: Path):
@@ -166,24 +155,22 @@ def test_every_way_gives_the_bytes_of_one_process(
     ranks.save(tmp_path / "one.parquet")
     run.write(tmp_path / "one.run")
 
-    def plan(inputs, *_: object, sent: int = 0, **__: object) -> Plan:
-        store = inputs.store()
-        ranges = ((0, N),) if store.restricted else pieces(rng, store.n_labels)
-        return Plan(pieces(rng, store.n_rows), ranges, 0, 0, sent=sent)
-
-    monkeypatch.setattr(dask_rank, "make_plan", plan)
+    whole = case in WHOLE_ROWS
+    by_row = case in ("instances", "timed rows")
+    n_rows = questions.n_instances if by_row else len(questions)
+    ranges = ((0, N),) if whole else pieces(rng, questions.n_labels, 2)
+    plan_as(monkeypatch, pieces(rng, n_rows, 2), ranges)
     got, work = (tmp_path / "got.parquet", tmp_path / "got.run"), tmp_path / "work"
     if way == "file":
         asked: Any = questions
-        if number % 2 and case != "instances":
-            asked = kgtrec.cluster.store_questions(questions, tmp_path / "store")
+        if number % 2 or case == "timed rows":
+            rows = "instances" if by_row else "questions"
+            asked = kgtrec.cluster.store_questions(questions, tmp_path / "store", rows)
         options = {"run": got[1], "folder": work, **settings}
         kgtrec.cluster.rank_to_file(source, asked, got[0], client, **options)
         assert not list(work.glob(".kgtrec-*"))
     else:
-        if way == "ranges":
-            ranked = by_ranges(source, questions, settings, rng, work)
-        elif way.startswith("shards"):
+        if way.startswith("shards"):
             ranked = by_shards(source, questions, settings, way.split()[-1], work)
         else:
             chunks = [(50, N), (40, 9), (500, 7)][number % 3]
@@ -194,29 +181,6 @@ def test_every_way_gives_the_bytes_of_one_process(
         assert ranked[1].depth == run.depth
     assert got[0].read_bytes() == (tmp_path / "one.parquet").read_bytes()
     assert got[1].read_bytes() == (tmp_path / "one.run").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("case", "stored"), slow_after(1, [("timed", True), ("train known", False), ("values", True)])
-)
-def test_a_file_of_a_row_per_instance_is_that_of_one_process(
-    tmp_path: Path, client: Client, case: str, stored: bool
-) -> None:
-    rng = np.random.default_rng(5)
-    questions, work = questions_of(case, rng), tmp_path / "work"
-    scores = some_scores(rng, (questions.n_instances, questions.n_labels))
-    scores[::7, ::3] = np.nan
-    ranks, run = kgtrec.rank(scores, questions, 4, rows="instances", nan="worst")
-    ranks.save(tmp_path / "one")
-    run.write(tmp_path / "run")
-    asked: Any = questions
-    if stored:
-        asked = kgtrec.cluster.store_questions(questions, tmp_path / "store", "instances")
-    got, got_run = tmp_path / "blocks", tmp_path / "run-blocks"
-    options = {"run": got_run, "run_depth": 4, "rows": "instances", "nan": "worst"}
-    kgtrec.cluster.rank_to_file(scores, asked, got, client, folder=work, **options)
-    assert got.read_bytes() == (tmp_path / "one").read_bytes()
-    assert got_run.read_bytes() == (tmp_path / "run").read_bytes()
 
 
 @pytest.mark.parametrize(("case", "rows"), [("plain", "questions"), ("train known", "instances")])
@@ -241,19 +205,6 @@ def test_a_result_of_files_is_that_of_one_process(
     for name, ranks in (("due", due.ranks), ("blocks", result.ranks)):
         ranks.save(tmp_path / name, "realistic")
     assert (tmp_path / "blocks").read_bytes() == (tmp_path / "due").read_bytes()
-
-
-def test_a_file_goes_on_with_parts_that_are_there(tmp_path: Path, client: Client) -> None:
-    rng = np.random.default_rng(6)
-    questions, work = questions_of("plain", rng), tmp_path / "work"
-    scores = some_scores(rng, (len(questions), N))
-    ranks, _ = kgtrec.cluster.rank(scores, questions, client, folder=work)
-    ranks.save(tmp_path / "one")
-    before = {path: path.stat().st_mtime_ns for path in work.glob("parts-*/*.part")}
-    assert before
-    kgtrec.cluster.rank_to_file(scores, questions, tmp_path / "blocks", client, folder=work)
-    assert (tmp_path / "blocks").read_bytes() == (tmp_path / "one").read_bytes()
-    assert before == {path: path.stat().st_mtime_ns for path in work.glob("parts-*/*.part")}
 
 
 def test_what_is_refused(tmp_path: Path, client: Client) -> None:

@@ -6,10 +6,6 @@ import dataclasses
 import os
 import resource
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +13,8 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
+from question_cases import rewrite_as_openke
+from refusals import assert_refused
 from slow import slow_after
 
 import kgtrec
@@ -54,18 +52,16 @@ class Home:
 
     def merged(self, into: str = "d", *more: str) -> list[bytes]:
         """Bytes of ranks, run and qrels."""
-        self.call("merge", into, "-o", OUTPUTS[0], "--write-run", OUTPUTS[1], "--write-qrels",
-            OUTPUTS[2],
-                  *more)  # fmt: skip
-        return self.take()
+        return self._written("merge", into, *more)
 
     def local(self, *more: str, scores: str = "m.npz", depth: str = "30") -> list[bytes]:
-        self.call("rank", "--graph", "g", "--scores", scores, "-o", OUTPUTS[0], "--write-run",
-            OUTPUTS[1],
-                  "--write-qrels", OUTPUTS[2], "--run-depth", depth, *more)  # fmt: skip
-        return self.take()
+        depths = ("--run-depth", depth)
+        return self._written("rank", "--graph", "g", "--scores", scores, *depths, *more)
 
-    def take(self) -> list[bytes]:
+    def _written(self, *command: str) -> list[bytes]:
+        self.call(
+            *command, "-o", OUTPUTS[0], "--write-run", OUTPUTS[1], "--write-qrels", OUTPUTS[2]
+        )
         contents = [(self.folder / name).read_bytes() for name in OUTPUTS]
         for name in OUTPUTS:
             (self.folder / name).unlink()
@@ -116,14 +112,9 @@ def save_scores(folder: Path, seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("scores", "by", "count"),
-    slow_after(
-        2,
-        [
-            *(("m.npz", "entities", 3), ("s.npy", "auto", 3), ("m.npz", "auto", 16)),
-            *(("s.npy", "entities", 16), ("s.npy", "questions", 1)),
-        ],
-    ),
-)
+    slow_after(2, [("m.npz", "entities", 3), ("s.npy", "auto", 3), ("m.npz", "auto", 16),
+                   ("s.npy", "entities", 16), ("s.npy", "questions", 1)]),
+)  # fmt: skip
 def test_merged_shards_are_the_bytes_of_one_piece(home: Home, scores, by, count) -> None:
     home.shards(count, "--shard-by", by, "--run-depth", "30", scores=scores)
     assert home.merged() == home.local(scores=scores)
@@ -133,22 +124,15 @@ def test_other_ways_to_ask(home: Home) -> None:
     (home.folder / "more.txt").write_text("e 01\tr1\te 02\n")
     (home.folder / "some.txt").write_text("r1\nr2\n")
     scores = np.load("s.npy")
+    np.save("tail.npy", scores[: len(kgtrec.read_graph("g").questions(sides="tail"))])
     scores[3, 5:9] = np.nan
     np.save("nan.npy", scores)
-    variants = [
-        (("--filter", "raw", "--sides", "tail", "--relations", "some.txt"), "s.npy"),
-        (("--known", "more.txt", "--lower-is-better"), "s.npy"),
-        (("--nan", "worst"), "nan.npy"),
-        (("--entities", "all.txt"), "m.npz"),
-    ]
-    (home.folder / "all.txt").write_text("".join(f"e {i:02}\n" for i in range(N - 5)))
-    for number, (how, path) in enumerate(variants):
-        if "--sides" in how:
-            n = len(kgtrec.read_graph("g").questions(sides="tail"))
-            np.save("tail.npy", np.load(path)[:n])
-            path = "tail.npy"
-        home.shards(2, *how, "--run-depth", "30", scores=path, into=f"d{number}")
-        assert home.merged(f"d{number}") == home.local(*how, scores=path)
+    for into, how, path in (
+        ("d1", "--filter raw --sides tail --relations some.txt", "tail.npy"),
+        ("d2", "--known more.txt --lower-is-better --nan worst", "nan.npy"),
+    ):
+        home.shards(2, *how.split(), "--run-depth", "30", scores=path, into=into)
+        assert home.merged(into) == home.local(*how.split(), scores=path)
     said = home.refuses("rank", "--graph", "g", "--scores", "nan.npy", "--shard", "1/3", "-o", "e")
     assert said.startswith("nan.npy: scores: NaN for question head3 (?, r")
     assert "id 5) and 3 more of its candidates; fix the model" in said
@@ -216,31 +200,23 @@ def test_missing_and_doubled_shards_are_named(home: Home) -> None:
     assert "rank these shards again" in said
 
 
-@pytest.mark.parametrize("keep", [0, 100, -1])
-def test_a_half_written_shard_is_named_and_ranked_again(home: Home, keep: int) -> None:
-    home.shards(2)
-    expected = home.merged()
-    path = Path("d/shard-2-of-2.arrow")
-    path.write_bytes(path.read_bytes()[:keep])
-    said = home.refuses("merge", "d", "-o", "o.parquet")
-    assert "shard-2-of-2.arrow is damaged or incomplete" in said
-    assert "missing" not in said
-    assert "ranked again" in home.shard("2/2")
-    assert home.merged() == expected
-
-
 def test_every_changed_byte_is_noticed(home: Home) -> None:
     """Padding too: the digest covers all bytes, and is compared before anything is decoded."""
     home.shards(2)
     path = Path("d/shard-1-of-2.arrow")
     sound = path.read_bytes()
-    for place in [*range(40), *range(40, len(sound), 61), *range(len(sound) - 40, len(sound))]:
-        path.write_bytes(sound[:place] + bytes([sound[place] ^ 255]) + sound[place + 1 :])
-        with pytest.raises(FileError, match=r"its hash is wrong|not a shard of a ranking"):
+    places = [*range(40), *range(40, len(sound), 61), *range(len(sound) - 40, len(sound))]
+    cuts = [sound[:keep] for keep in (0, 100, -1)]
+    flips = (sound[:at] + bytes([sound[at] ^ 255]) + sound[at + 1 :] for at in places)
+    for content in (*cuts, *flips):
+        path.write_bytes(content)
+        with pytest.raises(FileError, match=r"its hash is wrong|not a shard of a rank|incomplete"):
             read_about(path)
         with pytest.raises(FileError):
             next(read_parts(path))
-    assert "shard-1-of-2.arrow is damaged" in home.refuses("merge", "d", "-o", "o.parquet")
+    said = home.refuses("merge", "d", "-o", "o.parquet")
+    assert "shard-1-of-2.arrow is damaged or incomplete" in said
+    assert "missing" not in said
     assert "damaged or incomplete, so it is ranked again" in home.shard("1/2")
     assert path.read_bytes() == sound
 
@@ -281,60 +257,36 @@ def test_parts_that_cannot_be_are_refused_whatever_their_digest(home: Home) -> N
         home.refuses("merge", "d", "-o", "o.parquet")
 
 
-@pytest.mark.parametrize("what", ["model", "matrix", "graph", "known"])
+@pytest.mark.parametrize("what", ["m.npz", "s.npy", "g/valid.txt", "known.txt", "g/entity2id.txt"])
 def test_inputs_that_change_between_shards_are_noticed(home: Home, what: str) -> None:
-    scores = "s.npy" if what == "matrix" else "m.npz"
+    """In OpenKE's format numbers stay; their meaning is in a file that no option names."""
+    if what == "g/entity2id.txt":
+        rewrite_as_openke(home.folder / "g")
+    scores = "s.npy" if what == "s.npy" else "m.npz"
     (home.folder / "known.txt").write_text("e 01\tr1\te 02\n")
     how = ("--known", "known.txt")
     home.shard("1/3", *how, scores=scores)
     home.shard("2/3", *how, scores=scores)
-    changed = {"model": "m.npz", "matrix": "s.npy", "graph": "g/valid.txt", "known": "known.txt"}
-    path = home.folder / changed[what]
+    path = home.folder / what
     before = path.stat()
-    if what in ("model", "matrix"):
+    if what == scores:
         save_scores(home.folder, 2)
     else:
         text = path.read_text()
-        path.write_text(text.replace("e 01", "e 03", 1).replace("e 02", "e 04", 1))
+        swapped = text.replace("e 01", "?").replace("e 03", "e 01").replace("?", "e 03")
+        assert swapped != text
+        path.write_text(swapped)
         assert path.stat().st_size == before.st_size
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # as if never touched
-    said = home.refuses("rank", "--graph", "g", "--scores", scores, "--shard", "2/3", "-o", "d",
-                        *how)  # fmt: skip
-    assert said.startswith(
-        "d/shard-2-of-3.arrow: the shard exists and belongs to another ranking (other "
-    )
+    rank = ("rank", "--graph", "g", "--scores", scores, *how)
+    said = home.refuses(*rank, "--shard", "2/3", "-o", "d")
+    start = "d/shard-2-of-3.arrow: the shard exists and belongs to another ranking (other "
+    assert said.startswith(start)
     home.shard("3/3", *how, scores=scores)
     said = home.refuses("merge", "d", "-o", "o.parquet")
-    other = "scores" if what in ("model", "matrix") else "graph, split or filter"
+    other = "scores" if what == scores else "graph, split or filter"
     assert "shard-3-of-3.arrow and shard-1-of-3.arrow are from different rankings" in said
     assert f"other {other}" in said
-
-
-def test_an_entity_renamed_between_shards_is_noticed(home: Home) -> None:
-    """OpenKE's numbers stay; their meaning is in a file that no option names."""
-    graph = kgtrec.read_graph("g", progress=False)
-    Path("ke").mkdir()
-    for split, rows in graph.splits.items():
-        lines = "".join(f"{h} {t} {r}\n" for h, r, t in rows.tolist())
-        Path("ke", f"{split}2id.txt").write_text(f"{len(rows)}\n{lines}")
-    for kind, n in (("entity", N), ("relation", graph.n_relations)):
-        lines = "".join(f"{kind[0]}{i}\t{i}\n" for i in range(n))
-        Path("ke", f"{kind}2id.txt").write_text(f"{n}\n{lines}")
-
-    def shard(which: str) -> None:
-        home.call("rank", "--graph", "ke", "--scores", "s.npy", "--shard", which, "-o", "d")
-
-    shard("1/2")
-    shard("2/2")
-    assert home.merged()[1].count(b" e59 ")
-    path = Path("ke/entity2id.txt")
-    path.write_text(path.read_text().replace("e58\t58\ne59\t59", "e59\t58\ne58\t59"))
-    os.unlink("d/shard-2-of-2.arrow")
-    shard("2/2")
-    said = home.refuses("merge", "d", "-o", "o.parquet")
-    assert (
-        "shard-2-of-2.arrow and shard-1-of-2.arrow are from different rankings (other graph" in said
-    )
 
 
 def test_scores_that_change_while_they_are_ranked(home: Home, monkeypatch) -> None:
@@ -359,9 +311,8 @@ def test_other_settings_and_other_counts_do_not_mix(home: Home) -> None:
     assert "number of shards 4 and 3" in said
     assert "--run-depth 25 and 20" in said
     Path("d/other.arrow").write_bytes(b"ARROW1 and something else")
-    assert "other.arrow is not a shard of a ranking" in home.refuses(
-        "merge", "d", "-o", "o.parquet"
-    )
+    said = home.refuses("merge", "d", "-o", "o.parquet")
+    assert "other.arrow is not a shard of a ranking" in said
 
 
 def test_a_large_matrix_is_known_by_samples_and_its_time(home: Home, monkeypatch) -> None:
@@ -415,77 +366,12 @@ def test_a_file_that_may_not_grow(home: Home) -> None:
     assert home.merged() == home.local()
 
 
-_FULL = """
-mount -t tmpfs -o size={size}k none d || exit 77
-test {size} = 8 || {{ {kgtrec} --shard 1/2 --plan -o d -q && cat /dev/zero > d/fill 2> /dev/null; }}
-{kgtrec} --shard 1/2 -o d
-code=$?
-ls -A d
-exit $code
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [8, 4000])  # the store does not fit; the shard does not
-def test_a_full_disk(home: Home, size: int) -> None:
-    """A small tmpfs, in a mount namespace that ends with the command."""
-    if not shutil.which("unshare"):
-        pytest.skip("there is no unshare")
-    os.mkdir("d")
-    kgtrec_rank = f"{sys.executable} -m kgtrec rank --graph g --scores m.npz"
-    script = _FULL.format(size=size, kgtrec=kgtrec_rank)
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False
-    )
-    if done.returncode in (1, 77) and "kgtrec:" not in done.stderr:
-        pytest.skip(f"a file system may not be mounted here: {done.stderr.strip()}")
-    assert done.returncode == 2, done
-    assert "the disk is full; free some space" in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr
-    left = sorted(name.partition("-")[0] for name in done.stdout.split())
-    assert left == ([] if size == 8 else ["fill", "questions"])
-
-
-_SLOW = """
-import time
-from kgtrec import cli
-from kgtrec.cluster import plan
-from kgtrec.cluster import shards as shard
-plan.MOST_ROWS, rank_block, began = 5, shard.rank_block, []
-
-def slowly(*args):
-    began.append(args)
-    time.sleep(60 * (len(began) > 3))
-    return rank_block(*args)
-
-shard.rank_block = slowly
-cli.main()
-"""
-
-
-def test_a_killed_shard_is_ranked_again(home: Home) -> None:
-    """SIGKILL after some blocks are written; the remaining files disturb nothing."""
-    home.shard("1/2", "--plan")
-    command = [sys.executable, "-c", _SLOW, "rank", "--graph", "g", "--scores", "m.npz",
-               "--shard", "1/2", "-o", "d", "-q"]  # fmt: skip
-    with subprocess.Popen(command) as process:
-        until = time.monotonic() + 60
-        while not any(path.stat().st_size for path in Path("d").glob(".kgtrec-*")):
-            assert time.monotonic() < until
-            assert process.poll() is None, "it ended before it could be killed"
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
-    assert list(Path("d").glob(".kgtrec-*"))
-    home.shard("2/2")
-    with pytest.raises(FileError, match="shard 1 of 2 missing"):
-        home.call("merge", "d", "-o", "o.parquet")
-    home.shard("1/2")
-    assert home.merged() == home.local(depth="20")
-
-
 def test_a_terminated_shard_leaves_nothing(home: Home) -> None:
+    """It has its name only once it is whole, so files of killed ones disturb nothing."""
+
     def stop(*_: object) -> None:
+        names = sorted(path.name[:8] for path in Path("d").iterdir())
+        assert names == [".kgtrec-", "question"]
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
@@ -493,65 +379,49 @@ def test_a_terminated_shard_leaves_nothing(home: Home) -> None:
         with pytest.raises(click.exceptions.Abort):
             home.shard("1/2")
     assert {path.name[:10] for path in Path("d").iterdir()} == {"questions-"}
+    Path("d/.kgtrec-0123.arrow").write_bytes(b"half")
+    home.shards(2)
+    assert home.merged() == home.local(depth="20")
 
 
 # -- Wrong calls -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "first", "last"),
-    [
-        *(
-            (text, "1/16", "16/16")
-            for text in ("", "3", "a/b", "1/2/3", "-1/4", "0/0", "1/" + 5000 * "9")
-        ),
-        *((text, "1/4", "4/4") for text in ("0/4", "00/4", "5/4")),
-    ],
-)
-def test_what_names_no_shard(text: str, first: str, last: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        parse_shard(text)
-    said = f"--shard {text!r} is not a shard; give one from {first} to {last}"
-    assert str(raised.value) == said
-
-
-def test_shards_count_from_1_and_0_ranks_nothing(home: Home) -> None:
-    call = ("rank", "--graph", "g", "--scores", "m.npz", "--shard", "0/2", "-o", "d")
-    assert "is not a shard; give one from 1/2 to 2/2" in home.refuses(*call)
-    assert not Path("d").exists()
-    said = home.shard("2/2", "--plan")
-    assert "kgtrec: shard 2/2 by questions: " in said
-    assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
-    assert "--plan need --shard" in home.refuses(*call[:5], "-o", "o", "--plan")
+def test_what_names_no_shard() -> None:
+    for text in ("", "3", "a/b", "1/2/3", "-1/4", "0/0", "1/" + 5000 * "9", "0/4", "00/4", "5/4"):
+        count = 4 if text in ("0/4", "00/4", "5/4") else 16
+        said = f"--shard {text!r} is not a shard; give one from 1/{count} to {count}/{count}"
+        assert_refused(parse_shard, UsageError, (said,), text)
 
 
 def test_wrong_calls_are_one_sentence(home: Home) -> None:
-    rank = ("rank", "--graph", "g", "--scores", "m.npz")
-    shard = (*rank, "--shard", "1/2", "-o", "d")
-    assert "need --shard" in home.refuses(*rank, "-o", "o.parquet", "--memory", "2GB")
-    assert "kgtrec merge ... --write-run o.run" in home.refuses(*shard, "--write-run", "o.run")
-    assert "--write-qrels is written when" in home.refuses(*shard, "--write-qrels", "q")
-    assert "is not a size" in home.refuses(*shard, "--memory", "much")
-    assert "the memory limit is too low" in home.refuses(*shard, "--memory", "1MB")
-    assert "500 shards are too" in home.refuses(*rank, "--shard", "1/500", "-o", "d", "--shard-by",
-                                           "questions")  # fmt: skip
-    assert "higher-is-better" in home.refuses(*shard, "--lower-is-better")
     (home.folder / "e.txt").write_text("".join(f"e {i:02}\n" for i in range(N)))
-    assert "--shard-by entities does not work with restricted candidates" in home.refuses(
-        *shard, "--shard-by", "entities", "--entities", "e.txt"
-    )
-    assert "the folder of the scores" in home.refuses(*rank, "--shard", "1/2", "-o", ".")
-    assert "no shards in this folder" in home.refuses("merge", "g", "-o", "o.parquet")
-    assert "the folder does not exist" in home.refuses("merge", "nowhere", "-o", "o.parquet")
-    assert "File exists" in home.refuses(*rank, "--shard", "1/2", "-o", "s.npy")
-    home.shards(2, into="e")
-    url, shard = f"file://{home.folder}", "e/shard-1-of-2.arrow"
-    for names in (("e", shard), (f"{url}/e", shard), ("e", f"{url}/{shard}")):
-        assert "would overwrite" in home.refuses("merge", names[0], "-o", names[1])
-    assert "the folder of the scores" in home.refuses(*rank, "--shard", "1/2", "-o", url)
+    url = f"file://{home.folder}"
+    for words, said in (
+        ("--scores m.npz --shard 0/2 -o d", "is not a shard; give one from 1/2 to 2/2"),
+        ("--scores m.npz -o o --plan", "--plan need --shard"),
+        ("--scores m.npz -o o.parquet --memory 2GB", "need --shard"),
+        ("--scores m.npz --shard 1/2 -o d --write-qrels q", "--write-qrels is written when"),
+        ("--scores m.npz --shard 1/2 -o d --memory much", "is not a size"),
+        ("--scores m.npz --shard 1/2 -o d --memory 1MB", "the memory limit is too low"),
+        ("--scores m.npz --shard 1/500 -o d --shard-by questions", "500 shards are too"),
+        ("--scores m.npz --shard 1/2 -o d --lower-is-better", "higher-is-better"),
+        ("--scores m.npz --shard 1/2 -o d --shard-by entities --entities e.txt",
+         "--shard-by entities does not work with restricted candidates"),
+        ("--scores m.npz --shard 1/2 -o .", "the folder of the scores"),
+        (f"--scores m.npz --shard 1/2 -o {url}", "the folder of the scores"),
+        ("--scores m.npz --shard 1/2 -o s.npy", "File exists"),
+    ):  # fmt: skip
+        assert said in home.refuses("rank", "--graph", "g", *words.split())
     for graph in ("tsv:g", f"tsv:{url}/g"):
         others = ("--scores", "m.npz", "--shard", "1/2", "-o", "g")
         assert "the graph's folder" in home.refuses("rank", "--graph", graph, *others)
+    for folder, said in (("g", "no shards in this folder"), ("no", "the folder does not exist")):
+        assert said in home.refuses("merge", folder, "-o", "o.parquet")
+    home.shards(2, into="e")
+    shard = "e/shard-1-of-2.arrow"
+    for names in (("e", shard), (f"{url}/e", shard), ("e", f"{url}/{shard}")):
+        assert "would overwrite" in home.refuses("merge", names[0], "-o", names[1])
 
 
 def test_names_sort_by_number() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import signal
@@ -16,9 +17,11 @@ from typing import Any
 
 import dask
 import numpy as np
+import pytest
 from distributed import LocalCluster
 
 from kgtrec.cluster.dask.workers import COME_BACK, UNWATCHED, TimedOut
+from kgtrec.cluster.plan import Plan
 
 _CLUSTERS: list[LocalCluster] = []  # one deleted while it closes would warn
 
@@ -94,6 +97,29 @@ def kill(processes: list[subprocess.Popen[bytes]]) -> None:
         process.kill()
         process.wait()
         processes.remove(process)
+
+
+Spans = tuple[tuple[int, int], ...]
+
+
+def pieces(rng: np.random.Generator, stop: int, most: int = 4) -> Spans:
+    """The numbers below `stop`, cut at up to `most` random places."""
+    cuts = rng.choice(np.arange(1, stop), min(most, stop - 1), replace=False)
+    return tuple(itertools.pairwise([0, *sorted(cuts.tolist()), stop]))
+
+
+def in_twos(stop: int) -> Spans:
+    return tuple(itertools.pairwise([*range(0, stop, 2), stop]))
+
+
+def plan_as(patch: pytest.MonkeyPatch, blocks: Spans, ranges: Spans = ((0, 23),)) -> int:
+    """Make every plan this one, which no memory limit gives for a small graph; its blocks."""
+
+    def plan(*_: object, sent: int = 0, **__: object) -> Plan:
+        return Plan(blocks, ranges, 0, 0, sent=sent)
+
+    patch.setattr("kgtrec.cluster.dask.rank.make_plan", plan)
+    return len(blocks)
 
 
 # -- Functions for workers, which cannot import a test module ------------------------------------

@@ -30,6 +30,13 @@ def some_scores(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
     return rng.integers(0, 6, shape).astype(np.float32)
 
 
+def ranking_case(seed: int) -> tuple[kgtrec.Questions, np.ndarray]:
+    """Questions and their scores."""
+    rng = np.random.default_rng(seed)
+    questions = random_questions(rng)
+    return questions, some_scores(rng, (len(questions), N))
+
+
 def run_lists(run: kgtrec.Run) -> list[list[int]]:
     bounds = zip(run.offsets[:-1], run.offsets[1:], strict=True)
     return [run.documents[low:high].tolist() for low, high in bounds]
@@ -112,3 +119,15 @@ def assert_counts(ranks: Ranks, expected: dict[str, list[int]]) -> None:
     """Check every column of counts."""
     for name, values in expected.items():
         np.testing.assert_array_equal(getattr(ranks, name), values, err_msg=name)
+
+
+def rewrite_as_openke(folder: Path) -> None:
+    """Write a graph's files again, with numbers instead of names, and files of the names."""
+    graph = kgtrec.read_graph(folder, progress=False)
+    for split, rows in graph.splits.items():
+        lines = "".join(f"{h} {t} {r}\n" for h, r, t in rows.tolist())
+        (folder / f"{split}2id.txt").write_text(f"{len(rows)}\n{lines}")
+        (folder / f"{split}.txt").unlink()
+    for kind, labels in (("entity", graph.entities), ("relation", graph.relations)):
+        lines = "".join(f"{label}\t{number}\n" for number, label in enumerate(labels))
+        (folder / f"{kind}2id.txt").write_text(f"{len(labels)}\n{lines}")

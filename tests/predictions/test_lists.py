@@ -7,14 +7,13 @@ import json
 import random
 import sys
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from refusals import each_row
+from refusals import assert_refused, each_row
 
 import kgtrec
 from kgtrec._internal.table import Interval
@@ -120,11 +119,12 @@ def graph_of(case: ListCase, folder: Path) -> kgtrec.Graph:
     return kgtrec.read_graph(folder, progress=False)
 
 
-def records_of(case: ListCase) -> list[dict[str, Any]]:
+def records_of(lists: Any, scored: bool = True) -> list[dict[str, Any]]:
+    """JSON objects of lists by question."""
     return [
         {("tail", "head")[side]: entity, "relation": relation,
-         "predictions": [list(p) if case.scored else p[0] for p in predictions]}
-        for (side, entity, relation), predictions in case.lists.items()
+         "predictions": [list(p) if scored else p[0] for p in predictions]}
+        for (side, entity, relation), predictions in lists.items()
     ]  # fmt: skip
 
 
@@ -148,10 +148,8 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
 def test_ranks_are_those_of_the_definition(cases: Cases, scored: bool, list_order: str) -> None:
     for seed, case, graph in cases[scored]:
         protocol, unlinkable = ("all", "raw")[seed % 2], ("place", "drop")[seed // 2 % 2]
-        ranks = kgtrec.rank_lists(
-            records_of(case), graph.questions(filter=protocol), unlinkable=unlinkable,
-            list_order=list_order,
-        )  # fmt: skip
+        records, questions = records_of(case.lists, scored), graph.questions(filter=protocol)
+        ranks = kgtrec.rank_lists(records, questions, unlinkable=unlinkable, list_order=list_order)
         every = [row for rows in case.splits.values() for row in rows]
         others = case.splits["train"] + case.splits["valid"]
         for row in range(len(ranks)):
@@ -195,7 +193,7 @@ def test_intervals_are_the_ends_over_every_completion_of_the_lists(tmp_path: Pat
         (tmp_path / str(seed)).mkdir()
         graph = graph_of(case, tmp_path / str(seed))
         questions = graph.questions()
-        result = kgtrec.Result(kgtrec.rank_lists(records_of(case), questions))
+        result = kgtrec.Result(kgtrec.rank_lists(records_of(case.lists, case.scored), questions))
         # One question at a time is completed in all ways; the others stay at one end.
         for question in range(len(questions)):
             ranks = result.ranks.subset(result.ranks.question == question)
@@ -275,7 +273,7 @@ def test_a_list_of_all_entities_gives_the_ranks_of_the_scores() -> None:
 def test_ranks_of_lists_are_saved_joined_and_cut_with_what_is_open(tmp_path: Path) -> None:
     case = random_case(5, scored=False)
     questions = graph_of(case, tmp_path).questions()
-    ranks = kgtrec.rank_lists(records_of(case), questions)
+    ranks = kgtrec.rank_lists(records_of(case.lists, case.scored), questions)
     ranks.save(tmp_path / "r.parquet")
     loaded = kgtrec.Ranks.load(tmp_path / "r.parquet")
     np.testing.assert_array_equal(loaded.unlisted, ranks.unlisted)
@@ -315,7 +313,7 @@ def test_answers_outside_their_candidates_are_behind_them_all(tmp_path: Path) ->
 def test_slices_have_intervals_of_their_own(tmp_path: Path) -> None:
     case = random_case(5, scored=False)
     graph = graph_of(case, tmp_path)
-    ranks = kgtrec.rank_lists(records_of(case), graph.questions())
+    ranks = kgtrec.rank_lists(records_of(case.lists, False), graph.questions())
     result = kgtrec.Result(ranks)
     key = "both.realistic.micro.mrr"
     by_relation = result.slice("relation", [key]).to_dict()
@@ -347,8 +345,7 @@ def test_unlinkable_labels_differ_in_what_can_be_compared(tmp_path: Path) -> Non
 def test_lists_made_for_a_triple_serve_it_alone_and_macro_joins_them(tmp_path: Path) -> None:
     """Lists of programs that filter: the question's other answer is missing."""
     graph = graph_of(
-        ListCase({"train": [("x", "r", "y")], "test": [("a", "r", "b"), ("a", "r", "c")]}),
-        tmp_path,
+        ListCase({"train": [("x", "r", "y")], "test": [("a", "r", "b"), ("a", "r", "c")]}), tmp_path
     )
     (tmp_path / "rules.txt").write_text(
         "a r b\nHeads: a\t0.9\nTails: y\t0.8\tb\t0.5\nx r q\nHeads:\nTails: a\t1\n"
@@ -445,11 +442,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def _jsonl(path: Path) -> None:
-    lines = [
-        {("tail", "head")[side]: entity, "relation": relation, "predictions": predictions}
-        for (side, entity, relation), predictions in LISTS.items()
-    ]
-    path.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    path.write_text("\n".join(map(json.dumps, records_of(LISTS))) + "\n")
 
 
 def _anyburl(path: Path, *, tails_first: bool = False) -> None:
@@ -505,19 +498,15 @@ def test_every_format_gives_the_same_ranks(home: Path, name: str) -> None:
     assert tail["c"] == (1, 0)  # only "c d" is ahead of c
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv"])
-@pytest.mark.parametrize("sides", ["head", "tail"])
+@pytest.mark.parametrize(("ending", "sides"), [(".csv", "head"), (".tsv", "tail")])
 def test_frames_of_triples_are_lists_of_the_sides_that_are_asked(
     home: Path, ending: str, sides: str
 ) -> None:
     side = ("head", "tail").index(sides)
     questions = kgtrec.read_graph(home / "g").questions(sides=sides)
     keep = {key: predictions for key, predictions in LISTS.items() if key[0] == side}
-    records = [
-        {("tail", "head")[side]: entity, "relation": relation,
-         "predictions": sorted(predictions, key=lambda pair: pair[1])[::-1]}
-        for (_, entity, relation), predictions in keep.items()
-    ]  # fmt: skip
+    by_score = {key: sorted(some, key=lambda pair: pair[1])[::-1] for key, some in keep.items()}
+    records = records_of(by_score)
     _frame(home / f"f{ending}", keep)
     for order in ("scores", "listed"):
         base = kgtrec.rank_lists(records, questions, list_order=order)
@@ -615,24 +604,21 @@ def test_malformed_files_are_named_with_their_line(home: Path, kind: str) -> Non
     assert not (home / "o").exists()
 
 
-@pytest.mark.parametrize(
-    ("arrays", "problem"),
-    [
-        ({"x": np.zeros(3)}, "arrays ['x']"),
-        ({"t_pred_top10": np.zeros((2, 10), int)}, "of shape (2, 10), for 3 triples"),
-        ({"t_pred_top10": np.zeros((3, 10))}, "t_pred_top10 is float64"),
-        ({"t_pred_top10": np.full((3, 1), 5)}, "t_pred_top10[0, 0] is 5, not below 5"),
-        ({"t_pred_top10": np.array([None, {}], object)}, "not a readable .npz"),
-    ],
-    ids=["names", "rows", "floats", "range", "pickled"],
-)
+@each_row(
+    "arrays, problem",
+    [({"x": np.zeros(3)}, "arrays ['x']"),
+     ({"t_pred_top10": np.zeros((2, 10), int)}, "of shape (2, 10), for 3 triples"),
+     ({"t_pred_top10": np.zeros((3, 10))}, "t_pred_top10 is float64"),
+     ({"t_pred_top10": np.full((3, 1), 5)}, "t_pred_top10[0, 0] is 5, not below 5"),
+     ({"t_pred_top10": np.array([None, {}], object)}, "not a readable .npz")],
+)  # fmt: skip
 def test_arrays_that_are_no_top_ten(home: Path, arrays: dict, problem: str) -> None:
-    np.savez(home / "p.npz", **arrays)
+    path = home / "p.npz"
+    np.savez(path, **arrays)
     questions = kgtrec.read_graph(home / "g").questions()
-    with pytest.raises(kgtrec.InputError) as caught:
-        kgtrec.rank_lists(home / "p.npz", questions, "ogb-lsc")
-    assert str(caught.value).startswith(str(home / "p.npz"))
-    assert problem in str(caught.value)
+    assert_refused(
+        kgtrec.rank_lists, kgtrec.InputError, (str(path), problem), path, questions, "ogb-lsc"
+    )
 
 
 def test_the_command_writes_ranks_run_and_qrels(home: Path) -> None:
@@ -650,31 +636,20 @@ def test_the_command_writes_ranks_run_and_qrels(home: Path) -> None:
     direct = kgtrec.rank_lists(home / "l.jsonl", questions, "jsonl", unlinkable="drop")
     np.testing.assert_array_equal(again.greater, direct.greater)
     np.testing.assert_array_equal(again.tied_ahead, direct.tied_ahead)
-
-
-def test_options_that_do_not_fit_are_refused() -> None:
-    lists = ["--predictions", "x"]
-    for options, problem in (
-        ([], "give either scores (--scores PATH) or ranked lists"),
-        ([*lists, "--scores", "y"], "give either scores"),
-        (lists, "--predictions needs --predictions-format: anyburl"),
-        ([*lists, "--predictions-format", "jsonl", "--nan", "worst"],
-         "without --scores, leave out --nan"),
-        (["--scores", "x", "--unlinkable", "drop"], "without --predictions, leave out --unlink"),
-    ):  # fmt: skip
-        outcome = CliRunner().invoke(cli, ["rank", "--graph", "g", "-o", "o", *options])
-        assert isinstance(outcome.exception, kgtrec.UsageError)
-        assert problem in str(outcome.exception)
+    scored = ["rank", "--graph", "g", "-o", "o", "--scores", "x", "--unlinkable", "drop"]
+    outcome = CliRunner().invoke(cli, scored)
+    assert "without --predictions, leave out --unlink" in str(outcome.exception)
 
 
 def test_formats_are_listed_and_others_register(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "other-1.dist-info").mkdir()
-    (home / "other-1.dist-info" / "METADATA").write_text("Name: other\nVersion: 1\n")
-    (home / "other-1.dist-info" / "entry_points.txt").write_text(
-        f"[{PREDICTIONS.group}]\npairs = kgtrec_other_reader:ROW\n"
-    )
+    for name, text in (
+        ("METADATA", "Name: other\nVersion: 1\n"),
+        ("entry_points.txt", f"[{PREDICTIONS.group}]\npairs = kgtrec_other_reader:ROW\n"),
+    ):
+        (home / "other-1.dist-info" / name).write_text(text)
     (home / "kgtrec_other_reader.py").write_text(
         "from pathlib import Path\n"
         "from kgtrec.predictions.readers import Format\n"
@@ -686,7 +661,6 @@ def test_formats_are_listed_and_others_register(
         "    return lists_of_records(records, questions)\n"
     )
     monkeypatch.syspath_prepend(home)
-    assert [point.name for point in entry_points(group=PREDICTIONS.group)] == ["pairs"]
     outcome = CliRunner().invoke(cli, ["formats"])
     assert outcome.exit_code == 0
     assert len(GRAPHS.rows) == 16

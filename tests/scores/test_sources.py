@@ -315,7 +315,7 @@ def test_parts_of_arrays(data: st.DataObject) -> None:
     dtype = np.dtype(data.draw(st.sampled_from(["<f4", ">f4", "<f8", "<f2"])))
     array = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
     file: Any = Counting(b"head" + array.tobytes())
-    part = files.RangedArray(file, 4, shape, dtype)
+    part = files.RangedArray(file, 4, shape, dtype, gap)
     rows = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=12)), np.int64)
     some_rows, some_columns = data.draw(st.slices(n)), data.draw(st.slices(width))
     some_rows, some_columns = _plain(some_rows, n), _plain(some_columns, width)
@@ -324,7 +324,6 @@ def test_parts_of_arrays(data: st.DataObject) -> None:
         columns = np.array([data.draw(st.integers(0, width - 1)) for _ in rows], np.int64)
         keys += [(rows, some_columns), (some_rows, some_columns), (rows, columns)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "_GAP", gap)
         patch.setattr(files, "_SPAN", span)
         for key in keys:
             file.asked.clear()
