@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from question_cases import ranking_case
 from refusals import assert_refused, each_row
 
 import kgtrec
@@ -249,22 +250,14 @@ def _completions(case: ListCase, graph: Any, questions: Any, question: int) -> A
 
 
 def test_a_list_of_all_entities_gives_the_ranks_of_the_scores() -> None:
-    rng = np.random.default_rng(3)
-    triples = rng.integers(0, (30, 3, 30), (80, 3))
-    graph = kgtrec.Graph.from_arrays(triples[:40], triples[40:50], triples[50:], 30, 3)
-    questions = graph.questions()
-    scores = rng.integers(0, 6, (len(questions), 30)).astype(np.float64)  # many ties
-    ranks, run = kgtrec.rank(scores, questions, run_depth=30)
+    questions, scores = ranking_case(3)  # with many ties
+    ranks, run = kgtrec.rank(scores, questions, run_depth=questions.n_labels)
     ours, listed = ranked_lists(run, questions)
     assert not ours.unlisted.any()
     assert not ours.macro_unlisted.any()
     for name in ("greater", "equal", "tied_ahead", "candidates"):
-        for prefix in ("", "macro_"):
-            column = getattr(ranks, prefix + name)
-            if prefix + name == "equal":
-                continue  # a run has macro candidates; micro ranks filter some of them
-            np.testing.assert_array_equal(getattr(ours, prefix + name), column, prefix + name)
-    np.testing.assert_array_equal(ours.equal, ranks.equal)
+        for each in (name, f"macro_{name}"):
+            np.testing.assert_array_equal(getattr(ours, each), getattr(ranks, each), each)
     np.testing.assert_array_equal(listed.documents, run.documents)
     assert dict(kgtrec.Result(ours)) == dict(kgtrec.Result(ranks))
     assert kgtrec.comparable(ours, ranks)
@@ -531,65 +524,47 @@ def test_top_ten_of_ogb_goes_by_number_and_row(home: Path) -> None:
     assert again.n_unlisted == 2
 
 
-MALFORMED = {
-    "anyburl, no triple": ("anyburl", "a b\nHeads:\nTails:\n", ":1: 'a b' instead of a triple"),
-    "anyburl, no heads": ("anyburl", "a r b\nHead: c\t1\n", ":2: 'Head: c\\t1' instead of"),
-    "anyburl, heads twice": ("anyburl", "a r b\nHeads: c\t1\nHeads:\n", ":3: 'Heads:' instead"),
-    "anyburl, tails twice": ("anyburl", "a r b\nTails: c\t1\nTails:\n", ":3: 'Tails:' instead"),
-    "anyburl, tails cut": ("anyburl", "a r b\nTails: c\t1\n", "ends before the line Heads:"),
-    "anyburl, odd": ("anyburl", "a r b\nHeads: c\t1\td\nTails:\n", ":2: 3 fields, but entities"),
-    "anyburl, score": ("anyburl", "a r b\nHeads: c\tx\n", ":2: score 'x' of 'c'"),
-    "anyburl, NaN": ("anyburl", "a r b\nHeads: c\tnan\n", ":2: score 'nan' of 'c'"),
-    "anyburl, cut": ("anyburl", "a r b\nHeads: c\t1\n", ":2: the file ends before the line Tails:"),
-    "anyburl, empty": ("anyburl", "", ": no lists"),
-    "jsonl, no JSON": ("jsonl", "{}x\n", ":1: '{}x' is not JSON"),
-    "jsonl, list": ("jsonl", "[1]\n", ":1: [1], not an object"),
-    "jsonl, deep": ("jsonl", "[" * 100_000 + "\n", "is not JSON"),
-    "jsonl, neither": ("jsonl", '{"relation": "r"}\n', ":1: neither head nor tail"),
-    "jsonl, both": ("jsonl", '{"head": "a", "tail": "b"}\n', ":1: head and tail in"),
-    "jsonl, relation": ("jsonl", '{"head": "a", "relation": 3}\n', ":1: relation is 3"),
-    "jsonl, none": ("jsonl", '{"head": "a", "relation": "r"}\n', ":1: predictions are None"),
-    "jsonl, entry": (
-        "jsonl", '{"head": "a", "relation": "r", "predictions": ["b", 1]}\n', ":1: a wrong "
-        "prediction: 1",
-    ),
-    "jsonl, score": (
-        "jsonl", '{"head": "a", "relation": "r", "predictions": [["b", NaN]]}\n', "score nan of",
-    ),
-    "jsonl, mixed": (
-        "jsonl",
-        '{"head": "a", "relation": "r", "predictions": [["b", 1]]}\n'
-        '{"head": "b", "relation": "s", "predictions": ["b"]}\n',
-        ":2: a list without scores after lists with them",
-    ),
-    "jsonl, bytes": ("jsonl", b'{"head": "\xff"}\n', "is not JSON"),
-    "pykeen, name": ("pykeen", "a\n", "neither in .csv nor in .tsv"),
-    "pykeen, ids": ("pykeen.csv", "head_id,score\n", ":1: no column head_label"),
-    "pykeen, fields": (
-        "pykeen.csv", "head_label,relation_label,tail_label,score\na,r\n", ":2: 2 fields",
-    ),
-    "pykeen, label": (
-        "pykeen.csv", "head_label,relation_label,tail_label,score\na,,b,1\n", ":2: an empty label",
-    ),
-    "pykeen, score": (
-        "pykeen.csv", "head_label,relation_label,tail_label,score\na,r,b,\n", ":2: score '' of 'a'",
-    ),
-    "pykeen, none": (
-        "pykeen.csv", "head_label,relation_label,tail_label,score\n", ": no predictions after",
-    ),
-    "pykeen, open quotation": (
-        "pykeen.csv",
-        'head_label,relation_label,tail_label,score\na,r,"b,1\na,r,c,2\na,r",s,b,1\n',
-        ":2: a quoted field that does not end on the same line",
-    ),
-    "trec, columns": ("trec", "tail0 Q0 a\n", ":1:"),
-    "trec, queries": ("trec", "q1 Q0 a 1 2 x\n", "none of its 1 queries ('q1', ...)"),
-}  # fmt: skip
+MALFORMED = [
+    ("anyburl", "a b\nHeads:\nTails:\n", ":1: 'a b' instead of a triple"),
+    ("anyburl", "a r b\nHead: c\t1\n", ":2: 'Head: c\\t1' instead of"),
+    ("anyburl", "a r b\nHeads: c\t1\nHeads:\n", ":3: 'Heads:' instead"),
+    ("anyburl", "a r b\nTails: c\t1\nTails:\n", ":3: 'Tails:' instead"),
+    ("anyburl", "a r b\nTails: c\t1\n", "ends before the line Heads:"),
+    ("anyburl", "a r b\nHeads: c\t1\td\nTails:\n", ":2: 3 fields, but entities"),
+    ("anyburl", "a r b\nHeads: c\tx\n", ":2: score 'x' of 'c'"),
+    ("anyburl", "a r b\nHeads: c\tnan\n", ":2: score 'nan' of 'c'"),
+    ("anyburl", "a r b\nHeads: c\t1\n", ":2: the file ends before the line Tails:"),
+    ("anyburl", "", ": no lists"),
+    ("jsonl", "{}x\n", ":1: '{}x' is not JSON"),
+    ("jsonl", "[1]\n", ":1: [1], not an object"),
+    ("jsonl", "[" * 100_000 + "\n", "is not JSON"),
+    ("jsonl", '{"relation": "r"}\n', ":1: neither head nor tail"),
+    ("jsonl", '{"head": "a", "tail": "b"}\n', ":1: head and tail in"),
+    ("jsonl", '{"head": "a", "relation": 3}\n', ":1: relation is 3"),
+    ("jsonl", '{"head": "a", "relation": "r"}\n', ":1: predictions are None"),
+    ("jsonl", '{"head": "a", "relation": "r", "predictions": ["b", 1]}\n',
+     ":1: a wrong prediction: 1"),
+    ("jsonl", '{"head": "a", "relation": "r", "predictions": [["b", NaN]]}\n', "score nan of"),
+    ("jsonl", '{"head": "a", "relation": "r", "predictions": [["b", 1]]}\n'
+     '{"head": "b", "relation": "s", "predictions": ["b"]}\n', ":2: a list without scores"),
+    ("jsonl", b'{"head": "\xff"}\n', "is not JSON"),
+    ("pykeen", "a\n", "neither in .csv nor in .tsv"),
+    ("pykeen.csv", "head_id,score\n", ":1: no column head_label"),
+    ("pykeen.csv", "head_label,relation_label,tail_label,score\na,r\n", ":2: 2 fields"),
+    ("pykeen.csv", "head_label,relation_label,tail_label,score\na,,b,1\n", ":2: an empty label"),
+    ("pykeen.csv", "head_label,relation_label,tail_label,score\na,r,b,\n", ":2: score '' of 'a'"),
+    ("pykeen.csv", "head_label,relation_label,tail_label,score\n", ": no predictions after"),
+    ("pykeen.csv", 'head_label,relation_label,tail_label,score\na,r,"b,1\na,r,c,2\na,r",s,b,1\n',
+     ":2: a quoted field that does not end on the same line"),
+    ("trec", "tail0 Q0 a\n", ":1:"),
+    ("trec", "q1 Q0 a 1 2 x\n", "none of its 1 queries ('q1', ...)"),
+]  # fmt: skip
 
 
-@each_row("kind", MALFORMED)
-def test_malformed_files_are_named_with_their_line(home: Path, kind: str) -> None:
-    form, text, problem = MALFORMED[kind]
+@each_row("form, text, problem", MALFORMED)
+def test_malformed_files_are_named_with_their_line(
+    home: Path, form: str, text: str | bytes, problem: str
+) -> None:
     path = home / (f"x.{form.partition('.')[2]}" if "." in form else "x")
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     options = ["rank", "--graph", str(home / "g"), "-o", str(home / "o"), "--predictions"]

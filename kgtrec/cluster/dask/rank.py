@@ -116,22 +116,19 @@ def rank(
     tasks = TaskOptions(memory, retries, progress, patience)
     settings = Settings.of("rank", ScoreOptions, options, run_depth=run_depth, threads=1)
     with ExitStack() as stack:
-        stored = _stored_ranks(stack, source, questions, settings, client, folder, tasks)
-        return stored.loaded()
+        return _ranked(stack, source, questions, settings, client, folder, tasks).loaded()
 
 
-def _stored_ranks(
-    stack: ExitStack,
-    source: Any,
-    questions: Questions | str | PathLike[str],
-    settings: Settings,
-    client: Client | None,
-    folder: str | PathLike[str] | None,
-    tasks: TaskOptions,
-    checked: Callable[[Store], None] = lambda store: None,
-) -> StoredRanks:
-    """Ranks and run in files that are removed with the stack."""
-    work = work_folder(stack, folder)
+def _ranked(
+    stack: ExitStack, source: Any, questions: Questions | str | PathLike[str], settings: Settings,
+    client: Client | None, folder: str | PathLike[str] | None, tasks: TaskOptions, least: int = 0,
+) -> StoredRanks:  # fmt: skip
+    """Ranks and run in files that are removed with the stack; ``least``: bytes of this process."""
+    if folder is None:
+        work = Path(stack.enter_context(scratch(None)))
+    else:
+        work = mapped_folder(folder, "the files of a work folder (folder=)").absolute()
+        make_folder(work)
     # A Dask array, recognised without importing Dask.
     chunked = type(source).__module__.partition(".")[0] == "dask" and hasattr(source, "to_delayed")
     if isinstance(questions, (str, PathLike)):
@@ -139,7 +136,8 @@ def _stored_ranks(
         inputs = inputs_of_store(source, store, work, settings)
     else:
         inputs = make_inputs(None if chunked else source, questions, work, settings)
-    checked(inputs.store())
+    if least:
+        _check_memory(inputs.store(), least, memory_bytes(tasks.memory))
     dask = stack.enter_context(opened_client(client, work))
     stored = StoredRanks(Path(stack.enter_context(scratch(work))), inputs)
     if chunked:
@@ -148,16 +146,6 @@ def _stored_ranks(
         kept = None if folder is None else work
         rank_parts(inputs, dask, stored.add, tasks, kept, plan_printer(tasks.progress))
     return stored
-
-
-def work_folder(stack: ExitStack, folder: str | PathLike[str] | None) -> Path:
-    """The given folder; else a temporary one, which is removed with the stack."""
-    if folder is None:
-        temporary = tempfile.TemporaryDirectory(prefix="kgtrec-", ignore_cleanup_errors=True)
-        return Path(stack.enter_context(temporary))
-    work = mapped_folder(folder, "the files of a work folder (folder=)").absolute()
-    make_folder(work)
-    return work
 
 
 def plan_printer(progress: bool | None) -> Callable[[str], None] | None:
@@ -353,17 +341,14 @@ def rank_to_file(
     depth = 0 if run is None else whole_number("run_depth", run_depth, 1)
     settings = Settings.of("rank_to_file", ScoreOptions, options, run_depth=depth, threads=1)
     with ExitStack() as stack:
-        stored = _stored_ranks(
-            stack, source, questions, settings, client, folder, tasks,
-            lambda store: _check_memory(store, memory_bytes(memory)),
-        )  # fmt: skip
+        stored = _ranked(stack, source, questions, settings, client, folder, tasks, CLIENT)
         stored.save(path)
         if run is not None:
             stored.save_run(run)
 
 
-def _check_memory(store: Store, granted: int) -> None:
-    least = CLIENT + result_bytes(store, None)
+def _check_memory(store: Store, base: int, granted: int) -> None:
+    least = base + result_bytes(store, None)
     if least > granted:
         n = store.n_instances
         raise UsageError(
@@ -372,8 +357,8 @@ def _check_memory(store: Store, granted: int) -> None:
         )
 
 
-def scratch(work: Path) -> tempfile.TemporaryDirectory[str]:
-    """A temporary folder in another, removed with its context."""
+def scratch(work: Path | None) -> tempfile.TemporaryDirectory[str]:
+    """A temporary folder in another, or among the system's; removed with its context."""
     return tempfile.TemporaryDirectory(
         prefix=".kgtrec-", suffix=".tmp", dir=work, ignore_cleanup_errors=True
     )

@@ -286,13 +286,11 @@ def a_worker(client: Client, patience: float) -> Iterator[None]:
 
 def look(paths: Sequence[str]) -> tuple[str, list[tuple[int, int] | None]]:
     """The version here, and the size and time of files as seen here; None if missing."""
-    stamps: list[tuple[int, int] | None] = []
-    for path in paths:
-        try:
+    stamps: list[tuple[int, int] | None] = [None] * len(paths)
+    for number, path in enumerate(paths):
+        with suppress(OSError):
             stat = os.stat(path)
-            stamps.append((stat.st_size, stat.st_mtime_ns))
-        except OSError:
-            stamps.append(None)
+            stamps[number] = (stat.st_size, stat.st_mtime_ns)
     return __version__, stamps
 
 
