@@ -18,7 +18,6 @@ The table of formats of predictions, which `kgtrec formats` prints.
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -253,8 +252,7 @@ def read_pykeen(path: str | PathLike[str], questions: QuestionData) -> Predicted
         what = f"no column {', '.join(missing)} among {', '.join(header) or 'none'}{ids}"
         refuse(path, line, what, _PYKEEN_HINT)
     places = [header.index(name) for name in _COLUMNS]
-    numbers: dict[str, int] = {}
-    codes, scores, at = array("q"), array("d"), array("q")
+    lists: dict[tuple[int, bytes, bytes], list[tuple[float, int, bytes]]] = {}
     for line, fields in rows:
         if len(fields) != len(header):
             what = f"{len(fields)} fields, but the first line names {len(header)}"
@@ -262,43 +260,19 @@ def read_pykeen(path: str | PathLike[str], questions: QuestionData) -> Predicted
         *labels, score = (fields[place] for place in places)
         if not all(labels):
             refuse(path, line, "an empty label", _PYKEEN_HINT)
-        codes.extend(numbers.setdefault(label, len(numbers)) for label in labels)
-        scores.append(checked_score(path, line, score, repr(labels[0])))
-        at.append(line)
-    if not len(at):
+        worse = -checked_score(path, line, score, repr(labels[0]))
+        triple = [label.encode("utf-8", "surrogateescape") for label in labels]
+        for side in SIDES[questions.sides]:
+            first, second = (triple[column] for column in GIVEN[side])
+            entries = lists.setdefault((side, first, second), [])
+            entries.append((worse, line, triple[ASKED[side]]))
+    if not lists:
         refuse(path, None, "no predictions after the first line", _PYKEEN_HINT)
-    return lists_of_triples(questions, path, list(numbers), codes, scores, at)
-
-
-def lists_of_triples(
-    questions: QuestionData, path: Any, labels: list[str], codes: Any, scores: Any, line: Any
-) -> PredictedLists:
-    """Lists of scored triples whose head, relation and tail are places in `labels`."""
-    names = [label.encode("utf-8", "surrogateescape") for label in labels]
-    entity, relation = (
-        ids_of(kind, names) for kind in (questions.graph.entities, questions.graph.relations)
-    )
-    ids = (entity, relation, entity)
-    triples = np.array(codes, dtype=np.int64).reshape(-1, 3)
-    sides = SIDES[questions.sides]
-    # One row per entry of a list: the given pair, and the prediction.
-    columns = zip(*((*GIVEN[side], ASKED[side]) for side in sides), strict=True)
-    given = [np.concatenate([ids[c][triples[:, c]] for c in some]) for some in columns]
-    entries = [np.repeat(sides, len(triples)), *given,
-               *(np.tile(np.asarray(values), len(sides)) for values in (scores, line))]  # fmt: skip
-    side, entity, second, predicted, score, line = entries
-    order = np.lexsort((line, -score, second, entity, side))
-    side, entity, second, predicted, score, line = (column[order] for column in entries)
-    new = np.ones(len(side), dtype=bool)
-    new[1:] = np.any([key[1:] != key[:-1] for key in (side, entity, second)], axis=0)
-    first = np.flatnonzero(new)
-    question = questions.numbers(
-        f"{path}: lists in format 'pykeen'", side[first], entity[first], second[first]
-    )
-    return PredictedLists(
-        "pykeen", fspath(path), question, np.full(len(first), ANY), line[first],
-        np.append(first, len(order)).astype(np.int64), predicted, score,
-    )  # fmt: skip
+    builder = ListsBuilder(questions, "pykeen", path)
+    for (side, first, second), entries in lists.items():
+        negated, lines, predicted = zip(*sorted(entries), strict=True)
+        builder.add(lines[0], side, first, second, predicted, [-one for one in negated])
+    return builder.build()
 
 
 def _rows(path: str | PathLike[str]) -> Iterator[tuple[int, list[str]]]:
