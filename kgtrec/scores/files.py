@@ -233,8 +233,7 @@ class RangedArray:
 
     - file: RangedFile, or another with its `url` and `read`.
     - offset, int: Place of its first value, in bytes.
-    - shape: tuple of int
-    - dtype: numpy dtype
+    - shape, dtype: tuple of int, numpy dtype
     - gap, int: Fewer bytes between rows are read too, to save a request.
     """
 
