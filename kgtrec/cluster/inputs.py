@@ -131,12 +131,9 @@ class QuestionRequest:
         if not self.type_constraints and not self.candidates:
             return questions
         return questions.restrict(
-            type_constraints=self.type_constraints,
-            candidates=self.candidates,
-            columns=self.columns,
-            outside=self.outside,
-            unknown=self.unknown,
-        )
+            type_constraints=self.type_constraints, candidates=self.candidates,
+            columns=self.columns, outside=self.outside, unknown=self.unknown
+        )  # fmt: skip
 
 
 def filter_name(text: str | tuple[str, ...]) -> str:

@@ -291,14 +291,9 @@ def make_plan(
     count = -(-(entities[1] - entities[0]) // width)
     bounds = np.linspace(*entities, count + 1).astype(int).tolist()
     plan = Plan(
-        tuple(blocks),
-        tuple(pairwise(bounds)),
-        fixed + width * per_entity + most,
-        granted,
-        workers,
-        inputs.settings.n_threads,
-        sent,
-    )
+        tuple(blocks), tuple(pairwise(bounds)), fixed + width * per_entity + most, granted, workers,
+        inputs.settings.n_threads, sent
+    )  # fmt: skip
     worth_it = calibrate and plan.n_rows * plan.n_entities >= worth
     return replace(plan, speed=throughput(plan, inputs)) if worth_it else plan
 

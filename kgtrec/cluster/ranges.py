@@ -225,14 +225,9 @@ def partial(
         return problem.named(inputs) if store.whole else problem
 
     state = rank_all(
-        lists,
-        rows,
-        _scores(task, inputs, store, block),
-        inputs.settings,
-        refuse,
-        first_entity=offset,
-        answers=None if whole else answers,
-    )
+        lists, rows, _scores(task, inputs, store, block), inputs.settings, refuse,
+        first_entity=offset, answers=None if whole else answers
+    )  # fmt: skip
     return partial_of(state, task, store.body["fingerprint"], task.first_entity - offset)
 
 

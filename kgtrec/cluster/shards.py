@@ -212,19 +212,10 @@ def open_shard(
     assert inputs.files is not None
     stamps = file_stamps(inputs.files)
     header = ShardHeader(
-        __version__,
-        store.folder.name,
-        store.body["fingerprint"],
-        identify_scores(inputs.files),
-        store.rows,
-        settings.run_depth,
-        settings.higher_is_better,
-        settings.nan,
-        [settings.atol, settings.rtol],
-        by,
-        count,
-        number,
-    )
+        __version__, store.folder.name, store.body["fingerprint"], identify_scores(inputs.files),
+        store.rows, settings.run_depth, settings.higher_is_better, settings.nan,
+        [settings.atol, settings.rtol], by, count, number
+    )  # fmt: skip
     return Shard(inputs, Path(folder) / shard_name(number, count), header, stamps)
 
 

@@ -222,13 +222,10 @@ def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questi
         return Csr(offsets - offsets[0], np.array(csr.ids[offsets[0] : offsets[-1]]))
 
     some = questions.taken(
-        slice(first, last),
-        slice(low, high),
-        answers=part(questions.answers),
-        known=part(questions.known),
-        removed=part(questions.removed),
-        instance_question=np.array(of[low:high]) - first,
-    )
+        slice(first, last), slice(low, high), answers=part(questions.answers),
+        known=part(questions.known), removed=part(questions.removed),
+        instance_question=np.array(of[low:high]) - first
+    )  # fmt: skip
     return some, first, slice(start - low, stop - low)
 
 

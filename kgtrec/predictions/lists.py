@@ -129,15 +129,10 @@ class ListsBuilder:
             ids_of(contexts, names)[context] if contexts and (context >= 0).all() else None,
         )
         return PredictedLists(
-            self._name,
-            self._path,
-            question,
-            np.where(answer == ANY, ANY, predicted[answer]),
-            line,
-            offsets_of(self._lengths),
-            predicted[np.array(self._codes, dtype=np.int64)],
-            np.array(self._scores, dtype=np.float64) if self._scored else None,
-        )
+            self._name, self._path, question, np.where(answer == ANY, ANY, predicted[answer]), line,
+            offsets_of(self._lengths), predicted[np.array(self._codes, dtype=np.int64)],
+            np.array(self._scores, dtype=np.float64) if self._scored else None
+        )  # fmt: skip
 
 
 def ids_of(labels: Labels, names: Iterable[bytes] | Any) -> Int64:

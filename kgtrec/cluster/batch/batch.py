@@ -250,9 +250,8 @@ class _JobRunner:
         measures = parse_all([name for name in names.values() if name is not None])
         self._size(job, store, measures)
         with scratch(self.records.work_folder) as folder:
-            result = stored_result(
-                self._stored_ranks(job, store, Path(folder)), Path(folder), measures
-            )
+            stored = self._stored_ranks(job, store, Path(folder))
+            result = stored_result(stored, Path(folder), measures)
             values = {key: result[name] for key, name in names.items() if name is not None}
             if self.records.fresh_inputs(job) != before:
                 raise InputError(
@@ -277,23 +276,15 @@ class _JobRunner:
             )
 
     def _stored_ranks(self, job: Job, store: Store, folder: Path) -> StoredRanks:
-        inputs = inputs_of_store(
-            job.scores,
-            store,
-            self.records.work_folder,
-            job.scoring(self.depth if job.of_graph else 0),
-        )
+        settings = job.scoring(self.depth if job.of_graph else 0)
+        inputs = inputs_of_store(job.scores, store, self.records.work_folder, settings)
         stored = StoredRanks(folder, inputs)
         rank_parts(
-            inputs,
-            self.client,
-            stored.add,
-            self.tasks,
-            self.records.work(job),
+            inputs, self.client, stored.add, self.tasks, self.records.work(job),
             say=lambda plan: self.say(f"{job.name}: {plan}"),
             watch=lambda left, threads: self.load.watch(job.name, left, threads),
-            jobs=self.load.jobs,
-        )
+            jobs=self.load.jobs
+        )  # fmt: skip
         return stored
 
     def _store(self, job: Job) -> Store:

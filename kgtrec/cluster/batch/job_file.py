@@ -109,16 +109,10 @@ def read_toml(path: Path, kind: str = "a job file") -> dict[str, Any]:
 
 
 MEASURES = (
-    "realistic.micro.mr",
-    "realistic.micro.mrr",
-    "realistic.micro.hits@1",
-    "realistic.micro.hits@3",
-    "realistic.micro.hits@10",
-    "realistic.micro.amri",
-    "realistic.macro.mrr",
-    "macro.map_cut_20",
-    "macro.ndcg_cut_20",
-)
+    "realistic.micro.mr", "realistic.micro.mrr", "realistic.micro.hits@1", "realistic.micro.hits@3",
+    "realistic.micro.hits@10", "realistic.micro.amri", "realistic.macro.mrr", "macro.map_cut_20",
+    "macro.ndcg_cut_20"
+)  # fmt: skip
 """Columns of the summary unless the file says otherwise."""
 
 # A letter first: readers of a dataset take folders that look like numbers for numbers.

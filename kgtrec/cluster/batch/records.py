@@ -284,10 +284,11 @@ def _graph_files(folder: str) -> Mapping[str, str | Path]:
 def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
     """One row per job; values of unfinished jobs are NaN."""
     keys = ("model", "graph", "protocol", "state", *measures)
-    rows: list[tuple[Cell, ...]] = []
-    for one in outcomes:
-        names = (one.job.model, one.job.graph, one.job.protocol, one.state)
-        rows.append((*names, *(one.values.get(key, float("nan")) for key in measures)))
+    rows: list[tuple[Cell, ...]] = [
+        (one.job.model, one.job.graph, one.job.protocol, one.state,
+         *(one.values.get(key, float("nan")) for key in measures))
+        for one in outcomes
+    ]  # fmt: skip
     digits = [0] * 4 + [Measure.parse(with_side(key)).digits for key in measures]
     return Table(keys, keys, digits, rows, names=4)
 
@@ -300,12 +301,9 @@ def batch_notes(batch: JobBatch) -> list[str]:
         for protocol, tolerance in tolerances.items()
         if tolerance is not None
     ]
-    jobs = {(job.graph, job.protocol, job.model) for job in batch.jobs}
-    strays = [
-        f"{one.model} on {one.graph}, {one.protocol}"
-        for one in _ranks_in(batch.output)
-        if (one.graph, one.protocol, one.model) not in jobs
-    ]
+    jobs = {job.name for job in batch.jobs}
+    found = [f"{one.model} on {one.graph}, {one.protocol}" for one in _ranks_in(batch.output)]
+    strays = [name for name in found if name not in jobs]
     if not strays:
         return notes
     named = "; ".join(strays[:_NAMED])

@@ -250,16 +250,9 @@ def _planned(
             say(f"{files.count()} of {len(works)} parts are finished")
         return works
     plan = make_plan(
-        workers.inputs,
-        memory,
-        max(1, workers.threads),
-        calibrate=say is not None,
-        worth=_WORTH,
-        reserve=DASK_BYTES + workers.bytes_held,
-        sent=workers.bytes_sent,
-        jobs=jobs,
-        results=1,
-    )
+        workers.inputs, memory, max(1, workers.threads), calibrate=say is not None, worth=_WORTH,
+        reserve=DASK_BYTES + workers.bytes_held, sent=workers.bytes_sent, jobs=jobs, results=1
+    )  # fmt: skip
     if say is not None:
         say(str(plan))
     works = list(cut(plan.blocks, plan.ranges, workers.threads))

@@ -59,13 +59,10 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
         with _undisturbed():
             # No limit: mapped pages count as a worker's memory, but the system can reclaim them.
             cluster = LocalCluster(
-                n_workers=n_workers,
-                threads_per_worker=1,
-                memory_limit=None,
-                dashboard_address="127.0.0.1:0",
-                local_directory=_utf8_name(folder),
-                silence_logs=logging.CRITICAL,
-            )
+                n_workers=n_workers, threads_per_worker=1, memory_limit=None,
+                dashboard_address="127.0.0.1:0", local_directory=_utf8_name(folder),
+                silence_logs=logging.CRITICAL
+            )  # fmt: skip
             stack.callback(cluster.close, timeout=_CLOSE)
             client = stack.enter_context(Client(cluster, set_as_default=False))
         yield client
