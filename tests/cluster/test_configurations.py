@@ -39,14 +39,9 @@ def run_script(folder: Path, code: str, configuration: str) -> str:
     script = folder / "script.py"
     script.write_text(code)
     done = subprocess.run(
-        [sys.executable, str(script)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=folder,
-        env=os.environ | {"DASK_CONFIG": str(FOLDER / configuration)},
-    )
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False,
+        cwd=folder, env=os.environ | {"DASK_CONFIG": str(FOLDER / configuration)}
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
 

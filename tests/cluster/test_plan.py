@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
-from question_cases import N, R, random_questions, run_lists, some_scores
+from question_cases import N, random_questions, run_lists, some_scores
 from refusals import each_row
 from slow import slow_after, slow_but
 from strategies import RankCase, rank_cases
@@ -87,14 +87,10 @@ def test_every_partition_of_a_matrix_gives_the_bytes_of_one_pass(case: RankCase,
 
 
 @given(
-    seed=st.integers(0, 10**6),
-    data=st.data(),
-    metric=st.sampled_from(["dot", "l2", "l1"]),
+    seed=st.integers(0, 10**6), data=st.data(), metric=st.sampled_from(["dot", "l2", "l1"]),
     dtypes=st.tuples(*[st.sampled_from(["f2", "f4", "f8", ">f4"])] * 3),
-    rows=st.sampled_from(["questions", "instances"]),
-    packed=st.booleans(),
-    spoilt=st.booleans(),
-)
+    rows=st.sampled_from(["questions", "instances"]), packed=st.booleans(), spoilt=st.booleans()
+)  # fmt: skip
 @examples(0.5)
 def test_every_partition_of_factors_gives_the_bytes_of_one_pass(
     seed, data, metric, dtypes, rows, packed, spoilt
@@ -121,43 +117,6 @@ def test_every_partition_of_factors_gives_the_bytes_of_one_pass(
         inputs = make_inputs(str(path), questions, folder, Settings(threads=1, **options))
         local = kgtrec.rank(str(path), questions, **options)
         same_as_local(inputs, data.draw(spans(n_rows)), data.draw(spans(N)), local)
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    data=st.data(),
-    kind=st.sampled_from(["entities", "relations", "candidates", "columns"]),
-    scored=st.sampled_from(["matrix", "nan", "factors"]),
-)
-@examples(0.5)
-def test_restricted_candidates_in_blocks_of_rows(
-    seed, data, kind, scored, tmp_path_factory
-) -> None:
-    rng = np.random.default_rng(seed)
-    questions, width = random_questions(rng), N
-    if kind == "entities":
-        questions = questions.restrict(entities=rng.permutation(N)[:15], outside="worst")
-    elif kind == "relations":
-        lists = {r: rng.permutation(N)[:12] for r in range(R - 1)}
-        questions = questions.restrict(heads=lists, tails=lists, outside="worst")
-    else:
-        lists = np.stack([rng.permutation(N)[:9] for _ in range(len(questions))])
-        columns = "candidates" if kind == "columns" else "entities"
-        questions = questions.restrict(candidates=lists, columns=columns, outside="worst")
-        width = 9 if kind == "columns" else N
-    source = some_scores(rng, (len(questions), width))
-    if scored == "nan":
-        source[rng.random(source.shape) < 0.1] = np.nan
-    if scored == "factors" and kind != "columns":
-        queries, entities = rng.normal(size=(len(questions), 4)), rng.normal(size=(N, 4)).round(1)
-        source = kgtrec.Factors(queries, entities)
-    options = {"run_depth": 6, "nan": "worst"}
-    blocks = data.draw(spans(len(questions)))
-    folder = tmp_path_factory.mktemp("restricted")
-    inputs = make_inputs(source, questions, folder, Settings(threads=1, **options))
-    same_as_local(inputs, blocks, [(0, N)], kgtrec.rank(source, questions, **options))
-    with pytest.raises(UsageError, match="restricted candidates"):
-        partial(Task(0, 1, 0, 5), inputs, np.zeros(9))
 
 
 def test_scores_in_several_files_with_rows_of_the_whole_split(tmp_path: Path) -> None:
@@ -199,6 +158,10 @@ def test_blocks_that_are_handed_over(tmp_path: Path) -> None:
         merge([parts[0], parts[1]], inputs)
     with pytest.raises(InputError, match="have shape"):
         partial(Task(0, 5, 0, N), inputs, None, scores[:4])
+    some = questions.restrict(entities=range(9), outside="worst")
+    restricted = make_inputs(None, some, tmp_path)
+    with pytest.raises(UsageError, match="restricted candidates"):
+        partial(Task(0, 1, 0, 5), restricted, np.zeros(9))
     with pytest.raises(UsageError, match="unknown scores"):
         partial(Task(0, 5, 0, 10), inputs, None, scores[:5, :10])
 

@@ -40,9 +40,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
 
 WAYS = ("shards by questions", "shards by entities", "dask", "dask array", "file")
 CASES = ("plain", "lower", "half", "restricted", "lists", "instances", "nan", "close", "dot", "l2",
-         "l1", "answers", "train known", "relations", "timed", "values", "timed rows")  # fmt: skip
-WHOLE_ROWS = {"restricted", "lists"}  # candidates are ranked with all entities
-FACTORS = {"dot", "l2", "l1"}
+         "l1", "answers", "train known", "relations", "timed", "values", "timed rows",
+         "chosen", "columns", "dot chosen")  # fmt: skip
+CHOSEN = {"chosen", "columns", "dot chosen"}
+WHOLE_ROWS = {"restricted", "lists"} | CHOSEN  # candidates are ranked with all entities
+FACTORS = {"dot", "l2", "l1", "dot chosen"}
 MATRIX = [
     (way, case)
     for way, case in itertools.product(WAYS, CASES)
@@ -96,19 +98,23 @@ def questions_of(case: str, rng: np.random.Generator) -> kgtrec.Questions:
         return questions.restrict(entities=range(0, N, 2), outside="worst")
     if case == "lists":
         return questions.restrict(heads={0: range(N // 2)}, outside="worst")
+    if case in CHOSEN:
+        lists = np.stack([rng.permutation(N)[:9] for _ in range(len(questions))])
+        columns = "candidates" if case == "columns" else "entities"
+        return questions.restrict(candidates=lists, columns=columns, outside="worst")
     return questions
 
 
 def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions, dict[str, Any]]:
     """Scores, questions and settings."""
     questions, settings = questions_of(name, rng), {"run_depth": 5}
-    scores: Any = some_scores(rng, (len(questions), questions.n_labels))
+    scores: Any = some_scores(rng, (len(questions), questions.n_columns))
     if name in FACTORS:
         entities = rng.normal(size=(N, 9)).astype(np.float32)
         entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie exactly
         queries = rng.normal(size=(len(questions), 9)).astype(np.float32)
         bias = rng.integers(0, 2, N).astype(np.float32)
-        return kgtrec.Factors(queries, entities, bias, name), questions, settings
+        return kgtrec.Factors(queries, entities, bias, name.split()[0]), questions, settings
     if name == "lower":
         settings |= {"higher_is_better": False}
     if name == "half":
@@ -119,7 +125,7 @@ def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions,
     if name == "timed rows":
         settings |= {"rows": "instances"}
         scores = some_scores(rng, (questions.n_instances, N))
-    if name in ("nan", "lists", "timed", "values", "timed rows"):
+    if name in ("nan", "lists", "timed", "values", "timed rows", "columns"):
         scores[rng.random(scores.shape) < 0.05] = np.nan
         settings |= {"nan": "worst"}
     if name == "close":
