@@ -131,9 +131,12 @@ class QuestionRequest:
         if not self.type_constraints and not self.candidates:
             return questions
         return questions.restrict(
-            type_constraints=self.type_constraints, candidates=self.candidates,
-            columns=self.columns, outside=self.outside, unknown=self.unknown
-        )  # fmt: skip
+            type_constraints=self.type_constraints,
+            candidates=self.candidates,
+            columns=self.columns,
+            outside=self.outside,
+            unknown=self.unknown,
+        )
 
 
 def filter_name(text: str | tuple[str, ...]) -> str:
