@@ -205,10 +205,8 @@ def read_qrels(path: PathName, as_: Form = "dict") -> Any:
 
     Parameters
     ----------
-    path : str or path-like
-        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input.
-    as_ : {"dict", "frame", "columns"}
-        What to return.
+    path, as_
+        As of `read_run`.
 
     Returns
     -------

@@ -238,7 +238,6 @@ class Family(NamedTuple):
     - ir_measures: Its name there, with the distinguishing parameter: "AP", "AP(cutoff)".
     - expected: Expectation over all orders of tied documents; `FIXED`, `OF_SETS`, or "" for none.
     - bounds: `PLACES`, `FALLING` or `EITHER`; else the reason why it has no bounds.
-    - in_pytrec_eval: Whether pytrec_eval computes it, per query and from the given documents.
     - graded: The size of relevance matters, not only whether it reaches a level.
     - counts_all: It depends on the number of all retrieved documents.
     - judged_from: Least relevance of the judged documents that matter. None: only relevant ones do,
@@ -261,7 +260,6 @@ class Family(NamedTuple):
     ir_measures: str = ""
     expected: str | Callable[..., Any] = ""
     bounds: str = _COUNT
-    in_pytrec_eval: bool = True
     graded: bool = False
     counts_all: bool = False
     judged_from: int | None = None

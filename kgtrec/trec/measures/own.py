@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -229,16 +229,8 @@ def powers(base: float, count: int) -> Floats:
 def _range_of_gains(highest: int, gains: Mapping[int, float]) -> tuple[float, float]:
     """Least and largest gain of the levels 0 to `highest` and of levels with parameters."""
     values = list(gains.values())
-    level = highest
-    while level >= 0 and level in gains:
-        level -= 1
-    if level >= 0:
-        values.append(float(level))
-    level = 0
-    while level <= highest and level in gains:
-        level += 1
-    if level <= highest:
-        values.append(float(level))
+    for levels in (range(highest, -1, -1), range(highest + 1)):
+        values += islice((float(level) for level in levels if level not in gains), 1)
     return (min(values), max(values)) if values else (0.0, 1.0)
 
 

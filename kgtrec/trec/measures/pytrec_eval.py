@@ -42,6 +42,9 @@ _ZERO_WITHOUT_HITS = frozenset({"map", "map_cut", "ndcg_cut", "P", "recall", "su
 """Measures that are by definition 0 if nothing relevant is retrieved. Such queries, common with
 weak models, are not passed."""
 
+_LACKING = frozenset({"num_ret", "num_rel", "relstring", "yaap"})
+"""Measures of trec_eval 9 that pytrec_eval lacks, or has only of what it receives."""
+
 _PIECE_QUERIES = 5_000
 _PIECE_DOCUMENTS = 500_000
 _MOST_DOCUMENTS = 2**24 - 1
@@ -50,11 +53,12 @@ _LOCK = threading.Lock()  # pytrec_eval keeps its state in C globals
 
 def can_supply(column: Column, options: EvalOptions) -> bool:
     """Whether pytrec_eval has the measure with these parameters, as the options' trec_eval does."""
-    if not column.row.in_pytrec_eval or column.typed:
+    row = column.row
+    if row.new or row.ours or row.format != "qrels" or column.family in _LACKING or column.typed:
         return False
     if column.family in ("iprec_at_recall", "11pt_avg") and options.compat >= 10:
         return False
-    if column.row.kind == "point":  # returned names have two decimals, cut at 8 letters
+    if row.kind == "point":  # returned names have two decimals, cut at 8 letters
         cutoff = column.cutoff or 0.0
         return cutoff < 1e5 and abs(cutoff * 100 - round(cutoff * 100)) < 1e-9
     # Only this measure of gains looks at the level.

@@ -24,25 +24,25 @@ def _gains(name: str, exception: str = "") -> str:
 QRELS_ROWS: dict[str, Family] = {
     "runid": Family(
         "Name of the run: the last column of its last line.",
-        output="string", shown="summary", expected=FIXED, sees="nothing", in_pytrec_eval=False,
+        output="string", shown="summary", expected=FIXED, sees="nothing",
         format="any",
     ),
     "num_q": Family(
         "Number of queries in the averages; with -c, all queries of the qrels.",
         output="count", shown="summary", function="own.num_q", aliases=("NumQ",),
-        ir_measures="NumQ", expected=FIXED, sees="nothing", in_pytrec_eval=False, format="any",
+        ir_measures="NumQ", expected=FIXED, sees="nothing", format="any",
     ),
     "num_ret": Family(
         "Documents retrieved; the summary is their sum. -M and -J lower it.",
         output="count", function="core", aliases=("NumRet",), ir_measures="NumRet",
-        expected=OF_SETS, sees="nothing", in_pytrec_eval=False,
+        expected=OF_SETS, sees="nothing",
         counts_all=True,
     ),
     "num_rel": Family(
         "Relevant documents in the qrels, retrieved or not; the summary is their sum (with -c "
         "over all queries, counting relevance from 1 whatever -l says).",
         output="count", function="core", aliases=("NumRel",), ir_measures="NumRel",
-        expected=FIXED, sees="nothing", in_pytrec_eval=False,
+        expected=FIXED, sees="nothing",
     ),
     "num_rel_ret": Family(
         "Relevant documents retrieved; the summary is their sum.",
@@ -69,8 +69,7 @@ QRELS_ROWS: dict[str, Family] = {
         "Share of the first R judged non-relevant documents that come after a relevant one, "
         "averaged over the relevant documents. R is their number. Documents without a judgement "
         "are ignored.",
-        function="core", aliases=("Bpref",), ir_measures="Bpref", bounds=EITHER,
-        judged_from=0,
+        function="core", aliases=("Bpref",), ir_measures="Bpref", bounds=EITHER, judged_from=0,
     ),
     "recip_rank": Family(
         "1 over the rank of the first relevant document; 0 without one.",
@@ -82,7 +81,6 @@ QRELS_ROWS: dict[str, Family] = {
         "Written RR@10 or recip_rank_cut.10; trec_eval has no such measure.",
         kind="rank", defaults=(10,), ours=True, function="core",
         at=("rr", "mrr"), ir_measures="RR(cutoff)", expected="ties.reciprocal_rank", bounds=PLACES,
-        in_pytrec_eval=False,
     ),
     "iprec_at_recall": Family(
         "Interpolated precision: the best precision at any rank whose recall is at least the "
@@ -102,14 +100,13 @@ QRELS_ROWS: dict[str, Family] = {
         "trec_eval has no such measure.",
         kind="rank", defaults=(10,), ours=True, function="core", at=("judged",),
         ir_measures="Judged(cutoff)", bounds="it says how much is judged, not how good a list is",
-        in_pytrec_eval=False, direction=None,
-        counts_all=True, judged_from=ALL_JUDGED,
+        direction=None, counts_all=True, judged_from=ALL_JUDGED,
     ),
     "relstring": Family(
         "Relevances of the first documents, one character each: 0 to 9, > for more, - "
         "without a judgement, . with a judgement below 0. The parameter is its length.",
         kind="number", defaults=(10,), output="string", shown="query",
-        function="own.relevance_string", sees="cutoff", in_pytrec_eval=False,
+        function="own.relevance_string", sees="cutoff",
     ),
     "recall": Family(
         "Relevant documents among the first k, over all relevant ones.",
@@ -127,8 +124,7 @@ QRELS_ROWS: dict[str, Family] = {
     ),
     "gm_bpref": Family(
         "Geometric mean of bpref over the queries; values below 0.00001 count as 0.00001.",
-        shown="summary", function="core", bounds=EITHER,
-        judged_from=0,
+        shown="summary", function="core", bounds=EITHER, judged_from=0,
     ),
     "Rprec_mult": Family(
         "Precision at rank multiple * R, R relevant documents (plus .9, rounded down).",
@@ -161,13 +157,13 @@ QRELS_ROWS: dict[str, Family] = {
         "Discounted cumulative gain: gain / log2(rank + 1), summed."
         + _gains("dcg"),
         kind="gains", new=True, function="own.dcg", expected="ties.dcg", bounds=PLACES,
-        graded=True, in_pytrec_eval=False,
+        graded=True,
     ),
     "ideal_dcg": Family(
         "Discounted cumulative gain of the best possible order of all judged documents."
         + _gains("ideal_dcg"),
         kind="gains", new=True, function="own.ideal_dcg", expected=FIXED,
-        bounds="it does not depend on the list", graded=True, sees="nothing", in_pytrec_eval=False,
+        bounds="it does not depend on the list", graded=True, sees="nothing",
         direction=None,
     ),
     "ndcg": Family(
@@ -214,16 +210,14 @@ QRELS_ROWS: dict[str, Family] = {
     ),
     "set_P": Family(
         "Relevant documents retrieved, over all documents retrieved.",
-        function="core", aliases=("SetP",), ir_measures="SetP", expected=OF_SETS,
-        bounds=PLACES,
+        function="core", aliases=("SetP",), ir_measures="SetP", expected=OF_SETS, bounds=PLACES,
         counts_all=True,
     ),
     "set_relative_P": Family(
         "Relevant documents retrieved, over their greatest possible number: the number retrieved "
         "or the number of relevant documents, whichever is less.",
         function="core", aliases=("SetRelP",), ir_measures="SetP(relative)",
-        expected=OF_SETS, bounds=FALLING,
-        counts_all=True,
+        expected=OF_SETS, bounds=FALLING, counts_all=True,
     ),
     "set_recall": Family(
         "Relevant documents retrieved, over all relevant documents.",
@@ -233,47 +227,43 @@ QRELS_ROWS: dict[str, Family] = {
     "set_map": Family(
         "set_P times set_recall.",
         function="core", aliases=("SetAP",), ir_measures="SetAP", expected=OF_SETS,
-        bounds=FALLING,
-        counts_all=True,
+        bounds=FALLING, counts_all=True,
     ),
     "set_F": Family(
         "(x + 1) P R / (x P + R) with P = set_P and R = set_recall; x is the parameter. A larger "
         "x favours recall.",
         kind="number", defaults=(1,), function="core", aliases=("SetF",),
-        ir_measures="SetF(beta)", expected=OF_SETS, bounds=FALLING,
-        counts_all=True,
+        ir_measures="SetF(beta)", expected=OF_SETS, bounds=FALLING, counts_all=True,
     ),
     "num_nonrel_judged_ret": Family(
         "Documents retrieved that were judged and are not relevant; the summary is their sum.",
-        output="count", function="core", expected=OF_SETS,
-        judged_from=0,
+        output="count", function="core", expected=OF_SETS, judged_from=0,
     ),
     "yaap": Family(
         "log((1 + s) / (1 + R - s)), where R is the number of relevant documents and s is average "
         "precision times R. (Robertson, ECIR 2012)",
-        function="core", bounds=FALLING, in_pytrec_eval=False,
+        function="core", bounds=FALLING,
     ),
     "rbp": Family(
         "Rank-biased precision: (1 - p) times the sum of gain p^(rank - 1). Gains beyond 0 to 1 "
         "are scaled to that range per query. Parameters: p=0.8, level=gain pairs (default: p=.9). "
         "(Moffat and Zobel, TOIS 2008) The level of -l has no effect.",
         kind="p,gains", new=True, function="own.rank_biased", aliases=("RBP:p=0.8",),
-        ir_measures="RBP(p)", bounds=PLACES, graded=True, in_pytrec_eval=False,
+        ir_measures="RBP(p)", bounds=PLACES, graded=True,
     ),
     "rbp_resid": Family(
         "How much rank-biased precision would rise if all retrieved documents without a "
         "judgement, and all after the list, had the highest gain; 0 if all retrieved ones are "
         "judged. Parameter: p=0.8; p is .9 by default.",
         kind="p", new=True, function="own.residual",
-        bounds="it is the width of rbp's own interval", in_pytrec_eval=False, direction=False,
+        bounds="it is the width of rbp's own interval", direction=False,
         counts_all=True, judged_from=0,
     ),
     "unj": Family(
         "Documents without a judgement of 0 or more among the first k, over k.",
         kind="rank", defaults=(5, 10, 20), new=True, function="core", at=("unj",),
-        bounds="it says how much is judged, not how good a list is", in_pytrec_eval=False,
-        direction=None,
-        counts_all=True, judged_from=0,
+        bounds="it says how much is judged, not how good a list is",
+        direction=None, counts_all=True, judged_from=0,
     ),
 }  # fmt: skip
 
@@ -296,14 +286,14 @@ _BALANCED = (
 def _preferences(text: str, name: str, output: str = "double") -> Family:
     return Family(
         text, kind="ignored", output=output, format="prefs", function=f"preferences.{name}",
-        bounds=_NOT_PREFERENCES, in_pytrec_eval=False,
+        bounds=_NOT_PREFERENCES,
     )  # fmt: skip
 
 
 def _assessors(text: str, name: str, kind: str, defaults: tuple[float, ...]) -> Family:
     return Family(
         text, kind=kind, defaults=defaults, format="qrels_jg", function=f"judgement_groups.{name}",
-        bounds=_NOT_PREFERENCES, in_pytrec_eval=False,
+        bounds=_NOT_PREFERENCES,
     )  # fmt: skip
 
 

@@ -199,17 +199,11 @@ def differ(first: NDArray[Any], second: NDArray[Any]) -> Bools:
 
 def _judged_only(groups: TieGroups) -> TieGroups:
     """The groups without unjudged documents, and without groups that become empty."""
-    lists = groups.lists
-    keep = lists.relevance >= 0
+    keep = groups.lists.relevance >= 0
     if keep.all():
         return groups
     new_index = np.concatenate(([0], np.cumsum(keep)))
-    shorter = replace(
-        lists,
-        offsets=new_index[lists.offsets],
-        relevance=lists.relevance[keep],
-        scores=lists.scores[keep],
-    )
+    shorter = groups.lists.some(keep)
     first = new_index[groups.first]
     start = first - shorter.offsets[groups.query]
     size = new_index[groups.first + groups.size] - first
