@@ -15,7 +15,6 @@ import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
-import pytrec_eval
 from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -361,20 +360,6 @@ def test_all_forms_have_the_same_values(tmp_path_factory, judged, run) -> None:
         assert trec.evaluate(one, other, ["gm_map", "num_ret", "P"], summary=True) == total
 
 
-PLAIN = ["d1", "d10", "d2", "d9", "z"]  # safe for pytrec_eval
-
-plain_qrels = st.dictionaries(st.sampled_from(PLAIN), st.integers(0, 3), min_size=1)
-
-near = st.sampled_from([1.0, 1.000000001, 1.00000001, 2.0, -1.0, 0.0, 1e-50, 3e38])
-
-
-@given(judged=plain_qrels, scores=st.dictionaries(st.sampled_from(PLAIN), near, min_size=1))
-def test_compat_9_is_pytrec_eval_float32_ties_and_all(judged, scores) -> None:
-    names = {*pytrec_eval.supported_nicknames["all_trec"]} - {"runid", "relstring"}
-    theirs = pytrec_eval.RelevanceEvaluator({"q": judged}, names).evaluate({"q": scores})
-    assert trec.evaluate({"q": judged}, {"q": scores}, names, compat=9) == theirs
-
-
 def test_double_scores_and_trec_eval_10_by_default() -> None:
     run = {"q": {"a": 1.000000001, "b": 1.0}}
     for options, due in (({}, 1.0), ({"compat": 9}, 0.5)):
@@ -423,26 +408,6 @@ def test_a_tag_stays_with_columns_and_files(tmp_path: Path) -> None:
     trec.write_qrels(QRELS, tmp_path / "q")
     trec.write_qrels(tmp_path / "q", str(tmp_path / "q2"))
     assert (tmp_path / "q2").read_bytes() == (tmp_path / "q").read_bytes()
-
-
-def test_options() -> None:
-    names = ["num_rel_ret", "num_ret"]
-    assert trec.evaluate(QRELS, RUN, names, level=2)["q10"] == {"num_ret": 3, "num_rel_ret": 1}
-    complete = trec.evaluate(QRELS, RUN, ["map", "num_q"], complete=True, summary=True)
-    assert complete["num_q"] == 3
-    assert list(trec.evaluate(QRELS, RUN, ["map"], complete=True)) == ["alone", "q10", "q9"]
-    assert list(trec.evaluate(QRELS, RUN, ["map"], complete=True, compat=9)) == ["q10", "q9"]
-    assert trec.evaluate(QRELS, RUN, names, most=1)["q9"] == {"num_ret": 1, "num_rel_ret": 0}
-    assert trec.evaluate(QRELS, RUN, names, judged_only=True)["q9"]["num_ret"] == 1
-    assert trec.evaluate(QRELS, RUN, ["utility.0,0,0,1"], collection=9)["q9"] == {
-        "utility_0,0,0,1": 7
-    }
-    tied = {"q": {"a": 1.0, "b": 1.0}}
-    values = [
-        trec.evaluate({"q": {"a": 1}}, tied, ["RR"], ties=ties)["q"]["RR"]
-        for ties in (None, "min", "expected", "max")
-    ]
-    assert values == [0.5, 0.5, 0.75, 1.0]
 
 
 def test_arguments_of_another_type() -> None:

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgtrec import trec
-from kgtrec.errors import FileError, InputError, TieWarning, UsageError
-from kgtrec.trec.eval.request import Request
-from kgtrec.trec.eval.score import on_threads, score
+from kgtrec.errors import InputError, TieWarning, UsageError
+from kgtrec.trec.eval.score import on_threads
 
 MEASURES = ["map", "map_cut.2,20", "ndcg", "ndcg_cut.3", "P.1,5", "recall.5", "recip_rank", "Rprec",
             "bpref", "success.1", "set_F", "iprec_at_recall.0.5", "num_rel_ret"]  # fmt: skip
@@ -356,19 +355,3 @@ def test_what_comes_of_many_runs_is_in_their_order(fails: bool) -> None:
     said = [str(one.message) for one in seen]
     assert said == [f"run {place}" for place in range(1 if fails else 9)]
     assert most == [2]
-
-
-def test_many_files_have_the_values_of_each(tmp_path) -> None:
-    (tmp_path / "qrels").write_text("q 0 a 1\nr 0 b 1\n")
-    runs = [tmp_path / f"run{i}" for i in range(7)]
-    for i, run in enumerate(runs):
-        run.write_text(f"q Q0 a 1 {i % 3} x\nq Q0 z 1 1.5 x\nr Q0 {'ab'[i % 2]} 1 1 x\n")
-    scored = score(Request(tmp_path / "qrels", tuple(runs), ["map"]))
-    due = [trec.evaluate(tmp_path / "qrels", run, ["map"], summary=True) for run in runs]
-    assert [(one.file, one.summary) for one in scored] == [
-        (str(run), row) for run, row in zip(runs, due, strict=True)
-    ]
-    runs[5].write_text("q Q0 a 1 nan? x\n")
-    runs[2].write_text("q Q0 a 1 1 x\nq Q0 z\n")
-    with pytest.raises(FileError, match=r"run2:2: "):
-        score(Request(tmp_path / "qrels", tuple(runs), ["map"]))

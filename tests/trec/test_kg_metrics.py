@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +20,6 @@ from kgtrec.cli import cli
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.eval.kg_metrics import Micro, micro_values
 from kgtrec.trec.eval.kg_names import micro_columns
-from kgtrec.trec.files.write import write_qrels
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import read_lists
 from kgtrec.trec.measures.names import BadCutoff
@@ -146,20 +144,6 @@ QRELS = {"q": {"a": 1, "b": 1, "c": 1, "n": 0}}
 RUN = {"q": {"x": 9.0, "a": 8.0, "y": 7.0, "b": 7.0, "n": 7.0, "z": 1.0}}
 
 
-def test_by_hand() -> None:
-    """a: 2; b: x above, y and n tied: 3; c: behind x, y, n, z: from 5 to 18 of 20 - 3 + 1."""
-    summary = micro_of(QRELS, RUN, entities=20).summary()
-    by_hand = {
-        "kg_mr": (10 / 3, 23 / 3), "kg_mrr": ((1 / 2 + 1 / 3 + 1 / 18) / 3,
-                                              (1 / 2 + 1 / 3 + 1 / 5) / 3),
-        "kg_hits_1": (0, 0), "kg_hits_3": (2 / 3, 2 / 3), "kg_hits_10": (2 / 3, 1),
-        "kg_amr": (10 / 3 / 9.5, 23 / 3 / 9.5), "kg_amri": (1 - 20 / 3 / 8.5, 1 - 7 / 3 / 8.5),
-    }  # fmt: skip
-    assert list(summary) == [f"{name}_{end}" for name in by_hand for end in ("low", "high")]
-    for name, ends in by_hand.items():
-        assert (summary[f"{name}_low"], summary[f"{name}_high"]) == pytest.approx(ends), name
-
-
 def test_expected_ranks_the_limit_and_an_open_end() -> None:
     columns, _ = micro_columns(["kg_mrr"])
     summary = micro_of(QRELS, RUN, columns=columns, ties="expected").summary()
@@ -210,48 +194,6 @@ def test_names() -> None:
 
 
 # -- Against kgtrec's own ranks ----------------------------------------------------------------
-
-OWN_NAMES = {
-    "mr": "kg_mr", "mrr": "kg_mrr", "hits@1": "kg_hits_1", "hits@3": "kg_hits_3",
-    "hits@10": "kg_hits_10", "amr": "kg_amr", "amri": "kg_amri",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("tied", [False, True])
-def test_a_run_of_full_depth_gives_what_its_ranks_give(tmp_path: Path, tied: bool) -> None:
-    """With a filter of only the evaluated split, all other entities are candidates."""
-    draw = np.random.default_rng(5)
-    n, relations = 30, 3
-    triples = np.unique(
-        np.stack([draw.integers(0, high, 120) for high in (n, relations, n)], axis=1), axis=0
-    )
-    graph = kgtrec.Graph.from_arrays(test=triples, n_entities=n, n_relations=relations)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        questions = graph.questions("test", filter_splits=("test",))
-    scores = draw.normal(size=(len(questions), n)).astype(np.float32)
-    if tied:
-        scores = np.round(scores)
-    ranks, run = kgtrec.rank(scores, questions, run_depth=n)
-    run.write(tmp_path / "run")
-    write_qrels(questions, tmp_path / "qrels")
-    result = kgtrec.evaluate(ranks)
-    lists = read_lists(tmp_path / "qrels", tmp_path / "run")
-    micro = micro_values(lists, COLUMNS, entities=n)
-    assert micro.missing.sum() == 0
-    for own, name in OWN_NAMES.items():
-        for end in ("low", "high"):
-            expected = result[f"both.realistic.micro.{own}"]
-            assert micro.summary()[f"{name}_{end}"] == pytest.approx(expected, rel=1e-12), name
-    cut = micro_values(
-        read_lists(tmp_path / "qrels", tmp_path / "run", depth=5), COLUMNS, entities=n
-    )
-    assert cut.missing.sum() > 0
-    for own, name in OWN_NAMES.items():
-        expected = result[f"both.realistic.micro.{own}"]
-        ends = [cut.summary()[f"{name}_{end}"] for end in ("low", "high")]
-        if not tied:  # the end of a cut run may go through a tie
-            assert ends[0] - 1e-12 <= expected <= ends[1] + 1e-12
 
 
 # -- Raw runs that a graph filters: the numbers of filtered ranks, from `eval` and from lists ----

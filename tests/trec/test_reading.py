@@ -7,8 +7,6 @@ import io
 import os
 import subprocess
 import sys
-import time
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,9 +27,7 @@ from kgtrec.trec.files import text as file_texts
 from kgtrec.trec.files.run import (
     read_qrels,
     read_run,
-    read_run_columns,
 )
-from kgtrec.trec.files.text import DuplicateDocument
 from kgtrec.trec.measures.judge import read_judgements, read_lists
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.relevant import UNJUDGED
@@ -195,24 +191,6 @@ def test_long_lists(tmp_path: Path, order: str) -> None:
 
 
 # -- Faults ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_the_first_fault_of_the_file_is_told(tmp_path, monkeypatch, threads) -> None:
-    """For any query of the fault, and any part that meets a fault first."""
-    for name, few in (("_PART_BYTES", 20), ("_PART_DOCUMENTS", 2), ("_FEW_GROUPS", 1)):
-        monkeypatch.setattr(parse, name, few)
-    lines = [f"{query} Q0 d{i} 1 1 t" for i in range(20) for query in "zay"]
-    lines[40:40] = ["y Q0 d3 1 1 t"]  # a second time
-    lines[30:30] = ["z Q0 new 1 abc t"]
-    lines[50:50] = ["a Q0 new 1"]
-    path = write(tmp_path, "\n".join(lines))
-    with pytest.raises(FileError, match=":31: score 'abc'"):
-        read_run_columns(path, threads=threads)
-    lines[30] = "z Q0 new 1 1 t"
-    write(tmp_path, "\n".join(lines))
-    with pytest.raises(DuplicateDocument, match=r":42: query .* has document 'd3' twice"):
-        read_run_columns(path, threads=threads)
 
 
 # A line behind a valid one and a line without content; the oracle decides about all others.
@@ -466,26 +444,6 @@ on_threads = pytest.mark.parametrize("threads", slow_after(1, (2, 1, 7)))
 @pytest.mark.filterwarnings("ignore::kgtrec.errors.RunWarning")
 @on_threads
 @in_parts
-def test_cut_at_any_byte(tmp_path: Path, monkeypatch, threads, is_run, text) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(text)
-    monkeypatch.setattr(parse, "_PART_DOCUMENTS", 1)
-    monkeypatch.setattr(parse, "_FEW_GROUPS", 1)
-    for cut in range(len(text)):
-        monkeypatch.setattr(parse, "_text_parts", lambda *_, c=cut: _two_parts(text, c))
-        fuzz_readers.check_columns(path, text, is_run, threads)
-
-
-def _two_parts(text: bytes, cut: int) -> list[tuple[int, int]]:
-    """The second part begins with the first line that begins behind the cut."""
-    text = text if text.endswith(b"\n") else text + b"\n"
-    begin = text.find(b"\n", cut) + 1
-    return [(0, begin), (begin, len(text))] if begin < len(text) else [(0, len(text))]
-
-
-@pytest.mark.filterwarnings("ignore::kgtrec.errors.RunWarning")
-@on_threads
-@in_parts
 def test_parts_of_any_size(tmp_path: Path, monkeypatch, threads, is_run, text) -> None:
     path = tmp_path / "file"
     for mark in (b"", b"\xef\xbb\xbf"):
@@ -494,49 +452,6 @@ def test_parts_of_any_size(tmp_path: Path, monkeypatch, threads, is_run, text) -
             monkeypatch.setattr(parse, "_PART_BYTES", size)
             monkeypatch.setattr(parse, "_PART_DOCUMENTS", size % 5)
             fuzz_readers.check_columns(path, mark + text, is_run, threads)
-
-
-def test_parts_begin_at_lines_and_cover_the_text(monkeypatch) -> None:
-    data = bytearray(b"".join(b"x" * (i % 7) + b"\n" for i in range(60)))
-    text = parse.Text("file", True, data, 3)
-    for size in range(1, len(data) + 2):
-        monkeypatch.setattr(parse, "_PART_BYTES", size)
-        for threads in (1, 2, 3, 7):
-            parts = parse._text_parts(text, threads)
-            assert parts[0][0] == 3
-            assert parts[-1][1] == len(data)
-            assert all(a[1] == b[0] and data[b[0] - 1] == ord("\n")
-                       for a, b in pairwise(parts))  # fmt: skip
-            assert (len(parts) > 1) == (threads > 1 and size <= (len(data) - 3) // 2)
-
-
-@pytest.mark.filterwarnings("ignore::kgtrec.errors.RunWarning")
-@pytest.mark.parametrize("kind", PART_RUNS)
-def test_packed_files_and_standard_input_in_parts(tmp_path: Path, monkeypatch, kind: str) -> None:
-    text = PART_RUNS[kind]
-    monkeypatch.setattr(parse, "_PART_BYTES", 20)
-    monkeypatch.setattr(parse, "_PART_DOCUMENTS", 1)
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(text)))
-    contents = {
-        "run": text,
-        "run.gz": gzip.compress(text[:30]) + gzip.compress(text[30:]),
-        "run.zst": packed(text, ".zst"),
-    }
-    texts = {_text_of("-", "standard input")}
-    for name, content in contents.items():
-        (tmp_path / name).write_bytes(content)
-        texts.add(_text_of(tmp_path / name, str(tmp_path / name)))
-    assert len(texts) == 1
-
-
-def _text_of(path: Path | str, name: str) -> str:
-    """All contents of a run, or the message that refuses it."""
-    try:
-        columns = read_run_columns(path, threads=7)
-    except FileError as error:
-        return str(error).removeprefix(name)
-    documents = columns.documents.to_pylist()
-    return repr((columns.queries, documents, columns.scores.tolist(), columns.tag))
 
 
 # -- Lines that are split at a look ------------------------------------------------------------
@@ -600,31 +515,22 @@ class Changed(io.BufferedReader):
 
 
 def change(path: str, act: str) -> None:
-    size, before = os.path.getsize(path), os.stat(path)
-    with open(path, "ab" if act == "append" else "r+b") as file:
-        if act in ("cut", "empty"):
-            file.truncate(100 * (act == "cut"))
-        elif act == "append":
-            file.write(b"\n")
-        elif act.startswith("write"):
+    """test_sources.py has other changes: what is watched is the same."""
+    size = os.path.getsize(path)
+    with open(path, "r+b") as file:
+        if act == "cut":
+            file.truncate(100)
+        else:
             file.seek(size - 40)
             file.write(b"x" * 40)
-    if act == "replace":
-        write(Path("."), "q0 0 d0 0 1 tag\n", "new")
-        os.replace("new", path)
-    elif act == "remove":
-        os.unlink(path)
-    elif act == "write and set the time back":
-        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def change_while_read(monkeypatch: pytest.MonkeyPatch, path: str, act: str) -> None:
     """Change a file after its first bytes are read: of a small, a large or a packed file."""
-    time.sleep(0.02 * ("time back" in act))  # longer than a tick of the clock of files
     pread, preadv = os.pread, os.preadv
 
     def is_start(number: int, at: int) -> bool:
-        return at == 0 and os.path.exists(path) and os.fstat(number).st_ino == os.stat(path).st_ino
+        return at == 0 and os.fstat(number).st_ino == os.stat(path).st_ino
 
     def changed_whole(number, size, at):
         if not is_start(number, at):
@@ -653,15 +559,7 @@ def change_while_read(monkeypatch: pytest.MonkeyPatch, path: str, act: str) -> N
         monkeypatch.setattr(file_texts, "_PART", 100)
 
 
-SAID = {
-    "cut": "it was cut short while it was read",
-    "empty": "it was cut short while it was read",
-    "write": "it was written to while it was read",
-    "write and set the time back": "it was written to while it was read",
-    "append": "it was written to while it was read",
-    "replace": "it was cut short while it was read",
-    "remove": "it disappeared while it was read",
-}
+SAID = {"cut": "it was cut short while it was read", "write": "it was written to while it was read"}
 
 DEPTH = 400
 
@@ -701,14 +599,6 @@ def test_a_file_that_changes_while_it_is_read(monkeypatch, path: str, files, act
     assert (done.exception.exit_code, done.stdout) == (2, "")
     assert str(done.exception).startswith(f"{path}: {SAID[act]}")
     assert str(done.exception).endswith("; try again when nothing writes to it")
-
-
-@pytest.mark.usefixtures("home")
-@pytest.mark.parametrize(("read", "path"), [(read_run, "a.run"), (read_qrels, "a.qrels")])
-def test_files_of_dicts_that_change(monkeypatch, read, path: str) -> None:
-    change_while_read(monkeypatch, path, "write")
-    with pytest.raises(FileError, match=rf"^{path}: it was written to while it was read"):
-        read(path)
 
 
 @pytest.mark.usefixtures("home")

@@ -6,7 +6,6 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -27,9 +26,7 @@ from kgtrec.trec.measures.rows import QRELS_ROWS
 from kgtrec.trec.measures.ties import (
     TIES,
     check_tie_forms,
-    has_tie_form,
     tie_effect,
-    tie_groups,
     tied_values,
 )
 from kgtrec.trec.measures.values import values
@@ -129,24 +126,6 @@ def test_without_ties_they_are_the_values_of_pytrec_eval_to_the_bit(judged_only:
         assert tie_effect(lists, resolve(QRELS_ROWS), options).queries == 0
 
 
-def test_a_tie_by_hand() -> None:
-    """One relevant of three tied documents behind a relevant one; two relevant in all."""
-    lists = tied_lists([([(9, 1), (5, None), (5, 1), (5, 0)], [])])
-    columns = resolve(["map", "recip_rank", "P.2", "success.1", "recall.3", "ndcg_cut.2"])
-    values_of = {ties: tied_values(lists, columns, ties=ties) for ties in TIES}
-    by_hand = {  # AP: (1 + (2/2 + 2/3 + 2/4) / 3) / 2
-        "map": (31 / 36, 3 / 4, 1), "recip_rank": (1, 1, 1), "P_2": (2 / 3, 1 / 2, 1),
-        "success_1": (1, 1, 1), "recall_3": (5 / 6, 1 / 2, 1),
-    }  # fmt: skip
-    discount = 1 + 1 / np.log2(3)
-    by_hand["ndcg_cut_2"] = ((1 + (discount - 1) / 3) / discount, 1 / discount, 1)
-    for name, (mean, least, most) in by_hand.items():
-        assert values_of["expected"][name][0] == pytest.approx(mean, rel=1e-15)
-        assert (values_of["min"][name][0], values_of["max"][name][0]) == pytest.approx(
-            (least, most)
-        )
-
-
 def test_first_relevant_of_a_large_tie() -> None:
     """McSherry and Najork: R relevant of n tied; E[1/rank] of one is H(n) / n."""
     n = 5000
@@ -173,20 +152,6 @@ def test_single_precision_ties_under_compat_9() -> None:
     assert [tie_effect(lists, columns, options).queries for options in (None, nine)] == [0, 1]
     huge = tied_lists([([(1e300, 0), (1e299, 1)], [])])  # both are infinite
     assert tied_values(huge, columns, nine, ties="max")["recip_rank"][0] == 1.0
-
-
-def test_signed_zeros_tie() -> None:
-    lists = tied_lists([([(0.0, 0), (-0.0, 1)], [])])
-    assert tied_values(lists, resolve(["recip_rank"]), ties="expected")["recip_rank"][0] == 0.75
-
-
-def test_ties_do_not_pass_from_query_to_query() -> None:
-    one: Query = ([(2.0, 0), (1.0, 1)], [])
-    lists = tied_lists([one, ([], [1]), ([(1.0, 0), (0.0, 1)], []), ([], [1])])
-    assert tie_effect(lists, resolve(["map"])).queries == 0
-    assert len(tie_groups(lists, EvalOptions(), np.ones(4, bool))) == 4
-    assert len(tie_groups(lists, EvalOptions())) == 0
-    assert tied_values(lists, resolve(["map"]), ties="expected")["map"].tolist() == [0.5, 0, 0.5, 0]
 
 
 def test_a_group_that_both_m_and_j_cut_is_a_hypergeometric_draw() -> None:
@@ -229,34 +194,6 @@ def test_measures_without_a_form_are_all_named() -> None:
     check_tie_forms(counts, EvalOptions())
     with pytest.raises(UsageError, match="num_ret, num_rel_ret, set_P"):
         check_tie_forms(counts, EvalOptions(most=5))
-
-
-def test_measures_of_sets_are_what_they_are() -> None:
-    columns = resolve(["set"])
-    assert all(has_tie_form(column, EvalOptions()) for column in columns)
-    lists = tied_lists([([(1.0, 0), (1.0, 1)], [1])])
-    plain = values(lists, columns)
-    for ties in TIES:
-        tied = tied_values(lists, columns, ties=ties)
-        assert {name: row.tolist() for name, row in tied.items()} == {
-            name: row.tolist() for name, row in plain.items()
-        }
-
-
-def test_every_measure_has_a_rule_or_needs_none() -> None:
-    """Two orders of one tie: if a measure differs between them, the query is counted."""
-    shown = [1, None, 0, 2, -1]
-    orders = tied_lists([
-        ([(float(-i), r) for i, r in enumerate(order)], [1]) for order in permutations(shown)
-    ])  # fmt: skip
-    tied = tied_lists([([(1.0, r) for r in shown], [1])])
-    columns = [column for column in resolve(QRELS_ROWS) if column.family != "runid"]
-    for options in (EvalOptions(), EvalOptions(level=2), EvalOptions(judged_only=True)):
-        rows = values(orders, columns, options)
-        for column in columns:
-            changes = len({str(value)[:12] for value in rows[column.name].tolist()}) > 1
-            counted = tie_effect(tied, [column], options).queries == 1
-            assert counted == changes, column.name
 
 
 # -- Do ties matter? What is said is held against every order of the tied documents --------------

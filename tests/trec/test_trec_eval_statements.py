@@ -1,8 +1,4 @@
-"""Known facts about trec_eval, statement by statement, each as a call with its whole output.
-
-Values were computed by hand from the statement; version 9 is also compared with pytrec_eval.
-Preferences and several assessors follow: worked examples, faults, and slow definitions.
-"""
+"""Preferences and several assessors: known facts, worked examples, faults, slow definitions."""
 
 from __future__ import annotations
 
@@ -26,13 +22,6 @@ from kgtrec.trec.measures.rows import TABLE
 # Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
-# Query 1 lists b a u c, query 2 d a; the run lacks query 3. u has no judgement.
-QRELS = "1 0 a 1\n1 0 b 0\n1 0 c 2\n2 0 a 0\n2 0 d 1\n3 0 e 1\n"
-
-RUN = "".join(
-    f"{q} Q0 {d} 0 {s} man\n"
-    for q, d, s in [(1, "b", 4), (1, "a", 3), (1, "u", 2), (1, "c", 1), (2, "d", 2), (2, "a", 1)]
-)
 
 CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 
@@ -43,7 +32,7 @@ class Ended(NamedTuple):
     said: str
 
 
-def call(folder: Path, arguments: str, qrels: str = QRELS, run: str = RUN) -> Ended:
+def call(folder: Path, arguments: str, qrels: str, run: str) -> Ended:
     """``kgtrec eval`` on files with these contents; FOLDER is their folder."""
     (folder / "qrels").write_bytes(qrels.encode())
     (folder / "run").write_bytes(run.encode())
@@ -58,61 +47,6 @@ def lines(text: str) -> str:
     """``"map 1 0.5; num_q all 2"`` as trec_eval prints it: names in 22 columns, then tabs."""
     cells = [line.split() for line in text.split(";") if line.strip()]
     return "".join(f"{name:<22s}\t{query}\t{value}\n" for name, query, value in cells)
-
-
-# Numbers by hand; the golden files of tests/cli/test_eval.py have all flags and measures.
-STATEMENTS = [
-    ("-c -q in 10.0: rows of zeros for absent queries, also of utility, unj and rbp_resid",
-     "-qc -m num_ret -m map -m utility -m rbp_resid -m unj.5",
-     "num_ret 1 4; map 1 0.5000; utility 1 0.0000; rbp_resid 1 0.7371; unj_5 1 0.2000;"
-     "num_ret 2 2; map 2 1.0000; utility 2 0.0000; rbp_resid 2 0.0000; unj_5 2 0.0000;"
-     "num_ret 3 0; map 3 0.0000; utility 3 0.0000; rbp_resid 3 0.0000; unj_5 3 0.0000;"
-     "num_ret all 6; map all 0.5000; utility all 0.0000; rbp_resid all 0.2457; unj_5 all 0.0667"),
-    ("-c in 9.0.8 changes only the averages", "--compat 9 -qc -m num_ret -m map",
-     "num_ret 1 4; map 1 0.5000; num_ret 2 2; map 2 1.0000; num_ret all 6; map all 0.5000"),
-    ("-l: relevant from that level", "-l 2 -m num_rel -m recip_rank -m ndcg",
-     "num_rel all 1; recip_rank all 0.1250; ndcg all 0.7836"),
-    ("-l: num_rel of the summary under -c ignores it", "-c -l2 -m num_rel", "num_rel all 4"),
-    ("-J: unjudged documents go, after sorting", "-J -m P.3 -m num_ret",
-     "num_ret all 5; P_3 all 0.5000"),
-    ("-M first, then -J", "-J -M 3 -m P.3 -m num_ret", "num_ret all 4; P_3 all 0.3333"),
-    ("-N: collection size, for utility", "-m utility.1,-1,0,.1 -N 10",
-     "utility_1,-1,0,.1 all 0.7000"),
-    ("official is the default", "", "runid all man; num_q all 2; num_ret all 6; num_rel all 3;"
-     "num_rel_ret all 3; map all 0.7500; gm_map all 0.7071; Rprec all 0.7500; bpref all 0.5000;"
-     "recip_rank all 0.7500;"
-     + "".join(f"iprec_at_recall_{i / 10:.2f} all 0.7500;" for i in range(11))
-     + "".join(f"P_{k} all {1.5 / k:.4f};" for k in CUTOFFS)),
-    ("relstring is quoted, per query only", "-q -m relstring.4 -m num_q",
-     "relstring_4 1 '01-2'; relstring_4 2 '10'; num_q all 2"),
-    ("gm_*: a floor of 1e-5 under the logarithm", "-c -m gm_map", "gm_map all 0.0171"),
-    ("ndcg takes level=gain", "-m ndcg.1=3.5,2=9.0", "ndcg_1=3.5,2=9.0 all 0.7714"),
-    ("rbp, p = .9, gains over the highest, and its residual", "-q -n -m rbp -m rbp_resid",
-     "rbp 1 0.1179; rbp_resid 1 0.7371; rbp 2 0.1000; rbp_resid 2 0.0000"),
-    ("dcg and ideal_dcg by name", "-qn -m dcg -m ideal_dcg",
-     "dcg 1 1.4923; ideal_dcg 1 2.6309; dcg 2 1.0000; ideal_dcg 2 1.0000"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("arguments", "due"), [row[1:] for row in STATEMENTS], ids=[row[0] for row in STATEMENTS]
-)
-def test_statement(arguments: str, due: str, tmp_path: Path) -> None:
-    ended = call(tmp_path, arguments)
-    assert (ended.code, ended.out) == (0, lines(due))
-
-
-@pytest.mark.parametrize("compat", [10, 9])
-def test_recall_points_are_rounded_or_cut(compat: int, tmp_path: Path) -> None:
-    """0.4 of 3 relevant documents: lround(1.2) is the 1st, trunc(1.2 + .9) the 2nd; of .5 both."""
-    qrels = "".join(f"1 0 d{i} {int(i in (0, 4, 9))}\n" for i in range(10))
-    run = "".join(f"1 Q0 d{i} 0 {-i} t\n" for i in range(10))
-    due = {10: {"0.40": 1.0, "0.50": 0.4}, 9: {"0.40": 0.4, "0.50": 0.4}}[compat]
-    points = ",".join(due)
-    printed = call(tmp_path, f"--compat {compat} -m iprec_at_recall.{points}", qrels, run).out
-    assert printed == lines(
-        ";".join(f"iprec_at_recall_{p} all {value:.4f}" for p, value in due.items())
-    )
 
 
 # -- The three other formats -----------------------------------------------------------------------
@@ -364,19 +298,6 @@ def test_several_assessors_are_those_of_the_slow_definition(tmp_path: Path) -> N
                 assert values[q][name] == pytest.approx(value, rel=1e-14, abs=1e-15), name
 
 
-def test_one_group_is_the_ordinary_format() -> None:
-    rng = np.random.default_rng(3)
-    qrels = {f"q{i}": {DOCS[d]: int(rng.integers(-1, 3)) for d in range(7)} for i in range(9)}
-    run = {q: random_run(rng) for q in qrels}
-    groups = {q: {"g": documents} for q, documents in qrels.items()}
-    ours = trec.evaluate(groups, run, ["qrels_jg"], qrels_format="qrels_jg")
-    theirs = trec.evaluate(qrels, run, ["map", "P", "Rprec_mult"])
-    for q, row in theirs.items():
-        mine = {name.replace("_avgjg", ""): value for name, value in ours[q].items()}
-        assert mine.pop("num_q", 1) == 1
-        assert mine == pytest.approx(row, rel=1e-15)
-
-
 # -- The command line ----------------------------------------------------------------------------
 
 
@@ -420,19 +341,6 @@ def test_worked_examples(
             tmp_path, f"-R {form} {flags} -m {measure}", *judged_by(judged, *shown.split())
         )
         assert ended == (0, lines(text), "")
-
-
-def test_worked_example_of_several_assessors(tmp_path: Path) -> None:
-    files = judged_by("g1 a 1, g1 c 1, g1 e 1, g2 a 0, g2 b 2, g2 c -1", *"abcd")
-    names = ("map_avgjg", "P_avgjg_2", "P_avgjg_10", "Rprec_mult_avgjg_0.50",
-             "Rprec_mult_avgjg_1.00", "Rprec_mult_avgjg_2.50")  # fmt: skip
-    for flags, due in (
-        ("", "0.5278 0.5000 0.1500 0.2500 0.3333 0.2917"),
-        ("-J", "0.5833 0.7500 0.1500 0.5000 0.3333 0.2917"),
-    ):
-        text = ";".join(f"{n} q {v}" for n, v in zip(names, due.split(), strict=True))
-        measures = "-m map_avgjg -m P_avgjg.2,10 -m Rprec_mult_avgjg.0.5,1,2.5"
-        assert call(tmp_path, f"-R qrels_jg -qn {flags} {measures}", *files) == (0, lines(text), "")
 
 
 # The relevant one of three is second in both orders by name, and could be first; with all three
@@ -504,35 +412,12 @@ def test_several_runs_tables_intervals_and_z_scores(tmp_path: Path) -> None:
     assert "\tq\t" not in call(tmp_path, f"{base} -q -n -D 1.p", qrels, run).out
 
 
-def test_absent_queries_count_with_c(tmp_path: Path) -> None:
-    files = "q g s a 1\nq g s b 0\np g s a 1\np g s b 0\np g s c 0\n# p g s\n", ABC
-    base = "-R prefs -q -m prefs_num_prefs_poss -m prefs_simp -m num_q"
-    own = "prefs_num_prefs_poss q 1; prefs_simp q 1.0000; num_q all {};"
-    ended = call(tmp_path, base, *files)
-    assert ended.out == lines(own.format(1) + "prefs_num_prefs_poss all 1; prefs_simp all 1.0000")
-    assert "1 of 2 queries of the qrels are not in the run; they are left out" in ended.said
-    absent = "prefs_num_prefs_poss p 2; prefs_simp p 0.0000;"
-    total = "prefs_num_prefs_poss all 3; prefs_simp all 0.5000"
-    assert call(tmp_path, f"{base} -c", *files).out == lines(absent + own.format(2) + total)
-    nine = call(tmp_path, f"{base} -c --compat 9", *files).out
-    assert "\tp\t" not in nine
-    assert nine.endswith(lines("prefs_simp all 0.5000"))
-
-
 def test_parameters_of_preferences_are_ignored(tmp_path: Path) -> None:
     judged = "q g s a 1\nq g s b 0\n"
     plain = call(tmp_path, "-R prefs -m prefs_simp", judged, ABC)
     ended = call(tmp_path, "-R prefs -m prefs_simp.3", judged, ABC)
     assert ended[:2] == plain[:2]
     assert "parameters are ignored" in ended.said
-
-
-def test_white_space_and_names_are_bytes(tmp_path: Path) -> None:
-    qrels, run = tmp_path / "q", tmp_path / "r"
-    qrels.write_bytes(b"\t q\x0bg s \xff\r1 \r\n  q g\x0cs b 0")
-    run.write_bytes(b"q Q0 \xff 1 2 t\nq Q0 b 2 1 t\n")
-    words = ["eval", "-R", "prefs", "-m", "prefs_simp", str(qrels), str(run)]
-    assert CliRunner().invoke(cli, words).stdout.endswith("1.0000\n")
 
 
 def test_python_takes_nested_dicts() -> None:
