@@ -360,13 +360,6 @@ def test_all_forms_have_the_same_values(tmp_path_factory, judged, run) -> None:
         assert trec.evaluate(one, other, ["gm_map", "num_ret", "P"], summary=True) == total
 
 
-def test_double_scores_and_trec_eval_10_by_default() -> None:
-    run = {"q": {"a": 1.000000001, "b": 1.0}}
-    for options, due in (({}, 1.0), ({"compat": 9}, 0.5)):
-        got = trec.evaluate({"q": {"a": 1}}, run, ["RR"], **options)
-        assert got == {"q": {"recip_rank": due}}
-
-
 def test_values_by_hand_and_by_every_spelling() -> None:
     judged, run = {"q": {"a": 1, "b": 1, "c": 0}}, {"q": {"a": 3.0, "c": 2.0, "b": 1.0}}
     gained = (1 + 1 / 2) / (1 + 1 / math.log2(3))

@@ -436,10 +436,3 @@ def test_python_takes_nested_dicts() -> None:
         trec.evaluate(prefs, run, ["prefs_simp"], qrels_format="pairs")
     frame = trec.evaluate(prefs, run, ["prefs"], qrels_format="prefs", as_="frame")
     assert frame.loc["q", "prefs_avgjg"] == 1.0
-
-
-def test_help_explains_each() -> None:
-    for name, row in TABLE.items():
-        if row.format != "qrels":
-            text = "".join(CliRunner().invoke(cli, ["eval", "-h", "-m", name]).stdout.split())
-            assert text.startswith("".join(f"{name} {row.text}".split())), name
