@@ -115,8 +115,9 @@ void kgt_trec_close_qrels(kgt_trec_qrels *qrels);
 /* Whether that file had these bytes, the last of which is a newline. */
 bool kgt_trec_same_qrels(const kgt_trec_qrels *qrels, const char *bytes, int64_t size);
 
-/* Lists of a run: of n_queries queries n_shared are in the qrels, with the numbers `query`,
- * ascending. length, retrieved, relevance and scores as from kgt_trec_lists. tag: of the last line.
+/* Lists of a run: of n_queries queries n_shared are in the qrels, with the numbers `query`, in the
+ * run's order. length, retrieved, relevance and scores as from kgt_trec_lists. tag: of the last
+ * line.
  */
 typedef struct {
     int64_t n_queries, n_shared, n_documents, tag_size;

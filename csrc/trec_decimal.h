@@ -21,6 +21,10 @@ KGT_INLINE int kgt_count_digits(uint64_t word) {
     return others == 0 ? 8 : __builtin_ctzll(others) / 8;
 }
 
+KGT_INLINE bool kgt_are_digits(uint64_t word) {
+    return (((word + 0x7676767676767676u) | word) & 0x8080808080808080u) == 0;
+}
+
 /* The number that eight values of digits are, all at once: pairs, fours, all. */
 KGT_INLINE uint64_t kgt_join_digits(uint64_t word) {
     word = word * 10 + (word >> 8);
@@ -40,17 +44,24 @@ KGT_INLINE bool kgt_read_short_decimal(const char *at, const char *end, double *
     const uint64_t zeros = 0x3030303030303030u, word = kgt_load64(at) ^ zeros;
     const int n = kgt_count_digits(word);
     if (n == 0 || n == 8) return false;
-    const uint64_t whole = kgt_join_digits(word << (64 - 8 * n));
-    double result = (double)(int64_t)whole;
-    if (at + n != end) {
-        const int64_t n_behind = end - at - n - 1;
-        if (at[n] != '.' || n_behind < 1 || n_behind > 8) return false;
+    const bool is_whole = at + n == end;
+    const int64_t n_behind = is_whole ? 0 : end - at - n - 1, n_all = n + n_behind;
+    if (!is_whole && (at[n] != '.' || n_behind < 1 || n_behind > 8)) return false;
+    uint64_t digits;
+    if (n_all <= 8) { /* put the fraction over the point, and all digits at the end of the word */
+        const uint64_t whole = UINT64_MAX >> (64 - 8 * n);
+        const uint64_t joined = (word & whole) | ((kgt_load64(at + 1) ^ zeros) & ~whole);
+        const uint64_t placed = joined << (64 - 8 * n_all);
+        if (!kgt_are_digits(placed)) return false;
+        digits = kgt_join_digits(placed);
+    } else {
         const int others = (int)(64 - 8 * n_behind);
         const uint64_t fraction = (kgt_load64(end - 8) ^ zeros) >> others << others;
-        if (kgt_count_digits(fraction) != 8) return false;
-        const uint64_t digits = whole * wholes[n_behind] + kgt_join_digits(fraction);
-        result = (double)(int64_t)digits / powers[n_behind];
+        if (!kgt_are_digits(fraction)) return false;
+        digits =
+            kgt_join_digits(word << (64 - 8 * n)) * wholes[n_behind] + kgt_join_digits(fraction);
     }
+    const double result = (double)(int64_t)digits / powers[n_behind];
     *value = negative ? -result : result;
     return true;
 }

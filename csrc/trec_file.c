@@ -67,7 +67,6 @@ kgt_status kgt_trec_queries(const kgt_text *text, int64_t n, const int64_t *begi
                             int64_t *n_queries) {
     kgt_table table;
     if (!kgt_table_open(&table, n)) return KGT_NO_MEMORY;
-    kgt_table_clear(&table, n);
     for (int64_t i = 0; i < n; i++) {
         kgt_field name = field_at(text->bytes + begin[i]);
         size_t size = (size_t)(name.end - name.begin);
@@ -91,27 +90,50 @@ kgt_status kgt_trec_queries(const kgt_text *text, int64_t n, const int64_t *begi
 
 /* ---- documents of a query ---- */
 
-bool kgt_table_open(kgt_table *table, int64_t most) {
+/* Slots for that many entries. In a fuller table, many lines would meet another's slot first, and
+ * the processor cannot predict which. */
+static uint64_t slots_for(int64_t most) {
     uint64_t slots = 16;
-    while (slots < 2 * (uint64_t)most) slots *= 2;
-    table->entries = malloc(((size_t)most + 1) * sizeof(kgt_entry));
-    table->slots = malloc((size_t)slots * sizeof(uint64_t));
-    if (table->entries != NULL && table->slots != NULL && most < UINT32_MAX) return true;
-    kgt_table_close(table);
-    return false;
+    while (slots < 4 * (uint64_t)most) slots *= 2;
+    return slots;
+}
+
+/* Memory for that many entries, of which the first stay. */
+static bool resize(kgt_table *table, int64_t room) {
+    kgt_entry *entries = realloc(table->entries, ((size_t)room + 1) * sizeof(kgt_entry));
+    if (entries != NULL) table->entries = entries;
+    uint64_t *slots = realloc(table->slots, (size_t)slots_for(room) * sizeof(uint64_t));
+    if (slots != NULL) table->slots = slots;
+    table->room = room;
+    return entries != NULL && slots != NULL && room < UINT32_MAX;
+}
+
+bool kgt_table_open(kgt_table *table, int64_t most) {
+    *table = (kgt_table){NULL, NULL, 0, 0, 0};
+    if (!resize(table, most)) return kgt_table_close(table), false;
+    kgt_table_clear(table, most);
+    return true;
 }
 
 void kgt_table_close(kgt_table *table) {
     free(table->entries);
     free(table->slots);
+    *table = (kgt_table){NULL, NULL, 0, 0, 0};
 }
 
 void kgt_table_clear(kgt_table *table, int64_t most) {
-    uint64_t slots = 16;
-    while (slots < 2 * (uint64_t)most) slots *= 2;
-    table->mask = slots - 1;
+    table->mask = slots_for(most) - 1;
     table->n = 0;
-    memset(table->slots, 0, (size_t)slots * sizeof(uint64_t));
+    memset(table->slots, 0, (size_t)(table->mask + 1) * sizeof(uint64_t));
+}
+
+bool kgt_table_grow(kgt_table *table) {
+    const int64_t n = table->n, most = 2 * n + 8;
+    if (n < table->room && 4 * (uint64_t)n < table->mask) return true;
+    if (most > table->room && !resize(table, most)) return false;
+    kgt_table_clear(table, most);
+    while (table->n < n) kgt_table_add(table);
+    return true;
 }
 
 /* The slot of that name, or the free slot for it. */
@@ -155,32 +177,50 @@ static bool may_have_more(kgt_field rank, kgt_field tag, const char *end) {
     return kgt_read_whole(rank.begin, &value) != NULL && !is_decimal(tag.begin, end);
 }
 
-/* Reads the line whose first field is at *line; moves *line to its end unless it has a fault. */
+/* A line of a run: most lines differ from the last one only from `document` to `behind`. */
+typedef struct {
+    const char *begin, *document, *behind, *end; /* behind: the score */
+} shape;
+
+/* Reads a line like the last one; false for any other line. */
+KGT_INLINE bool read_alike(const shape *last, const char **line, const char *end,
+                           kgt_field *document, double *score) {
+    const size_t n_before = (size_t)(last->document - last->begin);
+    const size_t n_behind = (size_t)(last->end - last->behind); /* with the newline */
+    const char *at = *line + n_before, *ends[3];
+    if ((size_t)(end - *line) < n_before + 48 + n_behind ||
+        !kgt_same_bytes(*line, last->begin, n_before) || !kgt_find_three(at, ends) ||
+        *ends[0] != at[-1] || *ends[1] != at[-1] ||
+        !kgt_same_bytes(ends[2], last->behind, n_behind) ||
+        !(kgt_read_short_decimal(ends[1] + 1, ends[2], score) ||
+          kgt_read_decimal(ends[1] + 1, end, score) == ends[2]))
+        return false;
+    *document = (kgt_field){at, ends[0]};
+    *line = ends[2] + n_behind - 1;
+    return true;
+}
+
+/* Reads the line at *line; moves *line to its end unless it has a fault. */
 static kgt_fault_kind read_run_line(const char **line, const char *end, kgt_field *document,
-                                    double *score) {
-    const char *at = *line, *ends[6];
+                                    double *score, shape *last) {
+    const char *at = *line;
     kgt_field skipped, rank, tag;
-    if (kgt_split_plain(at, end, 6, ends) && (kgt_read_short_decimal(ends[3] + 1, ends[4], score) ||
-                                              kgt_read_decimal(ends[3] + 1, end, score) != NULL)) {
-        *document = (kgt_field){ends[1] + 1, ends[2]};
-        *line = ends[5];
-        return KGT_NO_FAULT;
-    }
     if (!kgt_next_field(&at, &skipped) || !kgt_next_field(&at, &skipped) ||
         !kgt_next_field(&at, document) || !kgt_next_field(&at, &rank))
         return KGT_COLUMNS;
     const char *number = kgt_skip_space(at);
-    at = kgt_read_decimal(number, end, score);
-    bool wrong = at == NULL;
-    if (wrong) at = kgt_field_end(number);
+    const char *behind = kgt_read_decimal(number, end, score);
+    at = behind == NULL ? kgt_field_end(number) : behind;
     if (!kgt_next_field(&at, &tag)) return KGT_COLUMNS;
     at = kgt_skip_space(at);
+    *last = (shape){*line, document->begin, behind, at + 1};
     if (*at != '\n') {
         if (!may_have_more(rank, tag, end)) return KGT_COLUMNS;
         at = kgt_line_end(at, end);
+        last->begin = NULL;
     }
     *line = at;
-    return wrong ? KGT_SCORE : KGT_NO_FAULT;
+    return behind == NULL ? KGT_SCORE : KGT_NO_FAULT;
 }
 
 static kgt_fault_kind read_qrels_line(const char **line, kgt_field *document, int64_t *relevance) {
@@ -193,39 +233,71 @@ static kgt_fault_kind read_qrels_line(const char **line, kgt_field *document, in
     return kgt_read_whole(number.begin, relevance) != NULL ? KGT_NO_FAULT : KGT_RELEVANCE;
 }
 
-/* Adds the line at *line as the table's next document; *line moves to its end. */
-static kgt_fault_kind load_line(const kgt_text *text, const char **line, kgt_table *table) {
+KGT_INLINE bool add_document(kgt_table *table, kgt_field document, kgt_fault_kind *fault) {
+    kgt_entry *entry = &table->entries[table->n];
+    const size_t size = (size_t)(document.end - document.begin);
+    entry->name = document.begin;
+    entry->size = (uint32_t)size;
+    entry->hash = kgt_hash_bytes(document.begin, size);
+    return kgt_table_add(table) || (*fault = KGT_DUPLICATE, false);
+}
+
+static bool load_other(const kgt_text *text, const kgt_field *query, const char **line,
+                       kgt_table *table, shape *last, kgt_fault_kind *fault) {
+    const char *end = text->bytes + text->size, *at = *line = kgt_skip_space(*line);
     kgt_entry *entry = &table->entries[table->n];
     kgt_field document;
-    kgt_fault_kind kind =
-        text->kind == KGT_RUN
-            ? read_run_line(line, text->bytes + text->size, &document, &entry->score)
-            : read_qrels_line(line, &document, &entry->relevance);
-    if (kind != KGT_NO_FAULT) return kind;
-    if (document.end - document.begin > INT32_MAX) return KGT_LONG_NAME;
-    entry->name = document.begin;
-    entry->size = (uint32_t)(document.end - document.begin);
-    entry->hash = kgt_hash_bytes(entry->name, entry->size);
-    return kgt_table_add(table) ? KGT_NO_FAULT : KGT_DUPLICATE;
+    if (*at == '#') *line = kgt_line_end(at, end);
+    if (*at == '\n' || *at == '#') return true;
+    if (query != NULL && table->n > 0 && !same_query(at, end - at, *query)) return false;
+    *fault = text->kind == KGT_RUN ? read_run_line(line, end, &document, &entry->score, last)
+                                   : read_qrels_line(line, &document, &entry->relevance);
+    if (*fault != KGT_NO_FAULT) return false;
+    if (document.end - document.begin > INT32_MAX) return *fault = KGT_LONG_NAME, false;
+    return add_document(table, document, fault);
+}
+
+/* Adds the document of the line at *line, which moves to the line's end. Blank lines and comments
+ * have none. False if the line is not the query's (NULL: any line is), or has a fault. */
+KGT_INLINE bool load_line(const kgt_text *text, const kgt_field *query, const char **line,
+                          kgt_table *table, shape *last, kgt_fault_kind *fault) {
+    kgt_field document;
+    *fault = KGT_NO_FAULT;
+    kgt_fetch_ahead(*line);
+    if (last->begin != NULL && read_alike(last, line, text->bytes + text->size, &document,
+                                          &table->entries[table->n].score))
+        return add_document(table, document, fault);
+    return load_other(text, query, line, table, last, fault);
 }
 
 static bool load_group(const kgt_lines *lines, int64_t group, kgt_table *table, kgt_fault *fault) {
     const kgt_text *text = lines->text;
-    const char *at = text->bytes + lines->begin[group], *end = text->bytes + text->size;
+    const char *at = text->bytes + lines->begin[group];
     const char *stop = text->bytes + lines->begin[group + 1];
+    shape last = {.begin = NULL};
+    kgt_fault_kind kind;
     for (int64_t line = lines->line[group]; at < stop; line++, at++) {
         const char *start = at;
-        kgt_fetch_ahead(at);
-        at = kgt_skip_space(at);
-        if (*at == '\n') continue;
-        if (*at == '#') {
-            at = kgt_line_end(at, end);
-            continue;
-        }
-        kgt_fault_kind kind = load_line(text, &at, table);
-        if (kind == KGT_NO_FAULT) continue;
+        if (load_line(text, NULL, &at, table, &last, &kind)) continue;
         kgt_note_fault(fault, kind, line, start - text->bytes);
         return false;
+    }
+    return true;
+}
+
+bool kgt_load_next(const kgt_text *text, const char **line, kgt_table *table, kgt_field *query,
+                   const char **last_line) {
+    const char *end = text->bytes + text->size;
+    shape last = {.begin = NULL};
+    kgt_fault_kind fault;
+    kgt_table_clear(table, table->n);
+    for (const char *at = *line; at < end; *line = ++at) {
+        const int64_t n = table->n;
+        if (!kgt_table_grow(table)) return false;
+        if (!load_line(text, query, &at, table, &last, &fault)) return fault == KGT_NO_FAULT;
+        if (table->n == n) continue;
+        *last_line = *line;
+        if (n == 0) *query = field_at(*line);
     }
     return true;
 }

@@ -8,16 +8,10 @@
 
 #include "trec_file.h"
 
-typedef struct {
+typedef struct kgt_place {
     double score;
     uint32_t entry;
 } place;
-
-typedef struct {
-    kgt_table table;
-    place *order, *spare;
-    double *heap;
-} worker;
 
 static bool ahead(const kgt_table *table, place a, place b) {
     if (a.score != b.score) return a.score > b.score;
@@ -74,7 +68,7 @@ static void merge(const kgt_table *table, const place *from, place *to, int64_t 
     }
 }
 
-static void sort(worker *at, int64_t n) {
+static void sort(kgt_lister *at, int64_t n) {
     for (int64_t width = 1; width < n; width *= 2) {
         merge(&at->table, at->order, at->spare, n, width);
         place *sorted = at->spare;
@@ -85,7 +79,7 @@ static void sort(worker *at, int64_t n) {
 
 /* Sorts at least the `depth` best of n places, and all that tie with the last of them; returns
  * their number. */
-static int64_t arrange(worker *at, int64_t n, int64_t depth) {
+static int64_t arrange(kgt_lister *at, int64_t n, int64_t depth) {
     if (in_order(&at->table, at->order, n)) return n;
     if (depth <= 0) return 0;
     if (depth < n / 2) {
@@ -113,7 +107,7 @@ static void judge(const kgt_listing *listing, int64_t query, kgt_table *table) {
 }
 
 /* Keeps documents of at least relevance 0 among the first n places; returns their number. */
-static int64_t drop_unjudged(worker *at, int64_t n) {
+static int64_t drop_unjudged(kgt_lister *at, int64_t n) {
     int64_t n_judged = 0;
     for (int64_t i = 0; i < n; i++)
         if (at->table.entries[at->order[i].entry].relevance >= 0)
@@ -124,7 +118,7 @@ static int64_t drop_unjudged(worker *at, int64_t n) {
 /* ---- lists ---- */
 
 /* Decides which documents of a loaded and judged query are listed; returns their number. */
-static int64_t choose(worker *at, const kgt_cut *cut, int64_t *retrieved) {
+static int64_t choose(kgt_lister *at, const kgt_cut *cut, int64_t *retrieved) {
     int64_t n = at->table.n;
     for (int64_t i = 0; i < n; i++) {
         kgt_entry *entry = &at->table.entries[i];
@@ -167,43 +161,63 @@ static int64_t most_documents(const kgt_listing *listing, int64_t first, int64_t
     return most;
 }
 
-static bool open_worker(worker *at, int64_t most) {
-    size_t n = (size_t)most + 1;
-    if (!kgt_table_open(&at->table, most)) return false;
-    at->order = malloc(n * sizeof(place));
-    at->spare = malloc(n * sizeof(place));
-    at->heap = malloc(n * sizeof(double));
+/* Room for a query of n documents. */
+static bool make_room(kgt_lister *at, int64_t n) {
+    if (n <= at->room) return true;
+    const size_t room = (size_t)n + 1;
+    free(at->order);
+    free(at->spare);
+    free(at->heap);
+    at->order = malloc(room * sizeof(place));
+    at->spare = malloc(room * sizeof(place));
+    at->heap = malloc(room * sizeof(double));
+    at->room = n;
     return at->order != NULL && at->spare != NULL && at->heap != NULL;
 }
 
-static void close_worker(worker *at) {
+bool kgt_open_lister(kgt_lister *at, int64_t most) {
+    *at = (kgt_lister){.room = -1};
+    return kgt_table_open(&at->table, most) && make_room(at, most);
+}
+
+void kgt_close_lister(kgt_lister *at) {
     kgt_table_close(&at->table);
     free(at->order);
     free(at->spare);
     free(at->heap);
 }
 
+int64_t kgt_list_query(kgt_lister *at, const kgt_listing *listing, int64_t judged,
+                       int64_t *retrieved, int64_t *relevance, double *scores) {
+    if (!make_room(at, at->table.n)) return -1;
+    judge(listing, judged, &at->table);
+    const int64_t length = choose(at, &listing->cut, retrieved);
+    for (int64_t i = 0; i < length; i++) {
+        relevance[i] = at->table.entries[at->order[i].entry].relevance;
+        scores[i] = at->order[i].score;
+    }
+    return length;
+}
+
 kgt_status kgt_trec_lists(const kgt_listing *listing, int64_t first, int64_t n, int64_t *relevance,
                           double *scores, int64_t *length, int64_t *retrieved, kgt_fault *fault) {
-    worker at = {{NULL, NULL, 0, 0}, NULL, NULL, NULL};
-    if (!open_worker(&at, most_documents(listing, first, n))) {
-        close_worker(&at);
+    kgt_lister at;
+    int64_t used = 0;
+    if (!kgt_open_lister(&at, most_documents(listing, first, n))) {
+        kgt_close_lister(&at);
         return KGT_NO_MEMORY;
     }
     for (int64_t i = 0; i < n; i++) {
-        int64_t query = first + i;
+        int64_t query = first + i, judged = listing->judged_query[query];
         length[i] = retrieved[i] = 0;
         bool sound = listing->lines != NULL
                          ? kgt_load_lines(listing->lines, query, &at.table, fault)
                          : load_documents(listing->documents, query, &at.table, fault);
-        if (!sound || listing->judged_query[query] < 0) continue;
-        judge(listing, listing->judged_query[query], &at.table);
-        length[i] = choose(&at, &listing->cut, &retrieved[i]);
-        for (int64_t j = 0; j < length[i]; j++) {
-            *relevance++ = at.table.entries[at.order[j].entry].relevance;
-            *scores++ = at.order[j].score;
-        }
+        if (!sound || judged < 0) continue;
+        length[i] =
+            kgt_list_query(&at, listing, judged, &retrieved[i], relevance + used, scores + used);
+        used += length[i];
     }
-    close_worker(&at);
+    kgt_close_lister(&at);
     return KGT_OK;
 }

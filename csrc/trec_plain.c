@@ -1,15 +1,15 @@
 /* Qrels, and lists of runs by them, from plain files in one call each.
  *
  * A file is plain if nobody needs to be told anything about it: it has no fault, and no query's
- * last line has surplus columns. All others are left to the calls in parts, whose caller says what
- * is wrong. Queries of a run are read in the order of the qrels, the unjudged ones last.
+ * last line has surplus columns. A plain run also has each query's lines together, so that one pass
+ * suffices. All others are left to the calls in parts, whose caller says what is wrong.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "trec_file.h"
 
-enum { FEW_GROUPS = 256 };
+enum { FEW = 256 };
 
 /* A file by query. place: of each query, in order of appearance. */
 typedef struct {
@@ -32,10 +32,10 @@ static int64_t *numbers(int64_t n) { return malloc(((size_t)n + 1) * sizeof(int6
 
 /* ---- a file by query ---- */
 
-static bool read_bytes(file *at, const char *path, int64_t size, kgt_trec_kind kind) {
+static bool read_bytes(kgt_text *text, const char *path, int64_t size, kgt_trec_kind kind) {
     if (size < 2 || size > INT32_MAX) return false;
     char *bytes = malloc((size_t)size + 1);
-    at->text = (kgt_text){bytes, size, kind};
+    *text = (kgt_text){bytes, size, kind};
     FILE *from = bytes == NULL ? NULL : fopen(path, "rb");
     if (from == NULL) return false;
     bool whole = fread(bytes, 1, (size_t)size, from) == (size_t)size;
@@ -43,7 +43,7 @@ static bool read_bytes(file *at, const char *path, int64_t size, kgt_trec_kind k
     /* Packed files and byte order marks begin with other bytes. */
     if (!whole || (unsigned char)bytes[0] > 126 || (unsigned char)bytes[1] > 126) return false;
     bytes[size] = '\n';
-    at->text.size += bytes[size - 1] != '\n';
+    text->size += bytes[size - 1] != '\n';
     return true;
 }
 
@@ -55,7 +55,7 @@ static bool grow(int64_t **array, int64_t n) {
 
 static bool find_groups(file *at) {
     kgt_scan scan = {.line = 1, .query = -1};
-    for (int64_t room = FEW_GROUPS; scan.at < at->text.size; room *= 2) {
+    for (int64_t room = FEW; scan.at < at->text.size; room *= 2) {
         if (!grow(&at->begin, room) || !grow(&at->line, room)) return false;
         at->n_groups += kgt_trec_groups(&at->text, at->text.size, room - at->n_groups, &scan,
                                         at->begin + at->n_groups, at->line + at->n_groups);
@@ -80,7 +80,7 @@ static bool find_queries(file *at) {
 }
 
 static bool open_file(file *at, const char *path, int64_t size, kgt_trec_kind kind) {
-    return read_bytes(at, path, size, kind) && find_groups(at) && find_queries(at);
+    return read_bytes(&at->text, path, size, kind) && find_groups(at) && find_queries(at);
 }
 
 static void close_file(file *at) {
@@ -115,7 +115,6 @@ static bool order_names(kgt_trec_qrels *qrels) {
     file *at = &qrels->file;
     kgt_table *names = &qrels->names;
     if (!kgt_table_open(names, at->n_queries)) return false;
-    kgt_table_clear(names, at->n_queries);
     for (int64_t i = 0; i < at->n_queries; i++) {
         const uint32_t size = (uint32_t)at->name_size[i];
         const uint32_t hash = kgt_hash_bytes(name_of(at, i), size);
@@ -182,94 +181,93 @@ bool kgt_trec_same_qrels(const kgt_trec_qrels *qrels, const char *bytes, int64_t
 
 /* ---- runs ---- */
 
-/* The last line of a group that is neither blank nor a comment: its first line is such a line. */
-static const char *last_line(const char *begin, const char *stop) {
-    for (const char *end = stop - 1;; end--) {
-        const char *start = end;
-        while (start > begin && start[-1] != '\n') start--;
-        const char *first = kgt_skip_space(start);
-        if (start == begin || (*first != '\n' && *first != '#')) return start;
-        end = start;
-    }
+typedef struct {
+    const kgt_trec_qrels *qrels;
+    kgt_text text;
+    kgt_listing listing;
+    kgt_lister lister;
+    kgt_table names;
+    kgt_field tag;
+    int64_t query_room, document_room;
+} run;
+
+/* Whether the last line of a query has six columns. Keeps the tag. */
+static bool check_end(run *at, const char *line) {
+    for (int column = 0; column < 6; column++)
+        if (!kgt_next_field(&line, &at->tag)) return false;
+    return *kgt_skip_space(line) == '\n';
 }
 
-/* Whether no query ends with a line of more than six columns. Finds the last line's tag. */
-static bool check_ends(const file *run, kgt_field *tag) {
-    for (int64_t i = 0; i < run->n_groups; i++) {
-        const char *text = run->text.bytes;
-        const char *at = last_line(text + run->begin[i], text + run->begin[i + 1]);
-        for (int column = 0; column < 6; column++)
-            if (!kgt_next_field(&at, tag)) return false;
-        if (*kgt_skip_space(at) != '\n') return false;
+enum { UNJUDGED = -1, REPEATED = -2 };
+
+/* The query's number in the qrels, or UNJUDGED; REPEATED also without memory. */
+static int64_t number_of(run *at, kgt_field query) {
+    const uint32_t size = (uint32_t)(query.end - query.begin);
+    const uint32_t hash = kgt_hash_bytes(query.begin, size);
+    if (!kgt_table_grow(&at->names)) return REPEATED;
+    at->names.entries[at->names.n] = (kgt_entry){query.begin, size, hash, 0, 0};
+    if (!kgt_table_add(&at->names)) return REPEATED;
+    const kgt_table *judged = &at->qrels->names;
+    const kgt_entry *entry = kgt_table_find(judged, query.begin, size, hash);
+    return entry == NULL ? UNJUDGED : entry - judged->entries;
+}
+
+static bool make_room(run *at, kgt_trec_listed *out, int64_t documents) {
+    if (out->n_shared == at->query_room) {
+        const int64_t room = at->query_room = 2 * at->query_room + FEW;
+        if (!grow(&out->query, room) || !grow(&out->length, room) || !grow(&out->retrieved, room))
+            return false;
     }
+    if (out->n_documents + documents <= at->document_room) return true;
+    const int64_t room = at->document_room = 2 * (out->n_documents + documents) + FEW;
+    double *scores = realloc(out->scores, (size_t)room * sizeof(double));
+    if (scores != NULL) out->scores = scores;
+    return scores != NULL && grow(&out->relevance, room);
+}
+
+static bool list_query(run *at, kgt_trec_listed *out, int64_t number) {
+    const int64_t n = at->lister.table.n, i = out->n_shared, used = out->n_documents;
+    const kgt_cut *cut = &at->listing.cut;
+    if (!make_room(at, out, cut->keep_ties || n < cut->depth ? n : cut->depth)) return false;
+    out->query[i] = number;
+    out->length[i] = kgt_list_query(&at->lister, &at->listing, number, &out->retrieved[i],
+                                    out->relevance + used, out->scores + used);
+    if (out->length[i] < 0) return false;
+    out->n_documents += out->length[i];
+    out->n_shared++;
     return true;
 }
 
-/* Gives the run's queries their places: those of the qrels first, in their order. */
-static bool match_queries(const kgt_trec_qrels *qrels, file *run, kgt_trec_listed *out) {
-    const int64_t n = qrels->file.n_queries;
-    int64_t *query_of = numbers(n), k = 0;
-    out->query = numbers(run->n_queries);
-    if (query_of != NULL && out->query != NULL) {
-        for (int64_t i = 0; i < n; i++) query_of[i] = -1;
-        for (int64_t i = 0; i < run->n_queries; i++) {
-            const uint32_t size = (uint32_t)run->name_size[i];
-            const uint32_t hash = kgt_hash_bytes(name_of(run, i), size);
-            const kgt_entry *judged = kgt_table_find(&qrels->names, name_of(run, i), size, hash);
-            run->place[i] = -1;
-            if (judged != NULL) query_of[judged - qrels->names.entries] = i;
-        }
-        for (int64_t i = 0; i < n; i++) {
-            if (query_of[i] < 0) continue;
-            run->place[query_of[i]] = k;
-            out->query[k++] = i;
-        }
-        out->n_shared = k;
-        for (int64_t i = 0; i < run->n_queries; i++) {
-            if (run->place[i] >= 0) continue;
-            run->place[i] = k;
-            out->query[k++] = -1;
-        }
-        arrange(run);
+static bool list_queries(run *at, kgt_trec_listed *out) {
+    const char *line = at->text.bytes, *last;
+    kgt_field query;
+    while (kgt_load_next(&at->text, &line, &at->lister.table, &query, &last)) {
+        if (at->lister.table.n == 0) return out->n_queries > 0;
+        const int64_t number = number_of(at, query);
+        if (number == REPEATED || !check_end(at, last)) return false;
+        if (number != UNJUDGED && !list_query(at, out, number)) return false;
+        out->n_queries++;
     }
-    free(query_of);
-    return out->query != NULL && k == run->n_queries;
-}
-
-static bool make_lists(const kgt_trec_qrels *qrels, const file *run, kgt_cut cut,
-                       kgt_trec_listed *out) {
-    const int64_t n = run->line[run->n_groups] - 1;
-    const kgt_listing listing = {&run->lines, NULL, &qrels->documents,
-                                 out->query,  cut,  qrels->unjudged};
-    kgt_fault fault = {KGT_NO_FAULT, 0, 0};
-    out->length = numbers(run->n_queries);
-    out->retrieved = numbers(run->n_queries);
-    out->relevance = numbers(n);
-    out->scores = malloc(((size_t)n + 1) * sizeof(double));
-    if (out->length == NULL || out->retrieved == NULL || out->relevance == NULL ||
-        out->scores == NULL ||
-        kgt_trec_lists(&listing, 0, run->n_queries, out->relevance, out->scores, out->length,
-                       out->retrieved, &fault) != KGT_OK)
-        return false;
-    out->n_queries = run->n_queries;
-    for (int64_t i = 0; i < out->n_shared; i++) out->n_documents += out->length[i];
-    return fault.line == 0;
+    return false;
 }
 
 bool kgt_trec_list_file(const kgt_trec_qrels *qrels, const char *path, int64_t size, kgt_cut cut,
                         kgt_trec_listed *out) {
-    file run = {.n_groups = 0};
-    kgt_field tag = {NULL, NULL};
+    run at = {.qrels = qrels,
+              .listing = {NULL, NULL, &qrels->documents, NULL, cut, qrels->unjudged}};
     *out = (kgt_trec_listed){.n_queries = 0};
-    bool plain = open_file(&run, path, size, KGT_RUN) && match_queries(qrels, &run, out) &&
-                 make_lists(qrels, &run, cut, out) && check_ends(&run, &tag);
+    bool plain = kgt_open_lister(&at.lister, FEW);
+    plain = kgt_table_open(&at.names, FEW) && plain;
+    plain = plain && read_bytes(&at.text, path, size, KGT_RUN) && list_queries(&at, out);
     if (plain) {
-        out->tag_size = tag.end - tag.begin;
+        out->tag_size = at.tag.end - at.tag.begin;
         out->tag = malloc((size_t)out->tag_size + 1);
         plain = out->tag != NULL;
-        if (plain) memcpy(out->tag, tag.begin, (size_t)out->tag_size);
+        if (plain) memcpy(out->tag, at.tag.begin, (size_t)out->tag_size);
     }
-    close_file(&run);
+    kgt_close_lister(&at.lister);
+    kgt_table_close(&at.names);
+    free((char *)at.text.bytes);
     return plain;
 }
 

@@ -16,7 +16,7 @@ from kgtrec.trec.files.text import Cut, ReadAhead
 from kgtrec.trec.measures import judge
 
 QRELS = b"a 0 d 1\na 0 e 0\nb 0 d 1\n"
-RUN = b"# made by hand\nb Q0 d 1 2 t\n\na Q0 e 1 2.5 t\nc Q0 d 1 1 t\na Q0 d 2 0.5 t\n#"
+RUN = b"# made by hand\nb Q0 d 1 2 t\n\nc Q0 d 1 1 t\na Q0 e 1 2.5 t\na Q0 d 2 0.5 t\n#"
 
 
 def lists_of(folder: Path, qrels: bytes = QRELS, run: bytes = RUN, name: str = "run"):
@@ -38,6 +38,7 @@ def test_plain_files_have_lists(tmp_path):
         "fault": RUN.replace(b"2.5", b"nan"), "twice": RUN + b"\nb Q0 d 1 2 t", "empty": b"# \n",
         "unjudged fault": RUN.replace(b"1 1 t", b"1"), "mark": b"\xef\xbb\xbf" + RUN,
         "joined": RUN + b"\na Q0 f 1 2 tb Q0 f 1 2 t", "packed": b"\x1f\x8b" + RUN, "one": b"#",
+        "apart": RUN + b"\nb Q0 e 1 2 t",
     }.values(),
 )  # fmt: skip
 def test_other_runs_have_none(tmp_path, run):
@@ -78,8 +79,8 @@ def test_reads_until_stopped(tmp_path):
 
 
 def test_many_groups(tmp_path, monkeypatch):
-    """More groups than the first allocation has room for."""
-    queries = [f"q{i % 500:03}" for i in range(2_000)]
+    """More of both than the first allocations have room for, and runs in another order."""
+    queries = [f"q{i // 4:03}" for i in range(2_000)]
     (tmp_path / "qrels").write_text("".join(f"{q} 0 d{i} 1\n" for i, q in enumerate(queries)))
     run = "".join(f"{q} 0 d{i ^ 2} 0 {i * 37 % 101} t\n" for i, q in enumerate(reversed(queries)))
     assert summary(tmp_path, run, monkeypatch, True) == summary(tmp_path, run, monkeypatch, False)

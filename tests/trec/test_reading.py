@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -149,13 +150,16 @@ def test_lists_are_the_oracles(folder, run, qrels, options, data, threads):
     lines = [b"%s Q0 %s 0 %s t\n" % (q, d, repr(v).encode()) for q in raw_run
              for d, v in raw_run[q].items()]  # fmt: skip
     judged = [b"%s 0 %s %d\n" % (q, d, v) for q in raw_qrels for d, v in raw_qrels[q].items()]
-    paths = [
-        write(folder, b"".join(data.draw(st.permutations(part))), name)
-        for part, name in ((judged, "qrels"), (lines, "run"))
-    ]
+    judged, lines = (data.draw(st.permutations(part)) for part in (judged, lines))
+    if data.draw(st.booleans()):
+        lines.sort(key=lambda line: line.split()[0])  # only such a run is read in one pass
+    queries = [line.split()[0] for line in lines]
+    is_plain = len(list(groupby(queries))) == len(raw_run)
+    paths = [write(folder, b"".join(judged), "qrels"), write(folder, b"".join(lines), "run")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parse, "_PART_DOCUMENTS", data.draw(st.sampled_from([1, 10, 1000])))
-        assert fuzz_readers.check_lists(*paths, raw_qrels, raw_run, options, threads)
+        checked = fuzz_readers.check_lists(*paths, raw_qrels, raw_run, options, threads)
+        assert checked == is_plain
     from_files = read_lists(*paths, **options)
     from_dicts = read_lists(qrels, run, **options)
     for name in ("offsets", "relevance", "scores", "retrieved", "judged_offsets", "judged"):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
-from kgtrec._internal.csr import owners
+from kgtrec._internal.csr import owners, spans
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.parse import (
     Fault,
@@ -154,8 +154,9 @@ def read_lists(
         qrels = read_judgements(qrels, threads=threads)
     if ahead is not None and isinstance(run, str) and (listed := ahead.lists(run, cut)):
         n_run, tag, *parts = listed
-        arrays = [np.frombuffer(part, np.int64) for part in parts[:4]]
-        return _lists(qrels, (*arrays, np.frombuffer(parts[4])), n_run, decoded(tag), absent)
+        query, length, retrieved, relevance = (np.frombuffer(part, np.int64) for part in parts[:4])
+        placed = _in_order(query, length, retrieved, relevance, np.frombuffer(parts[4]))
+        return _lists(qrels, placed, n_run, decoded(tag), absent)
     if isinstance(run, (str, os.PathLike)):
         documents = _documents_of_file(run, threads)
     else:
@@ -163,6 +164,17 @@ def read_lists(
     placed, fault = _listed(qrels, documents, cut, threads)
     documents.raise_first(fault)
     return _lists(qrels, placed, len(documents.names), documents.tag, absent)
+
+
+def _in_order(
+    query: Ints, length: Ints, retrieved: Ints, relevance: Ints, scores: NDArray[np.float64]
+) -> Sequence[NDArray[Any]]:
+    """The lists in the order of the qrels."""
+    if (query[1:] > query[:-1]).all():
+        return query, length, retrieved, relevance, scores
+    order = np.argsort(query)
+    _, places = spans((np.cumsum(length) - length)[order], length[order])
+    return query[order], length[order], retrieved[order], relevance[places], scores[places]
 
 
 def _lists(
