@@ -193,7 +193,7 @@ KGT_INLINE bool read_alike(const shape *last, const char **line, const char *end
         *ends[0] != at[-1] || *ends[1] != at[-1] ||
         !kgt_same_bytes(ends[2], last->behind, n_behind) ||
         !(kgt_read_short_decimal(ends[1] + 1, ends[2], score) ||
-          kgt_read_decimal(ends[1] + 1, end, score) == ends[2]))
+          kgt_read_decimal(ends[1] + 1, end, score) != NULL))
         return false;
     *document = (kgt_field){at, ends[0]};
     *line = ends[2] + n_behind - 1;

@@ -223,6 +223,44 @@ def test_faults_name_line_and_hint(tmp_path: Path, reader, line: str, said: str,
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("separator", " \t")
+def test_lines_like_the_last_one(tmp_path, separator: str) -> None:
+    """Such lines are compared, not split: numbers of all lengths, and almost."""
+    scores = [
+        f"{sign}{'4072539168'[:whole]}.{'9385126074'[:fraction]}".removesuffix(".")
+        for sign in ("", "-", "+")
+        for whole in range(1, 10)
+        for fraction in range(11)
+    ]
+    scores += [
+        "inf",
+        "-inf",
+        ".5",
+        "5.",
+        "1e3",
+        "-1E-3",
+        "0",
+        "00000001.5",
+        "1.50000000000000000001",
+    ]
+    documents = [f"d{i}{'-' * (i % 45)}" for i in range(len(scores))]
+    text = "".join(
+        separator.join(("q", "Q0", document, str(i), score, "a\x01tag")) + "\n"
+        for i, (document, score) in enumerate(zip(documents, scores, strict=True))
+    )
+    last = "q Q0 e\x01f 1 2 a\x01tag\nqq Q0 d 1 2 a\x01tag\nq Q0  g 1 3  a\x01tag\n"
+    by_name = dict(zip(documents, map(float, scores), strict=True)) | {"e\x01f": 2.0, "g": 3.0}
+    expected = {"q": by_name, "qq": {"d": 2.0}}
+    found = read_run(write(tmp_path, text + last))
+    assert found == expected
+    assert str(found) == str(expected)  # also the sign of zero
+    faults = "d 1 2,d 1 2x T,d 1 nan T,d 1 1.2.3 T,d 1 1-2 T,d 1 T,d\x011 2 T,d0 1 2 T"
+    for line in faults.replace("T", "a\x01tag").split(","):
+        wrong = f"q Q0 {line}\n".replace(" ", separator) + text[:200].replace("q", "p")
+        with pytest.raises(FileError, match=f":{len(scores) + 1}: "):
+            read_run(write(tmp_path, text + wrong))
+
+
 @pytest.mark.parametrize(
     ("line", "taken"),
     [
