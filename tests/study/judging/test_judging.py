@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import random
 from collections import Counter
@@ -12,16 +11,13 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from judge_helpers import TRAIN, write_graph
 from refusals import assert_refused, refusals
 
 import kgtrec
-from kgtrec._internal.table import cell_of, text_of_cell
-from kgtrec.cli import cli
-from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
+from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.study.judging.agreement import (
     agreement_table,
     agreements,
@@ -30,7 +26,6 @@ from kgtrec.study.judging.agreement import (
     cohen,
     merge_sheets,
 )
-from kgtrec.study.judging.journal import judged_sheet
 from kgtrec.study.judging.questions import (
     Context,
     Templates,
@@ -99,6 +94,9 @@ HEADER = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
 def test_a_relation_makes_a_question(relation: str, question: str):
     templates = generated_templates([relation])
     assert templates.question("A", relation, "B", {}) == question
+    names = {"A": "{tail}", "B": "\\1 {head} {0}"}  # names are put in as they are
+    asked = templates.question("A", relation, "B", names)
+    assert asked.replace("{tail}", "A").replace("\\1 {head} {0}", "B") == question
 
 
 @given(st.text("/._-:#{}“ aeinosydABZé013", min_size=1))
@@ -111,13 +109,6 @@ def test_every_relation_makes_a_template_that_can_be_kept(relation: str):
     assert template.endswith("?")
 
 
-def test_names_are_put_in_as_they_are():
-    templates = generated_templates(["r_one"])
-    names = {"a": "{tail}", "b": "\\1 {head} {0}"}
-    question = templates.question("a", "r_one", "b", names)
-    assert question == "Does {tail} have the r one \\1 {head} {0}?"
-
-
 def test_names_are_read_without_spaces_and_marks(tmp_path: Path):
     path = tmp_path / "n.tsv"
     path.write_bytes(b"\xef\xbb\xbfid\tname\r\na\tAnna \r\nb\tBen")
@@ -128,7 +119,8 @@ def test_names_are_read_without_spaces_and_marks(tmp_path: Path):
 
 
 def items_strategy() -> st.SearchStrategy[list[Item]]:
-    text = st.text(st.characters(blacklist_characters="\t\r\n\0\ufeff", codec="utf-8"), max_size=8)
+    plain = st.characters(blacklist_characters="\t\r\n\0\ufeff", codec="utf-8")
+    text = st.text(plain | st.sampled_from("'=+-@\udcff"), max_size=8)
     # The header is recognised by its words; a label that equals a column's name breaks it.
     name = text.filter(lambda one: one and one.lower().strip() not in ("head", "label"))
     item = st.builds(Item, name, name, name, text, st.sampled_from(["Y", "N", "?", ""]), text, text)
@@ -140,13 +132,8 @@ def test_a_sheet_is_read_back(tmp_path_factory: pytest.TempPathFactory, items: l
     path = tmp_path_factory.mktemp("sheet") / "s.tsv"
     write_sheet(path, items)
     assert read_sheet(path).items == tuple(items)
-
-
-def test_bytes_that_are_no_text_survive(tmp_path: Path):
-    path = tmp_path / "s.tsv"
-    path.write_bytes(HEADER.encode() + b"q\t\xff\tr\tt\tY\t\t\n")
-    write_sheet(tmp_path / "again.tsv", read_sheet(path).items)
-    assert (tmp_path / "again.tsv").read_bytes() == path.read_bytes()
+    cells = path.read_bytes().replace(b"\n", b"\t").split(b"\t")
+    assert not [cell for cell in cells if cell.startswith((b"=", b"+", b"-", b"@"))]
 
 
 def test_every_fault_of_a_sheet_is_listed_with_its_line(tmp_path: Path):
@@ -211,7 +198,7 @@ def shared_out(triples: list[PooledTriple], people: int, **more):
 
 
 @given(
-    n=st.integers(1, 60), people=st.integers(1, 6), percent=st.integers(0, 100),
+    n=st.integers(1, 60), people=st.integers(1, 6), percent=st.sampled_from([0, 29, 100]),
     size=st.none() | st.integers(1, 20), seed=st.integers(0, 5), grouped=st.booleans(),
 )  # fmt: skip
 def test_every_triple_has_its_judges(
@@ -232,12 +219,13 @@ def test_every_triple_has_its_judges(
     twice = round(percent / 100 * n) if people > 1 else 0
     assert sorted(map(len, judges.values())) == [1] * (n - twice) + [2] * twice
     assert max(loads.values()) - min(loads.values()) <= 2
-
-
-def test_all_pairs_of_annotators_meet():
-    batches = shared_out(pooled(60), 4)
-    own = {name: {item.triple for item in items} for name, items in batches.items()}
-    assert [len(own[a] & own[b]) for a, b in combinations(own, 2)] == [10] * 6
+    if people == 4 and percent == 100:
+        own = [{t for t, names in judges.items() if f"p{i}" in names} for i in range(4)]
+        common = [len(a & b) for a, b in combinations(own, 2)]
+        assert max(common) - min(common) <= 1  # all pairs meet
+    if grouped and people == 1:
+        relations = [item.relation for items in batches.values() for item in items]
+        assert sum(a != b for a, b in pairwise(relations)) == len(set(relations)) - 1
 
 
 def test_the_order_tells_nothing_of_the_pool():
@@ -251,12 +239,6 @@ def test_the_order_tells_nothing_of_the_pool():
     assert sorted(anna) == sorted(ben)
     assert anna != ben
     assert anna != sorted(anna)
-
-
-def test_relation_after_relation():
-    (items,) = shared_out(pooled(30), 1, by_relation=True).values()
-    relations = [item.relation for item in items]
-    assert sum(a != b for a, b in pairwise(relations)) == 2
 
 
 def test_pool_files_and_plain_triples_are_read(tmp_path: Path):
@@ -326,12 +308,6 @@ def test_kappa_and_its_error_agree_with_the_slow_way(counts: list[list[int]]):
     assert error == pytest.approx(slow_error(counts), abs=1e-6)
 
 
-def test_kappa_of_a_textbook_table_and_of_extremes():
-    assert cohen(np.array([[20, 5], [10, 15]]))[0] == pytest.approx(0.4, abs=1e-15)
-    assert cohen(np.diag([5, 5, 0])) == (1.0, 0.0)
-    assert cohen(np.array([[0, 5], [5, 0]]))[0] == pytest.approx(-1)
-
-
 def test_agreement_by_relation_adds_up():
     tables = {"r": [[5, 1, 0], [2, 9, 1], [0, 0, 2]], "s": [[1, 0, 0], [0, 7, 0], [1, 0, 0]]}
     anna, ben = [], []
@@ -340,7 +316,9 @@ def test_agreement_by_relation_adds_up():
         anna, ben = anna + a, ben + b
     blank, lone = Item("x", "r", "y", label=""), Item("z", "r", "z", label="Y")
     random.Random(3).shuffle(ben)
-    results = agreements({"anna": [*anna, blank, lone], "ben": [*ben, blank]}, by_relation=True)
+    other = Item("z", "r", "other", label="Y")
+    judged = {"anna": [*anna, blank, lone], "ben": [*ben, blank], "carla": [other]}
+    results = agreements(judged, by_relation=True)
     assert [one.relation for one in results] == ["all relations", "r", "s"]
     for one, counts in zip(results[1:], tables.values(), strict=True):
         assert one.counts.tolist() == counts
@@ -348,15 +326,8 @@ def test_agreement_by_relation_adds_up():
     row = agreement_table(results).rows[0]
     assert row[:4] == ("anna, ben", "all relations", 29, pytest.approx(24 / 29))
     assert row[-2:] == ("7/19/3", "9/17/3")
-
-
-def test_every_pair_that_shares_triples_has_its_row():
-    a, b = pairs_of([[3, 1, 0], [0, 4, 0], [0, 0, 0]])
-    lone = [Item("other", "r", "t", label="Y")]
-    ((first, second),) = [(o.first, o.second) for o in agreements({"a": a, "b": b, "c": lone})]
-    assert (first, second) == ("a", "b")
     with pytest.raises(InputError, match="judged by two annotators"):
-        agreements({"a": a, "c": lone})
+        agreements({"anna": anna, "carla": [other]})
 
 
 # -- Merging -----------------------------------------------------------------------------------
@@ -466,58 +437,10 @@ def test_as_many_true_as_false_and_nothing_given_away() -> None:
     assert first == {"Y", "N"}
 
 
-def test_the_command_and_the_agreement_with_it(tmp_path: Path) -> None:
-    sheet, blank = tmp_path / "judged.tsv", tmp_path / "expert.tsv"
-    write_sheet(sheet, ITEMS)
-
-    def run(*words: object) -> str:
-        done = CliRunner().invoke(cli, ["judge", *map(str, words)], catch_exceptions=False)
-        assert done.exit_code == 0, done.output
-        return done.output
-
-    run("audit", sheet, "-n", 20, "-o", blank)
-    labels = {item.triple: item.label for item in ITEMS}
-    items = judged_sheet(blank).items
-    judged = [Item(*i.triple, i.question, labels[i.triple] if n else "?") for n, i in
-            enumerate(items)]  # fmt: skip
-    write_sheet(tmp_path / "expert.judged.tsv", judged)
-    text = run("agreement", sheet, tmp_path / "expert.judged.tsv", "--format", "csv")
-    assert text.splitlines()[1].split(",")[3:5] == ["20", "0.95"]
-    with pytest.raises(KgtrecError, match="already exists"):
-        run("audit", sheet, "-n", 20, "-o", blank)
-
-
-# -- Spreadsheets ------------------------------------------------------------------------------
-
-TEXTS = [
-    '=HYPERLINK("http://evil")', "+1", "-1", "@x", "'=x", "''-x", "'", "''", "'x", "x=1", " =1",
-    "", "=", "'+", "Ünï",
-]  # fmt: skip
-
-
-def test_cells_are_no_formulas_and_read_back() -> None:
-    for text in TEXTS:
-        cell = cell_of(text)
-        assert not cell.startswith(("=", "+", "-", "@"))
-        assert text_of_cell(cell) == text
-    assert len({cell_of(text) for text in TEXTS}) == len(TEXTS)
-    assert text_of_cell("=x") == "=x"  # from a program that drops the apostrophe on saving
-
-
-def test_a_sheet_reaches_a_spreadsheet_as_text(tmp_path: Path) -> None:
-    names = [text for text in TEXTS if text]
-    items = [Item(name, name, name, name, "Y", name, name) for name in names]
-    write_sheet(tmp_path / "s.tsv", items)
-    with open(tmp_path / "s.tsv", newline="") as file:
-        rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
-    assert not [cell for row in rows for cell in row if cell[:1] in "=+-@" and cell]
-    assert list(read_sheet(tmp_path / "s.tsv").items) == items
+def test_judgements_and_templates_read_back(tmp_path: Path) -> None:
     # A file without a header is from another program, and stays unchanged.
     (tmp_path / "plain.tsv").write_text("'=x\tr\ty\tY\n")
     assert read_sheet(tmp_path / "plain.tsv").items[0].head == "'=x"
-
-
-def test_judgements_and_templates_read_back(tmp_path: Path) -> None:
     graph = kgtrec.Graph.from_arrays(
         train=[[0, 0, 1]], test=[[1, 0, 0]], entities=["'=x", "=x"], relations=["-r"]
     )

@@ -11,7 +11,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from pathlib import Path
 
@@ -19,12 +18,15 @@ import pytest
 from browser import Browser
 from click.testing import CliRunner
 from judge_helpers import PATIENCE, Client, Running, Serving, write_graph, write_rows
+from refusals import each_row
 
 from kgtrec.cli import cli
 from kgtrec.errors import FileError, UsageError
 from kgtrec.study.judging.journal import Journal, JudgingError, journal_path, judged_sheet
 from kgtrec.study.judging.server import JudgeServer, sheet_token
 from kgtrec.study.judging.sheets import read_sheet
+
+HOST = b"Host: localhost\r\n"
 
 
 def labels(sheet: Path) -> list[str]:
@@ -57,38 +59,27 @@ def slow_replay(rows: int, text: str) -> list[tuple[str, str, str]]:
 
 def test_answers_survive_and_the_sheet_is_left_alone(tmp_path: Path):
     path = write_rows(tmp_path / "s.tsv")
+    path.write_text(path.read_text().replace("\tf0\t\t", "\tf0\tN\t"))
     before = path.read_bytes()
     with Journal(path) as journal:
+        assert not journal.can_undo
         journal.answer(1, "Y", "http://a", "note")
         journal.answer(3, "?")
         journal.answer(1, "N", "http://a", "note")
-        assert journal.open_row() == 0
-        assert journal.open_row(3) == 4
+        assert [journal.open_row(after) for after in (-1, 2, 3, 5, 9)] == [2, 4, 4, 2, 2]
     with Journal(path) as journal:
-        assert [item.label for item in journal.items] == ["", "N", "", "?", "", ""]
-        assert journal.items[1].evidence == "http://a"
+        assert [item.label for item in journal.items] == ["N", "N", "", "?", "", ""]
         assert (journal.undo(), journal.items[1].label) == (1, "Y")
         assert (journal.undo(), journal.items[3].label) == (3, "")
+        journal.answer(0, "Y")
+        assert (journal.undo(), journal.items[0].label) == (0, "N")
         assert (journal.undo(), journal.items[1].label) == (1, "")
         assert journal.undo() is None
         assert journal.items[1].note == "note"  # undoing a label keeps the note
-    assert path.read_bytes() == before
-
-
-def test_where_judging_begins_and_goes_on(tmp_path: Path):
-    path = write_rows(tmp_path / "s.tsv", 4)
-    path.write_text(path.read_text().replace("\tf0\t\t", "\tf0\tN\t"))
-    with Journal(path) as journal:
-        assert journal.open_row() == 1
-        assert not journal.can_undo
-        journal.answer(0, "Y")
-        journal.undo()
-        assert journal.items[0].label == "N"
-        for row in (2, 3):
+        for row in range(1, 6):
             journal.answer(row, "Y")
-        assert [journal.open_row(after) for after in (-1, 0, 1, 2, 3, 9)] == [1] * 6
-        journal.answer(1, "N")
         assert journal.open_row(2) is None
+    assert path.read_bytes() == before
 
 
 def test_a_journal_cut_anywhere_gives_the_answers_before_the_cut(tmp_path: Path):
@@ -130,15 +121,17 @@ def test_a_long_line_cut_short_is_gone_for_good(tmp_path: Path):
 def test_an_answer_is_on_the_disk_before_it_counts(tmp_path: Path, monkeypatch):
     path = write_rows(tmp_path / "s.tsv")
     synced = []
+
+    def fsync(place: object) -> None:
+        known = [] if isinstance(place, Path) else [one.label for one in journal.answers.items]
+        synced.append((journal_path(path).read_bytes(), known))
+
+    monkeypatch.setattr("kgtrec.study.judging.journal.sync_folder", fsync)
     with Journal(path) as journal:
-
-        def fsync(number: int) -> None:
-            known = [item.label for item in journal.answers.items]
-            synced.append((journal_path(path).read_bytes(), known))
-
         monkeypatch.setattr(os, "fsync", fsync)
         journal.answer(2, "Y")
-    ((written, known),) = synced
+    (begun, _), (written, known) = synced
+    assert begun.endswith(b"\n")  # the name of a new journal, after its first line
     assert b'"row": 2, "label": "Y"' in written  # written out when the journal synced,
     assert known == [""] * 6  # and not yet taken as an answer
 
@@ -272,32 +265,16 @@ def test_kill_9_in_the_middle_loses_nothing(tmp_path: Path):
     assert labels(path)[1499] == "N"
 
 
-def test_many_at_once(tmp_path: Path):
-    path = write_rows(tmp_path / "s.tsv", 40)
-
-    def judge(start: int) -> list[int]:
-        return [server.answer(row, "Y", str(row))[0] for row in range(start, 40, 8)]
-
-    with Serving(path) as server, ThreadPoolExecutor(8) as threads:
-        assert [code for own in threads.map(judge, range(8)) for code in own] == [200] * 40
-        assert server.get("/api/state")[1]["open"] == 0
-    assert [item.evidence for item in judged_sheet(path).items] == [str(row) for row in range(40)]
-    assert len(journal_path(path).read_text().splitlines()) == 41
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory):
     with Serving(write_rows(tmp_path_factory.mktemp("judge") / "s.tsv")) as serving:
         yield serving
 
 
-def test_it_listens_to_this_machine_only(server: Client):
+def test_other_hosts_are_refused(server: Client):
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     listening = [r[1] for r in rows if r[3] == "0A" and r[1].endswith(f":{server.port:04X}")]
     assert listening == [f"0100007F:{server.port:04X}"]
-
-
-def test_other_hosts_are_refused(server: Client):
     for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "",
                  "0.0.0.0", "127.0.0.1:80:80", "127.0.0.1 evil"):  # fmt: skip
         headers = {"Host": host, "X-Judge-Token": server.token}
@@ -305,9 +282,6 @@ def test_other_hosts_are_refused(server: Client):
             status, said = server.ask(method, path, {}, headers)
             assert status == 403
             assert said["error"] == "this page works only on this machine; open it there"
-
-
-def test_names_of_this_machine_are_welcome_also_through_a_tunnel(server: Client):
     for host in ("localhost", f"localhost:{server.port}", "127.0.0.1:9000", "[::1]:1"):
         assert server.get("/api/state", Host=host)[0] == 200
     tunnel = {"Host": "localhost:9000", "Origin": "http://localhost:9000"}
@@ -335,29 +309,26 @@ def entry(row: object = 1, label: object = "Y", evidence: object = "", note: obj
     return {"row": row, "label": label, "evidence": evidence, "note": note}
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "words"),
-    [
-        (b"{", 400, "not a JSON object"),
-        (b"[1]", 400, "not a JSON object"),
-        (b"[" * 60000, 400, "not a JSON object"),
-        ({}, 400, "row None does not exist"),
-        (entry(1.0), 400, "row 1.0"),
-        (entry(99), 400, "row 99 does not exist"),
-        (entry(6), 400, "row 6 does not exist"),
-        (entry(-1), 400, "row -1"),
-        (entry(True), 400, "row True"),
-        (entry(label="Yes"), 400, "label 'Yes'"),
-        (entry(label="y"), 400, "label 'y' is not Y"),
-        (entry(evidence=None), 400, "evidence is not one line"),
-        (entry(evidence="a\nb"), 400, "evidence is not one line"),
-        (entry(evidence="a\tb"), 400, "evidence is not one line"),
-        (entry(note="x" * 2001), 400, "note is not one line of at most 2,000"),
-        (entry(evidence="x" * 70000), 413, "too long"),
-    ],
-)  # fmt: skip
+DEEP = "[" * 400 + "]" * 400
+VALUE = '{"row": %s, "label": "Y", "evidence": %s, "note": ""}'
+
+
+@each_row("body, status, words", [
+    (b"{", 400, "not a JSON object"), (b"[1]", 400, "not a JSON object"),
+    (b"[" * 60000, 400, "not a JSON object"),
+    ({}, 400, "row None"), (entry(6), 400, "row 6 does not exist"), (entry(-1), 400, "row -1"),
+    (entry(True), 400, "row True"),
+    *((VALUE % (row, '""'), 400, "row ") for row in ("1e999", '"\\ud800"', DEEP, "{}")),
+    (VALUE % ("1" * 5000, '""'), 400, "JSON"),
+    (entry(label="y"), 400, "label 'y' is not Y"),
+    *((VALUE % (0, text), 400, "evidence is not one line")
+      for text in ('"\\ud800"', '"\\u0000"', '"\\u007f"', "7", DEEP)),
+    (entry(evidence="a\tb"), 400, "evidence is not one line"),
+    (entry(note="x" * 2001), 400, "note is not one line of at most 2,000"),
+    (entry(evidence="x" * 70000), 413, "too long"),
+])  # fmt: skip
 def test_bad_answers_are_refused_in_words(server: Client, body: object, status: int, words: str):
-    got, said = server.post("/api/answer", body)
+    got, said = server.post("/api/answer", body.encode() if isinstance(body, str) else body)
     assert got == status
     assert words in said["error"]
     assert server.get("/api/state")[1]["open"] == 6
@@ -372,9 +343,17 @@ def test_requests_that_are_none(server: Client):
     assert server.post("/api/undo", {})[0] == 409
     assert server.post("/api/nothing", {})[0] == 404
     assert server.ask("PUT", "/", b"")[0] == 501
-    with socket.create_connection(("127.0.0.1", server.port), 5) as raw:
-        raw.sendall(b"GET / HTTP/1.0\r\n\r\n")
-        assert b" 403 " in raw.makefile("rb").readline()  # no Host at all
+    for raw in (
+        b"GET / HTTP/1.0\r\n\r\n",  # no Host at all
+        b"GET\r\n\r\n",
+        b"GET http://[::1 HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"GET / HTTP/9.9\r\n" + HOST + b"\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",  # begins like TLS
+        b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+    ):
+        assert 400 <= int(_sent(server, raw).split(b" ", 2)[1]) < 600, raw
     assert server.get("/api/state")[0] == 200
 
 
@@ -415,19 +394,11 @@ def test_another_file_in_the_place_of_the_output_is_not_written_over(tmp_path: P
     path = write_rows(tmp_path / "s.tsv")
     other = tmp_path / "s.judged.tsv"
     with Journal(path) as journal:
-        for data in ("something else\n", write_rows(tmp_path / "x.tsv", 2).read_text()):
-            other.write_text(data)
-            with pytest.raises(UsageError, match=r"s\.judged\.tsv is not a copy of"):
-                JudgeServer(journal, str(other), 0)
+        other.write_text(write_rows(tmp_path / "x.tsv", 2).read_text())
+        with pytest.raises(UsageError, match=r"s\.judged\.tsv is not a copy of"):
+            JudgeServer(journal, str(other), 0)
         with pytest.raises(UsageError, match=r"s\.tsv itself"):
             JudgeServer(journal, str(path), 0)
-        other.write_text(path.read_text().replace("f1\t\t", "f1\tY\t"))
-        with pytest.raises(UsageError, match="has 1 labels that were not given on the page"):
-            JudgeServer(journal, str(other), 0)
-        rows = [row for row, item in enumerate(read_sheet(other).items) if item.label]
-        journal.answer(rows[0], "Y")
-        journal.answer(rows[0], "N")  # an earlier state of the sheet
-        JudgeServer(journal, str(other), 0).server_close()
 
 
 # -- Who may judge, and malformed requests ---------------------------------------------------------
@@ -494,33 +465,6 @@ def test_the_browser_is_started_without_the_token(tmp_path: Path, monkeypatch) -
     assert not page.exists()
 
 
-# -- Malformed requests ------------------------------------------------------------------------
-
-HOST = b"Host: localhost\r\n"
-
-
-RAW = (
-    b"GET\r\n\r\n",
-    b"GET //[ HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"GET http://[::1 HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"GET / HTTP/9.9\r\n" + HOST + b"\r\n",
-    b"GET / NONSENSE\r\n\r\n",
-    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",  # begins like TLS
-    b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\n\r\n",
-    b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n",
-    b"DELETE / HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
-)
-
-
-@pytest.mark.parametrize("raw", RAW, ids=range(len(RAW)))
-def test_malformed_requests_get_an_answer(server: Client, raw: bytes) -> None:
-    answer = _sent(server, raw)
-    assert 400 <= int(answer.split(b" ", 2)[1]) < 600
-    assert b"Traceback" not in answer
-    assert server.get("/api/state")[0] == 200
-
-
 def test_malformed_answers_get_an_answer(server: Client) -> None:
     head = b"POST /api/answer HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
     head += b"X-Judge-Token: " + server.token.encode() + b"\r\n"
@@ -538,17 +482,6 @@ def test_malformed_answers_get_an_answer(server: Client) -> None:
         assert server.get("/api/state")[1]["open"] == 6
 
 
-def test_values_that_no_judgement_has(server: Client) -> None:
-    deep = "[" * 400 + "]" * 400
-    for row in ("1e999", "NaN", "1" * 4000, '"\\ud800"', deep, "{}", "true", "null"):
-        body = f'{{"row": {row}, "label": "Y", "evidence": "", "note": ""}}'.encode()
-        assert server.post("/api/answer", body)[0] == 400, row
-    for text in ('"\\ud800"', '"\\u0000"', "7", deep):
-        body = f'{{"row": 0, "label": "Y", "evidence": {text}, "note": ""}}'.encode()
-        assert server.post("/api/answer", body)[0] == 400, text
-    assert server.get("/api/state")[1]["open"] == 6
-
-
 def _sent(server: Client, raw: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
         connection.sendall(raw)
@@ -560,21 +493,6 @@ def _sent(server: Client, raw: bytes) -> bytes:
         except ConnectionResetError:  # surplus bytes are discarded
             pass
     return answer
-
-
-def test_the_name_of_a_new_journal_is_on_the_disk_before_judging_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced: list[tuple[Path, bytes]] = []
-    path = write_rows(tmp_path / "s.tsv")
-    monkeypatch.setattr(
-        "kgtrec.study.judging.journal.sync_folder",
-        lambda folder: synced.append((folder, journal_path(path).read_bytes())),
-    )
-    with Journal(path):
-        ((folder, written),) = synced
-    assert folder == tmp_path
-    assert written.endswith(b"\n")  # after its first line
 
 
 DONE = "document.getElementById('done').textContent"
