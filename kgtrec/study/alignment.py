@@ -20,6 +20,7 @@ from kgtrec._internal.csr import Array, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
+from kgtrec.measures import Measure
 from kgtrec.questions.api import Graph
 from kgtrec.ranking.rank import rank
 from kgtrec.results.result import Result, evaluate
@@ -56,19 +57,21 @@ def similarities(left: Any, right: Any, similarity: Any, csls: int) -> Similarit
     return _Tables(left, right, similarity, int(csls))
 
 
-def _penalties(model: Similarities, lefts: Array, rights: Array) -> Float64:
-    """Half the mean similarity of each candidate to its neighbours; 0 for others."""
+def _compared(model: Similarities, questions: Questions) -> tuple[Array, Array, Float64]:
+    """Left and right entities of the test alignments, by their own ids; and for each entity half
+    the mean similarity to its neighbours, or 0 if it is no candidate."""
+    triples = questions.triples.astype(np.int64)
+    lefts, rights = np.unique(triples[:, 0]), np.unique(triples[:, 2]) - model.n_left
     penalties = np.zeros(model.n_left + model.n_right)
-    if not model.csls:
-        return penalties
-    for own, others, start, side in ((lefts, rights, 0, 1), (rights, lefts, model.n_left, 0)):
+    pairs = ((lefts, rights, 0, 1), (rights, lefts, model.n_left, 0)) if model.csls else ()
+    for own, others, start, side in pairs:
         k = min(model.csls, len(others))
         means = [
             np.sort(np.partition(block, -k, axis=1)[:, -k:], axis=1).mean(axis=1, dtype=np.float64)
             for block in model.blocks(own, others, side)
         ]
         penalties[start + own] = np.concatenate(means) / 2
-    return penalties
+    return lefts, rights, penalties
 
 
 def _heights(n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
@@ -95,8 +98,7 @@ class _Tables:
         self.table = np.concatenate(tables)
 
     def scores(self, questions: Questions) -> Factors:
-        lefts, rights = _candidates(questions, self.n_left)
-        bias = _penalties(self, lefts, rights)
+        _, _, bias = _compared(self, questions)
         dtype = np.float64 if self.table.dtype == np.float64 else np.float32
         return Factors(
             self.table[questions.entity],
@@ -130,8 +132,7 @@ class _Matrix:
         self.csls = csls
 
     def scores(self, questions: Questions) -> Iterator[Array]:
-        lefts, rights = _candidates(questions, self.n_left)
-        bias = _penalties(self, lefts, rights)
+        lefts, rights, bias = _compared(self, questions)
         width = self.n_left + self.n_right
         dtype = np.dtype(np.float64) if self.csls else self.matrix.dtype
         for rows in _heights(len(questions), width, dtype.itemsize):
@@ -159,12 +160,6 @@ class _Matrix:
 
 Similarities = _Tables | _Matrix
 """For all left and right entities; `blocks` compare entities of one side (rows) with the other."""
-
-
-def _candidates(questions: Questions, n_left: int) -> tuple[Array, Array]:
-    """Left and right entities of the test alignments, by their own ids."""
-    triples = questions.triples.astype(np.int64)
-    return np.unique(triples[:, 0]), np.unique(triples[:, 2]) - n_left
 
 
 def _table(name: str, values: Any) -> Array:
@@ -341,14 +336,10 @@ class SizeExperiment(ShownAsTables):
         heads: list[tuple[str, str, int]] = []
         columns = []
         for metric, values in self.values.items():
-            heads += [(_TITLES.get(metric, metric), metric, 4), ("±", f"{metric}.sd", 4)]
+            heads += [(Measure.parse(f"both.{metric}").title, metric, 4), ("±", f"{metric}.sd", 4)]
             degrees = min(1, values.shape[1] - 1)  # one repeat has no spread
             columns += [values.mean(axis=1), values.std(axis=1, ddof=degrees)]
         return Table.of_columns(["pairs", *heads], self.sizes, *columns)
-
-
-_TITLES = {"mr": "MR", "mrr": "MRR", "hits@1": "Hits@1", "hits@10": "Hits@10", "amr": "AMR",
-           "amri": "AMRI"}  # fmt: skip
 
 
 def size_experiment(

@@ -1,6 +1,6 @@
 """A headless Chromium for tests, controlled by its debugging pipe, with the standard library only.
 
-`Browser.find()` looks for a program by its usual names, or in KGTREC_TEST_BROWSER.
+`launched` looks for a program by its usual names, or in KGTREC_TEST_BROWSER.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pytest
+
 NAMES = (
     "chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser",
     "google-chrome", "google-chrome-stable",
@@ -30,11 +32,6 @@ _CODES = {
 
 class Browser:
     """One page of a browser."""
-
-    @staticmethod
-    def find() -> str | None:
-        own = os.environ.get("KGTREC_TEST_BROWSER")
-        return own or next((path for name in NAMES if (path := shutil.which(name))), None)
 
     def __init__(self, program: str, profile: Path) -> None:
         to_browser, self._out = os.pipe()
@@ -144,3 +141,12 @@ class Browser:
     def size(self, width: int, height: int) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=False)  # fmt: skip
+
+
+def launched(profile: Path) -> Browser:
+    """A browser of this machine; skips the test without one."""
+    found = (path for name in NAMES if (path := shutil.which(name)))
+    program = os.environ.get("KGTREC_TEST_BROWSER") or next(found, None)
+    if program is None:
+        pytest.skip("no Chromium found: put one on PATH, or name it in KGTREC_TEST_BROWSER")
+    return Browser(program, profile)

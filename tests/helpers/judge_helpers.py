@@ -89,11 +89,8 @@ class Serving(Client):
         self.journal = Journal(sheet)
         with patch.dict(os.environ, XDG_STATE_HOME=str(sheet.parent / "state")):
             self.server = JudgeServer(self.journal, str(judged_path(sheet)), 0, context)
-        self.port, self.token, self.url = (
-            self.server.server_port,
-            self.server.token,
-            self.server.url,
-        )
+        self.port, self.token = self.server.server_port, self.server.token
+        self.url = self.server.url
         serve = self.server.serve_forever
         self.thread = threading.Thread(target=serve, args=(0.01,), daemon=True)
         self.thread.start()
@@ -124,8 +121,7 @@ class Running(Client):
         if not match:
             self.__exit__()
             raise AssertionError(said)
-        self.url, self.port = match[0], int(match[1])
-        self.token = match[2]
+        self.url, self.port, self.token = match[0], int(match[1]), match[2]
 
     def __exit__(self, *_error: object) -> None:
         if self.process.poll() is None:

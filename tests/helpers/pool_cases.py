@@ -23,22 +23,12 @@ Question = tuple[str, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A graph, seeds of its test split, and scores of systems for all its questions.
-
-    Attributes
-    ----------
-    graph : Graph
-    seeds : list of triples
-    scores : dict of str to array (questions, entities)
-        With many ties.
-    made : dict
-        Lists by kind and depth, once they were made.
-    """
+    """A graph, seeds of its test split, and scores with many ties of systems for all questions."""
 
     graph: kgtrec.Graph
     seeds: list[Triple]
     scores: dict[str, np.ndarray]
-    made: dict[tuple[str, int], list[RankedLists]] = field(default_factory=dict)
+    made: dict[tuple[str, int], list[RankedLists]] = field(default_factory=dict)  # once each
 
     def runs(self, kind: str = "filtered", depth: int = N_ENTITIES) -> dict[str, kgtrec.Run]:
         """Runs over the whole split, filtered as `kgtrec rank` does or not at all."""
@@ -54,7 +44,7 @@ class Case:
         return seed_questions(self.graph, self.seeds)
 
     def lists(self, kind: str = "filtered", depth: int = N_ENTITIES) -> list[RankedLists]:
-        """Lists of all systems, made once."""
+        """Lists of all systems."""
         if (kind, depth) not in self.made:
             self.made[kind, depth] = [
                 run_lists(run, self.questions, name, places=kind)

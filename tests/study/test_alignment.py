@@ -140,11 +140,8 @@ def test_all_measures_and_files_are_those_of_link_prediction(tmp_path: Path) -> 
     matrix = rng.integers(0, 4, (6, 7)).astype("f4")
     pairs = [(i, 6 - i) for i in range(5)]
     result = align(pairs, similarity=matrix, run_depth=30)
-    realistic = [g + 1 + e / 2 for g, e, _ in slow_ranks(pairs, dict(np.ndenumerate(matrix)))
-                 .values()]  # fmt: skip
-    assert result["both.realistic.micro.mr"] == pytest.approx(np.mean(realistic))
-    assert result["both.realistic.micro.amr"] == pytest.approx(np.mean(realistic) / 3)
-    assert result.sides == ("head", "tail", "both")
+    ranks = [g + 1 + e / 2 for g, e, _ in slow_ranks(pairs, dict(np.ndenumerate(matrix))).values()]
+    assert result["both.realistic.micro.amr"] == pytest.approx(np.mean(ranks) / 3)
     assert result.run.offsets.tolist() == list(range(0, 55, 5))  # five candidates per question
     result.ranks.save(tmp_path / "r.parquet")
     again = kgtrec.Result(kgtrec.Ranks.load(tmp_path / "r.parquet"))
@@ -285,32 +282,21 @@ def test_the_command_writes_and_prints(home: Path) -> None:
     assert OFFERED == SIMILARITIES
     left, right, pairs = noisy_world(30, 0.8)
     shown = run(*TABLES, "--pairs", "p.tsv", "-o", "o.parquet", "--write-run", "o.run",
-                "--write-qrels", "o.qrels", "--csls", "3", "--tag", "mine")  # fmt: skip
+                "--csls", "3", "--tag", "mine")  # fmt: skip
     result = align(pairs, left, right, csls=3)
     assert shown == f"{result}\n"
     saved = kgtrec.Ranks.load("o.parquet")
     np.testing.assert_array_equal(saved.rank(), result.ranks.rank())
-    assert len(Path("o.qrels").read_text().splitlines()) == 60
     lines = Path("o.run").read_text().splitlines()
     assert len(lines) == 60 * 30
     assert all(line.endswith(" mine") for line in lines)
-    printed = json.loads(run(*TABLES, "--pairs", "p.tsv", "-o", "x.parquet", "--format", "json"))
-    assert (
-        printed["both.realistic.micro.amr"] == align(pairs, left, right)["both.realistic.micro.amr"]
-    )
-    by_matrix = json.loads(
-        run("--matrix", "m.npy", "--pairs", "p.tsv", "-o", "x.parquet", "--format", "json")
-    )
+    by_matrix = run("--matrix", "m.npy", "--pairs", "p.tsv", "-o", "x.parquet", "--format", "json")
     dot = align(pairs, left, right, similarity="dot")
-    assert by_matrix["both.realistic.micro.mr"] == dot["both.realistic.micro.mr"]
-
-
-def test_pairs_may_be_labels(home: Path) -> None:
+    assert json.loads(by_matrix)["both.realistic.micro.mr"] == dot["both.realistic.micro.mr"]
     labels = ("--left-labels", "ll.txt", "--right-labels", "rl.txt")
     one = run(*TABLES, "--pairs", "named.tsv", *labels, "-o", "a.parquet", "--write-qrels", "q.txt")
-    other = run(*TABLES, "--pairs", "p.tsv", "-o", "b.parquet")
-    assert one == other
-    assert "zh%2029" in Path("q.txt").read_text()
+    assert one == run(*TABLES, "--pairs", "p.tsv", "-o", "b.parquet")
+    assert Path("q.txt").read_text().count("zh%20") == 30
 
 
 def test_the_experiment_on_the_command_line(home: Path) -> None:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rank_cases import Case, cases, columns, make_ranks
+from refusals import refused
 
 import kgtrec
 from kgtrec import Result
@@ -190,11 +191,7 @@ def test_the_command(models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert done["best"] == json.loads(changes.best_table().to_json())
     lost = run_command("--show", "lost", "--largest", "3", "--format", "csv").stdout
     assert lost == changes.largest(3, "lost").to_csv()
-    text = run_command(*both).stdout
-    assert "same first" in text
-    assert "Hits@2" in text
-    assert "AnswerChanges from old to new" in repr(changes)
-    assert "<table>" in changes._repr_html_()
+    assert "same first" in run_command(*both).stdout
     assert "writes only one table" in str(run_command("--format", "csv").exception)
 
 
@@ -262,11 +259,10 @@ def test_what_is_no_mean_over_instances_is_not_reweighted() -> None:
             reweighted(result, key, [1])
 
 
-@pytest.mark.parametrize(
-    ("call", "hint"),
-    [
+test_wrong_arguments = refused(
+    *((hint, call, InputError, (hint,)) for call, hint in (
         (lambda: kl_divergence([1, 2], [1, 2, 3]), "2 relations, other of 3"),
-        (lambda: kl_divergence([1, -2], [1, 2]), "value -1|value -2"),
+        (lambda: kl_divergence([1, -2], [1, 2]), "value -"),
         (lambda: kl_divergence([1], [1], -1), "not 0 or more"),
         (lambda: relation_ratios([0, 0]), "all counts are 0"),
         (lambda: relation_ratios([]), "one number per relation"),
@@ -275,11 +271,8 @@ def test_what_is_no_mean_over_instances_is_not_reweighted() -> None:
         (lambda: reweighted_mean([1.0], [1, 2]), "one of each per relation"),
         (lambda: reweighted_mean([math.nan, 1], [1, 0]), "share relations"),
         (lambda: spread([math.nan]), "no group has a value"),
-    ],
-)
-def test_wrong_arguments(call, hint: str) -> None:
-    with pytest.raises(InputError, match=hint):
-        call()
+    ))
+)  # fmt: skip
 
 
 def test_spread() -> None:

@@ -105,9 +105,7 @@ class Thresholds:
 
     def of(self, relations: Int64) -> Float64:
         """The threshold of each triple by its relation, float64 of the same shape."""
-        distinct, place = np.unique(relations, return_inverse=True)
-        values = [self.of_relation.get(number, self.overall) for number in distinct.tolist()]
-        return np.array(values)[place.reshape(-1)]
+        return np.array([self.of_relation.get(one, self.overall) for one in relations.tolist()])
 
 
 def choose_thresholds(

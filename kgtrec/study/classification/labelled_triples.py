@@ -8,7 +8,7 @@ are in another file, as in CoDEx. False triples are never made up here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -133,14 +133,14 @@ def _checked_scores(scores: Any, size: int) -> Float64:
 # --- files ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The contents of a file, line by line."""
+class _Row(NamedTuple):
+    """A line of a file."""
 
     path: PathName
-    cells: list[Cells]
-    labels: list[bool] | None
-    scores: list[float] | None
+    line: int
+    cells: Cells
+    label: bool | None
+    score: float | None
 
 
 def read_labelled(
@@ -173,19 +173,13 @@ def read_labelled(
     UsageError
         No labels and no false triples, or both; no scores, or both.
     """
-    parts = [_read_rows(path)]
-    if negatives is not None:
-        parts.append(_read_rows(negatives))
-    labels = _labels_of(parts)
-    return LabelledTriples(
-        _numbered(parts, labels, ids), np.array(labels), _scores_of(parts, scores)
-    )
+    true, false = _read_rows(path), [] if negatives is None else _read_rows(negatives)
+    rows, labels = [*true, *false], _labels_of(true, false)
+    return LabelledTriples(_numbered(rows, labels, ids), np.array(labels), _scores_of(rows, scores))
 
 
-def _read_rows(path: PathName) -> _Rows:
-    cells: list[Cells] = []
-    labels: list[bool] = []
-    scores: list[float] = []
+def _read_rows(path: PathName) -> list[_Row]:
+    rows: list[_Row] = []
     width = 0
     for line, raw in lines_of(path):
         columns = text_of(raw).split("\t")
@@ -194,14 +188,12 @@ def _read_rows(path: PathName) -> _Rows:
             shown = text_of(raw)[:120]
             problem = f"{len(columns)} columns: {shown!r}"
             raise FileError(path, line, found=problem, hint=f"every line must be {_COLUMNS}")
-        cells.append((columns[0], columns[1], columns[2]))
-        if width > 3:
-            labels.append(_label(path, line, columns[3]))
-        if width > 4:
-            scores.append(_number(path, line, columns[4]))
-    if not cells:
+        label = _label(path, line, columns[3]) if width > 3 else None
+        score = _number(path, line, columns[4]) if width > 4 else None
+        rows.append(_Row(path, line, (columns[0], columns[1], columns[2]), label, score))
+    if not rows:
         raise FileError(path, found="the file is empty", hint=f"write {_COLUMNS}")
-    return _Rows(path, cells, labels or None, scores or None)
+    return rows
 
 
 def _label(path: PathName, line: int, text: str) -> bool:
@@ -222,64 +214,60 @@ def _number(path: PathName, line: int, text: str) -> float:
     return value
 
 
-def _labels_of(parts: list[_Rows]) -> list[bool]:
-    first = parts[0]
-    if len(parts) == 1:
-        if first.labels is None:
-            raise UsageError(
-                f"{first.path} has no labels; add a fourth column (1 for true; 0 or -1 for false), "
-                "or give a file of false triples"
-            )
-        return first.labels
-    for part in parts:
-        if part.labels is not None:
-            raise UsageError(
-                f"{part.path} has labels, but a file of false triples was given, too; leave out "
-                "one of the two"
-            )
-    return [True] * len(first.cells) + [False] * len(parts[1].cells)
+def _labels_of(true: list[_Row], false: list[_Row]) -> list[bool]:
+    labelled = next((row.path for row in (*true[:1], *false[:1]) if row.label is not None), None)
+    if not false and labelled is None:
+        raise UsageError(
+            f"{true[0].path} has no labels; add a fourth column (1 for true; 0 or -1 for false), "
+            "or give a file of false triples"
+        )
+    if false and labelled is not None:
+        raise UsageError(
+            f"{labelled} has labels, but a file of false triples was given, too; leave out one of "
+            "the two"
+        )
+    return [row.label is not False for row in true] + [False] * len(false)
 
 
-def _numbered(parts: list[_Rows], labels: list[bool], ids: dict[str, int]) -> Int64:
+def _numbered(rows: list[_Row], labels: list[bool], ids: dict[str, int]) -> Int64:
     """Ids of all triples; FileError at one that is labelled both ways."""
-    rows = [(part.path, line, cells) for part in parts for line, cells in enumerate(part.cells, 1)]
-    before: dict[Cells, tuple[bool, PathName, int]] = {}
-    for (path, line, cells), label in zip(rows, labels, strict=True):
-        earlier, place, number = before.setdefault(cells, (label, path, line))
+    before: dict[Cells, tuple[bool, _Row]] = {}
+    for row, label in zip(rows, labels, strict=True):
+        earlier, other = before.setdefault(row.cells, (label, row))
         if earlier != label:
-            problem = f"{' '.join(cells)!r} is {_word(label)} here, but not at {place}:{number}"
-            raise FileError(path, line, found=problem, hint="keep one of the two lines")
-    numbers = [ids.setdefault(name, len(ids)) for _, _, cells in rows for name in cells]
+            place = f"{other.path}:{other.line}"
+            problem = f"{' '.join(row.cells)!r} is {_word(label)} here, but not at {place}"
+            raise FileError(row.path, row.line, found=problem, hint="keep one of the two lines")
+    numbers = [ids.setdefault(name, len(ids)) for row in rows for name in row.cells]
     return np.array(numbers, np.int64).reshape(-1, 3)
 
 
-def _scores_of(parts: list[_Rows], path: PathName | None) -> Float64:
-    columns = [part.scores for part in parts]
-    has_column = [column is not None for column in columns]
+def _scores_of(rows: list[_Row], path: PathName | None) -> Float64:
     if path is None:
-        if not all(has_column):
-            missing = parts[has_column.index(False)].path
-            raise UsageError(f"{missing} has no scores; add a fifth column, or give a scores file")
-        return np.array([score for column in columns if column for score in column])
-    if any(has_column):
+        missing = [row.path for row in rows if row.score is None]
+        if missing:
+            raise UsageError(
+                f"{missing[0]} has no scores; add a fifth column, or give a scores file"
+            )
+        return np.array([row.score for row in rows])
+    scored = [row.path for row in rows if row.score is not None]
+    if scored:
         raise UsageError(
-            f"{parts[has_column.index(True)].path} has scores, but a scores file was given, too; "
-            "leave out one of the two"
+            f"{scored[0]} has scores, but a scores file was given, too; leave out one of the two"
         )
-    size = sum(len(part.cells) for part in parts)
     if str(path).endswith(".npy"):
         with fetched(path) as copy:
             (values,) = read_arrays(copy).values()
     else:
         values = np.array([_number(path, line, text_of(raw)) for line, raw in lines_of(path)])
-    if values.shape != (size,):
-        names = " and ".join(str(part.path) for part in parts)
+    if values.shape != (len(rows),):
+        names = " and ".join(dict.fromkeys(str(row.path) for row in rows))
         hint = f"give one score per triple of {names}, in the same order"
         raise FileError(
-            path, found=f"scores of shape {values.shape} for {size:,} triples", hint=hint
+            path, found=f"scores of shape {values.shape} for {len(rows):,} triples", hint=hint
         )
     try:
-        return _checked_scores(values, size)
+        return _checked_scores(values, len(rows))
     except InputError as error:
         found, _, hint = str(error).partition("; ")
         raise FileError(path, found=found, hint=hint) from None

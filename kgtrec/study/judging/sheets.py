@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import fspath
@@ -85,55 +86,46 @@ class Sheet:
 
 def sheet_counts(items: Iterable[Item]) -> dict[str, int]:
     """How many items have each label: Y, N, ? and "" (blank)."""
-    counts = {**dict.fromkeys(LABELS, 0), "": 0}
-    for item in items:
-        counts[item.label] += 1
-    return counts
+    counts = Counter(item.label for item in items)
+    return {label: counts[label] for label in (*LABELS, "")}
 
 
-def read_sheet(path: PathName, blank: str = "") -> Sheet:
-    """Read a sheet, with another label for blank ones; refuse it with all its faults."""
-    sheet, file = _scanned(path, blank)
+def read_sheet(path: PathName) -> Sheet:
+    """Read a sheet; refuse it with all its faults."""
+    sheet, file = _scanned(path)
     file.refuse_faults(" (kgtrec judge check lists all of a sheet)")
     return sheet
 
 
 def scan_sheet(path: PathName) -> tuple[Sheet, list[Fault]]:
     """The readable items of a sheet, and everything that is wrong with it, by line."""
-    sheet, file = _scanned(path, "")
+    sheet, file = _scanned(path)
     return sheet, sorted(file.faults)
 
 
-def _scanned(path: PathName, blank: str) -> tuple[Sheet, EditedFile]:
+def _scanned(path: PathName) -> tuple[Sheet, EditedFile]:
     file = EditedFile(path, "")
     items: dict[Triple, Item] = {}
     for number, cells in file.records(NEEDED, COLUMNS, text_of_cell):
-        _add(items, file, number, cells, blank)
+        label = cells["label"].strip()
+        if label and label not in LABELS:
+            hint = "write Y, N or ?, or leave the label blank"
+            file.fault(number, f"label {cells['label']!r} is unknown", hint)
+            continue
+        known = {name: cells[name] for name in COLUMNS if name in cells}
+        item = Item(**{**known, "label": label}, line=number)
+        other = items.setdefault(item.triple, item)
+        what = repr(" ".join(item.triple))
+        if other.label != label:
+            labels = f"{label or 'blank'!r} here and {other.label or 'blank'!r} in line"
+            problem = f"a contradiction: {what} has label {labels} {other.line}"
+            file.fault(number, problem, "keep the correct line")
+        elif other is not item:
+            problem = f"a duplicate: {what} is also in line {other.line}"
+            file.fault(number, problem, "delete one of them")
     if not items and not file.faults:
         file.fault(1, "it has only a header", "fill in the sheet, or leave it out")
     return Sheet(str(path), tuple(items.values())), file
-
-
-def _add(
-    items: dict[Triple, Item], file: EditedFile, number: int, cells: dict[str, str], blank: str
-) -> None:
-    """Add an item to those of earlier lines, or note what is wrong with its line."""
-    label = cells["label"].strip() or blank
-    if label and label not in LABELS:
-        hint = "write Y, N or ?, or leave the label blank"
-        file.fault(number, f"label {cells['label']!r} is unknown", hint)
-        return
-    known = {name: cells[name] for name in COLUMNS if name in cells}
-    item = Item(**{**known, "label": label}, line=number)
-    other = items.setdefault(item.triple, item)
-    what = repr(" ".join(item.triple))
-    if other.label != label:
-        labels = f"{label or 'blank'!r} here and {other.label or 'blank'!r} in line"
-        problem = f"a contradiction: {what} has label {labels} {other.line}"
-        file.fault(number, problem, "keep the correct line")
-    elif other is not item:
-        problem = f"a duplicate: {what} is also in line {other.line}"
-        file.fault(number, problem, "delete one of them")
 
 
 def write_sheet(path: PathName, items: Iterable[Item]) -> None:

@@ -459,11 +459,11 @@ def _brought_alone(qrels: Qrels, contributors: Contributors) -> dict[str, dict[s
 
 def _checked_name(measure: str) -> str:
     """The measure's own name; higher must be better."""
-    from kgtrec.trec.measures.names import resolve
+    from kgtrec.study.pooling.unjudged import mean_columns
 
-    columns = resolve([measure])
-    if len(columns) != 1 or columns[0].is_count or columns[0].is_text:
-        raise UsageError(f"{measure!r} must be one measure with a mean, such as map_cut_20")
+    columns = mean_columns([measure])
+    if len(columns) != 1:
+        raise UsageError(f"{measure!r} must be one measure, such as map_cut_20")
     if not columns[0].row.higher_is_better:
         raise UsageError(
             f"higher values of {measure!r} are not better; choose another measure, such as "

@@ -230,10 +230,10 @@ class Judgements(ShownInLines):
         said = ", ".join(f"{count:,} {name}" for name, count in self.counts().items())
         return f"{len(self):,} triples of {self.rows:,} lines", said
 
-    def of(self, triples: ArrayLike, absent: int = -2) -> Int64:
-        """Label of each triple: 1, 0, -1, or `absent` if nobody judged it; shape (n,)."""
+    def of(self, triples: ArrayLike) -> Int64:
+        """Label of each triple: 1, 0, -1, or -2 if nobody judged it; shape (n,)."""
         rows = as_triples("triples", triples)
-        labels = [self.labels.get((h, r, t), absent) for h, r, t in rows.tolist()]
+        labels = [self.labels.get((h, r, t), -2) for h, r, t in rows.tolist()]
         return np.array(labels, np.int64)
 
     def counts(self) -> dict[str, int]:

@@ -33,14 +33,11 @@ class SeedSample(ShownAsTables):
     """Triples drawn from a split.
 
     - rows, int64 (n,): Rows of the split, from 0, ascending.
-    - by_relation: Whether every relation has its share.
     """
 
     graph: Graph
     split: str
     rows: Int64
-    by_relation: bool
-    seed: int
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -115,7 +112,7 @@ def sample_seeds(
         rows = _drawn_by_relation(source, relations, count)
     else:
         rows = source.sample(range(len(triples)), count)
-    return SeedSample(graph, split, np.array(sorted(rows), np.int64), by_relation, int(seed))
+    return SeedSample(graph, split, np.array(sorted(rows), np.int64))
 
 
 def _size(share: float | None, size: int | None, total: int, split: str) -> int:

@@ -101,8 +101,6 @@ def means(rows: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, float
 
 def shares(lists: RankedLists, completion: Completion, cutoff: int) -> dict[str, int]:
     """How many of the first candidates of all questions are seeds, added, false and unjudged."""
-    if isinstance(cutoff, bool) or cutoff < 1:
-        raise UsageError(f"cutoff {cutoff} is below 1; give 1 or more, such as 10")
     judged = judged_lists(lists, completion)
     questions = completion.seeds.questions
     answers = to_keys(questions.answers, questions.n_entities)

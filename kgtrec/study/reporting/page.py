@@ -429,10 +429,10 @@ def _numbers(values: Iterable[float]) -> list[float | None]:
 SCRIPTS = ("charts.js", "tables.js", "report.js")
 
 
-def page_text(data: dict[str, Any], title: str = "") -> str:
+def page_text(data: dict[str, Any]) -> str:
     """The whole page."""
     task = "Ranking" if data["side"] == "all" else "Link prediction"
-    heading = title or ": ".join(filter(None, (task, data["graph"])))
+    heading = ": ".join(filter(None, (task, data["graph"])))
     script = "".join(_asset(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     parts = {

@@ -26,6 +26,7 @@ from kgtrec.study.judging.agreement import (
     cohen,
     merge_sheets,
 )
+from kgtrec.study.judging.journal import judged_sheet
 from kgtrec.study.judging.questions import (
     Context,
     Templates,
@@ -151,13 +152,13 @@ def test_every_fault_of_a_sheet_is_listed_with_its_line(tmp_path: Path):
     ]
     path.write_bytes((HEADER + "\n".join(rows)).replace("\n", "\r\n").encode())
     sheet, faults = scan_sheet(path)
-    assert [fault.line for fault in faults] == [3, 4, 5, 6, 7, 8, 9]
-    said = [fault.found for fault in faults]
-    assert said[0] == "label ' yes ' is unknown"
-    assert said[1].startswith("a duplicate: 'a r b' is also in line 2")
-    assert said[2] == "a contradiction: 'a r b' has label 'N' here and 'Y' in line 2"
-    assert said[3].startswith("6 columns instead of 7")
-    assert said[4] == "an empty line"
+    assert [(fault.line, fault.found.partition(":")[0]) for fault in faults] == [
+        (3, "label ' yes ' is unknown"), (4, "a duplicate"), (5, "a contradiction"),
+        (6, "6 columns instead of 7"), (7, "an empty line"), (8, "an empty relation"),
+        (9, "label 'y' is unknown"),
+    ]  # fmt: skip
+    assert faults[1].found.endswith("'a r b' is also in line 2")
+    assert faults[2].found.endswith("'a r b' has label 'N' here and 'Y' in line 2")
     assert [(item.tail, item.label) for item in sheet.items] == [("b", "Y"), ("last", "")]
     with pytest.raises(Faults, match="7 faults"):
         read_sheet(path)
@@ -171,7 +172,7 @@ def test_the_published_annotations_are_read_with_their_quirks(shared_data: Path)
     assert all(fault.found.startswith("a duplicate") for fault in faults)
     assert len(sheet) + len(faults) == 12_599
     assert {item.label for item in sheet.items} == {"Y", "N", ""}
-    whole = read_sheet(folder / "annotations.txt", blank="N")
+    whole = judged_sheet(folder / "annotations.txt", blank="N")
     labels = [item.label for item in whole.items]
     assert (labels.count("Y"), labels.count("N")) == (2_738, 19_754)
 
@@ -395,20 +396,19 @@ def test_merging_agrees_with_the_plain_words(first: list, second: list):
 
 
 def test_files_belong_to_annotators_by_name(tmp_path: Path):
-    for name, tails in {
-        "anna.batch1.judged.tsv": "1", "anna.batch2.judged.tsv": "2", "ben.tsv": "12",
-    }.items():  # fmt: skip
+    def write(name: str, tails: str) -> str:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         write_sheet(tmp_path / name, [one(tail, "Y") for tail in tails])
-    files = [str(path) for path in sorted(tmp_path.iterdir())]
+        return str(tmp_path / name)
+
+    files = [write("anna.batch1.judged.tsv", "1"), write("anna.batch2.judged.tsv", "2"),
+             write("ben.tsv", "12")]  # fmt: skip
     by_name = by_annotator(files)
     assert {name: len(items) for name, items in by_name.items()} == {"anna": 2, "ben": 2}
-    write_sheet(tmp_path / "anna.batch3.tsv", [one("2", "N")])
     with pytest.raises(Faults, match=r"is also in .*batch2"):
-        by_annotator([*files, str(tmp_path / "anna.batch3.tsv")])
-    (tmp_path / "more").mkdir()
-    write_sheet(tmp_path / "more" / "ben.tsv", [one("3", "N")])
+        by_annotator([*files, write("anna.batch3.tsv", "2")])
     with pytest.raises(UsageError, match="name the same annotator, 'ben'"):
-        by_annotator([*files, str(tmp_path / "more" / "ben.tsv")])
+        by_annotator([*files, write("more/ben.tsv", "3")])
 
 
 # -- Audits ----------------------------------------------------------------------------------------
@@ -446,9 +446,8 @@ def test_judgements_and_templates_read_back(tmp_path: Path) -> None:
     )
     write_sheet(tmp_path / "j.tsv", [Item("'=x", "-r", "=x", label="Y"),
                                      Item("=x", "-r", "'=x", label="N")])  # fmt: skip
-    judgements = read_judgements(tmp_path / "j.tsv", graph)
-    names = graph.entities
-    assert {(names[h], names[t]): label for (h, _, t), label in judgements.labels.items()} == {
+    read = read_judgements(tmp_path / "j.tsv", graph).labels
+    assert {(graph.entities[h], graph.entities[t]): label for (h, _, t), label in read.items()} == {
         ("'=x", "=x"): 1, ("=x", "'=x"): 0,
     }  # fmt: skip
     made = Templates({"-r": "=is {head} of {tail}?", "'-r": "Is {head} of {tail}?"})

@@ -292,20 +292,12 @@ def test_compared_systems_are_one_latex_table(tmp_path: Path, ranks: dict[str, R
         low, high = first.intervals()[:, i]
         assert f"[}}{low:.4f}, {high:.4f}]" in text
     assert "paired t-test over instances or questions, Holm's correction" in text
-    assert "Overfull" not in compiled(text, tmp_path)
-
-
-def test_runs_have_headings_for_people(ranks: dict[str, Ranks]) -> None:
-    rng = np.random.default_rng(0)
-    compared = [
-        compare(Samples(name, name, ("a", "b"), rng.random((50, 2)), np.arange(50), "queries"))
-        for name in ("ndcg_cut_10", "map", "kg_mrr", "P_5")
-    ]
-    text = comparison_latex(compared)
-    titles = re.findall(r"([\w\\@]+) \$\\uparrow\$", text)
+    values = np.random.default_rng(0).random((50, 2))
+    own = [compare(Samples(name, name, ("a", "b"), values, np.arange(50), "queries"))
+           for name in ("ndcg_cut_10", "map", "kg_mrr", "P_5")]  # fmt: skip
+    titles = re.findall(r"([\w\\@]+) \$\\uparrow\$", comparison_latex(own))
     assert titles == ["nDCG@10", "MAP", r"kg\_mrr", "P@5"]
-    assert "both sides" not in text
-    assert "Means over 50 queries." in text
+    assert "Overfull" not in compiled(text, tmp_path)
 
 
 def compile_typst(text: str, folder: Path) -> None:
@@ -365,14 +357,11 @@ def test_markdown_has_as_many_cells_in_every_line() -> None:
         assert not any(re.search(rf"(?<!\\){re.escape(sign)}", name) for name in names)
 
 
-def test_bytes_that_are_no_utf_8_pass_every_format(ranks: dict[str, Ranks]) -> None:
-    table = table_of_models({"g": {"caf\udce9": ranks["s0"], "b": ranks["s1"]}}, ["mrr"])
-    for write in FORMATS.values():
-        write(table).encode("utf-8", "surrogateescape")
-
-
 def test_best_is_bold_and_second_underlined(ranks: dict[str, Ranks]) -> None:
     table = table_of_models({"g": ranks}, ["mrr"])
+    odd = table_of_models({"g": {"caf\udce9": ranks["s0"], "b": ranks["s1"]}}, ["mrr"])
+    for write in FORMATS.values():
+        write(odd).encode("utf-8", "surrogateescape")
     order = np.argsort([-v for v in table.columns[0].values])
     best, second = (table.columns[0].printed()[place] for place in order[:2])
     for text, bold, under in [

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Browser
+from browser import Browser, launched
 from compare_cases import graph, systems
 
 import kgtrec
@@ -308,10 +308,7 @@ N_RELATIONS = 60
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = Browser.find()
-    if program is None:
-        pytest.skip("no Chromium found: put one on PATH, or name it in KGTREC_TEST_BROWSER")
-    with Browser(program, tmp_path_factory.mktemp("profile")) as one:
+    with launched(tmp_path_factory.mktemp("profile")) as one:
         yield one
         assert one.log == []
 
