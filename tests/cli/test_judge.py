@@ -88,16 +88,6 @@ def test_from_a_pool_to_one_judgement():
     assert call("check", "judged.tsv").out.endswith("Y 2, N 0, ? 1, open 0, 0 faults\n")
 
 
-def test_blank_labels_mean_what_the_option_says():
-    Path("a.tsv").write_text("x\tr\ty\tN\nx\tr\tz\tY\n")
-    Path("b.tsv").write_text("x\tr\ty\t\nx\tr\tz\tY\n")
-    for options, triples in (((), 1), (("--blank", "N"), 2)):
-        done = call("agreement", "a.tsv", "b.tsv", *options, "--format", "json")
-        assert json.loads(done.out)["a, b"]["all relations"]["triples"] == triples
-        merged = call("merge", "a.tsv", "b.tsv", *options, "-o", "out.tsv")
-        assert merged.out.splitlines()[1].split()[-1] == str(triples)
-
-
 def test_sheets_without_export_count_with_their_journals():
     call("sheets", "pool.tsv", "--annotators", "anna,ben", "-o", "s")
     say("s/anna.tsv", "YNY")
@@ -127,87 +117,6 @@ def test_labels_of_a_spreadsheet_are_not_written_over():
     assert Path("s/anna.judged.tsv").read_text() == blank
     Path("s/anna.judged.tsv").write_text("something else\n")
     assert "is not a copy of s/anna.tsv" in call("export", "s/anna.tsv").err
-
-
-def test_what_is_judged_is_not_asked_again():
-    call("sheets", "pool.tsv", "--annotators", "anna", "--depth", "2", "-o", "s")
-    assert len(read_sheet("s/anna.tsv")) == 2
-    say("s/anna.tsv", "YN")
-    more = call("sheets", "pool.tsv", "--annotators", "anna", "--done", "s/anna.tsv", "-o", "t")
-    assert more.code == 0
-    assert [item.tail for item in read_sheet("t/anna.tsv").items] == ["fr"]
-    say("t/anna.tsv", "N")
-    none = call("sheets", "pool.tsv", "--annotators", "anna", "--done", "s/anna.tsv", "--done",
-                "t/anna.tsv", "-o", "u")  # fmt: skip
-    assert (none.code, none.err) == (
-        1, "kgtrec: pool.tsv: none of 4 triples is left to judge\n",
-    )  # fmt: skip
-
-
-def test_check_lists_every_fault_and_says_so_by_its_code():
-    rows = ["a\tr\tb\tY", "a\tr\tb\tY", "a\tr\tb\tN", "a\tr\tc\tno", *["x"] * 20]
-    Path("bad.tsv").write_text("\n".join(rows))
-    done = call("check", "bad.tsv")
-    assert done.code == 2
-    assert [line.split(": ")[0] for line in done.out.splitlines()] == [
-        *(f"bad.tsv:{line}" for line in range(2, 25)), "bad.tsv",
-    ]  # fmt: skip
-    refused = call("merge", "bad.tsv", "-o", "out.tsv")
-    assert refused.code == 2
-    assert "bad.tsv: 23 faults\n  line 2: a duplicate" in refused.err
-    assert "and 13 more (kgtrec judge check" in refused.err
-    assert not Path("out.tsv").exists()
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "words"),
-    [
-        (("sheets", "pool.tsv", "--annotators", "a,a", "-o", "s"), 1, "two annotators are named"),
-        (("sheets", "pool.tsv", "--annotators", "a,", "-o", "s"), 1, "annotator ''"),
-        (("sheets", "none.tsv", "--annotators", "a", "-o", "s"), 2, "the file does not exist"),
-        (("sheets", "pool.tsv", "--annotators", "a", "-o", "pool.tsv"), 2, "folder cannot be made"),
-        (("sheets", "pool.tsv", "--annotators", "a", "--overlap", "2", "-o", "s"), 1, "overlap 2"),
-        (("sheets", "pool.tsv", "--annotators", "a", "--templates", "names.tsv", "-o", "s"), 2,
-         "the first line is 'a\\tAnn'"),
-        (("templates", "pool.tsv", "-o", "pool.tsv"), 1, "would overwrite an input"),
-        (("serve", "none.tsv"), 2, "the file does not exist"),
-        (("serve", "pool.tsv"), 2, "column 'label' is missing"),
-        (("serve", "sheet.tsv", "--port", "99999"), 1, "99999 is not in the range"),
-        (("export", "sheet.tsv", "-o", "sheet.tsv"), 1, "would overwrite an input"),
-        (("agreement", "sheet.tsv"), 1, "one annotator, sheet; give the sheets of two"),
-        (("agreement", "sheet.tsv", "other.tsv"), 2, "judged by two annotators"),
-        (("merge", "sheet.tsv", "-o", "sheet.tsv"), 1, "would overwrite an input"),
-        (("merge", "sheet.tsv", "-o", "no/out.tsv"), 2, "no/out.tsv: there is no folder"),
-        (("merge", "sheet.tsv", "other.tsv", "-o", "out.tsv"), 2, "no triple has a label"),
-        (("check",), 1, "Missing argument"),
-        (("serve", "sheet.tsv", "--link", "https://x.org/"), 1, "is not a template"),
-        (("serve", "sheet.tsv", "--facts", "3"), 1, "add --graph DIR"),
-        (("serve", "sheet.tsv", "--names", "names.tsv"), 1, "add --graph DIR"),
-        (("serve", "sheet.tsv", "--graph", "nowhere"), 2, "nowhere"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_said_in_a_sentence(args: tuple, code: int, words: str):
-    for name in ("sheet.tsv", "other.tsv"):
-        Path(name).write_text("head\trelation\ttail\tlabel\na\tr\tb\t\n")
-    done = call(*args)
-    assert done.code == code, done
-    assert words in done.err
-    assert done.err.startswith("kgtrec: ")
-    assert "Traceback" not in done.err
-    assert not Path("s").exists() or not list(Path("s").iterdir())
-
-
-def test_sheets_are_not_written_over():
-    args = ("sheets", "pool.tsv", "--annotators", "anna", "-o", "s")
-    assert call(*args).code == 0
-    again = call(*args)
-    assert again.code == 1
-    assert "s/anna.tsv already exists and may have judgements" in again.err
-    for name in ("a.tsv", "b.tsv"):
-        Path(name).write_text(f"x\tr\ty\t{'Y' if name == 'a.tsv' else 'N'}\n")
-    conflict = call("merge", "a.tsv", "b.tsv", "--conflicts", "s/anna.tsv", "-o", "o.tsv")
-    assert conflict.code == 1
-    assert not Path("o.tsv").exists()
 
 
 def test_help_teaches():

@@ -149,9 +149,11 @@ def test_no_output_overwrites_an_input_or_another(home: Home):
     (home.folder / "sh").mkdir()
     home.save("sh/0.npy", home.scores)
     url = f"file://{home.folder}"
+    Path("link.npy").symlink_to("s.npy")
     before = {path: path.read_bytes() for path in home.folder.rglob("*") if path.is_file()}
     calls = [
         home.rank(out="s.npy"),
+        home.rank(out="link.npy"),
         home.rank("--write-run", "./s.npy"),
         home.rank(scores="sh", out="sh/0.npy"),
         home.rank("--write-qrels", "g/../g/train.txt"),

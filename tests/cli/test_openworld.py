@@ -16,7 +16,7 @@ import kgtrec
 from kgtrec.cli.openworld import command
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study import openworld as ow
-from kgtrec.study.openworld.compare import short_names, train_share_of
+from kgtrec.study.openworld.compare import train_share_of
 
 VALUES = ("--values", 0.19, 0.193, "--n-questions", 500, "--n-answers", 28)
 
@@ -45,16 +45,6 @@ def run(*arguments: object) -> str:
     return done.stdout
 
 
-def test_files_are_compared_in_sentences(folder: Path):
-    said = run(folder / "a.parquet", folder / "b.parquet", "--sparsity", 0.3)
-    assert "  a: 0." in said
-    assert "If 30 % of the true answers are missing" in said
-    assert "by the\n" in said or "by the questions" in said
-    assert "Verdict: " in said
-    assert "Assumptions (Yang et al. 2022)" in said
-    assert max(map(len, said.split("\n"))) <= 80
-
-
 def test_sampled_ranks_are_called_so(folder: Path, tmp_path: Path):
     files = []
     for name in "ab":
@@ -75,16 +65,6 @@ def test_json_is_what_the_function_gives(folder: Path):
     assert shown == json.loads(json.dumps(comparison.to_dict()))
     assert shown["outlooks"][0]["sparsity"] == 0.3
     assert shown["verdict"] in ("trust", "fragile", "too close", "model does not fit")
-
-
-def test_no_sparsity_shows_three_and_more_are_a_table(folder: Path):
-    files = (folder / "a.parquet", folder / "b.parquet")
-    assert run(*files).count("of the true answers are missing:") == 3
-    many = run(*files, *(x for beta in (0.1, 0.2, 0.3, 0.4) for x in ("--sparsity", beta)))
-    assert "of the true answers are missing:" not in many
-    assert "P(wrong)" in many
-    rows = list(csv.DictReader(io.StringIO(run(*files, "--format", "csv"))))
-    assert [row["sparsity"] for row in rows] == ["20 %", "50 %", "80 %"]
 
 
 def test_density_takes_the_train_share_of_the_files(folder: Path):
@@ -108,22 +88,10 @@ def test_the_accepted_probability_decides(folder: Path):
     assert needed[0] > 5 * needed[1]
 
 
-def test_values_alone_have_no_paired_error():
-    shown = json.loads(run(*VALUES, "--sparsity", 0.35, "--format", "json"))
-    assert shown["p_data"] is None
-    assert shown["n_questions"] == 500
-    assert 0.2 < shown["outlooks"][0]["p_model"] < 0.3
-
-
 def test_files_of_different_questions_are_refused(folder: Path):
     files = [str(folder / "a.parquet"), str(folder / "c.parquet")]
     with pytest.raises(InputError, match="a and c rank different questions"):
         CliRunner().invoke(command, files, catch_exceptions=False)
-
-
-def test_names_are_told_apart():
-    assert short_names("x/a.parquet", "y/b.parquet") == ("a", "b")
-    assert short_names("x/a.parquet", "y/a.parquet") == ("x/a.parquet", "y/a.parquet")
 
 
 # -- Figures -------------------------------------------------------------------------------------

@@ -90,14 +90,6 @@ def test_a_run_is_as_deep_as_asked(folder: Path, depth: int) -> None:
     assert {queries.count(query) for query in queries} == {depth}
 
 
-@pytest.mark.parametrize("option", ["--known", "--entities", "--relations", "--candidates"])
-def test_an_output_never_costs_a_list(folder: Path, option: str) -> None:
-    (folder / "list.txt").write_text("e00\tr0\te01\n")
-    said = run(folder, option, f"{folder}/list.txt", "-o", f"{folder}/list.txt", fails=True)
-    assert "would overwrite an input" in said
-    assert (folder / "list.txt").read_text() == "e00\tr0\te01\n"
-
-
 def test_convert_asks_the_sides_that_are_named(folder: Path) -> None:
     words = ["convert", "--graph", str(folder), "--sides", "tail", "--write-qrels", f"{folder}/t"]
     done = CliRunner().invoke(cli, words)
@@ -196,57 +188,6 @@ def test_shards_are_merged_to_the_same_file(answers_folder: Path, words: tuple[s
 
 
 @pytest.mark.parametrize(
-    ("words", "files", "expected"),
-    [
-        (RELS, {"labels.txt": "d0\nd1\n"}, "labels.txt: 2 labels for 5 rows"),
-        (RELS, {"labels.txt": "d0\nd1\nd1\nd3\nd4\n"},
-         "labels.txt:3: 'd1' is repeated (first in line 2"),
-        (RELS, {"labels.txt": "d0\nd1\nd2\nx\nd4\n"}, "'d3', which is not one of the 5 candidates"),
-        (RELS, {"ids.txt": "a\n"}, "ids.txt: 1 labels for 2 rows"),
-        (RELS, {"ids.txt": "a\nz\n"}, "question 'z' has no answers"),
-        ((*RELS[:3], *RELS[5:]), {}, "--qrels needs --documents"),
-        ((*RELS, "--graph", "."), {}, "give one of --graph DIR, --questions FILE and --qrels FILE"),
-        ((*RELS, "--sides", "head"), {}, "--sides: not allowed with --qrels"),
-        ((*RELS, "--known-has-answers"), {}, "--known-has-answers: not allowed with --qrels"),
-        ((*ASK, "--level", "2"), {}, "--level: not allowed with --questions"),
-        (ASK, {"questions.jsonl": json.dumps(LINES[0])}, "two.npy: scores have 2 rows; expected 1"),
-        (ASK, {"questions.jsonl": json.dumps(LINES[1] | {"answers": ["d9"]})},
-         "questions.jsonl:1: question '2i-0' has the answer 'd9'"),
-        (ASK, {"questions.jsonl": json.dumps(LINES[1] | {"answers": []})},
-         "questions.jsonl:1: question '2i-0' has no answers"),
-        ((*ASK[:3], *ASK[5:]), {}, "question '2p-0' has the answer 'd1'"),  # no column number
-    ],
-)  # fmt: skip
-def test_mistakes_are_one_sentence_and_nothing_is_written(
-    answers_folder: Path, words: tuple[str, ...], files: dict[str, str], expected: str
-) -> None:
-    for name, text in files.items():
-        Path(name).write_text(text)
-    message = call(*words, fails=True)
-    assert expected in message
-    assert "\n" not in message
-    assert not list(answers_folder.glob("*.parquet"))
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("a 0 zz 1", ":6: question 'a' has the answer 'zz', which is not one of the 5 candidates"),
-        ("a 0 d0 1", ":6: query 'a' has document 'd0' twice"),
-        ("", ": question 'z' has no answers"),
-        ("d 0 d2 0\ne 0 d1 1", ":6: question 'd' has no answers; no document is judged 1 or more"),
-    ],
-)
-def test_faults_of_qrels_name_their_line(answers_folder: Path, line: str, found: str) -> None:
-    text = gzip.decompress(Path("qrels.txt.gz").read_bytes()) + (f"{line}\n" * bool(line)).encode()
-    Path("qrels.txt.gz").write_bytes(gzip.compress(text))
-    if line[:2] in ("d ", ""):
-        Path("ids.txt").write_text("b\nd\n" if line else "b\nz\n")
-    assert call(*RELS, fails=True).startswith(f"qrels.txt.gz{found}")
-    assert not Path("q.parquet").exists()
-
-
-@pytest.mark.parametrize(
     ("key", "value"),
     [
         ("question_ids", [1, 2]), ("question_ids", "2p-0"), ("terms", {"structure": ["2i", None]}),
@@ -268,10 +209,7 @@ def test_ranks_with_damaged_names_are_named(answers_folder: Path, key: str, valu
     assert said.startswith("r.parquet: its metadata is damaged; give a file")
 
 
-def test_ranks_without_a_row_are_named_and_are_no_table(answers_folder: Path) -> None:
-    text = call(*ASK[:-1], "r.csv", fails=True)
-    assert text.startswith("-o r.csv: kgtrec writes ranks as Parquet; give a .parquet file")
-    assert not Path("r.csv").exists()
+def test_ranks_without_a_row_are_named(answers_folder: Path) -> None:
     call(*ASK)
     kgtrec.Ranks.load("r.parquet").subset(slice(0)).save("r.parquet")
     text = call("report", "r.parquet", fails=True)

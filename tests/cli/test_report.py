@@ -22,7 +22,7 @@ import kgtrec
 from kgtrec.cli import cli
 from kgtrec.cli.compare import command as compare_command
 from kgtrec.cli.report import command
-from kgtrec.errors import InputError, KgtrecError, UsageError
+from kgtrec.errors import KgtrecError, UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.pooling.pool import Pool, write_pool
 
@@ -55,36 +55,19 @@ def loaded(path: Path) -> kgtrec.Result:
     return kgtrec.Result(kgtrec.Ranks.load(path))
 
 
-def test_the_table(folder: Path) -> None:
-    text = run(folder / "a.parquet")
-    assert text.rstrip("\n") == str(loaded(folder / "a.parquet"))
-    assert max(map(len, text.splitlines())) <= 80
-    assert "agree to 1e-12" in text.replace("\n  ", " ")
-
-
-def test_json_maps_keys_to_values(folder: Path) -> None:
+def test_files_one_below_the_other_and_as_json(folder: Path) -> None:
     a, b = folder / "a.parquet", folder / "b.parquet"
+    assert f"== {a}\n{loaded(a)}\n\n== {b}\n{loaded(b)}\n" == run(a, b)
+    text = run(a)
+    assert text.rstrip("\n") == str(loaded(a))
+    assert max(map(len, text.splitlines())) <= 80
     assert json.loads(run(a, "--format", "json")) == loaded(a).to_dict()
     both = json.loads(run(a, b, "--format", "json"))
     assert both == {str(a): loaded(a).to_dict(), str(b): loaded(b).to_dict()}
-
-
-def test_measures_may_be_chosen(folder: Path) -> None:
-    a = folder / "a.parquet"
-    keys = ["both.micro.hits_at_7", "tail.stratified.mrr(0.25,1)"]
-    printed = json.loads(run(a, "--format", "json", "-m", keys[0], "-m", keys[1]))
-    result = loaded(a)
-    assert printed == {
-        "both.realistic.micro.hits@7": result[keys[0]],
-        "tail.stratified.mrr(0.25,1)": result[keys[1]],
-    }
-    assert "tail.stratified.mrr(0.25,1)" in run(a, "-m", keys[1])
-
-
-def test_several_files_stand_one_below_the_other(folder: Path) -> None:
-    a, b = folder / "a.parquet", folder / "b.parquet"
-    text = run(a, b)
-    assert f"== {a}\n{loaded(a)}\n\n== {b}\n{loaded(b)}\n" == text
+    keys = ["both.realistic.micro.hits@7", "tail.stratified.mrr(0.25,1)"]
+    words = ("-m", "both.micro.hits_at_7", "-m", keys[1])
+    assert json.loads(run(a, "--format", "json", *words)) == {key: loaded(a)[key] for key in keys}
+    assert keys[1] in run(a, *words)
 
 
 def test_by_relation_and_by_side(folder: Path) -> None:
@@ -156,26 +139,19 @@ def test_a_row_a_model_in_every_format(models: Path) -> None:
     for row, name in zip(rows, FILES, strict=True):
         for key in ("mrr", "hits@1", "hits@3", "hits@10", "mr"):
             assert float(row[f"both.realistic.micro.{key}"]) == due[name][key]
-    assert printed(models, *FILES, "--format", "latex").count(r" \\") == 1 + 3
-    assert r"\toprule" in printed(models, *FILES, "--format", "latex")
-    assert printed(models, *FILES, "--format", "html").count("<tr>") == 1 + 3
-    assert printed(models, *FILES, "--format", "markdown").splitlines()[1].count("---") == 6
-    assert "strong(" in printed(models, *FILES, "--format", "typst")
+    for form, mark in (("latex", r"\toprule"), ("html", "<tr>"), ("typst", "strong(")):
+        assert mark in printed(models, *FILES, "--format", form)
     text = printed(models, *FILES, "--columns", "mrr, tail.hits@10, map", "--digits", "2")
     assert text.splitlines()[1].split() == ["model", "MRR", "Hits@10", "MAP"]
     assert f"{due[FILES[0]]['mrr']:.2f}" in text
-
-
-def test_names_sides_and_tests(models: Path) -> None:
     names = ("--name", "A", "--name", "B", "--name", "C")
     text = printed(models, *FILES, *names, "--side", "head,tail", "--columns", "mrr,macro.mrr",
                    "--test", "t", "--format", "markdown")  # fmt: skip
     assert "head, micro: MRR ↑ | head, macro: MRR ↑ | tail, micro: MRR ↑" in text
     assert "| (a) A |" in text.replace("\\", "")
     assert "paired t-test, Holm's correction, p \\< 0.05" in text
-    assert printed(models, FILES[0], "-m", "mrr", "-m", "head.mr", "--format", "csv").splitlines()[
-        0
-    ] == ("model,both.realistic.micro.mrr,head.realistic.micro.mr")
+    head = printed(models, FILES[0], "-m", "mrr", "-m", "head.mr", "--format", "csv").splitlines()
+    assert head[0] == "model,both.realistic.micro.mrr,head.realistic.micro.mr"
 
 
 def test_a_batch_is_models_by_graphs(models: Path) -> None:
@@ -186,6 +162,8 @@ def test_a_batch_is_models_by_graphs(models: Path) -> None:
             due = kgtrec.Result(ranks)["mrr"]
             assert float(row[f"{graph}:both.realistic.micro.mrr"]) == due
     assert r"\multicolumn{5}{c}{one}" in printed(models, "results", "--format", "latex")
+    with pytest.raises(KgtrecError, match="a page is for one graph"):
+        printed(models, "results", "--html", "x.html")
 
 
 def test_a_table_goes_into_a_file(models: Path, tmp_path: Path) -> None:
@@ -206,13 +184,6 @@ def test_a_page_is_written(models: Path, tmp_path: Path) -> None:
     assert text.startswith("<!doctype html>")
     assert '"models":["A","B","C"]' in text
     assert f"{kgtrec.Result(kgtrec.Ranks.load(models / FILES[0]))['mrr']!r}" in text
-
-
-def test_a_page_never_overwrites_ranks_and_needs_one_graph(models: Path, tmp_path: Path) -> None:
-    with pytest.raises(KgtrecError, match="would overwrite an input"):
-        printed(models, *FILES, "--html", str(models / FILES[0]))
-    with pytest.raises(KgtrecError, match="a page is for one graph"):
-        printed(models, "results", "--html", str(tmp_path / "x.html"))
 
 
 def test_runs_of_one_model(models: Path, tmp_path: Path) -> None:
@@ -331,33 +302,13 @@ RANKS = ("s0.parquet", "s1.parquet", "s2.parquet")
 RUNS = ("--qrels", "q.qrels", "a.run", "b.run", "c.run")
 
 
-def test_json_holds_what_scipy_finds(compared: Path) -> None:
-    report = json.loads(
-        compare(compared, *RANKS, "--test", "t", "--resamples", "200", "--format", "json",
-            "-m", "both.realistic.micro.mrr", "-m", "tail.realistic.macro.hits@3")
-    )  # fmt: skip
-    assert list(report)[:2] == ["both.realistic.micro.mrr", "tail.realistic.macro.hits@3"]
-    micro = report["both.realistic.micro.mrr"]
-    ranks = {name: Ranks.load(compared / f"{name}.parquet") for name in ("s0", "s1", "s2")}
-    values = {one["system"]: one["value"] for one in micro["systems"]}
-    for name, one in ranks.items():
-        assert values[name] == pytest.approx(np.mean(1 / one.rank()))
-    for pair in micro["pairs"]:
-        first, second = (1 / ranks[pair[name]].rank() for name in ("system", "against"))
-        assert pair["p"] == pytest.approx(stats.ttest_rel(first, second).pvalue)
-        assert pair["difference"] == pytest.approx((first - second).mean())
-        assert pair["low"] < pair["difference"] < pair["high"]
-    assert (micro["items"], micro["unit"], micro["tested_over"]) == (120, "instances", "instances")
-    assert "rankings" in report
-
-
 def test_the_options_of_tests_and_intervals_count(compared: Path) -> None:
     def first_of(*words: str) -> dict[str, Any]:
         text = compare(compared, *RANKS, *QUICK, "-m", "mrr", "--format", "json", *words)
         return json.loads(text)["both.realistic.micro.mrr"]
 
     plain = first_of()
-    assert plain["test"] == "randomisation"
+    assert (plain["test"], first_of("--test", "t")["test"]) == ("randomisation", "t")
     ends = [(one["systems"][0]["low"], one["systems"][0]["high"])
             for one in (plain, first_of("--ci", "50"), first_of("--seed", "7"))]  # fmt: skip
     assert ends[0][0] < ends[1][0] < ends[1][1] < ends[0][1]
@@ -423,28 +374,6 @@ def test_runs_answer_all_queries(compared: Path) -> None:
     assert "short: 11 of 12 queries of the qrels are not in the run" in done.stderr
 
 
-def test_reuse(compared: Path) -> None:
-    report = ("--pool", "pool.tsv", "--graph", "graph", "-m", "recip_rank")
-    systems = json.loads(compare(compared, "reuse", *RUNS, *report, "--format", "json"))[
-        "recip_rank"
-    ]
-    assert systems["c"]["left_out"] == pytest.approx(1 / 3)
-    assert (systems["c"]["judged"], systems["c"]["relevant"]) == (12, 12)
-    assert systems["a"]["judged"] == 0  # b has x too
-    assert "c" in compare(compared, "reuse", *RUNS, *report)
-
-
-def test_depths(compared: Path) -> None:
-    report = ("--pool", "pool.tsv", "--graph", "graph", "-m", "recip_rank", "--resamples", "200")
-    printed = json.loads(compare(compared, "depths", *RUNS, *report, "--format", "json"))
-    # Nothing is judged before pooling; w enters at depth 1 with c, x with a, y with b, z at 2.
-    values = printed["values"]["recip_rank"]
-    assert list(values) == ["1", "2"]
-    assert values["1"] == pytest.approx({"a": 1.0, "b": (11 / 3 + 1 / 2) / 12, "c": 1.0})
-    assert values["2"] == pytest.approx({"a": 1.0, "b": 0.5, "c": 1.0})
-    assert printed["rankings"]["recip_rank"]["2"]["tau_b"] == 1.0
-
-
 def test_against_a_folder_of_ranks(compared: Path) -> None:
     report = ("--against", "other", "--resamples", "200")
     printed = json.loads(compare(compared, "labels", *RANKS, *report, "--format", "json"))
@@ -499,45 +428,6 @@ def test_all_figures_of_a_comparison_at_once(compared: Path, tmp_path: Path) -> 
     compare(compared, *RANKS, *QUICK, "--plot-pairs", str(pairs), "--plot-rankings", str(ranked))
     assert "above: Holm's p;  below: effect size d$_z$" in pairs.read_text("utf-8")
     assert ">macro.mrr<" in ranked.read_text("utf-8")
-
-
-# Of three systems; tests/golden/cli/refusals.txt has all other mistakes.
-WRONG = [
-    (("labels", *RANKS, "--against", "sparse.qrels"), UsageError, "is not a folder"),
-    (("labels", *RANKS, "--against", "graph"), UsageError, "does not contain 's0.parquet'"),
-    (("depths", *RUNS[:4], "--pool", "pool.tsv", "--graph", "graph"), UsageError, "3 or more"),
-    ((*RANKS, "--plot-rankings", "x.svg", "-m", "both.micro.mrr"), UsageError, "two measures"),
-    ((*RUNS, "-m", "num_ret"), UsageError, "do not say which run is better"),
-    ((RANKS[0], "q.qrels"), KgtrecError, "q.qrels"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "kind", "said"), WRONG)
-def test_wrong_calls(
-    compared: Path, arguments: tuple[str, ...], kind: type[Exception], said: str
-) -> None:
-    with pytest.raises(kind) as caught:
-        compare(compared, *arguments)
-    assert said in str(caught.value)
-
-
-def test_a_figure_never_costs_an_input(compared: Path) -> None:
-    pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    link = compared / "link.png"
-    link.symlink_to(compared / "s0.parquet")
-    before = (compared / "s0.parquet").read_bytes()
-    with pytest.raises(UsageError, match="would overwrite an input"):
-        compare(compared, *RANKS, "--plot", str(link))
-    with pytest.raises(UsageError, match="give another file name"):
-        compare(compared, *RANKS, "--plot", "same.svg", "--plot-pairs", "same.svg")
-    assert (compared / "s0.parquet").read_bytes() == before
-
-
-def test_other_questions_are_named(compared: Path, tmp_path: Path) -> None:
-    other = next(iter(systems(1, seed=9).values()))
-    other.save(tmp_path / "other.parquet")
-    with pytest.raises(InputError, match="s0 and other cannot be compared: graph"):
-        compare(compared, "s0.parquet", str(tmp_path / "other.parquet"))
 
 
 N = 40
@@ -690,13 +580,6 @@ def test_figures_name_sampled_candidates(results: dict[str, kgtrec.Result]) -> N
         assert ["(sampled)" in text for text in texts] == [False, True]
     heat = beta_heat_map(beta_grid(ranks["sampled"], metrics=("mrr",)))
     assert heat.axes[-1].get_ylabel() == "sampled strat-MRR"
-
-
-def test_answers_outside_are_said_once(results: dict[str, kgtrec.Result]) -> None:
-    text = str(results["sampled"]).replace("\n  ", " ")
-    assert "answers were not among their candidates and got the worst rank" in text
-    assert "NaN" not in text
-    assert "had no score" not in text
 
 
 def test_keys_of_sampled_ranks_are_not_those_of_full_ones(

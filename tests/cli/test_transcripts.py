@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -19,9 +18,8 @@ import pytest
 from click.testing import CliRunner
 from object_store import AGREES, SETTINGS, new_bucket
 from slow import slow_after, slow_but
-from transcripts import PLACE, commands, play
+from transcripts import PLACE, commands, step
 
-import kgtrec
 from kgtrec._internal.locations import files_below, read_bytes
 from kgtrec.cli import cli
 from kgtrec.cli._report import Command, Report
@@ -48,16 +46,16 @@ def test_commands_print_what_they_printed(
     monkeypatch.chdir(tmp_path)
     different = []
     for command, due in commands(path.read_text("utf-8")):
-        printed = play(command)
+        printed = step(command, due)
         if printed.replace("\n\n", "\n") != due.replace("\n\n", "\n"):
-            different.append(f"$ kgtrec {command}\n{printed}\n-- due:\n{due}")
+            different.append(f"$ {command}\n{printed}\n-- due:\n{due}")
     assert not different, "\n\n".join(different)
     assert not list(tmp_path.rglob("*.tmp"))
 
 
 def test_transcripts_can_be_read() -> None:
     text = "# Why\n\n$ kgtrec a\nout\n! err\n= 1\n\n$ kgtrec b\n"
-    assert [*commands(text)] == [("a", "out\n! err\n= 1"), ("b", "")]
+    assert [*commands(text)] == [("kgtrec a", "out\n! err\n= 1"), ("kgtrec b", "")]
 
 
 def test_results_of_a_call_that_failed_in_part_are_shown() -> None:
@@ -198,118 +196,6 @@ def test_shards_whose_hash_is_right(home: Path, name: str, change, problem: str)
 
 URL = "s3://kgtrec-commands"
 
-# {} is the input folder, {o} the output folder; in order, as some commands read earlier outputs.
-COMMANDS = """
-rank --graph {}/g --scores {}/s.npy -o {o}/a.parquet --write-run {o}/a.run.gz \
- --write-qrels {o}/a.qrels
-rank --graph {}/g --scores {}/m.npz -o {o}/b.parquet --write-run {o}/b.run
-rank --graph {}/g --scores {}/s.npy -o {o}/ab/a.parquet -q
-rank --graph {}/g --scores {}/m.npz -o {o}/ab/b.parquet -q
-rank --graph {}/g --scores {}/s2.npy -o {o}/ab/c.parquet -q
-rank --graph {}/g --scores {}/s2.npy -o {o}/c.parquet -q
-rank --graph {}/g --predictions {}/p.jsonl --predictions-format jsonl -o /dev/null
-rank --graph {}/g --scores {}/s.npy --known {}/known.txt --entities {}/names.txt -o /dev/null
-rank --graph {}/g --predictions {}/q.jsonl --predictions-format jsonl --sides relation \
- --relations {}/r.txt \
- -o /dev/null
-rank --graph {}/g --scores {}/s.npy --candidates {}/c.tsv --outside worst -o /dev/null -q
-rank --graph {}/g --scores {}/s.npy --type-constraints {}/k/types.txt --outside worst -q \
- -o /dev/null
-report {o}/a.parquet {o}/b.parquet --format latex -o {o}/t.tex
-report {o}/a.parquet {o}/b.parquet --html {o}/r.html --graph {}/g --run {o}/a.run.gz --run {o}/b.run
-report {o}/a.parquet --ratios {}/known.txt
-report {o}/a.parquet --by label --labels {}/sheet.tsv
-plot ranks {o}/a.parquet {o}/b.parquet -o {o}/r.svg
-compare labels {o}/a.parquet {o}/b.parquet {o}/c.parquet --against {o}/ab
-compare labels {}/t1.csv --against {}/t2.csv -m micro_mrr -m macro_mrr --plot {o}/c.svg
-compare --qrels {o}/a.qrels {o}/a.run.gz {o}/b.run
-changes {o}/a.parquet {o}/b.parquet --run {o}/a.run.gz --run {o}/b.run
-stratify {o}/a.parquet --graph {}/g --count-entities train --count-relations train
-openworld {o}/a.parquet {o}/b.parquet --plot {o}/o.svg --sparsity 0.5
-eval {o}/a.qrels {o}/b.run
-stats {}/g --plot {o}/s.svg
-convert --graph {}/g --write-qrels {o}/q.txt --write-questions {o}/q.tsv
-semantics --graph {}/g {o}/a.run.gz --entity-types {}/et.txt --relation-types {}/rt.txt
-estimate --graph {}/g --scores {}/s.npy --draw-by {}/w.npy --size 10 \
- --write-candidates {o}/drawn.npy
-align --left {}/v.npy --right {}/v.npy --pairs {}/pairs.tsv --left-labels {}/n.txt -o {o}/l.parquet
-align --matrix {}/v.npy --pairs {}/pairs.txt -o {o}/m.parquet --write-run {o}/m.run \
- --write-qrels {o}/m.qrels
-classify --valid-triples {}/cv.tsv --test-triples {}/cv.tsv --valid-scores {}/cs.npy \
- --test-scores {}/cs.txt
-sample {}/g --share 0.5 -o {o}/seeds.tsv
-pool --graph {}/g --seed-triples {o}/seeds.tsv --depth 2 -o {o}/pool.tsv {}/s.npy {o}/b.run
-judge templates {o}/pool.tsv -o {o}/templates.tsv
-judge sheets {o}/pool.tsv --annotators a,b -o {o}/sheets --templates {o}/templates.tsv
-judge check {}/sheet.tsv
-judge export {}/sheet.tsv -o {o}/exported.tsv
-judge merge {}/sheet.tsv {}/other.tsv -o {o}/merged.tsv --conflicts {o}/conflicts.tsv
-judge audit {}/sheet.tsv -n 2 -o {o}/audit.tsv
-complete --graph {}/g --seed-triples {o}/seeds.tsv --pool {o}/pool.tsv --judgements {}/sheet.tsv \
- --no-rules --depth 0 --write-qrels {o}/full.qrels --write-split {o}/full.tsv \
- --write-runs {o}/runs {o}/b.run
-"""
-
-
-@pytest.fixture(scope="module")
-def store_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of every kind that a command reads."""
-    store_home, rng = tmp_path_factory.mktemp("home"), np.random.default_rng(7)
-    for folder in ("g", "k"):
-        (store_home / folder).mkdir()
-
-    def write(name: str, *lines: str) -> None:
-        (store_home / name).write_text("".join(f"{line}\n" for line in lines))
-
-    for split, size in (("train", 60), ("valid", 9), ("test", 20)):
-        rows = {
-            f"e{rng.integers(15)}\tr{rng.integers(2)}\te{rng.integers(15)}" for _ in range(size)
-        }
-        write(f"g/{split}.txt", *sorted(rows))
-    graph = kgtrec.read_graph(store_home / "g", progress=False)
-    questions, names = graph.questions(), list(graph.entities)
-    scores = rng.integers(0, 9, (len(questions), questions.n_entities)).astype(np.float32)
-    np.save(store_home / "s.npy", scores)
-    np.save(store_home / "s2.npy", -scores)
-    np.save(store_home / "w.npy", np.ones((4, questions.n_entities)))
-    np.savez(store_home / "m.npz", queries=scores[:, :3], entities=scores[: scores.shape[1], :3])
-    test = (store_home / "g" / "test.txt").read_text().splitlines()
-    write("known.txt", *(store_home / "g" / "valid.txt").read_text().splitlines())
-    write("names.txt", *names)
-    write("r.txt", *graph.relations)
-    write("c.tsv", *("\t".join([name, *names[:5]]) for name in questions.ids))
-    for name, labels in (("entity2id.txt", names), ("relation2id.txt", list(graph.relations))):
-        write(f"k/{name}", str(len(labels)), *(f"{x}\t{i}" for i, x in enumerate(labels)))
-    write("k/types.txt", "2", *(f"{r}\t4\t0\t1\t2\t3" for r in (0, 0, 1, 1)))
-    head, relation, tail = test[0].split("\t")
-    predicted = {"head": head, "relation": relation, "predictions": names[:4]}
-    write("p.jsonl", json.dumps(predicted))
-    pair = {"head": head, "tail": tail, "predictions": [relation]}
-    write("q.jsonl", json.dumps(pair))
-    write("t1.csv", "system,micro_mrr,macro_mrr", "a,0.1,0.2", "b,0.3,0.1", "c,0.2,0.3")
-    write("t2.csv", "system,micro_mrr,macro_mrr", "a,0.2,0.2", "b,0.1,0.1", "c,0.2,0.4")
-    write("et.txt", *(f"{name}\tT" for name in names))
-    write("rt.txt", *(f"{name}\tT\tT" for name in graph.relations))
-    np.save(store_home / "v.npy", rng.random((4, 4)))
-    write("n.txt", *"wxyz")
-    write("pairs.tsv", "w\t0", "x\t1", "y\t2", "z\t3")
-    write("pairs.txt", "0\t0", "1\t1", "2\t2", "3\t3")
-    write("cv.tsv", *(f"{line}\t{number % 2}" for number, line in enumerate(test)))
-    np.save(store_home / "cs.npy", rng.random(len(test)))
-    write("cs.txt", *map(str, rng.random(len(test)).tolist()))
-    for name, count in (("sheet.tsv", 6), ("other.tsv", 5)):
-        rows = [f"{line}\t{'YN'[number % 2]}" for number, line in enumerate(test[:count])]
-        write(name, "head\trelation\ttail\tlabel", *rows)
-    return store_home
-
-
-@pytest.fixture
-def store(s3_server: str, store_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in SETTINGS.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{s3_server}")
-    new_bucket(s3_server, URL.removeprefix("s3://"), store_home)
-
 
 def printed(command: str, inputs: str, outputs: str) -> str:
     """The output of a command, without the places of its files."""
@@ -321,14 +207,36 @@ def printed(command: str, inputs: str, outputs: str) -> str:
 
 
 @pytest.mark.skipif(not AGREES, reason="the server and this pyarrow disagree on uploads in parts")
-def test_every_command(store_home: Path, store: None, tmp_path: Path) -> None:
-    out = tmp_path / "out"
+def test_every_command(
+    home: Path, s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{s3_server}")
+    test = Path("g/test.txt").read_text().splitlines()
+    np.save("cs.npy", np.arange(len(test)) / 10)
+    for name, words, rows in (
+        ("cv", "01", test),
+        ("labels", "YN", test),
+        ("other", "YN", test[:3]),
+    ):
+        labelled = [f"{line}\t{words[i % 2]}" for i, line in enumerate(rows)]
+        Path(f"{name}.tsv").write_text("\n".join(labelled) + "\n")
+    calls = []
+    for command, below in commands((PLACE.parent / "at_urls.txt").read_text("utf-8")):
+        if command.startswith("file"):
+            step(command, below)
+        else:
+            calls.append(command.removeprefix("kgtrec "))
+    new_bucket(s3_server, URL.removeprefix("s3://"), home)
+    out = tmp_path / "written"
     os.makedirs(out / "ab")
-    for command in COMMANDS.replace("\\\n", "").strip().splitlines():
-        there = printed(command, URL, f"{URL}/out")
-        assert there == printed(command, str(store_home), str(out)), command
+    for command in calls:
+        assert printed(command, URL, f"{URL}/written") == printed(command, str(home), str(out)), (
+            command
+        )
     written = files_below(out)
     assert len(written) > 30
-    assert files_below(f"{URL}/out") == written
+    assert files_below(f"{URL}/written") == written
     for name in written:
-        assert read_bytes(f"{URL}/out/{name}") == (out / name).read_bytes(), name
+        assert read_bytes(f"{URL}/written/{name}") == (out / name).read_bytes(), name

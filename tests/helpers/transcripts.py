@@ -4,8 +4,9 @@
     python tests/helpers/transcripts.py refusals   those of one file; read the difference in git
 
 A line ``$ kgtrec ...`` is a command, and the lines below it are its standard output. Lines of
-standard error begin with ``! ``; ``= 2`` is the exit code unless it is 0. The commands of a file
-run one after another in one folder, the home of `fuzz_files`. Lines with ``#`` are for readers.
+standard error begin with ``! ``; ``= 2`` is the exit code unless it is 0. ``$ file NAME`` makes a
+file of the lines below it that begin with ``| ``. The blocks run one after another in one folder,
+the home of `fuzz_files`. Lines with ``#`` are for readers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -26,11 +28,11 @@ from unittest.mock import patch
 from kgtrec.cli import main
 
 PLACE = Path(__file__).parents[1] / "golden/cli"
-START = "$ kgtrec "
+START = "$ "
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:
-    """Every command of a transcript, and the lines below it."""
+    """Every block of a transcript: its first line, and the lines below it."""
     for block in f"\n{text}".split(f"\n{START}")[1:]:
         command, _, printed = block.partition("\n")
         lines = [line for line in printed.splitlines() if not line.startswith("#")]
@@ -77,15 +79,25 @@ def play(command: str) -> str:
     return "\n".join([*out, *(f"! {line}" for line in err), *([f"= {code}"] if code else [])])
 
 
+def step(command: str, below: str) -> str:
+    """Run a command or make a file; return the lines that belong below it."""
+    program, _, words = command.partition(" ")
+    if program == "kgtrec":
+        return play(words)
+    assert program == "file", command
+    Path(words).write_text("".join(f"{line[2:]}\n" for line in below.splitlines()), "utf-8")
+    return below
+
+
 def rewritten(text: str) -> str:
     """The transcript with current outputs."""
-    lines = []
-    for line in text.splitlines():
-        if line.startswith(START):
-            lines += [line, *filter(None, [play(line.removeprefix(START))]), ""]
-        elif line.startswith("#"):
-            lines += [line, ""]
-    return "\n".join(lines).rstrip("\n") + "\n"
+    blocks = []
+    for block in re.split(r"\n+(?=\$ |# )", text.strip()):
+        head, _, below = block.partition("\n")
+        if head.startswith(START):
+            below = step(head.removeprefix(START), below.rstrip("\n"))
+        blocks.append("\n".join(filter(None, [head, below])))
+    return "\n\n".join(blocks) + "\n"
 
 
 def rewrite(names: list[str]) -> None:

@@ -30,7 +30,7 @@ import kgtrec.cluster
 from kgtrec._internal import locations
 from kgtrec._internal.files import atomic_write, check_writable, make_folder, sync_folder
 from kgtrec._internal.locations import is_location
-from kgtrec.errors import FileError, KgtrecError, is_url
+from kgtrec.errors import FileError, is_url
 from kgtrec.scores.files import load_scores
 from kgtrec.scores.sources import selected
 
@@ -273,52 +273,6 @@ def place(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(home)
     yield home
     assert [path for path in home.rglob("*") if path not in before] == []
-
-
-COMMANDS = [
-    ["rank", "--graph", URL, "--scores", "s.npy", "-o", "o.parquet"],
-    ["rank", *G, "--scores", URL + ".npy", "-o", "o.parquet"],
-    ["rank", *G, "--scores", URL + ".npz", "-o", "o.parquet"],
-    ["rank", *G, "--scores", URL, "-o", "o.parquet"],
-    ["rank", *G, "--scores", "s.npy", "-o", URL + ".parquet"],
-    ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--write-run", URL],
-    ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--known", URL],
-    ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--entities", URL],
-    ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--candidates", URL],
-    ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--candidates", URL + ".npz"],
-    ["rank", *G, "--scores", "s.npy", "-o", "o.parquet", "--type-constraints", URL],
-    ["rank", *G, "--scores", URL + ".npz", "-o", "d", "--shard", "1/2"],
-    ["rank", *G, "--scores", "s.npy", "-o", URL, "--shard", "1/2"],
-    ["merge", URL, "-o", "o.parquet"],
-    ["report", URL],
-    ["compare", "s.npy.parquet", URL],
-    ["plot", "ties", URL, "-o", "x.svg"],
-    ["plot", "ties", "s.npy.parquet", "-o", URL + ".svg"],
-    ["stratify", URL],
-    ["openworld", "s.npy.parquet", URL],
-    ["stats", URL],
-    ["demo", "--output", URL],
-    ["batch", URL + ".toml"],
-    ["eval", URL, "s.npy.run.gz"],
-    ["eval", "q.txt", URL],
-    ["eval", "q.txt", URL + ".gz"],
-    ["align", "--matrix", URL + ".npy", "--pairs", "p", "-o", "o.parquet"],
-    ["convert", *G, "--write-qrels", URL],
-    ["judge", "check", URL],
-    ["judge", "sheets", "sheet.tsv", "--annotators", "a", "-o", URL],
-    ["judge", "sheets", URL, "--annotators", "a", "-o", "x"],
-    ["sample", "g/test.txt", "--share", "0.5", "-o", URL],
-    ["pool", *G, "--seed-triples", URL, "--depth", "1", "-o", "p", "s.npy.run.gz"],
-]
-
-
-def test_commands_refuse_other_urls_and_leave_no_files(place: Path) -> None:
-    for args in COMMANDS:
-        with pytest.raises(KgtrecError) as raised:
-            call(*args)
-        assert str(raised.value).startswith("https://bucket/"), raised.value
-        assert SAID in str(raised.value)
-        shutil.rmtree("d", ignore_errors=True)  # a folder of shards may be begun
 
 
 @pytest.mark.parametrize("url", [URL, S3])
