@@ -227,14 +227,16 @@ def _evaluate(
         scored = score(request, ahead)  # all runs, before anything is printed
     notes = []
     for run in scored:
-        start = f"{run.file}: " if len(runs) > 1 else ""
-        texts = _notes(run, request) + [_engines(run, request)] * engines
-        notes += [start + text for text in texts]
+        texts = _notes(run, request)
+        if engines:
+            theirs = [c.name for c in request.columns if can_supply(c, request.options)]
+            same = f"pytrec_eval has {', '.join(theirs) or 'none of them'}"
+            texts.append(f"kgtrec computed {', '.join(run.values)}; {same}")
+        notes += [f"{run.file}: " * (len(runs) > 1) + text for text in texts]
+    of_trec = [name for name in request.measures or () if not name.startswith("kg_")]
     notes += [
         f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count"
-        for name in every.ignored_parameters(
-            [name for name in request.measures or () if not name.startswith("kg_")]
-        )
+        for name in every.ignored_parameters(of_trec)
     ]
     return _report(scored, request, notes)
 
@@ -306,20 +308,16 @@ def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Rep
 
 
 def _notes(run: Scored, request: Request) -> list[str]:
-    notes = []
-    if run.unanswered:
-        is_complete = request.options.complete
-        fate = "they count as if nothing were retrieved" if is_complete else "they are left out"
-        total = f"{run.unanswered:,} of {run.n_asked:,} queries of the qrels"
-        notes.append(f"{total} are not in the run; {fate}")
-    if run.unasked:
-        total = f"{run.unasked:,} of {run.n_answered:,} queries of the run"
-        notes.append(f"{total} are not in the qrels; they are left out")
-    if run.missing:
-        notes.append(
-            f"{run.missing:,} values have no mean and deviation in {request.zscores!s}; they count "
-            "as -1000000, also in the averages"
-        )
+    fate = "count as if nothing were retrieved" if request.options.complete else "are left out"
+    rows = (
+        (run.unanswered, f"of {run.n_asked:,} queries of the qrels are not in the run; they "
+         + fate),
+        (run.unasked, f"of {run.n_answered:,} queries of the run are not in the qrels; they are "
+         "left out"),
+        (run.missing, f"values have no mean and deviation in {request.zscores!s}; they count as "
+         "-1000000, also in the averages"),
+    )  # fmt: skip
+    notes = [f"{count:,} {text}" for count, text in rows if count]
     if run.tied.queries:
         notes.append(_ties(run, request))
     if run.filtered is not None:
@@ -327,7 +325,11 @@ def _notes(run: Scored, request: Request) -> list[str]:
     elif request.micro:
         notes.append(AS_LISTED)
     if run.missing_answers:
-        notes.append(_missing_answers(run, request))
+        text = "low and high bound the metrics for every rank they may have"
+        if request.entities is None and request.questions is None:
+            text = "without --n-entities N their ranks are unbounded: low counts them as 0"
+        total = f"{run.missing_answers:,} of {run.answers:,} answers"
+        notes.append(f"{total} are not in the run; {text}")
     return notes
 
 
@@ -361,19 +363,6 @@ def _filtered(filtered: GraphFiltered, request: Request) -> str:
     if filtered.unlinkable:
         text += f"; {filtered.unlinkable:,} are not in the graph and keep their places"
     return text
-
-
-def _missing_answers(run: Scored, request: Request) -> str:
-    total = f"{run.missing_answers:,} of {run.answers:,} answers are not in the run"
-    if request.entities is None and request.questions is None:
-        return f"{total}; without --n-entities N their ranks are unbounded: low counts them as 0"
-    return f"{total}; low and high bound the metrics for every rank they may have"
-
-
-def _engines(run: Scored, request: Request) -> str:
-    theirs = [c.name for c in request.columns if can_supply(c, request.options)]
-    same = f"pytrec_eval has {', '.join(theirs) or 'none of them'}"
-    return f"kgtrec computed {', '.join(run.values)}; {same}"
 
 
 # -- Help ------------------------------------------------------------------------------------------

@@ -303,12 +303,13 @@ RUNS = ("--qrels", "q.qrels", "a.run", "b.run", "c.run")
 
 
 def test_the_options_of_tests_and_intervals_count(compared: Path) -> None:
-    def first_of(*words: str) -> dict[str, Any]:
-        text = compare(compared, *RANKS, *QUICK, "-m", "mrr", "--format", "json", *words)
+    def first_of(*words: str, how: tuple[str, ...] = QUICK) -> dict[str, Any]:
+        text = compare(compared, *RANKS, *how, "-m", "mrr", "--format", "json", *words)
         return json.loads(text)["both.realistic.micro.mrr"]
 
     plain = first_of()
-    assert (plain["test"], first_of("--test", "t")["test"]) == ("randomisation", "t")
+    assert plain["test"] == "randomisation"
+    assert first_of("--test", "t", how=QUICK[2:])["test"] == "t"
     ends = [(one["systems"][0]["low"], one["systems"][0]["high"])
             for one in (plain, first_of("--ci", "50"), first_of("--seed", "7"))]  # fmt: skip
     assert ends[0][0] < ends[1][0] < ends[1][1] < ends[0][1]
