@@ -110,14 +110,10 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
     triples = sheet_files.to_judge(pooled, options["depth"], known, options["by_rule"])
     if not triples:
         raise UsageError(f"{pool}: none of {len(pooled):,} triples is left to judge")
-    name_file, template_file = options["name_file"], options["template_file"]
-    names = asking.read_names(name_file) if name_file else {}
-    relations = sorted({one.relation for one in triples})
-    questions = (
-        asking.read_templates(template_file)
-        if template_file
-        else asking.generated_templates(relations)
-    )
+    names = asking.read_names(options["name_file"]) if options["name_file"] else {}
+    questions = asking.generated_templates(sorted({one.relation for one in triples}))
+    if options["template_file"]:
+        questions = asking.read_templates(options["template_file"])
     people = [name.strip() for name in options["annotators"].split(",")]
     made = sheet_files.make_batches(
         triples, questions, names, annotators=people, overlap=options["overlap"],
@@ -132,7 +128,7 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
     ]
     entities = dict.fromkeys(one for triple in triples for one in (triple.head, triple.tail))
     nameless = [one for one in entities if one not in names]
-    if name_file and nameless:
+    if options["name_file"] and nameless:
         missing = f"{len(nameless):,} entities have no name, the first is {nameless[0]!r}"
         notes.append(warning(missing))
     return Report(lambda: text, notes=notes)

@@ -123,7 +123,7 @@ def pool(
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
         --judgements judged.tsv --write-qrels qrels.txt
     """
-    paths = dict(zip(system_names(systems), systems, strict=True))
+    names = system_names(systems)
     share, seed = options["sample"], options["seed"]
     if seed is not None and share is None:
         raise UsageError("--seed needs --sample; give --sample, or omit --seed")
@@ -134,10 +134,13 @@ def pool(
         raise UsageError("--rows, --lower-is-better and --nan are for scores; these are all runs")
     loaded = read_graph(graph)
     seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
-    lists = _lists(
-        paths, seeds, depth, places=options["places"], threads=options["threads"],
-        higher_is_better=not options["lower_is_better"], **scoring,
-    )  # fmt: skip
+    scoring["higher_is_better"] = not options["lower_is_better"]
+    how = {"places": options["places"], "threads": options["threads"]}
+    lists = [
+        score_lists(path, seeds, name, depth, **how, **scoring)
+        if is_scores(path) else run_lists(path, seeds, name, **how)
+        for name, path in zip(names, systems, strict=True)
+    ]  # fmt: skip
     made = replace(make_pool(lists, seeds, depth), draw=draw)
     rules = _rules(made, options["types"], options["by_category"])
     write_pool(output, made, rules)
@@ -152,18 +155,6 @@ def pool(
     doubtful = map(warning, doubts(lists, seeds, made.depth))
     written = f"{len(made):,} pooled triples{marked}, written to {output}"
     return Report.of_tables(tables, notes=[*doubtful, written])
-
-
-def _lists(
-    paths: dict[str, str], seeds: SeedQuestions, depth: int, *, places: str, threads: int | None,
-    **scoring: Any,
-) -> list[RankedLists]:  # fmt: skip
-    """Every system's candidates for the seeds' questions, from its run or its scores."""
-    return [
-        score_lists(path, seeds, name, depth, places=places, threads=threads, **scoring)
-        if is_scores(path) else run_lists(path, seeds, name, places=places, threads=threads)
-        for name, path in paths.items()
-    ]  # fmt: skip
 
 
 def _read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
@@ -247,7 +238,12 @@ def complete(
         --judgements judged.tsv --write-sample-qrels sample.qrels --write-runs filtered a.run
     kgtrec eval -m infAP sample.qrels filtered/a.run
     """
-    _check_runs(runs, options)
+    if not runs and options["run_dir"]:
+        raise UsageError("--write-runs writes the RUNs, but there are none; give some")
+    if not runs and (options["measures"] or options["cutoffs"] or options["within"] is not None):
+        raise UsageError(
+            "--measure, --top and --within are about RUNs, but there are none; give some"
+        )
     columns = [column.name for column in mean_columns(options["measures"] or unjudged.MEASURES)]
     names = system_names(runs)
     inputs = (*runs, seed_triples, pooled, *judgements, options["questions"])
@@ -276,17 +272,6 @@ def complete(
     return Report.of_tables(tables | of_runs, notes=[*doubtful, *written, *notes, *remarks])
 
 
-def _check_runs(runs: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Refuse options about runs without any."""
-    values = options["measures"] or options["cutoffs"] or options["within"] is not None
-    if not runs and options["run_dir"]:
-        raise UsageError("--write-runs writes the RUNs, but there are none; give some")
-    if not runs and values:
-        raise UsageError(
-            "--measure, --top and --within are about RUNs, but there are none; give some"
-        )
-
-
 def _targets(
     graph: str, inputs: tuple[str | None, ...], names: list[str], options: dict[str, Any]
 ) -> dict[str, str]:
@@ -312,16 +297,11 @@ def _of_runs(
         return {}, []
     cutoffs = tuple(dict.fromkeys(options["cutoffs"] or CUTOFFS))
     within = unjudged.WITHIN if options["within"] is None else options["within"]
-    candidates = unjudged.open_candidates(lists, done, within)
-    bounds = {
-        one.name: unjudged.intervals(one, done, columns, candidates=candidates) for one in lists
-    }
-    tables = {
-        "shares": unjudged.share_table(lists, done, cutoffs),
-        "intervals": unjudged.interval_table(bounds),
-    }
-    notes = unjudged.open_remarks(bounds, candidates, within) + unjudged.verdicts(bounds)
-    return tables, notes
+    open_ = unjudged.open_candidates(lists, done, within)
+    bounds = {one.name: unjudged.intervals(one, done, columns, candidates=open_) for one in lists}
+    shares, intervals = unjudged.share_table(lists, done, cutoffs), unjudged.interval_table(bounds)
+    notes = unjudged.open_remarks(bounds, open_, within) + unjudged.verdicts(bounds)
+    return {"shares": shares, "intervals": intervals}, notes
 
 
 def _written(
