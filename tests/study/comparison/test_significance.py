@@ -70,6 +70,14 @@ def test_sums_have_the_same_bits_for_every_split_and_strip() -> None:
     assert not np.array_equal(sums_of(values, 0, 10, seed=4), whole[:10])
 
 
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 70, 129])
+def test_a_sum_is_a_sum_of_signed_rows(n: int) -> None:
+    values = np.random.default_rng(1).normal(size=(n, 3))
+    signs = sums_of(np.eye(n), 5, 20)  # a column for each row shows its sign
+    assert set(np.unique(signs).tolist()) == {-1.0, 1.0}
+    assert sums_of(values, 5, 20) == pytest.approx(signs @ values, abs=1e-12)
+
+
 @pytest.mark.parametrize("n", [1, 7, 1023, 1024, 1025, 2048])
 @pytest.mark.parametrize("n_columns", [1, 15, 16, 17])
 def test_nothing_is_written_beyond_the_sums_that_are_asked(n: int, n_columns: int) -> None:

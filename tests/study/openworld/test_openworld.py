@@ -355,6 +355,7 @@ def test_verdicts():
     for verdict, one in made.items():
         assert one.verdict == verdict
         assert max(map(len, str(one).split("\n"))) <= 80
+    assert "Verdict: too close to call" in str(made["too close"])
     few, many = (made[name].outlooks[0].needed_model for name in ("too close", "fragile"))
     assert few == pytest.approx(many, rel=1e-6)
 
