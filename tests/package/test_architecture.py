@@ -234,6 +234,41 @@ def test_heavy_libraries_stay_unloaded(statement: str, tmp_path: Path):
 # -- Pickles -----------------------------------------------------------------------------------
 
 
+def postponed_faults(tree: ast.Module) -> list[str]:
+    """Uses of names of a `with lazily()` block that do not work: they stand for what they name."""
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.With)]
+    blocks = [node for node in blocks if ast.unparse(node.items[0]) == "lazily()"]
+    imported = [(statement, alias) for block in blocks for statement in block.body
+                for alias in statement.names]  # fmt: skip
+    names = {alias.asname or alias.name for _, alias in imported}
+    faults = [f"import {alias.name}" for statement, alias in imported
+              if not isinstance(statement, ast.ImportFrom)]  # fmt: skip
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        own = [getattr(node, "name", ""), *(ast.unparse(target) for target in targets)]
+        faults += [f"{name} hides the import" for name in own if name in names]
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, kind]):
+                kinds = [kind]
+            case ast.ExceptHandler(type=ast.expr() as kind):
+                kinds = [kind]
+            case ast.ClassDef(bases=kinds):
+                pass
+            case _:
+                continue
+        used = {part.id for kind in kinds for part in ast.walk(kind) if isinstance(part, ast.Name)}
+        faults += [f"{name} at line {node.lineno} is not a class" for name in used & names]
+    return faults
+
+
+def test_postponed_imports_are_only_called():
+    for name, source in SOURCES.items():
+        assert postponed_faults(parsed(source)) == [], name
+    wrong = "with lazily():\n    from a import B, c\n    import d\nisinstance(1, B)\nc = 2"
+    assert len(postponed_faults(ast.parse(wrong))) == 3
+
+
 def pickle_faults(source: str) -> list[str]:
     """Calls that could unpickle: ``np.load`` without ``allow_pickle=False``, or any with more."""
     faults = []
