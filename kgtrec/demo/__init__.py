@@ -8,15 +8,11 @@ lessons.py    the tables and sentences that it prints
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kgtrec._internal.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kgtrec.demo.run import run_demo as run_demo
 
-
-def __getattr__(name: str) -> Any:
-    if name == "run_demo":
-        from kgtrec.demo.run import run_demo
-
-        return run_demo
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_exports(globals(), {"run_demo": "kgtrec.demo.run"})

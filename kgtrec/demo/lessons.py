@@ -106,13 +106,21 @@ def _systems(results: Evaluated) -> str:
 def _ties(results: Evaluated) -> str:
     systems = {**results.filtered, "constant": results.constant}
     rows: list[tuple[Cell, ...]] = [
-        (name, *(result[key] for key in TIES.values()), 100 * _tied(result))
+        (
+            name,
+            *(result[key] for key in TIES.values()),
+            100 * float(np.mean(result.ranks.equal > 0)),
+        )
         for name, result in systems.items()
     ]
-    table = _table([*TIES, "% tied"], rows, {"% tied": 1})
+    table = _table([*TIES, "% tied"], rows)
     least = {kind: results.constant[key] for kind, key in TIES.items()}
-    widest = max(results.filtered, key=lambda name: _width(results.filtered[name]))
-    ends = (results.filtered[widest][TIES[kind]] for kind in ("optimistic", "pessimistic"))
+    ranges = {
+        name: [result[TIES[kind]] for kind in ("optimistic", "pessimistic")]
+        for name, result in results.filtered.items()
+    }
+    widest = max(ranges, key=lambda name: ranges[name][0] - ranges[name][1])
+    ends = ranges[widest]
     texts = [
         "constant gives every entity the same score. If ties count as wins, its MRR is "
         f"{least['optimistic']:.3f}; by realistic ranks it is {least['realistic']:.3f}, with AMRI "
@@ -135,8 +143,7 @@ def _filtering(results: Evaluated) -> str:
         name: 1 - results.raw[name][MRR] / result[MRR] for name, result in results.filtered.items()
     }
     most = max(lost, key=lambda name: lost[name])
-    known = np.diff(results.questions.known.offsets)
-    most_known = int(known.max(initial=0))
+    most_known = int(np.diff(results.questions.known.offsets).max(initial=0))
     text = (
         f"Unfiltered, {most} loses {100 * lost[most]:.0f} % of its MRR: other true answers "
         "above the expected one count as mistakes. Questions have up to "
@@ -217,26 +224,16 @@ def _order(systems: Mapping[str, Result], key: str) -> tuple[str, ...]:
     return tuple(sorted(systems, key=lambda name: -systems[name][key]))
 
 
-def _tied(result: Result) -> float:
-    return float(np.mean(result.ranks.equal > 0))
-
-
-def _width(result: Result) -> float:
-    return result[TIES["optimistic"]] - result[TIES["pessimistic"]]
-
-
 def _compared(systems: Mapping[str, Result], keys: Mapping[str, str]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (name, *(result[key] for key in keys.values())) for name, result in systems.items()
     ]
-    return _table(list(keys), rows, {"MR": 1})
+    return _table(list(keys), rows)
 
 
-def _table(
-    titles: Sequence[str], rows: Sequence[tuple[Cell, ...]], digits: Mapping[str, int] | None = None
-) -> Table:
-    decimals = [(digits or {}).get(title, 3) for title in titles]
-    return Table(("system", *titles), ("system", *titles), (0, *decimals), rows)
+def _table(titles: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> Table:
+    columns = [(title, title, 1 if title in ("MR", "% tied") else 3) for title in titles]
+    return Table.of(["system", *columns], rows)
 
 
 def _section(title: str, table: Table, *texts: str) -> str:

@@ -29,24 +29,29 @@ def run_demo(out: str | os.PathLike[str] = "kgtrec-demo", *, seed: int = 0) -> s
     from kgtrec.demo.lessons import report
 
     folder = _output_folder(out)
-    results, scores = _evaluate(seed)
-    _write_graph(folder / "graph")
+    results, popularity = _evaluate(seed)
     _write_files(folder, results)
     with atomic_write(folder / "popularity.npy") as file:
-        write_array(file, scores["popularity"])
+        write_array(file, popularity)
     text = f"{report(results)}\n\n{_closing(folder)}\n"
     _write_text(folder / "report.txt", text)
     _write_text(folder / "report.json", dump_json(_numbers(results, seed)) + "\n")
     return text
 
 
-def _evaluate(seed: int) -> tuple[Evaluated, dict[str, Any]]:
+def _evaluate(seed: int) -> tuple[Evaluated, Any]:
+    """All results, and the scores of popularity."""
     import kgtrec
+    from kgtrec.demo.baselines import popularity_scores, random_scores, svd_factors
     from kgtrec.demo.lessons import Evaluated
 
     questions = kgtrec.read_graph(COUNTRIES, progress=False).questions("test")
     raw = questions.graph.questions("test", filter_splits=())
-    scores = _scores(questions, seed)
+    scores = {
+        "svd": svd_factors(questions, seed=seed),
+        "popularity": popularity_scores(questions),
+        "random": random_scores(questions, seed=seed),
+    }
     constant = np.zeros((len(questions), questions.n_entities), np.float32)
 
     def evaluated(source: Any, questions: Questions) -> kgtrec.Result:
@@ -58,17 +63,7 @@ def _evaluate(seed: int) -> tuple[Evaluated, dict[str, Any]]:
         raw={name: evaluated(source, raw) for name, source in scores.items()},
         constant=evaluated(constant, questions),
     )
-    return results, scores
-
-
-def _scores(questions: Questions, seed: int) -> dict[str, Any]:
-    from kgtrec.demo.baselines import popularity_scores, random_scores, svd_factors
-
-    return {
-        "svd": svd_factors(questions, seed=seed),
-        "popularity": popularity_scores(questions),
-        "random": random_scores(questions, seed=seed),
-    }
+    return results, scores["popularity"]
 
 
 def _output_folder(out: str | os.PathLike[str]) -> Path:
@@ -91,16 +86,13 @@ def _output_folder(out: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def _write_graph(folder: Path) -> None:
-    """Copy the graph's files, for the reader and for ``kgtrec rank --graph``."""
-    for source in sorted(COUNTRIES.iterdir()):
-        with atomic_write(folder / source.name) as file:
-            file.write(source.read_bytes())
-
-
 def _write_files(folder: Path, results: Evaluated) -> None:
+    """Questions, runs and ranks; the graph is for readers and for ``kgtrec rank --graph``."""
     from kgtrec.trec import write_qrels, write_questions
 
+    for source in sorted(COUNTRIES.iterdir()):
+        with atomic_write(folder / "graph" / source.name) as file:
+            file.write(source.read_bytes())
     write_qrels(results.questions, folder / "qrels.txt")
     write_questions(results.questions, folder / "questions.tsv")
     for name, result in results.filtered.items():

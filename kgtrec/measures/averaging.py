@@ -208,10 +208,6 @@ Groups = list[NDArray[np.intp]]
 ValuesOf = Callable[[Ranked, NDArray[Any]], Scaled]
 
 
-def _one(ties: Ranked, rows: NDArray[Any]) -> Scaled:
-    return Scaled(np.ones(len(rows)), 1)
-
-
 class Weighing:
     """Items with their ties, weights and numbers of candidates, and cached sums.
 
@@ -268,16 +264,8 @@ class Weighing:
             )
         ties = instance_ties(ranks)
         candidates = (ranks.candidates[head] + ranks.candidates[tail]) / 2
-        cells = Cells(ranks.relation[head], ranks.side[head])
+        cells = Cells(ranks.relation[head], ranks.side[head])  # its side is in "both", as asked
         return cls(cells, PairedTies(ties[head], ties[tail]), candidates)
-
-    def groups(self, side: str) -> Groups:
-        """One group: everything on the side."""
-        return self.cells.of_side("head" if isinstance(self.ties, PairedTies) else side)
-
-    def by_relation(self, side: str) -> Groups:
-        """One group per relation, relations ascending."""
-        return self.cells.by_relation("head" if isinstance(self.ties, PairedTies) else side)
 
     def mean(
         self, key: object, values: ValuesOf, groups: Groups, *, at_once: bool = False
@@ -316,12 +304,8 @@ class Weighing:
     def total(self, groups: Groups) -> NDArray[np.int64] | Floats:
         """Sum of the weights per group; the number of items if each weighs 1."""
         if self.weight is None:
-            per_cell: NDArray[np.int64] | Floats = self.cells.count
-        else:
-            if "weight" not in self._sums:
-                self._sums["weight"] = self._per_cell(_one, _ITEMS)
-            per_cell = self._sums["weight"].scaled
-        return _per_group(per_cell, groups)
+            return _per_group(self.cells.count, groups)
+        return self.sums("weight", lambda _, rows: Scaled(np.ones(len(rows)), 1), groups).scaled
 
     def items(self, group: NDArray[np.intp]) -> tuple[Ranked, Floats | None]:
         """Ties and weights of a group's items."""

@@ -65,9 +65,9 @@ class Calculator:
             return float(np.mean(self._by_term(measure)))
         weighing = self._weighing(measure.averaging, measure.side)
         if measure.averaging == "macro_relation":
-            values = self._weighed(measure, weighing, weighing.by_relation(measure.side))
+            values = self._weighed(measure, weighing, weighing.cells.by_relation(measure.side))
             return float(np.mean(values))
-        return float(self._weighed(measure, weighing, weighing.groups(measure.side))[0])
+        return float(self._weighed(measure, weighing, weighing.cells.of_side(measure.side))[0])
 
     def _by_term(self, measure: Measure) -> Floats:
         """The measure for each group of questions that share a value of its term."""
@@ -77,7 +77,7 @@ class Calculator:
             averaging = "macro" if measure.is_trec else "question"
             self._weighings[key] = Weighing.of(self.ranks, averaging, measure.side, term.codes)
         weighing = self._weighings[key]
-        groups = weighing.by_relation(measure.side)
+        groups = weighing.cells.by_relation(measure.side)
         if names:
             codes = [int(weighing.cells.relation[group[0]]) for group in groups]
             by_name = dict(zip(term.texts(np.array(codes)), groups, strict=True))
@@ -94,7 +94,7 @@ class Calculator:
     def count(self, side: str) -> tuple[int, int]:
         """Number of questions and of instances on the side."""
         both = (self._weighing(averaging, side) for averaging in ("macro", "micro"))
-        questions, instances = (int(w.cells.count[w.groups(side)[0]].sum()) for w in both)
+        questions, instances = (int(w.cells.count[w.cells.of_side(side)[0]].sum()) for w in both)
         return questions, instances
 
     def per_relation(self, measure: Measure) -> Floats:
@@ -107,7 +107,7 @@ class Calculator:
         if measure.averaging in ("macro", "question") and (torn := self._torn_by_relation()):
             return self._per_answer(measure, torn)
         weighing = self._weighing(measure.averaging, measure.side)
-        return self._weighed(measure, weighing, weighing.by_relation(measure.side))
+        return self._weighed(measure, weighing, weighing.cells.by_relation(measure.side))
 
     def _torn_by_relation(self) -> int:
         """Number of questions with answers of several relations (relation questions only)."""
@@ -124,7 +124,7 @@ class Calculator:
                 "several relations; slice by relation with micro or question measures"
             )
         weighing = self._weighing("micro", measure.side)
-        parts = [weighing.cells.rows(group) for group in weighing.by_relation(measure.side)]
+        parts = [weighing.cells.rows(group) for group in weighing.cells.by_relation(measure.side)]
         return np.array([float(self.part(rows, ()).value(measure)) for rows in parts])
 
     def part(self, members: NDArray[np.int64], trec: Iterable[str]) -> Calculator:

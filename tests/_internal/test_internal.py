@@ -47,7 +47,7 @@ def save_table(folder: Path, kind: str) -> Callable[[], Any]:
     return lambda: kgtrec.read_graph(folder)
 
 
-@pytest.mark.parametrize("kind", ["ranks", "parquet", "feather"])
+@each_row("kind", ["ranks", "parquet", "feather"])
 def test_readers_hand_over_files_of_pyarrow(tmp_path, monkeypatch, kind) -> None:
     load = save_ranks(tmp_path) if kind == "ranks" else save_table(tmp_path, kind)
     sources = []
@@ -118,15 +118,6 @@ def test_against_slow_resampling(percent: float) -> None:
     ratio = one(values, how, np.array(below))
     width = ratio[1] - ratio[0]
     assert ratio == pytest.approx(slow(values, below, percent, 4), abs=width / 8)
-
-
-def test_the_width_is_that_of_the_normal_law_for_many_queries() -> None:
-    values = np.random.default_rng(1).random(5000)
-    low, high = one(values)
-    error = values.std() / math.sqrt(5000)
-    assert (low, high) == pytest.approx(
-        (values.mean() - 1.96 * error, values.mean() + 1.96 * error), abs=0.15 * error
-    )
 
 
 def test_draws_are_seeded_shared_and_independent_of_other_columns() -> None:

@@ -113,49 +113,58 @@ def test_pyg(name: str) -> None:
 # -- TorchKGE ----------------------------------------------------------------------------------
 
 
+def torchkge_splits(rows: np.ndarray, **how: Any) -> Any:
+    pytest.importorskip("torchkge")
+    pandas = pytest.importorskip("pandas")
+    from torchkge.data_structures import KnowledgeGraph
+
+    frame = pandas.DataFrame(rows, columns=["from", "rel", "to"])
+    return KnowledgeGraph(df=frame).split_kg(**how)
+
+
+def torchkge_model(name: str, n: int, r: int) -> Any:
+    from torchkge import models
+
+    torch.manual_seed(4)
+    dims = (8, 6) if name == "TransR" else (8,)
+    norm = {"dissimilarity_type": "L2"} if name == "TransE" else {}
+    model = getattr(models, f"{name}Model")(*dims, n, r, **norm)
+    model.normalize_parameters()
+    return model
+
+
+def assert_torchkge(result: Any, side: str, theirs: Any, place: int) -> None:
+    """Its evaluators give raw values, then filtered ones."""
+    values = {"mr": theirs.mean_rank(), "mrr": theirs.mrr(), "hits@3": theirs.hit_at_k(3)}
+    for metric, due in values.items():
+        value = result[f"{side}.pessimistic.micro.{metric}"]
+        assert value == pytest.approx(due[place], rel=1e-6), (metric, place)
+
+
 @warnings_ignored
 @pytest.mark.parametrize("name", ["TransE", "DistMult", "ComplEx", "RESCAL", "TransH", "TransR"])
 def test_torchkge(name: str) -> None:
-    models = pytest.importorskip("torchkge.models")
-    pandas = pytest.importorskip("pandas")
-    from torchkge.data_structures import KnowledgeGraph
+    pytest.importorskip("torchkge")
     from torchkge.evaluation import LinkPredictionEvaluator
 
     from kgtrec.integrations.torchkge import evaluate
 
     parts = splits()
-    frame = pandas.DataFrame(np.concatenate(list(parts.values())), columns=["from", "rel", "to"])
-    whole = KnowledgeGraph(df=frame)
     sizes = tuple(len(rows) for rows in parts.values())
-    train, valid, test = whole.split_kg(sizes=sizes)
-    torch.manual_seed(4)
-    made = {
-        "TransE": lambda: models.TransEModel(8, N, R, dissimilarity_type="L2"),
-        "DistMult": lambda: models.DistMultModel(8, N, R),
-        "ComplEx": lambda: models.ComplExModel(8, N, R),
-        "RESCAL": lambda: models.RESCALModel(8, N, R),
-        "TransH": lambda: models.TransHModel(8, N, R),
-        "TransR": lambda: models.TransRModel(8, 6, N, R),
-    }
-    model = made[name]()
-    model.normalize_parameters()
+    train, valid, test = torchkge_splits(np.concatenate(list(parts.values())), sizes=sizes)
+    model = torchkge_model(name, N, R)
     theirs = LinkPredictionEvaluator(model, test)
     theirs.evaluate(b_size=16, verbose=False)
     # split_kg() keeps the facts of all splits in each: they are known by default.
     for known, place in ((None, 0), ([train, valid], 1), ((), 1)):
         result = evaluate(model, test, known=known, batch_size=9)
-        for metric, due in (("mr", theirs.mean_rank()), ("mrr", theirs.mrr()),
-                            ("hits@10", theirs.hit_at_k(10))):  # fmt: skip
-            value = result[f"both.pessimistic.micro.{metric}"]
-            assert value == pytest.approx(due[place], rel=1e-6), (metric, place)
+        assert_torchkge(result, "both", theirs, place)
 
 
 @warnings_ignored
 @pytest.mark.parametrize("name", ["TransE", "DistMult", "ComplEx", "RESCAL"])
 def test_torchkge_relation_questions(name: str) -> None:
-    models = pytest.importorskip("torchkge.models")
-    pandas = pytest.importorskip("pandas")
-    from torchkge.data_structures import KnowledgeGraph
+    pytest.importorskip("torchkge")
     from torchkge.evaluation import RelationPredictionEvaluator
 
     from kgtrec.integrations.torchkge import evaluate
@@ -163,39 +172,19 @@ def test_torchkge_relation_questions(name: str) -> None:
     rng = np.random.default_rng(2)  # dense, so that pairs have several relations
     rows = np.unique(rng.integers(0, (12, 9, 12), (700, 3)), axis=0)
     rng.shuffle(rows)
-    rows = rows[np.argsort(~np.isin(np.arange(len(rows)), _first_of_each(rows)))]
-    frame = pandas.DataFrame(rows, columns=["from", "rel", "to"])
-    train, valid, test = KnowledgeGraph(df=frame).split_kg(
-        sizes=(len(rows) - 200, 100, 100), share=0.8
-    )
-    torch.manual_seed(4)
-    made = {
-        "TransE": lambda: models.TransEModel(8, 12, 9, dissimilarity_type="L2"),
-        "DistMult": lambda: models.DistMultModel(8, 12, 9),
-        "ComplEx": lambda: models.ComplExModel(8, 12, 9),
-        "RESCAL": lambda: models.RESCALModel(8, 12, 9),
-    }
-    model = made[name]()
-    model.normalize_parameters()
+    # Rows where an entity or a relation occurs first are in the training split.
+    first = np.concatenate([np.unique(rows[:, c], return_index=True)[1] for c in range(3)])
+    rows = rows[np.argsort(~np.isin(np.arange(len(rows)), first))]
+    train, valid, test = torchkge_splits(rows, sizes=(len(rows) - 200, 100, 100), share=0.8)
+    model = torchkge_model(name, 12, 9)
     theirs = RelationPredictionEvaluator(model, test)
     theirs.evaluate(b_size=16, verbose=False)
-    for known, ranks in (
-        (None, theirs.rank_true_rels),
-        ([train, valid], theirs.filt_rank_true_rels),
-    ):
+    both = theirs.rank_true_rels, theirs.filt_rank_true_rels
+    for place, known in enumerate((None, [train, valid])):
         result = evaluate(model, test, known=known, sides="relation", batch_size=9)
-        place = np.argsort(result.ranks.triple)
-        assert result.ranks.rank("pessimistic")[place].tolist() == ranks.tolist()
-        place = 0 if known is None else 1
-        for metric, due in (("mr", theirs.mean_rank()), ("mrr", theirs.mrr()),
-                            ("hits@3", theirs.hit_at_k(3))):  # fmt: skip
-            value = result[f"relation.pessimistic.micro.{metric}"]
-            assert value == pytest.approx(due[place], rel=1e-6), (metric, place)
-
-
-def _first_of_each(rows: np.ndarray) -> np.ndarray:
-    """Rows where an entity or a relation occurs first, for the training split."""
-    return np.concatenate([np.unique(rows[:, c], return_index=True)[1] for c in range(3)])
+        order = np.argsort(result.ranks.triple)
+        assert result.ranks.rank("pessimistic")[order].tolist() == both[place].tolist()
+        assert_torchkge(result, "relation", theirs, place)
 
 
 @warnings_ignored
@@ -281,25 +270,11 @@ def libkge(monkeypatch: pytest.MonkeyPatch) -> Any:
     sys.modules.pop("kgtrec.integrations.libkge", None)
 
 
-def ranks_by_hand(split: str, known: list[str] | None) -> list[float]:
-    dataset, table = KgeDataset(), KgeModel().table.tolist()
-    taken = {tuple(row) for name in known or [] for row in dataset.split(name).tolist()}
-    ranks = []
-    for s, p, o in dataset.split(split).tolist():
-        for other in ([(e, p, o) for e in range(KGE_N)], [(s, p, e) for e in range(KGE_N)]):
-            rivals = [t for t in other if t != (s, p, o) and t not in taken]
-            values = [table[a][b][c] for a, b, c in rivals]
-            own = table[s][p][o]
-            ties = sum(value == own for value in values)
-            ranks.append(1 + sum(value > own for value in values) + ties / 2)
-    return ranks
-
-
 @pytest.mark.parametrize("known", [None, ["train", "valid"], ["train", "valid", "test"]])
 def test_a_function(libkge: Any, known: list[str] | None) -> None:
     split = "valid" if known == ["train", "valid"] else "test"
     result = libkge.evaluate(KgeModel(), KgeDataset(), split, known=known, batch_size=7)
-    ranks = ranks_by_hand(split, known)
+    ranks = ranks_of_libkge(split, known, "mean_rank")
     assert result["both.realistic.micro.mr"] == pytest.approx(np.mean(ranks), rel=1e-12)
 
 
@@ -316,20 +291,23 @@ KNOWN = {"": None, "_filtered": ["train", "valid"],
          "_filtered_with_test": ["train", "valid", "test"]}  # fmt: skip
 
 
-def ranks_of_libkge(known: list[str] | None, kind: str, atol: float, rtol: float) -> Any:
+def ranks_of_libkge(
+    split: str, known: list[str] | None, kind: str, atol: float = 0, rtol: float = 0
+) -> Any:
     """Count as its job does, pair by pair: the answer is one of its own ties."""
     dataset, table = KgeDataset(), KgeModel().table.detach()
     taken = {tuple(row) for name in known or [] for row in dataset.split(name).tolist()}
     ranks = []
-    for s, p, o in dataset.split("valid").tolist():
+    for s, p, o in dataset.split(split).tolist():
         for other in ([(e, p, o) for e in range(KGE_N)], [(s, p, e) for e in range(KGE_N)]):
             rivals = [t for t in other if t == (s, p, o) or t not in taken]
             scores = torch.stack([table[t] for t in rivals])
             own = table[s, p, o]
             close = torch.isclose(scores, own, rtol=rtol, atol=atol)
             rank, ties = int(((scores > own) & ~close).sum()), int(close.sum())
-            ranks.append(1 + rank + {"rounded_mean_rank": ties // 2, "best_rank": 0,
-                                     "worst_rank": ties - 1}[kind])  # fmt: skip
+            behind = {"rounded_mean_rank": ties // 2, "mean_rank": (ties - 1) / 2,
+                      "best_rank": 0, "worst_rank": ties - 1}  # fmt: skip
+            ranks.append(1 + rank + behind[kind])
     return np.array(ranks)
 
 
@@ -363,7 +341,7 @@ def test_a_job_has_the_numbers_of_libkge(
     assert trace["event"] == "eval_completed"
     assert trace["epoch_time"] > 0
     for ending, known in KNOWN.items():
-        ranks = ranks_of_libkge(known, kind, atol, rtol)
+        ranks = ranks_of_libkge("valid", known, kind, atol, rtol)
         assert trace[f"mean_rank{ending}"] == pytest.approx(np.mean(ranks), rel=1e-12)
         mrr = np.mean(1 / ranks)
         assert trace[f"mean_reciprocal_rank{ending}"] == pytest.approx(mrr, rel=1e-12)
@@ -425,7 +403,7 @@ def questions_of() -> Any:
     ).questions()
 
 
-def options_of(model: str, reciprocal: bool = False, norm: float = 2.0) -> dict[str, Any]:
+def options_of(model: str, reciprocal: bool = False, norm: float = 2) -> dict[str, Any]:
     version = torch.torch_version.TorchVersion("2.1.0")  # as training jobs store it
     options: dict[str, Any] = {"job": {"type": "train"}, "import": [model], "torch": version}
     options[model] = {"class_name": CLASSES.get(model, model), "l_norm": 1.0,
@@ -482,18 +460,19 @@ def state_dict(entity: Any, relation: Any, owner: str = "", name: str = "_embedd
 
 
 @pytest.mark.parametrize("reciprocal", [False, True])
-@pytest.mark.parametrize("model", CLASSES)
+@pytest.mark.parametrize(("model", "norm"), [*((model, 2) for model in CLASSES), ("transe", 1)])
 def test_scores_are_those_of_every_triple(
-    model: str, reciprocal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: str, norm: int, reciprocal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     questions, path = questions_of(), tmp_path / "checkpoint_best.pt"
     entity, relation = tables(model, reciprocal)
     owner, name = ("_base_model.", "embeddings") if reciprocal else ("", "_embeddings")
-    save(
-        path, monkeypatch, options_of(model, reciprocal), state_dict(entity, relation, owner, name)
+    options, weights = (
+        options_of(model, reciprocal, norm),
+        state_dict(entity, relation, owner, name),
     )
-    factors = checkpoint_factors(path, questions)
-    scores = factors.scores()
+    save(path, monkeypatch, options, weights)
+    scores = checkpoint_factors(path, questions).scores()
     for row, (side, given, number) in enumerate(
         zip(questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist(),
             strict=True)
@@ -504,20 +483,9 @@ def test_scores_are_those_of_every_triple(
             if side == 0 and reciprocal:
                 s, o, p = o, s, number + SAVED_R
             due = score(model, entity[s].astype(float), relation[p].astype(float),
-                        entity[o].astype(float), 2.0)  # fmt: skip
+                        entity[o].astype(float), norm)  # fmt: skip
             value = float(scores[row, other])
             assert value in (pytest.approx(due, abs=1e-4), pytest.approx(-(due**2), abs=1e-3))
-
-
-def test_transe_by_default_has_l1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    questions, path = questions_of(), tmp_path / "c.pt"
-    entity, relation = tables("transe", False)
-    save(path, monkeypatch, options_of("transe", norm=1.0), state_dict(entity, relation))
-    scores = checkpoint_factors(path, questions).scores()
-    first = int(np.flatnonzero(questions.side == 1)[0])
-    given, number = questions.entity[first], questions.relation[first]
-    due = [score("transe", entity[given], relation[number], tail, 1) for tail in entity]
-    np.testing.assert_allclose(scores[first], due, rtol=1e-5)
 
 
 def test_the_printed_conversion_makes_a_checkpoint_that_is_read(
@@ -570,10 +538,10 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         refused(FileError, "its configuration names no known model")
     save(path, monkeypatch, options_of("conve"), weights)
     refused(UsageError, "conve makes its query with a network")
-    save(path, monkeypatch, options_of("transe", norm=3.0), weights)
-    refused(UsageError, "l_norm is 3.0")
+    save(path, monkeypatch, options_of("transe", norm=3), weights)
+    refused(UsageError, "l_norm is 3")
     entity, relation = tables("rotate", False)
-    save(path, monkeypatch, options_of("rotate", norm=1.0), state_dict(entity, relation))
+    save(path, monkeypatch, options_of("rotate", norm=1), state_dict(entity, relation))
     refused(UsageError, "neither a product nor a distance")
     save(path, monkeypatch, options_of("distmult"), state_dict(entity[:-1], entity[:SAVED_R]))
     refused(InputError, "11|12|entit")

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from kgtrec.study.alignment import SizeExperiment
 from kgtrec.study.classification.classify import ReliabilityCurve
 from kgtrec.study.comparison.parts import values_by_part
 from kgtrec.study.comparison.rankings import Sensitivity, rankings_of_values
-from kgtrec.study.comparison.report import compare
+from kgtrec.study.comparison.report import SystemComparison, compare
 from kgtrec.study.comparison.samples import Samples
 from kgtrec.study.comparison.significance import discrimination_of
 from kgtrec.study.openworld.compare import compare_values
@@ -69,6 +69,10 @@ def graph_and_results() -> tuple[kgtrec.Graph, dict[str, Result]]:
     return graph, results
 
 
+def graph() -> kgtrec.Graph:
+    return graph_and_results()[0]
+
+
 def results() -> dict[str, Result]:
     return graph_and_results()[1]
 
@@ -87,21 +91,20 @@ MEASURES = ("micro MRR", "macro Hits@10", "map_cut_20", "ndcg_cut_20")
 SAMPLES = [samples(name, seed) for seed, name in enumerate(MEASURES)]
 
 
+@cache
+def compared() -> list[SystemComparison]:
+    return [compare(s, "t", resampling=Resampling(resamples=200)) for s in SAMPLES[:3]]
+
+
 def curves() -> Figure:
     grids = {n: beta_curve(r, metrics=("mrr", "mr", "hits@1")) for n, r in ranks_of_all().items()}
     return plots.beta_curves(grids)
 
 
-def values_of(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).random(len(NAMES))
-
-
 def rankings(several: int) -> Figure:
-    orders = [
-        rankings_of_values({key: values_of(9 * k + i) for i, key in enumerate(MEASURES[:3])}, NAMES)
-        for k in range(several)
-    ]
-    return plots.bump_chart(orders)
+    random, n = np.random.default_rng(0), len(NAMES)
+    orders = [{key: random.random(n) for key in MEASURES[:3]} for _ in range(several)]
+    return plots.bump_chart([rankings_of_values(each, NAMES) for each in orders])
 
 
 def left_out() -> Figure:
@@ -123,10 +126,7 @@ def sensitivity() -> Figure:
 
 def alignment() -> Figure:
     sizes = np.array([100, 300, 1000, 3000])
-    values = {
-        "mr": np.outer(sizes, [0.1, 0.12]),
-        "hits@1": np.outer([0.6, 0.5, 0.4, 0.3], [1, 0.9]),
-    }
+    values = {"mr": np.outer(sizes, [0.1, 0.12]), "hits@1": np.outer(1 / sizes, [1, 0.9])}
     return plots.alignment_sizes({name: SizeExperiment(sizes, values, "both") for name in NAMES})
 
 
@@ -170,7 +170,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     ),
     "over_time": lambda: plots.over_time(timed_results()),
     "over_relations": lambda: plots.over_relations(
-        {name: np.random.default_rng(1).random(9) for name in NAMES}, "MRR"
+        {name: np.arange(9) / 9 for name in NAMES}, "MRR"
     ),
     "reliability_curves": lambda: plots.reliability_curves(classified()),
     "alignment_sizes": alignment,
@@ -179,13 +179,10 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         beta_grid(ranks_of_all()["svd"], metrics=("mrr",))
     ),
     "popularity": lambda: plots.popularity(
-        {
-            "entities": entity_frequencies(graph_and_results()[0]),
-            "relations": relation_frequencies(graph_and_results()[0]),
-        }
+        {"entities": entity_frequencies(graph()), "relations": relation_frequencies(graph())}
     ),
-    "expected_metric": lambda: plots.expected_metric(),
-    "approximation_quality": lambda: plots.approximation_quality(),
+    "expected_metric": plots.expected_metric,
+    "approximation_quality": plots.approximation_quality,
     "simulated": lambda: plots.simulated(simulate(repeats=9)),
     "simulated, correlated": lambda: plots.simulated(
         [simulate(repeats=9, rho=rho) for rho in (0.0, 0.1)]
@@ -194,18 +191,10 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         compare_values((0.3, 0.25), 500, 4.0, [0.2, 0.5], names=NAMES[1:3])
     ),
     "sparse_full": study,
-    "intervals": lambda: plots.intervals(
-        [compare(s, "t", resampling=Resampling(resamples=200)) for s in SAMPLES[:3]]
-    ),
-    "intervals, one": lambda: plots.intervals(
-        [compare(SAMPLES[0], "t", resampling=Resampling(resamples=200))]
-    ),
-    "pair_matrix": lambda: plots.pair_matrix(
-        [compare(s, "t", resampling=Resampling(resamples=200)) for s in SAMPLES[:2]]
-    ),
-    "pair_matrix, one": lambda: plots.pair_matrix(
-        [compare(SAMPLES[0], "t", resampling=Resampling(resamples=200))]
-    ),
+    "intervals": lambda: plots.intervals(compared()),
+    "intervals, one": lambda: plots.intervals(compared()[:1]),
+    "pair_matrix": lambda: plots.pair_matrix(compared()[:2]),
+    "pair_matrix, one": lambda: plots.pair_matrix(compared()[:1]),
     "p_curves": lambda: plots.p_curves(
         discrimination_of({s.name: np.random.default_rng(3).random(10) for s in SAMPLES}, "t")
     ),
@@ -265,12 +254,10 @@ def faults_of(figure: Figure) -> list[str]:
         for (one, a), (other, b) in combinations(boxes, 2)
         if a.padded(-1.0).overlaps(b.padded(-1.0))
     ]
-    for axes in figure.axes:
+    for axes, legend in product(figure.axes, figure.legends):
         assert axes.get_legend() is None
-        faults += [
-            "a legend is on a panel" for legend in figure.legends
-            if legend.get_window_extent(renderer).overlaps(axes.get_window_extent(renderer))
-        ]  # fmt: skip
+        if legend.get_window_extent(renderer).overlaps(axes.get_window_extent(renderer)):
+            faults.append("a legend is on a panel")
     return faults
 
 
@@ -450,9 +437,8 @@ def test_a_system_named_random_is_not_the_chance_line() -> None:
 
 
 def test_markers_of_equal_rank_types_stand_apart() -> None:
-    figure = plots.rank_types({"svd": results()["svd"]})
-    at = [tuple(line.get_xydata()[0]) for line in figure.axes[0].lines]
-    assert len({y for _, y in at}) == len(at) == 5
+    lines = plots.rank_types({"svd": results()["svd"]}).axes[0].lines
+    assert len({line.get_ydata()[0] for line in lines}) == len(lines) == 5
 
 
 def test_systems_have_the_names_that_were_given(tmp_path: Path) -> None:
