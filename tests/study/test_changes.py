@@ -28,7 +28,6 @@ from kgtrec.study.stratified import (
     read_relation_counts,
     reweighted,
     reweighted_mean,
-    spread,
     spreads,
 )
 from kgtrec.trec.files.run import read_run_columns
@@ -270,15 +269,8 @@ test_wrong_arguments = refused(
         (lambda: relation_ratios("many"), "'many'"),
         (lambda: reweighted_mean([1.0], [1, 2]), "one of each per relation"),
         (lambda: reweighted_mean([math.nan, 1], [1, 0]), "share relations"),
-        (lambda: spread([math.nan]), "no group has a value"),
     ))
 )  # fmt: skip
-
-
-def test_spread() -> None:
-    result = spread([5, 1, 2, 4, 3, math.nan])
-    assert [*result] == ["min", "q1", "median", "q3", "max", "mean", "groups"]
-    assert [*result.values()] == [1, 2, 3, 4, 5, 3, 5]
 
 
 @pytest.mark.data
