@@ -27,7 +27,7 @@ from kgtrec.errors import PathName
 from kgtrec.measures import Measure
 from kgtrec.measures.rank_metrics import SPREAD_ROWS
 from kgtrec.questions.api import Questions
-from kgtrec.ranking.instances import instance_columns, ranks_manifest, tie_report
+from kgtrec.ranking.instances import counted_columns, instance_columns, ranks_manifest, tie_report
 from kgtrec.ranking.parquet import ROW_GROUP, has_labels, ids_in, write_blocks
 from kgtrec.ranking.partial import PartialRanks, describe_parts
 from kgtrec.ranking.ranks import Ranks, typed_columns
@@ -186,7 +186,7 @@ class StoredRanks:
         # Counts of whole questions: candidates are counted by question.
         first = start - own.start
         counts = self._counts(first, first + some.n_instances)
-        columns = instance_columns(some, *counts, self._popular)
+        columns = counted_columns(some, *counts) | instance_columns(some, self._popular)
         columns["question"] = columns["question"] + np.int64(question)
         return {name: column[own] for name, column in typed_columns(columns).items()}
 

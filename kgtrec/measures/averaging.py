@@ -43,10 +43,15 @@ _ITEMS = 1 << 18
 
 def sides_present(ranks: Ranks) -> tuple[str, ...]:
     """Names of the sides that the ranks cover."""
-    if not len(ranks.side):
+    if not len(ranks):
         raise InputError("there are no ranks to average; evaluate at least one instance")
-    present = {code for code in range(len(NAMES)) if (ranks.side == code).any()}
-    return tuple(name for name, codes in SIDES.items() if present.issuperset(codes))
+
+    def present() -> tuple[str, ...]:
+        codes = {code for code in range(len(NAMES)) if (ranks.side == code).any()}
+        return tuple(name for name, own in SIDES.items() if codes.issuperset(own))
+
+    sides: tuple[str, ...] = ranks.derived("sides", present)
+    return sides
 
 
 def require_side(request: object, side: str, present: tuple[str, ...]) -> str:
@@ -113,6 +118,12 @@ class Cells:
         self.relation, self.side = np.divmod(code[self._starts].astype(np.int64), len(NAMES))
         self._groups: dict[tuple[str, bool], Groups] = {}
 
+    @classmethod
+    def of(cls, ranks: Ranks) -> Cells:
+        """The cells of all instances."""
+        cells: Cells = ranks.derived("cells", lambda: cls(ranks.relation, ranks.side))
+        return cells
+
     def pieces(self, size: int) -> Iterator[slice]:
         """Slices of adjacent cells with at most `size` items, or of one cell with more."""
         ends, first = self._starts + self.count, 0
@@ -129,6 +140,10 @@ class Cells:
     def sums(self, piece: slice, values: NDArray[Any]) -> NDArray[Any]:
         """Sum per cell of the values of `rows_of`; int64 sums are exact, float64 sums pairwise."""
         return np.add.reduceat(values, self._starts[piece] - self._starts[piece.start])
+
+    def all_sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        """`sums` of every cell, from the values of all items in their own order."""
+        return np.add.reduceat(values[self._order], self._starts)
 
     def rows(self, group: NDArray[np.intp]) -> NDArray[np.intp]:
         """The items of a group of cells, in the order of the cells."""
@@ -154,7 +169,8 @@ class Cells:
 
 def instance_ties(ranks: Ranks) -> Ties:
     """Ties of the instances among their micro candidates."""
-    ones = np.broadcast_to(np.int64(1), len(ranks.greater))  # takes no memory
+    # The ones take no memory.
+    ones = ranks.derived("ones", lambda: np.broadcast_to(np.int64(1), len(ranks)))
     return Ties(ranks.greater, ranks.equal, ranks.tied_ahead, ones)
 
 
@@ -205,7 +221,7 @@ def question_ties(ranks: Ranks, rows: Ints, level: Ints) -> Ties:
 
 Floats = NDArray[np.float64]
 Groups = list[NDArray[np.intp]]
-ValuesOf = Callable[[Ranked, NDArray[Any]], Scaled]
+ValuesOf = Callable[[Ranked, Any], Scaled]
 
 
 class Weighing:
@@ -226,7 +242,6 @@ class Weighing:
     ) -> None:
         self.cells, self.ties = cells, ties
         self.candidates, self.weight = candidates, weight
-        self._ordered: Ranked | None = None  # cell by cell, if they are few
         self._sums: dict[object, Scaled] = {}
         self._tallies: dict[bytes, Tally] = {}
         self._chances: dict[object, Chance] = {}
@@ -235,14 +250,13 @@ class Weighing:
     def of(cls, ranks: Ranks, averaging: str, side: str, group: Ints | None = None) -> Weighing:
         """The items of an averaging; see the module for the names. ``group`` holds ids that
         replace relations."""
-        relation = ranks.relation if group is None else group
         if averaging == "macro":
             rows, level = question_rows(ranks)
-            cells = Cells(relation[rows], ranks.side[rows])
+            cells = Cells((ranks.relation if group is None else group)[rows], ranks.side[rows])
             return cls(cells, question_ties(ranks, rows, level), ranks.macro_candidates[rows])
         if averaging == "triple":
             return cls._of_triples(ranks)
-        cells = Cells(relation, ranks.side)
+        cells = Cells.of(ranks) if group is None else Cells(group, ranks.side)
         weight = None
         if averaging == "question":
             owner = ranks.question if group is None else _pairs(ranks.question, group)
@@ -289,23 +303,24 @@ class Weighing:
 
     def _per_cell(self, values: ValuesOf, n_items: int) -> Scaled:
         """Weighted sum per cell, over `n_items` items at a time."""
-        pieces = list(self.cells.pieces(n_items))
+        if len(self.ties) <= n_items:
+            scaled, scale = values(self.ties, slice(None))
+            return Scaled(self.cells.all_sums(self._weighed(scaled, slice(None))), scale)
         parts, scale = [], 1
-        for piece in pieces:
+        for piece in self.cells.pieces(n_items):
             rows = self.cells.rows_of(piece)
-            if len(pieces) == 1 and self._ordered is None and len(rows) <= _ITEMS:
-                self._ordered = self.ties[rows]
-            ties = self.ties[rows] if self._ordered is None else self._ordered
-            scaled, scale = values(ties, rows)
-            weighed = scaled if self.weight is None else scaled * self.weight[rows]
-            parts.append(self.cells.sums(piece, weighed))
-        return Scaled(np.concatenate(parts) if parts else np.zeros(0), scale)
+            scaled, scale = values(self.ties[rows], rows)
+            parts.append(self.cells.sums(piece, self._weighed(scaled, rows)))
+        return Scaled(np.concatenate(parts), scale)
+
+    def _weighed(self, values: NDArray[Any], rows: Any) -> NDArray[Any]:
+        return values if self.weight is None else values * self.weight[rows]
 
     def total(self, groups: Groups) -> NDArray[np.int64] | Floats:
         """Sum of the weights per group; the number of items if each weighs 1."""
         if self.weight is None:
             return _per_group(self.cells.count, groups)
-        return self.sums("weight", lambda _, rows: Scaled(np.ones(len(rows)), 1), groups).scaled
+        return self.sums("weight", lambda ties, _: Scaled(np.ones(len(ties)), 1), groups).scaled
 
     def items(self, group: NDArray[np.intp]) -> tuple[Ranked, Floats | None]:
         """Ties and weights of a group's items."""
@@ -328,8 +343,10 @@ class Weighing:
 def _per_group(per_cell: NDArray[Any], groups: Groups) -> NDArray[Any]:
     """Sum of the cells of each group: pairwise for a single group, sequential for relations,
     which have one cell per side."""
-    if len(groups) < 2:
-        return np.array([per_cell[cells].sum() for cells in groups])
+    if len(groups) == 1:
+        return np.add.reduce(per_cell[groups[0]], keepdims=True)
+    if not groups:
+        return per_cell[:0]
     starts = np.cumsum([0, *map(len, groups[:-1])])
     return np.add.reduceat(per_cell[np.concatenate(groups)], starts)
 

@@ -153,7 +153,7 @@ class Calculator:
         )
 
     def _trec_grouped(self, name: str, weighing: Weighing, groups: Groups) -> Floats:
-        def per_question(_: Ranked, rows: NDArray[Any]) -> Scaled:
+        def per_question(_: Ranked, rows: Any) -> Scaled:
             return Scaled(self.per_question(name)[rows], 1)
 
         if name.startswith("num_"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from numpy.typing import ArrayLike
 
@@ -33,6 +34,7 @@ METRICS: tuple[Metric, ...] = (*RANK_ROWS, *CHANCE_ROWS, *SPREAD_ROWS)
 _BY_NAME = {name: metric for metric in METRICS for name in (metric.name, *metric.aliases)}
 
 
+@lru_cache(maxsize=1024)
 def find_metric(name: str) -> tuple[Metric, int | float] | None:
     """Row and parameter (0 if it takes none) of a metric's name or alias.
 

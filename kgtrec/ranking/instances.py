@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -79,33 +80,42 @@ def _text(labels: Sequence[str] | Mapping[int, str] | None, number: int) -> str:
     return str(number) if labels is None else str(labels[number])
 
 
+_DERIVED: WeakKeyDictionary[Questions, dict[str, Any]] = WeakKeyDictionary()
+
+
+def derived_from(questions: Questions) -> dict[str, Any]:
+    """What follows from questions alone, made once for questions that are ranked often."""
+    return _DERIVED.setdefault(questions, {})
+
+
 COUNTS = ("greater", "equal", "tied_ahead")
+COUNTED = (*COUNTS, *(f"macro_{name}" for name in COUNTS), "answer_nan", "macro_answer_nan")
 
 
-def instance_columns(
-    questions: Questions,
-    counts: Int64,
-    unscored: Bools,
-    popular: tuple[Int64, Int64 | None],
+def counted_columns(
+    questions: Questions, counts: Int64, unscored: Iterable[Bools]
 ) -> dict[str, Array]:
-    """Columns of `Ranks` for all instances of questions.
+    """Columns of `Ranks` that most measures need, for all instances of questions.
 
-    ``popular`` is the result of the questions' `popularity`. Shapes: counts int64 (6, n_instances),
-    unscored bool (2, n_instances).
+    Shapes: counts int64 (6, n_instances), unscored bool (n_instances,) for micro and macro.
     """
-    question = questions.instance_question.astype(np.int64)  # take() needs this type
-    answer = questions.answers.ids.astype(np.int64)
-    names = [*COUNTS, *(f"macro_{name}" for name in COUNTS)]
-    columns: dict[str, Any] = dict(zip(names, counts, strict=True))
+    columns: dict[str, Any] = dict(zip(COUNTED, (*counts, *unscored), strict=True))
     columns["candidates"] = questions.candidates
     columns["macro_candidates"] = questions.macro_candidates
-    for prefix, flags in zip(("", "macro_"), unscored, strict=True):
-        if flags.any():  # an answer without a score ranks below every other candidate
+    for prefix in ("", "macro_"):
+        flags = columns[f"{prefix}answer_nan"]
+        if np.count_nonzero(flags):  # an answer without a score ranks below every other candidate
             worst = columns[f"{prefix}candidates"] - 1
             columns[f"{prefix}greater"] = np.where(flags, worst, columns[f"{prefix}greater"])
-        columns[f"{prefix}answer_nan"] = flags
+    return columns
+
+
+def instance_columns(questions: Questions, popular: tuple[Int64, Int64 | None]) -> dict[str, Array]:
+    """The other columns of `Ranks`; ``popular`` is the result of the questions' `popularity`."""
+    question = questions.instance_question.astype(np.int64)  # take() needs this type
+    answer = questions.answers.ids.astype(np.int64)
     of_candidates, of_relations = popular
-    columns |= {
+    columns: dict[str, Any] = {
         "triple": questions.instance_triple,
         "question": question,
         "answer": answer,

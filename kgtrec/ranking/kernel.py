@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec import _core
-from kgtrec._internal.csr import Float64, Int32, Int64
+from kgtrec._internal.csr import Array, Float64, Int32, Int64
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec._version import __version__
 from kgtrec.errors import InputError
@@ -178,6 +178,17 @@ class NativeRanking:
             replace(self.settings, run_depth=0),
         )
         return NativeRanking(lists, own, settings, self.dtype, self.first_entity, limits)
+
+    def best(self, slots: slice | Int64, *, copied: bool = False) -> tuple[Int32, Int32, Array]:
+        """Number, ids and scores of the best entities of some questions, one list after another;
+        unless ``copied``, they may share arrays with the ranking."""
+        lengths = self.best_length[slots].copy()
+        ids, scores = self.best_ids[slots], self.best_scores[slots]
+        if (lengths == ids.shape[1]).all():
+            ids, scores = (each.flatten() if copied else each.ravel() for each in (ids, scores))
+            return lengths, ids, scores
+        used = np.arange(ids.shape[1]) < lengths[:, None]
+        return lengths, ids[used], scores[used]
 
     def take_over(self, part: NativeRanking, rows: Int64) -> None:
         """Copy the results of a ranking of some rows (see `selected`)."""

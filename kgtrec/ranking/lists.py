@@ -29,13 +29,12 @@ from kgtrec._internal.csr import (
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.predictions.lists import ANY, PredictedLists
 from kgtrec.predictions.readers import PREDICTIONS
-from kgtrec.ranking.ranks import assemble_ranks
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.trec.files.run import Run
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.questions.questions import QuestionData
-    from kgtrec.ranking.ranks import Ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +289,7 @@ def ranked_lists(
         },
     }
     flags = {"unlisted": unlisted & ~outside, "macro_unlisted": macro_unlisted & ~outside}
-    ranks = assemble_ranks(questions, counts, np.stack([outside] * 2), described, flags)
+    ranks = Ranks.of_counts(questions, counts, (outside, outside), lambda: described, flags)
     return ranks, macro.run(len(questions))
 
 

@@ -1,8 +1,8 @@
 """Partial rankings: what some rows contribute for some entities, and how to join them.
 
-`finished` makes one part of all rows and entities; `kgtrec.ranking.ranges` makes parts of the
-entities; tasks and shards of `kgtrec.cluster` make parts of both. Counts add up, the best
-candidates merge (`merge`), and parts of all entities become `Ranks` and `Run` (`assemble`).
+`kgtrec.ranking.ranges` makes parts of the entities; tasks and shards of `kgtrec.cluster` make parts
+of both. Counts add up, the best candidates merge (`merge`), and parts of all entities become
+`Ranks` and `Run` (`assemble`). A ranking of everything needs no parts (`finished`).
 
 A file of parts is an Arrow IPC stream with a row per part, in record batches of one row. The
 BLAKE2b-256 of all its bytes follows; readers compare it before they decode anything. The schema's
@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from functools import reduce
 from itertools import pairwise
 from pathlib import Path
@@ -29,15 +29,15 @@ from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.ranking.kernel import NativeRanking, active_path
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.rows import RowPlan, Rows
 from kgtrec.ranking.settings import Settings
+from kgtrec.trec.files.run import Run
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kgtrec.questions.api import Questions
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.trec.files.run import Run
 
 
 _SORTED = 1 << 18  # candidates that are sorted at a time
@@ -121,13 +121,10 @@ def partial_of(
     questions_hash: str,
     shift: int = 0,
     rows: Int64 | None = None,
-    *,
-    copied: bool = False,
 ) -> PartialRanks:
-    """What a native ranking has found, in all rows or in some.
+    """What a native ranking has found: in some rows; or in all, then they share arrays.
 
-    ``shift`` turns its numbers of entities into ids. The part shares arrays with the ranking unless
-    they are ``copied``.
+    ``shift`` turns its numbers of entities into ids.
     """
     plan: Rows = state.plan
     counts, answer_nan, nan_count = state.counts, state.target_nan, state.nan_count
@@ -135,28 +132,15 @@ def partial_of(
         plan, targets = plan.selected(rows)
         counts, answer_nan = counts[:, targets], answer_nan[targets]
         nan_count = nan_count[rows]
-    elif copied:
-        counts, answer_nan = counts.copy(), answer_nan.copy()
-    slots: Any = _listed(plan.slot)
-    every = len(slots) == len(state.best_length) and bool((slots[1:] > slots[:-1]).all())
-    if every:
-        slots = slice(None)  # no copy of arrays that may be large
-    lengths = state.best_length[slots].copy()
-    best = [state.best_ids[slots], state.best_scores[slots]]
-    width = state.best_ids.shape[1]
-    if (lengths == width).all():
-        documents, scores = (each.flatten() if copied and every else each.ravel() for each in best)
-    else:
-        used = np.arange(width) < lengths[:, None]
-        documents, scores = (each[used] for each in best)
-    if shift:
-        documents = documents + np.int32(shift)
+    slots = _listed(plan.slot)
+    every = rows is None and bool((slots[1:] > slots[:-1]).all())
+    lengths, documents, scores = state.best(slice(None) if every else slots)  # a slice is no copy
     return PartialRanks(
         task,
         counts,
         answer_nan,
         lengths,
-        documents,
+        documents + np.int32(shift) if shift else documents,
         scores,
         int(nan_count.sum()),
         state.dtype,
@@ -259,9 +243,6 @@ def assemble(
     entity_ranges: int | None = None,
 ) -> tuple[Ranks, Run]:
     """Ranks and run, the same as those of one pass, from parts with all entities."""
-    from kgtrec.ranking.ranks import assemble_ranks
-    from kgtrec.trec.files.run import Run
-
     ordered = sorted(parts, key=lambda part: part.task)
     described = describe_parts(ordered, plan.n_rows, questions)
     if entity_ranges is not None:
@@ -269,34 +250,49 @@ def assemble(
         described |= {"entity_ranges": entity_ranges} | tolerance
     counts = _joined([part.counts for part in ordered], axis=1)
     unscored = _joined([part.answer_nan for part in ordered])
-    ranks = assemble_ranks(questions, *plan.collect(counts, unscored), described)
-    offsets, documents, scores = _by_question(ordered, plan.slot)
-    run = Run(
-        query_ids=questions.ids,
-        offsets=offsets,
-        documents=documents,
-        scores=scores,
-        docnos=questions.candidate_labels.docnos,
-        depth=ordered[0].settings.run_depth,
-    )
-    return ranks, run
+    ranks = Ranks.of_counts(questions, *plan.collect(counts, unscored), lambda: described)
+    return ranks, _run(questions, ordered[0].settings, *_by_question(ordered, plan.slot))
 
 
 def finished(
-    state: NativeRanking, questions: Questions, paths: Collection[str] = (), *, copied: bool = False
+    state: NativeRanking, questions: Questions, paths: Iterable[str] = (), *, copied: bool = False
 ) -> tuple[Ranks, Run]:
     """Ranks and run of a native ranking of all rows and entities.
 
-    ``paths`` are kernel paths that ranked some of its rows elsewhere; ``copied`` as for
-    `partial_of`.
+    ``paths`` are kernel paths that ranked some of its rows elsewhere. Ranks and run share arrays
+    with the ranking unless these are ``copied``.
     """
-    plan = state.plan
+    ranks = finished_ranks(state, questions, paths, copied=copied)
+    return ranks, finished_run(state, questions, copied=copied)
+
+
+def finished_ranks(
+    state: NativeRanking, questions: Questions, paths: Iterable[str] = (), *, copied: bool = False
+) -> Ranks:
+    """See `finished`."""
+    plan, counts, no_score = state.plan, state.counts, state.target_nan
     assert isinstance(plan, RowPlan)  # as of all rows of questions
-    everything = Task(0, plan.n_rows, 0, questions.n_labels)
-    part = partial_of(state, everything, questions.fingerprint, copied=copied)
-    if paths:
-        part = replace(part, path=join_paths([part.path, *paths]))
-    return assemble([part], plan, questions)
+    if copied:
+        counts, no_score = counts.copy(), no_score.copy()
+    paths = [active_path(), *paths]
+
+    def described() -> dict[str, Any]:
+        return _described(state.settings, state.dtype, int(state.nan_count.sum()), paths)
+
+    return Ranks.of_counts(questions, *plan.collect(counts, no_score), described)
+
+
+def finished_run(state: NativeRanking, questions: Questions, *, copied: bool = False) -> Run:
+    """See `finished`."""
+    lengths, *best = state.best(slice(None), copied=copied)
+    return _run(questions, state.settings, offsets_of(lengths), *best)
+
+
+def _run(
+    questions: Questions, settings: Settings, offsets: Int64, documents: Int32, scores: Array
+) -> Run:
+    docnos = questions.candidate_labels.docnos
+    return Run(questions.ids, offsets, documents, scores, docnos, settings.run_depth)
 
 
 def describe_parts(
@@ -307,12 +303,18 @@ def describe_parts(
     Reads only descriptions, no counts; see `assemble` for the errors.
     """
     _check_rows(ordered, n_rows, questions)
-    settings = ordered[0].settings
+    first, nan_count = ordered[0], sum(part.nan_count for part in ordered)
+    return _described(first.settings, first.dtype, nan_count, (part.path for part in ordered))
+
+
+def _described(
+    settings: Settings, dtype: str, nan_count: int, paths: Iterable[str]
+) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "dtype": ordered[0].dtype,
+        "dtype": dtype,
         **settings.described(),
-        "nan_count": sum(part.nan_count for part in ordered),
-        "kernel_path": join_paths(part.path for part in ordered),
+        "nan_count": nan_count,
+        "kernel_path": join_paths(paths),
     }
     if settings.tolerance is not None:
         described["tie_tolerance"] = settings.tolerance._asdict()

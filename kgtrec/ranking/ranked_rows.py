@@ -55,7 +55,7 @@ class RankedRows:
     def of(cls, state: NativeRanking, row_ids: Int64, questions: Questions) -> RankedRows:
         """Some rows of a native ranking."""
         task = Task(0, len(row_ids), 0, questions.n_labels)
-        part = partial_of(state, task, questions.fingerprint, rows=row_ids, copied=True)
+        part = partial_of(state, task, questions.fingerprint, rows=row_ids)
         part = replace(part, settings=_no_deeper(part.settings, questions.n_labels))
         return cls(part, row_ids, state.nan_count[row_ids])
 

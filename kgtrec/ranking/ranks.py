@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,14 @@ from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.questions import NAMES, TERM
-from kgtrec.ranking.instances import COUNTS, instance_columns, ranks_manifest, tie_report
+from kgtrec.ranking.instances import (
+    COUNTS,
+    counted_columns,
+    derived_from,
+    instance_columns,
+    ranks_manifest,
+    tie_report,
+)
 from kgtrec.ranking.provenance import SCORING, Provenance, differences
 
 if TYPE_CHECKING:
@@ -147,9 +154,56 @@ class Ranks:
             raise InputError(f"the columns of ranks differ in length: {lengths}")
         self.relation_labels = relation_labels
         self.entity_labels = entity_labels
+        self._derived: dict[str, Any] = vars(self).get("_derived", {})
+
+    @classmethod
+    def of_counts(
+        cls,
+        questions: Questions,
+        counts: Int64,
+        unscored: Iterable[Bools],
+        scores: Callable[[], dict[str, Any]],
+        further: dict[str, Array] | None = None,
+    ) -> Ranks:
+        """Ranks of all instances of questions from the kernel's counts; see `counted_columns`.
+
+        ``scores`` describes the scores for the manifest; ``further`` are optional columns. The
+        manifest and what follows from the questions alone are made when they are first read.
+        """
+        counted = counted_columns(questions, counts, unscored) | (further or {})
+
+        def complete() -> tuple[Any, ...]:
+            columns = instance_columns(questions, questions.popularity(questions))
+            return counted | columns, ranks_manifest(questions, scores()), *questions.labels
+
+        ranks = cls.__new__(cls)
+        own = {"_complete": complete, "_derived": derived_from(questions)}
+        vars(ranks).update(dict.fromkeys(_UNLISTED), **counted, **own)
+        return ranks
+
+    def __getattr__(self, name: str) -> Any:
+        complete = vars(self).get("_complete")
+        if complete is not None and not name.startswith("__"):
+            assigned = dict(vars(self))
+            Ranks.__init__(self, *complete())
+            vars(self).update(assigned)
+            vars(self).pop("_complete", None)
+        if name not in vars(self):
+            raise AttributeError(f"'Ranks' object has no attribute {name!r}")
+        return vars(self)[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.manifest  # noqa: B018 (what is not made yet cannot be pickled)
+        return vars(self)
+
+    def derived(self, name: str, make: Callable[[], Any]) -> Any:
+        """What follows from columns of the questions, made once for all ranks of the same ones."""
+        if name not in self._derived:
+            self._derived[name] = make()
+        return self._derived[name]
 
     def __len__(self) -> int:
-        return len(self.triple)
+        return len(self.greater)
 
     def __repr__(self) -> str:
         facts = self.provenance
@@ -524,19 +578,3 @@ def _joined_manifest(parts: Sequence[Ranks]) -> dict[str, Any]:
     # Checks of one part do not apply to the whole.
     manifest.pop("trec_agreement", None)
     return manifest
-
-
-def assemble_ranks(
-    questions: Questions,
-    counts: Int64,
-    unscored: Bools,
-    scores: dict[str, Any],
-    further: Mapping[str, Array] | None = None,
-) -> Ranks:
-    """Ranks of all instances of questions from the kernel's counts; see `instance_columns`.
-
-    ``scores`` describes the scores for the manifest; ``further`` are optional columns.
-    """
-    columns = instance_columns(questions, counts, unscored, questions.popularity(questions))
-    manifest = ranks_manifest(questions, scores)
-    return Ranks({**columns, **(further or {})}, manifest, *questions.labels)

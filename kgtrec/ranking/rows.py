@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from kgtrec._core import Lists, Order
 from kgtrec._internal.csr import Array, Bools, Csr, Int32, Int64, offsets_of, spans, take
 from kgtrec.errors import InputError, UsageError
+from kgtrec.ranking.instances import derived_from
 from kgtrec.scores.arrays import as_array, to_host
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ class QuestionLists:
     @classmethod
     def of(cls, questions: Questions) -> QuestionLists:
         """The lists of all questions; they are made once for questions that are ranked often."""
-        lists = _LISTS.get(questions)
-        if lists is None:
-            lists = _LISTS[questions] = cls(
+        derived = derived_from(questions)
+        if "lists" not in derived:
+            derived["lists"] = cls(
                 questions.n_labels,
                 questions.known,
                 questions.removed,
@@ -55,6 +55,7 @@ class QuestionLists:
                 order_of(questions.candidate_labels.trec_order),
                 questions.column_of,
             )
+        lists: QuestionLists = derived["lists"]
         return lists
 
     @cached_property
@@ -113,10 +114,6 @@ class QuestionLists:
         spread = np.zeros(self.n_labels)
         spread[candidate_lists.lists.ids[span]] = scores[candidate_lists.columns[span]]
         return spread
-
-
-_LISTS: WeakKeyDictionary[Questions, QuestionLists] = WeakKeyDictionary()
-_PLANS: WeakKeyDictionary[Questions, dict[str, RowPlan]] = WeakKeyDictionary()
 
 
 def order_of(position: Int32 | None) -> Order | None:
@@ -179,19 +176,20 @@ class RowPlan(Rows):
     micro: Int64
     macro: Int64
 
-    def collect(self, counts: Int64, target_nan: Bools) -> tuple[Int64, Bools]:
+    def collect(self, counts: Int64, target_nan: Bools) -> tuple[Int64, tuple[Bools, Bools]]:
         """Counts per instance, (6, n_instances), and whether its answer has no score, (2, ...).
 
         Micro values come from an instance's own row, macro values from its question's first. If
         targets correspond to instances one by one, in order, the result is `counts` itself.
         """
         if self._one_by_one:
-            return counts, np.array([target_nan, target_nan])
+            return counts, (target_nan, target_nan)
         # An extra target serves instances that have none.
         counts = np.concatenate([counts, np.zeros((6, 1), dtype=np.int64)], axis=1)
         target_nan = np.append(target_nan, True)
-        per_instance = np.concatenate([counts[:3, self.micro], counts[3:, self.macro]])
-        return per_instance, np.stack([target_nan[self.micro], target_nan[self.macro]])
+        micro, macro = counts[:3].take(self.micro, axis=1), counts[3:].take(self.macro, axis=1)
+        per_instance = np.concatenate([micro, macro])
+        return per_instance, (target_nan[self.micro], target_nan[self.macro])
 
     @cached_property
     def _one_by_one(self) -> bool:
@@ -201,11 +199,12 @@ class RowPlan(Rows):
 
 def plan_rows(questions: Questions, rows: str) -> RowPlan:
     """Plan for one row per question, or one per (triple, side); made once like the lists."""
-    plans = _PLANS.setdefault(questions, {})
-    if rows not in plans:
+    derived = derived_from(questions)
+    if rows not in derived:
         plan = _plan_questions(questions) if rows == "questions" else _plan_instances(questions)
-        plans[rows] = plan if questions.outside is None else _without_outside(plan, questions)
-    return plans[rows]
+        derived[rows] = plan if questions.outside is None else _without_outside(plan, questions)
+    plan = derived[rows]
+    return plan
 
 
 def _plan_questions(questions: Questions) -> RowPlan:

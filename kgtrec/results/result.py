@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -17,8 +17,8 @@ from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.settings import EvaluateOptions, Settings
 from kgtrec.results import tables
-from kgtrec.trec.measures.agreement import COMPARED, checked_values
-from kgtrec.trec.measures.values import MeasuresOfRanks
+from kgtrec.results.trec_values import TrecValues
+from kgtrec.trec.measures.agreement import COMPARED
 
 if TYPE_CHECKING:
     import pandas
@@ -48,10 +48,11 @@ class Result(Mapping[str, float]):
 
     Parameters
     ----------
-    ranks : Ranks, or function without arguments
-        One row per instance; or makes ranks and run when one of them is read.
-    run : Run, optional
-        The best candidates of every question, for trec_eval measures through pytrec_eval.
+    ranks : Ranks
+        One row per instance.
+    run : Run, or function without arguments, optional
+        The best candidates of every question, for trec_eval measures through pytrec_eval; or makes
+        them when they are read.
     questions : Questions, optional
         The questions of the run.
     trec_values : dict of str to float64 array (questions,), optional
@@ -72,75 +73,41 @@ class Result(Mapping[str, float]):
 
     def __init__(
         self,
-        ranks: Ranks | Callable[[], tuple[Ranks, Run]],
+        ranks: Ranks,
         *,
-        run: Run | None = None,
+        run: Run | Callable[[], Run] | None = None,
         questions: Questions | None = None,
         trec_values: Mapping[str, Floats] | None = None,
         agreement: Mapping[str, float] | None = None,
         measures: Sequence[str | Measure] | None = None,
         check: bool = False,
     ) -> None:
-        self._make = ranks if callable(ranks) else lambda: (ranks, run)
-        self._agreement = agreement or {}
-        self._unchecked = check
         self.measures = None if measures is None else parse_all(measures)
-        self._questions = questions
-        self._trec = dict(trec_values or {})
+        compared = [measure.metric for measure in self.measures or () if measure.is_trec]
+        self._ranks = ranks
+        self._trec = TrecValues(
+            ranks, run, questions, trec_values, agreement, compared if check else None
+        )
         self._values: dict[Measure, float] = {}
-        if not callable(ranks):
-            self._calculator  # noqa: B018 (ranks without rows raise now)
+        self._calculator: Calculator = calculator_of(ranks, self._trec)
         for measure in self.measures or ():
             self[measure]  # an impossible measure raises now, not when it is printed
-
-    def __getstate__(self) -> dict[str, Any]:
-        self._finished  # noqa: B018 (the native state stays here)
-        return {name: value for name, value in vars(self).items() if name != "_make"}
-
-    @cached_property
-    def _finished(self) -> tuple[Ranks, Run | None]:
-        return self._make()
-
-    @property
-    def _ranks(self) -> Ranks:
-        return self._finished[0]
 
     @property
     def run(self) -> Run | None:
         """The best candidates of every question."""
-        return self._finished[1]
-
-    @cached_property
-    def _calculator(self) -> Calculator:
-        return calculator_of(self._ranks, self.per_question)
-
-    @cached_property
-    def _natively(self) -> MeasuresOfRanks:
-        return MeasuresOfRanks(self._ranks)
+        return self._trec.run
 
     @property
     def ranks(self) -> Ranks:
         """One row per instance; compares them with the run first, if not yet done."""
-        self._check()
+        self._trec.check()
         return self._ranks
 
     @property
     def agreement(self) -> Mapping[str, float]:
         """Largest difference per measure between pytrec_eval's and the native values."""
-        self._check()
-        return self._agreement or self._ranks.provenance.trec_agreement
-
-    def _check(self) -> None:
-        """Take measures from the run, and compare two of them with the ranks, once."""
-        if not self._unchecked or self.run is None or self._questions is None:
-            return
-        if not self._ranks.of_graph:  # others compute their measures from places
-            return
-        names = [measure.metric for measure in self.measures or () if measure.is_trec]
-        values, self._agreement = checked_values(self._ranks, self.run, self._questions, names)
-        self._trec |= values
-        self._ranks.manifest["trec_agreement"] = dict(self._agreement)  # saved ranks report it
-        self._unchecked = False
+        return self._trec.agreement
 
     def __getitem__(self, key: str | Measure) -> float:
         """The value of a measure; NaN if it is undefined (AMRI with only one candidate).
@@ -153,9 +120,10 @@ class Result(Mapping[str, float]):
             if not self._ranks.sampled:
                 raise UsageError(f"no candidates were sampled; ask for {key!r}")
         measure = Measure.parse(key)
-        if measure not in self._values:
-            self._values[measure] = self._calculator.value(measure)
-        return self._values[measure]
+        value = self._values.get(measure)
+        if value is None:
+            value = self._values[measure] = self._calculator.value(measure)
+        return value
 
     def get(self, key: str | Measure, default: Any = None) -> Any:
         """The value, or `default` if the key is not a measure or cannot be computed."""
@@ -350,36 +318,7 @@ class Result(Mapping[str, float]):
         UsageError
             Not a trec_eval measure, or it cannot be computed.
         """
-        self._check()
-        if name not in self._trec:
-            self._trec.update(self._from_run(name))
-        values = np.asarray(self._trec[name], np.float64)
-        expected = self.count(self.sides[-1])[0]
-        if len(values) != expected:
-            raise InputError(
-                f"{name} has {len(values)} values, but the ranks have {expected} questions; "
-                "give one value per question, by ascending question number"
-            )
-        return values
-
-    def _from_run(self, name: str) -> Mapping[str, Floats]:
-        """From the run for a graph; natively from the ranks without a run or without a graph."""
-        reason, run, asked = "the result has ranks but no run", self.run, self._questions
-        if run is not None and asked is not None and self._ranks.of_graph:
-            from kgtrec.trec.measures.agreement import trec_values
-
-            try:
-                return trec_values(run, asked, [name])
-            except UsageError as error:
-                reason = str(error)
-        try:
-            return {name: self._natively(name)}
-        except UsageError as error:
-            raise UsageError(
-                f"{name} cannot be computed: {reason}, and {error}; pass it to "
-                "kgtrec.evaluate(scores, questions, measures=[…]), or write a run and use "
-                "`kgtrec eval`"
-            ) from None
+        return self._trec(name)
 
 
 @overload
@@ -454,7 +393,8 @@ def evaluate(
         return Result(scores, questions=questions, measures=parsed)
     if questions is None:
         raise UsageError("questions of the scores are missing; pass graph.questions()")
-    from kgtrec.ranking.rank import finished, rank_all_rows
+    from kgtrec.ranking.partial import finished_ranks, finished_run
+    from kgtrec.ranking.rank import rank_all_rows
 
     settings = Settings.of("evaluate", EvaluateOptions, options, run_depth=20)
     depth = max(map(_depth, [*COMPARED, *(m.metric for m in parsed or () if m.is_trec)]))
@@ -462,10 +402,11 @@ def evaluate(
         settings = replace(settings, run_depth=depth)
     several = questions if isinstance(questions, Mapping) else {"": questions}
     states = rank_all_rows(scores, several, settings, progress)
-    results = {
-        name: Result(partial(finished, state, each), questions=each, measures=parsed, check=True)
-        for (name, each), state in zip(several.items(), states, strict=True)
-    }
+    results = {}
+    for (name, each), state in zip(several.items(), states, strict=True):
+        run = partial(finished_run, state, each)
+        ranks = finished_ranks(state, each)
+        results[name] = Result(ranks, run=run, questions=each, measures=parsed, check=True)
     return results if several is questions else results[""]
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,7 +116,7 @@ class ScoreBlock:
     def __len__(self) -> int:
         return len(self.array)
 
-    @cached_property
+    @property
     def stop(self) -> int:
         """The ranking's row behind the last one."""
         return self.start + len(self.array)

@@ -21,7 +21,6 @@ from kgtrec._internal.table import Table, stacked
 from kgtrec.cli import cli
 from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.measures import Measure
-from kgtrec.ranking import rank as ranking
 from kgtrec.ranking.provenance import SCORING, Provenance, differences
 from kgtrec.results.result import Result
 from kgtrec.trec.measures import pytrec_eval
@@ -125,22 +124,19 @@ def test_a_result_is_the_same_in_another_process() -> None:
     assert [again[key] for key in [*keys, "both.P_5"]] == [*before, result["both.P_5"]]
 
 
-def test_ranks_and_run_are_made_once_when_one_is_read(monkeypatch) -> None:
-    """Scores that change before that change nothing; other processes get them made."""
-    rng, made, finished = np.random.default_rng(0), [], ranking.finished
+def test_ranks_and_run_are_completed_when_they_are_read() -> None:
+    """Scores that change before that change nothing; other processes get them completed."""
+    rng = np.random.default_rng(0)
     questions = kgtrec.Graph.from_arrays(test=rng.integers(0, 5, (9, 3)), n_entities=30).questions()
     scores = rng.random((len(questions), 30), dtype=np.float32)
     ranks, run = kgtrec.rank(scores.copy(), questions, run_depth=20)
-    monkeypatch.setattr(ranking, "finished", lambda *args: made.append(1) or finished(*args))
     result = kgtrec.evaluate(scores, questions)
     other = kgtrec.evaluate(scores, questions)
     scores[:] = 0
-    assert not made
     assert result["mrr"] == Result(ranks)["mrr"]
     assert (result.run.documents == run.documents).all()
     assert (result.run.scores == run.scores).all()
     assert dict(result) == dict(Result(ranks, run=run, questions=questions))
-    assert len(made) == 1
     assert dict(pickle.loads(pickle.dumps(other))) == dict(result)
 
 
@@ -253,22 +249,6 @@ def test_stacked_tables_name_their_files() -> None:
     one = Table(("a", "b"), ("a", "b"), (0, 1), [("x", 1.25)])
     assert stacked({"f": one}).to_csv() == "file,a,b\nf,x,1.25\n"
     assert stacked({"f": one, "g": one}).to_csv() == "file,a,b\nf,x,1.25\ng,x,1.25\n"
-
-
-def test_short_keys_are_both_sides_realistic_and_micro(result: Result) -> None:
-    for short, key in [
-        ("mrr", "both.realistic.micro.mrr"),
-        ("both.mrr", "both.realistic.micro.mrr"),
-        ("tail.hits@10", "tail.realistic.micro.hits@10"),
-        ("hits_at_10", "both.realistic.micro.hits@10"),
-        ("map", "both.macro.map"),
-        ("tail.macro.mrr", "tail.realistic.macro.mrr"),
-    ]:
-        assert result[short] == result[key]
-    one = Result(result.ranks, measures=["mrr", "tail.hits_at_10"])
-    assert list(one) == ["both.realistic.micro.mrr", "tail.realistic.micro.hits@10"]
-    with pytest.raises(UsageError, match=r"ask for tail\."):
-        make_result(sides=(1,))["mrr"]
 
 
 # -- evaluate(): the call that users make, from scores and from ranks ------------------------------
