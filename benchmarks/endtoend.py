@@ -257,22 +257,22 @@ def _e4(settings: Settings) -> list[Row]:
             "reference": Contestant(kernel),
         }
         timings = compete(contestants, rounds=3 if settings.quick else 15)
-        detail = timings.detail("ours", "reference")
-        seconds = {name: time / calls for name, time in detail["seconds_cpu"].items()}
-        row = at_most(
-            "E4",
-            f"evaluate() again, {len(questions)} questions, "
-            + ("1 thread" if threads else f"{available_cores()} threads, the default"),
-            f"{1e3 * seconds['ours']:.2f} ms",
-            f"kernel {1e3 * seconds['reference']:.2f} ms",
-            detail["ratio_cpu"],
-            1.3,
-            **detail,
-            with_mrr_read=timings.detail("ours, mrr read", "reference"),
-            calls=calls,
-            data=bench.name,
-        )
-        rows.append(row)
+        for ours, what in (("ours", ""), ("ours, mrr read", "['mrr']")):
+            detail = timings.detail(ours, "reference")
+            seconds = {name: time / calls for name, time in detail["seconds_cpu"].items()}
+            row = at_most(
+                "E4",
+                f"evaluate(){what} again, {len(questions)} questions, "
+                + ("1 thread" if threads else f"{available_cores()} threads, the default"),
+                f"{1e3 * seconds[ours]:.2f} ms",
+                f"kernel {1e3 * seconds['reference']:.2f} ms",
+                detail["ratio_cpu"],
+                1.3,
+                **detail,
+                calls=calls,
+                data=bench.name,
+            )
+            rows.append(row)
     return rows
 
 
