@@ -400,34 +400,6 @@ def check_columns(length: int, dtype: np.dtype) -> None:
             assert again.manifest["scores"]["nan_count"] == ranks.manifest["scores"]["nan_count"]
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("depth", [20, 1000, 100_000])
-def test_paths_give_the_same_bits(depth, dtype):
-    """A few thousand entities, many ties, thousands of answers: one result on every path."""
-    rng = np.random.default_rng(5)
-    n_entities = 6007
-    triples = np.stack(
-        [rng.integers(0, 6, 3000), rng.integers(0, 2, 3000), rng.integers(0, n_entities, 3000)], 1
-    )
-    graph = kgtrec.Graph.from_arrays(
-        train=triples[:1500], test=triples[1500:], n_entities=n_entities
-    )
-    questions = graph.questions(sides="tail")
-    rough = rng.normal(size=(len(questions), n_entities)).round(2).astype(dtype)
-    seen = {}
-    for name in PATHS:
-        _core.force_path(name)
-        ranks, run = kgtrec.rank(rough, questions, run_depth=depth)
-        columns = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal")
-        counts = [getattr(ranks, column).tobytes() for column in columns]
-        seen[name] = [
-            *counts,
-            np.asarray(run.documents).tobytes(),
-            np.asarray(run.scores).tobytes(),
-        ]
-    assert all(result == seen["scalar"] for result in seen.values())
-
-
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
 @pytest.mark.parametrize("metric", ["dot", "l2", "l1"])
 @pytest.mark.parametrize("dim", [0, 1, 17, 100])

@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 from question_cases import (
     N,
     R,
-    assert_counts,
     assert_same,
-    expected_counts,
     random_questions,
     some_scores,
 )
@@ -292,19 +290,6 @@ def test_factors_and_results(graph) -> None:
     assert results["raw"][key] < results["test"][key]
 
 
-def test_restricted_and_renumbered(graph) -> None:
-    order = np.random.default_rng(7).permutation(N)
-    some = np.flatnonzero(order < 17)
-    several = {
-        name: each.restrict(entities=some, outside="worst")
-        for name, each in graph.questions_by_filter(columns=order).items()
-    }
-    scores = some_scores(np.random.default_rng(8), (len(several["raw"]), N))
-    for name, (ranks, _) in kgtrec.rank(scores[:, order], several).items():
-        lists = [set(some.tolist())] * len(scores)
-        assert_counts(ranks, expected_counts(several[name], scores, lists))
-
-
 def test_what_cannot_be_ranked_together(graph) -> None:
     test, scores = graph.questions(), np.zeros((1, N))
     other = kgtrec.Graph.from_arrays(test=graph.splits["test"][::-1], n_entities=N, n_relations=R)
@@ -438,26 +423,6 @@ def test_either_part_alone_is_a_tolerance(tolerance: dict[str, float]) -> None:
     scores = np.array([[3.0, 2.0, 2.5, 0.0]])
     (ranks, _) = kgtrec.rank(scores, graph.questions(sides="tail"), **tolerance)
     assert (ranks.greater.tolist(), ranks.equal.tolist()) == ([1], [1])
-
-
-def test_libkge_numbers_come_out_with_its_defaults() -> None:
-    """LibKGE's ranks: greater and not close ones, plus half of the close ones, rounded down."""
-    questions = graph_of(31, 3).questions()
-    scores = crowded(np.random.default_rng(3), (len(questions), 31), "float32")
-    ranks = kgtrec.rank(scores, questions, atol=1e-5, rtol=1e-4)[0]
-    theirs = []
-    for row in range(len(ranks)):
-        question, answer = int(ranks.question[row]), int(ranks.answer[row])
-        line, own = scores[question].copy(), scores[question, answer]
-        others = [e for e in questions.known[question].tolist() if e != answer]
-        line[others] = -np.inf  # LibKGE's filter
-        close = np.isclose(line, own, rtol=1e-4, atol=1e-5) & ties(line, own, 1e-5, 1e-4)
-        theirs.append(((line > own) & ~close).sum() + close.sum() // 2 + 1)
-    ours = ranks.greater + (ranks.equal + 1) // 2 + 1
-    np.testing.assert_array_equal(ours, theirs)
-    assert np.mean(1 / np.array(theirs)) != pytest.approx(
-        kgtrec.Result(kgtrec.rank(scores, questions)[0])["both.realistic.micro.mrr"]
-    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

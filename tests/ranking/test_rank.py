@@ -226,23 +226,6 @@ def test_every_memory_layout(layout, dtype, per_instance):
     check(rank_case(graph, scores, layout=layout, per_instance=per_instance, depth=9))
 
 
-@pytest.mark.parametrize("per_instance", [False, True], ids=["questions", "instances"])
-@pytest.mark.parametrize("higher", [True, False], ids=["higher", "lower"])
-def test_many_answers_and_many_known(per_instance, higher):
-    rng = np.random.default_rng(2)
-    triples = np.stack([rng.integers(0, 3, 90), np.zeros(90, int), rng.integers(0, 150, 90)], 1)
-    graph = graph_case(
-        n_entities=150,
-        splits={"train": triples[:40].tolist(), "valid": triples[30:60].tolist()}
-        | {"test": triples[50:].tolist()},
-    )
-    n_rows = len(graph.oracle_questions()[1 if per_instance else 0])
-    scores = rng.integers(0, 12, (n_rows, 150)).astype(np.float32)
-    case = rank_case(graph, scores, per_instance=per_instance, higher_is_better=higher)
-    for depth in (0, 1, 10, 149, 150, 151):
-        check(replace(case, depth=depth))
-
-
 @pytest.mark.parametrize("first", [[np.nan, 0], [0, np.nan], [np.nan, np.nan], [0, 1]], ids=str)
 @pytest.mark.parametrize("own", [[np.nan, 0], [0, np.nan], [np.nan, np.nan], [0, 1]], ids=str)
 @pytest.mark.parametrize("nan", ["error", "worst"])
@@ -351,18 +334,6 @@ def test_columns_of_packed_records(dtype: type, depth: int):
     records["scores"] = scores.T
     due = kgtrec.rank(scores, questions, depth)
     assert_same(kgtrec.rank(records["scores"].T, questions, depth), due)
-
-
-def test_popularity_is_counted_in_distinct_triples():
-    """Entities count over all splits, as head and as tail; relations in the evaluated split."""
-    splits = {"train": [(0, 0, 1), (0, 0, 1), (2, 1, 2)], "test": [(0, 0, 1), (1, 1, 0)]}
-    graph = graph_case(n_relations=2, splits=splits)
-    scores = np.zeros((len(graph.oracle_questions()[0]), 3), np.float32)
-    ranks, _ = kgtrec.rank(scores, graph.questions())
-    counts = oracle.entity_popularity(splits)
-    assert counts == {0: 3, 1: 3, 2: 2}
-    assert ranks.answer_popularity.tolist() == [counts[a] for a in ranks.answer.tolist()]
-    assert ranks.relation_popularity.tolist() == [1] * 4
 
 
 # -- Metrics -----------------------------------------------------------------------------------
@@ -508,15 +479,6 @@ def test_factors_in_a_models_order(dtype) -> None:
         own = kgtrec.Factors(queries, *theirs, metric, columns=order)
         assert own.entities.dtype == dtype
         assert_same(kgtrec.rank(own, plain, 5), due)
-
-
-def test_evaluate_takes_columns() -> None:
-    rng = np.random.default_rng(3)
-    graph, order = a_graph(rng), rng.permutation(N)
-    scores = some_scores(rng, (len(graph.questions()), N))
-    one = kgtrec.evaluate(scores, graph.questions())
-    other = kgtrec.evaluate(scores[:, order], graph.questions(), columns=order)
-    assert one.to_dict() == other.to_dict()
 
 
 def test_a_nan_is_named_by_its_entity() -> None:

@@ -6,7 +6,6 @@ four models go through Factors, where a sample of 100 instances is checked.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ import numpy as np
 import pytest
 
 import kgtrec
-from kgtrec.results.result import Result
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 
@@ -243,28 +241,3 @@ def test_models_are_as_good_as_they_are_said_to_be(factorised, dense):
 
 
 # -- Metrics -----------------------------------------------------------------------------------
-
-
-def test_metrics_of_confirmed_ranks(dense, questions, world):
-    """Other metrics follow from these ranks as on any graph; `tests/measures` has them all."""
-    ranks, run, brute = dense
-    result = Result(ranks, run=run, questions=questions)
-    greater, equal, candidates = np.array([*brute.micro.values()]).T
-    tails = np.array([world.questions[number][0] == 1 for number, _ in brute.micro])
-    of_question: dict[int, float] = {}
-    for (number, _), (more, ties, _) in brute.macro.items():
-        of_question[number] = min(of_question.get(number, math.inf), more + 1 + ties / 2)
-    for side, chosen in (("both", tails >= 0), ("head", ~tails), ("tail", tails)):
-        for kind, share in (("optimistic", 0), ("realistic", 0.5), ("pessimistic", 1)):
-            rank = (greater + 1 + share * equal)[chosen]
-            middle = math.fsum((candidates[chosen] - 1) / 2) / len(rank)
-            due = {
-                "mr": rank.mean(), "mrr": (1 / rank).mean(), "hits@10": (rank <= 10).mean(),
-                "gmr": np.exp(np.log(rank).mean()), "amri": 1 - (rank.mean() - 1) / middle,
-            }  # fmt: skip
-            for name, value in due.items():
-                key = f"{side}.{kind}.micro.{name}"
-                assert result[key] == pytest.approx(value, rel=1e-12), key
-        codes = {"both": (0, 1), "head": (0,), "tail": (1,)}[side]
-        best = np.array([r for n, r in of_question.items() if world.questions[n][0] in codes])
-        assert result[f"{side}.realistic.macro.mrr"] == pytest.approx((1 / best).mean(), rel=1e-12)

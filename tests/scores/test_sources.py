@@ -84,12 +84,6 @@ def factors(questions) -> kgtrec.Factors:
     )
 
 
-def test_the_comparison_can_fail(due, scores, questions):
-    other = kgtrec.rank(-scores, questions, run_depth=20)
-    with pytest.raises(AssertionError):
-        assert_identical(other, due)
-
-
 def in_blocks_of(rows: int, monkeypatch) -> None:
     """Sources that choose their own block size choose this one."""
     monkeypatch.setattr("kgtrec.scores.sources.BLOCK_BYTES", rows * N_ENTITIES * 4)
@@ -208,46 +202,6 @@ def test_callable(rows, scores, questions, due, monkeypatch):
         return scores[[row[int(s), int(e), int(r)] for s, e, r in keys]]
 
     assert_identical(kgtrec.rank(score, questions, run_depth=20), due)
-
-
-@pytest.mark.parametrize("order", ["forward", "backward"])
-def test_ranker(order, scores, questions, due):
-    ranker = kgtrec.Ranker(questions, run_depth=20, threads=2)
-    start, pairs = 0, []
-    for batch in ranker.batches(37):
-        assert len(batch.entity) == len(batch.relation) == len(batch.side)
-        stop = start + len(batch.entity)
-        assert np.array_equal(batch.entity, questions.entity[start:stop])
-        pairs.append((batch, scores[start:stop]))
-        start = stop
-    assert start == len(questions)
-    for batch, chunk in pairs if order == "forward" else pairs[::-1]:
-        ranker.update(batch, chunk)
-    assert_identical(ranker.finish(), due)
-
-
-def test_what_changes_no_rank(scores, questions, due):
-    for source, options in (
-        (scores.astype(np.float64), {}),
-        (-scores, {"higher_is_better": False}),
-        *((scores, {"run_depth": depth}) for depth in (0, 1, 1000)),
-    ):
-        ranks, run = kgtrec.rank(source, questions, **({"run_depth": 20} | options))
-        for name in COLUMNS:
-            assert np.array_equal(getattr(ranks, name), getattr(due[0], name)), (name, options)
-        assert np.diff(run.offsets).max() <= run.depth
-        assert run.depth != 20 or np.array_equal(run.documents, due[1].documents)
-
-
-def test_a_row_per_instance_equals_a_row_per_question(scores, questions, due, monkeypatch):
-    """Repeating a question's row for each of its triples changes nothing."""
-    rows = questions.instance_question[questions.triple_rows]
-    for block in (11, 10_000):
-        in_blocks_of(block, monkeypatch)
-        got = kgtrec.rank(scores[rows], questions, run_depth=20, rows="instances")
-        assert_identical(got, due)
-    chunks = in_chunks(scores[rows])
-    assert_identical(kgtrec.rank(chunks, questions, run_depth=20, rows="instances"), due)
 
 
 # -- Messages about faulty streams -------------------------------------------------------------
