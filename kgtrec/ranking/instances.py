@@ -88,6 +88,13 @@ def derived_from(questions: Questions) -> dict[str, Any]:
     return _DERIVED.setdefault(questions, {})
 
 
+def once(made: dict[str, Any], name: str, make: Callable[[], Any]) -> Any:
+    """What has the name; it is made if it is not there."""
+    if name not in made:
+        made[name] = make()
+    return made[name]
+
+
 COUNTS = ("greater", "equal", "tied_ahead")
 COUNTED = (*COUNTS, *(f"macro_{name}" for name in COUNTS), "answer_nan", "macro_answer_nan")
 

@@ -41,7 +41,7 @@ def show_config() -> str:
     threads: 2 (cores that this process may use)
     """
 
-    paths, path, isa = available_paths(), active_path(), os.environ.get("KGTREC_ISA")
+    paths, path, isa = _core.available_paths(), _core.active_path(), os.environ.get("KGTREC_ISA")
     why = f"the best of {', '.join(paths)} that this machine runs"
     if isa:
         why = f"KGTREC_ISA={isa}; there are {', '.join(paths)}"
@@ -82,19 +82,10 @@ class NativeRanking:
     separate places. Counts are integers and the best entities are totally ordered: results have the
     same bits for every number of threads and every size of block.
 
-    - first_entity, answers: For a range of entities: its first entity, and the scores of all
-      answers, float64 (n_targets,); None: every row holds the scores of its answers.
-    - counts, int64 (6, n_targets): Greater, equal, tied ahead, among micro and then among macro
-      candidates.
-    - depth, int: Number of best entities listed per question, if it has that many candidates.
-    - best_ids, best_scores, best_length, ndarray: Best entities of every question: (Q, width) int32
-      and float, and their number. `width` is `depth`, or the most candidates of any question.
-    - nan_count, nan_entity, int64 (n_rows,): NaN scores among a row's macro candidates, and the
-      first of them.
-    - target_nan, bool (n_targets,): The answer's own score is NaN; filled by
-      `kgtrec.ranking.blocks`.
-    - task, Task: What the C core reads and writes.
-    - written, bool (n_rows,): Rows that were written to, in whole or in part.
+    For a range of entities there are its first one, and the scores of all ``answers``; else every
+    row holds the scores of its answers. ``counts`` are greater, equal and tied ahead, among micro
+    and then macro candidates; ``nan_count`` and ``nan_entity`` a row's NaN and the first of them;
+    ``written`` rows that were written to, in whole or in part.
     """
 
     def __init__(
@@ -349,13 +340,3 @@ _last_shares: list[tuple[float, float] | None] = [None]
 def last_shares() -> tuple[float, float] | None:
     """`NativeRanking.shares` of the last factorised model in this process."""
     return _last_shares[0]
-
-
-def active_path() -> str:
-    """Name of the kernel path in use."""
-    return _core.active_path()
-
-
-def available_paths() -> list[str]:
-    """Names of the kernel paths that this build and machine can run, best first."""
-    return _core.available_paths()

@@ -465,12 +465,11 @@ def _header(path: PathName, table: Any) -> dict[str, Any]:
             hint="read it with the version of kgtrec that wrote it, or rank again",
         )
     labels = header.get("relation_labels")
-    if not isinstance(header.get("manifest"), dict) or not isinstance(labels, (list, type(None))):
+    manifest = header.get("manifest")
+    sound = isinstance(manifest, dict) and isinstance(labels, (list, type(None)))
+    if not sound or not _are_names(header["manifest"]):
         raise not_ranks(path, "its metadata is damaged")
-    if not _are_names(header["manifest"]):
-        raise not_ranks(path, "its metadata is damaged")
-    header["relation_labels"] = labels
-    return header
+    return header | {"relation_labels": labels}
 
 
 def _are_names(manifest: Mapping[str, Any]) -> bool:

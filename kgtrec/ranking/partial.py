@@ -2,7 +2,7 @@
 
 `kgtrec.ranking.ranges` makes parts of the entities; tasks and shards of `kgtrec.cluster` make parts
 of both. Counts add up, the best candidates merge (`merge`), and parts of all entities become
-`Ranks` and `Run` (`assemble`). A ranking of everything needs no parts (`finished`).
+`Ranks` and `Run` (`assemble`). A ranking of everything needs no parts (`finished_ranks`).
 
 A file of parts is an Arrow IPC stream with a row per part, in record batches of one row. The
 BLAKE2b-256 of all its bytes follows; readers compare it before they decode anything. The schema's
@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgtrec import _core
 from kgtrec._internal.csr import Array, Bools, Int32, Int64, offsets_of, spans
 from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, PathName, UsageError
-from kgtrec.ranking.kernel import NativeRanking, active_path
+from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.rows import RowPlan, Rows
 from kgtrec.ranking.settings import Settings
@@ -144,7 +145,7 @@ def partial_of(
         scores,
         int(nan_count.sum()),
         state.dtype,
-        active_path(),
+        _core.active_path(),
         state.settings.shared(),
         questions_hash,
     )
@@ -254,27 +255,19 @@ def assemble(
     return ranks, _run(questions, ordered[0].settings, *_by_question(ordered, plan.slot))
 
 
-def finished(
-    state: NativeRanking, questions: Questions, paths: Iterable[str] = (), *, copied: bool = False
-) -> tuple[Ranks, Run]:
-    """Ranks and run of a native ranking of all rows and entities.
-
-    ``paths`` are kernel paths that ranked some of its rows elsewhere. Ranks and run share arrays
-    with the ranking unless these are ``copied``.
-    """
-    ranks = finished_ranks(state, questions, paths, copied=copied)
-    return ranks, finished_run(state, questions, copied=copied)
-
-
 def finished_ranks(
     state: NativeRanking, questions: Questions, paths: Iterable[str] = (), *, copied: bool = False
 ) -> Ranks:
-    """See `finished`."""
+    """Ranks from a native ranking of all rows and entities.
+
+    ``paths`` are kernel paths that ranked some of its rows elsewhere. Ranks share arrays with the
+    ranking unless these are ``copied``.
+    """
     plan, counts, no_score = state.plan, state.counts, state.target_nan
     assert isinstance(plan, RowPlan)  # as of all rows of questions
     if copied:
         counts, no_score = counts.copy(), no_score.copy()
-    paths = [active_path(), *paths]
+    paths = [_core.active_path(), *paths]
 
     def described() -> dict[str, Any]:
         return _described(state.settings, state.dtype, int(state.nan_count.sum()), paths)
@@ -283,7 +276,7 @@ def finished_ranks(
 
 
 def finished_run(state: NativeRanking, questions: Questions, *, copied: bool = False) -> Run:
-    """See `finished`."""
+    """The run of a native ranking of all rows and entities; ``copied`` as for its ranks."""
     lengths, *best = state.best(slice(None), copied=copied)
     return _run(questions, state.settings, offsets_of(lengths), *best)
 

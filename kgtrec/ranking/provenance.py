@@ -21,8 +21,6 @@ class Provenance:
     - filter: Name of the protocol that chose `filter_splits`; None of these: not recorded.
     - subset: How many entities, relations and triples a restricted evaluation keeps.
     - lists, known_files: Counts and files of candidate lists, and of further known facts.
-    - tie_tolerance: ``atol`` and ``rtol``.
-    - predictions: What was read from predicted lists.
     - popularity: Splits on which entities and relations were recounted.
     - trec_agreement: Largest difference between pytrec_eval's and the native values per measure.
     """

@@ -16,7 +16,7 @@ from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.questions.questions import PLURAL
 from kgtrec.ranking.blocks import nan_error, rank_all, rank_block
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.partial import finished
+from kgtrec.ranking.partial import finished_ranks, finished_run
 from kgtrec.ranking.ranker import Ranker, check_factors, prepared
 from kgtrec.ranking.rows import QuestionLists, RowPlan
 from kgtrec.ranking.settings import RankOptions, Settings
@@ -104,7 +104,7 @@ def rank(
     several = questions if isinstance(questions, Mapping) else {"": questions}
     states = rank_all_rows(source, several, settings, progress)
     ranked = {
-        name: finished(state, each)
+        name: (finished_ranks(state, each), finished_run(state, each))
         for (name, each), state in zip(several.items(), states, strict=True)
     }
     return ranked if several is questions else ranked[""]
@@ -121,7 +121,7 @@ def rank_all_rows(
     questions = list(named.values())
     plans = [prepared(each, settings) for each in questions]
     first, n_rows = questions[0], plans[0][1].n_rows
-    scores = as_source(source, first, lambda n: Ranker.of(first, settings).batches(n), n_rows)
+    scores = as_source(source, first, lambda n: Ranker.of(first, settings).batches(n))
     by_entity = isinstance(scores, Factors)
     n_scored = len(scores.queries) if isinstance(scores, Factors) else scores.n_rows
     chosen = rows_to_rank(first, settings.rows, n_rows, n_scored, by_entity)

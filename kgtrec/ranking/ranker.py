@@ -25,7 +25,7 @@ from kgtrec.questions.questions import (
 )
 from kgtrec.ranking.blocks import nan_error, rank_block
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.partial import finished
+from kgtrec.ranking.partial import finished_ranks, finished_run
 from kgtrec.ranking.ranked_rows import RankedRows
 from kgtrec.ranking.rows import (
     QuestionLists,
@@ -413,7 +413,8 @@ class Ranker:
         """
         self._claims.close()
         assert self._state is not None  # there is at least one question, so there was an update
-        return finished(self._state, self.questions, self._paths, copied=True)
+        ranks = finished_ranks(self._state, self.questions, self._paths, copied=True)
+        return ranks, finished_run(self._state, self.questions, copied=True)
 
 
 def check_factors(shape: tuple[int, ...], expected: tuple[int, int], settings: Settings) -> None:

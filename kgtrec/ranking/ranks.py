@@ -21,6 +21,7 @@ from kgtrec.ranking.instances import (
     counted_columns,
     derived_from,
     instance_columns,
+    once,
     ranks_manifest,
     tie_report,
 )
@@ -198,9 +199,7 @@ class Ranks:
 
     def derived(self, name: str, make: Callable[[], Any]) -> Any:
         """What follows from columns of the questions, made once for all ranks of the same ones."""
-        if name not in self._derived:
-            self._derived[name] = make()
-        return self._derived[name]
+        return once(self._derived, name, make)
 
     def __len__(self) -> int:
         return len(self.greater)

@@ -13,7 +13,7 @@ import numpy as np
 from kgtrec._core import Lists, Order
 from kgtrec._internal.csr import Array, Bools, Csr, Int32, Int64, offsets_of, spans, take
 from kgtrec.errors import InputError, UsageError
-from kgtrec.ranking.instances import derived_from
+from kgtrec.ranking.instances import derived_from, once
 from kgtrec.scores.arrays import as_array, to_host
 
 if TYPE_CHECKING:
@@ -45,17 +45,13 @@ class QuestionLists:
     @classmethod
     def of(cls, questions: Questions) -> QuestionLists:
         """The lists of all questions; they are made once for questions that are ranked often."""
-        derived = derived_from(questions)
-        if "lists" not in derived:
-            derived["lists"] = cls(
-                questions.n_labels,
-                questions.known,
-                questions.removed,
-                questions.candidate_lists,
-                order_of(questions.candidate_labels.trec_order),
-                questions.column_of,
-            )
-        lists: QuestionLists = derived["lists"]
+
+        def make() -> QuestionLists:
+            labels, order = questions.n_labels, order_of(questions.candidate_labels.trec_order)
+            restricted, columns = questions.candidate_lists, questions.column_of
+            return cls(labels, questions.known, questions.removed, restricted, order, columns)
+
+        lists: QuestionLists = once(derived_from(questions), "lists", make)
         return lists
 
     @cached_property
@@ -199,11 +195,12 @@ class RowPlan(Rows):
 
 def plan_rows(questions: Questions, rows: str) -> RowPlan:
     """Plan for one row per question, or one per (triple, side); made once like the lists."""
-    derived = derived_from(questions)
-    if rows not in derived:
+
+    def make() -> RowPlan:
         plan = _plan_questions(questions) if rows == "questions" else _plan_instances(questions)
-        derived[rows] = plan if questions.outside is None else _without_outside(plan, questions)
-    plan = derived[rows]
+        return plan if questions.outside is None else _without_outside(plan, questions)
+
+    plan: RowPlan = once(derived_from(questions), rows, make)
     return plan
 
 
@@ -250,13 +247,8 @@ def _plan_instances(questions: Questions) -> RowPlan:
 class RowClaims:
     """Makes sure that every row is ranked once, even if several threads bring it.
 
-    - n_rows: int
-    - duplicates, {"error", "ignore"}: How to treat a repeated row.
-    - describe, function: Returns the question of a row, for messages.
-
-    - scored, bool (n_rows,): Rows that are ranked.
-    - at_work, dict of object to ndarray of int64: Rows that calls are ranking, by their claims.
-      Each call removes its own when it ends.
+    ``scored`` marks the rows that are ranked; ``at_work`` has those that calls are ranking, by
+    their claims, which each call removes when it ends.
     """
 
     def __init__(self, n_rows: int, duplicates: str, describe: Callable[[int], str]) -> None:

@@ -70,7 +70,8 @@ def _published(result: Result) -> list[str]:
     side = result.sides[-1]
     tables = {"Micro (per instance, realistic ranks)": result.side_table(PUBLISHED)}
     if result.ranks.equal.any():  # otherwise all rows of this table are the same
-        tables[f"What ties can do (micro, {side})"] = result.rank_type_table()
+        shown = [f"{side}.micro.{tail}" for tail in ("mrr", "hits@1", "hits@10", "mr", "amr")]
+        tables[f"What ties can do (micro, {side})"] = result.rank_types(shown)
     last = "Macro (per question; MRR and Hits of its first answer)"
     tables[last] = result.side_table(QUESTIONWISE)
     return [
@@ -257,10 +258,8 @@ def warnings_of(result: Result) -> list[str]:
     """Warnings about easily misread numbers, one sentence each."""
     facts = result.ranks.provenance
     sentences = []
-    outside, nan_count = (
-        facts.outside,
-        facts.nan_count,
-    )  # answers outside have no score either, but their own sentence
+    # Answers outside have no score either, but their own sentence.
+    outside, nan_count = facts.outside, facts.nan_count
     unscored = int(np.count_nonzero(result.ranks.answer_nan)) - outside
     lost = [f"{nan_count:,} scores were NaN and counted as the lowest"] * (nan_count > 0)
     lost += [f"{unscored:,} answers had no score and got the worst rank"] * (unscored > 0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -17,8 +17,8 @@ from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.settings import EvaluateOptions, Settings
 from kgtrec.results import tables
-from kgtrec.results.trec_values import TrecValues
-from kgtrec.trec.measures.agreement import COMPARED
+from kgtrec.trec.measures.agreement import COMPARED, checked_values, trec_values
+from kgtrec.trec.measures.values import MeasuresOfRanks
 
 if TYPE_CHECKING:
     import pandas
@@ -65,10 +65,6 @@ class Result(Mapping[str, float]):
         then holds the agreement. By default the values are not compared.
     measures : sequence of keys or Measure, optional
         What to list and print instead of the default selection.
-
-    Attributes
-    ----------
-    run : Run or None
     """
 
     def __init__(
@@ -85,9 +81,8 @@ class Result(Mapping[str, float]):
         self.measures = None if measures is None else parse_all(measures)
         compared = [measure.metric for measure in self.measures or () if measure.is_trec]
         self._ranks = ranks
-        self._trec = TrecValues(
-            ranks, run, questions, trec_values, agreement, compared if check else None
-        )
+        given, known = dict(trec_values or {}), agreement or {}
+        self._trec = _TrecValues(ranks, run, questions, given, known, compared if check else None)
         self._values: dict[Measure, float] = {}
         self._calculator: Calculator = calculator_of(ranks, self._trec)
         for measure in self.measures or ():
@@ -107,7 +102,8 @@ class Result(Mapping[str, float]):
     @property
     def agreement(self) -> Mapping[str, float]:
         """Largest difference per measure between pytrec_eval's and the native values."""
-        return self._trec.agreement
+        self._trec.check()
+        return self._trec.agreement or self._ranks.provenance.trec_agreement
 
     def __getitem__(self, key: str | Measure) -> float:
         """The value of a measure; NaN if it is undefined (AMRI with only one candidate).
@@ -221,11 +217,6 @@ class Result(Mapping[str, float]):
         """One row per side; `tails` are keys without their side."""
         return tables.side_table(self, tails)
 
-    def rank_type_table(self) -> Table:
-        """One row per rank type: the effect of ties on the metrics that papers print."""
-        tails = ("mrr", "hits@1", "hits@10", "mr", "amr")
-        return self.rank_types([f"{self.sides[-1]}.micro.{tail}" for tail in tails])
-
     def rank_types(self, measures: Sequence[str | Measure] | None = None) -> Table:
         """All rank types, one row each; ``ranks.tie_report()`` explains their differences.
 
@@ -319,6 +310,79 @@ class Result(Mapping[str, float]):
             Not a trec_eval measure, or it cannot be computed.
         """
         return self._trec(name)
+
+
+@dataclass(eq=False)
+class _TrecValues:
+    """trec_eval measures of a result, per question: as given, from its run, or from its ranks.
+
+    It does not refer to the result, which is therefore freed at once. ``compared`` are measures to
+    take from the run when it is compared with the ranks; None: it is not compared.
+    """
+
+    ranks: Ranks
+    made: Run | Callable[[], Run] | None
+    questions: Questions | None
+    values: dict[str, Floats]
+    agreement: Mapping[str, float]
+    compared: Sequence[str] | None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"made": self.run}  # the native state stays here
+
+    @cached_property
+    def run(self) -> Run | None:
+        """The best candidates of every question."""
+        return self.made() if callable(self.made) else self.made
+
+    def check(self) -> None:
+        """Take measures from the run, and compare two of them with the ranks, once."""
+        if self.compared is None or self.run is None or self.questions is None:
+            return
+        if not self.ranks.of_graph:  # others compute their measures from places
+            return
+        values, found = checked_values(self.ranks, self.run, self.questions, self.compared)
+        self.values |= values
+        self.agreement, self.compared = found, None
+        self.ranks.manifest["trec_agreement"] = dict(found)  # saved ranks report it
+
+    def __call__(self, name: str) -> Floats:
+        """See `kgtrec.Result.per_question`."""
+        self.check()
+        if name not in self.values:
+            self.values.update(self._computed(name))
+        values = np.asarray(self.values[name], np.float64)
+        if len(values) != self._n_questions:
+            raise InputError(
+                f"{name} has {len(values)} values, but the ranks have {self._n_questions} "
+                "questions; give one value per question, by ascending question number"
+            )
+        return values
+
+    @cached_property
+    def _n_questions(self) -> int:
+        return len(np.unique(self.ranks.question))
+
+    @cached_property
+    def _natively(self) -> MeasuresOfRanks:
+        return MeasuresOfRanks(self.ranks)
+
+    def _computed(self, name: str) -> Mapping[str, Floats]:
+        """From the run for a graph; natively from the ranks without a run or without a graph."""
+        reason, run, asked = "the result has ranks but no run", self.run, self.questions
+        if run is not None and asked is not None and self.ranks.of_graph:
+            try:
+                return trec_values(run, asked, [name])
+            except UsageError as error:
+                reason = str(error)
+        try:
+            return {name: self._natively(name)}
+        except UsageError as error:
+            raise UsageError(
+                f"{name} cannot be computed: {reason}, and {error}; pass it to "
+                "kgtrec.evaluate(scores, questions, measures=[…]), or write a run and use "
+                "`kgtrec eval`"
+            ) from None
 
 
 @overload

@@ -73,20 +73,16 @@ def wide_table(result: Result) -> Table:
 def side_table(result: Result, tails: Sequence[str]) -> Table:
     """One row per side; `tails` are keys without their side."""
     measures = [Measure.parse(f"{result.sides[-1]}.{tail}") for tail in tails]
-    rows: list[tuple[Cell, ...]] = [
-        (side, *(result[f"{side}.{tail}"] for tail in tails)) for side in result.sides
-    ]
-    return labelled(result, _table("side", (), measures, rows))
+    values = {side: [result[f"{side}.{tail}"] for tail in tails] for side in result.sides}
+    return labelled(result, _table("side", (), measures, values))
 
 
 def by_filter(results: Mapping[str, Result], side: str, tails: Sequence[str]) -> Table:
     """One row per filter, for results that differ in it; `tails` are keys without their side."""
     measures = [Measure.parse(f"{side}.{tail}") for tail in tails]
-    rows: list[tuple[Cell, ...]] = [
-        (name, *(result[measure] for measure in measures)) for name, result in results.items()
-    ]
+    values = {name: [result[m] for m in measures] for name, result in results.items()}
     first = next(iter(results.values()))
-    return labelled(first, _table("filter", (), measures, rows))
+    return labelled(first, _table("filter", (), measures, values))
 
 
 def by_rank_type(result: Result, measures: Sequence[str | Measure] | None) -> Table:
@@ -97,28 +93,24 @@ def by_rank_type(result: Result, measures: Sequence[str | Measure] | None) -> Ta
             raise UsageError(
                 f"{measure} uses the run's order, so it has no rank types; leave it out"
             )
-    rows: list[tuple[Cell, ...]] = [
-        (kind, *(result[replace(measure, rank_type=kind)] for measure in parsed))
-        for kind in RANK_TYPES
-    ]
-    table = _table("ranks", (), parsed, rows)
+    values = {kind: [result[replace(m, rank_type=kind)] for m in parsed] for kind in RANK_TYPES}
+    table = _table("ranks", (), parsed, values)
     keys = [measure.key.replace(f".{measure.rank_type}.", ".") for measure in parsed]
     return labelled(result, replace(table, keys=("ranks", *keys)))
 
 
 def by_side(result: Result, measures: Sequence[Measure] | None) -> Table:
     """One row per side with its numbers of questions and instances."""
-    tails = [m.key.partition(".")[2] for m in measures] if measures else list(BY_SIDE)
-    measured = side_table(result, list(dict.fromkeys(tails)))
-    rows = [(row[0], *result.count(str(row[0])), *row[1:]) for row in measured.rows]
-    keys = [key.removeprefix(result.label).partition(".")[2] for key in measured.keys[1:]]
-    table = Table(
-        ("side", "questions", "instances", *measured.titles[1:]),
-        ("side", "questions", "instances", *keys),
-        (0, 0, 0, *measured.digits[1:]),
-        rows,
-    )
-    return labelled(result, table)
+    parsed = measures or [Measure.parse(f"{result.sides[-1]}.{tail}") for tail in BY_SIDE]
+    parsed = list(dict.fromkeys(replace(measure, side=result.sides[-1]) for measure in parsed))
+    values = {
+        side: [*result.count(side), *(result[replace(m, side=side)] for m in parsed)]
+        for side in result.sides
+    }
+    counts = ("questions", "instances")
+    keys = [measure.key.partition(".")[2] for measure in parsed]
+    table = _table("side", counts, parsed, values)
+    return labelled(result, replace(table, keys=("side", *counts, *keys)))
 
 
 def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measure]) -> Table:
@@ -137,7 +129,8 @@ def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measu
     columns = [calculator.per_relation(measure).tolist() for measure in measures]
     entries = zip(names, count.tolist(), *columns, strict=True)
     rows = sorted(entries, key=lambda row: (-row[1], row[0]))
-    return labelled(result, _table("relation", ("count",), measures, rows))
+    table = _table("relation", ("count",), measures, {})
+    return labelled(result, replace(table, rows=rows))
 
 
 def labelled(result: Result, table: Table) -> Table:
@@ -155,11 +148,12 @@ def _table(
     name: str,
     counts: tuple[str, ...],
     measures: Sequence[Measure],
-    rows: Sequence[tuple[Cell, ...]],
+    values: Mapping[str, Sequence[Cell]],
 ) -> Table:
+    """A row per name: its counts and measures."""
     return Table(
         (name, *counts, *headings(measures, sides=name != "side")),
         (name, *counts, *(measure.key for measure in measures)),
         (0, *(0 for _ in counts), *(measure.digits for measure in measures)),
-        rows,
+        [(first, *others) for first, others in values.items()],
     )

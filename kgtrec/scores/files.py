@@ -27,12 +27,12 @@ from kgtrec.scores.arrays import as_array, on_device
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
 from kgtrec.scores.sources import (
-    CalledSource,
     DeviceSource,
     JoinedSource,
     MatrixSource,
     Source,
     StreamSource,
+    called,
 )
 
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ def npy_header(head: BinaryIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any
 
 
 def as_source(
-    scores: Any, questions: Questions, batches: Callable[[int], Iterable[Any]], n_rows: int
+    scores: Any, questions: Questions, batches: Callable[[int], Iterable[Any]]
 ) -> Source | Factors:
     """Scores in any form as a source."""
     if isinstance(scores, np.ndarray):
@@ -355,7 +355,7 @@ def as_source(
         )
     if callable(scores):
         size = max(1, min(1024, sources.BLOCK_BYTES // (4 * questions.n_labels)))
-        return CalledSource(scores, batches(size), n_rows)
+        return StreamSource(called(scores, batches(size)))
     if isinstance(scores, list) and scores and isinstance(scores[0], (list, tuple)):
         return MatrixSource(as_array(scores))
     if isinstance(scores, Iterable):

@@ -93,13 +93,19 @@ def _rotate(p: Parts, ids: QueryIds) -> Built:
 def _rescal(p: Parts, ids: QueryIds) -> Built:
     """RESCAL (Nickel et al. 2011): h' M t, a matrix per relation, shape (relations, dim, dim)."""
     _shaped("relation", p.relation, (None, p.entity.shape[1], p.entity.shape[1]))
-    vectors, queries = _double(p.entity[ids.entity]), np.empty((len(ids.entity), p.entity.shape[1]))
-    for side in (False, True):  # one matrix at a time: all rows' matrices would be large
-        for number in np.unique(ids.relation[ids.is_tail == side]).tolist():
+    return _by_matrix(p, ids, lambda number: _double(p.relation[number])), p.entity, "dot"
+
+
+def _by_matrix(p: Parts, ids: QueryIds, matrix_of: Callable[[int], Array]) -> Array:
+    """Queries from a matrix per relation: one at a time, as those of all rows would be large."""
+    vectors = _double(p.entity[ids.entity])
+    queries = np.empty_like(vectors)
+    for number in np.unique(ids.relation).tolist():
+        matrix = matrix_of(number)
+        for side in (False, True):
             rows = (ids.relation == number) & (ids.is_tail == side)
-            matrix = _double(p.relation[number])
             queries[rows] = vectors[rows] @ (matrix if side else matrix.T)
-    return queries, p.entity, "dot"
+    return queries
 
 
 def _cp(p: Parts, ids: QueryIds) -> Built:
@@ -136,14 +142,11 @@ def _tucker(p: Parts, ids: QueryIds) -> Built:
     """TuckER (Balazevic et al. 2019): the core (d, r, d) times h, r, t, without normalisation."""
     core, dim = p.more["core"], p.entity.shape[1]
     _shaped("core", core, (dim, p.relation.shape[1], dim))
-    queries = np.empty((len(ids.entity), dim))
-    vectors = _double(p.entity[ids.entity])
-    for number in np.unique(ids.relation).tolist():
-        matrix = np.einsum("irj,r->ij", _double(core), _double(p.relation[number]))
-        for side in (False, True):
-            rows = (ids.relation == number) & (ids.is_tail == side)
-            queries[rows] = vectors[rows] @ (matrix if side else matrix.T)
-    return queries, p.entity, "dot"
+
+    def matrix_of(number: int) -> Array:
+        return np.einsum("irj,r->ij", _double(core), _double(p.relation[number]))
+
+    return _by_matrix(p, ids, matrix_of), p.entity, "dot"
 
 
 def _quate(p: Parts, ids: QueryIds) -> Built:

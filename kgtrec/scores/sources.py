@@ -164,21 +164,16 @@ class StreamSource(Source):
             yield as_block(chunk, f"scores, chunk {number}")
 
 
-class CalledSource(Source):
-    """A function that scores one batch of questions at a time."""
-
-    def __init__(self, score: Callable[[Any], Any], batches: Iterable[Any], n_rows: int) -> None:
-        self.score, self.batches, self.n_rows = score, batches, n_rows
-
-    def blocks(self) -> Iterator[Array]:
-        for batch in self.batches:
-            block = as_block(self.score(batch), "scores of the callable")
-            if block.ndim != 2 or len(block) != len(batch):
-                raise InputError(
-                    f"the callable returned shape {tuple(block.shape)} for {batch}; "
-                    f"it must return ({len(batch)}, entities)"
-                )
-            yield block
+def called(score: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
+    """The scores that a function gives to one batch of questions at a time."""
+    for batch in batches:
+        block = as_block(score(batch), "scores of the callable")
+        if block.ndim != 2 or len(block) != len(batch):
+            raise InputError(
+                f"the callable returned shape {tuple(block.shape)} for {batch}; "
+                f"it must return ({len(batch)}, entities)"
+            )
+        yield block
 
 
 def selected(source: Source | Factors, rows: Int64) -> Source | Factors:

@@ -398,7 +398,7 @@ BUDGET = {
     "graph": 3_990,
     "questions": 2_640,
     "scores": 1_460,
-    "ranking": 4_490,
+    "ranking": 4_515,
     "predictions": 550,
     "measures": 2_970,
     "trec": 8_440,

@@ -321,7 +321,7 @@ def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) 
         raise UsageError("no question was chosen; choose one or more to rank among all candidates")
     part = subset_of(questions, chosen)
     if not callable(scores):
-        source = as_source(scores, questions, _no_batches, len(questions))
+        source = as_source(scores, questions, _no_batches)
         n_rows = len(source.queries) if isinstance(source, Factors) else source.n_rows
         if n_rows is None:
             raise UsageError(
