@@ -134,7 +134,7 @@ def partial_of(
         counts, answer_nan = counts[:, targets], answer_nan[targets]
         nan_count = nan_count[rows]
     slots = _listed(plan.slot)
-    every = rows is None and bool((slots[1:] > slots[:-1]).all())
+    every = len(slots) == len(state.best_length) and bool((slots[1:] > slots[:-1]).all())
     lengths, documents, scores = state.best(slice(None) if every else slots)  # a slice is no copy
     return PartialRanks(
         task,
