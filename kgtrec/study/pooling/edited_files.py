@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from kgtrec._internal.csr import Int32, Int64, Integers
 from kgtrec._internal.files import atomic_write
-from kgtrec._internal.table import ShownInLines, text_of_cell
+from kgtrec._internal.table import ShownInLines, shortened, text_of_cell
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.triples import COLUMNS, as_triples, checked_ids, drop_duplicates
@@ -138,16 +138,16 @@ class EditedFile:
         names = [cell.strip().lower() for cell in self.first]
         headed = len({*names} & {*_NEEDED}) > 2
         names = names if headed else [*needed]
-        self.hint = f"each line must be {'<TAB>'.join(names)}"
+        self.hint = f"each line must be {shortened('<TAB>'.join(names), 4 * _QUOTED)}"
         self.hint += "" if headed else ", or name the columns in the first line"
         hint = f"name the columns {' '.join(known or needed)} in the first line, with tabs between"
         for name in dict.fromkeys([*needed, *names]):
             if name not in names:
                 self.fault(1, f"column {name!r} is missing", hint)
             elif known and name not in known:
-                self.fault(1, f"column {name!r} is unknown", hint)
+                self.fault(1, f"column {name[:_QUOTED]!r} is unknown", hint)
             elif name and names.count(name) > 1:
-                self.fault(1, f"column {name!r} appears twice", hint)
+                self.fault(1, f"column {name[:_QUOTED]!r} appears twice", hint)
         if not all(names.count(name) == 1 for name in needed):
             return
         for number, texts in self.rows(len(names), int(headed)):
@@ -173,7 +173,7 @@ class EditedFile:
         ids = labels.positions(pa.array(names, pa.large_binary())).astype(np.int64)
         for row in np.flatnonzero(ids < 0).tolist():
             number, cells = rows[row]
-            problem = f"{what} {cells[column]!r} is not in the graph"
+            problem = f"{what} {cells[column][:_QUOTED]!r} is not in the graph"
             self.fault(number, problem, "labels must match the graph's byte for byte")
         return ids
 
@@ -332,5 +332,5 @@ def _label_of(file: EditedFile, line: int, label: str, blank: str) -> int:
         hint = "write Y, N or ?, or choose what a blank means: blank='N' or '?' (--blank)"
         file.fault(line, "an empty label", hint)
     elif (label or blank) not in LABELS:
-        file.fault(line, f"label {label!r}", "write Y, N or ?")
+        file.fault(line, f"label {label[:_QUOTED]!r}", "write Y, N or ?")
     return LABELS.get(label or blank, -1)
