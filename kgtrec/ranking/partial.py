@@ -134,7 +134,8 @@ def partial_of(
         counts, answer_nan = counts[:, targets], answer_nan[targets]
         nan_count = nan_count[rows]
     slots = _listed(plan.slot)
-    every = len(slots) == len(state.best_length) and bool((slots[1:] > slots[:-1]).all())
+    is_all = rows is None and len(slots) == len(state.best_length)
+    every = is_all and bool((slots[1:] > slots[:-1]).all())
     lengths, documents, scores = state.best(slice(None) if every else slots)  # a slice is no copy
     return PartialRanks(
         task,
