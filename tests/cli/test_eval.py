@@ -76,6 +76,12 @@ def refused(result: Ended, code: int, *words: str) -> None:
         assert word in result.err
 
 
+def test_unknown_options() -> None:
+    """Not in a transcript: the sentence is click's, and depends on its version."""
+    for option in ("--nonsense", "-k"):
+        refused(invoke(option, "qrels", "run"), 1, "o such option", option)
+
+
 @pytest.mark.parametrize(
     ("plain", "others"),
     [
