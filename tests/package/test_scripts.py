@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -241,3 +242,14 @@ def test_unknown_bar_is_refused() -> None:
     assert done.returncode == 2
     assert "Z9" in done.stderr
     assert "K1, K2" in done.stderr
+
+
+def test_ci_names_tests_that_are_there():
+    for word in re.findall(r"tests/\S+", (ROOT / ".ci" / "run").read_text("utf-8")):
+        if braces := re.search(r"\{(.*)\}", word):
+            words = [word.replace(braces[0], part) for part in braces[1].split(",")]
+        else:
+            words = [word]
+        for path, _, name in (each.strip("\"'`).,;").partition("::") for each in words):
+            assert list(ROOT.glob(path)), path
+            assert not name or f"def {name}(" in (ROOT / path).read_text("utf-8"), (path, name)
