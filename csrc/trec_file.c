@@ -99,13 +99,13 @@ static uint64_t slots_for(int64_t most) {
 }
 
 /* Memory for that many entries, of which the first stay. */
-static bool resize(kgt_table *table, int64_t room) {
-    kgt_entry *entries = realloc(table->entries, ((size_t)room + 1) * sizeof(kgt_entry));
+static bool resize(kgt_table *table, int64_t capacity) {
+    kgt_entry *entries = realloc(table->entries, ((size_t)capacity + 1) * sizeof(kgt_entry));
     if (entries != NULL) table->entries = entries;
-    uint64_t *slots = realloc(table->slots, (size_t)slots_for(room) * sizeof(uint64_t));
+    uint64_t *slots = realloc(table->slots, (size_t)slots_for(capacity) * sizeof(uint64_t));
     if (slots != NULL) table->slots = slots;
-    table->room = room;
-    return entries != NULL && slots != NULL && room < UINT32_MAX;
+    table->capacity = capacity;
+    return entries != NULL && slots != NULL && capacity < UINT32_MAX;
 }
 
 bool kgt_table_open(kgt_table *table, int64_t most) {
@@ -129,8 +129,8 @@ void kgt_table_clear(kgt_table *table, int64_t most) {
 
 bool kgt_table_grow(kgt_table *table) {
     const int64_t n = table->n, most = 2 * n + 8;
-    if (n < table->room && 4 * (uint64_t)n < table->mask) return true;
-    if (most > table->room && !resize(table, most)) return false;
+    if (n < table->capacity && 4 * (uint64_t)n < table->mask) return true;
+    if (most > table->capacity && !resize(table, most)) return false;
     kgt_table_clear(table, most);
     while (table->n < n) kgt_table_add(table);
     return true;

@@ -16,7 +16,7 @@ typedef struct {
     kgt_entry *entries;
     uint64_t *slots; /* hash in the upper half, 1 + place in entries in the lower; 0: free */
     uint64_t mask;
-    int64_t n, room; /* room: of entries */
+    int64_t n, capacity; /* capacity: of entries */
 } kgt_table;
 
 /* An empty table for up to `most` documents; false without memory. */
@@ -26,7 +26,7 @@ void kgt_table_close(kgt_table *table);
 /* Forgets the last query; `most`: documents of the next one, at most the number at opening. */
 void kgt_table_clear(kgt_table *table, int64_t most);
 
-/* Makes room for another entry if there is none; false without memory. */
+/* Grows a full table; false without memory. */
 bool kgt_table_grow(kgt_table *table);
 
 /* The document of that name, or NULL. */
@@ -53,12 +53,12 @@ void kgt_note_fault(kgt_fault *fault, kgt_fault_kind kind, int64_t line, int64_t
 /* A query's documents, and scratch to order them. */
 typedef struct {
     kgt_table table;
-    int64_t room; /* documents that the scratch has room for */
+    int64_t capacity; /* documents that the scratch can hold */
     struct kgt_place *order, *spare;
     double *heap;
 } kgt_lister;
 
-/* Room for `most` documents at first; false without memory. Close it always. */
+/* Can hold `most` documents at first; false without memory. Close it always. */
 bool kgt_open_lister(kgt_lister *at, int64_t most);
 void kgt_close_lister(kgt_lister *at);
 

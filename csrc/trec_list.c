@@ -161,23 +161,23 @@ static int64_t most_documents(const kgt_listing *listing, int64_t first, int64_t
     return most;
 }
 
-/* Room for a query of n documents. */
-static bool make_room(kgt_lister *at, int64_t n) {
-    if (n <= at->room) return true;
-    const size_t room = (size_t)n + 1;
+/* Scratch for a query of n documents. */
+static bool reserve(kgt_lister *at, int64_t n) {
+    if (n <= at->capacity) return true;
+    const size_t capacity = (size_t)n + 1;
     free(at->order);
     free(at->spare);
     free(at->heap);
-    at->order = malloc(room * sizeof(place));
-    at->spare = malloc(room * sizeof(place));
-    at->heap = malloc(room * sizeof(double));
-    at->room = n;
+    at->order = malloc(capacity * sizeof(place));
+    at->spare = malloc(capacity * sizeof(place));
+    at->heap = malloc(capacity * sizeof(double));
+    at->capacity = n;
     return at->order != NULL && at->spare != NULL && at->heap != NULL;
 }
 
 bool kgt_open_lister(kgt_lister *at, int64_t most) {
-    *at = (kgt_lister){.room = -1};
-    return kgt_table_open(&at->table, most) && make_room(at, most);
+    *at = (kgt_lister){.capacity = -1};
+    return kgt_table_open(&at->table, most) && reserve(at, most);
 }
 
 void kgt_close_lister(kgt_lister *at) {
@@ -189,7 +189,7 @@ void kgt_close_lister(kgt_lister *at) {
 
 int64_t kgt_list_query(kgt_lister *at, const kgt_listing *listing, int64_t judged,
                        int64_t *retrieved, int64_t *relevance, double *scores) {
-    if (!make_room(at, at->table.n)) return -1;
+    if (!reserve(at, at->table.n)) return -1;
     judge(listing, judged, &at->table);
     const int64_t length = choose(at, &listing->cut, retrieved);
     for (int64_t i = 0; i < length; i++) {

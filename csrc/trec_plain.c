@@ -55,9 +55,9 @@ static bool grow(int64_t **array, int64_t n) {
 
 static bool find_groups(file *at) {
     kgt_scan scan = {.line = 1, .query = -1};
-    for (int64_t room = FEW; scan.at < at->text.size; room *= 2) {
-        if (!grow(&at->begin, room) || !grow(&at->line, room)) return false;
-        at->n_groups += kgt_trec_groups(&at->text, at->text.size, room - at->n_groups, &scan,
+    for (int64_t capacity = FEW; scan.at < at->text.size; capacity *= 2) {
+        if (!grow(&at->begin, capacity) || !grow(&at->line, capacity)) return false;
+        at->n_groups += kgt_trec_groups(&at->text, at->text.size, capacity - at->n_groups, &scan,
                                         at->begin + at->n_groups, at->line + at->n_groups);
     }
     if (at->n_groups == 0 || scan.fault.line != 0) return false;
@@ -188,7 +188,7 @@ typedef struct {
     kgt_lister lister;
     kgt_table names;
     kgt_field tag;
-    int64_t query_room, document_room;
+    int64_t query_capacity, document_capacity;
 } run;
 
 /* Whether the last line of a query has six columns. Keeps the tag. */
@@ -212,23 +212,24 @@ static int64_t number_of(run *at, kgt_field query) {
     return entry == NULL ? UNJUDGED : entry - judged->entries;
 }
 
-static bool make_room(run *at, kgt_trec_listed *out, int64_t documents) {
-    if (out->n_shared == at->query_room) {
-        const int64_t room = at->query_room = 2 * at->query_room + FEW;
-        if (!grow(&out->query, room) || !grow(&out->length, room) || !grow(&out->retrieved, room))
+static bool reserve(run *at, kgt_trec_listed *out, int64_t documents) {
+    if (out->n_shared == at->query_capacity) {
+        const int64_t capacity = at->query_capacity = 2 * at->query_capacity + FEW;
+        if (!grow(&out->query, capacity) || !grow(&out->length, capacity) ||
+            !grow(&out->retrieved, capacity))
             return false;
     }
-    if (out->n_documents + documents <= at->document_room) return true;
-    const int64_t room = at->document_room = 2 * (out->n_documents + documents) + FEW;
-    double *scores = realloc(out->scores, (size_t)room * sizeof(double));
+    if (out->n_documents + documents <= at->document_capacity) return true;
+    const int64_t capacity = at->document_capacity = 2 * (out->n_documents + documents) + FEW;
+    double *scores = realloc(out->scores, (size_t)capacity * sizeof(double));
     if (scores != NULL) out->scores = scores;
-    return scores != NULL && grow(&out->relevance, room);
+    return scores != NULL && grow(&out->relevance, capacity);
 }
 
 static bool list_query(run *at, kgt_trec_listed *out, int64_t number) {
     const int64_t n = at->lister.table.n, i = out->n_shared, used = out->n_documents;
     const kgt_cut *cut = &at->listing.cut;
-    if (!make_room(at, out, cut->keep_ties || n < cut->depth ? n : cut->depth)) return false;
+    if (!reserve(at, out, cut->keep_ties || n < cut->depth ? n : cut->depth)) return false;
     out->query[i] = number;
     out->length[i] = kgt_list_query(&at->lister, &at->listing, number, &out->retrieved[i],
                                     out->relevance + used, out->scores + used);

@@ -136,7 +136,7 @@ def partial_of(
     slots = _listed(plan.slot)
     is_all = rows is None and len(slots) == len(state.best_length)
     every = is_all and bool((slots[1:] > slots[:-1]).all())
-    lengths, documents, scores = state.best(slice(None) if every else slots)  # a slice is no copy
+    lengths, documents, scores = state.best(slice(None) if every else slots)  # no copy
     return PartialRanks(
         task,
         counts,

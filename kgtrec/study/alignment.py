@@ -59,7 +59,7 @@ def similarities(left: Any, right: Any, similarity: Any, csls: int) -> Similarit
 
 def _compared(model: Similarities, questions: Questions) -> tuple[Array, Array, Float64]:
     """Left and right entities of the test alignments, by their own ids; and for each entity half
-    the mean similarity to its neighbours, or 0 if it is no candidate."""
+    the mean similarity to its neighbours, or 0 if it is not a candidate."""
     triples = questions.triples.astype(np.int64)
     lefts, rights = np.unique(triples[:, 0]), np.unique(triples[:, 2]) - model.n_left
     penalties = np.zeros(model.n_left + model.n_right)

@@ -310,7 +310,7 @@ def read_judgements(
         ]
         file.refuse_faults()
         if not read:
-            raise FileError(path, found="there is no judgement below the header", hint=file.hint)
+            raise FileError(path, found="no judgements below the header", hint=file.hint)
         rows += len(read)
         blanks += sum(not cells[3] for _, cells in read)
         ids = file.triple_ids(graph, read)

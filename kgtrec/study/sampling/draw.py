@@ -292,7 +292,7 @@ def draw_candidates(
 
 
 def _strata(probability: Float64, allowed: Bools) -> tuple[Int64, Int64]:
-    """Stratum of every entity, STRATA if it is no candidate; and how many to draw from each."""
+    """Stratum of every entity, STRATA if it is not a candidate; and how many to draw from each."""
     with np.errstate(divide="ignore"):
         steps = np.ceil(-np.log(probability) / np.log(STEP) - 1e-9)
     stratum = np.where(allowed, np.clip(steps, 0, STRATA - 1), STRATA).astype(np.int64)
