@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from refusals import refused
 from slow import slow_after
 
 import kgtrec
 from kgtrec.cli.audit import command
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import UsageError
 from kgtrec.measures import RANK_TYPES
 from kgtrec.study import audit, protocols_of
 from kgtrec.study.auditing.claims import Rounding, read_claims
@@ -254,23 +253,6 @@ def test_no_count_gives_a_number() -> None:
     assert problem.kind == "count"
     assert problem.allowed == ((0.45, 0.475),)
     assert audit({"m": {"hits@10": "0.4675"}}, instances=40, entities=100, runs=10).possible
-
-
-test_bad_tables_are_refused = refused(
-    ("no entities", lambda path: audit({"m": {"mrr": 0.1}}), UsageError, ("entities is required",)),
-    ("above 1", lambda path: audit({"m": {"mrr": "25.3"}}, entities=9), UsageError,
-     ("MRR is above 1", "percent=True")),
-    ("below 1", lambda path: audit({"m": {"mr": "0.5"}}, entities=9), UsageError,
-     ("MR is below 1", "correct it: ranks begin at 1")),
-    ("no number", lambda path: audit(path("model,mrr\nA,0.3\nB,good\n"), entities=9), FileError,
-     ("t.csv:3", "'good' is not a number")),
-    ("no measure", lambda path: audit(path("model,x\nA,0.3\n"), entities=9), FileError,
-     ("none of the columns is a measure (x)",)),
-    ("model twice", lambda path: audit(path("model,mrr\nA,0.3\nA,0.2\n"), entities=9), FileError,
-     ("t.csv:3", "second row of model 'A' (first: line 2)")),
-    ("side", lambda path: audit(path("model,side,mrr\nA,left,0.3\n"), entities=9), FileError,
-     ("t.csv:2", "side 'left'")),
-)  # fmt: skip
 
 
 # -- The command ---------------------------------------------------------------------------------

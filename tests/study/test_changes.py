@@ -13,13 +13,12 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rank_cases import Case, cases, columns, make_ranks
-from refusals import refused
 
 import kgtrec
 from kgtrec import Result
 from kgtrec.cli import cli
 from kgtrec.cli.report import command
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, InputError
 from kgtrec.graph.statistics.relations import kl_divergence, relation_ratios
 from kgtrec.study import answer_changes
 from kgtrec.study.reporting.page import page_data
@@ -130,28 +129,6 @@ def test_the_largest_changes_come_first(models):
     assert first[:2] == (question, answer)
 
 
-def test_what_is_refused(models):
-    questions, _, ranks, runs = models
-    own = by_name(ranks)
-    other = questions.graph.questions(sides="tail")
-    tails, run = kgtrec.rank(np.zeros((len(other), N)), other, run_depth=1, progress=False)
-    strange = kgtrec.Run(["q1"], run.offsets[:2], run.documents[:1], run.scores[:1], run.docnos, 1)
-    for call, error, said in (
-        (lambda: answer_changes({"a": ranks[0]}), UsageError, "two models, and two runs or none"),
-        (lambda: answer_changes(own, runs[:1]), UsageError, "two models, and two runs or none"),
-        (lambda: answer_changes(own, cutoffs=(0,)), UsageError, "cutoffs"),
-        (lambda: answer_changes(own).largest(kind="worse"), UsageError,
-         "kind='worse' is unknown; it must be 'changed',"),
-        (lambda: answer_changes({"a": ranks[0], "b": tails}), InputError, "cannot be compared"),
-        (lambda: answer_changes(own, [strange, strange]), InputError,
-         "run of 'old' does not have the questions of these ranks"),
-        (lambda: answer_changes(own, runs[::-1]), InputError,
-         "run of 'old' puts .* first for question"),
-    ):  # fmt: skip
-        with pytest.raises(error, match=said):
-            call()
-
-
 def test_runs_of_something_else_are_refused(models, tmp_path):
     """In both directions: the first answer by ranks is not first, or another one is."""
     questions, scores, ranks, runs = models
@@ -248,29 +225,6 @@ def test_labels_name_the_relations() -> None:
     assert coverage_note(result, {"owns": 3, "likes": 1}) is None
     with pytest.raises(InputError, match="2 numbers for 3 relations"):
         reweighted(result, key, [1, 2])
-
-
-def test_what_is_no_mean_over_instances_is_not_reweighted() -> None:
-    case = Case(2, [(0, 0, 1)], {(0, 1, 0): [2, 1], (1, 0, 0): [2, 1]})
-    result = Result(make_ranks(columns(case)))
-    for key in ("both.micro.amr", "both.micro.gmr", "both.macro.mrr", "both.macro.map_cut_20"):
-        with pytest.raises(UsageError, match="is not a mean over instances"):
-            reweighted(result, key, [1])
-
-
-test_wrong_arguments = refused(
-    *((hint, call, InputError, (hint,)) for call, hint in (
-        (lambda: kl_divergence([1, 2], [1, 2, 3]), "2 relations, other of 3"),
-        (lambda: kl_divergence([1, -2], [1, 2]), "value -"),
-        (lambda: kl_divergence([1], [1], -1), "not 0 or more"),
-        (lambda: relation_ratios([0, 0]), "all counts are 0"),
-        (lambda: relation_ratios([]), "one number per relation"),
-        (lambda: relation_ratios([math.nan]), "value nan"),
-        (lambda: relation_ratios("many"), "'many'"),
-        (lambda: reweighted_mean([1.0], [1, 2]), "one of each per relation"),
-        (lambda: reweighted_mean([math.nan, 1], [1, 0]), "share relations"),
-    ))
-)  # fmt: skip
 
 
 @pytest.mark.data

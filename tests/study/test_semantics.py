@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec.cli import cli
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import FileError
 from kgtrec.study import (
     fitting_by_constraints,
     fitting_by_types,
@@ -168,27 +168,6 @@ def test_openke_lists_are_as_good_as_the_same_types(folder):
     (path / "roles.tsv").write_text("r\tp\tq\n")
     types = fitting_by_types(graph, path / "types.tsv", path / "roles.tsv")
     assert lists.keys.tolist() == types.keys.tolist()
-
-
-def test_what_is_refused(folder):
-    path, graph = folder
-    questions = graph.questions()
-    for runs, cutoffs in (({}, (1,)), ({"a": path / "a.run"}, ()), ({"a": path / "a.run"}, (0,))):
-        with pytest.raises(UsageError, match="give at least one run, and cutoffs of 1 or more"):
-            semantic_shares(runs, questions, cutoffs=cutoffs)
-    with pytest.raises(UsageError, match="without restrictions"):
-        semantic_shares({"a": path / "a.run"}, questions.restrict(entities=[0, 1, 2, 3, 4]))
-
-
-def test_a_run_of_other_questions_is_refused(folder):
-    path, graph = folder
-    for query, hint in (
-        ("relation0", "needs predicted entities; rank with --sides"), ("17", "--questions FILE"),
-    ):  # fmt: skip
-        (path / "a.run").write_text(f"{query} Q0 y 1 3 t\n")
-        said = f"a.run: none of its 1 queries is one of these questions; .* '{query}'; .*{hint}"
-        with pytest.raises(FileError, match=said):
-            semantic_shares({"a": path / "a.run"}, graph.questions())
 
 
 def test_what_is_said_of_short_and_missing_lists(folder):

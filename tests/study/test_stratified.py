@@ -149,39 +149,4 @@ def test_popularity_zero_names_the_split() -> None:
 # --- what is refused ------------------------------------------------------------------------------
 
 
-def test_another_graph_is_refused() -> None:
-    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1]])
-    ranks = evaluated(graph).ranks
-    bare = make_ranks({"greater": np.zeros(1, int), "answer": np.array([7])})
-    for arguments, said in (
-        ((ranks, kgtrec.Graph.from_arrays(test=[[1, 0, 0]]), "test"), "not the graph of these"),
-        ((ranks, graph, "dev"), "no split 'dev'"),
-        ((bare, graph, "test"), "entity 7, but ids of the graph end at 1"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            recounted(*arguments)
-
-
-@pytest.mark.filterwarnings("ignore:divide by zero")
-def test_wrong_arguments() -> None:
-    case = Case(2, [(0, 0, 1)], {(0, 1, 0): [2, 1], (1, 0, 0): [1, 2]})
-    ranks = make_ranks(columns(case))
-    for arguments, error, hint in (
-        ({"vary": "beta"}, UsageError, "vary='beta'"),
-        ({"at": 2}, UsageError, r"beta_r contains 2"),
-        ({"points": [0, 3]}, UsageError, r"beta_e contains 3"),
-        ({"metrics": ["mmr"]}, UsageError, "mmr"),
-        ({"metrics": {"f": lambda r: r[:1]}}, InputError, "f of 2 ranks gives"),
-        ({"metrics": {"f": lambda r: np.log(r - 1)}}, InputError, "not finite"),
-        ({"metrics": {"f": lambda r: "x"}}, InputError, "one finite number"),
-        ({"metrics": {"f": lambda r: r}, "side": "left"}, UsageError, "side='left'"),
-        ({"metrics": {"f": lambda r: r}, "rank_type": "best"}, UsageError, "rank_type='best'"),
-        ({"metrics": {"f": lambda r: r}, "points": [3]}, UsageError, "beta_e contains 3"),
-    ):
-        with pytest.raises(error, match=hint):
-            beta_curve(ranks, **arguments)
-    with pytest.raises(UsageError, match="choose one of mrr"):
-        beta_grid(ranks, metrics="mrr")["mr"]
-
-
 # --- kgtrec stratify ------------------------------------------------------------------------------

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from refusals import refused
 from scipy import stats
 
 import kgtrec
 from kgtrec.cli import cli
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
-from kgtrec.study import Resampling, read_numbers, suite_of_ranks, suites
+from kgtrec.study import Resampling, suite_of_ranks, suites
 from kgtrec.study.suite.cells import SuiteCells
 from kgtrec.study.suite.suite import (
     Suite,
@@ -259,21 +258,6 @@ def test_the_page_and_the_figures(folder: Path) -> None:
     assert "img-src data:" in page  # or browsers show none of its images
     assert all(file.stat().st_size > 1000 for file in files)
     assert "m1" in suite_page([suite_of(values_with_ties(0, 2, 2))])  # no test of two
-
-
-test_bad_input_is_refused = refused(
-    ("no column", lambda path: read_numbers(path("graph,model,value\ng,m,1\n")), FileError,
-     ("t.csv:1", "no column metric")),
-    ("no number", lambda path: read_numbers(path("graph,model,metric,value\ng,m,mrr,x\n")),
-     FileError, ("t.csv:2", "could not convert")),
-    ("no measure", lambda path: read_numbers(path("graph,model,metric,value\ng,m,mrrr,1\n")),
-     FileError, ("t.csv:2", "did you mean 'mrr'")),
-    ("twice", lambda path: read_numbers(path("graph,model,metric,value\n" + 2 * "g,m,mrr,1\n")),
-     FileError, ("t.csv:3", "MRR of m on g again", "different seed")),
-    ("test", lambda path: suite_of([[1, 2]], test="t"), UsageError, ("test='t'", "nemenyi")),
-    ("group", lambda path: suite_of([[1, 2]], groups={"x": ["y*"]}), UsageError,
-     ("group 'x' has no graph", "g0, g1")),
-)  # fmt: skip
 
 
 # -- Half-links ----------------------------------------------------------------------------------

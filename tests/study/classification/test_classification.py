@@ -14,12 +14,11 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from refusals import each_row, refused
+from refusals import each_row
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec.cli import cli
-from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.study import LabelledTriples, read_labelled
 from kgtrec.study.classification.classify import (
     METRICS,
@@ -235,36 +234,6 @@ def test_the_interval_of_the_calibration_error_covers(bent):
     assert missed <= 9  # 4 expected at most; P(10 or more) below 1 %
 
 
-def labelled(*arguments) -> object:
-    return lambda: kgtrec.LabelledTriples(*arguments)
-
-
-ALL_TRUE = kgtrec.LabelledTriples(parts().triples, np.ones(60, bool), parts().scores)
-
-
-test_what_does_not_fit_is_named = refused(
-    ("two", labelled([[0, 0, 1]], [2], [1.0]), InputError,
-     ("labels contain 2 in row 0; give 1 or True",)),
-    ("half", labelled([[0, 0, 1]], [0.5], [1.0]), InputError, ("labels contain 0.5 in row 0",)),
-    ("labels", labelled([[0, 0, 1]], [1, 0], [1.0]), InputError, ("shape (2,) for 1 triples",)),
-    ("nan", labelled([[0, 0, 1]], [1], [np.nan]), InputError, ("scores contain nan in row 0",)),
-    ("scores", labelled([[0, 0, 1]], [1], [[1.0]]), InputError, ("scores have shape (1, 1)",)),
-    ("both", labelled([[0, 0, 1], [0, 0, 1]], [1, 0], [1.0, 2.0]), InputError,
-     ("row 1: (0, 0, 1) is false here",)),
-    ("none", labelled(np.empty((0, 3), int), [], []), InputError,
-     ("there are no labelled triples",)),
-    ("criterion", lambda: kgtrec.classify(parts(), parts(), criterion="mcc"), UsageError,
-     ("it must be 'accuracy' or 'f1'",)),
-    ("bins", lambda: kgtrec.classify(parts(), parts(), bins=1), UsageError, ("bins=1",)),
-    ("names", lambda: kgtrec.classify(parts(), parts(), relations=["r"]), UsageError,
-     ("1 relation names are too few for relation id 2",)),
-    ("all true", lambda: kgtrec.classify(parts(), ALL_TRUE), UsageError,
-     ("all 60 valid triples are true; give true and false",)),
-    ("value", lambda: kgtrec.classify(parts(), parts(), resampling=Resampling(95, 100))["auc"],
-     UsageError, ("value 'auc' is unknown; choose one of accuracy, ",)),
-)  # fmt: skip
-
-
 def test_thresholds_beyond_all_scores_are_numbers_in_json():
     triples = np.array([[0, 0, 1], [1, 0, 2], [4, 0, 5], [2, 1, 3], [3, 1, 4]])
     above_all = kgtrec.LabelledTriples(triples, [1, 0, 0, 1, 0], [1.0, 2.0, 2.0, 2.0, 1.0])
@@ -331,51 +300,6 @@ def test_every_layout_holds_the_same(inputs, path, negatives, scores):
     assert part.triples.tolist() == [[0, 1, 2], [0, 1, 3], [2, 1, 3]]
     assert part.labels.tolist() == [True, False, False]
     np.testing.assert_allclose(part.scores, SCORES, rtol=1e-7)
-
-
-@each_row("text, line, message", [
-    ("", None, "the file is empty"),
-    ("a\tr\n", 1, "2 columns: 'a.tr'"),
-    ("a\tr\tb\t1\t1\na\tr\tc\t1\n", 2, "4 columns"),
-    ("a\tr\tb\t1\t1\na\t\tc\t1\t1\n", 2, "5 columns"),
-    ("a\tr\tb\t0.5\t1\n", 1, "label '0.5'; write 1 for true"),
-    ("a\tr\tb\t1\tinf\n", 1, "score 'inf'"),
-    ("a\tr\tb\t1\tx\n", 1, "score 'x'"),
-    ("a\tr\tb\t1\t1\n\na\tr\tc\t1\t1\n", 2, "an empty line"),
-    ("a\tr\tb\t1\t1\na\tr\tb\t0\t1\n", 2, "'a r b' is false here, but not at .*:1"),
-])  # fmt: skip
-def test_a_wrong_line_is_named(tmp_path, text, line, message):
-    path = write(tmp_path / "wrong.tsv", text)
-    with pytest.raises(FileError, match=message) as caught:
-        read_labelled(path, {})
-    assert caught.value.line == line
-
-
-def test_files_that_do_not_go_together(inputs):
-    for path, negatives, scores, message in (
-        ("true", None, "npy", "true.txt has no labels; add a fourth column"),
-        ("labelled", "false", "npy", "labelled.tsv has labels, but a file of false triples"),
-        ("true", "labelled", "npy", "labelled.tsv has labels"),
-        ("labelled", None, None, "labelled.tsv has no scores"),
-        ("scored", None, "npy", "scored.tsv has scores, but a scores file was given, too"),
-    ):
-        files = {"negatives": inputs.get(negatives), "scores": inputs.get(scores)}
-        with pytest.raises(UsageError, match=message):
-            read_labelled(inputs[path], {}, **files)
-
-
-def test_scores_that_do_not_fit(inputs, tmp_path):
-    for name, array, message in (
-        ("short.npy", np.zeros(2), r"scores of shape \(2,\) for 3 triples"),
-        ("nan.npy", np.array([0, np.nan, 1]), "nan in row 1"),
-        ("text.npy", np.array(["a", "b", "c"]), "dtype <U1"),
-        ("objects.npy", np.array([{}, 1, 2], object), "not a readable .npy array"),
-    ):
-        np.save(tmp_path / name, array, allow_pickle=True)
-        with pytest.raises(FileError, match=message):
-            read_labelled(inputs["labelled"], {}, scores=tmp_path / name)
-    with pytest.raises(FileError, match="No such file"):
-        read_labelled(inputs["labelled"], {}, scores=tmp_path / "none.npy")
 
 
 @pytest.fixture

@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from compare_cases import N_ENTITIES, graph, systems
-from refusals import refused
 from scipy import stats
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec.cli import cli
-from kgtrec.errors import InputError, KgtrecError, UsageError
+from kgtrec.errors import KgtrecError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
@@ -38,7 +37,7 @@ from kgtrec.study.comparison.rankings import (
     rankings_by_part,
 )
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
-from kgtrec.study.comparison.significance import discriminate, discrimination_of
+from kgtrec.study.comparison.significance import discriminate
 from kgtrec.study.comparison.subsets import subset_values
 
 KEYS = (
@@ -176,20 +175,6 @@ def test_the_command_takes_measures_that_are_adjusted(tmp_path: Path) -> None:
     assert text == data_sensitivity(by_system, keys, repeats=2).spread_table().to_csv()
 
 
-test_refusals = refused(
-    ("shares", lambda: data_sensitivity(systems(3), shares=(0.5, 1.0)), UsageError,
-     ("shares [0.5, 1.0] must be between 0 and 1",)),
-    ("repeats", lambda: data_sensitivity(systems(3), repeats=0), UsageError, ("1 or more",)),
-    ("measure", lambda: data_sensitivity(systems(3), ["both.macro.bpref"]), UsageError,
-     ("does not follow from ranks",)),
-    ("systems", lambda: data_sensitivity(systems(2)), UsageError, ("3 or more",)),
-    ("p", lambda: discrimination_of({"a": [0.1, 1.2]}), InputError, ("between 0 and 1",)),
-    ("pairs", lambda: discrimination_of({"a": [0.1], "b": [0.1, 0.2]}), InputError,
-     ("different pairs",)),
-    ("nothing", lambda: discriminate([]), InputError, ("no measure",)),
-)  # fmt: skip
-
-
 # -- Discriminative power ----------------------------------------------------------------------
 
 
@@ -296,22 +281,6 @@ def test_what_only_one_has_is_left_out_and_named() -> None:
     assert rankings.parts == (("b",),)
     assert rankings.left_out == (("a",), ("c",))
     assert rankings.tau("mrr", ("b",)) == -1
-
-
-ONE = values(("a", [3.0, 2.0, 1.0]))
-
-
-test_what_cannot_be_held_against_each_other = refused(
-    ("no part", lambda: rankings_by_part([ONE], [values(("z", [1.0, 2.0, 3.0]))]), InputError,
-     ("the sets share no part: a is in one, z in the other",)),
-    ("too few", lambda: rankings_by_part([ONE], [values(("a", [1.0, 2.0]))]), UsageError,
-     ("2 systems are in both (of 3 and 2), too few to rank",)),
-    ("measures", lambda: rankings_by_part([ONE], [values(("a", [1.0, 2.0, 3.0]), measure="mr")]),
-     UsageError, ("values of the same measures",)),
-    ("questions", lambda: values_by_part(
-        {"a": systems(1)["s0"], "b": systems(1, seed=2)["s0"]}, "side", ["mrr"]),
-     InputError, ("cannot be compared",)),
-)  # fmt: skip
 
 
 # -- The commands ----------------------------------------------------------------------------------

@@ -13,13 +13,12 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import refused
 from scipy import stats
 
 from kgtrec import trec
 from kgtrec._internal.bootstrap import Resampled, Resampling
 from kgtrec.cli import cli
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError
 from kgtrec.study.comparison.correlation import (
     agreement_table,
     over_questions,
@@ -163,35 +162,6 @@ def test_depth_curves() -> None:
     assert [row[0] for row in curves.table().rows] == ["0", "2", "5"]
     last = depth_curves({"mrr": rows}, (0, 2, 5), reference=5)
     assert last.tau[0].tolist() == pytest.approx([-1, -2 / 3, 1])
-
-
-DRAWN = np.arange(36.0).reshape(12, 3)
-
-
-test_what_cannot_be_held_against_each_other = refused(
-    ("one system", lambda: ranking_correlation([1.0], [1.0]), InputError, ("at least 2",)),
-    ("lengths", lambda: ranking_correlation([1, 2, 3], [1, 2]), InputError, ("(3,) and (2,)",)),
-    ("nan", lambda: ranking_correlation([1, np.nan, 2], [1, 2, 3]), InputError, ("not finite",)),
-    ("two systems", lambda: over_systems([1, 2], [1, 2]), InputError, ("at least 3",)),
-    ("draws", lambda: over_questions(
-        *(Resampled(DRAWN[0], DRAWN[:n], DRAWN) for n in (9, 12))), UsageError,
-     ("one has 9 draws, the other 12; draw",)),
-    ("reference", lambda: depth_curves({"mrr": DRAWN}, range(12), reference=30), UsageError,
-     ("reference 30 is not a depth",)),
-    ("depths", lambda: depth_curves({"mrr": DRAWN}, (0, 2)), InputError,
-     ("one row per depth (2)",)),
-    ("certain reader", lambda: rank_biased_overlap("a", "b", 1.0), UsageError, ("p=1.0",)),
-    ("empty list", lambda: rank_biased_overlap([], "a"), UsageError, ("a list is empty",)),
-    ("one", lambda: rankings_of_values({"x": [1, 2, 3]}, "abc"), UsageError,
-     ("1 ranking cannot be compared",)),
-    ("few", lambda: rankings_of_values({"x": [1, 2], "y": [1, 2]}, "ab"), UsageError,
-     ("2 systems are too few to rank; give three or more",)),
-    ("shapes", lambda: rankings_of_values({"x": [1, 2, 3], "y": [1, 2]}, "abc"), InputError,
-     ("values have shapes (3,), (2,) for 3 systems",)),
-    ("systems", lambda: rankings_of_samples({"x": samples(np.eye(4)), "y": samples(np.eye(3))}),
-     InputError, ("different systems",)),
-    ("three runs", lambda: reproduction_of(QRELS, runs(5, 3), ["map"]), UsageError, ("3 runs",)),
-)  # fmt: skip
 
 
 # -- Reproduction ------------------------------------------------------------------------------

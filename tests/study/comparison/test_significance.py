@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations, product
 from itertools import pairwise as pairwise_of
 from statistics import mean, stdev
@@ -15,7 +14,6 @@ import pytest
 from compare_cases import N_ENTITIES, graph, systems
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import assert_refused, refusals
 from scipy import stats
 
 import kgtrec
@@ -310,36 +308,6 @@ def test_direction_follows_the_transformation() -> None:
         assert (gap > 0) == (best == 0)
 
 
-def test_other_questions_are_refused() -> None:
-    ours, other = systems(2), systems(1, seed=1)["s0"]
-    sampled = ours["s1"].subset(np.arange(len(ours["s1"])))
-    sampled.manifest = {"questions": ours["s1"].manifest["questions"] | {"sampled": True}}
-    for by_system, error, said in (
-        ({"s0": ours["s0"], "x": other}, InputError, "s0 and x cannot be compared: graph"),
-        (ours | {"part": ours["s1"].subset(np.arange(5))}, InputError, "only a part of the eval"),
-        (ours | {"s1": sampled}, InputError, "all candidates against sampled candidates"),
-        ({"s0": ours["s0"]}, UsageError, "two or more"),
-    ):
-        with pytest.raises(error, match=said):
-            samples_of_ranks(by_system, KEYS[:1])
-
-
-def test_measures_without_items_name_one_that_has() -> None:
-    by_system = systems(2)
-    for key, hint in (
-        ("both.realistic.micro.amri", "both.realistic.micro.mr"),
-        ("both.realistic.micro.adjusted_hits@10", "both.realistic.micro.hits@10"),
-        ("both.realistic.micro.z_p_mrr@0.5", "systems by both.realistic.micro.p_mrr@0.5"),
-        ("both.realistic.micro.log_mrr_ratio", "systems by both.realistic.micro.log_mrr"),
-        ("both.realistic.micro.median_rank", "both.realistic.micro.m"),
-        ("both.realistic.stratified.mrr(0.5,0.5)", "both.realistic.micro.mrr"),
-        ("both.realistic.micro.std", "both.realistic.micro.mrr"),
-        ("both.macro.num_ret", "not a mean over questions"),
-    ):
-        with pytest.raises(UsageError, match=re.escape(hint)):
-            samples_of_ranks(by_system, [key])
-
-
 def test_runs(tmp_path) -> None:
     qrels = tmp_path / "q"
     qrels.write_text("".join(f"q{i} 0 d1 1\nq{i} 0 d2 0\n" for i in range(9)))
@@ -485,22 +453,6 @@ def test_folds_have_questions_of_their_own() -> None:
     assert len(replicates.values[0]) == replicates.folds == 3
 
 
-def test_every_system_was_run_on_every_fold() -> None:
-    one, two = runs(1, 2, 1.0, seed=1), runs(1, 2, 1.0, seed=2)
-    for wrong in ({"a": [one[0], two[0]], "b": [one[1]]},
-                  {"a": [one[0], two[0]], "b": [one[1], one[0]]}):  # fmt: skip
-        with pytest.raises(
-            InputError, match=r"cannot be compared: graph.*every system on each fold"
-        ):
-            compare_replicates(wrong, ["mrr"])
-    raw = kgtrec.evaluate(
-        np.zeros((len(graph(2).questions("test")), N_ENTITIES), np.float32),
-        graph(2).questions("test", filter="raw"), progress=False,
-    ).ranks  # fmt: skip
-    with pytest.raises(InputError, match=r"cannot be compared.*filter"):
-        compare_replicates({"a": [one[0], raw], "b": [one[1], raw]}, ["mrr"])
-
-
 def test_a_single_run_each_is_the_bootstrap_over_questions() -> None:
     one = {"a": runs(1, 1, 0.5, 0.6), "b": runs(2, 1, 0.5, 0.4)}
     (replicates,) = compare_replicates(one, ["mrr"], resampling=Resampling(resamples=500, seed=3))
@@ -597,19 +549,3 @@ def test_best_answers_are_those_of_loops(systems: dict[str, list[Ranks]]) -> Non
     less = {n: columns({q: run[q] for q in queries[1:]}) for n, run in lists.items()}
     with pytest.raises(InputError, match=f"does not have question {queries[0]}"):
         multiplicity(models, 1.0, runs=less)
-
-
-@refusals(
-    ("no run", lambda a: compare_replicates({"a": a, "x": []}, ["mrr"]), UsageError,
-     ("'x' has no run",)),
-    ("graphs", lambda a: compare_replicates({"a": a, "o": runs(1, 2, 1.0, seed=5)}, ["mrr"]),
-     InputError, ("cannot be compared",)),
-    ("epsilon", lambda a: multiplicity({"a": a[0], "b": a[1]}, -0.1), UsageError, ("epsilon",)),
-    ("cut", lambda a: multiplicity({"a": a[0], "b": a[1]}, 0.1, (0,)), UsageError,
-     ("give cutoffs of 1 or more",)),
-)  # fmt: skip
-def test_wrong_calls(
-    systems: dict[str, list[Ranks]],
-    call: Callable[..., object], error: type[Exception], words: tuple[str, ...],
-) -> None:  # fmt: skip
-    assert_refused(call, error, words, systems["a"])

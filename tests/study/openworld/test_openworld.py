@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from refusals import refused
 
 import kgtrec
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import UsageError
 from kgtrec.study import openworld as ow
 from kgtrec.study.openworld.compare import Mixture, Seen, outlook_at
 from kgtrec.study.openworld.experiment import METRICS, MODELS
-from kgtrec.study.openworld.formulas import gain, moments, tied_gains
+from kgtrec.study.openworld.formulas import moments, tied_gains
 from kgtrec.study.openworld.simulate import (
     RELATIONS,
     RULES,
@@ -392,38 +391,6 @@ def test_no_room_for_a_missing_answer(n):
         ow.compare_ranks(*ranks, 0.1)
 
 
-test_wrong_arguments_are_named = refused(
-    ("strength", lambda: ow.expectation(1.2, 0.3, 5), UsageError, ("strength=1.2",)),
-    ("answers", lambda: ow.expectation(0.5, 0.3, 0), UsageError, ("n_answers=0",)),
-    ("entities", lambda: ow.expectation(0.5, 0.3, 9, 9), UsageError, ("n_entities=9 is out",)),
-    ("logarithm", lambda: ow.approximation(0.5, 0.0, 9), UsageError, ("use the exact",)),
-    ("range", lambda: ow.inconsistency(0.8, 0.3, 0.3, 9, 100), UsageError, ("difference=0.3",)),
-    ("queries", lambda: ow.inconsistency(0.8, 0.1, 0.3, 9, 0), UsageError, ("n_queries=0",)),
-    ("p", lambda: ow.queries_needed(0.8, 0.1, 0.1, 9, 0.7), UsageError, ("p=0.7",)),
-    ("train", lambda: ow.sparsity_of_density(0.5, 1), UsageError, ("train_share=1",)),
-    ("value", lambda: ow.compare_values((0.1, 1.2), 50, 2, 0.3), UsageError,
-     ("value of mrr=1.2",)),
-    ("questions", lambda: ow.compare_values((0.1, 0.2), 1, 2, 0.3), UsageError,
-     ("n_questions=1",)),
-    ("two candidates", lambda: ow.compare_values((0.5, 0.4), 9, 1, 0.3, n_entities=2), UsageError,
-     ("needs at least two false candidates",)),
-    ("no answer", lambda: ow.compare_values((0.1, 0.2), 50, 0, 0.3), UsageError, ("answers=0",)),
-    ("too sparse", lambda: ow.compare_values((0.1, 0.2), 50, 40, 0.9, n_entities=300), UsageError,
-     ("lower sparsity",)),
-    ("ranks", lambda: ow.compare_ranks(
-        *(drawn_ranks((0.5,), 0.4, 5, 20, 10, seed)[0] for seed in (0, 1)), 0.4), InputError,
-     ("A and B rank different questions",)),
-    ("removal", lambda: ow.family_study(removals=("odd",)), UsageError, ("odd",)),
-    ("models", lambda: ow.family_study(models=()), UsageError, ("0 models",)),
-    ("grid", lambda: ow.simulate((0.99,), (0.2,), rho=0.2), UsageError, ("impossible",)),
-    ("grid strength", lambda: ow.simulate((0.5, 1.5), (0.2,), rho=0.2), UsageError,
-     ("give probabilities from 0 to 1",)),
-    *((name, lambda name=name: gain(name), UsageError, ("no open-world formula",))
-      for name in ("mr", "hits", "hits@0", "hits@1.5", "mrr@2", "p_mrr", "p_mrr@1", "p_mrr@nan",
-                   "log_mrr@x")),
-)  # fmt: skip
-
-
 # -- The study -----------------------------------------------------------------------------------
 
 
@@ -597,21 +564,3 @@ def test_ranked_removal_hides_the_worst_of_each_question_and_never_all(world):
     assert as_set(removed.full_test) == as_set(facts)
     several = [hidden for a in questions.values() if len(a) >= 10 for _, hidden in a]
     assert np.mean(several) == pytest.approx(0.5, abs=4 * 0.5 / len(several) ** 0.5)
-
-
-FACTS = family_tree(1, people=40).facts
-SMALL = random_removal(FACTS, 0.75)
-TENTH = np.arange(len(SMALL.full_test)) % 10 == 0
-
-
-test_refusals = refused(
-    ("families", lambda: family_tree(families=0), UsageError, ("families=0",)),
-    ("people", lambda: family_tree(people=1), UsageError, ("people=1 is out of range; give 2",)),
-    ("depth", lambda: family_tree(depth=0), UsageError, ("depth=0",)),
-    ("width", lambda: family_tree(width=0), UsageError, ("width=0",)),
-    ("too many", lambda: family_tree(1, people=50, depth=1, width=1), UsageError,
-     ("give fewer people",)),
-    ("ranks", lambda: ranked_removal(SMALL, TENTH[1:], 0.5), UsageError, ("give one value",)),
-    *((f"{density} {share}", lambda d=density, s=share: random_removal(FACTS, d, s), UsageError,
-       ("out of range",)) for density, share in ((0, 0.7), (1.1, 0.7), (0.5, 1.0), (0.5, -0.1))),
-)  # fmt: skip

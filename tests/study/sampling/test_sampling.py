@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
 from itertools import combinations, product
 from pathlib import Path
 from statistics import mean
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import assert_refused, refusals, refused
 
 import kgtrec
 from kgtrec import study
 from kgtrec._internal.csr import distinct, to_csr
 from kgtrec.cli import cli
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import UsageError
 from kgtrec.study.sampling.counts import count_bounds, full_bounds, rank_bounds
 from kgtrec.study.sampling.draw import (
     EVEN,
@@ -367,54 +363,6 @@ def test_every_kind_of_weights(tmp_path: Path) -> None:
     assert study.draw_candidates(narrow, 10).lists.ids.max() < 25
 
 
-@refusals(
-    ("none", lambda c: study.draw_candidates(c.questions, 0), UsageError,
-     ("draw 10 candidates or more",)),
-    ("too few", lambda c: study.draw_candidates(c.questions, 9), UsageError,
-     ("draw 10 candidates or more",)),
-    ("name", lambda c: study.draw_candidates(c.questions, 20, "popular"), UsageError,
-     ("choose one of observed, uniform, frequency",)),
-    ("type", lambda c: study.draw_candidates(c.questions, 20, 3), UsageError,
-     ("by has the unknown type int",)),
-    ("shape", lambda c: study.draw_candidates(c.questions, 20, np.ones((3, 30))), InputError,
-     ("shape (3, 30); expected (4, 30)",)),
-    ("negative", lambda c: study.draw_candidates(c.questions, 20, -np.ones((4, 30))), InputError,
-     ("a negative, infinite or NaN weight for the heads of relation",)),
-    ("function", lambda c: study.draw_candidates(c.questions, 20, lambda *asked: np.ones(2)),
-     InputError, ("the function of weights: shape (2,)",)),
-    ("file", lambda c: study.draw_candidates(c.questions, 20, "nowhere.npy"), FileError,
-     ("nowhere.npy",)),
-    ("lists", lambda c: study.draw_candidates(
-        c.questions.restrict(tails={0: np.arange(30)}), 20), UsageError,
-     ("remove the other restrictions",)),
-    ("no train", lambda c: study.draw_candidates(c.bare, 20), UsageError,
-     ("counts the triples of train",)),
-    ("full", lambda c: study.draw_check(c.counts, -1), UsageError, ("full=-1",)),
-    ("no question", lambda c: study.rank_some(c.scores, c.questions, np.empty(0, np.int64)),
-     UsageError, ("no question was chosen",)),
-    ("no ranks", lambda c: study.full_estimates(c.counts, c.check), UsageError,
-     ("only check was given; give both check",)),
-    ("other ranks", lambda c: study.full_estimates(
-        c.counts, c.check, study.rank_some(c.scores, c.questions, c.check.questions[:-1])),
-     UsageError, ("full does not contain the ranks of check's questions",)),
-    ("level", lambda c: study.full_estimates(c.counts, level=95), UsageError, ("level=95",)),
-)  # fmt: skip
-def test_what_is_refused(
-    call: Callable[..., object], error: type[Exception], words: tuple[str, ...]
-) -> None:
-    assert_refused(call, error, words, refused_case())
-
-
-@cache
-def refused_case() -> SimpleNamespace:
-    graph = small_graph(30, 160)
-    questions, scores = graph.questions(), tied_scores(graph.questions())
-    counts = study.count_sampled(study.draw_candidates(questions, 10), scores)
-    bare = kgtrec.Graph.from_arrays(test=graph.split("test"), n_entities=30, n_relations=2)
-    return SimpleNamespace(questions=questions, scores=scores, counts=counts,
-                           check=study.draw_check(counts, 5), bare=bare.questions())  # fmt: skip
-
-
 # -- The command ------------------------------------------------------------------------------
 
 
@@ -589,18 +537,3 @@ def test_a_whole_population_leaves_no_doubt() -> None:
     assert table["MRR"][3] == pytest.approx(full["both.optimistic.micro.mrr"], rel=1e-12)
     parts = [sampled.subset(np.arange(*ends)) for ends in ((0, 9), (9, len(sampled)))]
     assert str(full_bounds(kgtrec.Ranks.concat(parts))) == str(full_bounds(sampled))
-
-
-def some_ranks(sampled: bool) -> kgtrec.Ranks:
-    rng = np.random.default_rng(0)
-    questions, scores = world(12, 5, rng)
-    return kgtrec.rank(scores, drawn(questions, 3, rng) if sampled else questions)[0]
-
-
-test_what_has_no_bounds = refused(
-    ("full", lambda: rank_bounds(some_ranks(False)), UsageError,
-     ("these ranks are among all candidates",)),
-    ("level", lambda: full_bounds(some_ranks(True), 95), UsageError, ("level=95",)),
-    ("order", lambda: count_bounds([3], [2], [5], 0.1), UsageError, ("3, 2, 5; give",)),
-    ("miss", lambda: count_bounds([1], [2], [5], 0.0), UsageError, ("is not a probability",)),
-)  # fmt: skip
