@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from transcripts import play
 
 import kgtrec
-from kgtrec.cli.align import SIMILARITIES as OFFERED
-from kgtrec.cli.align import command
 from kgtrec.errors import InputError
 from kgtrec.study.alignment import SIMILARITIES, align, alignment_questions, size_experiment
 
@@ -208,80 +202,3 @@ def test_the_experiment_is_that_of_its_parts() -> None:
 
 
 # -- The command -------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    left, right, pairs = noisy_world(30, 0.8)
-    np.save("l.npy", left)
-    np.save("r.npy", right)
-    np.save("m.npy", left @ right.T)
-    Path("p.tsv").write_text("".join(f"{x}\t{y}\n" for x, y in pairs))
-    Path("twice.tsv").write_text("0\t0\n1\t1\n0\t0\n")
-    Path("ll.txt").write_text("".join(f"zh {i}\n" for i in range(30)))
-    Path("rl.txt").write_text("".join(f"en{i}\n" for i in range(30)))
-    Path("named.tsv").write_text("".join(f"zh {x}\ten{y}\n" for x, y in pairs))
-    return tmp_path
-
-
-def run(*arguments: str) -> str:
-    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-TABLES = ("--left", "l.npy", "--right", "r.npy")
-
-
-def test_the_command_writes_and_prints(home: Path) -> None:
-    assert OFFERED == SIMILARITIES
-    left, right, pairs = noisy_world(30, 0.8)
-    shown = run(*TABLES, "--pairs", "p.tsv", "-o", "o.parquet", "--write-run", "o.run",
-                "--csls", "3", "--tag", "mine")  # fmt: skip
-    result = align(pairs, left, right, csls=3)
-    assert shown == f"{result}\n"
-    saved = kgtrec.Ranks.load("o.parquet")
-    np.testing.assert_array_equal(saved.rank(), result.ranks.rank())
-    lines = Path("o.run").read_text().splitlines()
-    assert len(lines) == 60 * 30
-    assert all(line.endswith(" mine") for line in lines)
-    by_matrix = run("--matrix", "m.npy", "--pairs", "p.tsv", "-o", "x.parquet", "--format", "json")
-    dot = align(pairs, left, right, similarity="dot")
-    assert json.loads(by_matrix)["both.realistic.micro.mr"] == dot["both.realistic.micro.mr"]
-    labels = ("--left-labels", "ll.txt", "--right-labels", "rl.txt")
-    one = run(*TABLES, "--pairs", "named.tsv", *labels, "-o", "a.parquet", "--write-qrels", "q.txt")
-    assert one == run(*TABLES, "--pairs", "p.tsv", "-o", "b.parquet")
-    assert Path("q.txt").read_text().count("zh%20") == 30
-
-
-def test_the_experiment_on_the_command_line(home: Path) -> None:
-    left, right, pairs = noisy_world(30, 0.8)
-    base = (*TABLES, "--pairs", "p.tsv", "--sizes")
-    expected = size_experiment(pairs, left, right, sizes=[5, 30], repeats=2, seed=4)
-    assert run(*base, "5,all", "--repeats", "2", "--seed", "4") == f"{expected.table()}\n"
-    assert run(*base, "auto", "--repeats", "2", "--format", "csv").startswith("pairs,mr,mr.sd,")
-    assert run(*base, "5", "-q").startswith("pairs")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((*TABLES, "--pairs", "p.tsv", "--sizes", "31"), "between 1 and 30"),
-        ((*TABLES, "--pairs", "p.tsv", "-o", "p.tsv"), "would overwrite an input"),
-        ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--write-run", "o"), "would overwrite --output"),
-        ((*TABLES, "--pairs", "named.tsv", "-o", "o"), "named.tsv:1: 'zh "),
-        ((*TABLES, "--pairs", "no.tsv", "-o", "o"), "the file does not exist"),
-        ((*TABLES, "--pairs", "twice.tsv", "-o", "o"), "is repeated (first in line 1)"),
-        ((*TABLES, "--pairs", "p.tsv", "-o", "o", "--left-labels", "p.tsv"), None),
-        (("--left", "p.tsv", "--right", "r.npy", "--pairs", "p.tsv", "-o", "o"), "a score matrix"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_one_sentence(
-    home: Path, arguments: tuple[str, ...], message: str | None
-) -> None:
-    said, code = play(shlex.join(["align", *arguments])).splitlines()
-    assert code in ("= 1", "= 2")
-    assert said.startswith("! kgtrec: ")
-    assert message is None or message in said
-    assert not Path("o").exists()

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import combinations_with_replacement
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from slow import slow_after
 
 import kgtrec
-from kgtrec.cli.audit import command
 from kgtrec.errors import UsageError
 from kgtrec.measures import RANK_TYPES
 from kgtrec.study import audit, protocols_of
@@ -139,25 +135,6 @@ def test_a_changed_digit_is_mostly_found(graph: kgtrec.Graph) -> None:
 # -- Cases from public threads: their figures, in our own tables ---------------------------------
 
 
-def test_a_reciprocal_rank_that_hits_rule_out() -> None:
-    """HINGE_code, thread 7: MRR 0.06 with Hits@1 0.06 and Hits@10 0.3."""
-    table = {"m-TransH": {"mrr": "0.06", "hits@1": "0.06", "hits@10": "0.30"}}
-    found = audit(table, entities=47_765)
-    (problem,) = found.problems
-    assert {claim.measure.metric for claim in problem.claims} == {"mrr", "hits@1", "hits@10"}
-    assert "MRR >= 0.079" in problem.sentence  # 0.055 + 0.045 / 10 + ...
-
-
-def test_two_numbers_of_one_ranking(tmp_path: Path) -> None:
-    """TGB2, thread 56: an MRR of 0.655 in one table and of 0.605 in the other."""
-    for name, value in (("board", "0.655"), ("paper", "0.605")):
-        (tmp_path / f"{name}.csv").write_text(f"model,mrr\nRecurrency,{value}\n")
-    paths = [tmp_path / "board.csv", tmp_path / "paper.csv"]
-    (problem,) = audit(paths, entities=10_000).problems
-    assert [claim.text for claim in problem.claims] == ["0.655", "0.605"]
-    assert audit(paths[:1], entities=10_000).possible
-
-
 def test_the_smallest_conflict_is_named() -> None:
     table = {"hits@3": "0.40", "hits@1": "0.50", "mr": "20", "hits@10": "0.90"}
     for numbers in (table, dict(reversed(table.items()))):
@@ -230,61 +207,4 @@ def test_printed_decimals_are_intervals(
     assert claim.is_mean == ("±" in cell)
 
 
-def test_markdown_and_latex_are_read_as_csv(tmp_path: Path) -> None:
-    bodies = {
-        "csv": "model,MRR,hits@10,notes\nA,0.3,0.5,x\nB,0.2,0.4,y\n",
-        "md": "text\n\n| model | MRR | hits@10 | notes |\n| --- | ---: | ---: | --- |\n"
-        "| A | **0.3** | 0.5 | x |\n| B | 0.2 | 0.4 | y |\n",
-        "tex": "% A & 9\n\\begin{tabular}{lrrr}\n\\toprule\nmodel & MRR $\\uparrow$ & Hits@10 & "
-        "notes \\\\\n\\midrule\nA & \\textbf{0.3} & 0.5 & x \\\\\nB & 0.2 & 0.4 & y \\\\[2pt]\n",
-    }
-    read = {}
-    for ending, body in bodies.items():
-        (tmp_path / f"t.{ending}").write_text(body)
-        claims, ignored = read_claims(tmp_path / f"t.{ending}", Rounding())
-        read[ending] = [(m, one.measure.key, one.text) for m, own in claims.items() for one in own]
-        assert [one.endswith(": notes") for one in ignored] == [True]
-    assert read["csv"] == read["md"] == read["tex"]
-    assert len(read["csv"]) == 4
-
-
-def test_no_count_gives_a_number() -> None:
-    (problem,) = audit({"m": {"hits@10": "0.46368"}}, instances=40, entities=100).problems
-    assert problem.kind == "count"
-    assert problem.allowed == ((0.45, 0.475),)
-    assert audit({"m": {"hits@10": "0.4675"}}, instances=40, entities=100, runs=10).possible
-
-
 # -- The command ---------------------------------------------------------------------------------
-
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(command, [str(one) for one in arguments], standalone_mode=False)
-
-
-def test_exit_codes_and_formats(tmp_path: Path) -> None:
-    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
-    good.write_text("model,mrr,hits@1\nA,0.3,0.2\n")
-    bad.write_text("model,mrr,hits@1\nA,0.3,0.4\n")
-    sizes = ("--n-entities", 100, "--n-instances", 10)
-    assert run(good, *sizes).return_value.code == 0
-    found = run(bad, *sizes, "--format", "json")
-    assert found.return_value == 3
-    assert json.loads(found.stdout)["A"]["verdict"] == "impossible"
-
-
-def test_scores_try_every_filter(graph: kgtrec.Graph, tmp_path: Path) -> None:
-    folder = tmp_path / "graph"
-    folder.mkdir()
-    for split, triples in graph.splits.items():
-        lines = "".join(f"e{h:02}\tr{r}\te{t:02}\n" for h, r, t in triples.tolist())
-        (folder / f"{split}.txt").write_text(lines)
-    questions = kgtrec.read_graph(folder).questions("test", filter="raw")
-    scores = np.random.default_rng(2).normal(size=(len(questions), questions.n_columns))
-    np.save(tmp_path / "A.npy", scores)
-    value = kgtrec.evaluate(scores, questions)["mrr"]
-    (tmp_path / "t.csv").write_text(f"model,mrr\nA,{value:.7f}\n")
-    done = run(
-        tmp_path / "t.csv", "--graph", folder, "--scores", tmp_path / "A.npy", "--format", "csv"
-    )
-    assert "A,agrees,unfiltered" in done.stdout

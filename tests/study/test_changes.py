@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rank_cases import Case, cases, columns, make_ranks
 
 import kgtrec
 from kgtrec import Result
-from kgtrec.cli import cli
-from kgtrec.cli.report import command
-from kgtrec.errors import FileError, InputError
+from kgtrec.errors import InputError
 from kgtrec.graph.statistics.relations import kl_divergence, relation_ratios
 from kgtrec.study import answer_changes
 from kgtrec.study.reporting.page import page_data
@@ -27,7 +23,6 @@ from kgtrec.study.stratified import (
     read_relation_counts,
     reweighted,
     reweighted_mean,
-    spreads,
 )
 from kgtrec.trec.files.run import read_run_columns
 
@@ -148,29 +143,6 @@ def test_runs_of_something_else_are_refused(models, tmp_path):
         page_data({"one": ranks[0]}, runs={"one": read_run_columns(str(tmp_path / "x.run"))})
 
 
-def test_the_command(models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    _, _, ranks, runs = models
-    monkeypatch.chdir(tmp_path)
-    for name, one, run in zip(("old", "new"), ranks, runs, strict=True):
-        one.save(f"{name}.parquet")
-        run.write(f"{name}.run")
-    changes = answer_changes(by_name(ranks), runs, cutoffs=(2,))
-
-    def run_command(*options: str):
-        return CliRunner().invoke(
-            cli, ["changes", "old.parquet", "new.parquet", *options], standalone_mode=False
-        )
-
-    both = ("--k", "2", "--run", "old.run", "--run", "new.run")
-    done = json.loads(run_command(*both, "--format", "json").stdout)
-    assert done["hits"] == json.loads(changes.table().to_json())
-    assert done["best"] == json.loads(changes.best_table().to_json())
-    lost = run_command("--show", "lost", "--largest", "3", "--format", "csv").stdout
-    assert lost == changes.largest(3, "lost").to_csv()
-    assert "same first" in run_command(*both).stdout
-    assert "writes only one table" in str(run_command("--format", "csv").exception)
-
-
 COUNTS = st.lists(st.integers(0, 50), min_size=3, max_size=3)
 
 
@@ -248,48 +220,3 @@ def test_published_metrics_with_the_sparse_ratios(shared_data: Path) -> None:
 
 
 # --- kgtrec report --spread and --ratios ----------------------------------------------------------
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Path:
-    random = np.random.default_rng(5)
-    test = np.unique(np.stack([random.integers(0, n, 50) for n in (9, 3, 9)], axis=1), axis=0)
-    graph = kgtrec.Graph.from_arrays(test=test, relations=["a", "b", "c"])
-    questions = graph.questions()
-    scores = random.random((len(questions), graph.n_entities))
-    kgtrec.evaluate(scores, questions).ranks.save(tmp_path / "r.parquet")
-    return tmp_path / "r.parquet"
-
-
-def report(*arguments: object) -> tuple[str, str]:
-    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout, done.stderr
-
-
-def test_spread_on_the_command_line(saved: Path) -> None:
-    result = Result(kgtrec.Ranks.load(saved))
-    table = spreads(result.slice("relation"))
-    assert report(saved, "--by", "relation", "--spread")[0].rstrip("\n") == table.to_text()
-    rows = table.to_dict()
-    values = [row[2] for row in result.slice("relation").rows]
-    assert rows["median"]["both.realistic.micro.mrr"] == np.median(values)
-    assert rows["groups"] == dict.fromkeys(table.keys[1:], 3)
-    assert "questions" not in spreads(result.slice("relation,side")).keys
-
-
-def test_ratios_on_the_command_line(saved: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.txt"
-    other.write_text("x\ta\ty\nx\ta\ty\nx\tb\ty\nz\tb\ty\nx\tnew\ty\n")
-    assert read_relation_counts(other) == {"a": 1, "b": 2, "new": 1}
-    out, said = report(saved, "--ratios", other, "--format", "csv")
-    result = Result(kgtrec.Ranks.load(saved))
-    by_measure = {row["measure"]: row for row in csv.DictReader(out.splitlines())}
-    key = "both.realistic.micro.mrr"
-    assert float(by_measure[key]["own"]) == result[key]
-    assert float(by_measure[key]["given"]) == reweighted(result, key, {"a": 1, "b": 2})
-    assert "1 given relations (1 of 4 triples)" in said
-    assert "1 evaluated relations" in said
-    for path in (tmp_path / "none.txt", tmp_path):
-        with pytest.raises(FileError, match="does not exist"):
-            report(saved, "--ratios", path)

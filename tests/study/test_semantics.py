@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
-from kgtrec.cli import cli
 from kgtrec.errors import FileError
 from kgtrec.study import (
     fitting_by_constraints,
@@ -193,15 +190,3 @@ def test_names_of_questions_in_other_runs(folder):
     renamed = semantic_shares({"b": path / "b.run"}, graph.questions(), names=names)
     plain = semantic_shares({"b": path / "a.run"}, graph.questions())
     np.testing.assert_array_equal(renamed.values, plain.values)
-
-
-def test_what_is_known_at_the_time_is_left_out(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.txt").write_text("x\tr\ta\t1\nx\tr\tb\t2\nx\ts\tc\t1\n")
-    (tmp_path / "test.txt").write_text("x\tr\td\t1\n")
-    (tmp_path / "a.run").write_text("tail0@1 Q0 a 1 3 t\ntail0@1 Q0 b 2 2 t\ntail0@1 Q0 c 3 1 t\n")
-    words = ["semantics", "--graph", "timed:.", "a.run", "--k", "2", "--format", "json"]
-    done = CliRunner().invoke(cli, [*words, "--context", "time"], standalone_mode=False)
-    # Left are b and c, of which r has been seen with b.
-    assert json.loads(done.stdout)["a"]["tail"]["Sem@2"]["questions"]["value"] == 0.5
-    assert "--context time" in str(CliRunner().invoke(cli, words, standalone_mode=False).exception)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -18,7 +17,6 @@ from refusals import each_row
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
-from kgtrec.cli import cli
 from kgtrec.study import LabelledTriples, read_labelled
 from kgtrec.study.classification.classify import (
     METRICS,
@@ -300,70 +298,3 @@ def test_every_layout_holds_the_same(inputs, path, negatives, scores):
     assert part.triples.tolist() == [[0, 1, 2], [0, 1, 3], [2, 1, 3]]
     assert part.labels.tolist() == [True, False, False]
     np.testing.assert_allclose(part.scores, SCORES, rtol=1e-7)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    random = np.random.default_rng(0)
-    for name, size in (("valid", 80), ("test", 120)):
-        lines = []
-        for number in range(size):
-            label = random.random() < 0.5
-            score = label + random.normal()
-            lines.append(f"h{number % 9}\tr{number % 2}\tt{number}\t{int(label)}\t{score:.3f}\n")
-        write(tmp_path / f"{name}.tsv", "".join(lines))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def run(*arguments: str) -> str:
-    result = CliRunner().invoke(
-        cli, ["classify", "--valid-triples", "valid.tsv", "--test-triples", "test.tsv", *arguments]
-    )
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def test_the_command_prints_what_the_library_finds(folder):
-    ids: dict[str, int] = {}
-    test, valid = (read_labelled(f"{name}.tsv", ids) for name in ("test", "valid"))
-    options = ("--resamples", "100", "--seed", "4", "--criterion", "f1", "--bins", "5")
-    result = kgtrec.classify(
-        test, valid, resampling=Resampling(95, 100, 4), criterion="f1", bins=5, relations=list(ids)
-    )
-    assert run(*options).strip() == str(result).strip()
-    assert run(*options, "--show", "relations") == result.relation_table().to_text() + "\n"
-    assert json.loads(run(*options, "--format", "json")) == json.loads(result.to_json())
-    for show, table in (
-        ("intervals", result.interval_table()), ("calibration", result.calibration_table()),
-        ("curves", result.curve_table()),
-    ):  # fmt: skip
-        assert run(*options, "--show", show, "--format", "csv") == table.to_csv()
-
-
-def test_distances_are_scores_of_the_other_sign(folder):
-    plain = json.loads(run("--resamples", "100", "--format", "json"))
-    for name in ("valid", "test"):
-        rows = [line.split("\t") for line in Path(f"{name}.tsv").read_text().splitlines()]
-        text = "".join("\t".join([*row[:4], str(-float(row[4]))]) + "\n" for row in rows)
-        Path(f"{name}.tsv").write_text(text)
-    other = json.loads(run("--resamples", "100", "--format", "json", "--lower-is-better"))
-    assert other == plain
-    words = ("--one-threshold", "--resamples", "100")
-    assert "0 of 2 relations have their own threshold" in run(*words)
-
-
-def test_mistakes_are_one_line(folder):
-    for arguments, code, message in (
-        (("--ci", "100"), 1, "the confidence"),
-        (("--plot", "test.tsv"), 1, "test.tsv"),
-        (("--valid-negatives", "none.tsv"), 2, "the file does not exist"),
-    ):
-        result = CliRunner().invoke(
-            cli, ["classify", "--valid-triples", "valid.tsv", "--test-triples", "test.tsv",
-                *arguments],
-            standalone_mode=False,
-        )  # fmt: skip
-        assert result.exception is not None
-        assert getattr(result.exception, "exit_code", 1) == code
-        assert message in str(result.exception)

@@ -164,17 +164,6 @@ def test_sensitivity_has_the_same_bits_for_any_threads() -> None:
     assert mean[-1] > 0.75
 
 
-def test_the_command_takes_measures_that_are_adjusted(tmp_path: Path) -> None:
-    by_system = systems(3)
-    paths = [str(tmp_path / f"{name}.parquet") for name in by_system]
-    for path, ranks in zip(paths, by_system.values(), strict=True):
-        ranks.save(path)
-    keys = ["adjusted_log_mrr", "z_log_mrr", "p_mrr_ratio@0.5", "z_p_mrr@0.5"]
-    measures = [word for key in keys for word in ("-m", key)]
-    text = invoke(*paths, *measures, "--repeats", 2, "--format", "csv", report="stability")
-    assert text == data_sensitivity(by_system, keys, repeats=2).spread_table().to_csv()
-
-
 # -- Discriminative power ----------------------------------------------------------------------
 
 

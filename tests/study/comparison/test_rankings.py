@@ -10,15 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from kgtrec import trec
 from kgtrec._internal.bootstrap import Resampled, Resampling
-from kgtrec.cli import cli
-from kgtrec.errors import InputError
 from kgtrec.study.comparison.correlation import (
     agreement_table,
     over_questions,
@@ -282,20 +279,6 @@ def test_effects_are_those_of_the_values(tmp_path: Path) -> None:
     assert result.tau[0] == pytest.approx(np.mean([tau_union(order[q], other[q]) for q in QRELS]))
     due = np.mean([rank_biased_overlap(order[q], other[q]).extrapolated for q in QRELS])
     assert result.overlap[0] == pytest.approx(due)
-
-
-def test_a_run_reproduces_itself(tmp_path: Path) -> None:
-    (run,) = runs(4, 1).values()
-    trec.write_qrels(QRELS, tmp_path / "qrels")
-    for name, one in (("one", run), ("two", run), ("other", {"z": {"a": 1.0}, "q0": {}})):
-        trec.write_run(one, tmp_path / name)
-    files = [str(tmp_path / name) for name in ("one", "two")]
-    words = ["compare", "reproduction", "--qrels", str(tmp_path / "qrels"), *files]
-    text = CliRunner().invoke(cli, words, catch_exceptions=False).stdout
-    assert text.count("1.0000") >= 2
-    assert max(map(len, text.splitlines())) <= 80
-    with pytest.raises(InputError, match="share no query"):
-        reproduction_of(QRELS, {"a": files[0], "b": tmp_path / "other"}, ["map"])
 
 
 TABLE_4 = {
