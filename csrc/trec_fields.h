@@ -98,6 +98,21 @@ KGT_INLINE bool kgt_same_bytes(const char *a, const char *b, size_t n) {
     return true;
 }
 
+/* The same for n > 0, often faster: also reads up to 15 bytes behind. */
+KGT_INLINE bool kgt_same_near(const char *a, const char *b, size_t n) {
+#if KGT_X86
+    for (;; a += 16, b += 16, n -= 16) {
+        const __m128i x = _mm_loadu_si128((const __m128i *)a);
+        const __m128i y = _mm_loadu_si128((const __m128i *)b);
+        const unsigned others = ~(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(x, y));
+        if (n <= 16) return others << (32 - n) == 0;
+        if (others << 16 != 0) return false;
+    }
+#else
+    return kgt_same_bytes(a, b, n);
+#endif
+}
+
 /* Byte order; a prefix comes first. */
 KGT_INLINE int kgt_compare_bytes(const char *a, size_t n_a, const char *b, size_t n_b) {
     int order = memcmp(a, b, n_a < n_b ? n_a : n_b);

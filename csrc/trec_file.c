@@ -127,9 +127,13 @@ void kgt_table_clear(kgt_table *table, int64_t most) {
     memset(table->slots, 0, (size_t)(table->mask + 1) * sizeof(uint64_t));
 }
 
+KGT_INLINE bool kgt_table_has_room(const kgt_table *table) {
+    return table->n < table->capacity && 4 * (uint64_t)table->n < table->mask;
+}
+
 bool kgt_table_grow(kgt_table *table) {
     const int64_t n = table->n, most = 2 * n + 8;
-    if (n < table->capacity && 4 * (uint64_t)n < table->mask) return true;
+    if (kgt_table_has_room(table)) return true;
     if (most > table->capacity && !resize(table, most)) return false;
     kgt_table_clear(table, most);
     while (table->n < n) kgt_table_add(table);
@@ -188,10 +192,10 @@ KGT_INLINE bool read_alike(const shape *last, const char **line, const char *end
     const size_t n_before = (size_t)(last->document - last->begin);
     const size_t n_behind = (size_t)(last->end - last->behind); /* with the newline */
     const char *at = *line + n_before, *ends[3];
-    if ((size_t)(end - *line) < n_before + 48 + n_behind ||
-        !kgt_same_bytes(*line, last->begin, n_before) || !kgt_find_three(at, ends) ||
+    if ((size_t)(end - *line) < n_before + 64 + n_behind ||
+        !kgt_same_near(*line, last->begin, n_before) || !kgt_find_three(at, ends) ||
         *ends[0] != at[-1] || *ends[1] != at[-1] ||
-        !kgt_same_bytes(ends[2], last->behind, n_behind) ||
+        !kgt_same_near(ends[2], last->behind, n_behind) ||
         !(kgt_read_short_decimal(ends[1] + 1, ends[2], score) ||
           kgt_read_decimal(ends[1] + 1, end, score) != NULL))
         return false;
@@ -242,11 +246,14 @@ KGT_INLINE bool add_document(kgt_table *table, kgt_field document, kgt_fault_kin
     return kgt_table_add(table) || (*fault = KGT_DUPLICATE, false);
 }
 
-static bool load_other(const kgt_text *text, const kgt_field *query, const char **line,
-                       kgt_table *table, shape *last, kgt_fault_kind *fault) {
+/* Adds the document of the line at *line, which moves to the line's end. Blank lines and comments
+ * have none. False if the line is not the query's (NULL: any line is), or has a fault. */
+static bool load_line(const kgt_text *text, const kgt_field *query, const char **line,
+                      kgt_table *table, shape *last, kgt_fault_kind *fault) {
     const char *end = text->bytes + text->size, *at = *line = kgt_skip_space(*line);
     kgt_entry *entry = &table->entries[table->n];
     kgt_field document;
+    *fault = KGT_NO_FAULT;
     if (*at == '#') *line = kgt_line_end(at, end);
     if (*at == '\n' || *at == '#') return true;
     if (query != NULL && table->n > 0 && !same_query(at, end - at, *query)) return false;
@@ -257,17 +264,23 @@ static bool load_other(const kgt_text *text, const kgt_field *query, const char 
     return add_document(table, document, fault);
 }
 
-/* Adds the document of the line at *line, which moves to the line's end. Blank lines and comments
- * have none. False if the line is not the query's (NULL: any line is), or has a fault. */
-KGT_INLINE bool load_line(const kgt_text *text, const kgt_field *query, const char **line,
-                          kgt_table *table, shape *last, kgt_fault_kind *fault) {
+/* Adds documents of lines like the last one, which ends at *line, while the table has room. Any
+ * other line, or one that repeats a document, is left to load_line. */
+static void load_alike(const kgt_text *text, const char *stop, const char **line, kgt_table *table,
+                       const shape *given) {
+    const char *end = text->bytes + text->size;
+    const shape last = *given; /* in registers, because nobody else can change it */
+    kgt_table known = *table;
     kgt_field document;
-    *fault = KGT_NO_FAULT;
-    kgt_fetch_ahead(*line);
-    if (last->begin != NULL && read_alike(last, line, text->bytes + text->size, &document,
-                                          &table->entries[table->n].score))
-        return add_document(table, document, fault);
-    return load_other(text, query, line, table, last, fault);
+    kgt_fault_kind fault;
+    if (last.begin == NULL) return;
+    for (const char *at = *line + 1; at < stop && kgt_table_has_room(&known); *line = at++) {
+        kgt_fetch_ahead(at);
+        if (!read_alike(&last, &at, end, &document, &known.entries[known.n].score) ||
+            !add_document(&known, document, &fault))
+            break;
+    }
+    table->n = known.n;
 }
 
 static bool load_group(const kgt_lines *lines, int64_t group, kgt_table *table, kgt_fault *fault) {
@@ -278,9 +291,13 @@ static bool load_group(const kgt_lines *lines, int64_t group, kgt_table *table, 
     kgt_fault_kind kind;
     for (int64_t line = lines->line[group]; at < stop; line++, at++) {
         const char *start = at;
-        if (load_line(text, NULL, &at, table, &last, &kind)) continue;
-        kgt_note_fault(fault, kind, line, start - text->bytes);
-        return false;
+        if (!load_line(text, NULL, &at, table, &last, &kind)) {
+            kgt_note_fault(fault, kind, line, start - text->bytes);
+            return false;
+        }
+        const int64_t n = table->n;
+        load_alike(text, stop, &at, table, &last);
+        line += table->n - n;
     }
     return true;
 }
@@ -298,6 +315,7 @@ bool kgt_load_next(const kgt_text *text, const char **line, kgt_table *table, kg
         if (table->n == n) continue;
         *last_line = *line;
         if (n == 0) *query = field_at(*line);
+        load_alike(text, end, &at, table, &last);
     }
     return true;
 }

@@ -42,8 +42,8 @@ int64_t kgt_most_lines(const kgt_lines *lines, int64_t query);
 bool kgt_load_lines(const kgt_lines *lines, int64_t query, kgt_table *table, kgt_fault *fault);
 
 /* Reads the query of the next line at *line, and all its documents up to the next query, where
- * *line is then. False if a line is wrong, or without memory. An empty table: there was no query.
- */
+ * *line is then. *last_line: the last line, or one with the same tag. False if a line is wrong, or
+ * without memory. An empty table: there was no query. */
 bool kgt_load_next(const kgt_text *text, const char **line, kgt_table *table, kgt_field *query,
                    const char **last_line);
 

@@ -277,8 +277,7 @@ def _scored(
         raise nothing_shared(qrels.path, data)
     if request.only is not None:
         lists = _one(lists, request.only, f"{_named(qrels.path)} and {_named(data)}")
-    scored = _valued(lists, request, len(qrels), groups)
-    scored = replace(scored, file=run.name, filtered=run.filtered)
+    scored = _valued(lists, request, len(qrels), groups, run.name, run.filtered)
     if reference is not None:
         scored = _standardised(scored, columns, options, lists, reference)
     return _without_absent(_extended(scored, request, lists), options, lists)
@@ -286,7 +285,7 @@ def _scored(
 
 def scored_lists(lists: Lists, request: Request) -> Scored:
     """Values of the request's measures for lists; each query is in both the qrels and the run."""
-    return _extended(_valued(lists, request, len(lists), None), request, lists)
+    return _extended(_valued(lists, request, len(lists)), request, lists)
 
 
 def nothing_shared(qrels: PathName, run: PathName | RunData) -> NothingShared:
@@ -296,12 +295,19 @@ def nothing_shared(qrels: PathName, run: PathName | RunData) -> NothingShared:
     )
 
 
-def _valued(lists: Lists, request: Request, n_asked: int, groups: GroupJudgements | None) -> Scored:
+def _valued(
+    lists: Lists,
+    request: Request,
+    n_asked: int,
+    groups: GroupJudgements | None = None,
+    file: str = "",
+    filtered: GraphFiltered | None = None,
+) -> Scored:
     """Values of judged lists, which hold some of `n_asked` queries."""
     columns, options = request.columns, request.options
     values = _values(groups, lists, request)
     return Scored(
-        file="",
+        file=file,
         queries=lists.queries,
         values=values,
         summary=summary(values, columns, options, lists),
@@ -310,6 +316,7 @@ def _valued(lists: Lists, request: Request, n_asked: int, groups: GroupJudgement
         unanswered=lists.unanswered,
         unasked=lists.unasked,
         tied=_tied(lists, columns, options, groups),
+        filtered=filtered,
     )
 
 

@@ -421,7 +421,7 @@ def _ordinal(group: Ints) -> Ints:
 
 
 def _averaged(family: str, view: GroupView, column: Column) -> Floats:
-    (values,) = core_values(view.lists, [column._replace(family=family)])
+    (values,) = core_values(view.lists, [replace(column, family=family)])
     total = np.bincount(view.query_of, weights=values, minlength=view.n_queries)
     return total / np.maximum(view.n_groups, 1)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from kgtrec.errors import UsageError, suggestion
 from kgtrec.trec.measures.family import Parameters, WrongParameters, parameters_of
@@ -24,7 +24,8 @@ class WrongFormat(UsageError):
     exit_code = 4
 
 
-class Column(NamedTuple):
+@dataclass(frozen=True)
+class Column:
     """One line of output per query: a family and its parameters.
 
     - family: A key of `TABLE`.
@@ -47,7 +48,7 @@ class Column(NamedTuple):
         """The family's row in the table."""
         return TABLE[self.family]
 
-    @property
+    @cached_property
     def name(self) -> str:
         """trec_eval's name: ``map``, ``P_10``, ``iprec_at_recall_0.10``, ``set_F_2.0``."""
         parameter = self.parameter
@@ -87,7 +88,7 @@ class Column(NamedTuple):
         """True for gm_*: logarithms for a query, a geometric mean in the summary."""
         return self.family.startswith("gm_")
 
-    @property
+    @cached_property
     def sees(self) -> int | None:
         """Number of documents per query that matter; None if all do."""
         if self.row.sees == "nothing":
