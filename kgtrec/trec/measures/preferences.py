@@ -79,6 +79,7 @@ def _several(
     np.fill_diagonal(prefers, False)
     prefers = _closed(prefers)
     contrary = prefers & prefers.T
+    np.fill_diagonal(contrary, False)
     if contrary.any():
         pair = [int(place[0]) for place in np.nonzero(contrary)]
         at = [rows.start + int(np.flatnonzero(own == document)[0]) for document in pair]
