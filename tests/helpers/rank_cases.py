@@ -146,6 +146,27 @@ def make_ranks(
     return Ranks(full | columns, manifest, relation_labels)
 
 
+def some_ranks(n_triples: int, shuffled: bool, seed: int = 3) -> Ranks:
+    """Relations of very different sizes, questions with several answers, ties."""
+    rng = np.random.default_rng(seed)
+    n = 2 * n_triples
+    triple = np.tile(np.arange(n_triples), 2)
+    relation = np.minimum(rng.geometric(0.3, n_triples), 9)
+    columns = {"side": np.repeat([0, 1], n_triples), "triple": triple, "relation": relation[triple]}
+    columns["question"] = np.concatenate(
+        [np.sort(rng.integers(first, first + n_triples // 2, n_triples)) for first in (0, n)]
+    )
+    columns["greater"], columns["macro_greater"] = rng.geometric(0.1, (2, n)) - 1
+    for prefix in ("", "macro_"):
+        columns[f"{prefix}equal"] = rng.choice([0, 0, 1, 2, 60], n)
+        columns[f"{prefix}tied_ahead"] = columns[f"{prefix}equal"] // 2
+        columns[f"{prefix}candidates"] = rng.integers(200, 300, n)
+    columns["answer_popularity"] = rng.zipf(1.5, n) % 10_000 + 1
+    columns["relation_popularity"] = np.bincount(relation)[relation[triple]]
+    order = rng.permutation(n) if shuffled else np.arange(n)
+    return make_ranks({name: column[order] for name, column in columns.items()}, {"questions": {}})
+
+
 # -- Slow definitions: weights by counting, values tie by tie -------------------------------------
 
 ALL_KINDS = (*KINDS, "expected")

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from rank_cases import make_ranks, no_trec
-from refusals import each_row
+from rank_cases import make_ranks, no_trec, some_ranks
 from slow import slow_after
 
 import kgtrec
 from kgtrec.cli import cli
-from kgtrec.errors import KgtrecError, UsageError
+from kgtrec.errors import UsageError
 from kgtrec.measures import (
     AVERAGINGS,
     METRICS,
@@ -26,13 +24,12 @@ from kgtrec.measures import (
     averaging,
     headings,
     parse_all,
-    required_depth,
 )
 from kgtrec.measures.calculator import Calculator
-from kgtrec.measures.help import describe, explained, listed, overview
+from kgtrec.measures.help import describe, explained
 from kgtrec.measures.keys import is_key
 from kgtrec.measures.metric import Metric
-from kgtrec.ranking.ranks import _COLUMNS, _FLAGS, Ranks
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.trec.measures.names import TABLE, resolve
 
@@ -110,77 +107,16 @@ def test_spellings() -> None:
         assert str(Measure.parse(written)) == key, written
 
 
-@each_row("key, hint",
-    [
-        ("mmr", "'mmr' is not a metric; did you mean 'mr' or 'mrr'"),
-        ("tail.micro.map", "over questions: tail.macro.map"),
-        ("tail.realistic.map", "no rank type: tail.macro.map"),
-        ("both", "'both' is not a metric; a key is side.rank_type.averaging.metric"),
-        ("tail.macro", "'macro' is not a metric"),
-        ("bth.mrr", "did you mean 'both'?"),
-        ("mrr.both", "'mrr' is none of"),
-        ("micro.both.mrr", "no measure"),
-        ("both.micro.realistic.mrr", "no measure"),
-        ("mrr(0.5,0.5)", "take no parameters"),
-        ("both..mrr", "'' is none of"),
-        ("bth.micro.mrr", "'bth' is not a side; did you mean 'both'"),
-        ("both.realistc.micro.mrr", "did you mean 'realistic'"),
-        ("both.realistic.mico.mrr", "none of micro, macro"),
-        ("both.micro.hits@0", "did you mean 'hits@10'"),
-        ("both.micro.hits", "needs a cutoff above 0, as in hits@10"),
-        ("both.macro.P", "needs a cutoff above 0, as in P_20"),
-        ("both.macro.map_cut_0", "did you mean 'map_cut_20'"),
-        ("both.macro.iprec_at_recall_0.333", "is not a metric"),
-        ("both.macro.P.5,10", "is not a metric"),
-        ("both.macro.prefs_simp", "is not a metric"),
-        ("both.micro.map_cut_20", "both.macro.map_cut_20"),
-        ("both.expected.macro.map_cut_20", "have no rank type"),
-        ("both.macro.amr", "not defined for macro"),
-        ("both.stratified.mrr", "as in mrr(0.5,0.5)"),
-        ("both.stratified.mrr(2,0)", "must be in [-1, 1]"),
-        ("both.stratified.mrr(a,b)", "not a list of numbers"),
-        ("both.stratified.mrr(0.5", "unbalanced parentheses"),
-        ("both.macro.runid", "'runid' is not a metric"),
-        ("both.realistic.z_hits_at_k", "needs a cutoff above 0, as in z_hits_at_10"),
-        ("both.realistic.micro.p_mrr", "needs an exponent in (0, 1), as in p_mrr@0.5"),
-        ("both.realistic.micro.p_mrr@nan", "needs an exponent in (0, 1)"),
-        ("both.realistic.micro.p_mrr@0.5(0.5)", "take no parameters"),
-        ("both.realistic.macro_relation.z_mrr", "not defined for macro_relation"),
-        ("both.realistic.stratified.amri(0,0)", "not defined for stratified"),
-        ("both.best.micro.mrr", "'best' is not a rank type"),
-        ("both.realistic.adjusted_mr", "did you mean"),
-        ("both.realistic.micro.p_mrr@1.0", "needs an exponent in (0, 1)"),
-        ("", "a key is side.rank_type.averaging.metric"),
-        (f"both.micro.hits@{'9' * 5000}", "is not a metric"),
-    ],
-)  # fmt: skip
-def test_bad_keys_say_what_and_how(key: str, hint: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        Measure.parse(key)
-    assert hint in str(caught.value)
-    assert repr(key) in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_all_bad_keys_are_reported_at_once() -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_all(["both.micro.mrr", "both.micro.mmr", "nonsense"])
-    assert "mmr" in str(caught.value)
-    assert "nonsense" in str(caught.value)
+def test_what_no_command_line_gives() -> None:
     both = parse_all(["both.micro.mrr", "both.realistic.micro.mrr"])
     assert both == [Measure("both", "realistic", "micro", "mrr")]
+    with pytest.raises(UsageError, match="is not a metric"):
+        Measure.parse(f"both.micro.hits@{'9' * 5000}")
     with pytest.raises(UsageError, match="not int"):
         parse_all([3])  # type: ignore[list-item]
     for parts in (("both", None, "micro", "mrr"), ("both", "realistic", "micro", "hits_at_10")):
         with pytest.raises(UsageError):  # parts that no key has
             Measure(*parts)
-
-
-def test_depth_that_a_measure_sees() -> None:
-    assert required_depth("map_cut_20") == 20
-    assert required_depth("P_7") == 7
-    assert required_depth("map") is None
-    assert required_depth("Rprec_mult_0.20") is None
 
 
 # Ties in evaluated scores are intended here, or drawn.
@@ -277,84 +213,21 @@ def test_every_name_is_explained() -> None:
             assert name in Measure.parse(key).key or name == "realistic", name
 
 
-def test_a_key_is_explained_with_itself_first() -> None:
-    assert describe("tail.best.hits_at_3")["keys"][0] == "tail.optimistic.micro.hits@3"
-    assert describe("both.macro.MAP@20")["keys"][0] == "both.macro.map_cut_20"
-    with pytest.raises(UsageError, match=r"no measure 'both\.realistic\.micro\.mmr'"):
-        describe("both.realistic.micro.mmr")
-
-
 def test_the_list_has_everything() -> None:
-    text = listed()
+    """tests/golden/cli/keys.txt has what the command explains, and what it refuses."""
+    text, json_text = (
+        CliRunner().invoke(cli, ["measures", *words], catch_exceptions=False).output
+        for words in ([], ["--format", "json"])
+    )
     assert max(map(len, text.splitlines())) <= 80
     words = text.split()
     for name in (*(row.name for row in METRICS), *AVERAGINGS, *RANK_TYPES, "bpref", "map_cut_k"):
         assert name in words
     assert "relstring," in words
-    rows = overview()
+    rows = json.loads(json_text)
     assert [row["name"] for row in rows["metrics"]] == [row.name for row in METRICS]
     assert rows["of_run_files_only"][:3] == ["runid", "relstring", "prefs_num_prefs_poss"]
-    assert describe("dcg")["help"] == TABLE["dcg"].text
-    assert "-R prefs -m prefs_simp" in describe("prefs_simp")["beware"][0]
-
-
-# --- the command ----------------------------------------------------------------------------------
-
-
-def run(*arguments: str) -> str:
-    done = CliRunner().invoke(cli, ["measures", *arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-def test_the_command_lists_and_explains() -> None:
-    assert "adjusted_hits@k" in run()
-    text = run("amri", "p_mrr")
-    assert "1 - (MR - 1) / (E[MR] - 1)" in text
-    assert "higher is better" in text
-    assert "both.realistic.micro.p_mrr@0.5" in text
-    assert "kgtrec eval -m dcg" in run("dcg")
-    printed = json.loads(run("--format", "json"))
-    assert len(printed["metrics"]) == len(METRICS)
-    assert {"P_k", "map", "bpref"} <= {row["name"] for row in printed["trec_eval"]}
-    both = json.loads(run("amri", "amr", "--format", "json"))
-    assert [row["direction"] for row in both] == ["higher is better", "lower is better"]
-    assert both[0]["range"] == "[-1, 1]"
-
-
-@pytest.mark.parametrize(
-    ("names", "says"),
-    [
-        (["amrx"], "no measure 'amrx'; did you mean 'amr'?"),
-        (["mean_recirocal_rank"], "did you mean 'mean_reciprocal_rank'"),
-        (["questoin"], "did you mean 'question'"),
-        (["xyzzy", "amri", "qqqq"], "`kgtrec measures` lists all; no measure 'qqqq'"),
-        ([""], "no measure ''"),
-    ],
-)
-def test_the_command_offers_near_misses(names: list[str], says: str) -> None:
-    done = CliRunner().invoke(cli, ["measures", *names], standalone_mode=False)
-    assert isinstance(done.exception, KgtrecError)
-    assert done.exception.exit_code == 1
-    assert says in str(done.exception)
-    assert done.output == ""
-
-
-def test_rank_types_are_reported_side_by_side(tmp_path: Path) -> None:
-    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [2, 0, 3]], n_entities=30, n_relations=1)
-    ranks = kgtrec.evaluate(np.zeros((4, 30)), graph.questions()).ranks
-    ranks.save(tmp_path / "constant.parquet")
-    words = ["report", str(tmp_path / "constant.parquet"), "--rank-types"]
-    text = CliRunner().invoke(cli, words).output
-    assert [line.split()[0] for line in text.splitlines()[1:6]] == list(RANK_TYPES)
-    assert "Ties: 100 % of the instances are tied" in text
-    done = CliRunner().invoke(cli, [*words, "--format", "json", "-m", "both.micro.amri"])
-    printed = json.loads(done.output)
-    assert printed["rank_types"]["optimistic"] == {"both.micro.amri": 1}
-    assert printed["ties"] == ranks.tie_report()
-    assert CliRunner().invoke(cli, [*words, "--format", "csv"]).output.count("\n") == 6
-    done = CliRunner().invoke(cli, [*words, "--by", "side"])
-    assert "--rank-types does not combine with" in str(done.exception)
+    assert {"P_k", "map", "bpref"} <= {row["name"] for row in rows["trec_eval"]}
 
 
 # -- Sums of some items at a time have the bits of those of all at once --------------------------
@@ -365,30 +238,6 @@ KEYS = (
     "question.mrr", "both.realistic.relation.mrr", "triple.mrr", "median_rank", "std",
     "stratified.mrr(0.5,0.5)", "macro.map_cut_20", "macro.num_rel",
 )  # fmt: skip
-
-
-def some_ranks(n_triples: int, shuffled: bool) -> Ranks:
-    """Relations of very different sizes, questions with several answers, ties."""
-    rng = np.random.default_rng(3)
-    n = 2 * n_triples
-    relation = np.minimum(rng.geometric(0.3, n_triples), 9)
-    columns = {name: np.zeros(n, np.int64) for name in _COLUMNS}
-    columns["side"] = np.repeat([0, 1], n_triples)
-    columns["triple"] = np.tile(np.arange(n_triples), 2)
-    columns["relation"] = relation[columns["triple"]]
-    columns["question"] = np.concatenate(
-        [np.sort(rng.integers(first, first + n_triples // 2, n_triples)) for first in (0, n)]
-    )
-    columns["greater"], columns["macro_greater"] = rng.geometric(0.1, (2, n)) - 1
-    for prefix in ("", "macro_"):
-        columns[f"{prefix}equal"] = rng.integers(0, 3, n)
-        columns[f"{prefix}tied_ahead"] = columns[f"{prefix}equal"] // 2
-        columns[f"{prefix}candidates"] = rng.integers(200, 300, n)
-    columns["answer_popularity"] = rng.integers(1, 50, n)
-    columns["relation_popularity"] = np.bincount(relation)[columns["relation"]]
-    columns |= {name: np.zeros(n, bool) for name in _FLAGS}
-    order = rng.permutation(n) if shuffled else np.arange(n)
-    return Ranks({name: column[order] for name, column in columns.items()}, {"questions": {}})
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -419,25 +268,6 @@ def test_a_mean_is_that_of_every_cell_in_the_order_of_its_rows(shuffled: bool) -
     sums = np.add.reduceat(values[order], starts)
     assert Result(ranks)["mrr"] == sums.sum() / len(ranks)
     assert Result(ranks)["tail.mrr"] == sums[cells[1] == 1].sum() / (ranks.side == 1).sum()
-
-
-@pytest.mark.parametrize("shuffled", [False, True])
-@pytest.mark.parametrize("size", [1, 100, 1 << 18])
-def test_best_answers_are_those_of_a_sort(
-    size: int, shuffled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(averaging, "_ITEMS", size)
-    ranks = some_ranks(300, shuffled)
-    best: dict[int, tuple[int, int, int]] = {}
-    for row in range(len(ranks)):
-        place = int(ranks.macro_greater[row]), int(ranks.macro_tied_ahead[row]), row
-        best[int(ranks.question[row])] = min(place, best.get(int(ranks.question[row]), place))
-    rows, level = averaging.question_rows(ranks)
-    assert rows.tolist() == [best[question][2] for question in sorted(best)]
-    assert level.tolist() == [
-        int(((ranks.question == q) & (ranks.macro_greater == best[q][0])).sum())
-        for q in sorted(best)
-    ]
 
 
 # -- Columns of the table: directions, bases, headings ---------------------------------------------

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from rank_cases import Case, F, ask, columns, make_ranks, no_trec, places
+from rank_cases import Case, F, ask, columns, make_ranks, no_trec, places, some_ranks
 from refusals import each_row
 from slow import slow_after
 
@@ -52,29 +52,9 @@ def formula(ranks: Ranks, value: np.ndarray, side: str, beta_e: float, beta_r: f
     return float(np.dot(share, within) / np.sum(share))
 
 
-def random_ranks(n: int, n_relations: int, seed: int) -> Ranks:
+def random_ranks(n: int, seed: int) -> Ranks:
     """Ranks of n triples in random order, some with one side only, many tied."""
-    rng = np.random.default_rng(seed)
-    relation = rng.choice(
-        n_relations, n, p=np.arange(1, n_relations + 1) / n_relations * 2 / (n_relations + 1)
-    )
-    side, triple = np.divmod(rng.permutation(2 * n)[: 2 * n - n // 10], n)
-    size = len(triple)
-    greater = rng.geometric(0.02, size) - 1
-    equal = rng.choice([0, 0, 0, 1, 5, 60], size)
-    table = {
-        "triple": triple,
-        "side": side,
-        "relation": relation[triple],
-        "question": np.arange(size),
-        "greater": greater,
-        "equal": equal,
-        "tied_ahead": rng.integers(0, equal + 1),
-        "candidates": greater + equal + 1,
-        "answer_popularity": rng.zipf(1.5, size) % 10_000 + 1,
-        "relation_popularity": np.bincount(relation)[relation[triple]],
-    }
-    return make_ranks(table)
+    return some_ranks(n, True, seed).subset(np.arange(2 * n - n // 10))
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -83,7 +63,7 @@ def random_ranks(n: int, n_relations: int, seed: int) -> Ranks:
 @pytest.mark.parametrize("rank_type", slow_after(1, RANK_TYPES))
 @pytest.mark.parametrize("side", SIDES)
 def test_large_strata_follow_the_formula_and_the_keys(rank_type: str, side: str) -> None:
-    ranks = random_ranks(1_500, 7, seed=1)
+    ranks = random_ranks(1_500, 1)
     grid = stratified_grid(ranks, BETAS, BETAS, METRICS, rank_type, side)
     assert (grid.dtype, grid.shape) == (np.float64, (3, 5, 5))
     calculator = Calculator(ranks, no_trec)
@@ -97,7 +77,7 @@ def test_large_strata_follow_the_formula_and_the_keys(rank_type: str, side: str)
 
 
 def test_metrics_do_not_touch_each_other() -> None:
-    ranks = random_ranks(200, 3, seed=2)
+    ranks = random_ranks(200, 2)
     for n_metrics in range(10):
         metrics = [f"hits@{k}" for k in range(1, n_metrics + 1)]
         grid = stratified_grid(ranks, BETAS, [0.5], metrics)
@@ -107,7 +87,7 @@ def test_metrics_do_not_touch_each_other() -> None:
 
 
 def test_bits_do_not_depend_on_the_order_of_rows_or_points() -> None:
-    ranks = random_ranks(2_000, 5, seed=3)
+    ranks = random_ranks(2_000, 3)
     grid = stratified_grid(ranks, BETAS, BETAS)
     shuffled = ranks.subset(np.random.default_rng(0).permutation(len(ranks)))
     assert np.array_equal(grid, stratified_grid(shuffled, BETAS, BETAS))
@@ -116,7 +96,7 @@ def test_bits_do_not_depend_on_the_order_of_rows_or_points() -> None:
 
 
 def test_corners() -> None:
-    ranks = random_ranks(50, 3, seed=5)
+    ranks = random_ranks(50, 5)
     assert stratified_grid(ranks, [], BETAS).shape == (4, 0, 5)
     assert stratified_grid(ranks, BETAS, np.array([], np.float32)).shape == (4, 5, 0)
     assert stratified_grid(ranks, BETAS, BETAS, []).shape == (0, 5, 5)
