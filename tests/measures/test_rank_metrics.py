@@ -27,13 +27,14 @@ from rank_cases import (
     places,
     questions,
     sides_of,
+    some_ranks,
     weights,
 )
 
 import kgtrec
 from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
-from kgtrec.measures import AVERAGINGS, METRICS, Measure, random_scorer
+from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure, random_scorer
 from kgtrec.measures.calculator import PER_RELATION, Calculator
 from kgtrec.measures.rank_metrics import TO_DEVIATION, hits, mean_rank, reciprocal_rank
 from kgtrec.measures.ties import (
@@ -302,13 +303,6 @@ def test_two_answers_of_a_question(answer: dict[str, int], rank: int) -> None:
         assert Calculator(ranks, no_trec).value(Measure.parse(f"tail.{kind}.macro.mr")) == rank
 
 
-def test_sides_that_there_are() -> None:
-    case = Case(2, [(0, 0, 1)], {(1, 0, 0): [0, 1]}, sides=(1,))
-    assert Calculator(make_ranks(columns(case)), no_trec).sides == ("tail",)
-    with pytest.raises(UsageError, match="have only tail"):
-        ask(case, "both.micro.mrr")
-    with pytest.raises(InputError, match="at least one instance"):
-        Calculator(make_ranks({name: part[:0] for name, part in columns(case).items()}), no_trec)
 
 
 def test_ranks_beyond_float32_stay_exact() -> None:
@@ -337,27 +331,13 @@ def test_trec_values_are_averaged_as_trec_eval_does() -> None:
     assert engine.value(Measure.parse("both.macro.gm_map")) == pytest.approx(0.5)
 
 
-def test_a_constant_scorer_is_unmasked() -> None:
-    triples = np.unique(np.random.default_rng(11).integers(0, (50, 4, 50), (300, 3)), axis=0)
-    graph = kgtrec.Graph.from_arrays(train=triples[:200], test=triples[200:], n_entities=50)
-    questions = graph.questions("test")
-    result = kgtrec.evaluate(np.zeros((len(questions), 50), np.float32), questions, progress=False)
-    keys = ["both.micro.mrr", "both.micro.amri", "both.stratified.mrr(0.5,0.5)"]
-    types = result.rank_types(keys)
-    assert types.keys[1:] == tuple(keys)
-    table = types.to_dict()
-    assert list(table) == list(kgtrec.measures.RANK_TYPES)
-    assert table["optimistic"]["both.micro.mrr"] == 1
-    amri = {kind: row["both.micro.amri"] for kind, row in table.items() if kind != "ordinal"}
-    assert amri == {"optimistic": 1, "realistic": 0, "expected": 0, "pessimistic": -1}
-    assert table["pessimistic"][keys[2]] == result["both.pessimistic.stratified.mrr(0.5,0.5)"]
-    for metric in ("adjusted_mrr", "adjusted_hits@10", "z_mrr", "z_hits@10"):
-        assert result[f"both.expected.micro.{metric}"] == pytest.approx(0, abs=1e-10)
-    report = result.ranks.tie_report()
-    assert (report["tied_share"], report["max_equal"]) == (1, result.ranks.candidates.max() - 1)
-    assert "Ties: " in str(result)
-    with pytest.raises(UsageError, match="has no rank types"):
-        result.rank_types(["both.macro.map"])
+def test_rank_types_side_by_side() -> None:
+    result = kgtrec.Result(some_ranks(50, True))
+    keys = ["both.micro.mrr", "tail.stratified.mrr(0.5,0.5)"]
+    due = [{"both.micro.mrr": result[f"both.{kind}.micro.mrr"],
+            keys[1]: result[f"tail.{kind}.stratified.mrr(0.5,0.5)"]}
+           for kind in RANK_TYPES]  # fmt: skip
+    assert result.rank_types(keys).to_dict() == dict(zip(RANK_TYPES, due, strict=True))
 
 
 # --- sums over long ties --------------------------------------------------------------------------
