@@ -14,7 +14,6 @@ import click
 import numpy as np
 import pytest
 from question_cases import rewrite_as_openke
-from refusals import assert_refused
 from slow import slow_after
 
 import kgtrec
@@ -149,10 +148,6 @@ def test_the_depth_that_shards_keep(home: Home) -> None:
     home.shards(2)  # 20 for the check of trec_eval's measures, as in one piece
     assert home.merged() == home.local(depth="20")
     assert home.merged("d", "--run-depth", "7") == home.local(depth="7")
-    said = home.refuses(
-        "merge", "d", "-o", "o.parquet", "--write-run", "o.run", "--run-depth", "21"
-    )
-    assert "the shards keep 20 candidates" in said
 
 
 def test_shards_do_not_depend_on_memory_threads_or_the_clock(home: Home) -> None:
@@ -384,44 +379,17 @@ def test_a_terminated_shard_leaves_nothing(home: Home) -> None:
     assert home.merged() == home.local(depth="20")
 
 
-# -- Wrong calls -------------------------------------------------------------------------------
-
-
-def test_what_names_no_shard() -> None:
-    for text in ("", "3", "a/b", "1/2/3", "-1/4", "0/0", "1/" + 5000 * "9", "0/4", "00/4", "5/4"):
-        count = 4 if text in ("0/4", "00/4", "5/4") else 16
-        said = f"--shard {text!r} is not a shard; give one from 1/{count} to {count}/{count}"
-        assert_refused(parse_shard, UsageError, (said,), text)
-
-
-def test_wrong_calls_are_one_sentence(home: Home) -> None:
-    (home.folder / "e.txt").write_text("".join(f"e {i:02}\n" for i in range(N)))
+def test_folders_under_other_names_are_known(home: Home) -> None:
+    """tests/golden/cli/shards.txt has the other wrong calls."""
     url = f"file://{home.folder}"
-    for words, said in (
-        ("--scores m.npz --shard 0/2 -o d", "is not a shard; give one from 1/2 to 2/2"),
-        ("--scores m.npz -o o --plan", "--plan need --shard"),
-        ("--scores m.npz -o o.parquet --memory 2GB", "need --shard"),
-        ("--scores m.npz --shard 1/2 -o d --write-qrels q", "--write-qrels is written when"),
-        ("--scores m.npz --shard 1/2 -o d --memory much", "is not a size"),
-        ("--scores m.npz --shard 1/2 -o d --memory 1MB", "the memory limit is too low"),
-        ("--scores m.npz --shard 1/500 -o d --shard-by questions", "500 shards are too"),
-        ("--scores m.npz --shard 1/2 -o d --lower-is-better", "higher-is-better"),
-        ("--scores m.npz --shard 1/2 -o d --shard-by entities --entities e.txt",
-         "--shard-by entities does not work with restricted candidates"),
-        ("--scores m.npz --shard 1/2 -o .", "the folder of the scores"),
-        (f"--scores m.npz --shard 1/2 -o {url}", "the folder of the scores"),
-        ("--scores m.npz --shard 1/2 -o s.npy", "File exists"),
-    ):  # fmt: skip
-        assert said in home.refuses("rank", "--graph", "g", *words.split())
-    for graph in ("tsv:g", f"tsv:{url}/g"):
-        others = ("--scores", "m.npz", "--shard", "1/2", "-o", "g")
-        assert "the graph's folder" in home.refuses("rank", "--graph", graph, *others)
-    for folder, said in (("g", "no shards in this folder"), ("no", "the folder does not exist")):
-        assert said in home.refuses("merge", folder, "-o", "o.parquet")
+    shard = ("rank", "--scores", "m.npz", "--shard", "1/2")
+    assert "the folder of the scores" in home.refuses(*shard, "--graph", "g", "-o", url)
+    assert "the graph's folder" in home.refuses(*shard, "--graph", f"tsv:{url}/g", "-o", "g")
     home.shards(2, into="e")
-    shard = "e/shard-1-of-2.arrow"
-    for names in (("e", shard), (f"{url}/e", shard), ("e", f"{url}/{shard}")):
+    for names in ((f"{url}/e", "e/shard-1-of-2.arrow"), ("e", f"{url}/e/shard-1-of-2.arrow")):
         assert "would overwrite" in home.refuses("merge", names[0], "-o", names[1])
+    with pytest.raises(UsageError, match="is not a shard"):
+        parse_shard("1/" + 5000 * "9")
 
 
 def test_names_sort_by_number() -> None:

@@ -19,7 +19,6 @@ from rank_cases import (
     ALL_KINDS,
     Case,
     F,
-    ask,
     cases,
     columns,
     make_ranks,
@@ -33,7 +32,7 @@ from rank_cases import (
 
 import kgtrec
 from kgtrec import _core
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import UsageError
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure, random_scorer
 from kgtrec.measures.calculator import PER_RELATION, Calculator
 from kgtrec.measures.rank_metrics import TO_DEVIATION, hits, mean_rank, reciprocal_rank
@@ -301,8 +300,6 @@ def test_two_answers_of_a_question(answer: dict[str, int], rank: int) -> None:
     ranks = make_ranks({name: np.array([r[name] for r in rows]) for name in rows[0]})
     for kind in ALL_KINDS:
         assert Calculator(ranks, no_trec).value(Measure.parse(f"tail.{kind}.macro.mr")) == rank
-
-
 
 
 def test_ranks_beyond_float32_stay_exact() -> None:

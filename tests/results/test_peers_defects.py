@@ -22,8 +22,6 @@ def graph_of(n_entities: int, test, **splits) -> kgtrec.Graph:
 # -- Number types ------------------------------------------------------------------------------
 
 
-
-
 @pytest.mark.slow
 def test_entity_ids_beyond_two_to_the_24():
     """Ids passed through float32 turn 16777217 into 16777216."""

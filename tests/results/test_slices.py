@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import each_row
 from study_cases import N_ENTITIES, N_RELATIONS, category, graphs, listed, percentile
 
 import kgtrec
 from kgtrec import Result, UsageError
-from kgtrec.cli.report import command
 from kgtrec.errors import FileError, InputError
-from kgtrec.results.slices import parse_by
 
 SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
 METRICS = {"mr": lambda r: r, "mrr": lambda r: 1 / r, "hits@3": lambda r: float(r <= 3)}
@@ -108,25 +102,6 @@ def small(**labelled: list[str]) -> kgtrec.Graph:
     )
 
 
-def test_orders_and_columns() -> None:
-    graph = small()
-    result = evaluated(graph)
-    table = result.slice("category,side", graph=graph)
-    assert [row[:2] for row in table.rows] == [
-        (name, side) for name in ("1-1", "1-N") for side in ("head", "tail", "both")
-    ]
-    assert table.keys[:5] == ("category", "side", "questions", "instances", "realistic.micro.mrr")
-    assert table.to_dict()["1-N"]["both"]["instances"] == 4
-    quartiles = result.slice("quartile", graph=graph)
-    assert quartiles.keys[:5] == ("quartile", "from", "to", "questions", "instances")
-    for _, least, most, *_ in quartiles.rows:
-        assert least <= most
-    labels = ["b", "a", "b", "b"]
-    assert [row[0] for row in result.slice("label", labels=labels).rows] == ["b", "a"]
-    # The side goes last, in whatever order it is named.
-    assert parse_by("side,category") == parse_by(["category", "side"]) == ("category", "side")
-
-
 def test_measures_of_whole_questions() -> None:
     graph = small()
     result = evaluated(graph)
@@ -145,25 +120,6 @@ def test_measures_of_whole_questions() -> None:
     with pytest.raises(UsageError, match=r"macro\.mrr needs all answers .* answers of 1 questions"):
         result.slice("label", keys, labels=["a", "b", "a", "a"])
     assert len(result.slice("label", keys, labels=["a", "a", "b", "b"])) == 2
-
-
-def test_sampled_candidates_are_said_to_be() -> None:
-    graph = small()
-    result = evaluated(graph)
-    whole = result.slice("category,side", graph=graph)
-    result.ranks.manifest["questions"]["sampled"] = True
-    table = result.slice("category,side", graph=graph)
-    assert table.titles[0] == "sampled category"
-    assert table.keys[4] == "sampled.realistic.micro.mrr"
-    assert table.rows == whole.rows
-
-
-def test_equal_headings_give_way_to_keys() -> None:
-    graph = small()
-    keys = ["both.micro.mrr", "tail.micro.mrr", "both.micro.mr"]
-    table = evaluated(graph).slice("category", keys, graph=graph)
-    assert table.titles[3:5] == ("both.realistic.micro.mrr", "tail.realistic.micro.mrr")
-    assert table.titles[5] == "MR"
 
 
 def test_a_group_without_a_side() -> None:
@@ -248,44 +204,17 @@ def test_a_file_of_labels(named: Result, tmp_path: Path) -> None:
         "zero\thas\tnever heard of\tx",
     ]
     due = [("a", 2), ("b", 2), ("(no label)", 4)]
+    path, packed = tmp_path / "labels.tsv", tmp_path / "labels.tsv.gz"
     for text in ("\n".join(lines), "\ufeff" + "\r\n".join(lines) + "\r\n\r\n"):
-        path = write(tmp_path / "labels.tsv", text)
-        for name in (path, str(path)):
+        write(path, text)
+        packed.write_bytes(gzip.compress(path.read_bytes()))
+        for name in (path, str(path), packed):
             table = named.slice("label", labels=name)
             assert [(row[0], row[2]) for row in table.rows] == due
     # Saved ranks have the labels of the entities in use.
     named.ranks.save(tmp_path / "r.parquet")
     again = Result(kgtrec.Ranks.load(tmp_path / "r.parquet")).slice("label", labels=path)
     assert again.rows == table.rows
-
-
-@each_row(
-    "text, line, hint",
-    [
-        ("zero\thas\tfo ur\n", 1, "3 columns"),
-        ("zero\thas\tfo ur\ta\n\nzero\thas\tfive\ta\n", 2, "an empty line"),
-        ("zero\thas\tfo ur\ta\tb\n", 1, "5 columns"),
-        ("zero\thas\tfo ur\t \n", 1, "an empty label"),
-        (
-            "one\tis\ttwo\tb\nzero\thas\tfo ur\ta\nzero\thas\tfo ur\tb\n",
-            3,
-            "'b', but 'a' in line 2",
-        ),
-        ("fo ur\thas\tzero\ta\n", 1, "no triple of this file was evaluated.*as in 'zero has"),
-        ("", None, "the file is empty"),
-    ],
-)
-def test_bad_files_of_labels(
-    named: Result, tmp_path: Path, text: str, line: int | None, hint: str
-) -> None:
-    path = write(tmp_path / "labels.tsv", text)
-    with pytest.raises(FileError, match=hint) as caught:
-        named.slice("label", labels=path)
-    assert caught.value.line == line
-    packed = tmp_path / "labels.tsv.gz"
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    with pytest.raises(FileError, match=hint):
-        named.slice("label", labels=packed)
 
 
 def test_labels_that_cannot_be_used(named: Result, tmp_path: Path) -> None:
@@ -314,60 +243,3 @@ def test_a_label_a_line_is_not_one_a_triple() -> None:
     with pytest.raises(InputError, match=r"4 labels were given for 3 .* without its 1 repeats"):
         result.slice("label", labels=["a", "a", "b", "c"])  # no entity would have c
     assert len(result.slice("label", labels=["a", "b", "c"])) == 3
-
-
-# --- kgtrec report --by ---------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    lines = {
-        "train": ["zero\thas\tone", "zero\thas\ttwo", "three\tis\ttwo"],
-        "test": ["zero\thas\tthree", "one\tis\ttwo"],
-    }
-    for name, rows in lines.items():
-        (tmp_path / f"{name}.txt").write_text("".join(f"{row}\n" for row in rows))
-    evaluated(kgtrec.read_graph(tmp_path)).ranks.save(tmp_path / "r.parquet")
-    write(tmp_path / "labels.tsv", "zero\thas\tthree\thard\none\tis\ttwo\teasy\n")
-    return tmp_path
-
-
-def report(*arguments: object) -> str:
-    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def test_the_command(folder: Path) -> None:
-    ranks, graph = folder / "r.parquet", kgtrec.read_graph(folder)
-    result = Result(kgtrec.Ranks.load(ranks))
-    for by in ("category", "quartile", "category,side", "side,quartile"):
-        table = result.slice(by, graph=graph)
-        assert report(ranks, "--by", by, "--graph", folder).rstrip("\n") == table.to_text()
-    printed = json.loads(
-        report(ranks, "--by", "category,side", "--graph", folder, "--format", "json")
-    )
-    assert printed == result.slice("category,side", graph=graph).to_dict()
-    labels = ["--by", "label", "--labels", folder / "labels.tsv", "--format", "csv"]
-    rows = list(csv.DictReader(report(ranks, *labels).splitlines()))
-    assert [(row["label"], row["instances"]) for row in rows] == [("easy", "2"), ("hard", "2")]
-
-
-@each_row(
-    "arguments, hint",
-    [
-        (["--by", "category"], "--by category needs --graph DIR"),
-        (["--by", "label"], "--by label needs --labels FILE"),
-        (["--by", "category,"], "cannot slice by ''"),
-        (["--labels", "x"], "--labels needs --by label"),
-        (["--graph", "x"], "--graph needs --by category"),
-        (["--by", "side", "--graph", "x"], "--graph needs --by category"),
-        (["--spread"], "--spread needs --by"),
-        (["--by", "quartile", "--labels", "x"], "--labels needs .*; --by quartile needs --graph"),
-    ],
-)
-def test_options_without_effect_are_refused_before_any_file_is_read(
-    arguments: list[str], hint: str
-) -> None:
-    with pytest.raises(UsageError, match=hint):
-        report("no-such.parquet", *arguments)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
 import kgtrec
 from kgtrec import trec
-from kgtrec.cli import cli
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.eval.kg_metrics import Micro, micro_values
 from kgtrec.trec.eval.kg_names import micro_columns
@@ -254,18 +251,6 @@ def test_the_filtered_run_is_that_of_the_ranker(home: Path) -> None:
     assert ours == trec.evaluate(questions, frame, names, questions=questions)
 
 
-def test_the_command_says_what_it_left_out(home: Path) -> None:
-    words = ["eval", "-m", "kg_mrr", "--graph", home / "g", home / "q.qrels", home / "raw.run"]
-    done = CliRunner().invoke(cli, [str(word) for word in words])
-    assert done.exit_code == 0, done.exception
-    assert "filtered by g: " in done.stderr
-    assert "documents that train, valid, test know left the run" in done.stderr
-    assert "as listed" not in done.stderr
-    done = CliRunner().invoke(cli, [str(word) for word in [*words, "--format", "json"]])
-    (one,) = json.loads(done.stdout).values()
-    assert one["kg_ranks"] == "filtered by the graph"
-
-
 def test_documents_that_are_no_entities_keep_their_places(home: Path) -> None:
     """Also where the first entity is known, and leaves the list alone."""
     questions = kgtrec.read_graph(home / "g").questions()
@@ -280,23 +265,3 @@ def test_documents_that_are_no_entities_keep_their_places(home: Path) -> None:
         row = trec.evaluate(qrels, run, names, questions=questions, summary=True)
         assert (row["recip_rank"], row["kg_mrr_low"], row["kg_mrr_high"]) == (0.5, 0.5, 0.5)
         assert row["num_ret"] == 1 + len(answers)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--graph", "g", "--n-entities", "25", "-m", "kg_mr"], "leave --n-entities out"),
-        (["--split", "valid"], "--split needs --graph"),
-        (["--graph", "g", "--split", "valid"], "are not questions of split 'valid'"),
-        (["--graph", "g", "--split", "dev"], "no split 'dev'"),
-        (["--graph", "nowhere"], "nowhere: this folder does not exist"),
-    ],
-    ids=["entities", "split", "other", "none", "folder"],
-)
-def test_what_cannot_be_filtered(
-    home: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
-) -> None:
-    monkeypatch.chdir(home)
-    done = CliRunner().invoke(cli, ["eval", *words, "q.qrels", "raw.run"])
-    assert isinstance(done.exception, kgtrec.KgtrecError)
-    assert message in str(done.exception)
