@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kgtrec
+from kgtrec.cli.align import SIMILARITIES as OFFERED
 from kgtrec.errors import InputError
 from kgtrec.study.alignment import SIMILARITIES, align, alignment_questions, size_experiment
 
@@ -141,6 +142,7 @@ def test_all_measures_and_files_are_those_of_link_prediction(tmp_path: Path) -> 
     again = kgtrec.Result(kgtrec.Ranks.load(tmp_path / "r.parquet"))
     assert again.to_dict() == result.to_dict()
     assert again.ranks.relation_labels == ["sameAs"]
+    assert OFFERED == SIMILARITIES
 
 
 def test_labels_are_told_apart_where_they_must_be() -> None:
@@ -199,6 +201,3 @@ def test_the_experiment_is_that_of_its_parts() -> None:
     assert table.rows[0][2] == pytest.approx(experiment.values["mr"][0].std(ddof=1))
     sizes = size_experiment(pairs, left, right, repeats=1).sizes
     assert sizes.tolist() == [10, 12, 15, 18, 22, 27, 33, 40]
-
-
-# -- The command -------------------------------------------------------------------------------

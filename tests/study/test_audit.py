@@ -205,6 +205,3 @@ def test_printed_decimals_are_intervals(
     (claim,) = read_claims({"m": row}, rounding)[0]["m"]
     assert (claim.low, claim.high) == pytest.approx((low, high), abs=1e-7, rel=1e-8)
     assert claim.is_mean == ("±" in cell)
-
-
-# -- The command ---------------------------------------------------------------------------------

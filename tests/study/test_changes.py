@@ -217,6 +217,3 @@ def test_published_metrics_with_the_sparse_ratios(shared_data: Path) -> None:
             values = [float(own[label][metric]) if label in own else math.nan for label in counts]
             value = reweighted_mean(values, list(counts.values()))
             assert value == pytest.approx(float(row[metric]), rel=1e-12)
-
-
-# --- kgtrec report --spread and --ratios ----------------------------------------------------------

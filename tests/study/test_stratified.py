@@ -144,9 +144,3 @@ def test_popularity_zero_names_the_split() -> None:
     # The keys of a result follow the counts, too.
     with pytest.raises(InputError, match="have popularity 0 in train"):
         Result(ranks)["both.stratified.mrr(0.5,0)"]
-
-
-# --- what is refused ------------------------------------------------------------------------------
-
-
-# --- kgtrec stratify ------------------------------------------------------------------------------

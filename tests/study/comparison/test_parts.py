@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
-from dataclasses import replace
-from pathlib import Path
 from statistics import mean
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from compare_cases import N_ENTITIES, graph, systems
+from compare_cases import systems
 from scipy import stats
 
-import kgtrec
 from kgtrec._internal.bootstrap import Resampling
-from kgtrec.cli import cli
-from kgtrec.errors import KgtrecError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.parts import (
     SystemValues,
-    read_value_table,
-    values_at_ratios,
     values_by_part,
     values_by_ratios,
-    values_of_table,
 )
 from kgtrec.study.comparison.rankings import (
-    WHOLE,
-    Sensitivity,
     data_sensitivity,
     rankings_by_part,
 )
@@ -126,18 +114,6 @@ def test_sensitivity_by_its_definition() -> None:
             assert ours.tau[k, number // 3, number % 3] == pytest.approx(due.statistic)
     assert ours.mean() == pytest.approx(ours.tau.mean(axis=2))
     assert ours.table().rows[1][:2] == ("60%", 36)
-
-
-def test_parts_that_tie_all_systems_are_neither_most_nor_least_stable() -> None:
-    nan, keys = np.nan, ("head.realistic.micro.hits@1", "tail.realistic.micro.mrr")
-    tau = np.array([[[nan, nan], [0.5, nan]], [[-1.0, 0.0], [1.0, 1.0]]])
-    shares = np.array([0.01, 0.5])
-    sensitivity = Sensitivity(keys, ("Hits", "MRR"), ("a", "b", "c"), shares, tau, 60, 0)
-    said = sensitivity.sentence()
-    assert "all sizes: Hits 0.5000, MRR 0.2500. Least of all: MRR on 1% of" in said
-    assert "-0.5000. nan: all systems tie in all parts" in said
-    tied = replace(sensitivity, tau=np.full((2, 2, 2), nan))
-    assert tied.sentence() == "All systems tie in all parts, so there is no ranking."
 
 
 def test_measures_of_one_title_are_told_apart() -> None:
@@ -270,114 +246,3 @@ def test_what_only_one_has_is_left_out_and_named() -> None:
     assert rankings.parts == (("b",),)
     assert rankings.left_out == (("a",), ("c",))
     assert rankings.tau("mrr", ("b",)) == -1
-
-
-# -- The commands ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two sets of labels on two graphs: ranks, and tables of their values."""
-    place = tmp_path_factory.mktemp("parts")
-    for name, seed in (("sparse", 0), ("complete", 5)):
-        (place / name / "graph").mkdir(parents=True)
-        for system, ranks in systems(4, seed=seed).items():
-            ranks.save(place / name / f"{system}.parquet")
-        for split, rows in graph(seed).splits.items():
-            lines = "".join("{}\t{}\t{}\n".format(*row) for row in rows.tolist())
-            (place / name / "graph" / f"{split}.txt").write_text(lines)
-        lines = ["model,relation,micro_mrr,micro_mr"]
-        tables = [one.table() for one in values_by_part(systems(4, seed=seed), "relation",
-                                                      ["mrr", "mr"])]  # fmt: skip
-        first = list(tables[0].keys).index("s0")
-        for one, other in zip(*(table.rows for table in tables), strict=True):
-            lines += [f"s{i},{one[0]},{one[first + i]!r},{other[first + i]!r}" for i in range(4)]
-        (place / f"{name}.csv").write_text("\n".join(lines) + "\n")
-    return place
-
-
-def invoke(*words: object, report: str = "labels") -> str:
-    done = CliRunner().invoke(cli, ["compare", report, *map(str, words)], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def taus(text: str) -> dict[tuple[str, ...], float]:
-    """Measure and part to tau, from CSV."""
-    head, *rows = csv.reader(text.splitlines())
-    names = head.index("systems")
-    return {tuple(row[:names]): float(row[names + 1]) for row in rows}
-
-
-@pytest.mark.parametrize("words", [("--by", "relation"), ("--ratios", "sparse/graph/train.txt")])
-def test_ranks_and_published_values_give_the_same(folder: Path, words: tuple[str, str]) -> None:
-    how = [str(folder / word) if "/" in word else word for word in words]
-    files = [folder / "sparse" / f"s{i}.parquet" for i in range(4)]
-    ranks = taus(invoke(*files, "--against", folder / "complete", *how, "-m", "mrr", "-m", "mr",
-                        "--format", "csv"))  # fmt: skip
-    tables = taus(invoke(folder / "sparse.csv", "--against", folder / "complete.csv", *how,
-                         "-m", "micro_mrr", "-m", "micro_mr", "--format", "csv"))  # fmt: skip
-    assert len(tables) == (8 if "--by" in words else 2)
-    for (measure, part), tau in tables.items():
-        assert ranks[f"both.realistic.{measure.replace('_', '.')}", part] == tau
-
-
-def test_each_set_of_ranks_has_its_graph(folder: Path, tmp_path: Path) -> None:
-    for name in ("sparse", "complete"):
-        (tmp_path / name).mkdir()
-        questions = kgtrec.read_graph(folder / name / "graph", progress=False).questions("test")
-        for seed in range(3):
-            scores = np.random.default_rng(seed).random((len(questions), N_ENTITIES))
-            ranks = kgtrec.evaluate(scores[:, : questions.n_entities], questions, progress=False)
-            ranks.ranks.save(tmp_path / name / f"m{seed}.parquet")
-    files = [tmp_path / "sparse" / f"m{seed}.parquet" for seed in range(3)]
-    words = ("--against", tmp_path / "complete", "--by", "category", "--graph",
-             folder / "sparse/graph", "-m", "mrr")  # fmt: skip
-    with pytest.raises(KgtrecError, match=r"not the graph of these ranks .* --against-graph"):
-        invoke(*files, *words)
-    text = invoke(*files, *words, "--against-graph", folder / "complete/graph")
-    assert {line.split()[0] for line in text.splitlines()[3:5]} <= {"1-1", "1-N", "N-1", "N-N"}
-    with pytest.raises(KgtrecError, match="--against-graph needs --by"):
-        invoke(*files, *words[:2], "--by", "side", "--against-graph", "graph")
-
-
-def test_whole_tables_show_places_and_a_figure(folder: Path, tmp_path: Path) -> None:
-    for name, order in (("a", "3210"), ("b", "0123")):
-        lines = "".join(f"s{i}\t0.{value}\t{value}\n" for i, value in enumerate(order))
-        (tmp_path / f"{name}.tsv").write_text(f"\ufeffSystem\tMRR\tMR\n{lines}", "utf-8")
-    words = [tmp_path / "a.tsv", "--against", tmp_path / "b.tsv"]
-    text = invoke(*words, "-m", "mrr", "-m", "mr")
-    lines = [line.split() for line in text.splitlines()]
-    assert ["mrr", "s0", "0.3000", "1", "0.0000", "4"] in lines
-    assert ["mr", "s0", "3.0000", "4", "0.0000", "1"] in lines  # lower is better
-    assert [line[3] for line in lines if line[:2] == ["mrr", "systems"]] == ["-1.0000"]
-    pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    invoke(*words, "--plot", tmp_path / "places.svg")
-    assert (tmp_path / "places.svg").stat().st_size > 1000
-
-
-def test_bad_tables_are_named_by_line(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    for text, said in (
-        (None, "No such file"),
-        ("", "the table has no row below its header"),
-        ("System,mrr\na,x\nb,1\nc,2\n", r"t.csv:2: 'x' under 'mrr'"),
-        ("System,mrr\na,1\nb\n", r"t.csv:3: this line has 1 cells"),
-        ("System,mrr\na,1\na,2\nb,3\n", r"t.csv:3: another row of 'a'.*--by"),
-        ("System,mrr,MRR\na,1,2\n", r"t.csv:1: two columns"),
-        ("System,mrr\na,inf\n", r"'inf' under"),
-        ('System,mrr,note\na,1,"x\nb,2,y\nc,3,z\n', "unexpected end of data"),
-        ("System,other\na,1\n", "has no column 'mrr'; it has other"),
-        ("System,mrr\n\udcff,1\n", "UTF-8"),
-    ):
-        if text is not None:
-            path.write_text(text, "utf-8", "surrogateescape")
-        with pytest.raises(KgtrecError, match=said):
-            values_of_table(read_value_table(path), ["mrr"])
-    path.write_text("System,mrr\na,\nb,-\nc,.5\n\n")  # blank cells are no values
-    (one,) = values_of_table(read_value_table(path), ["mrr"])
-    assert np.isnan(one.parts[WHOLE]).tolist() == [True, True, False]
-    for name in ("micro_gmr", "micro_amri", "macro_mrr"):
-        path.write_text(f"model,relation,{name}\na,r,2\na,s,8\n")
-        with pytest.raises(UsageError, match="not a mean over instances"):
-            values_at_ratios(read_value_table(path), [name], {"r": 1, "s": 1})

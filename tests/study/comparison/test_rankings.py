@@ -29,9 +29,7 @@ from kgtrec.study.comparison.correlation import (
 )
 from kgtrec.study.comparison.rankings import (
     depth_curves,
-    full_agreement,
     rankings_of_samples,
-    rankings_of_values,
 )
 from kgtrec.study.comparison.samples import Samples, resample
 
@@ -309,21 +307,6 @@ def samples(values: np.ndarray, name: str = "m", **more: object) -> Samples:
 # -- Rankings ----------------------------------------------------------------------------------
 
 
-def test_places_ties_and_directions() -> None:
-    values = {"mrr": [0.3, 0.5, 0.3, 0.1], "mr": [9.0, 1.0, 2.0, 50.0]}
-    rankings = rankings_of_values(
-        values, "abcd", lower_is_better=["mr"], resampling=Resampling(resamples=300)
-    )
-    assert rankings.places().tolist() == [[2, 1, 2, 4], [3, 1, 2, 4]]
-    (one,) = rankings.over_systems
-    assert one.tau == pytest.approx(stats.kendalltau(values["mrr"], [-9, -1, -2, -50]).statistic)
-    assert rankings.agreement(1, 0) is one
-    assert rankings.over_questions == ()
-    table = rankings.value_table()
-    assert [row[0] for row in table.rows] == ["b", "a", "c", "d"]
-    assert table.rows[1] == ("a", 0.3, 2, 9.0, 3)
-
-
 def test_agreements_are_those_of_every_pair_of_rankings() -> None:
     rng = np.random.default_rng(0)
     base = rng.random((60, 5)) + np.linspace(0, 0.6, 5)
@@ -344,14 +327,3 @@ def test_agreements_are_those_of_every_pair_of_rankings() -> None:
         named, "t", resampled=list(drawn.values()), resampling=Resampling(resamples=200, seed=3)
     )
     assert again.over_questions == rankings.over_questions
-
-
-def test_full_agreement_is_put_into_words() -> None:
-    for second, said in (
-        ([2, 3, 5, 9], "random rankings of 4 systems agree fully with a chance of 1 in 24."),
-        ([2, 5, 3, 9], ""),
-    ):
-        values = {"x": [1, 2, 3, 4], "y": second}
-        made = rankings_of_values(values, "abcd", resampling=Resampling(resamples=100))
-        assert full_agreement([made]).endswith(said)
-        assert bool(full_agreement([made])) == bool(said)

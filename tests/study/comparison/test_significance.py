@@ -22,7 +22,7 @@ from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
-from kgtrec.study.comparison.report import compare, compare_replicates, grouped_names, multiplicity
+from kgtrec.study.comparison.report import compare, compare_replicates, multiplicity
 from kgtrec.study.comparison.samples import Samples, resample, samples_of_ranks, samples_of_runs
 from kgtrec.study.comparison.significance import corrected, effects, pairs_of, pairwise
 from kgtrec.trec.files.columns import RunColumns
@@ -348,20 +348,6 @@ def test_tables_turn_pairs_to_the_better_system() -> None:
     assert "s1 is better than every other system; 3 of 3 pairs" in one.sentence()
 
 
-def test_what_is_not_told_apart_is_said() -> None:
-    rng = np.random.default_rng(4)
-    rows = rng.random((60, 1)) + rng.normal(0, 0.3, (60, 3)) + np.array([0.5, 0.5, 0.0])
-    one = compare(samples(rows), "t", resampling=Resampling(resamples=200))
-    assert "is not significantly better than s" in one.sentence()
-    two = compare(samples(rows[:, :2]), "t", resampling=Resampling(resamples=200))
-    assert "do not differ significantly" in two.sentence()
-    assert two.to_dict()["conclusion"] == two.sentence()
-    equal = compare(
-        samples(np.repeat(rows[:, :1], 3, axis=1)), resampling=Resampling(resamples=200)
-    )
-    assert "all systems have the same value; 0 of 3 pairs" in equal.sentence()
-
-
 def runs(name: int, n: int, noise: float, level: float = 1.0, seed: int = 0) -> list[Ranks]:
     """Runs of one system: scores have a common part and one per run."""
     questions = graph(seed).questions("test")
@@ -479,16 +465,6 @@ def test_tables(systems: dict[str, list[Ranks]]) -> None:
     better = of_mrr.better()
     assert better[0, 2]
     assert not better[2, 0]
-
-
-@pytest.mark.parametrize(("name", "system"), [
-    ("transe-1", "transe"), ("transe_seed2", "transe"), ("transe.fold3", "transe"),
-    ("transe-run-04", "transe"), ("TransE-S7", "TransE"), ("complex", "complex"), ("12", "12"),
-    ("distmult512-1", "distmult512"), ("TuckER-1", "TuckER"), ("tucker2", "tucker"),
-    ("TuckER_r2", "TuckER"), ("cross.s-3", "cross"),
-])  # fmt: skip
-def test_runs_are_named_with_a_number(name: str, system: str) -> None:
-    assert grouped_names([name]) == [system]
 
 
 def slow_shares(outcomes: dict[str, list[Any]], best: str) -> tuple[float, float]:
