@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,19 +43,16 @@ from ir_measures import (
     nDCG,
 )
 from profiles import examples
-from refusals import assert_refused
+from question_cases import ranking_case
+from refusals import assert_refused, each_row
 
 import kgtrec
 from kgtrec import trec
 from kgtrec.cli import cli
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.trec import ir_measures_provider
-from kgtrec.trec.eval import score as scoring
 from kgtrec.trec.eval.evaluate import MeasureRow
-from kgtrec.trec.eval.request import Request
 from kgtrec.trec.eval.score import NothingShared
-from kgtrec.trec.measures.names import resolve
-from kgtrec.trec.measures.rows import FORMATS, OFFICIAL, TABLE
 
 # Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
@@ -63,21 +61,8 @@ QRELS = {"q10": {"a": 1, "b": 0, "c": 2}, "q9": {"d": 1}, "alone": {"a": 1}}
 
 RUN = {"q9": {"a": 1.0, "d": 0.1}, "q10": {"a": 1.0, "b": 3e300, "c": 1.0}, "other": {"a": 1.0}}
 
-NAMES = [
-    "a",
-    "ab",
-    "B",
-    "10",
-    "9",
-    "é",
-    "\U0001f600",
-    "\udcff",
-    "x\x00y",
-    "#",
-    "p%20q",
-    "\u2028",
-    "\x85",
-]
+NAMES = ["a", "ab", "B", "10", "9", "é", "\U0001f600", "\udcff", "x\x00y", "#", "p%20q", "\u2028",
+         "\x85"]  # fmt: skip
 
 ids = st.sampled_from(NAMES)
 
@@ -190,14 +175,6 @@ WRONG_RUNS = {
 }
 
 
-@pytest.mark.parametrize("message", WRONG_RUNS)
-def test_what_no_run_file_can_hold(tmp_path: Path, message: str) -> None:
-    with pytest.raises((InputError, UsageError)) as caught:
-        trec.write_run(WRONG_RUNS[message], tmp_path / "r")
-    assert message in str(caught.value)
-    assert os.listdir(tmp_path) == []
-
-
 WRONG_CALLS = [
     (lambda: trec.read_run("none", as_="pandas"), UsageError, "as_='pandas' is unknown"),
     (lambda: trec.read_run(None), UsageError, "None is not a path"),
@@ -231,35 +208,6 @@ WRONG_CALLS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "error", "said"), WRONG_CALLS)
-def test_wrong_calls(tmp_path: Path, monkeypatch, call, error, said: str) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert_refused(call, error, (said,))
-    assert os.listdir(tmp_path) == []
-
-
-def test_one_write_qrels_for_questions_too(tmp_path: Path) -> None:
-    assert trec.write_qrels is kgtrec.write_qrels
-    graph = kgtrec.Graph.from_arrays(test=np.array([[0, 0, 1], [0, 0, 2]]))
-    questions = graph.questions("test", sides="tail")
-    trec.write_qrels(questions, tmp_path / "q")
-    assert (tmp_path / "q").read_text() == "tail0 0 1 1\ntail0 0 2 1\n"
-    scores = np.array([[0.5, 0.25, 0.75]])
-    ranker = kgtrec.Ranker(questions, run_depth=3)
-    for batch in ranker.batches():
-        ranker.update(batch, scores)
-    _, run = ranker.finish()
-    trec.write_run(run, tmp_path / "r", tag="t")
-    assert trec.read_run(tmp_path / "r") == {"tail0": {"2": 0.75, "0": 0.5, "1": 0.25}}
-    names = ["map", "P_2", "num_rel"]
-    assert trec.evaluate(questions, run, names) == trec.evaluate(
-        tmp_path / "q", tmp_path / "r", names
-    )
-
-
-# -- Frames -----------------------------------------------------------------------------------
-
-
 def scored(**columns: Any) -> pd.DataFrame:
     return pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0],
                          **columns})  # fmt: skip
@@ -285,29 +233,70 @@ WRONG_FRAMES = {
 }
 
 
-@pytest.mark.parametrize("message", WRONG_FRAMES)
-def test_wrong_frames_are_refused_by_row(tmp_path: Path, message: str) -> None:
-    for use in (
-        lambda frame: trec.write_run(frame, tmp_path / "r"),
-        lambda frame: trec.evaluate({"q": {"a": 1}}, frame, ["map"]),
-    ):
-        with pytest.raises(InputError) as caught:
-            use(WRONG_FRAMES[message])
-        assert message in str(caught.value)
+WRONG_RELEVANCES = {
+    "float64; convert it to whole numbers: frame.astype": [1.0],
+    "within 64 bits": np.array([2**63], np.uint64),
+    "relevance of document 'a' under query 'q' is NaN": pd.array([None], dtype="Int64"),
+    "query 'q' has document 'a' again": [1, 1],
+}
+
+WRONG_ARGUMENTS = (
+    {"level": "2"}, {"level": None}, {"most": 2.0}, {"collection": "9"}, {"compat": "10"},
+    {"most": 2**70}, {"measures": ["kg_mr"], "entities": "5"},
+    {"measures": ["kg_mr"], "entities": 5.5}, {"measures": ["kg_mr"], "entities": 2**70},
+)  # fmt: skip
 
 
-def test_wrong_relevances_in_frames() -> None:
-    frame = pd.DataFrame({"qid": ["q"], "docno": ["a"], "relevance": [1.0]})
-    twice = pd.concat([frame, frame]).assign(relevance=1)
-    missing = frame.assign(relevance=pd.array([None], dtype="Int64"))
-    for wrong, said in (
-        (frame, r"float64; convert it to whole numbers: frame\.astype"),
-        (frame.assign(relevance=np.uint64(2**63)), "within 64 bits"),
-        (missing, "relevance of document 'a' under query 'q' is NaN"),
-        (twice, "query 'q' has document .a. again"),
-    ):
-        with pytest.raises(InputError, match=said):
-            trec.evaluate(wrong, RUN, ["map"])
+def run_columns(*scores: float, kind: type = np.float64, n: int = 1) -> trec.RunColumns:
+    """Columns of n documents `a` under query `q`."""
+    names = np.frombuffer(b"a" * n, np.uint8)
+    return trec.RunColumns(
+        ["q"], np.array([0, n]), np.arange(n + 1), names, np.array(scores, kind), ""
+    )
+
+
+def wrong_calls() -> Iterator[tuple[Callable[[], Any], Any, str]]:
+    yield from WRONG_CALLS
+    for said, run in WRONG_RUNS.items():
+        yield lambda run=run: trec.write_run(run, "r"), (InputError, UsageError), said
+    for said, frame in WRONG_FRAMES.items():
+        yield lambda frame=frame: trec.write_run(frame, "r"), InputError, said
+        yield lambda frame=frame: trec.evaluate(QRELS, frame, ["map"]), InputError, said
+    for said, values in WRONG_RELEVANCES.items():
+        frame = pd.DataFrame({"qid": "q", "docno": "a", "relevance": values})
+        yield lambda frame=frame: trec.evaluate(frame, RUN, ["map"]), InputError, said
+    for more in WRONG_ARGUMENTS:
+        how = {"measures": ["map"], **more}
+        yield lambda how=how: trec.evaluate(QRELS, RUN, **how), UsageError, "whole"
+    for measures in (None, 5):
+        yield lambda names=measures: trec.evaluate(QRELS, RUN, names), UsageError, "no names"
+    yield lambda: run_columns(0, 0), UsageError, "1 names and 2 scores"
+    yield (lambda: run_columns(0, kind=np.float32), UsageError,
+           "scores is of type float32; it must be float64")  # fmt: skip
+    yield lambda: run_columns(math.nan), InputError, "document 'a' under query 'q' is NaN"
+    yield (lambda: trec.evaluate(QRELS, run_columns(0, 0, n=2), ["map"]), InputError,
+           "query 'q' has document 'a' twice")  # fmt: skip
+
+
+@each_row("call, error, said", wrong_calls())
+def test_wrong_calls(call, error, said: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_refused(call, error, (said,))
+    assert os.listdir(tmp_path) == []
+
+
+def test_questions_and_their_runs_are_qrels_and_runs(tmp_path: Path) -> None:
+    assert trec.write_qrels is kgtrec.write_qrels
+    questions, scores = ranking_case(1)
+    run = kgtrec.rank(scores, questions, run_depth=9)[1]
+    files = tmp_path / "q", tmp_path / "r"
+    trec.write_qrels(questions, files[0])
+    trec.write_run(run, files[1], tag="t")
+    names = ["map", "P_2", "num_rel"]
+    assert trec.evaluate(questions, run, names) == trec.evaluate(*files, names)
+
+
+# -- Frames -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["object", "category", "string"])
@@ -360,22 +349,20 @@ def test_all_forms_have_the_same_values(tmp_path_factory, judged, run) -> None:
         assert trec.evaluate(one, other, ["gm_map", "num_ret", "P"], summary=True) == total
 
 
-def test_values_by_hand_and_by_every_spelling() -> None:
+def test_a_row_is_read_by_every_spelling() -> None:
     judged, run = {"q": {"a": 1, "b": 1, "c": 0}}, {"q": {"a": 3.0, "c": 2.0, "b": 1.0}}
-    gained = (1 + 1 / 2) / (1 + 1 / math.log2(3))
-    row = trec.evaluate(judged, run, ["AP@20", "nDCG@20", "P.1,2", "relstring_3"])["q"]
-    assert list(row) == ["P_1", "P_2", "relstring_3", "ndcg_cut_20", "map_cut_20"]
+    row = trec.evaluate(judged, run, ["AP@20", "P.1,2", "relstring_3"])["q"]
+    assert list(row) == ["P_1", "P_2", "relstring_3", "map_cut_20"]
     for name in ("AP@20", "map_cut_20", "map_cut.20", "MAP@20"):
         assert row[name] == pytest.approx((1 + 2 / 3) / 2)
-    for name in ("nDCG@20", "ndcg_cut_20", "ndcg_cut.20"):
-        assert row[name] == pytest.approx(gained)
     assert (row["P@1"], row["P_2"], row["relstring_3"]) == (1.0, 0.5, "101")
     for name in ("AP@10", "P", "nonsense", 3):
         with pytest.raises(KeyError):
             row[name]
-    assert row == dict(row)
-    assert json.loads(json.dumps(row)) == row
-    assert pickle.loads(pickle.dumps(row)) == row
+    assert row == dict(row) == json.loads(json.dumps(row)) == pickle.loads(pickle.dumps(row))
+    row = trec.evaluate(judged, run, [AP @ 20, nDCG @ 20, RR, P @ 5])["q"]
+    assert row[AP @ 20] == pytest.approx((1 + 2 / 3) / 2)
+    assert (row[RR], row[P @ 5]) == (1, 0.4)
 
 
 def test_summary_row() -> None:
@@ -383,7 +370,6 @@ def test_summary_row() -> None:
     assert isinstance(total, MeasureRow)
     assert (total["runid"], total["num_q"], total["num_ret"], total["num_rel"]) == ("", 2, 5, 3)
     rows = trec.evaluate(QRELS, RUN, ["official"])
-    assert total["map"] == sum(row["map"] for row in rows.values()) / 2
     assert trec.summarise(rows, ["official"]) == {k: v for k, v in total.items() if k != "runid"}
 
 
@@ -403,52 +389,18 @@ def test_a_tag_stays_with_columns_and_files(tmp_path: Path) -> None:
     assert (tmp_path / "q2").read_bytes() == (tmp_path / "q").read_bytes()
 
 
-def test_arguments_of_another_type() -> None:
-    for wrong in (
-        {"level": "2"}, {"level": None}, {"most": 2.0}, {"collection": "9"}, {"compat": "10"},
-        {"most": 2**70}, {"measures": None}, {"measures": 5},
-        {"measures": ["kg_mr"], "entities": "5"}, {"measures": ["kg_mr"], "entities": 5.5},
-        {"measures": ["kg_mr"], "entities": 2**70},
-    ):  # fmt: skip
-        with pytest.raises(UsageError, match=r"whole|no names"):
-            trec.evaluate(QRELS, RUN, **{"measures": ["map"], **wrong})
-
-
-def test_a_query_that_loses_all_documents_keeps_its_row() -> None:
-    qrels = {"q": {"a": 1}, "p": {"a": 1}}
-    for compat in (9, 10):
-        rows = trec.evaluate(qrels, {"q": {"unjudged": 1.0}, "p": {"a": 1.0}}, ["map"],
-                             judged_only=True, compat=compat)  # fmt: skip
-        assert rows == {"p": {"map": 1.0}, "q": {"map": 0.0}}
-
-
 @pytest.mark.parametrize("emptied", [{"judged_only": True}, {"most": 0, "judged_only": True}])
-def test_with_c_a_query_without_documents_is_not_taken_for_an_absent_one(emptied) -> None:
+def test_a_query_that_loses_all_documents_keeps_its_row(emptied) -> None:
+    """Nor is it taken for an absent one with -c: trec_eval 9 counts only queries of the run."""
     qrels = {"q": {"a": 1}, "p": {"a": 1}, "absent": {"a": 1}}
     run = {"q": {"unjudged": 1.0}, "p": {"unjudged": 1.0}}
+    for compat in (9, 10):
+        rows = trec.evaluate(qrels, run, ["map"], compat=compat, **emptied)
+        assert rows == {"p": {"map": 0.0}, "q": {"map": 0.0}}
     how = {"measures": ["utility.0,0,1,0"], "complete": True, "compat": 9, **emptied}
     assert list(trec.evaluate(qrels, run, **how)) == ["p", "q"]
-    # trec_eval 9: 1 per query of the run, over the three of the qrels.
     row = trec.evaluate(qrels, run, summary=True, **how)
     assert row["utility_0,0,1,0"] == pytest.approx(2 / 3)
-
-
-def test_columns_that_do_not_fit() -> None:
-    offsets, names = np.array([0, 1]), np.array([0, 1])
-    raw = np.frombuffer(b"a", np.uint8)
-    for values, error, said in (
-        (np.zeros(2), UsageError, "1 names and 2 scores"),
-        (np.zeros(1, np.float32), UsageError, "scores is of type float32; it must be float64"),
-        (np.array([math.nan]), InputError, "document 'a' under query 'q' is NaN"),
-    ):
-        with pytest.raises(error, match=said):
-            trec.RunColumns(["q"], offsets, names, raw, values, "")
-    with pytest.raises(UsageError, match="relevance is of type float64"):
-        trec.QrelsColumns(["q"], offsets, names, raw, np.zeros(1))
-    twice = trec.RunColumns(["q"], np.array([0, 2]), np.array([0, 1, 2]),
-                            np.frombuffer(b"aa", np.uint8), np.zeros(2), "")  # fmt: skip
-    with pytest.raises(InputError, match="query 'q' has document 'a' twice"):
-        trec.evaluate({"q": {"a": 1}}, twice, ["map"])
 
 
 # -- Loading ----------------------------------------------------------------------------------
@@ -468,59 +420,17 @@ def test_names_are_loaded_on_first_use(tmp_path: Path) -> None:
         trec.nothing  # noqa: B018
 
 
-# -- The request behind `kgtrec eval` and `trec.evaluate`: what it asks for, and what it refuses -
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_without_names_the_measures_are_those_of_the_format(form: str) -> None:
-    columns = Request("qrels", ["run"], qrels_format=form).columns
-    assert columns == resolve([OFFICIAL[form]], qrels_format=form)
-    assert {TABLE[column.family].format for column in columns} <= {"any", FORMATS[form]}
-
-
-def test_under_ties_the_default_is_what_has_a_form_there() -> None:
-    every = Request("qrels", ["run"]).columns
-    tied = Request("qrels", ["run"], ties="min").columns
-    assert {c.name for c in every} - {c.name for c in tied} >= {"bpref", "gm_map"}
-    assert {"map", "P_10"} <= {c.name for c in tied}
-    with pytest.raises(UsageError, match="does not support bpref"):
-        Request("qrels", ["run"], ["map", "bpref"], ties="min").check()
-
-
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ({"entities": 5}, "--n-entities"),
-        ({"measures": ["kg_mr"]}, "number of entities"),
-        ({"measures": ["kg_mrr"], "zscores": "z"}, "no z-scores"),
-        ({"measures": ["kg_mrr"], "qrels_format": "prefs"}, "judgements in groups"),
-        ({"ties": "max", "qrels_format": "qrels_jg"}, "judgements in groups"),
-        ({"qrels": "-", "runs": ["a", "-"]}, "only once"),
-        ({"runs": ["-", Path("-")]}, "only once"),
-        ({"measures": ["nothing"]}, "nothing"),
-    ],
-)
-def test_what_cannot_be_done_is_said_before_reading(options: dict[str, Any], word: str) -> None:
-    request = Request(**{"qrels": "none", "runs": ["none"], **options})
-    with pytest.raises(UsageError, match=word):
-        scoring.score(request)
-
-
 def test_the_command_line_and_python_ask_for_the_same(tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 c 2\nq2 0 d 1\nq3 0 a 2\n")
     (tmp_path / "run").write_text("q1 Q0 a 1 1 x\nq1 Q0 b 2 1 x\nq2 Q0 d 1 3 x\nq2 Q0 c 2 2 x\n")
     files = str(tmp_path / "qrels"), str(tmp_path / "run")
     measures = ["map", "kg_mrr", "utility.0,0,1,1", "num_ret", "num_rel"]
-    flags = ["-l2", "-c", "-M", "1", "-N", "7", "--compat", "9"]
-    flags += [word for name in measures for word in ("-m", name)]
-    done = CliRunner().invoke(cli, ["eval", *flags, *files])
-    row = trec.evaluate(
-        *files, measures, summary=True, level=2, complete=True, most=1, collection=7, compat=9
-    )
-    printed = dict(line.split("\tall\t") for line in done.stdout.splitlines())
-    assert {name.strip(): float(text) for name, text in printed.items()} == pytest.approx(
-        row, abs=6e-5
-    )
+    flags = ["-l2", "-c", "-M1", "-N7", "--compat", "9", *(f"-m{name}" for name in measures)]
+    printed = CliRunner().invoke(cli, ["eval", *flags, *files]).stdout.splitlines()
+    how = {"level": 2, "complete": True, "most": 1, "collection": 7, "compat": 9}
+    row = trec.evaluate(*files, measures, summary=True, **how)
+    values = {name.strip(): float(value) for name, _, value in (one.split("\t") for one in printed)}
+    assert values == pytest.approx(row, abs=6e-5)
 
 
 THEIR_QRELS = {"7": {"d1": 1, "12": 0, "é": 2}, "q2": {"d1": 1}}
@@ -701,11 +611,6 @@ def test_all_forms_of_ir_measures() -> None:
     assert evaluator.calc_aggregate({"other": {"a": 1.0}}) == {RR: 0, NumQ: 0}
     with pytest.raises(InputError, match=r"has document .* again"):
         PROVIDER.calc_aggregate([RR], judged, pd.DataFrame([*scored, *scored]))
-
-
-def test_evaluate_takes_its_measure_objects() -> None:
-    row = trec.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, [AP @ 20, nDCG @ 20, RR, P @ 5])["q"]
-    assert [row[m] for m in (AP @ 20, nDCG @ 20, RR, P @ 5)] == [1, 1, 1, 0.2]
 
 
 def test_what_it_does_not_have_is_named_at_once() -> None:
