@@ -1,4 +1,4 @@
-"""One Dask cluster for all tests of a process that do not need a separate one, and no waiting."""
+"""One Dask cluster for all tests of a process that do not need a separate one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-
-@pytest.fixture(scope="module", autouse=True)
-def disks_are_not_waited_for() -> Iterator[None]:
-    """A power failure, against which files are synced, is in no test."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("os.fsync", lambda file: None)
-        yield
 
 
 @pytest.fixture(scope="session")

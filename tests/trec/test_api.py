@@ -172,6 +172,9 @@ WRONG_RUNS = {
     "query 7.5 is not a text": {7.5: {"a": 1.0}},
     "query 'q' has ['a']; give it a dict": {"q": ["a"]},
     "have no document": {"q": {}},
+    "score of document 'd' under query 'q' is '2'": {"q": {"c": 1, "d": "2"}},
+    "is b'2'; it must be a number": {"q": {"c": np.float32(1), "d": b"2"}},
+    "under query 'q' is 1000": {"q": {"d": 10**400}},
 }
 
 
@@ -187,6 +190,10 @@ WRONG_CALLS = [
     (lambda: trec.write_run("no.run", "r"), FileError, "does not exist"),
     (lambda: trec.write_run(RUN, "r", tag="my run"), UsageError, "'my run' cannot be written"),
     (lambda: trec.write_qrels({"q": {"a": 1.5}}, "q"), InputError, "under query 'q' is 1.5"),
+    (lambda: trec.evaluate({"q": {"d": 2**63}}, RUN, ["map"]), InputError,
+     "is 9223372036854775808; it must be a whole number within"),
+    (lambda: trec.evaluate(QRELS, {"q9": {"\u00ff": 1, "\udcc3\udcbf": 2}}, ["map"]), InputError,
+     "has document '\u00ff' twice"),
     (lambda: trec.write_qrels(QRELS, "none/q"), FileError, "there is no folder"),
     (lambda: trec.evaluate("-", "-", ["map"]), UsageError, "can be read only once"),
     (lambda: trec.evaluate(QRELS, 5, ["map"]), UsageError,
