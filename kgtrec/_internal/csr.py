@@ -21,6 +21,7 @@ Bools = npt.NDArray[np.bool_]
 Float64 = npt.NDArray[np.float64]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
 Integers = npt.NDArray[np.integer[Any]]
 Positions = npt.NDArray[np.signedinteger[Any]]
 

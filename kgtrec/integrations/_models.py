@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from kgtrec._internal.csr import Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.questions import NAMES
 from kgtrec.ranking.ranker import Batch, Ranker
 from kgtrec.results.result import Result, evaluate
 
-Int64 = npt.NDArray[np.int64]
 Score = Callable[[torch.Tensor, torch.Tensor, str], torch.Tensor]
 
 

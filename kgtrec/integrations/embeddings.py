@@ -16,17 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
-
+from kgtrec._internal.csr import Array
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.questions.questions import QuestionData
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import one_line, read_arrays
-
-Array = npt.NDArray[Any]
-
 
 _ROLES: tuple[tuple[str, set[str], set[str]], ...] = (
     ("core", {"core"}, set()),

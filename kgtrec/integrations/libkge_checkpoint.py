@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.torch_version import TorchVersion  # a str, in the options of every trained checkpoint
 
+from kgtrec._internal.csr import Array
 from kgtrec._internal.locations import exists, fetched, is_folder
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.integrations.embeddings import factors_of, load_weights
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
     from kgtrec.scores.factors import Factors
 
-Array = npt.NDArray[Any]
 
 _MODELS = {"DistMult": "distmult", "ComplEx": "complex", "TransE": "transe", "RotatE": "rotate",
            "Rescal": "rescal", "CP": "cp", "SimplE": "simple"}  # fmt: skip

@@ -16,13 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.csr import Bools, Int64
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.scores.arrays import ScoreBlock, as_array, as_block, to_host
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 _HITS = (1, 3, 10)
 
@@ -114,9 +112,7 @@ def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
     return blocks, dtypes[0]
 
 
-def _count(
-    positive: Any, negative: Any, counted: npt.NDArray[np.bool_] | None
-) -> tuple[Int64, Int64]:
+def _count(positive: Any, negative: Any, counted: Bools | None) -> tuple[Int64, Int64]:
     """Numbers of negatives above, and tied with, each answer."""
     answer = ScoreBlock.of(to_host(positive)).directed(slice(None))
     greater, equal = np.zeros((2, len(answer)), dtype=np.int64)
@@ -133,7 +129,7 @@ def _count(
     return greater, equal
 
 
-def _refuse_nan(wrong: npt.NDArray[np.bool_], name: str, first: int) -> None:
+def _refuse_nan(wrong: Bools, name: str, first: int) -> None:
     if wrong.any():
         row = first + int(np.flatnonzero(wrong)[0])
         raise InputError(
@@ -141,7 +137,7 @@ def _refuse_nan(wrong: npt.NDArray[np.bool_], name: str, first: int) -> None:
         )
 
 
-def _distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
+def _distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> Bools:
     """Which negatives count: each once, but not the answer."""
     if answers is None or negatives is None:
         raise UsageError(

@@ -20,9 +20,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kgtrec._internal.csr import order_by, position_type
+from kgtrec._internal.csr import Array, Bools, Float64, Indices, Int64, order_by, position_type
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.random_baseline import Chance, ChanceOf, Tally
 from kgtrec.measures.ties import PairedTies, Ranked, Scaled, Ties
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.terms import Term
     from kgtrec.ranking.ranks import Ranks
 
-
-Ints = NDArray[np.int64]
 
 _ITEMS = 1 << 18
 """Items processed together: never all in memory, unless one relation has most of them."""
@@ -103,7 +100,7 @@ class Cells:
       ascending (relation, side).
     """
 
-    def __init__(self, relation: Ints, side: Ints) -> None:
+    def __init__(self, relation: Int64, side: Int64) -> None:
         most = len(NAMES) * (int(relation.max(initial=0)) + 1)
         code = relation.astype(position_type(most))
         code *= len(NAMES)
@@ -131,33 +128,33 @@ class Cells:
             last = int(np.searchsorted(ends, self._starts[first] + size, side="right"))
             yield slice(first, first := max(first + 1, last))
 
-    def rows_of(self, piece: slice) -> NDArray[np.intp]:
+    def rows_of(self, piece: slice) -> Indices:
         """The items of adjacent cells, cell by cell."""
         last = piece.stop - 1
         rows = self._order[self._starts[piece.start] : self._starts[last] + self.count[last]]
         return rows.astype(np.intp)  # once, not for every column that they index
 
-    def sums(self, piece: slice, values: NDArray[Any]) -> NDArray[Any]:
+    def sums(self, piece: slice, values: Array) -> Array:
         """Sum per cell of the values of `rows_of`; int64 sums are exact, float64 sums pairwise."""
         return np.add.reduceat(values, self._starts[piece] - self._starts[piece.start])
 
-    def all_sums(self, values: NDArray[Any]) -> NDArray[Any]:
+    def all_sums(self, values: Array) -> Array:
         """`sums` of every cell, from the values of all items in their own order."""
         return np.add.reduceat(values[self._order], self._starts)
 
-    def rows(self, group: NDArray[np.intp]) -> NDArray[np.intp]:
+    def rows(self, group: Indices) -> Indices:
         """The items of a group of cells, in the order of the cells."""
         ends = self._starts + self.count
         parts = [self._order[self._starts[cell] : ends[cell]] for cell in group.tolist()]
         return np.concatenate(parts) if parts else self._order[:0]
 
-    def of_side(self, side: str) -> list[NDArray[np.intp]]:
+    def of_side(self, side: str) -> list[Indices]:
         """One group: all cells of the side."""
         if (side, False) not in self._groups:
             self._groups[side, False] = [np.flatnonzero(np.isin(self.side, SIDES[side]))]
         return self._groups[side, False]
 
-    def by_relation(self, side: str) -> list[NDArray[np.intp]]:
+    def by_relation(self, side: str) -> list[Indices]:
         """One group per relation that has cells of the side, relations ascending."""
         if (side, True) not in self._groups:
             cells = self.of_side(side)[0]
@@ -174,7 +171,7 @@ def instance_ties(ranks: Ranks) -> Ties:
     return Ties(ranks.greater, ranks.equal, ranks.tied_ahead, ones)
 
 
-def question_rows(ranks: Ranks) -> tuple[Ints, Ints]:
+def question_rows(ranks: Ranks) -> tuple[Int64, Int64]:
     """Each question's best answer (lowest ordinal macro rank); works on some questions at a time.
 
     Shape: rows int64 (questions,), level int64 (questions,).
@@ -196,7 +193,7 @@ def question_rows(ranks: Ranks) -> tuple[Ints, Ints]:
     return np.concatenate(rows), np.concatenate(level)
 
 
-def _first_answers(question: Ints, greater: Ints, ahead: Ints) -> tuple[Ints, Ints]:
+def _first_answers(question: Int64, greater: Int64, ahead: Int64) -> tuple[Int64, Int64]:
     """As `question_rows`, for rows sorted by question."""
     begins = np.ones(len(question), bool)
     np.not_equal(question[1:], question[:-1], out=begins[1:])
@@ -208,7 +205,7 @@ def _first_answers(question: Ints, greater: Ints, ahead: Ints) -> tuple[Ints, In
     return first, np.add.reduceat(among.astype(np.int64), starts)
 
 
-def question_ties(ranks: Ranks, rows: Ints, level: Ints) -> Ties:
+def question_ties(ranks: Ranks, rows: Int64, level: Int64) -> Ties:
     """Ties of the questions' best answers among the macro candidates; see `question_rows`.
 
     Answers with as many candidates above them as the best one share its tie. Answers without a
@@ -219,8 +216,7 @@ def question_ties(ranks: Ranks, rows: Ints, level: Ints) -> Ties:
     return Ties(ranks.macro_greater[rows], equal, ranks.macro_tied_ahead[rows], answers)
 
 
-Floats = NDArray[np.float64]
-Groups = list[NDArray[np.intp]]
+Groups = list[Indices]
 ValuesOf = Callable[[Ranked, Any], Scaled]
 
 
@@ -237,8 +233,8 @@ class Weighing:
         self,
         cells: Cells,
         ties: Ranked,
-        candidates: NDArray[np.int64] | Floats,
-        weight: Floats | None = None,
+        candidates: Int64 | Float64,
+        weight: Float64 | None = None,
     ) -> None:
         self.cells, self.ties = cells, ties
         self.candidates, self.weight = candidates, weight
@@ -247,7 +243,7 @@ class Weighing:
         self._chances: dict[object, Chance] = {}
 
     @classmethod
-    def of(cls, ranks: Ranks, averaging: str, side: str, group: Ints | None = None) -> Weighing:
+    def of(cls, ranks: Ranks, averaging: str, side: str, group: Int64 | None = None) -> Weighing:
         """The items of an averaging; see the module for the names. ``group`` holds ids that
         replace relations."""
         if averaging == "macro":
@@ -283,7 +279,7 @@ class Weighing:
 
     def mean(
         self, key: object, values: ValuesOf, groups: Groups, *, at_once: bool = False
-    ) -> Floats:
+    ) -> Float64:
         """Weighted mean per group; sums per cell are cached under `key`."""
         totals, scale = self.sums(key, values, groups, at_once=at_once)
         return np.asarray(totals / (self.total(groups) * scale), np.float64)
@@ -313,21 +309,21 @@ class Weighing:
             parts.append(self.cells.sums(piece, self._weighed(scaled, rows)))
         return Scaled(np.concatenate(parts), scale)
 
-    def _weighed(self, values: NDArray[Any], rows: Any) -> NDArray[Any]:
+    def _weighed(self, values: Array, rows: Any) -> Array:
         return values if self.weight is None else values * self.weight[rows]
 
-    def total(self, groups: Groups) -> NDArray[np.int64] | Floats:
+    def total(self, groups: Groups) -> Int64 | Float64:
         """Sum of the weights per group; the number of items if each weighs 1."""
         if self.weight is None:
             return _per_group(self.cells.count, groups)
         return self.sums("weight", lambda ties, _: Scaled(np.ones(len(ties)), 1), groups).scaled
 
-    def items(self, group: NDArray[np.intp]) -> tuple[Ranked, Floats | None]:
+    def items(self, group: Indices) -> tuple[Ranked, Float64 | None]:
         """Ties and weights of a group's items."""
         rows = self.cells.rows(group)
         return self.ties[rows], None if self.weight is None else self.weight[rows]
 
-    def chance(self, of: ChanceOf, parameter: float, group: NDArray[np.intp]) -> Chance:
+    def chance(self, of: ChanceOf, parameter: float, group: Indices) -> Chance:
         """The chance level of a group; cached, because several metrics share it."""
         key = group.tobytes()
         if key not in self._tallies:
@@ -340,7 +336,7 @@ class Weighing:
         return self._chances[chance_key]
 
 
-def _per_group(per_cell: NDArray[Any], groups: Groups) -> NDArray[Any]:
+def _per_group(per_cell: Array, groups: Groups) -> Array:
     """Sum of the cells of each group: pairwise for a single group, sequential for relations,
     which have one cell per side."""
     if len(groups) == 1:
@@ -351,13 +347,13 @@ def _per_group(per_cell: NDArray[Any], groups: Groups) -> NDArray[Any]:
     return np.add.reduceat(per_cell[np.concatenate(groups)], starts)
 
 
-def _pairs(one: Ints, other: Ints) -> Ints:
+def _pairs(one: Int64, other: Int64) -> Int64:
     """One number per pair of any two numbers."""
     low = int(other.min(initial=0))
     return one * (int(other.max(initial=0)) - low + 1) + (other - low)
 
 
-def _one_over_size(owner: NDArray[np.int64], counted: NDArray[np.bool_]) -> Floats:
+def _one_over_size(owner: Int64, counted: Bools) -> Float64:
     """1 / (number of counted rows with the same owner); 0 for rows that are not counted."""
     _, index = np.unique(owner, return_inverse=True)
     size = np.bincount(index[counted], minlength=int(index.max()) + 1)

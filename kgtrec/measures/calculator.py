@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import Interval
 from kgtrec.errors import UsageError
 from kgtrec.measures.averaging import (
@@ -31,7 +31,6 @@ from kgtrec.trec.measures.values import MeasuresOfRanks
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
-Floats = NDArray[np.float64]
 
 PER_RELATION = ("micro", "macro", "question", "triple")
 """Averagings that have a value for one relation."""
@@ -46,7 +45,7 @@ class Calculator:
     ``trec`` maps a trec_eval measure to its values per question, in ascending question number.
     """
 
-    def __init__(self, ranks: Ranks, trec: Callable[[str], Floats]) -> None:
+    def __init__(self, ranks: Ranks, trec: Callable[[str], Float64]) -> None:
         self.sides = sides_present(ranks)
         self.ranks = ranks
         self.per_question = trec
@@ -69,7 +68,7 @@ class Calculator:
             return float(np.mean(values))
         return float(self._weighed(measure, weighing, weighing.cells.of_side(measure.side))[0])
 
-    def _by_term(self, measure: Measure) -> Floats:
+    def _by_term(self, measure: Measure) -> Float64:
         """The measure for each group of questions that share a value of its term."""
         term, names = term_of_group(measure, self.ranks)
         key = f"group {measure.term.partition(':')[0]}", measure.is_trec
@@ -84,7 +83,7 @@ class Calculator:
             groups = [by_name[name] for name in names if name in by_name]
         return self._weighed(measure, weighing, groups)
 
-    def relations(self, side: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def relations(self, side: str) -> tuple[Int64, Int64]:
         """Relations on the side, ascending, and the number of instances of each."""
         cells = self._weighing("micro", side).cells
         groups = cells.by_relation(side)
@@ -97,7 +96,7 @@ class Calculator:
         questions, instances = (int(w.cells.count[w.cells.of_side(side)[0]].sum()) for w in both)
         return questions, instances
 
-    def per_relation(self, measure: Measure) -> Floats:
+    def per_relation(self, measure: Measure) -> Float64:
         """The measure for each of ``relations(measure.side)``; float64 array."""
         if measure.averaging not in PER_RELATION:
             raise UsageError(
@@ -116,7 +115,7 @@ class Calculator:
         pairs = np.unique(np.stack([self.ranks.question, self.ranks.relation]), axis=1)
         return int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
 
-    def _per_answer(self, measure: Measure, torn: int) -> Floats:
+    def _per_answer(self, measure: Measure, torn: int) -> Float64:
         """`per_relation` if questions have answers of several relations: each relation's own."""
         if measure.averaging == "macro":
             raise UsageError(
@@ -127,7 +126,7 @@ class Calculator:
         parts = [weighing.cells.rows(group) for group in weighing.cells.by_relation(measure.side)]
         return np.array([float(self.part(rows, ()).value(measure)) for rows in parts])
 
-    def part(self, members: NDArray[np.int64], trec: Iterable[str]) -> Calculator:
+    def part(self, members: Int64, trec: Iterable[str]) -> Calculator:
         """A calculator for some instances, in row order, with the listed trec_eval measures."""
         rows = np.sort(members)
         places = np.searchsorted(
@@ -143,7 +142,7 @@ class Calculator:
             self._weighings[key] = Weighing.of(self.ranks, name, side)
         return self._weighings[key]
 
-    def _weighed(self, measure: Measure, weighing: Weighing, groups: Groups) -> Floats:
+    def _weighed(self, measure: Measure, weighing: Weighing, groups: Groups) -> Float64:
         if measure.is_trec:
             return self._trec_grouped(measure.metric, weighing, groups)
         metric, parameter = measure.row
@@ -152,7 +151,7 @@ class Calculator:
             GroupMoments(metric, measure.rank_type, parameter, weighing, groups)
         )
 
-    def _trec_grouped(self, name: str, weighing: Weighing, groups: Groups) -> Floats:
+    def _trec_grouped(self, name: str, weighing: Weighing, groups: Groups) -> Float64:
         def per_question(_: Ranked, rows: Any) -> Scaled:
             return Scaled(self.per_question(name)[rows], 1)
 
@@ -170,7 +169,7 @@ class Calculator:
         return float(stratified_means(values, self._strata[measure.side], *betas)[0, 0, 0])
 
 
-def calculator_of(ranks: Ranks, trec: Callable[[str], Floats]) -> Calculator:
+def calculator_of(ranks: Ranks, trec: Callable[[str], Float64]) -> Calculator:
     """The calculator for these ranks; `trec` as for `Calculator`."""
     ends = ranks.listed_ends()
     if ends is None:
@@ -186,7 +185,9 @@ class ListedCalculator(Calculator):
     are calculators for unlisted answers right behind their lists, and for unlisted answers last.
     """
 
-    def __init__(self, ranks: Ranks, trec: Callable[[str], Floats], ends: list[Calculator]) -> None:
+    def __init__(
+        self, ranks: Ranks, trec: Callable[[str], Float64], ends: list[Calculator]
+    ) -> None:
         super().__init__(ranks, trec)
         self._ends = ends
 
@@ -202,7 +203,7 @@ class ListedCalculator(Calculator):
         rows = zip(*map(np.ndarray.tolist, columns), strict=True)
         return np.array([Interval.of(*values) for values in rows], dtype=object)
 
-    def part(self, members: NDArray[np.int64], trec: Iterable[str]) -> Calculator:
+    def part(self, members: Int64, trec: Iterable[str]) -> Calculator:
         """See `Calculator`."""
         names = list(trec)
         whole = super().part(members, names)

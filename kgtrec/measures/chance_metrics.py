@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Float64
 from kgtrec.measures import random_baseline
 from kgtrec.measures.metric import GroupMoments, Metric
 from kgtrec.measures.random_baseline import ChanceOf
 from kgtrec.measures.rank_metrics import RANK_ROWS
 
-Floats = NDArray[np.float64]
-_Form = Callable[[Metric, Floats, GroupMoments], Floats]
+_Form = Callable[[Metric, Float64, GroupMoments], Float64]
 
 _ROWS = {row.name: row for row in RANK_ROWS}
 
@@ -46,12 +45,12 @@ _TRULY_GEOMETRIC = (
 # -- The three forms -----------------------------------------------------------------------------
 
 
-def _ratio(row: Metric, value: Floats, moments: GroupMoments) -> Floats:
+def _ratio(row: Metric, value: Float64, moments: GroupMoments) -> Float64:
     """M / E."""
     return value / moments.chance
 
 
-def _index(row: Metric, value: Floats, moments: GroupMoments) -> Floats:
+def _index(row: Metric, value: Float64, moments: GroupMoments) -> Float64:
     """1 - (M - 1) / (E - 1), which is (M - E) / (1 - E)."""
     expected = moments.chance
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -59,7 +58,7 @@ def _index(row: Metric, value: Floats, moments: GroupMoments) -> Floats:
     return np.where(expected != 1.0, adjusted, np.nan)
 
 
-def _z_score(row: Metric, value: Floats, moments: GroupMoments) -> Floats:
+def _z_score(row: Metric, value: Float64, moments: GroupMoments) -> Float64:
     """(M - E) / sqrt(Var), with the sign changed if lower is better."""
     gap, deviation = value - moments.chance, moments.chance_deviation
     with np.errstate(divide="ignore", invalid="ignore"):

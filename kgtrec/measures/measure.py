@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from kgtrec._internal.csr import Float64
 from kgtrec.errors import UsageError
 from kgtrec.measures.keys import FORM, KeyParts, Metric, find_metric, number, problem_of, split_key
-from kgtrec.measures.metric import Floats
 from kgtrec.measures.ties import Ranked
 from kgtrec.trec.measures.names import key_column
 
@@ -123,7 +123,7 @@ class Measure(KeyParts):
         metric, parameter = self.row
         return replace(self, metric=metric.base_named(parameter))
 
-    def per_item(self, ties: Ranked) -> Floats:
+    def per_item(self, ties: Ranked) -> Float64:
         """A rank metric's value for each item, float64 (n,)."""
         metric, parameter = self.row
         assert self.rank_type is not None

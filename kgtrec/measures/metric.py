@@ -9,13 +9,11 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Float64, Int64
 from kgtrec.measures.averaging import Groups, Weighing
 from kgtrec.measures.random_baseline import Chance, ChanceOf
 from kgtrec.measures.ties import Ranked, Scaled
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +27,7 @@ class GroupMoments:
     groups: Groups
 
     @cached_property
-    def mean(self) -> Floats:
+    def mean(self) -> Float64:
         """Weighted mean of the metric's value per group."""
         value = self.metric.value
         return self.weighing.mean(
@@ -40,7 +38,7 @@ class GroupMoments:
         )
 
     @property
-    def total(self) -> NDArray[np.int64] | Floats:
+    def total(self) -> Int64 | Float64:
         """Sum of the weights per group."""
         return self.weighing.total(self.groups)
 
@@ -51,34 +49,34 @@ class GroupMoments:
         return [self.weighing.chance(chance, self.parameter, group) for group in self.groups]
 
     @property
-    def chance(self) -> Floats:
+    def chance(self) -> Float64:
         """Expectation under a random scorer per group."""
         return np.array([chance.mean for chance in self._chances])
 
     @property
-    def chance_deviation(self) -> Floats:
+    def chance_deviation(self) -> Float64:
         """Standard deviation under a random scorer per group."""
         return np.sqrt([chance.variance for chance in self._chances])
 
-    def items(self) -> Iterator[tuple[Ranked, Floats | None]]:
+    def items(self) -> Iterator[tuple[Ranked, Float64 | None]]:
         """Ties and weights of the items of each group."""
         return (self.weighing.items(group) for group in self.groups)
 
 
-OfMean = Callable[[Floats], Floats]
+OfMean = Callable[[Float64], Float64]
 
 
-def same(mean: Floats) -> Floats:
+def same(mean: Float64) -> Float64:
     """The mean, unchanged."""
     return mean
 
 
-def inverse(mean: Floats) -> Floats:
+def inverse(mean: Float64) -> Float64:
     """1 / mean."""
     return np.asarray(1.0 / mean)
 
 
-def inverse_exp(mean: Floats) -> Floats:
+def inverse_exp(mean: Float64) -> Float64:
     """exp(-mean)."""
     return np.asarray(np.exp(-mean))
 
@@ -115,7 +113,7 @@ class Metric(NamedTuple):
     averagings: tuple[str, ...]
     value: Callable[[Ranked, str, float], Scaled]
     of_mean: OfMean | None = same
-    from_moments: Callable[[GroupMoments], Floats] | None = None
+    from_moments: Callable[[GroupMoments], Float64] | None = None
     chance: ChanceOf | None = None
     base: str = ""
     caveats: tuple[str, ...] = ()
@@ -163,12 +161,12 @@ class Metric(NamedTuple):
         """The heading with its parameter: "Hits@10"."""
         return self.title.replace("{k}", str(parameter)).replace("{p}", f"{parameter:g}")
 
-    def per_item(self, ties: Ranked, rank_type: str, parameter: float) -> Floats:
+    def per_item(self, ties: Ranked, rank_type: str, parameter: float) -> Float64:
         """The metric of each item, float64 (n,)."""
         values = self.value(ties, rank_type, parameter)
         return np.asarray(values.scaled / values.scale, np.float64)
 
-    def with_chance(self, mean: Floats, chance: Chance) -> Floats:
+    def with_chance(self, mean: Float64, chance: Chance) -> Float64:
         """An adjusted metric from means over items and their chance level."""
         moments = SimpleNamespace(
             mean=mean, chance=chance.mean, chance_deviation=np.sqrt(chance.variance)
@@ -176,7 +174,7 @@ class Metric(NamedTuple):
         assert self.from_moments is not None
         return self.from_moments(moments)  # type: ignore[arg-type]
 
-    def of_groups(self, moments: GroupMoments) -> Floats:
+    def of_groups(self, moments: GroupMoments) -> Float64:
         """The metric of each group of items."""
         if self.of_mean is not None:
             return self.of_mean(moments.mean)

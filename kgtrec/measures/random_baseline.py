@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kgtrec._internal.csr import Array, Float64, Indices
 from kgtrec.errors import InputError
 from kgtrec.measures.ties import expected_reciprocal, sums_over
-
-Floats = NDArray[np.float64]
 
 
 class Chance(NamedTuple):
@@ -30,9 +29,9 @@ class Chance(NamedTuple):
 class Tally:
     """Distinct pairs of (candidates, weight), ascending by weight first, and their counts."""
 
-    candidates: Floats
-    weight: Floats
-    count: Floats
+    candidates: Float64
+    weight: Float64
+    count: Float64
 
     @classmethod
     def of(cls, candidates: ArrayLike, weight: ArrayLike | None = None) -> Tally:
@@ -48,19 +47,19 @@ class Tally:
         pairs = sizes[code % len(sizes)], weights[code // len(sizes)], count
         return cls(*(column.astype(np.float64) for column in pairs))
 
-    def mean(self, per_item: Floats) -> float:
+    def mean(self, per_item: Float64) -> float:
         """Weighted mean of one value per pair."""
         weights = self.count * self.weight
         # Both sums add in the same order, so the mean of ones is exactly 1.
         return float((weights * per_item).sum() / weights.sum())
 
-    def variance_of_mean(self, per_item: Floats) -> float:
+    def variance_of_mean(self, per_item: Float64) -> float:
         """Variance of the weighted mean of independent items, from their variances."""
         total = (self.count * self.weight).sum()
         return float((self.count * (self.weight / total) ** 2 * per_item).sum())
 
 
-def _check(numbers: NDArray[Any], weight: ArrayLike | None) -> None:
+def _check(numbers: Array, weight: ArrayLike | None) -> None:
     if numbers.ndim != 1 or not len(numbers):
         raise InputError(f"candidates has shape {numbers.shape}; give one number per item")
     if not np.all(numbers >= 1):
@@ -114,12 +113,12 @@ def power(items: Tally, p: float) -> Chance:
     return _smooth(items, lambda rank: rank**-p)
 
 
-def _smooth(items: Tally, f: Callable[[Floats], Floats]) -> Chance:
+def _smooth(items: Tally, f: Callable[[Float64], Float64]) -> Chance:
     whole = items.candidates.astype(np.int64)
     first = np.ones_like(whole)
     mean = sums_over(lambda x, rows: f(x), first, whole) / items.candidates
 
-    def squared(x: Floats, rows: NDArray[np.intp]) -> Floats:
+    def squared(x: Float64, rows: Indices) -> Float64:
         return np.asarray((f(x) - mean[rows]) ** 2)  # around the mean, to avoid cancellation
 
     spread = sums_over(squared, first, whole) / items.candidates
@@ -143,7 +142,7 @@ def geometric(items: Tally, parameter: float) -> Chance:
     whole = c.astype(np.int64)
     ones = np.ones_like(whole)
 
-    def above_one(x: Floats, rows: NDArray[np.intp]) -> Floats:
+    def above_one(x: Float64, rows: Indices) -> Float64:
         return np.asarray(np.expm1(power[rows[:, 0]] * np.log(x)))
 
     first = sums_over(above_one, ones, whole) / c

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Float64
 from kgtrec.measures import random_baseline
 from kgtrec.measures.metric import GroupMoments, Metric, inverse, inverse_exp
 from kgtrec.measures.ties import (
@@ -24,10 +24,8 @@ from kgtrec.measures.ties import (
     expected_reciprocal,
 )
 
-Floats = NDArray[np.float64]
 
-
-def _rank(ties: Ranked, rank_type: str) -> Floats:
+def _rank(ties: Ranked, rank_type: str) -> Float64:
     scaled, scale = ties.ranks(rank_type)
     return np.asarray(scaled / scale)
 
@@ -40,8 +38,8 @@ def mean_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
 def _smooth(
     ties: Ranked,
     rank_type: str,
-    f: Callable[[Floats], Floats],
-    exact: Callable[[Ties], Floats] | None = None,
+    f: Callable[[Float64], Float64],
+    exact: Callable[[Ties], Float64] | None = None,
 ) -> Scaled:
     """A smooth function of the rank; `exact` is a faster mean over the ranks of one tie."""
     if rank_type != "expected":
@@ -97,17 +95,17 @@ TO_DEVIATION = 1.482602218505602
 _ROUNDING = 1e-12
 
 
-def median(moments: GroupMoments) -> Floats:
+def median(moments: GroupMoments) -> Float64:
     """Median rank per group."""
     return _medians(moments)[0]
 
 
-def median_deviation(moments: GroupMoments) -> Floats:
+def median_deviation(moments: GroupMoments) -> Float64:
     """Median absolute deviation from the median rank, times `TO_DEVIATION`."""
     return TO_DEVIATION * _medians(moments, distances=True)[1]
 
 
-def _medians(moments: GroupMoments, distances: bool = False) -> Floats:
+def _medians(moments: GroupMoments, distances: bool = False) -> Float64:
     """Median rank per group, and if asked for that of the distances from it."""
     medians = []
     for ties, weight in moments.items():
@@ -123,7 +121,7 @@ def _medians(moments: GroupMoments, distances: bool = False) -> Floats:
     return np.array(medians).reshape(-1, 2).T
 
 
-def variance(moments: GroupMoments) -> Floats:
+def variance(moments: GroupMoments) -> Float64:
     """Variance of the ranks, divided by the sum of the weights (not by n - 1)."""
     variances = []
     for ties, weight in moments.items():
@@ -136,7 +134,7 @@ def variance(moments: GroupMoments) -> Floats:
     return np.array(variances)
 
 
-def _median(values: Floats, weight: Floats | None) -> float:
+def _median(values: Float64, weight: Float64 | None) -> float:
     """Least value with half of the weight up to it; midpoint with the next at exactly half."""
     if weight is None:
         return float(np.median(values))
@@ -149,7 +147,7 @@ def _median(values: Floats, weight: Floats | None) -> float:
     return float(values[order[low]] + values[order[high]]) / 2
 
 
-def _pooled_median(ties: Ranked, weight: Floats | None, around: int | None = None) -> float:
+def _pooled_median(ties: Ranked, weight: Float64 | None, around: int | None = None) -> float:
     """Median of the pooled ranks, or of their distance from `around`; in quarters of a rank."""
     weights = np.ones(len(ties)) if weight is None else weight
     total = weights.sum()

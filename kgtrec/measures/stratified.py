@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kgtrec import _core
-from kgtrec._internal.csr import numbered, order_by
+from kgtrec._internal.csr import Bools, Float64, Int32, Int64, numbered, order_by
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.averaging import (
     SIDES,
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 DEFAULT_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
@@ -37,7 +34,7 @@ def stratified_grid(
     metrics: Iterable[str] = DEFAULT_METRICS,
     rank_type: str = "realistic",
     side: str = "both",
-) -> Floats:
+) -> Float64:
     """Stratified metrics at every point of a grid of exponents, in one native pass.
 
     Each value equals the key ``side.rank_type.stratified.metric(beta_e,beta_r)`` of a result.
@@ -98,7 +95,7 @@ def stratified_grid(
     return stratified_means(values, Strata.of(ranks, side), *exponents)
 
 
-def _exponents(name: str, values: ArrayLike) -> Floats:
+def _exponents(name: str, values: ArrayLike) -> Float64:
     try:
         betas = np.asarray(values, np.float64)
     except (TypeError, ValueError):
@@ -125,12 +122,12 @@ class Strata(NamedTuple):
     - counted_on: Splits in which triples of entities, and of relations, were counted, in words.
     """
 
-    rows: Ints
-    triples: Ints
-    relations: Ints
-    popularity_of: NDArray[np.int32]
-    popularity: Floats
-    relation_popularity: Floats
+    rows: Int64
+    triples: Int64
+    relations: Int64
+    popularity_of: Int32
+    popularity: Float64
+    relation_popularity: Float64
     counted_on: tuple[str, str] = ("all splits", "the evaluated split")
 
     @classmethod
@@ -162,12 +159,12 @@ def _counted_on(ranks: Ranks) -> tuple[str, str]:
     return entities or "all splits", relations or "the evaluated split"
 
 
-def _offsets(changes: NDArray[np.bool_]) -> Ints:
+def _offsets(changes: Bools) -> Int64:
     """Offsets of runs; ``changes[i]`` is true if item i + 1 begins a new run."""
     return np.concatenate(([0], np.flatnonzero(changes) + 1, [len(changes) + 1]))
 
 
-def stratified_means(values: Floats, strata: Strata, beta_e: Floats, beta_r: Floats) -> Floats:
+def stratified_means(values: Float64, strata: Strata, beta_e: Float64, beta_r: Float64) -> Float64:
     """Stratified means of several metrics at every point of a grid.
 
     Per triple the values of its head and tail instance are averaged with weights
@@ -194,7 +191,7 @@ def stratified_means(values: Floats, strata: Strata, beta_e: Floats, beta_r: Flo
     return out
 
 
-def _check_weights(strata: Strata, beta_e: Floats, beta_r: Floats) -> None:
+def _check_weights(strata: Strata, beta_e: Float64, beta_r: Float64) -> None:
     entity = strata.popularity[strata.popularity_of] > 0
     in_every_triple = np.logical_or.reduceat(entity, strata.triples[:-1]).all()
     entities, relations = strata.counted_on
@@ -203,7 +200,7 @@ def _check_weights(strata: Strata, beta_e: Floats, beta_r: Floats) -> None:
     _refuse(relation, bool(relation.any()), beta_r, "relations", relations)
 
 
-def _refuse(known: NDArray[np.bool_], enough: bool, betas: Floats, what: str, splits: str) -> None:
+def _refuse(known: Bools, enough: bool, betas: Float64, what: str, splits: str) -> None:
     """Refuse popularity 0, which weighs infinitely much for beta > 0, and 0 for beta < 0."""
     missing = int(np.count_nonzero(~known))
     refused = betas[(betas > 0) | ((betas < 0) & (not enough))]

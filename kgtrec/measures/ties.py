@@ -12,15 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgtrec import _core
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from kgtrec._internal.csr import Array, Float64, Indices, Int64
 
 RANK_TYPES = {
     "optimistic": "greater + 1: every tie is won",
@@ -34,7 +31,7 @@ RANK_TYPES = {
 class Scaled(NamedTuple):
     """A metric's value per item, times `scale`: integers stay integers, so their sums are exact."""
 
-    scaled: NDArray[np.int64] | NDArray[np.float64]
+    scaled: Int64 | Float64
     scale: int
 
 
@@ -43,19 +40,19 @@ class Ranked(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, rows: NDArray[Any]) -> Ranked:
+    def __getitem__(self, rows: Array) -> Ranked:
         """Some of the items."""
 
     def ranks(self, rank_type: str) -> Scaled:
         """The rank; for ``expected`` its mean over the tie."""
 
-    def mean_of(self, f: Callable[[Floats], Floats]) -> Floats:
+    def mean_of(self, f: Callable[[Float64], Float64]) -> Float64:
         """Mean of a smooth ``f(rank)`` over the ranks that the tie allows, float64 (n,)."""
 
-    def variance(self) -> Floats:
+    def variance(self) -> Float64:
         """Variance of the rank over the tie, float64 (n,)."""
 
-    def share_within(self, quarters: int) -> Floats:
+    def share_within(self, quarters: int) -> Float64:
         """Share of the tie at ranks up to ``quarters / 4``, float64 (n,)."""
 
 
@@ -68,23 +65,23 @@ class Ties:
     - answers, int64 (n,): Answers inside the tie: 1 for an instance, 1 .. equal + 1 for a question.
     """
 
-    greater: Ints
-    equal: Ints
-    tied_ahead: Ints
-    answers: Ints
+    greater: Int64
+    equal: Int64
+    tied_ahead: Int64
+    answers: Int64
 
     def __len__(self) -> int:
         return len(self.greater)
 
-    def __getitem__(self, rows: NDArray[Any]) -> Ties:
+    def __getitem__(self, rows: Array) -> Ties:
         return Ties(self.greater[rows], self.equal[rows], self.tied_ahead[rows], self.answers[rows])
 
     @property
-    def size(self) -> Ints:
+    def size(self) -> Int64:
         """Candidates in the tie, the answers included."""
         return self.equal + 1
 
-    def twice_rank(self, rank_type: str) -> Ints:
+    def twice_rank(self, rank_type: str) -> Int64:
         """2 x rank as integers (a realistic rank can end in a half); not for ``expected``.
 
         Of several answers in a tie the first counts: at worst, all candidates of the tie that are
@@ -108,16 +105,16 @@ class Ties:
             return Scaled(self.twice_rank("realistic"), 2)
         return Scaled(expected_rank(self.greater, self.size, self.answers), 1)
 
-    def mean_of(self, f: Callable[[Floats], Floats]) -> Floats:
+    def mean_of(self, f: Callable[[Float64], Float64]) -> Float64:
         """See `Ranked`; for one answer a tie."""
         return sums_over(lambda x, rows: f(x), self.greater + 1, self.size) / self.size
 
-    def variance(self) -> Floats:
+    def variance(self) -> Float64:
         """See `Ranked`; for one answer a tie."""
         size = self.size.astype(np.float64)
         return (size * size - 1) / 12
 
-    def share_within(self, quarters: int) -> Floats:
+    def share_within(self, quarters: int) -> Float64:
         """See `Ranked`; for one answer a tie."""
         return np.clip(quarters // 4 - self.greater, 0, self.size) / self.size
 
@@ -137,7 +134,7 @@ class PairedTies:
     def __len__(self) -> int:
         return len(self.head)
 
-    def __getitem__(self, rows: NDArray[Any]) -> PairedTies:
+    def __getitem__(self, rows: Array) -> PairedTies:
         return PairedTies(self.head[rows], self.tail[rows])
 
     def ranks(self, rank_type: str) -> Scaled:
@@ -145,20 +142,20 @@ class PairedTies:
         kind = "realistic" if rank_type == "expected" else rank_type
         return Scaled(self.head.twice_rank(kind) + self.tail.twice_rank(kind), 4)
 
-    def mean_of(self, f: Callable[[Floats], Floats]) -> Floats:
+    def mean_of(self, f: Callable[[Float64], Float64]) -> Float64:
         """See `Ranked`: the number of pairs of ranks with a given sum rises, stays, and falls."""
         start = self.head.greater + self.tail.greater + 2
         narrow = np.minimum(self.head.size, self.tail.size)
         wide = np.maximum(self.head.size, self.tail.size)
         end = start + narrow + wide - 2
 
-        def rising(x: Floats, rows: NDArray[np.intp]) -> Floats:
+        def rising(x: Float64, rows: Indices) -> Float64:
             return (x - (start[rows] - 1)) * f(x / 2)
 
-        def level(x: Floats, rows: NDArray[np.intp]) -> Floats:
+        def level(x: Float64, rows: Indices) -> Float64:
             return narrow[rows] * f(x / 2)
 
-        def falling(x: Floats, rows: NDArray[np.intp]) -> Floats:
+        def falling(x: Float64, rows: Indices) -> Float64:
             return (end[rows] + 1 - x) * f(x / 2)
 
         total = sums_over(rising, start, narrow)
@@ -166,11 +163,11 @@ class PairedTies:
         total += sums_over(falling, start + wide, narrow - 1)
         return total / narrow / wide
 
-    def variance(self) -> Floats:
+    def variance(self) -> Float64:
         """See `Ranked`."""
         return (self.head.variance() + self.tail.variance()) / 4
 
-    def share_within(self, quarters: int) -> Floats:
+    def share_within(self, quarters: int) -> Float64:
         """See `Ranked`: pairs of ranks up to a sum, by inclusion and exclusion."""
         total = quarters // 2 - self.head.greater - self.tail.greater
         first, second = self.head.size, self.tail.size
@@ -179,13 +176,13 @@ class PairedTies:
         return pairs / first / second
 
 
-def _triangle(total: Ints) -> Floats:
+def _triangle(total: Int64) -> Float64:
     """Pairs of whole numbers from 1 on with a sum up to `total`."""
     total = np.maximum(total, 1).astype(np.float64)
     return total * (total - 1) / 2
 
 
-Smooth = Callable[[Floats, NDArray[np.intp]], Floats]
+Smooth = Callable[[Float64, Indices], Float64]
 
 # Terms to add one by one; beyond these, differences of order 7 are below 1e-14.
 _PEELED = 64
@@ -194,32 +191,32 @@ _CELLS = 1 << 19  # terms at a time: a few megabytes
 
 
 @cache
-def _nodes() -> tuple[Floats, Floats]:
+def _nodes() -> tuple[Float64, Float64]:
     """Gauss-Legendre nodes and weights; few calls need them, and their import takes 10 ms."""
     nodes, weights = np.polynomial.legendre.leggauss(_N_NODES)
     return nodes, weights
 
 
-def expected_rank(greater: Ints, size: Ints, answers: Ints) -> Floats:
+def expected_rank(greater: Int64, size: Int64, answers: Int64) -> Float64:
     """Expected rank of the first answer: ``greater + (size + 1) / (answers + 1)``."""
     return greater + (size + 1) / (answers + 1)
 
 
-def expected_reciprocal(greater: Ints, size: Ints, answers: Ints) -> Floats:
+def expected_reciprocal(greater: Int64, size: Int64, answers: Int64) -> Float64:
     """Expected ``1/rank`` of the first answer, float64 (n,)."""
     out = np.empty(len(greater))
     _core.expected_reciprocal(greater, size, np.ascontiguousarray(answers), out)
     return out
 
 
-def expected_hits(greater: Ints, size: Ints, answers: Ints, k: int) -> Floats:
+def expected_hits(greater: Int64, size: Int64, answers: Int64, k: int) -> Float64:
     """Probability that the first answer ranks within `k`, float64 (n,)."""
     out = np.empty(len(greater))
     _core.expected_hits(greater, size, np.ascontiguousarray(answers), k, out)
     return out
 
 
-def expected_log_rank(greater: Ints, size: Ints) -> Floats:
+def expected_log_rank(greater: Int64, size: Int64) -> Float64:
     """Expected ``ln rank`` of the only answer of a tie, float64 (n,)."""
     out = np.log(greater + 1.0)  # without a tie: the same bits as other rank types
     tied = np.flatnonzero(size > 1)
@@ -229,7 +226,7 @@ def expected_log_rank(greater: Ints, size: Ints) -> Floats:
     return out
 
 
-def sums_over(f: Smooth, first: Ints, count: Ints) -> Floats:
+def sums_over(f: Smooth, first: Int64, count: Int64) -> Float64:
     """``sum of f(x) for x = first .. first + count - 1``, for every row.
 
     The sum over whole numbers is the integral between half numbers, minus a series of central
@@ -253,12 +250,12 @@ def sums_over(f: Smooth, first: Ints, count: Ints) -> Floats:
     return out
 
 
-def _parts(rows: NDArray[np.intp], width: int) -> list[NDArray[np.intp]]:
+def _parts(rows: Indices, width: int) -> list[Indices]:
     at_once = _CELLS // width
     return [rows[i : i + at_once] for i in range(0, len(rows), at_once)]
 
 
-def _long_sums(f: Smooth, start: Floats, length: Floats, rows: NDArray[np.intp]) -> Floats:
+def _long_sums(f: Smooth, start: Float64, length: Float64, rows: Indices) -> Float64:
     """Sums over ``start + 1 .. start + length``; columns (m, 1) in, (m,) out."""
     nodes, weights = _nodes()
     half = np.log1p(length / (start + 0.5)) / 2
@@ -268,7 +265,7 @@ def _long_sums(f: Smooth, start: Floats, length: Floats, rows: NDArray[np.intp])
     return np.asarray(integral - ends)
 
 
-def _end_terms(f: Smooth, end: Floats, rows: NDArray[np.intp]) -> Floats:
+def _end_terms(f: Smooth, end: Float64, rows: Indices) -> Float64:
     """Correction of the midpoint rule at one end: d/24 - 17 d3/5760 + 367 d5/967680."""
     values = f(end + np.arange(-2, 4), rows)
     first = np.diff(values, axis=1)

@@ -9,9 +9,8 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import Int64, offsets_of
+from kgtrec._internal.csr import Float64, Int64, offsets_of
 from kgtrec.errors import refuse
 from kgtrec.questions.questions import NAMES
 
@@ -45,7 +44,7 @@ class PredictedLists:
     line: Int64
     offsets: Int64
     entities: Int64
-    scores: npt.NDArray[np.float64] | None
+    scores: Float64 | None
 
     def __len__(self) -> int:
         return len(self.question)

@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kgtrec._internal.csr import Int64, offsets_of
+from kgtrec._internal.csr import Array, Int64, offsets_of
 from kgtrec._internal.formats import Format, Formats
 from kgtrec.errors import FileError, InputError, refuse
 from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, text_of
@@ -218,9 +217,7 @@ def read_ogb_lsc(path: str | PathLike[str], questions: QuestionData) -> Predicte
     return PredictedLists("ogb-lsc", fspath(path), question, answer, line, offsets, entities, None)
 
 
-def _check(
-    path: str | PathLike[str], name: str, rows: npt.NDArray[Any], questions: QuestionData
-) -> None:
+def _check(path: str | PathLike[str], name: str, rows: Array, questions: QuestionData) -> None:
     n_triples = len(questions.triples)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or len(rows) != n_triples:
         what = f"{name} is {rows.dtype} of shape {rows.shape}, for {n_triples:,} triples"
@@ -312,7 +309,7 @@ def _lists(
     names: Any,
     offsets: Int64,
     entities: Int64,
-    scores: npt.NDArray[Any],
+    scores: Array,
 ) -> PredictedLists:
     numbers = {name: number for number, name in enumerate(questions.ids)}
     positions = np.array([numbers.get(name, -1) for name in names], dtype=np.int64)

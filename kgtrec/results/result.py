@@ -8,8 +8,8 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Float64
 from kgtrec._internal.table import Table, dump_json, lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kgtrec.results.triple_labels import TripleLabels
     from kgtrec.trec.files.run import Run
 
-
-Floats = NDArray[np.float64]
 
 MICRO = ("mr", "mrr", "hits@1", "hits@3", "hits@10", "gmr", "igmr", "amr", "amri")
 MACRO = ("realistic.macro.mr", "realistic.macro.mrr", "realistic.macro.hits@1",
@@ -73,7 +71,7 @@ class Result(Mapping[str, float]):
         *,
         run: Run | Callable[[], Run] | None = None,
         questions: Questions | None = None,
-        trec_values: Mapping[str, Floats] | None = None,
+        trec_values: Mapping[str, Float64] | None = None,
         agreement: Mapping[str, float] | None = None,
         measures: Sequence[str | Measure] | None = None,
         check: bool = False,
@@ -296,7 +294,7 @@ class Result(Mapping[str, float]):
         tails += [*MACRO, *tables.over_groups(self._ranks)]
         return [Measure.parse(f"{side}.{tail}") for side in self.sides for tail in tails]
 
-    def per_question(self, name: str) -> Floats:
+    def per_question(self, name: str) -> Float64:
         """A trec_eval measure per question: as given, from the run, or natively from the ranks.
 
         Returns
@@ -323,7 +321,7 @@ class _TrecValues:
     ranks: Ranks
     made: Run | Callable[[], Run] | None
     questions: Questions | None
-    values: dict[str, Floats]
+    values: dict[str, Float64]
     agreement: Mapping[str, float]
     compared: Sequence[str] | None
 
@@ -346,7 +344,7 @@ class _TrecValues:
         self.agreement, self.compared = found, None
         self.ranks.manifest["trec_agreement"] = dict(found)  # saved ranks report it
 
-    def __call__(self, name: str) -> Floats:
+    def __call__(self, name: str) -> Float64:
         """See `kgtrec.Result.per_question`."""
         self.check()
         if name not in self.values:
@@ -367,7 +365,7 @@ class _TrecValues:
     def _natively(self) -> MeasuresOfRanks:
         return MeasuresOfRanks(self.ranks)
 
-    def _computed(self, name: str) -> Mapping[str, Floats]:
+    def _computed(self, name: str) -> Mapping[str, Float64]:
         """From the run for a graph; natively from the ranks without a run or without a graph."""
         reason, run, asked = "the result has ranks but no run", self.run, self.questions
         if run is not None and asked is not None and self.ranks.of_graph:

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Array, Bools, Int64
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.popularity import relation_popularity
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.terms import Term
     from kgtrec.ranking.ranks import Ranks
 
-
-Ints = NDArray[np.int64]
 
 DIMENSIONS = {
     "relation": "the relation",
@@ -54,7 +52,7 @@ HALF_LINKS = ("both", "given only", "asked only", "neither")
 class _Groups:
     """One dimension: the index of every instance's group in `names`, which are in row order."""
 
-    code: Ints
+    code: Int64
     names: Sequence[str]
     notes: Sequence[tuple[int, ...]] | None = None  # further columns of a group
 
@@ -109,7 +107,7 @@ def sliced(
 
 def rows_by_part(
     calculator: Calculator, by: str | Iterable[str], *, graph: Graph | None = None
-) -> dict[tuple[str, ...], Ints]:
+) -> dict[tuple[str, ...], Int64]:
     """Rows of the instances in each part, by the names of the part, in the order of `sliced`."""
     dimensions = parse_by(by, term_names(calculator.ranks))
     sources = _Sources(calculator, graph, None)
@@ -151,7 +149,7 @@ def _table(
 
 def _groups(
     parts: Sequence[_Groups], n: int
-) -> Iterable[tuple[tuple[str, ...], tuple[int, ...], Ints]]:
+) -> Iterable[tuple[tuple[str, ...], tuple[int, ...], Int64]]:
     """Names, notes and instances of every group with instances, in the order of the names."""
     code = np.zeros(n, np.int64)
     for part in parts:
@@ -172,7 +170,7 @@ def _rows(
     calculator: Calculator,
     names: tuple[str, ...],
     notes: tuple[int, ...],
-    members: Ints,
+    members: Int64,
     measures: Sequence[Measure],
     sides: Sequence[str] | None,
 ) -> Iterable[tuple[Cell, ...]]:
@@ -298,7 +296,7 @@ def _by_quartile(of: _Sources, what: str = "quartile", column: str = "answer") -
     return _Groups(quartile[getattr(of.ranks, column)].astype(np.int64), QUARTILES, notes)
 
 
-def _are_among(keys: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _are_among(keys: Int64, many: Int64) -> Bools:
     """Whether each of some keys is among many others: `np.isin` hashes the many, this does not."""
     some, place = np.unique(keys, return_inverse=True)
     at = np.searchsorted(some, many)
@@ -337,7 +335,7 @@ def _by_number(qualifiers: Term) -> _Groups:
     return _Groups(code.reshape(-1).astype(np.int64), list(map(str, sizes.tolist())))
 
 
-def _largest_first(code: NDArray[Any], names: Sequence[str]) -> _Groups:
+def _largest_first(code: Array, names: Sequence[str]) -> _Groups:
     """Groups by size, then by name; those without a label last."""
     size = np.bincount(code, minlength=len(names))
     order = sorted(range(len(names)), key=lambda i: (names[i] == UNLABELLED, -size[i], names[i]))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kgtrec._internal.csr import Int64
 from kgtrec.errors import FileError, InputError, UsageError, refuse
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.ranking.instances import triple_ids
@@ -26,7 +26,7 @@ TripleLabels = str | PathLike[str] | Sequence[str]
 Triple = tuple[str, str, str]
 
 
-def triple_labels(ranks: Ranks, source: TripleLabels) -> tuple[NDArray[np.int64], list[str]]:
+def triple_labels(ranks: Ranks, source: TripleLabels) -> tuple[Int64, list[str]]:
     """The label of every instance's triple.
 
     Shape: code int64 (n,).

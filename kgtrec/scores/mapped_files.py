@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kgtrec import _core
+from kgtrec._internal.csr import Array
 from kgtrec._internal.locations import is_location, stamps
 from kgtrec.errors import FileError, InputError, PathName
 
@@ -24,7 +24,7 @@ def stamp(path: PathName) -> tuple[int, ...]:
     return now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino, now.st_dev
 
 
-def mapped_file(array: npt.NDArray[Any]) -> str | None:
+def mapped_file(array: Array) -> str | None:
     """The file that an array maps for reading; None if it is in memory, or mapped for writing."""
     base: Any = array
     while isinstance(base, np.ndarray):

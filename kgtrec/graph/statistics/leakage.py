@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kgtrec._internal.csr import spans
+from kgtrec._internal.csr import Int32, Int64, spans
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.popularity import SplitNames, named_splits, share_table, triples_of
@@ -22,8 +21,6 @@ from kgtrec.graph.statistics.popularity import SplitNames, named_splits, share_t
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
 
-
-Ints = NDArray[np.int64]
 
 ENOUGH = 0.8
 FEWEST = 10
@@ -157,9 +154,7 @@ def find_leaks(
     )
 
 
-def _partners(
-    graph: GraphData, rows: NDArray[np.int32], base: NDArray[np.int32], turned: bool
-) -> Ints:
+def _partners(graph: GraphData, rows: Int32, base: Int32, turned: bool) -> Int64:
     """(row, relation) for every triple of `base` on the pair of a row; int64 (matches, 2)."""
     head, tail = (2, 0) if turned else (0, 2)
     n = graph.n_entities
@@ -178,7 +173,7 @@ def _partners(
 
 
 def _mirrors(
-    graph: GraphData, base: NDArray[np.int32], turned: bool, enough: float, fewest: int
+    graph: GraphData, base: Int32, turned: bool, enough: float, fewest: int
 ) -> Iterator[Mirror]:
     n = graph.n_relations
     # A triple from an entity to itself is its own mirror, which says nothing.
@@ -196,8 +191,8 @@ def _mirrors(
 
 
 def _follows(
-    graph: GraphData, rows: NDArray[np.int32], partners: Ints, mirrors: list[Mirror], turned: bool
-) -> Ints:
+    graph: GraphData, rows: Int32, partners: Int64, mirrors: list[Mirror], turned: bool
+) -> Int64:
     """Rows with a partner (see `_partners`) in a relation that mirrors theirs, or the reverse."""
     n = graph.n_relations
     pairs = [(m.relation, m.other) for m in mirrors if m.turned == turned]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kgtrec._internal.csr import Int32, inverse
+from kgtrec._internal.csr import Float64, Int32, Int64, inverse
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.triples import count_entities, drop_duplicates
@@ -52,13 +51,10 @@ def share_table(title: str, key: str, counts: Mapping[str, int], triples: int) -
     return Table((title, "triples", "%"), (key, "triples", "percent"), (0, 0, 1), rows)
 
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
 TOP = (1, 2, 5, 10, 20, 50, 100)
 
 
-def entity_popularity(graph: GraphData, splits: SplitNames = None) -> Ints:
+def entity_popularity(graph: GraphData, splits: SplitNames = None) -> Int64:
     """How often each entity occurs in triples, as subject or as object.
 
     A triple from an entity to itself counts twice.
@@ -76,7 +72,7 @@ def entity_popularity(graph: GraphData, splits: SplitNames = None) -> Ints:
     return count_entities(triples_of(graph, splits), graph.n_entities)
 
 
-def relation_popularity(graph: GraphData, splits: SplitNames = None) -> Ints:
+def relation_popularity(graph: GraphData, splits: SplitNames = None) -> Int64:
     """Triples of each relation in some splits (None: all); int64 array (n_relations,)."""
     relations = triples_of(graph, splits)[:, 1]
     return np.bincount(relations, minlength=graph.n_relations).astype(np.int64)
@@ -172,9 +168,9 @@ class Frequencies(ShownAsTables):
     """
 
     what: str
-    ids: Ints
-    counts: Ints
-    reached: Ints
+    ids: Int64
+    counts: Int64
+    reached: Int64
     triples: int
 
     def top(self, percent: float) -> tuple[int, float]:
@@ -213,7 +209,7 @@ def relation_frequencies(graph: GraphData, splits: SplitNames = None) -> Frequen
     return _frequencies("relations", relation_popularity(graph, splits), relations)
 
 
-def _frequencies(what: str, counts: Ints, items: NDArray[np.int32]) -> Frequencies:
+def _frequencies(what: str, counts: Int64, items: Int32) -> Frequencies:
     """Frequencies from `items` (triples, m), the items that each triple involves."""
     order = np.argsort(-counts, kind="stable")
     first = inverse(order)[items].min(axis=1)
@@ -266,13 +262,13 @@ def popularity_correlations(graph: GraphData, splits: SplitNames = None) -> Corr
     )
 
 
-def _average_ranks(values: Ints) -> Floats:
+def _average_ranks(values: Int64) -> Float64:
     """Ranks from 1 of small whole numbers; equal ones get the mean of their places."""
     counts = np.bincount(values)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[values])
 
 
-def _pearson(a: Floats, b: Floats) -> float:
+def _pearson(a: Float64, b: Float64) -> float:
     if len(a) < 2:
         return math.nan
     a, b = a - a.mean(), b - b.mean()

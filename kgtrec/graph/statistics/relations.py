@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kgtrec._internal.csr import Float64, Int32, Int64
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.statistics.popularity import SplitNames, named_splits, triples_of
@@ -15,8 +16,6 @@ from kgtrec.graph.statistics.popularity import SplitNames, named_splits, triples
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 CATEGORIES = ("1-1", "1-N", "N-1", "N-N")
 UNSEEN = "unseen"
@@ -36,9 +35,9 @@ class Categories(ShownInLines):
     - threshold: From this average on, a side is "N".
     """
 
-    tails_per_head: Floats
-    heads_per_tail: Floats
-    code: Ints
+    tails_per_head: Float64
+    heads_per_tail: Float64
+    code: Int64
     splits: tuple[str, ...]
     threshold: float
 
@@ -58,7 +57,7 @@ class Categories(ShownInLines):
         """The category of a relation id; "unseen" if it has no triple in `splits`."""
         return (*CATEGORIES, UNSEEN)[self.code[relation]]
 
-    def members(self, category: str) -> Ints:
+    def members(self, category: str) -> Int64:
         """Ids of the relations of a category, ascending."""
         choose("category", category, (*CATEGORIES, UNSEEN))
         return np.flatnonzero(self.code == (*CATEGORIES, UNSEEN).index(category))
@@ -122,7 +121,7 @@ def relation_categories(
     )
 
 
-def _distinct(graph: GraphData, relation: NDArray[np.int32], entity: NDArray[np.int32]) -> Ints:
+def _distinct(graph: GraphData, relation: Int32, entity: Int32) -> Int64:
     """Number of distinct entities of each relation, int64 (n_relations,)."""
     pairs = np.sort(relation.astype(np.int64) * graph.n_entities + entity)
     first = np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]
@@ -130,7 +129,7 @@ def _distinct(graph: GraphData, relation: NDArray[np.int32], entity: NDArray[np.
     return np.bincount(owners, minlength=graph.n_relations).astype(np.int64)
 
 
-def relation_ratios(counts: ArrayLike) -> Floats:
+def relation_ratios(counts: ArrayLike) -> Float64:
     """Share of each relation, n_p / N (Eq. 1): float64 array, sum 1.
 
     Parameters
@@ -199,7 +198,7 @@ def split_divergences(graph: GraphData) -> Table:
     return Table(("reference", *sets), ("reference", *sets), (4,) * (len(sets) + 1), rows)
 
 
-def checked_counts(name: str, counts: ArrayLike) -> Floats:
+def checked_counts(name: str, counts: ArrayLike) -> Float64:
     try:
         numbers = np.asarray(counts, np.float64)
     except (TypeError, ValueError):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from kgtrec._internal.csr import Bools
 from kgtrec._internal.table import Cell, Table, dump_json
 from kgtrec.graph.statistics.leakage import find_leaks
 from kgtrec.graph.statistics.popularity import (
@@ -129,6 +127,6 @@ def _splits(graph: GraphData) -> Table:
     return Table(titles, keys, (0,) * len(keys), rows)
 
 
-def _present(graph: GraphData, split: str) -> list[NDArray[np.bool_]]:
+def _present(graph: GraphData, split: str) -> list[Bools]:
     """Whether each entity, and each relation, occurs in a split."""
     return [count(graph, split) > 0 for count in (entity_popularity, relation_popularity)]
