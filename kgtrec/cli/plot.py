@@ -16,7 +16,7 @@ with lazily():
     from kgtrec import Ranks, Result, plots, read_graph
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec.measures.averaging import sides_present
-    from kgtrec.questions import questions
+    from kgtrec.questions import terms
     from kgtrec.study.comparison.parts import values_by_part
     from kgtrec.study.stratified import beta_curve, beta_grid
 
@@ -120,7 +120,7 @@ def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
         )
     if side == "both":
         return ranks
-    return ranks.subset(ranks.side == questions.NAMES.index(side))
+    return ranks.subset(ranks.side == terms.NAMES.index(side))
 
 
 def _drawn(

@@ -23,7 +23,8 @@ from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles, describe_
 from kgtrec.errors import InputError, PathName, UsageError
 from kgtrec.graph.formats import graph_files, split_format
 from kgtrec.graph.id_files import read_labels, read_names
-from kgtrec.questions.api import Graph, Questions, read_graph
+from kgtrec.questions.api import Graph, read_graph
+from kgtrec.questions.questions import Questions
 from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import Ranker, check_factors
 from kgtrec.ranking.settings import Settings

@@ -27,10 +27,10 @@ from kgtrec.cluster.content_hash import hash_file, hash_text, read_json, readabl
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import QualifierSets
-from kgtrec.questions.api import Graph, Questions
+from kgtrec.questions.api import Graph
 from kgtrec.questions.candidates import CandidateLists
 from kgtrec.questions.graph_terms import GraphTerms
-from kgtrec.questions.questions import require_columns_by_id
+from kgtrec.questions.questions import Questions, require_columns_by_id
 from kgtrec.questions.terms import NamedTerms, Term
 from kgtrec.ranking.rows import RowPlan, plan_rows
 from kgtrec.scores.files import RangedArray

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,15 +37,13 @@ from kgtrec.ranking import partial as parts_of
 from kgtrec.ranking.blocks import nan_error, rank_all
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import PartialRanks, Task, assemble, partial_of
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.rows import QuestionLists, Rows, order_of
 from kgtrec.ranking.settings import Settings
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import guarded_maps
-
-if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.trec.files.run import Run
+from kgtrec.trec.files.run import Run
 
 
 class _Met(NamedTuple):

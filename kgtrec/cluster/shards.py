@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,17 +31,14 @@ from kgtrec.cluster.ranges import Inputs, join_parts, merge, rank_block
 from kgtrec.cluster.score_files import Files, file_stamps, identify_scores
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.measures import required_depth
+from kgtrec.questions.questions import Questions
 from kgtrec.ranking.blocks import thresholds
 from kgtrec.ranking.partial import PartialRanks, Task, read_about, read_parts, write_parts
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.rows import RowPlan
 from kgtrec.ranking.settings import Settings
+from kgtrec.trec.files.run import Run
 from kgtrec.trec.measures.agreement import COMPARED
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.trec.files.run import Run
-
 
 WAYS = ("auto", "questions", "entities")
 COMMAND_BYTES = 44 << 20

@@ -26,7 +26,7 @@ from kgtrec.cluster.ranges import Inputs
 from kgtrec.errors import PathName
 from kgtrec.measures import Measure
 from kgtrec.measures.rank_metrics import SPREAD_ROWS
-from kgtrec.questions.api import Questions
+from kgtrec.questions.questions import Questions
 from kgtrec.ranking.instances import counted_columns, instance_columns, ranks_manifest, tie_report
 from kgtrec.ranking.parquet import ROW_GROUP, has_labels, ids_in, write_blocks
 from kgtrec.ranking.partial import PartialRanks, describe_parts

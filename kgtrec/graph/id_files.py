@@ -11,18 +11,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, PathName, choose, refuse
+from kgtrec.graph.labels import Labels, first_repeat
 from kgtrec.graph.tsv import packed_lines
-
-if TYPE_CHECKING:
-    from kgtrec.graph.labels import Labels
-
 
 _FIT = "labels must match the graph's byte for byte"
 SKIP = f"{_FIT}; to ignore labels that are not in the graph, pass unknown='skip' (--unknown skip)"
@@ -50,8 +47,6 @@ def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple
 def read_names(path: PathName, size: int) -> Labels:
     """Labels of `size` ids, one per line, in id order."""
     import pyarrow as pa
-
-    from kgtrec.graph.labels import Labels, first_repeat
 
     texts = (text for _, text in lines_of(path))
     chunks = iter(lambda: list(islice(texts, 1 << 16)), [])  # never millions of objects

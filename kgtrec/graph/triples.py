@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Array, Bools, Int32, Int64, Integers, offsets_of, spans
 from kgtrec.errors import InputError
-
-if TYPE_CHECKING:
-    from kgtrec.graph.labels import Labels
+from kgtrec.graph.labels import Labels
 
 SPLITS = ("train", "valid", "test")
 COLUMNS = ("head", "relation", "tail")

@@ -19,7 +19,7 @@ from typing import Any
 from kgtrec._internal.csr import Array
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError, PathName, UsageError
-from kgtrec.questions.questions import QuestionData
+from kgtrec.questions.questions import Questions
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import one_line, read_arrays
@@ -37,7 +37,7 @@ _ROLES: tuple[tuple[str, set[str], set[str]], ...] = (
 
 def load_factors(
     path: PathName,
-    questions: QuestionData,
+    questions: Questions,
     model: str,
     *,
     norm: str = "l2",
@@ -67,7 +67,7 @@ def load_factors(
     return factors_of(path, questions, model, norm=norm, inverse=inverse, rows=rows, **arrays)
 
 
-def factors_of(path: PathName, questions: QuestionData, model: str, **options: Any) -> Factors:
+def factors_of(path: PathName, questions: Questions, model: str, **options: Any) -> Factors:
     """`Factors.from_embeddings`, whose errors name the file."""
     try:
         return Factors.from_embeddings(questions, model, **options)

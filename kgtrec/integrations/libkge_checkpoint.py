@@ -13,7 +13,7 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,12 +23,9 @@ from kgtrec._internal.csr import Array
 from kgtrec._internal.locations import exists, fetched, is_folder
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.integrations.embeddings import factors_of, load_weights
+from kgtrec.questions.questions import Questions
 from kgtrec.scores.arrays import as_array
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
-    from kgtrec.scores.factors import Factors
-
+from kgtrec.scores.factors import Factors
 
 _MODELS = {"DistMult": "distmult", "ComplEx": "complex", "TransE": "transe", "RotatE": "rotate",
            "Rescal": "rescal", "CP": "cp", "SimplE": "simple"}  # fmt: skip

@@ -25,7 +25,7 @@ from kgtrec._internal.csr import Array, Bools, Float64, Indices, Int64, order_by
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.random_baseline import Chance, ChanceOf, Tally
 from kgtrec.measures.ties import PairedTies, Ranked, Scaled, Ties
-from kgtrec.questions.questions import NAMES, SIDES
+from kgtrec.questions.terms import NAMES, SIDES
 from kgtrec.ranking.instances import term_names, term_of
 
 if TYPE_CHECKING:

@@ -6,18 +6,15 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kgtrec._internal.csr import Float64, Int64, offsets_of
 from kgtrec.errors import refuse
-from kgtrec.questions.questions import NAMES
-
-if TYPE_CHECKING:
-    from kgtrec.graph.labels import Labels
-    from kgtrec.questions.questions import QuestionData
-
+from kgtrec.graph.labels import Labels
+from kgtrec.questions.questions import Questions
+from kgtrec.questions.terms import NAMES
 
 ANY = -1
 """The answer of a list that serves every answer of its question."""
@@ -59,7 +56,7 @@ class ListsBuilder:
     """
 
     def __init__(
-        self, questions: QuestionData, name: str, path: str | PathLike[str] = "predictions"
+        self, questions: Questions, name: str, path: str | PathLike[str] = "predictions"
     ) -> None:
         self._questions, self._graph = questions, questions.graph
         self._name, self._path = name, fspath(path)

@@ -32,7 +32,8 @@ from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, text_of
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.predictions.lists import ANY, ListsBuilder, PredictedLists, checked_score, ids_of
 from kgtrec.questions.graph_terms import ASKED, GIVEN
-from kgtrec.questions.questions import SIDES, QuestionData
+from kgtrec.questions.questions import Questions
+from kgtrec.questions.terms import SIDES
 from kgtrec.trec.files.run import Run
 
 _RECORD = (
@@ -42,7 +43,7 @@ _RECORD = (
 _STARTS = (b"Heads:", b"Tails:")
 
 
-def read_anyburl(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+def read_anyburl(path: str | PathLike[str], questions: Questions) -> PredictedLists:
     """Lists of the three-line records that AnyBURL's Apply and PyClause's RankingHandler write.
 
     Heads come before tails or after them, as in PyClause's own evaluation. PyClause writes scores
@@ -102,14 +103,12 @@ _LINE = (
 )
 
 
-def read_jsonl(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+def read_jsonl(path: str | PathLike[str], questions: Questions) -> PredictedLists:
     """Lists of a file with one JSON object per line; other keys of an object are ignored."""
     return _collected(_parsed(path), questions, path)
 
 
-def lists_of_records(
-    records: Iterable[Mapping[str, Any]], questions: QuestionData
-) -> PredictedLists:
+def lists_of_records(records: Iterable[Mapping[str, Any]], questions: Questions) -> PredictedLists:
     """Lists of the same objects in memory, for loops that ask a model question by question."""
     return _collected(enumerate(records, start=1), questions, "predictions")
 
@@ -125,7 +124,7 @@ def _parsed(path: str | PathLike[str]) -> Iterable[tuple[int, Any]]:
 
 
 def _collected(
-    records: Iterable[tuple[int, Any]], questions: QuestionData, path: str | PathLike[str]
+    records: Iterable[tuple[int, Any]], questions: Questions, path: str | PathLike[str]
 ) -> PredictedLists:
     builder = ListsBuilder(questions, "jsonl", path)
     for line, record in records:
@@ -191,7 +190,7 @@ _HINT = (
 )
 
 
-def read_ogb_lsc(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+def read_ogb_lsc(path: str | PathLike[str], questions: Questions) -> PredictedLists:
     """Lists of entity numbers of the graph; -1 means none."""
     arrays = load_arrays(path, _ARRAYS, _HINT)
     triples = questions.triples.astype(np.int64)
@@ -217,7 +216,7 @@ def read_ogb_lsc(path: str | PathLike[str], questions: QuestionData) -> Predicte
     return PredictedLists("ogb-lsc", fspath(path), question, answer, line, offsets, entities, None)
 
 
-def _check(path: str | PathLike[str], name: str, rows: Array, questions: QuestionData) -> None:
+def _check(path: str | PathLike[str], name: str, rows: Array, questions: Questions) -> None:
     n_triples = len(questions.triples)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or len(rows) != n_triples:
         what = f"{name} is {rows.dtype} of shape {rows.shape}, for {n_triples:,} triples"
@@ -239,7 +238,7 @@ _PYKEEN_HINT = (
 )
 
 
-def read_pykeen(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+def read_pykeen(path: str | PathLike[str], questions: Questions) -> PredictedLists:
     """Lists of scored triples; a triple is in one list per side that the questions ask."""
     rows = _rows(path)
     line, header = next(rows, (1, []))
@@ -281,7 +280,7 @@ def _rows(path: str | PathLike[str]) -> Iterator[tuple[int, list[str]]]:
     yield from delimited_rows(path, "\t" if name[-3:] == "tsv" else ",", _PYKEEN_HINT)
 
 
-def read_trec_run(path: str | PathLike[str], questions: QuestionData) -> PredictedLists:
+def read_trec_run(path: str | PathLike[str], questions: Questions) -> PredictedLists:
     """Lists of a run file with the query names of ``kgtrec convert --write-questions``."""
     from kgtrec.trec.files.run import read_run_columns
 
@@ -292,7 +291,7 @@ def read_trec_run(path: str | PathLike[str], questions: QuestionData) -> Predict
     return _lists(path, questions, columns.queries, columns.offsets, entities, columns.scores)
 
 
-def lists_of_run(run: Run, questions: QuestionData) -> PredictedLists:
+def lists_of_run(run: Run, questions: Questions) -> PredictedLists:
     """Lists of a `Run` of the same graph."""
     if run.docnos != questions.candidate_labels.docnos:
         raise InputError(
@@ -305,7 +304,7 @@ def lists_of_run(run: Run, questions: QuestionData) -> PredictedLists:
 
 def _lists(
     path: str | PathLike[str],
-    questions: QuestionData,
+    questions: Questions,
     names: Any,
     offsets: Int64,
     entities: Int64,

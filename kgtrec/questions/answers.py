@@ -1,7 +1,7 @@
 """Questions from given answers: lists, mappings, offsets with ids, qrels, and JSON lines.
 
-Each form becomes an `AnswerTable`: names, flat lists with their offsets, grades and terms. One
-function, `questions_of`, turns labels into ids, checks them, and makes questions.
+Each form becomes an `AnswerTable`: names, flat lists with their offsets, grades and terms.
+`fields_of` turns labels into ids, checks them, and gives the fields of questions.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,13 +18,14 @@ from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.candidates import restrict
-from kgtrec.questions.questions import QuestionData
 from kgtrec.questions.terms import NamedTerms, Term, check_name, first_odd, is_value
 from kgtrec.trec.files.columns import QrelsColumns
 from kgtrec.trec.files.convert import is_frame, qrels_columns
 from kgtrec.trec.files.text import is_path
 
-QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
+if TYPE_CHECKING:
+    from kgtrec.questions.questions import Questions
+
 Place = tuple[PathName, Sequence[int | None]]
 
 _LINE = (
@@ -334,14 +335,13 @@ def _checked_line(
 # -- Questions -------------------------------------------------------------------------------------
 
 
-def questions_of(
-    kind: type[QuestionsT],
+def fields_of(
     table: AnswerTable,
     labels: Labels,
-    known_has_answers: bool = False,
-    name: str | None = None,
-) -> QuestionsT:
-    """Questions of class `kind`; see `Questions.from_answers` for the errors."""
+    known_has_answers: bool,
+    name: str | None,
+) -> dict[str, Any]:
+    """The fields of `Questions`; see `Questions.from_answers` for the errors."""
     _check_names(table)
     n, n_questions = len(labels), len(table.names)
     answers = table.answers
@@ -380,20 +380,17 @@ def questions_of(
     lists = Csr(answers.offsets, ids[order].astype(np.int32))
     owner = np.repeat(np.arange(n_questions), lists.lengths)
     origin = {**({"name": name} if name else {}), **table.origin}
-    questions = kind(
-        asked=NamedTerms(list(table.names), table.terms, labels, origin),
-        answers=lists,
-        known=to_csr(distinct([known, keys]), n_questions, n),
-        removed=removed,
-        instance_question=owner,
-        instance_triple=np.arange(len(ids)),
-        triple_rows=np.arange(len(ids)),
-        grades=None if table.grades is None else table.grades[order],
-        answer_terms={name: term.taken(order) for name, term in table.answer_terms.items()},
-    )
-    if table.candidates is None:
-        return questions
-    return _restricted(questions, table, labels)
+    return {
+        "asked": NamedTerms(list(table.names), table.terms, labels, origin),
+        "answers": lists,
+        "known": to_csr(distinct([known, keys]), n_questions, n),
+        "removed": removed,
+        "instance_question": owner,
+        "instance_triple": np.arange(len(ids)),
+        "triple_rows": np.arange(len(ids)),
+        "grades": None if table.grades is None else table.grades[order],
+        "answer_terms": {name: term.taken(order) for name, term in table.answer_terms.items()},
+    }
 
 
 def _check_names(table: AnswerTable) -> None:
@@ -430,9 +427,10 @@ def _ids(refuse: Callable[..., InputError], flat: Flat, labels: Labels, what: st
     return ids
 
 
-def _restricted(questions: QuestionsT, table: AnswerTable, labels: Labels) -> QuestionsT:
-    assert table.candidates is not None
-    flat = table.candidates
+def restricted(questions: Questions, table: AnswerTable, labels: Labels) -> Questions:
+    """The questions with the table's candidates, if it has any."""
+    if (flat := table.candidates) is None:
+        return questions
     lists = np.split(_ids(table.refuse, flat, labels, "candidate"), flat.offsets[1:-1])
     for number, own in enumerate(lists):
         outside = np.setdiff1d(questions.answers[number], own)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +29,10 @@ from kgtrec._internal.csr import (
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph import id_files
 from kgtrec.graph.openke import read_type_constraints
-from kgtrec.questions.questions import PLURAL
+from kgtrec.questions.terms import PLURAL
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import QuestionData
-
-
-QuestionsT = TypeVar("QuestionsT", bound="QuestionData")
+    from kgtrec.questions.questions import Questions
 
 _ONE_LIST = ("entities", "relation list")
 
@@ -90,9 +87,9 @@ class CandidateLists:
 
 
 def restrict(
-    questions: QuestionsT, columns: str = "entities", outside: str = "error",
+    questions: Questions, columns: str = "entities", outside: str = "error",
     unknown: str = "error", **options: Any,
-) -> QuestionsT:  # fmt: skip
+) -> Questions:  # fmt: skip
     """See `Questions.restrict`; ``options`` holds its kinds of restriction, None if omitted."""
     id_files.check_unknown(unknown)
     restrictions = {name: value for name, value in options.items() if value is not None}
@@ -147,7 +144,7 @@ def restrict(
     return apply_lists(questions, candidate_lists, outside, details)
 
 
-def separate(questions: QuestionsT) -> QuestionsT:
+def separate(questions: Questions) -> Questions:
     """See `Questions.separate`."""
     instance = questions.triple_rows
     question = questions.instance_question[instance].astype(np.int64)
@@ -156,7 +153,7 @@ def separate(questions: QuestionsT) -> QuestionsT:
     known = take(questions.known, question)
     keys = to_keys(known, n)
     others = keys[~contains(every * n + answers, keys)]
-    separated: QuestionsT = questions.taken(
+    return questions.taken(
         question,
         instance,
         answers=Csr(np.arange(len(instance) + 1), answers),
@@ -166,11 +163,10 @@ def separate(questions: QuestionsT) -> QuestionsT:
         triple_rows=every,
         details={**questions.details, "separate": True},
     )
-    return separated
 
 
 def _by_relation(
-    questions: QuestionData, heads: Mapping[int, Any], tails: Mapping[int, Any]
+    questions: Questions, heads: Mapping[int, Any], tails: Mapping[int, Any]
 ) -> CandidateLists:
     """Lists by relation; relations without a list keep every entity."""
     n_relations, n = questions.graph.n_relations, questions.n_labels
@@ -196,8 +192,8 @@ def _by_relation(
 
 
 def _by_question(
-    questions: QuestionsT, candidates: Any, columns: str, unknown: str, details: dict[str, Any]
-) -> tuple[QuestionsT, CandidateLists]:
+    questions: Questions, candidates: Any, columns: str, unknown: str, details: dict[str, Any]
+) -> tuple[Questions, CandidateLists]:
     """Lists of the questions, or for negatives, of one question per triple and side."""
     path = candidates if isinstance(candidates, (str, PathLike)) else None
     if path is not None:
@@ -222,7 +218,7 @@ def _by_question(
         raise InputError(f"{path}: {error}") from None
 
 
-def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> Array:
+def _negatives(questions: Questions, arrays: Mapping[str, Any]) -> Array:
     """Each answer and its negatives, shape (questions, 1 + negatives); questions are separate."""
     if questions.sides in ("relation", "qualifier"):
         raise InputError(
@@ -256,7 +252,7 @@ def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> Array:
 
 
 def _listed(
-    questions: QuestionData, candidates: Any, columns: str, negatives: bool, details: dict[str, Any]
+    questions: Questions, candidates: Any, columns: str, negatives: bool, details: dict[str, Any]
 ) -> CandidateLists:
     if not hasattr(candidates, "__len__"):
         raise InputError(
@@ -289,7 +285,7 @@ def _listed(
 
 
 def _candidate_lists(
-    questions: QuestionData, kind: str, lists: list[Int32], of: Int64
+    questions: Questions, kind: str, lists: list[Int32], of: Int64
 ) -> CandidateLists:
     ids = np.concatenate([np.empty(0, dtype=np.int32), *lists])
     csr = Csr(offsets_of([*map(len, lists)]), ids)
@@ -330,8 +326,8 @@ def _met(outer: CandidateLists, inner: CandidateLists, n_labels: int) -> Candida
 
 
 def apply_lists(
-    questions: QuestionsT, candidate_lists: CandidateLists, outside: str, details: dict[str, Any]
-) -> QuestionsT:
+    questions: Questions, candidate_lists: CandidateLists, outside: str, details: dict[str, Any]
+) -> Questions:
     full = questions.candidates if candidate_lists.sampled else None
     if questions.candidate_lists is not None:
         candidate_lists = _met(questions.candidate_lists, candidate_lists, questions.n_labels)

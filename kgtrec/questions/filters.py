@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from kgtrec.errors import (
     choose,
     suggestion,
 )
+from kgtrec.graph.graph import GraphData
 from kgtrec.graph.id_files import SKIP, check_unknown
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import GraphTables
@@ -49,11 +50,8 @@ from kgtrec.graph.triples import (
 )
 from kgtrec.questions.candidates import label_ids, restrict
 from kgtrec.questions.graph_terms import COLUMNS, QUALIFIER, AskedSide, GraphTerms
-from kgtrec.questions.questions import PLURAL, SIDES, QuestionData, column_of_label, is_usual_filter
-
-if TYPE_CHECKING:
-    from kgtrec.graph.graph import GraphData
-
+from kgtrec.questions.questions import Questions, column_of_label, is_usual_filter
+from kgtrec.questions.terms import PLURAL, SIDES
 
 _TERMS = ("head", "relation", "tail")
 _PAIR = ("qualifier relation", "qualifier value")
@@ -135,8 +133,6 @@ def _refuse(
     raise FileError(path, row + 1, found=found + lines, hint=SKIP)
 
 
-QuestionsT = TypeVar("QuestionsT", bound=QuestionData)
-
 _CHUNK = 1 << 18
 """Triples of other splits that are looked up at a time."""
 
@@ -173,10 +169,10 @@ class Filter(NamedTuple):
 
 
 def build_questions(
-    kind: type[QuestionsT], graph: GraphData, split: str, sides: str, known: Filter,
+    graph: GraphData, split: str, sides: str, known: Filter,
     entities: Any, relations: Any, columns: Any = None,
-) -> QuestionsT:  # fmt: skip
-    """Questions of a split, of class `kind`; see `Graph.questions` for the parameters."""
+) -> Questions:  # fmt: skip
+    """Questions of a split; see `Graph.questions` for the parameters."""
     choose("sides", sides, COLUMNS)
     if not len(graph.split(split)):
         raise UsageError(
@@ -204,7 +200,7 @@ def build_questions(
         fields["instance_triple"] = rows[fields["instance_triple"]]
     given, context = fields.pop("given"), fields.pop("context")
     asked = GraphTerms(graph, split, sides, filters, n_extra, codes, given, context, rows)
-    questions = kind(asked=asked, **fields, details=details)
+    questions = Questions(asked=asked, **fields, details=details)
     if columns is not None:
         order = column_of_label(columns, questions.candidate_labels, questions.kind)
         questions = replace(questions, column_of=order)

@@ -18,14 +18,12 @@ import numpy.typing as npt
 from kgtrec._internal.csr import Int32, Int64, Integers, inverse, searched
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import as_triples, checked_ids
-from kgtrec.questions.questions import NAMES, SIDES, taken
-from kgtrec.questions.terms import Term
+from kgtrec.questions.terms import NAMES, SIDES, Term, taken
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
     from kgtrec.graph.labels import Labels
-    from kgtrec.questions.questions import QuestionData
-
+    from kgtrec.questions.questions import Questions
 
 QUALIFIER = NAMES.index("qualifier")
 
@@ -236,7 +234,7 @@ class GraphTerms:
         """Evaluated triples with each relation: int64, shape (n_relations,)."""
         return np.bincount(self.triples[:, 1], minlength=self.graph.n_relations)
 
-    def popularity(self, _: QuestionData) -> tuple[Int64, Int64]:
+    def popularity(self, _: Questions) -> tuple[Int64, Int64]:
         """How often candidates occur in triples of all splits, and relations in evaluated ones."""
         graph = self.graph
         if self.kind == "entity":
@@ -369,7 +367,7 @@ def side_text(side: int, texts: Mapping[str, str]) -> str:
     return f"({', '.join(terms if 'context' in texts else terms[:-1])})"
 
 
-def places_of(terms: QuestionData, triples: npt.ArrayLike) -> Int64:
+def places_of(terms: Questions, triples: npt.ArrayLike) -> Int64:
     """Places of facts (n, 3 or 4) among the evaluated ones; InputError if one is not evaluated."""
     if terms.sides == "qualifier":
         raise UsageError(

@@ -13,16 +13,37 @@ import numpy as np
 
 from kgtrec._internal.csr import Int64
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.questions import NAMES, TERM
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
-    from kgtrec.questions.questions import QuestionData
+    from kgtrec.questions.questions import Questions
 
+NAMES = ("head", "tail", "relation", "qualifier", "all")
+"""What a side is called, by its code; "all" questions that no graph has asked have none."""
+
+SIDES = {
+    "head": (0,), "tail": (1,), "both": (0, 1), "relation": (2,), "qualifier": (3,), "all": (4,),
+}  # fmt: skip
+"""Codes of the sides that a name covers."""
+
+PLURAL = {"entity": "entities", "relation": "relations"}
+"""What candidates of a kind are called."""
+
+TERM = "term."
+"""What columns of ranks begin with that hold a term by its own name."""
 
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 _NO_GRAPH = ("graph", "entity", "relation", "tail", "statement", "given", "triples", "n_entities",
              "given_terms", "relation_counts", "numbers", "context_name")  # fmt: skip
+
+
+def taken(array: Any, rows: Any) -> Any:
+    """Copies of some rows of an array, or of each of several; None for None."""
+    if array is None:
+        return None
+    if isinstance(array, tuple):
+        return tuple(taken(one, rows) for one in array)
+    return np.array(array[rows])
 
 
 class NoGraphError(UsageError, AttributeError):
@@ -148,7 +169,7 @@ class NamedTerms:
         name = f" of {self.origin['name']}" if self.origin.get("name") else ""
         return name, "", f"terms: {', '.join(self.terms) or 'none'}"
 
-    def popularity(self, questions: QuestionData) -> tuple[Int64, None]:
+    def popularity(self, questions: Questions) -> tuple[Int64, None]:
         """How often each candidate answers a question; None for relations."""
         found = np.concatenate([questions.answers.ids, questions.removed.ids])
         return np.bincount(found, minlength=len(self.candidate_labels)), None

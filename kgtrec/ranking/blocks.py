@@ -18,7 +18,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Array, Float64, Int64, contains, to_keys
 from kgtrec.errors import InputError
-from kgtrec.questions.questions import QuestionData, describe_question
+from kgtrec.questions.questions import Questions, describe_question
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.rows import QuestionLists, Rows
 from kgtrec.ranking.settings import Settings, Tolerance
@@ -125,7 +125,7 @@ Refuse = Callable[[int, int, int], Exception]
 
 
 def nan_error(
-    questions: QuestionData, question: int, entity: int, more: int, place: str = ""
+    questions: Questions, question: int, entity: int, more: int, place: str = ""
 ) -> InputError:
     """The error for a NaN in the scores of ``place``."""
     return InputError(

@@ -12,11 +12,10 @@ import numpy as np
 from kgtrec._internal.csr import Array, Bools, Int64
 from kgtrec._version import __version__
 from kgtrec.questions.graph_terms import ASKED, COLUMNS, GIVEN, LABELS, side_text
-from kgtrec.questions.questions import NAMES, TERM
-from kgtrec.questions.terms import Term
+from kgtrec.questions.questions import Questions
+from kgtrec.questions.terms import NAMES, TERM, Term
 
 if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
 
 

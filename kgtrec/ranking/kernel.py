@@ -10,7 +10,7 @@ import platform
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +19,11 @@ from kgtrec._internal.csr import Array, Float64, Int32, Int64
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec._version import __version__
 from kgtrec.errors import InputError
-from kgtrec.ranking.rows import Rows
+from kgtrec.ranking.rows import QuestionLists, Rows
+from kgtrec.ranking.settings import Settings
+from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import mapped_file
-
-if TYPE_CHECKING:
-    from kgtrec.ranking.rows import QuestionLists
-    from kgtrec.ranking.settings import Settings
-    from kgtrec.scores.arrays import ScoreBlock
 
 
 def show_config() -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,12 +29,9 @@ from kgtrec._internal.csr import (
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.predictions.lists import ANY, PredictedLists
 from kgtrec.predictions.readers import PREDICTIONS
+from kgtrec.questions.questions import Questions
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.trec.files.run import Run
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
-    from kgtrec.questions.questions import QuestionData
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +100,12 @@ class ListPlaces:
     """Counts of answers in lists of which only some entries count.
 
     - entries, Entries: Ordered.
-    - questions: QuestionData
+    - questions: Questions
     - counted, bool (n,): The entries that are candidates (of whichever answer; the answer itself
       need not be).
     """
 
-    def __init__(self, entries: Entries, questions: QuestionData, counted: Bools) -> None:
+    def __init__(self, entries: Entries, questions: Questions, counted: Bools) -> None:
         self._entries, self._counted, self._questions = entries, counted, questions
         self._before = offsets_of(counted)  # entries that count before each
         tie = entries.tie

@@ -21,7 +21,7 @@ from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError, PathName
 from kgtrec.graph.labels import Labels
-from kgtrec.questions.questions import NAMES, TERM
+from kgtrec.questions.terms import NAMES, TERM
 
 
 def check_copies(metadata: Any, schema: Any, key: bytes) -> None:

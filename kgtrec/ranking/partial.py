@@ -29,6 +29,7 @@ from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, PathName, UsageError
+from kgtrec.questions.questions import Questions
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.rows import RowPlan, Rows
@@ -37,8 +38,6 @@ from kgtrec.trec.files.run import Run
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from kgtrec.questions.api import Questions
 
 
 _SORTED = 1 << 18  # candidates that are sorted at a time

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.questions import describe_question, require_columns_by_id
+from kgtrec.questions.questions import Questions, describe_question, require_columns_by_id
 from kgtrec.ranking.blocks import nan_error, rank_all
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import PartialRanks, Task, assemble, merge, partial_of
@@ -26,7 +26,6 @@ from kgtrec.scores.factors import Factors
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 

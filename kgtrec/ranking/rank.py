@@ -13,7 +13,8 @@ import numpy as np
 from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.questions.questions import PLURAL
+from kgtrec.questions.questions import Questions
+from kgtrec.questions.terms import PLURAL
 from kgtrec.ranking.blocks import nan_error, rank_all, rank_block
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import finished_ranks, finished_run
@@ -29,7 +30,6 @@ from kgtrec.scores.sources import BLOCK_BYTES, MatrixSource, selected
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 

@@ -7,12 +7,12 @@ it or save it, and `Ranker.merge` puts it into its place.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kgtrec._internal.csr import Bools, Int64, spans
 from kgtrec.errors import FileError, PathName, UsageError
+from kgtrec.questions.questions import Questions
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import (
     PartialRanks,
@@ -24,10 +24,6 @@ from kgtrec.ranking.partial import (
 )
 from kgtrec.ranking.rows import QuestionLists, RowPlan
 from kgtrec.ranking.settings import Settings
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
-
 
 _HINT = "save it again with Ranker.save"
 

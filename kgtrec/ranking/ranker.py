@@ -15,14 +15,8 @@ import numpy.typing as npt
 from kgtrec._internal.csr import Bools, Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.graph_terms import places_of
-from kgtrec.questions.questions import (
-    NAMES,
-    PLURAL,
-    SIDES,
-    QuestionData,
-    column_of_label,
-    describe_question,
-)
+from kgtrec.questions.questions import Questions, column_of_label, describe_question
+from kgtrec.questions.terms import NAMES, PLURAL, SIDES
 from kgtrec.ranking.blocks import nan_error, rank_block
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import finished_ranks, finished_run
@@ -42,7 +36,6 @@ from kgtrec.scores.arrays import ScoreBlock, as_array, as_block, to_host
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
@@ -433,7 +426,7 @@ def check_factors(shape: tuple[int, ...], expected: tuple[int, int], settings: S
 
 def prepared(questions: Questions, settings: Settings) -> tuple[QuestionLists, RowPlan]:
     """The lists and rows of a ranking; UsageError or InputError if it is impossible."""
-    if not isinstance(questions, QuestionData):
+    if not isinstance(questions, Questions):
         raise UsageError(
             f"questions have type {type(questions).__name__}; "
             "pass what graph.questions() returns, after the scores"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,8 @@ from kgtrec._internal.csr import Array, Bools, Float64, Int64
 from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
-from kgtrec.questions.questions import NAMES, TERM
+from kgtrec.questions.questions import Questions
+from kgtrec.questions.terms import NAMES, TERM
 from kgtrec.ranking.instances import (
     COUNTS,
     counted_columns,
@@ -26,10 +27,6 @@ from kgtrec.ranking.instances import (
     tie_report,
 )
 from kgtrec.ranking.provenance import SCORING, Provenance, differences
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
-
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
 

@@ -6,19 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kgtrec._core import Lists, Order
 from kgtrec._internal.csr import Array, Bools, Csr, Int32, Int64, offsets_of, spans, take
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.candidates import CandidateLists
+from kgtrec.questions.questions import Questions
 from kgtrec.ranking.instances import derived_from, once
 from kgtrec.scores.arrays import as_array, to_host
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
-    from kgtrec.questions.candidates import CandidateLists
 
 
 @dataclass(frozen=True, eq=False)

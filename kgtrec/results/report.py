@@ -12,14 +12,13 @@ from kgtrec._internal.table import WIDTH, Table, printed_cell
 from kgtrec.measures import Measure, required_depth
 from kgtrec.measures.averaging import SIDES
 from kgtrec.questions.questions import is_usual_filter
+from kgtrec.ranking.provenance import Provenance
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import filter_text, tolerance_text
 from kgtrec.results.tables import PUBLISHED, QUESTIONWISE, by_filter, over_groups
 
 if TYPE_CHECKING:
-    from kgtrec.ranking.provenance import Provenance
-    from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
-
 
 AGREEMENT = 1e-12
 

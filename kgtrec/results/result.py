@@ -14,6 +14,7 @@ from kgtrec._internal.table import Table, dump_json, lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
 from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_of
+from kgtrec.questions.questions import Questions
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.settings import EvaluateOptions, Settings
 from kgtrec.results import tables
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import pandas
     from typing_extensions import Unpack
 
-    from kgtrec.questions.api import Graph, Questions
+    from kgtrec.questions.api import Graph
     from kgtrec.results.triple_labels import TripleLabels
     from kgtrec.trec.files.run import Run
 

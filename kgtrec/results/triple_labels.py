@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,10 +13,7 @@ from kgtrec.errors import FileError, InputError, UsageError, refuse
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.ranking.instances import triple_ids
 from kgtrec.ranking.parquet import encoded_labels
-
-if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
-
+from kgtrec.ranking.ranks import Ranks
 
 UNLABELLED = "(no label)"
 _LINE_FORM = "each line must be head<TAB>relation<TAB>tail<TAB>label"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kgtrec import _core
 from kgtrec._internal.csr import Array, Int64
 from kgtrec.errors import InputError, UsageError, choose
+from kgtrec.questions.questions import Questions
 from kgtrec.scores.arrays import as_array, to_host
 from kgtrec.scores.formulas import Parts, QueryIds, build
-
-if TYPE_CHECKING:
-    from kgtrec.questions.questions import QuestionData
-
 
 METRICS = ("dot", "l2", "l1")
 """How a factorised model scores; the native core knows them by these names."""
@@ -94,7 +91,7 @@ class Factors:
     @classmethod
     def from_embeddings(
         cls,
-        questions: QuestionData,
+        questions: Questions,
         model: str,
         *,
         entity: Any,
@@ -204,7 +201,7 @@ def _embedding(name: str, array: Any) -> Array:
     return values
 
 
-def _query_ids(questions: QuestionData, rows: str, inverse: str, parts: Parts) -> QueryIds:
+def _query_ids(questions: Questions, rows: str, inverse: str, parts: Parts) -> QueryIds:
     """What each row asks of the model, with the model's inverse relations."""
     choose("rows", rows, ("questions", "instances"))
     choose("inverse", inverse, ("none", "offset", "interleaved"))

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import PARSING, map_array
 from kgtrec._internal.locations import RangedFile, fetched, is_location, names_in
 from kgtrec.errors import FileError, InputError, PathName, UsageError
-from kgtrec.questions.questions import NAMES, SIDES
+from kgtrec.questions.questions import Questions
+from kgtrec.questions.terms import NAMES, SIDES
 from kgtrec.scores import sources
 from kgtrec.scores.arrays import as_array, on_device
 from kgtrec.scores.factors import Factors
@@ -34,9 +35,6 @@ from kgtrec.scores.sources import (
     StreamSource,
     called,
 )
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
 
 _MAGIC = b"\x93NUMPY"
 _FACTORS = ("queries", "entities", "bias", "metric")

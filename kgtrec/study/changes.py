@@ -17,7 +17,7 @@ import numpy as np
 from kgtrec._internal.csr import Bools, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError, choose
-from kgtrec.questions.questions import NAMES
+from kgtrec.questions.terms import NAMES
 from kgtrec.ranking.instances import answer_label, question_text
 from kgtrec.study.comparison.samples import align_ranks
 

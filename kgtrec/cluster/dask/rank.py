@@ -31,6 +31,7 @@ from kgtrec.cluster.ranges import Inputs, merge
 from kgtrec.cluster.score_files import file_stamps, identify_scores
 from kgtrec.cluster.stored_ranks import StoredRanks, result_bytes
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.questions import Questions
 from kgtrec.ranking.partial import PartialRanks
 from kgtrec.ranking.settings import ScoreOptions, Settings, whole_number
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from distributed import Client
     from typing_extensions import Unpack
 
-    from kgtrec.questions.api import Questions
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 

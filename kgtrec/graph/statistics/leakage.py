@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kgtrec._internal.csr import Int32, Int64, spans
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
+from kgtrec.graph.graph import GraphData
 from kgtrec.graph.statistics.popularity import SplitNames, named_splits, share_table, triples_of
-
-if TYPE_CHECKING:
-    from kgtrec.graph.graph import GraphData
-
 
 ENOUGH = 0.8
 FEWEST = 10

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kgtrec._internal.csr import Float64, Int32, Int64, inverse
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
+from kgtrec.graph.graph import GraphData
 from kgtrec.graph.triples import count_entities, drop_duplicates
-
-if TYPE_CHECKING:
-    from kgtrec.graph.graph import GraphData
 
 SplitNames = str | Iterable[str] | None
 """Names of splits: one, several ("train,valid" or a list), or None for all."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,11 +10,8 @@ from numpy.typing import ArrayLike
 from kgtrec._internal.csr import Float64, Int32, Int64
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, choose
+from kgtrec.graph.graph import GraphData
 from kgtrec.graph.statistics.popularity import SplitNames, named_splits, triples_of
-
-if TYPE_CHECKING:
-    from kgtrec.graph.graph import GraphData
-
 
 CATEGORIES = ("1-1", "1-N", "N-1", "N-N")
 UNSEEN = "unseen"

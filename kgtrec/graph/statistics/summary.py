@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kgtrec._internal.csr import Bools
 from kgtrec._internal.table import Cell, Table, dump_json
+from kgtrec.graph.graph import GraphData
 from kgtrec.graph.statistics.leakage import find_leaks
 from kgtrec.graph.statistics.popularity import (
     entity_frequencies,
@@ -17,10 +18,6 @@ from kgtrec.graph.statistics.popularity import (
     triple_mix,
 )
 from kgtrec.graph.statistics.relations import relation_categories, split_divergences
-
-if TYPE_CHECKING:
-    from kgtrec.graph.graph import GraphData
-
 
 MIRRORS = 10
 

@@ -25,13 +25,12 @@ from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.questions.candidates import CandidateLists, apply_lists
 from kgtrec.questions.graph_terms import ASKED
-from kgtrec.questions.questions import NAMES as SIDE_NAMES
+from kgtrec.questions.terms import NAMES as SIDE_NAMES
 from kgtrec.scores.files import load_matrix
 from kgtrec.study.semantics import FittingEntities, fitting_observed
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
-    from kgtrec.questions.questions import QuestionData
 
 Weights = Callable[[int, int], Float64]
 
@@ -42,7 +41,7 @@ POWER = 0.75  # frequent entities are drawn more often, but less often than they
 _SIDES = ("heads", "tails")
 
 
-def weights_of(by: Any, questions: QuestionData) -> tuple[Weights, str]:
+def weights_of(by: Any, questions: Questions) -> tuple[Weights, str]:
     """A function of (side, relation) that gives the weight of every entity, and its description."""
     if isinstance(by, str) and by == "uniform":
         ones = np.ones(questions.n_entities)
@@ -75,7 +74,7 @@ def weights_of(by: Any, questions: QuestionData) -> tuple[Weights, str]:
     )
 
 
-def _frequency(questions: QuestionData) -> tuple[Weights, str]:
+def _frequency(questions: Questions) -> tuple[Weights, str]:
     """How often each entity is on that side of the relation in train."""
     graph = questions.graph
     if "train" not in graph.splits:
@@ -95,7 +94,7 @@ def _frequency(questions: QuestionData) -> tuple[Weights, str]:
     return weights, f"frequency in train, to the power of {POWER}"
 
 
-def _fitting(fitting: FittingEntities, questions: QuestionData) -> tuple[Weights, str]:
+def _fitting(fitting: FittingEntities, questions: Questions) -> tuple[Weights, str]:
     n = questions.n_entities
 
     def weights(side: int, relation: int) -> Float64:
@@ -108,7 +107,7 @@ def _fitting(fitting: FittingEntities, questions: QuestionData) -> tuple[Weights
     return weights, f"type: {fitting.source}"
 
 
-def _of_matrix(array: npt.NDArray[Any], questions: QuestionData, name: str) -> Weights:
+def _of_matrix(array: npt.NDArray[Any], questions: Questions, name: str) -> Weights:
     n_relations = questions.graph.n_relations
     shape = (2 * n_relations, questions.n_entities)
     if array.shape != shape:
@@ -119,9 +118,7 @@ def _of_matrix(array: npt.NDArray[Any], questions: QuestionData, name: str) -> W
     return _checked(lambda side, relation: array[side * n_relations + relation], questions, name)
 
 
-def _checked(
-    weights: Callable[[int, int], Any], questions: QuestionData, name: str = ""
-) -> Weights:
+def _checked(weights: Callable[[int, int], Any], questions: Questions, name: str = "") -> Weights:
     n = questions.n_entities
 
     def checked(side: int, relation: int) -> Float64:

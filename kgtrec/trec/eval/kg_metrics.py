@@ -29,7 +29,7 @@ from kgtrec.trec.measures.ties import tie_groups
 
 if TYPE_CHECKING:
     from kgtrec.measures.ties import Scaled, Ties
-    from kgtrec.questions.questions import QuestionData
+    from kgtrec.questions.questions import Questions
 
 Int64 = NDArray[np.int64]
 
@@ -47,7 +47,7 @@ class GraphFiltered:
     unlinkable: int
 
 
-def filtered_by_graph(run: RunColumns, questions: QuestionData, name: str) -> GraphFiltered:
+def filtered_by_graph(run: RunColumns, questions: Questions, name: str) -> GraphFiltered:
     """The run without answers from splits other than the evaluated one."""
     import pyarrow as pa
 
@@ -74,7 +74,7 @@ def filtered_by_graph(run: RunColumns, questions: QuestionData, name: str) -> Gr
     return GraphFiltered(left, int(known.sum()), int((entity < 0).sum()))
 
 
-def candidates_of(questions: QuestionData, queries: Sequence[str]) -> Int64:
+def candidates_of(questions: Questions, queries: Sequence[str]) -> Int64:
     """Number of entities that each list may hold, answers included: int64, shape (n_queries,).
 
     Queries that are not questions may hold every entity.

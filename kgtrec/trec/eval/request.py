@@ -21,7 +21,7 @@ from kgtrec.trec.measures.rows import FORMATS, OFFICIAL
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
-    from kgtrec.questions.questions import QuestionData
+    from kgtrec.questions.questions import Questions
 
 
 class UnknownFormat(UsageError):
@@ -71,7 +71,7 @@ class Request:
     zscores: PathName | None = None
     ties: str | None = None
     entities: int | None = None
-    questions: QuestionData | None = None
+    questions: Questions | None = None
     resampling: Resampling | None = None
     command_line: bool = False
 

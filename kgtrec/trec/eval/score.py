@@ -34,7 +34,7 @@ from kgtrec.trec.measures.values import summary, values
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
-    from kgtrec.questions.questions import QuestionData
+    from kgtrec.questions.questions import Questions
     from kgtrec.trec.eval.kg_metrics import GraphFiltered, Micro
     from kgtrec.trec.files.columns import RunData
     from kgtrec.trec.measures.judgement_groups import GroupJudgements
@@ -231,7 +231,7 @@ class RunRead(NamedTuple):
     filtered: GraphFiltered | None = None
 
 
-def read_run(run: Any, questions: QuestionData | None) -> RunRead:
+def read_run(run: Any, questions: Questions | None) -> RunRead:
     name = os.fspath(run) if is_path(run) else _named(run)
     if is_path(run) and questions is None:
         return RunRead(name, run)
