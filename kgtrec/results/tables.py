@@ -41,16 +41,16 @@ def over_groups(ranks: Ranks) -> list[str]:
 
 def long_table(result: Result, measures: Sequence[Measure]) -> Table:
     """One row per measure: its key, the parts of the key, and the value, or its ends."""
-    columns = ["key", "side", "rank_type", "averaging", "metric"]
-    columns += ["low", "high"] if result.has_intervals else ["value"]
+    values = ["low:4", "high:4"] if result.has_intervals else ["value:4"]
+    columns = ["key", "side", "rank_type", "averaging", "metric", *values]
     rows = []
     for measure in measures:
         metric = measure.key.partition(f"{measure.averaging}.")[2]
         key, kind = result.label + measure.key, measure.rank_type or ""
         value = result[measure]
-        values = _ends(value) if result.has_intervals else (value,)
-        rows.append((key, measure.side, kind, measure.averaging, metric, *values))
-    return Table(columns, columns, (4,) * len(columns), rows)
+        ends = _ends(value) if result.has_intervals else (value,)
+        rows.append((key, measure.side, kind, measure.averaging, metric, *ends))
+    return Table.of(columns, rows)
 
 
 def _ends(value: float) -> tuple[float, float]:
@@ -61,11 +61,11 @@ def _ends(value: float) -> tuple[float, float]:
 def wide_table(result: Result) -> Table:
     """One row per side and one column per published metric; one row per requested key, if any."""
     if result.measures is not None:
-        rows: list[tuple[Cell, ...]] = [
+        rows = [
             (result.label + measure.key, printed_cell(result[measure], measure.digits))
             for measure in result.measures
         ]
-        return Table(("key", "value"), ("key", "value"), (0, 0), rows)
+        return Table.of("key,value", rows)
     macro = tuple(key for key in QUESTIONWISE if not key.endswith(".hits@1"))
     return side_table(result, (*PUBLISHED, *macro))
 

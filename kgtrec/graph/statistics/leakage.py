@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgtrec._internal.csr import Int32, Int64, spans
-from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.statistics.popularity import SplitNames, named_splits, share_table, triples_of
@@ -80,19 +80,12 @@ class Leaks(ShownAsTables):
 
     def mirror_table(self, graph: GraphData) -> Table:
         """A row per mirror relation."""
-        rows: list[tuple[Cell, ...]] = [
-            (
-                graph.relations[mirror.relation],
-                graph.relations[mirror.other],
-                mirror.kind,
-                mirror.triples,
-                100 * mirror.share,
-            )
-            for mirror in self.mirrors
+        names = graph.relations
+        rows = [
+            (names[one.relation], names[one.other], one.kind, one.triples, 100 * one.share)
+            for one in self.mirrors
         ]
-        titles = ("relation", "mirrors", "kind", "triples", "%")
-        keys = ("relation", "other", "kind", "triples", "percent")
-        return Table(titles, keys, (0, 0, 0, 0, 1), rows, names=3)
+        return Table.of("relation,mirrors=other,kind,triples,%:1", rows, names=3)
 
 
 def find_leaks(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kgtrec._internal.csr import Float64, Int32, Int64, inverse
-from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.triples import count_entities, drop_duplicates
@@ -42,10 +42,8 @@ def triples_of(graph: GraphData, splits: SplitNames = None, distinct: bool = Fal
 
 def share_table(title: str, key: str, counts: Mapping[str, int], triples: int) -> Table:
     """A row per kind of triple: its name, number, and share of all triples."""
-    rows: list[tuple[Cell, ...]] = [
-        (name, count, 100 * count / max(triples, 1)) for name, count in counts.items()
-    ]
-    return Table((title, "triples", "%"), (key, "triples", "percent"), (0, 0, 1), rows)
+    rows = [(name, count, 100 * count / max(triples, 1)) for name, count in counts.items()]
+    return Table.of([(title, key, 0), "triples", "%:1"], rows)
 
 
 TOP = (1, 2, 5, 10, 20, 50, 100)
@@ -180,17 +178,16 @@ class Frequencies(ShownAsTables):
         items = math.ceil(round(len(self.ids) * percent / 100, 9))
         return items, float(self.reached[items - 1] / max(self.triples, 1))
 
-    def table(self, percents: Iterable[float] = TOP) -> Table:
+    def table(self, percents: Sequence[float] = TOP) -> Table:
         """A row per top x %: items, count of the least frequent of them, share of triples."""
-        rows: list[tuple[Cell, ...]] = []
-        for percent in percents:
-            items, share = self.top(percent)
-            rows.append((f"{percent:g} %", items, int(self.counts[items - 1]), 100 * share))
-        return Table(
-            (f"top {self.what}", self.what, "times each ≥", "% of triples"),
-            ("top", "items", "least", "percent"),
-            (0, 0, 0, 1),
-            rows,
+        items, shares = zip(*map(self.top, percents), strict=True)
+        heads = f"top {self.what}=top,{self.what}=items,times each ≥=least,% of triples=percent:1"
+        return Table.of_columns(
+            heads,
+            [f"{percent:g} %" for percent in percents],
+            items,
+            [int(self.counts[number - 1]) for number in items],
+            [100 * share for share in shares],
         )
 
 
@@ -234,12 +231,11 @@ class Correlations(ShownAsTables):
 
     def table(self) -> Table:
         """A row per role of the entity."""
-        rows: list[tuple[Cell, ...]] = [
+        rows = [
             ("subject, relation", self.subject_relation, self.subject_relation_rank),
             ("object, relation", self.object_relation, self.object_relation_rank),
         ]
-        titles = ("popularity of", "Pearson", "Spearman")
-        return Table(titles, ("pair", "pearson", "spearman"), (0, 3, 3), rows)
+        return Table.of("popularity of=pair,Pearson=pearson:3,Spearman=spearman:3", rows)
 
 
 def popularity_correlations(graph: GraphData, splits: SplitNames = None) -> Correlations:

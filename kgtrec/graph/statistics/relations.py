@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.csr import Float64, Int32, Int64
-from kgtrec._internal.table import Cell, ShownInLines, Table
+from kgtrec._internal.table import ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.statistics.popularity import SplitNames, named_splits, triples_of
@@ -45,9 +45,8 @@ class Categories(ShownInLines):
 
     def _sizes(self) -> Table:
         """A row per category: its relations."""
-        counts = np.bincount(self.code, minlength=len(CATEGORIES)).tolist()
-        rows: list[tuple[Cell, ...]] = list(zip((*CATEGORIES, UNSEEN), counts, strict=False))
-        return Table(("category", "relations"), ("category", "relations"), (0, 0), rows)
+        counts = np.bincount(self.code, minlength=len(CATEGORIES))
+        return Table.of_columns("category,relations", (*CATEGORIES, UNSEEN)[: len(counts)], counts)
 
     def __getitem__(self, relation: int) -> str:
         """The category of a relation id; "unseen" if it has no triple in `splits`."""
@@ -61,24 +60,16 @@ class Categories(ShownInLines):
     def table(self, graph: GraphData) -> Table:
         """A row per category: its relations, and its triples in every split of `graph`."""
         names = [*CATEGORIES, UNSEEN] if (self.code == len(CATEGORIES)).any() else [*CATEGORIES]
-        relations = np.bincount(self.code, minlength=len(names)).tolist()
-        columns = [
-            np.bincount(self.code[rows[:, 1]], minlength=len(names)).tolist()
-            for rows in graph.splits.values()
-        ]
-        rows: list[tuple[Cell, ...]] = list(zip(names, relations, *columns, strict=True))
-        heads = ("category", "relations", *graph.splits)
-        return Table(heads, heads, (0,) * len(heads), rows)
+        codes = [self.code, *(self.code[rows[:, 1]] for rows in graph.splits.values())]
+        columns = [np.bincount(code, minlength=len(names)) for code in codes]
+        return Table.of_columns(["category", "relations", *graph.splits], names, *columns)
 
     def listing(self, graph: GraphData) -> Table:
         """A row per relation: its category and both averages."""
-        rows: list[tuple[Cell, ...]] = [
-            (label, self[i], float(self.tails_per_head[i]), float(self.heads_per_tail[i]))
-            for i, label in enumerate(graph.relations)
-        ]
-        titles = ("relation", "category", "tails/head", "heads/tail")
-        keys = ("relation", "category", "tails_per_head", "heads_per_tail")
-        return Table(titles, keys, (0, 0, 3, 3), rows)
+        heads = "relation,category,tails/head=tails_per_head:3,heads/tail=heads_per_tail:3"
+        names = map(self.__getitem__, range(len(self.code)))
+        averages = self.tails_per_head, self.heads_per_tail
+        return Table.of_columns(heads, graph.relations, names, *averages)
 
 
 def relation_categories(
@@ -187,11 +178,11 @@ def split_divergences(graph: GraphData) -> Table:
     """KL(row || column) between the relation distributions of the splits and of the whole graph."""
     sets = {name: graph.relation_counts(name) for name in graph.splits}
     sets["all"] = np.bincount(triples_of(graph)[:, 1], minlength=graph.n_relations)
-    rows: list[tuple[Cell, ...]] = [
+    rows = [
         (name, *(kl_divergence(counts, other) for other in sets.values()))
         for name, counts in sets.items()
     ]
-    return Table(("reference", *sets), ("reference", *sets), (4,) * (len(sets) + 1), rows)
+    return Table.of(["reference", *(f"{name}:4" for name in sets)], rows)
 
 
 def checked_counts(name: str, counts: ArrayLike) -> Float64:
