@@ -40,7 +40,7 @@ from kgtrec.scores.files import (
     npy_header,
     one_line,
 )
-from kgtrec.scores.sources import JoinedSource, MatrixSource, alike, by_part
+from kgtrec.scores.sources import MatrixSource, alike, by_part
 
 _FACTORS = ("queries", "entities", "bias")
 _PIECE = 8 << 20  # bytes of an archive that are read at a time; at a URL, per request
@@ -282,19 +282,18 @@ def describe_scores(path: PathName, work: PathName) -> Files:
     if Path(path).suffix == ".npz" and not is_folder(path):
         return _factor_files(path, Path(work))
     source = load_scores(path)
-    assert isinstance(source, (MatrixSource, JoinedSource))
-    parts = source.parts if isinstance(source, JoinedSource) else [source]
-    first = parts[0].matrix
-    for part in parts:
-        score_dtype(part.matrix, part.place)
-        if not alike(part.matrix, first):
+    assert isinstance(source, MatrixSource)
+    first = source.parts[0].values
+    for matrix, place, _ in source.parts:
+        score_dtype(matrix, place)
+        if not alike(matrix, first):
             raise FileError(
-                part.place,
-                found=f"{part.matrix.shape[1]} columns of {part.matrix.dtype}, but "
-                f"{first.shape[1]} of {first.dtype} in the first shard",
+                place,
+                found=f"{matrix.shape[1]} columns of {matrix.dtype}, but {first.shape[1]} of "
+                f"{first.dtype} in the first shard",
                 hint="save all shards with the same columns and dtype",
             )
-    files = tuple(_mapped(part.matrix, part.place) for part in parts)
+    files = tuple(_mapped(part.values, part.place) for part in source.parts)
     return ScoreFiles(files, place=str(path))
 
 

@@ -169,8 +169,8 @@ def _rank_blocks(
 
     if source.n_rows is not None and source.n_rows != n_rows:
         raise InputError(_wrong_rows(first, rows, source.n_rows, n_rows))
-    matrix = source.matrix if isinstance(source, MatrixSource) else None
-    if isinstance(matrix, np.ndarray) and matrix.nbytes <= BLOCK_BYTES:
+    matrices = [part.values for part in source.parts] if isinstance(source, MatrixSource) else []
+    if len(matrices) == 1 and getattr(matrices[0], "nbytes", BLOCK_BYTES + 1) <= BLOCK_BYTES:
         show = False  # one block ends before a bar appears
     with progress_bar(n_rows, "rows", show) as bar:
         for block in source.blocks():

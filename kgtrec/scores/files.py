@@ -24,24 +24,17 @@ from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import NAMES, SIDES
 from kgtrec.scores import sources
-from kgtrec.scores.arrays import as_array, on_device
+from kgtrec.scores.arrays import as_block, on_device
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
-from kgtrec.scores.sources import (
-    DeviceSource,
-    JoinedSource,
-    MatrixSource,
-    Source,
-    StreamSource,
-    called,
-)
+from kgtrec.scores.sources import Matrix, MatrixSource, Source, StreamSource, called
 
 _MAGIC = b"\x93NUMPY"
 _FACTORS = ("queries", "entities", "bias", "metric")
 _SAVE_AGAIN = "save the scores again with numpy.save, as an array of floats"
 
 
-def load_scores(path: PathName) -> Source | Factors:
+def load_scores(path: PathName) -> MatrixSource | Factors:
     """A ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with a factorised model.
 
     Shards are joined in the order of their names, with numbers in numeric order: ``2.npy`` comes
@@ -54,10 +47,10 @@ def load_scores(path: PathName) -> Source | Factors:
         os.stat(path)
         if path.is_dir():
             names = [entry.name for entry in os.scandir(path)]
-            return JoinedSource([_load_matrix(path / name) for name in _shards(path, names)])
+            return MatrixSource([_load_matrix(path / name) for name in _shards(path, names)])
         if path.suffix == ".npz":
             return _load_factors(path)
-        return _load_matrix(path)
+        return MatrixSource([_load_matrix(path)])
     except OSError as error:
         raise _unreadable(path, error) from None
 
@@ -70,12 +63,12 @@ def load_matrix(path: PathName) -> Array:
     with fetched(path) as copy:
         try:
             os.stat(copy)
-            return _load_matrix(copy).matrix
+            return _load_matrix(copy).values
         except OSError as error:
             raise _unreadable(copy, error) from None
 
 
-def _load_from_url(url: str) -> Source | Factors:
+def _load_from_url(url: str) -> MatrixSource | Factors:
     """As `load_scores`, but rows of matrices are read on request."""
     if url.endswith(".npz"):
         with fetched(url) as copy:
@@ -83,11 +76,11 @@ def _load_from_url(url: str) -> Source | Factors:
     names = names_in(url)
     if names is not None:
         base = url.rstrip("/")
-        return JoinedSource([ranged_matrix(f"{base}/{name}") for name in _shards(url, names)])
+        return MatrixSource([ranged_matrix(f"{base}/{name}") for name in _shards(url, names)])
     if not url.endswith(".npy"):
         problem = _kind(Path(url))
         raise FileError("", found=problem, hint="save the scores as .npy").at(url)
-    return ranged_matrix(url)
+    return MatrixSource([ranged_matrix(url)])
 
 
 def _shards(folder: str | Path, names: list[str]) -> list[str]:
@@ -106,7 +99,7 @@ def _by_number(name: str) -> tuple[list[str | int], str]:
     return [int(part) if number % 2 else part for number, part in enumerate(parts)], name
 
 
-def _load_matrix(path: Path) -> MatrixSource:
+def _load_matrix(path: Path) -> Matrix:
     """A ``.npy`` file, memory-mapped."""
     if path.suffix != ".npy":
         raise FileError(path, found=_kind(path), hint="save the scores with numpy.save as .npy")
@@ -132,10 +125,10 @@ def _load_matrix(path: Path) -> MatrixSource:
     return _matrix_of(matrix, str(path), watch)
 
 
-def _matrix_of(matrix: Any, place: str, watch: Any) -> MatrixSource:
+def _matrix_of(matrix: Any, place: str, watch: Any) -> Matrix:
     """The matrix of a file; FileError if it is not two-dimensional."""
     try:
-        return MatrixSource(matrix, place, watch)
+        return Matrix.of(matrix, place, watch)
     except InputError as error:
         problem, hint = str(error).split("; ", 1)
         raise FileError(place, found=problem, hint=hint) from None
@@ -295,7 +288,7 @@ class RangedArray:
         return np.frombuffer(data, self.dtype)
 
 
-def ranged_matrix(url: str) -> MatrixSource:
+def ranged_matrix(url: str) -> Matrix:
     """The matrix of a ``.npy`` file at a URL."""
     file = RangedFile(url)
     try:
@@ -336,8 +329,8 @@ def as_source(
 ) -> Source | Factors:
     """Scores in any form as a source."""
     if isinstance(scores, np.ndarray):
-        return MatrixSource(as_array(scores))
-    if isinstance(scores, (Factors, MatrixSource, JoinedSource)):
+        return MatrixSource([_matrix(scores)])
+    if isinstance(scores, (Factors, MatrixSource)):
         return scores
     if isinstance(scores, (str, PathLike)):
         return load_scores(scores)
@@ -345,7 +338,7 @@ def as_source(
         return _join_sides(scores, questions)
     is_array = hasattr(scores, "__dlpack__") or hasattr(scores, "__array__")
     if is_array or on_device(scores) or isinstance(scores, memoryview):  # which is also iterable
-        return _matrix(scores)
+        return MatrixSource([_matrix(scores)])
     if hasattr(scores, "toarray"):
         raise InputError(
             f"scores are a sparse matrix ({type(scores).__name__}), which does not define the "
@@ -355,7 +348,7 @@ def as_source(
         size = max(1, min(1024, sources.BLOCK_BYTES // (4 * questions.n_labels)))
         return StreamSource(called(scores, batches(size)))
     if isinstance(scores, list) and scores and isinstance(scores[0], (list, tuple)):
-        return MatrixSource(as_array(scores))
+        return MatrixSource([_matrix(scores)])
     if isinstance(scores, Iterable):
         return StreamSource(scores)
     raise InputError(
@@ -364,8 +357,8 @@ def as_source(
     )
 
 
-def _matrix(scores: Any) -> MatrixSource | DeviceSource:
-    return DeviceSource(scores.detach()) if on_device(scores) else MatrixSource(as_array(scores))
+def _matrix(scores: Any) -> Matrix:
+    return Matrix.of(as_block(scores))
 
 
 def checked_sides(scores: Mapping[Any, Any], sides: str) -> list[str]:
@@ -383,12 +376,12 @@ def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
     sides = checked_sides(scores, questions.sides)
     parts = {side: _matrix(scores[side]) for side in sides}
     n_triples = len(questions.triples)
-    if all(part.n_rows == len(questions.graph.split(questions.split)) for part in parts.values()):
-        return JoinedSource(list(parts.values()))
+    n_split = len(questions.graph.split(questions.split))
+    whole = all(len(part.values) == n_split for part in parts.values())
     for side, part in parts.items():
-        if part.n_rows != n_triples:
+        if len(part.values) != n_triples and not whole:
             raise InputError(
-                f"the {side!r} scores have {part.n_rows} rows; "
+                f"the {side!r} scores have {len(part.values)} rows; "
                 f"expected {n_triples}, one per triple of split {questions.split!r}"
             )
-    return JoinedSource(list(parts.values()))
+    return MatrixSource(list(parts.values()))

@@ -6,9 +6,8 @@ models (`Factors`) are the exception: they are ranked from their vectors, withou
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,88 +21,92 @@ BLOCK_BYTES = 64 << 20
 """Approximate size of a block: large enough to share out, small enough to show progress."""
 
 
-class Source(ABC):
-    """Consecutive blocks of score rows.
+class Matrix(NamedTuple):
+    """A matrix in memory, memory-mapped, in an object store or on a device.
 
-    ``n_rows`` is None if it is unknown before the end. ``place`` names the current block's file for
-    messages; it is empty if there is no file.
+    - place: Its file, for messages; empty if there is none.
+    - watch: Watches the file since before it was opened.
     """
 
-    n_rows: int | None = None
-    place = ""
+    values: Any
+    place: str
+    watch: Any
 
-    @abstractmethod
+    @classmethod
+    def of(cls, values: Any, place: str = "", watch: Any = None) -> Matrix:
+        """A matrix; InputError if the values have another number of dimensions."""
+        if values.ndim != 2:
+            raise InputError(
+                f"scores have shape {tuple(values.shape)}; "
+                "they must be two-dimensional: one row per question, one column per entity"
+            )
+        return cls(values, place, watch or Watch.of_arrays(values))
+
+    def slices(self, n_rows: int) -> list[slice]:
+        """So many rows in blocks of about `BLOCK_BYTES`."""
+        values = self.values
+        itemsize = values.element_size() if on_device(values) else values.dtype.itemsize
+        height = max(1, BLOCK_BYTES // max(1, values.shape[1] * itemsize))
+        return [slice(start, start + height) for start in range(0, n_rows, height)]
+
+
+class MatrixSource:
+    """Matrices one after another, or some of their rows, in any order.
+
+    ``place`` names the current block's file for messages; it is empty if there is no file.
+    """
+
+    def __init__(self, parts: Sequence[Matrix], rows: Int64 | None = None) -> None:
+        self.parts, self.rows, self.place = parts, rows, ""
+        self.n_rows = sum(len(part.values) for part in parts) if rows is None else len(rows)
+        if rows is not None and len(parts) > 1 and any(on_device(part.values) for part in parts):
+            raise InputError(
+                "rows can be selected from two matrices (one per side) only on the CPU; move them "
+                "with .cpu(), or pass one matrix, or only the rows of the evaluated triples"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and columns of the first matrix."""
+        return self.n_rows, int(self.parts[0].values.shape[1])
+
     def blocks(self) -> Iterator[Any]:
         """Arrays of shape (rows, entities), in row order, each read before the next one."""
-
-    def check(self) -> None:  # noqa: B027 (nothing to check without files)
-        """FileError if a file has changed; `blocks` checks between two blocks as well."""
-
-
-def _slices(n_rows: int, matrix: Any) -> list[slice]:
-    """Rows in blocks of about `BLOCK_BYTES`."""
-    row_bytes = matrix.shape[1] * (
-        matrix.element_size() if on_device(matrix) else matrix.dtype.itemsize
-    )
-    height = max(1, BLOCK_BYTES // max(1, row_bytes))
-    return [slice(start, start + height) for start in range(0, n_rows, height)]
-
-
-def _checked(matrix: Any) -> Any:
-    if matrix.ndim != 2:
-        raise InputError(
-            f"scores have shape {tuple(matrix.shape)}; "
-            "they must be two-dimensional: one row per question, one column per entity"
-        )
-    return matrix
-
-
-class MatrixSource(Source):
-    """One matrix, in memory or memory-mapped; ``watch`` watches its file since before opening."""
-
-    def __init__(self, matrix: Array, place: str = "", watch: Watch | None = None) -> None:
-        self.matrix, self.place, self.n_rows = _checked(matrix), place, len(matrix)
-        self.watch = Watch.of_arrays(matrix) if watch is None else watch
-
-    def blocks(self) -> Iterator[Array]:
-        for rows in _slices(len(self.matrix), self.matrix):
-            self.check()
-            yield self.matrix[rows]
-        self.check()
-
-    def check(self) -> None:
-        self.watch.check()
-
-
-class DeviceSource(Source):
-    """One matrix on a device, or some of its rows; its blocks are tensors there."""
-
-    def __init__(self, matrix: Any, rows: Int64 | None = None) -> None:
-        self.matrix, self.rows = _checked(matrix), rows
-        self.n_rows = len(matrix) if rows is None else len(rows)
-
-    def blocks(self) -> Iterator[Any]:
-        for rows in _slices(self.n_rows or 0, self.matrix):
-            yield self.matrix[rows if self.rows is None else self.rows[rows].tolist()]
-
-
-class JoinedSource(Source):
-    """Several sources of known length, one after another."""
-
-    def __init__(self, parts: list[MatrixSource | DeviceSource]) -> None:
-        self.parts = parts
-        self.n_rows = sum(len(part.matrix) for part in parts)
-
-    def blocks(self) -> Iterator[Any]:
-        for part in self.parts:
+        if self.rows is not None:
+            yield from self._selected(self.rows)
+        for part in self.parts if self.rows is None else ():
             self.place = part.place
-            yield from part.blocks()
+            for rows in part.slices(len(part.values)):
+                part.watch.check()
+                yield part.values[rows]
+            part.watch.check()
         self.place = ""
         self.check()
 
-    def check(self) -> None:
+    def _selected(self, rows: Int64) -> Iterator[Any]:
+        first, lengths = self.parts[0], [len(part.values) for part in self.parts]
         for part in self.parts:
-            part.check()
+            if len(self.parts) > 1 and not alike(part.values, first.values):
+                self.place = part.place
+                raise InputError(
+                    f"this shard has {part.values.shape[1]} columns of {part.values.dtype}, but "
+                    f"the first has {first.values.shape[1]} of {first.values.dtype}; write all "
+                    "shards alike"
+                )
+        for chosen in first.slices(len(rows)):
+            self.check()
+            if on_device(first.values):
+                yield first.values[rows[chosen].tolist()]
+                continue
+            block = np.empty((len(rows[chosen]), first.values.shape[1]), first.values.dtype)
+            for number, mine, own in by_part(lengths, rows[chosen]):
+                block[mine] = self.parts[number].values[own]
+            yield block
+
+    def check(self) -> None:
+        """FileError if a file has changed; `blocks` checks between two blocks as well."""
+        for part in self.parts:
+            part.watch.check()
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -121,45 +124,19 @@ def by_part(lengths: list[int], rows: Int64) -> Iterator[tuple[int, Int64, Int64
         yield number, mine, rows[mine] - starts[number]
 
 
-class SelectedSource(JoinedSource):
-    """Some rows of matrices, in any order."""
+class StreamSource:
+    """Chunks from an iterator, each a matrix of consecutive rows, until it ends."""
 
-    def __init__(self, source: MatrixSource | JoinedSource, rows: Int64) -> None:
-        super().__init__(source.parts if isinstance(source, JoinedSource) else [source])
-        if not all(isinstance(part, MatrixSource) for part in self.parts):
-            raise InputError(
-                "rows can be selected from two matrices (one per side) only on the CPU; move them "
-                "with .cpu(), or pass one matrix, or only the rows of the evaluated triples"
-            )
-        self.rows, self.place, self.n_rows = rows, source.place, len(rows)
-
-    def blocks(self) -> Iterator[Array]:
-        first = self.parts[0].matrix
-        for part in self.parts:
-            if not alike(part.matrix, first):
-                self.place = part.place
-                raise InputError(
-                    f"this shard has {part.matrix.shape[1]} columns of {part.matrix.dtype}, but "
-                    f"the first has {first.shape[1]} of {first.dtype}; write all shards alike"
-                )
-        lengths = [len(part.matrix) for part in self.parts]
-        for selected in _slices(len(self.rows), first):
-            rows = self.rows[selected]
-            self.check()
-            block = np.empty((len(rows), first.shape[1]), dtype=first.dtype)
-            for number, mine, own in by_part(lengths, rows):
-                block[mine] = self.parts[number].matrix[own]
-            yield block
-        self.check()
-
-
-class StreamSource(Source):
-    """Chunks from an iterator, each a matrix of consecutive rows."""
+    n_rows, place = None, ""
 
     def __init__(self, chunks: Iterable[Any]) -> None:
         self.chunks = chunks
 
+    def check(self) -> None:
+        """Nothing to check without files."""
+
     def blocks(self) -> Iterator[Array]:
+        """See `MatrixSource`."""
         for number, chunk in enumerate(self.chunks):
             yield as_block(chunk, f"scores, chunk {number}")
 
@@ -176,12 +153,13 @@ def called(score: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]
         yield block
 
 
+Source = MatrixSource | StreamSource
+
+
 def selected(source: Source | Factors, rows: Int64) -> Source | Factors:
     """Some rows of a source with random access; any other source unchanged."""
     if isinstance(source, Factors):
         return Factors(source.queries[rows], *source.table)
-    if isinstance(source, DeviceSource):
-        return DeviceSource(source.matrix, rows)
-    if isinstance(source, (MatrixSource, JoinedSource)) and not isinstance(source, SelectedSource):
-        return SelectedSource(source, rows)
+    if isinstance(source, MatrixSource) and source.rows is None:
+        return MatrixSource(source.parts, rows)
     return source

@@ -20,7 +20,7 @@ from kgtrec._internal.table import Interval
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.ranking.rows import RowClaims
 from kgtrec.scores.mapped_files import Watch
-from kgtrec.scores.sources import MatrixSource, SelectedSource
+from kgtrec.scores.sources import Matrix, MatrixSource
 
 
 def lists_of_questions(rng, questions) -> list[list[int]]:
@@ -435,9 +435,8 @@ def test_a_file_that_changes_behind_the_last_selected_block(tmp_path: Path) -> N
     path = tmp_path / "s.npy"
     np.save(path, np.arange(40, dtype=np.float32).reshape(8, 5))
     watch = Watch([path])
-    source = SelectedSource(
-        MatrixSource(np.load(path, mmap_mode="r"), str(path), watch), np.array([6, 1])
-    )
+    matrix = Matrix.of(np.load(path, mmap_mode="r"), str(path), watch)
+    source = MatrixSource([matrix], np.array([6, 1]))
     blocks = source.blocks()
     assert next(blocks).tolist() == [list(range(30, 35)), list(range(5, 10))]
     os.utime(path, ns=(1, 1))

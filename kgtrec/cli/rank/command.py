@@ -190,7 +190,7 @@ def _check_outputs(options: Options, outputs: Outputs, inputs: list[tuple[str, s
 def _rank_answers(request: AnswerRequest, options: Options, outputs: Outputs) -> Report:
     """Rank the answers of questions without a graph."""
     scores = load_scores(options["scores"])
-    questions = request.ask(*_shape(scores))
+    questions = request.ask(*scores.shape)
     depth = options["run_depth"] if options["run"] else 0
     try:
         ranks, run = rank_scores(scores, questions, depth, **how_ranked(options))
@@ -200,14 +200,6 @@ def _rank_answers(request: AnswerRequest, options: Options, outputs: Outputs) ->
         raise InputError(f"{options['scores']}: {error}") from None
     result = Result(ranks, run=run if depth else None, questions=questions)
     return _written({"": result}, {"": questions}, options, outputs)
-
-
-def _shape(scores: Any) -> tuple[int, int]:
-    """Rows and columns of loaded scores."""
-    if hasattr(scores, "parts"):
-        return scores.n_rows, _shape(scores.parts[0])[1]
-    shape = scores.shape if hasattr(scores, "shape") else scores.matrix.shape
-    return int(shape[0]), int(shape[1])
 
 
 def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outputs) -> Report:

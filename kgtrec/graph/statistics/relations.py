@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.csr import Float64, Int32, Int64
-from kgtrec._internal.table import ShownInLines, Table
+from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.statistics.popularity import SplitNames, named_splits, triples_of
@@ -178,7 +178,7 @@ def split_divergences(graph: GraphData) -> Table:
     """KL(row || column) between the relation distributions of the splits and of the whole graph."""
     sets = {name: graph.relation_counts(name) for name in graph.splits}
     sets["all"] = np.bincount(triples_of(graph)[:, 1], minlength=graph.n_relations)
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (name, *(kl_divergence(counts, other) for other in sets.values()))
         for name, counts in sets.items()
     ]
