@@ -156,7 +156,7 @@ def called(score: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]
 Source = MatrixSource | StreamSource
 
 
-def selected(source: Source | Factors, rows: Int64) -> Source | Factors:
+def selected(source: Source | Factors, rows: Int64) -> Any:
     """Some rows of a source with random access; any other source unchanged."""
     if isinstance(source, Factors):
         return Factors(source.queries[rows], *source.table)
