@@ -150,28 +150,6 @@ def test_ranks_between_those_of_the_grid_are_possible(rank: int) -> None:
     assert audit({"m": table}, entities=10_000).possible
 
 
-def test_the_filter_behind_a_number(graph: kgtrec.Graph) -> None:
-    """PyKEEN, thread 397: valid was left out of the filter, and the MRR is lower."""
-    asked = graph.questions_by_filter(["all", "raw", ("train", "test")])
-    ranked = kgtrec.rank(scores_of(asked["all"], 3, 200), asked)
-    ranks = {name: one for name, (one, _) in ranked.items()}
-    value = kgtrec.Result(ranks["train+test"])["mrr"]
-    assert value != kgtrec.Result(ranks["all"])["mrr"]
-    found = protocols_of({"m": {"mrr": f"{value:.6f}"}}, {"m": ranks})
-    assert "train and test filtered" in [one.words for one in found.matches["m"]]
-    assert "the default protocol" not in [one.words for one in found.matches["m"]]
-
-
-def test_any_of_k_predictions(graph: kgtrec.Graph) -> None:
-    """reasoning-on-graphs, thread 11: a right answer among k predictions counted as Hits@1."""
-    questions = graph.questions("test")
-    result = kgtrec.evaluate(scores_of(questions, 4, 200), questions)
-    table = {"RoG": {"hits@1": f"{result['macro.hits@7']:.5f}"}}
-    found = protocols_of(table, {"RoG": result.ranks})
-    assert found.matches["RoG"][0].distance > 0
-    assert any("macro Hits@7" in hint for hint in found.hints)
-
-
 def test_one_side_alone(graph: kgtrec.Graph) -> None:
     questions = graph.questions("test")
     result = kgtrec.evaluate(scores_of(questions, 6, 9), questions)
