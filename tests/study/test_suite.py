@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from compare_cases import systems
+from hypothesis import given
 from scipy import stats
+from study_cases import graphs, listed
 
 import kgtrec
 from kgtrec.cli import cli
-from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
 from kgtrec.study import Resampling, suite_of_ranks, suites
 from kgtrec.study.suite.cells import SuiteCells
@@ -45,11 +47,6 @@ def values_with_ties(seed: int, models: int = 5, graphs: int = 7, missing: int =
     return values
 
 
-def beaten(one: float, other: float, sign: float) -> float:
-    """1 for a win, 0.5 for a tie."""
-    return 1.0 if sign * one > sign * other else 0.5 * (one == other)
-
-
 @pytest.mark.parametrize(
     ("seed", "key"), [(0, "mr"), (1, "mr"), (2, "adjusted_mrr"), (3, "adjusted_mrr")]
 )
@@ -63,7 +60,7 @@ def test_standings_are_those_of_all_pairs(seed: int, key: str) -> None:
             others = [v for i, v in enumerate(values[:, g]) if i != m and not math.isnan(v)]
             if math.isnan(value) or not others:
                 continue
-            own = sum(beaten(value, other, sign) for other in others)
+            own = sum((sign * value > sign * v) + 0.5 * (value == v) for v in others)
             wins, pairs = wins + own, pairs + len(others)
             ranks.append(1 + (len(others) - own) * (len(values) - 1) / len(others))
         assert suite.standing.borda[m] == pytest.approx(wins)
@@ -72,53 +69,31 @@ def test_standings_are_those_of_all_pairs(seed: int, key: str) -> None:
         assert suite.means()[m] == pytest.approx(np.nanmean(row))
 
 
-def test_friedman_is_that_of_conover() -> None:
-    """Practical Nonparametric Statistics (1999), equation 5.8.7, which allows ties."""
+def test_friedman_is_that_of_conover_and_demsar() -> None:
+    """Practical Nonparametric Statistics (1999), equation 5.8.7; critical values of Table 5(a)."""
     for seed in range(4):
         ranks = ranks_within(values_with_ties(seed, 4, 9), 1.0)
-        found = friedman(ranks)
-        assert found is not None
+        found: Any = friedman(ranks)
         spread = (ranks**2).sum() - 9 * 4 * 5**2 / 4
         statistic = 3 * ((ranks.sum(axis=1) - 9 * 5 / 2) ** 2).sum() / spread
-        assert found.statistic == pytest.approx(statistic)
-        assert found.p == pytest.approx(stats.chi2.sf(statistic, 3))
-    tied = friedman(np.full((3, 5), 2.0))
-    assert tied is not None
+        assert (found.statistic, found.p) == pytest.approx((statistic, stats.chi2.sf(statistic, 3)))
+    tied: Any = friedman(np.full((3, 5), 2.0))
     assert (tied.statistic, tied.p) == (0.0, 1.0)
-
-
-@pytest.mark.parametrize(("models", "q"), [(3, 2.343), (5, 2.728), (10, 3.164)])
-def test_critical_differences_are_those_of_demsar(models: int, q: float) -> None:
-    """The critical values of his Table 5(a)."""
-    ranks = np.stack([np.roll(np.arange(1.0, models + 1), k) for k in range(7)], axis=1)
-    found = friedman(ranks)
-    assert found is not None
-    assert found.critical_difference == pytest.approx(q * (models * (models + 1) / 42) ** 0.5, 5e-4)
+    for models, q in ((3, 2.343), (5, 2.728), (10, 3.164)):
+        ranks = np.stack([np.roll(np.arange(1.0, models + 1), k) for k in range(7)], axis=1)
+        due = q * (models * (models + 1) / 42) ** 0.5
+        found = friedman(ranks)
+        assert found.critical_difference == pytest.approx(due, 5e-4)
 
 
 def test_the_test_compares_mean_ranks_of_the_graphs_that_all_have() -> None:
     values = np.repeat([[0.1], [0.5], [0.2]], 9, axis=1)
     values[2, 0], values[0, 0] = np.nan, 0.9  # a graph that the third lacks says nothing
     suite = suite_of(values)
-    assert suite.friedman is not None
     assert suite.friedman.graphs == 8
     assert suite.friedman.mean_ranks.tolist() == [3, 1, 2]
     assert np.argwhere(suite.better()).tolist() == [[1, 0]]
     assert suite.standing.mean_rank[0] < 3
-
-
-def test_the_best_are_bold_and_models_set_apart_are_not() -> None:
-    values = [[0.2, 0.4, 0.3], [0.4, 0.2, 0.3], [0.9, np.nan, np.nan], [0.1, 0.1, 0.1]]
-    suite = suite_of(values, groups={"one": ["g0"]})
-    table = suite.table()
-    assert [row[0] for row in table.rows] == ["m0", "m1", "m3", "m2"]
-    bold = [(table.rows[row][0], table.keys[column]) for row, column in sorted(table.bold)]
-    one, *more = [(0, "all"), (0, "mean_rank"), (0, "win_rate"), (0, "borda")]
-    both = [(name, key) for name in ("m0", "m1") for _, key in (one, *more)]
-    assert sorted(bold) == sorted([*both, ("m1", "one")])
-    assert "**0.4000**" in table.to_markdown()
-    assert r"\textbf{0.4000}" in table.to_latex()
-    assert "<strong>0.4000</strong>" in suite_page([suite])
 
 
 def test_pairs_are_tested_on_shared_graphs() -> None:
@@ -160,35 +135,14 @@ def test_draws_are_those_of_a_plain_loop() -> None:
         assert suite.place_draws[draw][known] == pytest.approx(expected[known])
 
 
-def test_models_with_few_graphs_are_set_apart() -> None:
-    values = values_with_ties(2)
-    values[1, :4] = np.nan
-    suite = suite_of(values)
-    assert suite.apart.tolist() == [False, True, False, False, False]
-    assert suite.order[-1] == 1
-    assert ("m1", "g0") in suite.cells.missing
-    assert any("listed separately" in note for note in suite.notes())
-    assert any("raw metric" in note for note in suite_of(values, "mrr").notes())
-
-
-# -- Ranks and tables ----------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def ranks() -> dict[str, dict[str, dict[str, kgtrec.Ranks]]]:
     """Three graphs, two models, two seeds; one cell is missing."""
-    made: dict[str, dict[str, dict[str, kgtrec.Ranks]]] = {}
-    for number, size in enumerate((20, 30, 40)):
-        rng = np.random.default_rng(number)
-        triples = np.unique(rng.integers(0, (size, 3, size), (200, 3)), axis=0)
-        graph = kgtrec.Graph.from_arrays(triples[60:], triples[:30], triples[30:60],
-                                         n_entities=size, n_relations=3)  # fmt: skip
-        questions = graph.questions("test")
-        for model, seed in itertools.product(("a", "b"), ("0", "1")):
-            if (number, model) != (2, "b"):
-                scores = rng.normal(size=(len(questions), size))
-                own = made.setdefault(f"g{number}", {}).setdefault(model, {})
-                own[seed] = kgtrec.rank(scores, questions)[0]
+    made = {}
+    for number in range(3):
+        one, two, *others = systems(4, seed=number).values()
+        made[f"g{number}"] = {"a": {"0": one, "1": two}, "b": dict(zip("01", others, strict=True))}
+    del made["g2"]["b"]
     return made
 
 
@@ -201,7 +155,6 @@ def test_cells_are_the_values_of_results(ranks: Any) -> None:
                 expected = np.mean(own) if own else math.nan
                 assert suite.cells.values[m, g] == pytest.approx(expected, nan_ok=True)
         assert suite.cells.missing == [("b", "g2")]
-        assert suite.cells.draws is not None
         drawn = suite.cells.draws[:, 0, 0]
         assert drawn.std() > 0
         assert drawn.mean() == pytest.approx(suite.cells.values[0, 0], abs=4 * drawn.std())
@@ -242,26 +195,16 @@ def test_the_page_and_the_figures(tmp_path: Path) -> None:
     assert "m1" in suite_page([suite_of(values_with_ties(0, 2, 2))])  # no test of two
 
 
-# -- Half-links ----------------------------------------------------------------------------------
-
-
-def test_half_links_are_those_of_a_plain_loop() -> None:
-    rng = np.random.default_rng(8)
-    triples = np.unique(rng.integers(0, (25, 3, 25), (150, 3)), axis=0)
-    rng.shuffle(triples)
-    graph = kgtrec.Graph.from_arrays(triples[40:], triples[:5], triples[5:40], n_entities=25,
-                                     n_relations=3)  # fmt: skip
+@given(graphs())
+def test_half_links_are_those_of_a_plain_loop(graph: kgtrec.Graph) -> None:
     questions = graph.questions("test")
-    result = kgtrec.evaluate(rng.normal(size=(len(questions), 25)), questions)
-    train = graph.splits["train"].tolist()
+    result = kgtrec.evaluate(np.zeros((len(questions), graph.n_entities)), questions)
+    train = listed(graph, "train")
     heads, tails = {(h, r) for h, r, _ in train}, {(r, t) for _, r, t in train}
     names = {(True, True): "both", (True, False): "given only", (False, True): "asked only",
              (False, False): "neither"}  # fmt: skip
     counts: Counter[str] = Counter()
-    for h, r, t in graph.splits["test"].tolist():
+    for h, r, t in listed(graph, "test"):
         known = (h, r) in heads, (r, t) in tails
         counts.update([names[known], names[known[::-1]]])
-    table = result.slice("half-links", graph=graph)
-    assert {row[0]: row[2] for row in table.rows} == counts
-    with pytest.raises(UsageError, match="half-links need the graph"):
-        result.slice("half-links")
+    assert {row[0]: row[2] for row in result.slice("half-links", graph=graph).rows} == counts
