@@ -100,12 +100,12 @@ def test_pairs_are_tested_on_shared_graphs() -> None:
     values = np.random.default_rng(1).normal(size=(3, 12))
     values[0, 3] = values[2, 5] = np.nan
     suite = suite_of(values, test="wilcoxon")
-    for i, j, graphs, wins, p in zip(
+    for i, j, shared, wins, p in zip(
         *(suite.pairs[key] for key in ("first", "second", "graphs", "wins", "p")), strict=True
     ):
         gap = values[i] - values[j]
         gap = gap[~np.isnan(gap)]
-        assert (graphs, wins) == (len(gap), (gap > 0).sum())
+        assert (shared, wins) == (len(gap), (gap > 0).sum())
         assert p == pytest.approx(stats.wilcoxon(gap, method="exact").pvalue)
 
 
@@ -126,10 +126,10 @@ def test_bounds_are_those_of_all_fillings() -> None:
 def test_draws_are_those_of_a_plain_loop() -> None:
     suite = suite_of(values_with_ties(3, missing=3), resampling=Resampling(resamples=100, seed=4))
     chosen = np.random.default_rng(4).integers(0, 7, (100, 7))
-    for draw, graphs in enumerate(chosen):
-        own = suite.cells.values[:, graphs]
+    for draw, places in enumerate(chosen):
+        own = suite.cells.values[:, places]
         assert suite.mean_draws()[draw] == pytest.approx(np.nanmean(own, axis=1), nan_ok=True)
-        again = standing(suite.ranks[:, graphs], np.ones(7)).mean_rank
+        again = standing(suite.ranks[:, places], np.ones(7)).mean_rank
         expected = stats.rankdata(np.where(np.isnan(again), np.inf, again))
         known = ~np.isnan(again)
         assert suite.place_draws[draw][known] == pytest.approx(expected[known])
