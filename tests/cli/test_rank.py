@@ -152,11 +152,13 @@ def test_questions_are_ranked_reported_compared_drawn_and_shown(answers_folder: 
     call(*ASK, "--write-run", "r.run")
     call(*ASK[:-4], "--scores", "other.npy", "-o", "o.parquet", "--write-run", "o.run")
     runs = ("--run", "r.run", "--run", "o.run")
-    call("report", "r.parquet", "o.parquet", "--html", "page.html", *runs)
+    call("report", "r.parquet", "o.parquet", "--html", "page.html", "--name", "A", "--name", "B",
+         *runs)  # fmt: skip
     assert "2p-0" in call("changes", "r.parquet", "o.parquet", *runs)
     page = Path("page.html").read_text()
     assert '"structure 2i"' in page
     assert "<title>Ranking</title>" in page
+    assert '"models":["A","B"]' in page
     group = "group.mrr(structure)"
     assert group in call("compare", "r.parquet", "o.parquet", "-m", group)
 

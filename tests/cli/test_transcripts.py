@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 from object_store import AGREES, SETTINGS, new_bucket
 from slow import slow_after, slow_but
-from transcripts import PLACE, commands, step
+from transcripts import PLACE, commands, ended, step
 
 from kgtrec._internal.locations import files_below, read_bytes
 from kgtrec.cli import cli
@@ -56,6 +56,52 @@ def test_commands_print_what_they_printed(
 def test_transcripts_can_be_read() -> None:
     text = "# Why\n\n$ kgtrec a\nout\n! err\n= 1\n\n$ kgtrec b\n"
     assert [*commands(text)] == [("kgtrec a", "out\n! err\n= 1"), ("kgtrec b", "")]
+
+
+QUICK = ("--permutations", "200", "--resamples", "200")
+RANKS = ("a.parquet", "b.parquet", "c.parquet", "--permutations", "200", "--resamples", "200")
+JUDGED = ("--qrels", "full.qrels", "a.run", "b.run", "c.run")
+POOLED = (*JUDGED, "--pool", "pool3.tsv", "--graph", "g")
+
+
+@pytest.fixture(scope="module")
+def compared(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that the commands of compare.txt compare."""
+    folder = tmp_path_factory.mktemp("compared")
+    shutil.copytree(sound, folder, dirs_exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for command, below in commands((PLACE / "compare.txt").read_text("utf-8")):
+            if not command.startswith("kgtrec compare"):
+                step(command, below)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    slow_after(3, [
+        ((*RANKS, "--plot-pairs", "y.svg", "--plot-rankings", "x.svg"), ("macro.mrr",
+         "above: Holm's p;  below: effect size d$_z$")),
+        (("labels", *JUDGED, "--against", "t.qrels"), ("full.qrels", "t.qrels")),
+        (("depths", *POOLED, "--resamples", "200"), ("pool depth (bars: 95% intervals)",)),
+        (RANKS, ("a", "MRR (instances)")),
+        (("stability", *RANKS[:3], "--repeats", "2"), ("micro MRR", "test triples kept (%)")),
+        (("power", *RANKS[:3]), ("p (t test)", "pair of systems, largest p-value first")),
+        ((*JUDGED, *QUICK), ("a", "map_cut_20 (queries)")),
+        (("labels", *RANKS[:3], "--against", "two"),
+         ("macro.mrr: 95% intervals over questions",)),
+        (("reuse", *POOLED), ("without its own", "map_cut_20")),
+    ]),
+)  # fmt: skip
+def test_figures_of_comparisons(
+    compared: Path, words: tuple[str, ...], texts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(compared)
+    plot = () if "x.svg" in words else ("--plot", "x.svg")
+    assert ended("compare", *words, *plot).code == 0
+    drawn = "".join(path.read_text("utf-8") for path in Path().glob("*.svg"))
+    drawn = drawn.replace("<!-- ", ">").replace(" -->", "<")  # texts with formulas are comments
+    assert [text for text in texts if f">{text}<" not in drawn] == []
 
 
 def test_results_of_a_call_that_failed_in_part_are_shown() -> None:

@@ -5,8 +5,8 @@
 
 A line ``$ kgtrec ...`` is a command, and the lines below it are its standard output. Lines of
 standard error begin with ``! ``; ``= 2`` is the exit code unless it is 0. ``$ file NAME`` makes a
-file of the lines below it that begin with ``| ``. The blocks run one after another in one folder,
-the home of `fuzz_files`. Lines with ``#`` are for readers.
+file of the lines below it that begin with ``| ``, and ``$ cat NAME`` shows one. The blocks run one
+after another in one folder, the home of `fuzz_files`. Lines with ``#`` are for readers.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from types import SimpleNamespace
 from typing import NamedTuple
 from unittest.mock import patch
 
+from graph_files import write
+
 from kgtrec.cli import main
 
 PLACE = Path(__file__).parents[1] / "golden/cli"
@@ -35,7 +37,7 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
     """Every block of a transcript: its first line, and the lines below it."""
     for block in f"\n{text}".split(f"\n{START}")[1:]:
         command, _, printed = block.partition("\n")
-        lines = [line for line in printed.splitlines() if not line.startswith("#")]
+        lines = [line for line in printed.splitlines() if not line.startswith("# ")]
         yield command, "\n".join(lines).rstrip("\n")
 
 
@@ -84,8 +86,10 @@ def step(command: str, below: str) -> str:
     program, _, words = command.partition(" ")
     if program == "kgtrec":
         return play(words)
+    if program == "cat":
+        return Path(words).read_text("utf-8").rstrip("\n")
     assert program == "file", command
-    Path(words).write_text("".join(f"{line[2:]}\n" for line in below.splitlines()), "utf-8")
+    write(Path(words), "".join(f"{line[2:]}\n" for line in below.splitlines()))
     return below
 
 
