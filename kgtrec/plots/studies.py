@@ -29,6 +29,7 @@ from kgtrec.study.openworld.formulas import (
     expectation,
     title_of,
 )
+from kgtrec.study.openworld.results import Comparison, Panel
 from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS, Simulation
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from kgtrec.graph.statistics.popularity import Frequencies
     from kgtrec.study.classification.classify import ReliabilityCurve
-    from kgtrec.study.openworld.results import Comparison, Panel
     from kgtrec.study.stratified import BetaGrid
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +21,12 @@ from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.measures import Measure
-from kgtrec.questions.api import Graph
+from kgtrec.questions.api import Graph, Questions
 from kgtrec.ranking.rank import rank
 from kgtrec.results.result import Result, evaluate
 from kgtrec.scores.arrays import as_array, score_dtype
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch, guarded_maps
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
-
 
 SIMILARITIES = ("cosine", "dot", "l2", "l1")
 

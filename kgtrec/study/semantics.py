@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,18 +18,15 @@ from kgtrec._internal.bootstrap import Resampling, ratio_intervals
 from kgtrec._internal.csr import Bools, Float64, Int64, contains, distinct, to_keys
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import FileError, PathName, UsageError
+from kgtrec.graph.graph import GraphData
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.openke import read_type_constraints
 from kgtrec.graph.statistics.popularity import SplitNames, triples_of
+from kgtrec.questions.api import Graph, Questions
 from kgtrec.study.pooling.completion import read_relation_types
 from kgtrec.study.pooling.lists import run_entries
 from kgtrec.study.pooling.seeds import Key, keys_of
-
-if TYPE_CHECKING:
-    from kgtrec.graph.graph import GraphData
-    from kgtrec.questions.api import Graph, Questions
-    from kgtrec.trec.files.run import Run
-
+from kgtrec.trec.files.run import Run
 
 CUTOFFS = (1, 3, 10)
 

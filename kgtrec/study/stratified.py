@@ -26,6 +26,7 @@ from kgtrec.graph.statistics.popularity import (
     relation_popularity,
 )
 from kgtrec.graph.statistics.relations import checked_counts
+from kgtrec.graph.triples import drop_duplicates
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, stratified_grid
 from kgtrec.measures.averaging import SIDES, require_graph, require_side, sides_present
 from kgtrec.measures.metric import same
@@ -292,7 +293,6 @@ def read_relation_counts(path: PathName) -> dict[str, int]:
         Missing, empty, or a bad line (the first one is named).
     """
     from kgtrec.graph.labels import Labels
-    from kgtrec.graph.triples import drop_duplicates
     from kgtrec.graph.tsv import load_triples
 
     with fetched(path) as copy:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,12 +24,9 @@ from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.metric import Metric, inverse, inverse_exp, same
 from kgtrec.measures.random_baseline import Chance, Tally
 from kgtrec.measures.rank_metrics import RANK_ROWS
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.parts import ValueTable, read_value_table
-
-if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
-
 
 Paths = PathName | Sequence[PathName]
 Numbers = Mapping[str, Mapping[str, str | float]]

@@ -26,6 +26,7 @@ from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.samples import samples_of_runs
 from kgtrec.study.comparison.significance import pairs_of
+from kgtrec.trec.files.text import is_path
 
 Signs = NDArray[np.int8]
 
@@ -497,7 +498,6 @@ def reproduction_of(
 def _lists(run: Any) -> dict[str, list[str]]:
     """Documents of each query in trec_eval's order: by score, then by name, descending."""
     from kgtrec.trec.files.run import read_run
-    from kgtrec.trec.files.text import is_path
 
     columns = read_run(run, as_="columns") if is_path(run) else run
     return {

@@ -25,6 +25,7 @@ from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.calculator import calculator_of
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.results.slices import rows_by_part
 from kgtrec.study.comparison.correlation import tau_b
@@ -33,7 +34,6 @@ from kgtrec.study.stratified import is_micro_mean, reweighted, reweighted_mean
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
-    from kgtrec.ranking.ranks import Ranks
 
 
 WHOLE = ("all",)

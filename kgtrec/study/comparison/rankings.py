@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import factorial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +24,7 @@ from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.ranking.kernel import available_cores, share_rows
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.correlation import (
     RankingAgreement,
     agreement_table,
@@ -43,9 +43,6 @@ from kgtrec.study.comparison.samples import (
 )
 from kgtrec.study.comparison.significance import pairs_of
 from kgtrec.study.comparison.subsets import subset_values
-
-if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
 
 
 @dataclass(frozen=True, eq=False)

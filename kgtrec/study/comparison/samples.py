@@ -42,6 +42,9 @@ from kgtrec.measures.averaging import (
 from kgtrec.measures.calculator import OF_GRAPHS
 from kgtrec.measures.metric import FALLING, OfMean, same
 from kgtrec.results.comparability import comparable
+from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.names import resolve
+from kgtrec.trec.measures.values import native_values
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -257,7 +260,6 @@ def _check(measure: Measure) -> None:
     if not measure.is_trec:
         transform_of(measure)
         return
-    from kgtrec.trec.measures.names import resolve
 
     for column in resolve([measure.metric]):
         if column.is_count or column.is_geometric:
@@ -332,7 +334,6 @@ def _means(values: Float64, owner: Int64) -> Float64:
 
 def _of_questions(ranks: Ranks, measure: Measure) -> Float64:
     """A trec_eval measure of each question, in ascending number."""
-    from kgtrec.trec.measures.values import native_values
 
     return native_values(ranks, [measure.metric])[measure.metric]
 
@@ -377,7 +378,6 @@ def samples_of_runs(
     """
     from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import score
-    from kgtrec.trec.measures.family import EvalOptions
 
     if len(runs) < 2:
         raise UsageError(f"{len(runs)} run cannot be compared; give two or more")

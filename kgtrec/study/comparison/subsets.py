@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,10 @@ from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES, Weighing, instance_ties, require_side, sides_present
 from kgtrec.measures.metric import OfMean, same
 from kgtrec.measures.ties import Ties
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.samples import transform_of
-
-if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
-
+from kgtrec.trec.measures.names import resolve
 
 Valued = Callable[[Bools], Float64]
 """Values on subsets, bool (B, n_triples); float64 (..., B, s), NaN on a subset without items."""
@@ -289,7 +287,6 @@ def _answer_values(ranks: Ranks, measure: Measure, tied: int = 1) -> Float64:
 
 
 def _trec_family(measure: Measure) -> tuple[str, int]:
-    from kgtrec.trec.measures.names import resolve
 
     column = resolve([measure.metric])[0]
     if column.family not in _SEEN:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.provenance import differences
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.openworld.formulas import (
     ENTITIES,
     Strengths,
@@ -41,10 +42,6 @@ from kgtrec.study.openworld.formulas import (
     tied_gains,
 )
 from kgtrec.study.openworld.results import Comparison, Outlook
-
-if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
-
 
 FINE = 40
 """Up to here every number of answers has its own computation. If there are more different ones, the

@@ -35,6 +35,7 @@ from kgtrec.study.comparison.samples import (
     samples_of_runs,
 )
 from kgtrec.study.pooling.seeds import Key, questions_of, read_question_ids, split_names
+from kgtrec.trec import read_qrels, read_run
 
 if TYPE_CHECKING:
     from kgtrec.study.pooling.pool import Pool
@@ -117,7 +118,6 @@ def curves_of_runs(
     InputError
         No pooled document is judged.
     """
-    from kgtrec.trec import read_qrels, read_run
 
     if len(runs) < 3:
         raise UsageError(f"{len(runs)} runs are too few to rank; give 3 or more")

@@ -26,12 +26,12 @@ from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines, shortened, text_of_cell
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
 from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import COLUMNS, as_triples, checked_ids, drop_duplicates
+from kgtrec.questions.filters import read_known
 
 if TYPE_CHECKING:
-    from kgtrec.graph.labels import Labels
     from kgtrec.questions.api import Graph
-from kgtrec.questions.filters import read_known
 
 Rows = Sequence[tuple[int, Sequence[str]]]
 """Numbers of lines and their cells."""

@@ -21,9 +21,10 @@ from kgtrec.graph.id_files import text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.ranking.rank import rank
 from kgtrec.scores.factors import Factors
+from kgtrec.scores.files import load_scores
 from kgtrec.scores.sources import selected
 from kgtrec.study.pooling.seeds import SeedQuestions, keys_of, questions_of
-from kgtrec.trec.files.run import Run
+from kgtrec.trec.files.run import Run, read_run_columns
 
 PLACES = ("filtered", "raw")
 ROWS = ("questions", "instances")
@@ -209,8 +210,6 @@ def run_entries(
             )
         queries, offsets = run.query_ids, run.offsets
     else:
-        from kgtrec.trec.files.run import read_run_columns
-
         if is_scores(run) or Path(run).suffix == ".parquet":
             raise FileError(
                 run,
@@ -310,7 +309,6 @@ def score_lists(
     UsageError
         An unknown kind of places or rows, or a depth below 1.
     """
-    from kgtrec.scores.files import load_scores
 
     choose("places", places, PLACES)
     choose("rows", rows, ROWS)

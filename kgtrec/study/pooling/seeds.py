@@ -11,7 +11,6 @@ import operator
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +20,8 @@ from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, PathName, UsageError
 from kgtrec.graph.statistics.relations import kl_divergence
 from kgtrec.graph.triples import drop_duplicates, pack_triples
-from kgtrec.questions.api import Graph
+from kgtrec.questions.api import Graph, Questions
 from kgtrec.study.pooling.edited_files import EditedFile, triple_array, triple_text, write_triples
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
 
 
 @dataclass(frozen=True, eq=False)

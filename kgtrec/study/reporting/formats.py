@@ -23,11 +23,16 @@ from kgtrec._internal.table import Interval, Table, escaped, latex_text, readabl
 from kgtrec.measures import Measure
 from kgtrec.measures.measure import trec_title
 from kgtrec.results.tables import SAMPLED
-from kgtrec.study.comparison.report import CORRECTION_NAMES, TEST_NAMES, letter, letters
+from kgtrec.study.comparison.report import (
+    CORRECTION_NAMES,
+    TEST_NAMES,
+    SystemComparison,
+    letter,
+    letters,
+)
+from kgtrec.study.comparison.samples import Samples
 
 if TYPE_CHECKING:
-    from kgtrec.study.comparison.report import SystemComparison
-    from kgtrec.study.comparison.samples import Samples
     from kgtrec.study.reporting.model_table import ModelTable
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
 from kgtrec.ranking.provenance import Provenance
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import comparable
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.report import (
@@ -34,10 +34,6 @@ from kgtrec.study.comparison.report import (
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
 from kgtrec.study.reporting.formats import SIDE_NAMES, html_text, kind_of, place_marks, spans
-
-if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
-
 
 TIES = {
     "optimistic": "ties count for the model (optimistic ranks)",
@@ -361,7 +357,6 @@ def _measures(
 
 def _runs(ranks: Ranks | Sequence[Ranks]) -> list[Ranks]:
     """One run or several as a list."""
-    from kgtrec.ranking.ranks import Ranks
 
     return [ranks] if isinstance(ranks, Ranks) else list(ranks)
 

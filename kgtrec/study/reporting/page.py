@@ -22,27 +22,25 @@ import numpy as np
 
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.csr import Int64
-from kgtrec._internal.table import Interval, escaped, finite
+from kgtrec._internal.table import Interval, Table, escaped, finite
 from kgtrec._version import __version__
 from kgtrec.errors import UsageError
+from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
 from kgtrec.measures import Measure
 from kgtrec.measures.keys import AVERAGINGS, find_metric
 from kgtrec.ranking.instances import answer_label, question_text, term_names
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.report import warnings_of
 from kgtrec.results.result import Result
 from kgtrec.study.changes import best_labels, changes_of_pairs, checked_firsts
-from kgtrec.study.comparison.parts import values_by_part
+from kgtrec.study.comparison.parts import SystemValues, values_by_part
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.reporting.formats import kind_of
-from kgtrec.study.reporting.model_table import table_of_models
+from kgtrec.study.reporting.model_table import ModelTable, table_of_models
 
 if TYPE_CHECKING:
-    from kgtrec._internal.table import Table
     from kgtrec.questions.api import Graph
-    from kgtrec.ranking.ranks import Ranks
-    from kgtrec.study.comparison.parts import SystemValues
-    from kgtrec.study.reporting.model_table import ModelTable
     from kgtrec.trec.files.columns import RunColumns
 
 LARGEST = 25
@@ -349,8 +347,6 @@ def _relations(
     names = [name for (name,) in valued.parts]
     relations: dict[str, Any] = {"names": names, "instances": list(valued.counts["count"])}
     if graph is not None and "train" in graph.splits and side != "qualifier":
-        from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
-
         code = relation_categories(graph).code
         kinds = (*CATEGORIES, UNSEEN)
         of = {str(name): kinds[int(c)] for name, c in zip(graph.relations, code, strict=True)}

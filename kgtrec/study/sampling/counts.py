@@ -20,13 +20,13 @@ from kgtrec._internal.csr import Bools, Float64, Int64, spans, take
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import UsageError
 from kgtrec.ranking.rank import rank
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import as_source
 from kgtrec.scores.sources import selected
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
-    from kgtrec.ranking.ranks import Ranks
     from kgtrec.study.sampling.draw import CandidateDraw
 
 

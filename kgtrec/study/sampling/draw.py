@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +25,10 @@ from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.questions.candidates import CandidateLists, apply_lists
 from kgtrec.questions.graph_terms import ASKED
+from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import NAMES as SIDE_NAMES
 from kgtrec.scores.files import load_matrix
 from kgtrec.study.semantics import FittingEntities, fitting_observed
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
 
 Weights = Callable[[int, int], Float64]
 

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError, choose
+from kgtrec.questions.api import Questions
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.sampling.counts import (
     COLUMNS,
     DECREASING,
@@ -35,10 +37,6 @@ from kgtrec.study.sampling.counts import (
     sums_of,
 )
 from kgtrec.study.sampling.draw import capped, draw_candidates
-
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
-    from kgtrec.ranking.ranks import Ranks
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,12 +17,11 @@ from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.random_baseline import Tally
+from kgtrec.ranking.ranks import Ranks
+from kgtrec.results.result import Result
+from kgtrec.results.slices import rows_by_part
 from kgtrec.study.comparison.parts import read_value_table
 from kgtrec.study.comparison.samples import align_ranks, checked, samples_of_aligned
-
-if TYPE_CHECKING:
-    from kgtrec.ranking.ranks import Ranks
-
 
 DRAWING = Resampling(resamples=1_000)
 HEADINGS = ("graph", "model", "seed", "metric", "value", "n")
@@ -203,8 +201,6 @@ def parts_of_ranks(
     `graphs` is the folder in which the graphs are, each under its name.
     """
     from kgtrec.questions.api import read_graph
-    from kgtrec.results.result import Result
-    from kgtrec.results.slices import rows_by_part
 
     parts: dict[str, dict[str, dict[str, dict[str, Ranks]]]] = {}
     for graph, own in ranks.items():

@@ -19,14 +19,13 @@ from kgtrec._internal.csr import Bools, Float64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError, choose
 from kgtrec.measures import Measure, parse_all
+from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.correlation import known_interval
 from kgtrec.study.comparison.significance import corrected, pairs_of, wilcoxon
 from kgtrec.study.suite.cells import DRAWING, SuiteCells, cells_of_ranks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from kgtrec.ranking.ranks import Ranks
 
 
 ALL = "all"
