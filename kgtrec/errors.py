@@ -84,6 +84,12 @@ def choose(name: str, value: object, choices: Iterable[object]) -> None:
         raise UsageError(f"{name}={value!r} is unknown; it must be {names}{hint}")
 
 
+def refuse_if(*rows: tuple[object, str]) -> None:
+    """UsageError with the sentences of all rows whose condition holds."""
+    if problems := [problem for applies, problem in rows if applies]:
+        raise UsageError("; ".join(problems))
+
+
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
 _ELSEWHERE = "a URL that kgtrec cannot read or write"
 _MOUNT = "copy or mount it and give its path, or use a URL of s3, gs or file"

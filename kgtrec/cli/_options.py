@@ -23,6 +23,7 @@ from kgtrec.cli._report import LATER as LATER
 from kgtrec.cli._report import PRINT_TO as PRINT_TO
 from kgtrec.cli._report import SCORES as SCORES
 from kgtrec.errors import UsageError
+from kgtrec.errors import refuse_if as refuse
 
 with lazily():
     from kgtrec._internal.bootstrap import Resampling
@@ -37,13 +38,6 @@ def system_names(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, .
     """A name for each file: the given one, or the file's without folder and ending."""
     refuse(one_per_file("--name", names, files))
     return names or tuple(map(system_name, files))
-
-
-def refuse(*rows: tuple[object, str]) -> None:
-    """UsageError with the sentences of all rows whose condition holds."""
-    problems = [problem for applies, problem in rows if applies]
-    if problems:
-        raise UsageError("; ".join(problems))
 
 
 def one_per_file(

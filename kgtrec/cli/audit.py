@@ -84,20 +84,17 @@ def _check(ranks: list[str], options: dict[str, Any]) -> None:
     """Refuse options without effect, and say which are missing."""
     scores, graph = options["scores"], options["graph"]
     sizes = [shared.option_of(one) for one in SIZES if options[one] is not None]
-    if scores and not graph:
-        raise UsageError("--scores needs --graph DIR for the questions; add it")
-    if options["type_constraints"] and not scores:
-        raise UsageError("--type-constraints requires --scores")
-    if ranks or scores:
-        wrong = sizes + ["--averaged-runs"] * shared.on_command_line("runs")
-        if wrong:
-            raise UsageError(f"{', '.join(wrong)}: not with ranks or scores; leave out")
-    elif graph and sizes:
-        raise UsageError(f"{', '.join(sizes)}: --graph sets the same values; leave out one of them")
-    elif not graph and options["entities"] is None:
-        raise UsageError(
-            "give the size of the test set: --n-instances N --n-entities E, or --graph DIR"
-        )
+    wrong = sizes + ["--averaged-runs"] * shared.on_command_line("runs")
+    of_models = ranks or scores
+    shared.refuse(
+        (scores and not graph, "--scores needs --graph DIR for the questions; add it"),
+        (options["type_constraints"] and not scores, "--type-constraints requires --scores"),
+        (of_models and wrong, f"{', '.join(wrong)}: not with ranks or scores; leave out"),
+        (not of_models and graph and sizes,
+         f"{', '.join(sizes)}: --graph sets the same values; leave out one of them"),
+        (not of_models and not graph and options["entities"] is None,
+         "give the size of the test set: --n-instances N --n-entities E, or --graph DIR"),
+    )  # fmt: skip
 
 
 def _questions(options: dict[str, Any]) -> Questions | None:

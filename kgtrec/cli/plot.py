@@ -73,16 +73,16 @@ def command(
     """
     legend = _legend(files, names)
     chosen = _metrics(kind, metrics)
-    if (by is None) == (kind == "slices"):
-        raise UsageError(
-            "slices need --by, such as --by side, or --by category,side --graph DIR"
-            if by is None
-            else f"--by goes with slices, not with {kind}; leave it out"
-        )
-    if graph is not None and by is None:
-        raise UsageError("--graph goes with --by; leave it out")
-    if kind == "beta-grid" and len(files) > 1:
-        raise UsageError(f"beta-grid draws one file, not {len(files)}; make one figure per file")
+    shared.refuse(
+        (kind == "slices" and by is None,
+         "slices need --by, such as --by side, or --by category,side --graph DIR"),
+        (kind != "slices" and by is not None,
+         f"--by goes with slices, not with {kind}; leave it out"),
+        (kind != "slices" and graph is not None and by is None,
+         "--graph goes with --by; leave it out"),
+        (kind == "beta-grid" and len(files) > 1,
+         f"beta-grid draws one file, not {len(files)}; make one figure per file"),
+    )  # fmt: skip
     loaded = load_ranks(dict(zip(legend, files, strict=True)))
     if side is not None:
         loaded = {name: _of_side(name, ranks, side) for name, ranks in loaded.items()}
@@ -100,15 +100,13 @@ def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _metrics(kind: str, metrics: tuple[str, ...]) -> tuple[str, ...]:
-    if kind in ("ranks", "ties"):
-        if metrics:
-            raise UsageError(f"{kind} draws the ranks themselves; leave --measure out")
-        return ()
-    if kind == "beta":
-        return metrics or CURVES
-    if len(metrics) > 1:
-        raise UsageError(f"{kind} draws one metric, not {', '.join(metrics)}; choose one")
-    return metrics or ("mrr",)
+    bare = kind in ("ranks", "ties")
+    shared.refuse(
+        (bare and metrics, f"{kind} draws the ranks themselves; leave --measure out"),
+        (not bare and kind != "beta" and len(metrics) > 1,
+         f"{kind} draws one metric, not {', '.join(metrics)}; choose one"),
+    )  # fmt: skip
+    return () if bare else metrics or (CURVES if kind == "beta" else ("mrr",))
 
 
 def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:

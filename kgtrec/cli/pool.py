@@ -125,13 +125,15 @@ def pool(
     """
     names = system_names(systems)
     share, seed = options["sample"], options["seed"]
-    if seed is not None and share is None:
-        raise UsageError("--seed needs --sample; give --sample, or omit --seed")
-    draw = None if share is None else Draw(share, seed or 0)
     scoring = {"rows": options["rows"], "nan": options["nan"]}
     of_scores = scoring != {"rows": "questions", "nan": "error"} or options["lower_is_better"]
-    if of_scores and not any(map(is_scores, systems)):
-        raise UsageError("--rows, --lower-is-better and --nan are for scores; these are all runs")
+    shared.refuse(
+        (seed is not None and share is None,
+         "--seed needs --sample; give --sample, or omit --seed"),
+        (of_scores and not any(map(is_scores, systems)),
+         "--rows, --lower-is-better and --nan are for scores; these are all runs"),
+    )  # fmt: skip
+    draw = None if share is None else Draw(share, seed or 0)
     loaded = read_graph(graph)
     seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
     scoring["higher_is_better"] = not options["lower_is_better"]
@@ -238,12 +240,13 @@ def complete(
         --judgements judged.tsv --write-sample-qrels sample.qrels --write-runs filtered a.run
     kgtrec eval -m infAP sample.qrels filtered/a.run
     """
-    if not runs and options["run_dir"]:
-        raise UsageError("--write-runs writes the RUNs, but there are none; give some")
-    if not runs and (options["measures"] or options["cutoffs"] or options["within"] is not None):
-        raise UsageError(
-            "--measure, --top and --within are about RUNs, but there are none; give some"
-        )
+    of_runs = options["measures"] or options["cutoffs"] or options["within"] is not None
+    shared.refuse(
+        (not runs and options["run_dir"],
+         "--write-runs writes the RUNs, but there are none; give some"),
+        (not runs and of_runs,
+         "--measure, --top and --within are about RUNs, but there are none; give some"),
+    )  # fmt: skip
     columns = [column.name for column in mean_columns(options["measures"] or unjudged.MEASURES)]
     names = system_names(runs)
     inputs = (*runs, seed_triples, pooled, *judgements, options["questions"])
@@ -265,11 +268,11 @@ def complete(
     if rules is not None and any(rules):
         tables["rules"] = completion.rule_table(found, rules, judged)
     lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
-    of_runs, notes = _of_runs(lists, done, columns, options)
+    shown, notes = _of_runs(lists, done, columns, options)
     written = _written(done, lists, targets, options["reverse"])
     doubtful = map(warning, doubts(lists, seeds, 20))
     remarks = completion.remarks(done, judged)
-    return Report.of_tables(tables | of_runs, notes=[*doubtful, *written, *notes, *remarks])
+    return Report.of_tables(tables | shown, notes=[*doubtful, *written, *notes, *remarks])
 
 
 def _targets(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import shortened
-from kgtrec.errors import UsageError, choose
+from kgtrec.errors import UsageError, choose, refuse_if
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,10 +76,12 @@ class Style:
 
     def __post_init__(self) -> None:
         choose("text", self.text, ("fonts", "outlines"))
-        if not 4 <= self.size <= 20:
-            raise UsageError(f"the text size is {self.size:g}; it must be 4 to 20 points")
-        if not 1 <= self.width <= 12:
-            raise UsageError(f"the column width is {self.width:g}; it must be 1 to 12 inches")
+        refuse_if(
+            (not 4 <= self.size <= 20,
+             f"the text size is {self.size:g}; it must be 4 to 20 points"),
+            (not 1 <= self.width <= 12,
+             f"the column width is {self.width:g}; it must be 1 to 12 inches"),
+        )  # fmt: skip
 
     @classmethod
     def parse(cls, text: str) -> Style:

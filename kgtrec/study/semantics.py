@@ -17,7 +17,7 @@ import numpy as np
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals
 from kgtrec._internal.csr import Bools, Float64, Int64, contains, distinct, to_keys
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
-from kgtrec.errors import FileError, PathName, UsageError
+from kgtrec.errors import FileError, PathName, refuse_if
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.openke import read_type_constraints
@@ -255,17 +255,15 @@ def semantic_shares(
     FileError, InputError
         A run is malformed, of another graph, or answers none of the questions.
     """
-    if questions.sides == "qualifier":
-        raise UsageError(
-            "domains and ranges describe primary triples, but these questions ask for values of "
-            "qualifiers; ask for heads or tails"
-        )
-    if questions.candidate_lists is not None:
-        raise UsageError("Sem@k needs all candidates; give questions without restrictions")
-    if not runs or not cutoffs or min(cutoffs) < 1:
-        raise UsageError(
-            "runs or cutoffs are missing; give at least one run, and cutoffs of 1 or more"
-        )
+    refuse_if(
+        (questions.sides == "qualifier",
+         "domains and ranges describe primary triples, but these questions ask for values of "
+         "qualifiers; ask for heads or tails"),
+        (questions.candidate_lists is not None,
+         "Sem@k needs all candidates; give questions without restrictions"),
+        (not runs or not cutoffs or min(cutoffs) < 1,
+         "runs or cutoffs are missing; give at least one run, and cutoffs of 1 or more"),
+    )  # fmt: skip
     fitting = fitting_observed(questions.graph) if fitting is None else fitting
     chance = _chance(questions, fitting)
     ids = _question_ids(questions, names)

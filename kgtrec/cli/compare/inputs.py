@@ -52,10 +52,10 @@ def check_permutations(test: str) -> None:
 def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
     """Files by short names: file names without endings, or full paths if those are equal."""
     twice = next((file for place, file in enumerate(files) if file in files[:place]), None)
-    if twice is not None:
-        raise UsageError(f"{twice!r} is named twice; name each system once")
-    if len(files) < 2:
-        raise UsageError(f"one file cannot be compared ({files[0]!r}); give two or more")
+    shared.refuse(
+        (twice is not None, f"{twice!r} is named twice; name each system once"),
+        (len(files) < 2, f"one file cannot be compared ({files[0]!r}); give two or more"),
+    )
     _check_kinds((*files, str(qrels)) if qrels else files, bool(qrels))
     if qrels:  # named as in pools
         return dict(zip(system_names(files), files, strict=True))
@@ -88,14 +88,14 @@ def measures_or_usual(
 ) -> Sequence[str]:
     """The requested measures; measures of answers (kg_) are only for runs."""
     of_answers = [key for key in keys if key.startswith("kg_")]
-    if of_answers and not qrels:
-        raise UsageError(
-            f"{', '.join(of_answers)}: kg_ measures need TREC runs and --qrels; for ranks, choose "
-            "both.realistic.micro.mrr and the like, which are filtered"
-        )
     options = click.get_current_context().params
-    if options.get("n_entities") and not of_answers:
-        raise UsageError("--n-entities needs a kg_ measure; add -m kg_mrr, or leave it out")
+    shared.refuse(
+        (of_answers and not qrels,
+         f"{', '.join(of_answers)}: kg_ measures need TREC runs and --qrels; for ranks, choose "
+         "both.realistic.micro.mrr and the like, which are filtered"),
+        (options.get("n_entities") and not of_answers,
+         "--n-entities needs a kg_ measure; add -m kg_mrr, or leave it out"),
+    )  # fmt: skip
     return keys or (OF_RUNS if qrels else usual)
 
 

@@ -147,17 +147,18 @@ def labels(files: tuple[str, ...], against: str, keys: tuple[str, ...], **option
     kgtrec compare labels sparse.csv --against pool-depths.csv --by depth -m micro_mrr
     """
     by_part = options["by"] is not None or options["ratios"] is not None
-    if by_part and shared.on_command_line("plot"):
-        raise UsageError("--by and --ratios draw no figure; leave out --plot")
-    if options["against_graph"] and not options["graph"]:
-        raise UsageError("--against-graph needs --by and --graph")
+    shared.refuse(
+        (by_part and shared.on_command_line("plot"),
+         "--by and --ratios draw no figure; leave out --plot"),
+        (options["against_graph"] and not options["graph"],
+         "--against-graph needs --by and --graph"),
+    )  # fmt: skip
     if files[0].endswith(TABLES):
         _check_tables(files, against, options)
         return _of_tables(files[0], against, keys, options)
     systems = named(files, options["qrels"])
     if by_part:
-        if options["qrels"]:
-            raise UsageError("--by and --ratios need files of ranks, not runs")
+        shared.refuse((options["qrels"], "--by and --ratios need files of ranks, not runs"))
         other = _siblings(systems, against)
         return _labels_by_part(systems, other, against, keys, options)
     shared.refuse((options["graph"], "--graph needs --by; leave it out"))
@@ -166,29 +167,21 @@ def labels(files: tuple[str, ...], against: str, keys: tuple[str, ...], **option
 
 def _check_tables(files: tuple[str, ...], other: str, options: Mapping[str, Any]) -> None:
     """Refuse options that do not fit a table of values: it holds all systems, and no questions."""
-    if len(files) > 1:
-        raise UsageError(
-            f"{files[0]!r} contains the values of all systems; give one table, and the other with "
-            "--against"
-        )
-    if not other.endswith(TABLES):
-        raise UsageError(
-            f"{files[0]!r} is a table of values; --against must name another table (.csv or .tsv), "
-            f"not {other!r}"
-        )
-    idle = [name for name in ("qrels", "graph", "against_graph", "n_entities") if options[name]]
-    if idle:
-        raise UsageError(
-            f"{', '.join(map(shared.option_of, idle))}: tables of values contain no questions; "
-            "leave it out"
-        )
+    given = [name for name in ("qrels", "graph", "against_graph", "n_entities") if options[name]]
+    idle = ", ".join(map(shared.option_of, given))
+    shared.refuse(
+        (len(files) > 1, f"{files[0]!r} contains the values of all systems; give one table, and "
+         "the other with --against"),
+        (not other.endswith(TABLES), f"{files[0]!r} is a table of values; --against must name "
+         f"another table (.csv or .tsv), not {other!r}"),
+        (idle, f"{idle}: tables of values contain no questions; leave it out"),
+    )  # fmt: skip
 
 
 def _whole(
     systems: Mapping[str, str], other: str, keys: Sequence[str], options: Mapping[str, Any]
 ) -> Report:
-    if len(systems) < 3:
-        raise UsageError(f"{len(systems)} systems are too few to rank; give 3 or more")
+    shared.refuse((len(systems) < 3, f"{len(systems)} systems are too few to rank; give 3 or more"))
     qrels, entities = options["qrels"], options["n_entities"]
     names = _names_of_labels(qrels or next(iter(systems.values())), other)
     keys = measures_or_usual(keys, qrels)

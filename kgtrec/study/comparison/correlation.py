@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
 from kgtrec._internal.csr import Bools, Float64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.study.comparison.samples import samples_of_runs
 from kgtrec.study.comparison.significance import pairs_of
 from kgtrec.trec.files.text import is_path
@@ -369,10 +369,11 @@ def rank_biased_overlap(
     UsageError
         p out of range, or an empty list.
     """
-    if not 0 < p < 1:
-        raise UsageError(f"p={p!r} is out of range; it must be between 0 and 1")
-    if not (len(first) and len(second)):
-        raise UsageError("a list is empty and overlaps with nothing; leave this query out")
+    refuse_if(
+        (not 0 < p < 1, f"p={p!r} is out of range; it must be between 0 and 1"),
+        (not (len(first) and len(second)),
+         "a list is empty and overlaps with nothing; leave this query out"),
+    )  # fmt: skip
     short, long = sorted((first, second), key=len)
     s, n = len(short), len(long)
     common = _common(short, long)

@@ -21,7 +21,7 @@ from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.measures import Measure, parse_all
 from kgtrec.ranking.kernel import available_cores, share_rows
 from kgtrec.ranking.ranks import Ranks
@@ -168,10 +168,10 @@ def rankings_of_values(
     InputError
         Values that are not finite, or not one for each system.
     """
-    if len(values) < 2:
-        raise UsageError(f"{len(values)} ranking cannot be compared; give two or more")
-    if len(systems) < 3:
-        raise UsageError(f"{len(systems)} systems are too few to rank; give three or more")
+    refuse_if(
+        (len(values) < 2, f"{len(values)} ranking cannot be compared; give two or more"),
+        (len(systems) < 3, f"{len(systems)} systems are too few to rank; give three or more"),
+    )
     rows = [np.asarray(row, np.float64) for row in values.values()]
     shapes = ", ".join(str(row.shape) for row in rows)
     if any(row.shape != (len(systems),) for row in rows):
@@ -422,7 +422,14 @@ def data_sensitivity(
         Systems that cannot be compared.
     """
     specs = parse_all(measures or MEASURES)
-    sizes = _checked(len(ranks), shares, repeats)
+    sizes = np.asarray(shares, np.float64)
+    fits = sizes.ndim == 1 and len(sizes) and ((sizes > 0) & (sizes < 1)).all()
+    refuse_if(
+        (len(ranks) < 3,
+         f"{len(ranks)} systems are too few to rank; data sensitivity needs 3 or more"),
+        (not fits, f"shares {list(shares)!r} must be between 0 and 1, as in 0.05"),
+        (repeats < 1, f"repeats={repeats!r} is not a number of repeats; give 1 or more"),
+    )  # fmt: skip
     aligned = align_ranks(ranks)
     of = subset_values(aligned, specs)
     n_triples = len(np.unique(next(iter(aligned.values())).triple))
@@ -448,20 +455,6 @@ def data_sensitivity(
     parts = tau.reshape(len(specs), len(sizes), repeats)
     named = distinct_titles(titles, keys)
     return Sensitivity(tuple(keys), named, tuple(ranks), sizes, parts, n_triples, seed)
-
-
-def _checked(n_systems: int, shares: Sequence[float], repeats: int) -> Float64:
-    """The shares as an array."""
-    if n_systems < 3:
-        raise UsageError(
-            f"{n_systems} systems are too few to rank; data sensitivity needs 3 or more"
-        )
-    sizes = np.asarray(shares, np.float64)
-    if sizes.ndim != 1 or not len(sizes) or not ((sizes > 0) & (sizes < 1)).all():
-        raise UsageError(f"shares {list(shares)!r} must be between 0 and 1, as in 0.05")
-    if repeats < 1:
-        raise UsageError(f"repeats={repeats!r} is not a number of repeats; give 1 or more")
-    return sizes
 
 
 def _subsets(n_triples: int, sizes: Float64, repeats: int, numbers: range, seed: int) -> Bools:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling, over_runs
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.measures import Measure
 from kgtrec.results.comparability import comparable
 from kgtrec.study.comparison.samples import (
@@ -343,15 +343,13 @@ def grouped_names(names: Sequence[str]) -> list[str]:
 
 def replicate_samples(
     systems: Mapping[str, Sequence[Ranks]], measures: Sequence[str | Measure]
-) -> list[tuple[Samples, list[list[int]]]]:
+) -> list[tuple[Samples, list[Int64]]]:
     """Samples of all runs, one column per run, with the columns of every system."""
     flat = {f"{name} (run {number})": ranks for name, runs in systems.items()
             for number, ranks in enumerate(runs, start=1)}  # fmt: skip
     samples = samples_of_aligned(align_ranks(flat, least=1), checked(measures))
-    columns, first = [], 0
-    for runs in systems.values():
-        columns.append(list(range(first, first + len(runs))))
-        first += len(runs)
+    ends = np.cumsum([len(runs) for runs in systems.values()])
+    columns = np.split(np.arange(len(flat)), ends[:-1])
     return [(one, columns) for one in samples]
 
 
@@ -500,15 +498,15 @@ def multiplicity(
     InputError
         Models that did not answer the same questions, or a run that lacks one of them.
     """
-    if not epsilon >= 0:
-        raise UsageError(
-            f"epsilon={epsilon!r} is not allowed; give how far an MRR may be below the best, 0 or "
-            "more"
-        )
-    if not cuts or min(cuts) < 1:
-        raise UsageError(f"cuts={cuts!r} is not a list of cutoffs; give cutoffs of 1 or more")
-    if lacking := [] if runs is None else [name for name in models if name not in runs]:
-        raise UsageError(f"{lacking[0]!r} has no run; give a run for every model, or for none")
+    lacking = [] if runs is None else [name for name in models if name not in runs]
+    refuse_if(
+        (not epsilon >= 0, f"epsilon={epsilon!r} is not allowed; give how far an MRR may be below "
+         "the best, 0 or more"),
+        (not cuts or min(cuts) < 1,
+         f"cuts={cuts!r} is not a list of cutoffs; give cutoffs of 1 or more"),
+        *((True, f"{name!r} has no run; give a run for every model, or for none")
+          for name in lacking[:1]),
+    )  # fmt: skip
     aligned = align_ranks(models)
     ranks = {name: one.rank() for name, one in aligned.items()}
     if not all(len(one) for one in ranks.values()):

@@ -26,7 +26,7 @@ from kgtrec._internal.bootstrap import (
 )
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import Cell, ShownInLines, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import (
     SIDES,
@@ -77,16 +77,8 @@ class Samples(ShownInLines):
 
     def __post_init__(self) -> None:
         values = self.values
-        if values.ndim != 2 or values.shape[1] != len(self.systems) or not len(values):
-            raise InputError(
-                f"{self.name}: values have shape {values.shape}; give at least one row (one per "
-                f"item), and one column per system ({len(self.systems)})"
-            )
-        if self.cluster.shape != (len(values),):
-            raise InputError(
-                f"{self.name}: {self.cluster.shape} clusters for {len(values)} items; give one "
-                "cluster per item"
-            )
+        if not len(values):
+            raise InputError(f"{self.name}: there are no items to compare; give one or more")
         if not np.isfinite(values).all():
             row, column = np.argwhere(~np.isfinite(values))[0].tolist()
             raise InputError(
@@ -191,9 +183,11 @@ def align_ranks(ranks: Mapping[str, Ranks], least: int = 2) -> dict[str, Ranks]:
 def transform_of(measure: Measure) -> OfMean:
     """The function from the mean over items to the measure."""
     if measure.averaging == "stratified":
+        micro, macro = (f"{measure.side}.{measure.rank_type}.{averaging}.{measure.metric}"
+                        for averaging in ("micro", "macro"))  # fmt: skip
         raise UsageError(
             f"{measure} weights relations by popularity, so it is not a mean over items; compare "
-            f"systems by {_sibling(measure, 'micro')} or {_sibling(measure, 'macro')}"
+            f"systems by {micro} or {macro}"
         )
     if measure.higher_is_better is None:
         raise UsageError(
@@ -209,10 +203,6 @@ def transform_of(measure: Measure) -> OfMean:
             f"questions, compare systems by {measure.base}"
         )
     return metric.of_mean
-
-
-def _sibling(measure: Measure, averaging: str) -> str:
-    return f"{measure.side}.{measure.rank_type}.{averaging}.{measure.metric}"
 
 
 def samples_of_ranks(
@@ -387,16 +377,13 @@ def samples_of_runs(
     request = Request(qrels, [*runs.values()], measures, options, entities=entities)
     columns, micro = request.columns, request.micro
     wrong = [c.name for c in columns if c.row.higher_is_better is None]
-    if wrong:
-        raise UsageError(
-            f"{', '.join(wrong)}: these measures do not say which run is better; compare by map, "
-            "ndcg_cut_20, bpref, ..."
-        )
-    if quotients := [c.name for c in micro if c.row.over_chance]:
-        raise UsageError(
-            f"{', '.join(quotients)}: not a mean over queries or answers; compare by kg_mr, which "
-            "ranks systems the same way"
-        )
+    quotients = [c.name for c in micro if c.row.over_chance]
+    refuse_if(
+        (wrong, f"{', '.join(wrong)}: these measures do not say which run is better; compare by "
+         "map, ndcg_cut_20, bpref, ..."),
+        (quotients, f"{', '.join(quotients)}: not a mean over queries or answers; compare by "
+         "kg_mr, which ranks systems the same way"),
+    )  # fmt: skip
     scored = dict(zip(runs, score(request), strict=True))
 
     def sample(column: Any, values: list[Float64], transform: OfMean = same) -> Samples:

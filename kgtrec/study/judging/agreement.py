@@ -25,7 +25,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Int64
 from kgtrec._internal.table import Cell, Table
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.study.judging.journal import judged_sheet
 from kgtrec.study.judging.sheets import Item, Sheet, Triple, annotator_of
 from kgtrec.study.pooling.edited_files import LABELS, Fault, Faults
@@ -129,12 +129,11 @@ def agreement_table(agreements: Sequence[Agreement]) -> Table:
 
 def audit_sample(items: Iterable[Item], size: int, seed: int = 0) -> list[Item]:
     """A balanced sample of judged triples, for somebody else to judge again."""
-    if size < 2 or size % 2:
-        raise UsageError(
-            f"an audit needs an even number of triples, 2 or more; give one (not {size})"
-        )
-    if seed < 0:
-        raise UsageError(f"seed {seed} is below 0; give 0 or more")
+    refuse_if(
+        (size < 2 or size % 2,
+         f"an audit needs an even number of triples, 2 or more; give one (not {size})"),
+        (seed < 0, f"seed {seed} is below 0; give 0 or more"),
+    )  # fmt: skip
     rng = np.random.default_rng(seed)
     chosen: list[Item] = []
     known = sorted(items, key=lambda item: item.triple)

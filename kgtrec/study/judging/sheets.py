@@ -25,7 +25,7 @@ import numpy as np
 from kgtrec._internal.files import make_folder
 from kgtrec._internal.locations import exists, is_folder
 from kgtrec._internal.table import cell_of, text_of_cell
-from kgtrec.errors import FileError, PathName, UsageError
+from kgtrec.errors import FileError, PathName, UsageError, refuse_if
 from kgtrec.study.judging.questions import Templates
 from kgtrec.study.pooling.edited_files import LABELS, EditedFile, Fault, write_lines
 from kgtrec.study.pooling.pool import read_draw
@@ -276,20 +276,16 @@ def make_batches(
 
 
 def _check(annotators: Sequence[str], overlap: float, size: int | None) -> None:
-    if not annotators:
-        raise UsageError("no annotator is given; give at least one")
-    twice = next((name for name in annotators if list(annotators).count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"two annotators are named {twice!r}; give each a different name")
-    for name in annotators:
-        if not name or name.startswith(".") or annotator_of(name) != name or set(name) & set("/\0"):
-            raise UsageError(
-                f"annotator {name!r}: the name must work as a file name; use letters, digits"
-            )
-    if not 0 <= overlap <= 1:
-        raise UsageError(f"overlap {overlap} is not a share; give one from 0 to 1")
-    if size is not None and size < 1:
-        raise UsageError(f"the batch size is {size}; give at least 1")
+    named, text = list(annotators), "the name must work as a file name; use letters, digits"
+    refuse_if(
+        (not named, "no annotator is given; give at least one"),
+        *((named.count(name) > 1, f"two annotators are named {name!r}; give each a different name")
+          for name in dict.fromkeys(named)),
+        *((not name or name[0] == "." or annotator_of(name) != name or set(name) & set("/\0"),
+           f"annotator {name!r}: {text}") for name in named),
+        (not 0 <= overlap <= 1, f"overlap {overlap} is not a share; give one from 0 to 1"),
+        (size is not None and size < 1, f"the batch size is {size}; give at least 1"),
+    )  # fmt: skip
 
 
 def _shares(order: Sequence[int], n: int, overlap: float) -> list[list[int]]:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.csr import Float64, Int64
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.ranking.provenance import differences
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.openworld.formulas import (
@@ -73,14 +73,13 @@ class Mixture:
         answers = np.asarray(seen, np.float64) / (1.0 - beta)
         if not len(answers):
             raise UsageError("there are no questions; give the answers of one or more")
-        if not (answers >= 1.0).all():
-            least = float(answers.min() * (1.0 - beta))
-            raise UsageError(f"a question has {least:g} test answers; give 1 or more for each")
-        if answers.max() >= n_entities - 1:
-            raise UsageError(
-                f"at sparsity {beta:g} a question would have {answers.max():.0f} answers among "
-                f"{n_entities} candidates; give a lower sparsity"
-            )
+        least, most = float(answers.min()), float(answers.max())
+        refuse_if(
+            (not least >= 1.0, f"a question has {least * (1.0 - beta):g} test answers; give 1 or "
+             "more for each"),
+            (most >= n_entities - 1, f"at sparsity {beta:g} a question would have {most:.0f} "
+             f"answers among {n_entities} candidates; give a lower sparsity"),
+        )  # fmt: skip
         points = _points(answers)
         upper = np.clip(np.searchsorted(points, answers), 1, len(points) - 1)
         low, high = points[upper - 1], points[upper]

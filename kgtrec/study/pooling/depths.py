@@ -23,7 +23,7 @@ import numpy as np
 from kgtrec._internal.bootstrap import COMPARING, Resampling
 from kgtrec._internal.csr import Bools, Float64, Int64, inverse
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import InputError, PathName, UsageError
+from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.correlation import over_questions, tau_b
 from kgtrec.study.comparison.rankings import DepthCurves, depth_curves
@@ -462,11 +462,10 @@ def _checked_name(measure: str) -> str:
     from kgtrec.study.pooling.unjudged import mean_columns
 
     columns = mean_columns([measure])
-    if len(columns) != 1:
-        raise UsageError(f"{measure!r} must be one measure, such as map_cut_20")
-    if not columns[0].row.higher_is_better:
-        raise UsageError(
-            f"higher values of {measure!r} are not better; choose another measure, such as "
-            "map_cut_20"
-        )
+    refuse_if(
+        (len(columns) != 1, f"{measure!r} must be one measure, such as map_cut_20"),
+        (not columns[0].row.higher_is_better,
+         f"higher values of {measure!r} are not better; choose another measure, such as "
+         "map_cut_20"),
+    )  # fmt: skip
     return columns[0].name

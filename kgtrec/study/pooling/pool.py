@@ -30,7 +30,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Bools, Int64, contains, to_keys
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import FileError, InputError, PathName, UsageError
+from kgtrec.errors import FileError, InputError, PathName, UsageError, refuse_if
 from kgtrec.graph.triples import pack_triples
 from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.edited_files import EditedFile, lines_of_triples, write_lines
@@ -49,12 +49,12 @@ class Draw:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.share, bool) or not 0 < self.share <= 1:
-            raise UsageError(
-                f"sample {self.share} is not a share to draw; give one above 0, up to 1"
-            )
-        if isinstance(self.seed, bool) or self.seed < 0:
-            raise UsageError(f"seed {self.seed} of the sample is below 0; give 0 or more")
+        refuse_if(
+            (isinstance(self.share, bool) or not 0 < self.share <= 1,
+             f"sample {self.share} is not a share to draw; give one above 0, up to 1"),
+            (isinstance(self.seed, bool) or self.seed < 0,
+             f"seed {self.seed} of the sample is below 0; give 0 or more"),
+        )  # fmt: skip
 
     def takes(self, triples: Iterable[tuple[str, str, str]]) -> Bools:
         """Whether each triple, as labels, is drawn; shape (n,)."""
@@ -302,21 +302,18 @@ def _seed_questions_of(triples: Int64, seeds: SeedQuestions) -> list[str]:
 
 
 def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> None:
-    if not lists:
-        raise UsageError("no run is given; give the run of at least one system")
     names = [one.name for one in lists]
     twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"two systems are named {twice!r}; give each a different name")
-    check_depth(depth)
     comma = next((name for name in seeds.ids if "," in name), None)
-    if comma is not None:
-        raise UsageError(
-            f"question {comma!r} has a comma in its name, but commas separate names; rename it"
-        )
-    kinds = {one.kind for one in lists}
-    if len(kinds) > 1:
-        raise UsageError("some places are raw and some filtered; use one kind for all systems")
+    check_depth(depth)
+    refuse_if(
+        (not lists, "no run is given; give the run of at least one system"),
+        (twice is not None, f"two systems are named {twice!r}; give each a different name"),
+        (comma is not None,
+         f"question {comma!r} has a comma in its name, but commas separate names; rename it"),
+        (len({one.kind for one in lists}) > 1,
+         "some places are raw and some filtered; use one kind for all systems"),
+    )  # fmt: skip
     runs = [one for one in lists if not one.from_scores]
     filtered = [one.name for one in runs if one.kind == "raw" and not one.unfiltered]
     if filtered and len(seeds.elsewhere.ids):

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import Bools, Csr, Float64, Int64, distinct, to_csr, to_keys
 from kgtrec._internal.table import ShownInLines
-from kgtrec.errors import InputError, UsageError, choose
+from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.questions.candidates import CandidateLists, apply_lists
 from kgtrec.questions.graph_terms import ASKED
 from kgtrec.questions.questions import Questions
@@ -242,14 +242,13 @@ def draw_candidates(
     InputError
         Weights of another shape, negative or infinite.
     """
-    if size < LEAST * STRATA:
-        raise UsageError(f"size={size!r}; draw {LEAST * STRATA} candidates or more")
     lists = questions.candidate_lists
-    if questions.outside is not None or (lists is not None and lists.kind != "entities"):
-        raise UsageError(
-            "candidates can be drawn only from all entities, or from a list of entities that "
-            "contains every answer; remove the other restrictions"
-        )
+    refuse_if(
+        (size < LEAST * STRATA, f"size={size!r}; draw {LEAST * STRATA} candidates or more"),
+        (questions.outside is not None or (lists is not None and lists.kind != "entities"),
+         "candidates can be drawn only from all entities, or from a list of entities that "
+         "contains every answer; remove the other restrictions"),
+    )  # fmt: skip
     weights, source = weights_of(by, questions)
     n, rng = questions.n_entities, np.random.default_rng(seed)
     population = np.zeros((len(questions), STRATA), np.int64)
