@@ -91,12 +91,8 @@ def command(**options: Any) -> Report:
     }  # fmt: skip
     counts = count_sampled(draw, options["scores"], columns=options["columns"], **ranking)
     estimates = _estimates(counts, options, ranking, notes)
-    texts = estimates.notes(options["within"])
-
-    def text() -> str:
-        return "\n".join([estimates.heading(), "", estimates.table().to_text(), "", *texts])
-
-    return Report.of_table(estimates.table(), text, notes=notes)
+    text = estimates.text(options["within"])
+    return Report.of_table(estimates.table(), lambda: text, notes=notes)
 
 
 def _check(options: dict[str, Any]) -> None:

@@ -31,34 +31,21 @@ CUTOFFS = (1, 3, 10)
 
 
 @dataclass(frozen=True, eq=False)
-class BestAnswers:
-    """The candidate that each of two runs puts first, question by question.
-
-    - side, int64 (q,): For questions that both runs list: 0 asks for the head, 1 for the tail, 2
-      for the relation.
-    - same, bool (q,): Both put the same candidate first.
-    - right, bool (q, 2): Whether the first entity of either is an answer.
-    """
-
-    side: Int64
-    same: Bools
-    right: Bools
-
-
-@dataclass(frozen=True, eq=False)
 class AnswerChanges(ShownAsTables):
     """Ranks of the same answers by two models.
 
     - names: Names of the model before and the model after.
     - before, after: The same instances in the same order.
-    - best: None without runs.
+    - best, int64 (q, 4): For questions that both runs list: the side (0 asks for the head, 1 for
+      the tail, 2 for the relation), and 1 if both put the same entity first, if the first of the
+      model before is an answer, and if that of the model after is. None without runs.
     """
 
     names: tuple[str, str]
     before: Ranks
     after: Ranks
     cutoffs: tuple[int, ...]
-    best: BestAnswers | None
+    best: Int64 | None
 
     def _of(self) -> str:
         return f" from {self.names[0]} to {self.names[1]}"
@@ -99,8 +86,8 @@ class AnswerChanges(ShownAsTables):
         if self.best is None:
             return None
         rows: list[tuple[Cell, ...]] = []
-        for name, chosen in _by_side(self.best.side):
-            same, (first, second) = self.best.same[chosen], self.best.right[chosen].T
+        for name, chosen in _by_side(self.best[:, 0]):
+            same, first, second = self.best[chosen, 1:].T > 0
             counts = (
                 same & first, same & ~first,
                 ~same & first & ~second, ~same & second & ~first, ~same & first & second,
@@ -121,20 +108,15 @@ class AnswerChanges(ShownAsTables):
         change = 1 / self.after.rank() - 1 / self.before.rank()
         order_by = {"changed": np.abs(change), "gained": change, "lost": -change}
         choose("kind", kind, order_by)
-        order = np.argsort(-order_by[kind], kind="stable")
-        rows: list[tuple[Cell, ...]] = [
-            (
-                question_text(self.before, row),
-                answer_label(self.before, int(self.before.answer[row])),
-                float(self.before.rank()[row]),
-                float(self.after.rank()[row]),
-            )
-            for row in order[:n].tolist()
-            if order_by[kind][row] > 0
-        ]
+        order = np.argsort(-order_by[kind], kind="stable")[:n]
+        rows = order[order_by[kind][order] > 0].tolist()
         before, after = self.names
-        columns = ["question", "answer", f"{before}=before:1", f"{after}=after:1"]
-        return Table.of(columns, rows, names=2)
+        return Table.of_columns(
+            ["question", "answer", f"{before}=before:1", f"{after}=after:1"],
+            [question_text(self.before, row) for row in rows],
+            [answer_label(self.before, int(self.before.answer[row])) for row in rows],
+            *(ranks.rank()[rows] for ranks in (self.before, self.after)), names=2,
+        )  # fmt: skip
 
 
 def answer_changes(
@@ -198,15 +180,14 @@ def changes_of_pairs(
 def _best_answers(
     answers: Mapping[str, set[str]], sides: Mapping[str, int],
     first: Mapping[str, str], second: Mapping[str, str],
-) -> BestAnswers:  # fmt: skip
-    names = [name for name in answers if name in first and name in second]
-    if not names:
+) -> Int64:  # fmt: skip
+    rows = [
+        (sides[name], first[name] == second[name], first[name] in own, second[name] in own)
+        for name, own in answers.items() if name in first and name in second
+    ]  # fmt: skip
+    if not rows:
         raise InputError("the runs share no question; give runs of the same questions")
-    return BestAnswers(
-        np.array([sides[name] for name in names], np.int64),
-        np.array([first[name] == second[name] for name in names]),
-        np.array([[one[name] in answers[name] for one in (first, second)] for name in names]),
-    )
+    return np.array(rows, np.int64)
 
 
 def _answers_by_question(ranks: Ranks) -> dict[str, set[str]]:

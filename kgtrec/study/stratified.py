@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from kgtrec._internal.csr import Array, Float64, Int64
 from kgtrec._internal.locations import fetched
-from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
 from kgtrec.graph.statistics.popularity import (
     SplitNames,
@@ -383,11 +383,12 @@ def reweighted_table(
     """
     side = result.sides[-1]
     specs = parse_all(measures or [f"{side}.realistic.micro.{name}" for name in USUAL])
-    rows: list[tuple[Cell, ...]] = [
-        (result.label + measure.key, result[measure], reweighted(result, measure, counts))
-        for measure in specs
-    ]
-    return Table.of("measure, own ratios=own:4, given ratios=given:4", rows)
+    return Table.of_columns(
+        "measure, own ratios=own:4, given ratios=given:4",
+        [result.label + measure.key for measure in specs],
+        [result[measure] for measure in specs],
+        [reweighted(result, measure, counts) for measure in specs],
+    )
 
 
 def coverage_note(result: Result, counts: Mapping[str, float]) -> str | None:
@@ -451,17 +452,16 @@ def spreads(table: Table) -> Table:
     InputError
         No group has a value.
     """
-    positions = [i for i, key in enumerate(table.keys) if i >= table.names and key not in COUNTS]
+    heads: list[tuple[str, str, int]] = []
     columns = []
-    for i in positions:
+    for i, head in enumerate(zip(table.titles, table.keys, table.digits, strict=True)):
+        if i < table.names or head[1] in COUNTS:
+            continue
         values = np.array([float(row[i]) for row in table.rows])
         known = values[~np.isnan(values)]
         if not len(known):
             raise InputError("no group has a value; give values that are not nan")
         quartiles = np.percentile(known, (0, 25, 50, 75, 100)).tolist()
+        heads.append(head)
         columns.append((*quartiles, float(known.mean()), len(known)))
-    rows: list[tuple[Cell, ...]] = [*zip(STATISTICS, *columns, strict=True)]
-    titles, keys = (
-        ("over groups", *(heads[i] for i in positions)) for heads in (table.titles, table.keys)
-    )
-    return Table(titles, keys, (0, *(table.digits[i] for i in positions)), rows)
+    return Table.of_columns([("over groups", "over groups", 0), *heads], STATISTICS, *columns)

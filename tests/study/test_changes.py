@@ -78,9 +78,9 @@ def test_best_answers_are_those_of_sorted_candidates(models, tmp_path):
         run.write(tmp_path / f"{number}.run")
     for given_runs in (runs, [tmp_path / "0.run", tmp_path / "1.run"]):
         changes = answer_changes(by_name(ranks), given_runs)
-        assert changes.best.same.tolist() == same
-        assert changes.best.right.tolist() == right
-        assert changes.best.side.tolist() == questions.side.tolist()
+        assert changes.best[:, 0].tolist() == questions.side.tolist()
+        assert changes.best[:, 1].tolist() == same
+        assert changes.best[:, 2:].tolist() == right
     cells = changes.best_table().to_dict()["both"]
     assert cells["agreement"] == np.mean(same)
     assert cells["only_after_right"] == sum(b and not a for a, b in right)

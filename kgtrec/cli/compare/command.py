@@ -38,6 +38,7 @@ with lazily():
     from kgtrec.ranking.parquet import system_name
     from kgtrec.study import compare, compare_replicates, multiplicity
     from kgtrec.study.comparison import correlation
+    from kgtrec.study.comparison import rankings as orders
     from kgtrec.study.comparison.correlation import agreement_table, reproduction_of
     from kgtrec.study.comparison.rankings import Rankings, data_sensitivity, rankings_of_samples
     from kgtrec.study.comparison.report import Multiplicity, SystemComparison, grouped_names
@@ -45,10 +46,6 @@ with lazily():
     from kgtrec.study.comparison.significance import discriminate
     from kgtrec.study.reporting.formats import comparison_latex
     from kgtrec.trec.files.run import read_run_columns
-
-DISCRIMINATIVE = ("both.realistic.micro.mrr", "both.realistic.micro.hits@10",
-                  "both.realistic.macro.mrr", "both.realistic.macro.hits@10",
-                  "both.macro.map_cut_20", "both.macro.ndcg_cut_20")  # fmt: skip
 
 
 @click.command(cls=Command)
@@ -210,7 +207,7 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     systems = named(files, options["qrels"])
     keys = tuple(measures_or_usual(keys, None, ())) if not options["qrels"] else keys
     samples, notes = samples_of(
-        systems, keys or DISCRIMINATIVE, options["qrels"], options["n_entities"]
+        systems, keys or orders.MEASURES, options["qrels"], options["n_entities"]
     )
     if options["cluster"]:
         samples = [one.by_cluster() for one in samples]

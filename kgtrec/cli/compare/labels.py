@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -30,7 +31,7 @@ from kgtrec.errors import UsageError
 with lazily():
     from kgtrec import Ranks, Result, plots, read_graph
     from kgtrec._internal.bootstrap import Resampling
-    from kgtrec._internal.table import Cell, Table
+    from kgtrec._internal.table import Table
     from kgtrec.study import curves_of_ranks, curves_of_runs, leave_one_out
     from kgtrec.study.comparison import parts as of_parts
     from kgtrec.study.comparison import rankings as orders
@@ -275,12 +276,9 @@ def _names_of_labels(ours: str, other: str) -> tuple[str, str]:
 
 def _value_rows(measures: list[str], rankings: Sequence[orders.Rankings]) -> Table:
     """One row per measure and system: value and place by both sets of labels."""
-    tables = [one.value_table() for one in rankings]
-    rows: list[tuple[Cell, ...]] = [
-        (name, *row) for name, table in zip(measures, tables, strict=True) for row in table.rows
-    ]
+    tables = (one.value_table() for one in rankings)
     keys = ("measure", "system", "value", "place", "other", "other.place")
-    return Table(("measure", *tables[0].titles), keys, (0, *tables[0].digits), rows, 2)
+    return replace(by_measure(dict(zip(measures, tables, strict=True))), keys=keys)
 
 
 def _rankings_report(

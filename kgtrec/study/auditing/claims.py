@@ -57,10 +57,6 @@ class Rounding:
     percent: bool = False
     truncated: bool = False
 
-    @property
-    def words(self) -> str:
-        return "if truncated" if self.truncated else "if rounded"
-
 
 class Claim(NamedTuple):
     """One printed number, and the model and measure that it is claimed for.
@@ -82,11 +78,6 @@ class Claim(NamedTuple):
         """The number in words: "tail MRR 0.253"."""
         side = "" if self.measure.side == "both" else f"{self.measure.side} "
         return f"{side}{self.measure.title} {self.text}"
-
-    @property
-    def group(self) -> tuple[object, ...]:
-        """Numbers of one group are about the same ranks with the same weights."""
-        return self.measure.rank_type, self.measure.averaging, self.measure.params
 
     def contains(self, value: float) -> bool:
         """Whether a value would be printed as this number."""

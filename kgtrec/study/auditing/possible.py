@@ -203,7 +203,8 @@ def audit(
     of_answers = f"{answers:,} answers" if answers else "answers"
     assumptions = (
         f"Assumed: each model's numbers come from one ranking of {of_answers} among at most "
-        f"{sizes.entities:,} candidates, {rounding.words} to the printed decimals."
+        f"{sizes.entities:,} candidates, if {'truncated' if truncated else 'rounded'} to the "
+        "printed decimals."
     )
     return Audit(tuple(problems), checked, tuple(dict.fromkeys(unchecked)), assumptions)
 
@@ -357,7 +358,9 @@ def _problems(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> I
                 continue
             slack = 1e-12
             limit = limit._replace(low=low / total - slack, high=high / total + slack)
-        groups.setdefault(limit.claim.group, []).append(limit)
+        # Numbers of one group are about the same ranks with the same weights.
+        of = limit.claim.measure
+        groups.setdefault((of.rank_type, of.averaging, of.params), []).append(limit)
     for group in groups.values():
         yield from _conflict(model, group, sizes, runs)
 

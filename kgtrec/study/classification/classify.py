@@ -27,7 +27,7 @@ from kgtrec._internal.bootstrap import (
     percentile_interval,
 )
 from kgtrec._internal.csr import Bools, Float64, Int64
-from kgtrec._internal.table import Cell, ShownAsTables, Table, dump_json
+from kgtrec._internal.table import ShownAsTables, Table, dump_json
 from kgtrec.errors import UsageError, choose
 from kgtrec.study.classification.labelled_triples import LabelledTriples
 
@@ -485,26 +485,24 @@ class Classification(ShownAsTables):
 
     def relation_table(self) -> Table:
         """A row per test relation: its triples, its threshold, its metrics; most triples first."""
-        rows: list[tuple[Cell, ...]] = []
-        for number, each in self.of_relation.items():
-            threshold = float(self.thresholds.of(np.array([number]))[0])
-            own = "own" if number in self.thresholds.of_relation else "overall"
-            first: tuple[Cell, ...] = (self.names[number], own, each.n_true, each.n_false)
-            rows.append((*first, threshold, *map(float, each.values[:, 0])))
-        rows.sort(key=lambda row: (-int(row[2]) - int(row[3]), row[0]))
-        metrics = ", ".join(f"{title}={name}:3" for name, title in TITLES.items())
-        return Table.of(
-            "relation, threshold=threshold_of, true=n_true, false=n_false, from=threshold:3, "
-            + metrics,
-            rows,
-        )
+        chosen = self.thresholds
+        rows = [
+            (self.names[number], "own" if number in chosen.of_relation else "overall", each.n_true,
+             each.n_false, chosen.of_relation.get(number, chosen.overall),
+             *each.values[:, 0].tolist())
+            for number, each in self.of_relation.items()
+        ]  # fmt: skip
+        rows.sort(key=lambda row: (-row[2] - row[3], row[0]))
+        heads = ("relation, threshold=threshold_of, true=n_true, false=n_false, from=threshold:3, "
+                 + ", ".join(f"{title}={name}:3" for name, title in TITLES.items()))  # fmt: skip
+        return Table.of(heads, rows)
 
     def interval_table(self) -> Table:
         """One row per metric and relation: its value and interval."""
-        rows: list[tuple[Cell, ...]] = [
-            (self.names[number], TITLES[name], *map(float, each.values[k]))
+        rows = [
+            (self.names[number], title, *values)
             for number, each in self.of_relation.items()
-            for k, name in enumerate(METRICS)
+            for title, values in zip(TITLES.values(), each.values.tolist(), strict=True)
         ]
         return Table.of("relation, metric, value:4, low:4, high:4", rows, names=2)
 

@@ -177,9 +177,9 @@ class Merged:
 
     def table(self) -> Table:
         """One row per way of settling, and one per final label."""
-        rows: list[tuple[Cell, ...]] = [(text, self.counts[key]) for key, text in KINDS.items()]
-        for label in "YN?":
-            rows.append((f"label {label}", sum(item.label == label for item in self.final)))
+        labels = [item.label for item in self.final]
+        rows = [(text, self.counts[key]) for key, text in KINDS.items()]
+        rows += [(f"label {label}", labels.count(label)) for label in LABELS]
         return Table.of("triples, number", rows)
 
 

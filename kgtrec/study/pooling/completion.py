@@ -16,7 +16,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Bools, Int32, Int64
 from kgtrec._internal.files import atomic_write
-from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
+from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import PathName, UsageError
 from kgtrec.graph.statistics.popularity import SplitNames, triples_of
 from kgtrec.graph.statistics.relations import Categories
@@ -119,16 +119,14 @@ def read_relation_types(path: PathName, graph: Graph) -> dict[int, tuple[str, st
 
 def rule_table(pool: Pool, rules: Sequence[str], judgements: Judgements | None = None) -> Table:
     """One row per rule that fired: how often, and the labels that judges gave to its triples."""
-    fired = np.array(rules, dtype=object)
-    said = None if judgements is None else judgements.of(pool.triples)
-    rows: list[tuple[Cell, ...]] = []
-    for name in (name for name in RULES if name in rules):
-        mine = fired == name
-        row: tuple[Cell, ...] = (name, int(mine.sum()))
-        if said is not None:
-            row += (int((said[mine] == 0).sum()), int((said[mine] == 1).sum()))
-        rows.append(row)
-    return Table.of(f"rule, triples{'' if said is None else ', judged N, judged Y'}", rows)
+    names = [name for name in RULES if name in rules]
+    fired = np.array(names, object)[:, None] == np.array(rules, object)
+    heads, columns = "rule, triples", [fired.sum(axis=1)]
+    if judgements is not None:
+        said = judgements.of(pool.triples)
+        heads += ", judged N, judged Y"
+        columns += [(fired & (said == label)).sum(axis=1) for label in (FALSE, TRUE)]
+    return Table.of_columns(heads, names, *columns)
 
 
 TRUE, FALSE, UNKNOWN = 1, 0, -1
@@ -375,7 +373,7 @@ def complete(
 
 def depth_table(completions: Sequence[Completion]) -> Table:
     """One row per completion: the labels at its depth."""
-    rows: list[tuple[Cell, ...]] = [(str(c.depth), *c.counts().values()) for c in completions]
+    rows = [(str(one.depth), *one.counts().values()) for one in completions]
     return Table.of(", ".join(["depth", *completions[0].counts()]), rows)
 
 

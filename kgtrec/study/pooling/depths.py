@@ -167,9 +167,8 @@ def _without(judged: Qrels, is_dropped: Callable[..., bool]) -> Qrels:
     If a query loses all of its documents, they get -1, so that all queries stay. Such a query has
     no answer, but it counts: its AP is 0, and the minimum of gm_map.
     """
-    rest = {}
-    for query, row in judged.items():
-        rest[query] = {d: r for d, r in row.items() if not is_dropped(query, d)}
+    rest = {query: {d: r for d, r in row.items() if not is_dropped(query, d)}
+            for query, row in judged.items()}  # fmt: skip
     return {query: row or dict.fromkeys(judged[query], -1) for query, row in rest.items()}
 
 

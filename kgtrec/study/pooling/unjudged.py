@@ -248,15 +248,15 @@ def intervals(
         candidates = open_candidates([lists], completion)
     now = judged_values(lists, completion, columns)
     condensed = judged_values(lists, completion, columns, judged_only=True)
-    bounded = [column for column in columns if not why_unbounded(column)]
+    reasons = {column.name: why_unbounded(column) for column in columns}
+    bounded = [column for column in columns if not reasons[column.name]]
     judged = judged_lists(lists, completion)
     ends = _ends(lists, judged, candidates, completion.seeds.questions.n_entities, bounded)
-    results = {}
-    for column in columns:
-        name = column.name
-        low, high = ends.get(name, (np.nan, np.nan))
-        results[name] = JudgedInterval(low, now[name], condensed[name], high, why_unbounded(column))
-    return results
+    ends = dict.fromkeys(now, (np.nan, np.nan)) | ends
+    return {
+        name: JudgedInterval(ends[name][0], now[name], condensed[name], ends[name][1], reason)
+        for name, reason in reasons.items()
+    }
 
 
 def _ends(
@@ -278,13 +278,12 @@ def _ends(
 
 def interval_table(by_system: BySystem) -> Table:
     """One row per measure and system."""
-    rows: list[tuple[Cell, ...]] = []
-    for name in next(iter(by_system.values()), {}):
-        for system, own in by_system.items():
-            one = own[name]
-            note = "no bounds" if one.reason else ""
-            ends = one.low, one.high, one.high - one.low
-            rows.append((name, system, one.value, one.condensed, *ends, note))
+    rows = [
+        (name, system, one.value, one.condensed, one.low, one.high, one.high - one.low,
+         "no bounds" if one.reason else "")
+        for name in next(iter(by_system.values()), {})
+        for system, one in ((system, own[name]) for system, own in by_system.items())
+    ]  # fmt: skip
     columns = "measure, system, value:4, condensed:4, lowest=low:4, highest=high:4, width:4, =note"
     return Table.of(columns, rows, names=2)
 
@@ -295,18 +294,15 @@ def verdicts(by_system: BySystem) -> list[str]:
     pairs = [*combinations(by_system.values(), 2)]
     if not pairs or not bounded:
         return []
-    decided = [
-        f"{name} {sum(_are_apart(one[name], other[name]) for one, other in pairs):,}"
+    decided = {
+        name: sum(max(one[name].low, other[name].low) > min(one[name].high, other[name].high)
+                  for one, other in pairs)
         for name in bounded
-    ]
+    }  # fmt: skip
     return [
         f"pairs of runs (of {len(pairs):,}) whose order no open candidate can change: "
-        + ", ".join(decided)
+        + ", ".join(f"{name} {count:,}" for name, count in decided.items())
     ]
-
-
-def _are_apart(one: JudgedInterval, other: JudgedInterval) -> bool:
-    return one.high < other.low or other.high < one.low
 
 
 def open_remarks(by_system: BySystem, candidates: Int64, within: int | None) -> list[str]:

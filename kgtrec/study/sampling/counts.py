@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.csr import Bools, Float64, Int64, spans, take
-from kgtrec._internal.table import Cell, ShownInLines, Table
+from kgtrec._internal.table import ShownInLines, Table
 from kgtrec.errors import UsageError
 from kgtrec.ranking.rank import rank
 from kgtrec.ranking.ranks import Ranks
@@ -186,7 +186,7 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
     reach = normal_quantile((1 + level) / 2) * error
     low, high = max(1.0, mean - reach), min(float(population.mean()) + 1, mean + reach)
     sampled, own = float(ranks.rank().mean()), (drawn.mean() + 2) / 2
-    rows: list[tuple[Cell, ...]] = [
+    rows = [
         ("MR", sampled, mean, low, high),
         ("AMR", sampled / own, mean / expected, low / expected, high / expected),
         ("AMRI", *(
@@ -321,7 +321,7 @@ def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) 
         raise UsageError("no question was chosen; choose one or more to rank among all candidates")
     part = subset_of(questions, chosen)
     if not callable(scores):
-        source = as_source(scores, questions, _no_batches)
+        source = as_source(scores, questions, lambda _size: iter(()))
         n_rows = len(source.queries) if isinstance(source, Factors) else source.n_rows
         if n_rows is None:
             raise UsageError(
@@ -332,10 +332,6 @@ def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) 
             source = selected(source, chosen)
         scores = source if isinstance(source, Factors) else source.blocks()
     return rank(scores, part, **options)[0]
-
-
-def _no_batches(size: int) -> Any:
-    raise AssertionError("a function is not opened here")
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.csr import Float64, Int64
-from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
+from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError, choose
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.ranks import Ranks
@@ -125,15 +125,16 @@ class FullEstimates(ShownAsTables):
         )
 
     def __str__(self) -> str:
-        return "\n".join([self.heading(), "", self.table().to_text(), "", *self.notes()])
+        return self.text()
 
-    def heading(self) -> str:
-        """Meaning of the columns of `table`."""
-        return (
+    def text(self, within: float = 0.002) -> str:
+        """The table with the meaning of its columns and the `notes`."""
+        heading = (
             f"sampled: among {self._described()}\n"
             f"estimate, low, high: what ranking among all candidates would give, with "
             f"{100 * self.level:g} % confidence"
         )
+        return "\n".join([heading, "", self.table().to_text(), "", *self.notes(within)])
 
     def notes(self, within: float = 0.002) -> list[str]:
         """Cost of the estimates, and how many full rankings an MRR within ± `within` takes."""
@@ -176,7 +177,7 @@ class FullEstimates(ShownAsTables):
         if exact is not None:
             mean, reach = float(exact.mean()), 0.0
         most = float(self.counts.draw.questions.candidates.mean())
-        rows: list[tuple[Cell, ...]] = [
+        rows = [
             ("MR", float(sampled.mean()), mean, max(1.0, mean - reach), min(most, mean + reach))
         ]
         for name, f in DECREASING.items():
