@@ -9,13 +9,15 @@ and counts have small ranges. The types of arrays have short names here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+K = TypeVar("K")
+V = TypeVar("V")
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 Float64 = npt.NDArray[np.float64]
@@ -52,6 +54,14 @@ class Csr:
     def lengths(self) -> Int64:
         """Number of ids of each question, shape (m,)."""
         return np.diff(self.offsets)
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Key -> its values, from pairs of key and value, both in the order in which they come."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def owners(offsets: Int64) -> Int64:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 RANK_TYPES = ("optimistic", "expected", "realistic", "ordinal", "pessimistic")
 CUTOFFS = (1, 3, 10, 100)
 CHANCE = "chance (expected)"
-
-
 LEVEL = 0.15
 """Between the markers of two rank types, in rows."""
 NO_TIES = " (no ties)"

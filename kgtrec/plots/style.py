@@ -76,12 +76,11 @@ class Style:
 
     def __post_init__(self) -> None:
         choose("text", self.text, ("fonts", "outlines"))
+        size, width = self.size, self.width
         refuse_if(
-            (not 4 <= self.size <= 20,
-             f"the text size is {self.size:g}; it must be 4 to 20 points"),
-            (not 1 <= self.width <= 12,
-             f"the column width is {self.width:g}; it must be 1 to 12 inches"),
-        )  # fmt: skip
+            (not 4 <= size <= 20, f"the text size is {size:g}; it must be 4 to 20 points"),
+            (not 1 <= width <= 12, f"the column width is {width:g}; it must be 1 to 12 inches"),
+        )
 
     @classmethod
     def parse(cls, text: str) -> Style:

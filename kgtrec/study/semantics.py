@@ -15,7 +15,7 @@ from os import PathLike, fspath
 import numpy as np
 
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals
-from kgtrec._internal.csr import Bools, Float64, Int64, contains, distinct, to_keys
+from kgtrec._internal.csr import Bools, Float64, Int64, contains, distinct, grouped, to_keys
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import FileError, PathName, refuse_if
 from kgtrec.graph.graph import GraphData
@@ -43,9 +43,6 @@ class FittingEntities(ShownInLines):
 
     keys: Int64
     source: str
-
-    def _lines(self) -> tuple[str, str]:
-        return f"{len(self.keys):,} entities that fit as head or tail of a relation", self.source
 
 
 def fitting_observed(graph: GraphData, splits: SplitNames = "train") -> FittingEntities:
@@ -114,10 +111,8 @@ def _members(graph: Graph, path: PathName) -> dict[str, Int64]:
     if (ids < 0).all():
         hint = "labels must match the graph's byte for byte"
         raise FileError(path, found="no entity of this graph", hint=hint)
-    members: dict[str, list[int]] = {}
-    for name, entity in zip(types, ids.tolist(), strict=True):
-        if entity >= 0:
-            members.setdefault(name, []).append(entity)
+    pairs = zip(types, ids.tolist(), strict=True)
+    members = grouped((name, entity) for name, entity in pairs if entity >= 0)
     return {name: np.array(entities, np.int64) for name, entities in members.items()}
 
 

@@ -403,12 +403,12 @@ BUDGET = {
     "measures": 2_910,
     "trec": 8_020,
     "results": 1_650,
-    "study": 16_800,
+    "study": 16_600,
     "plots": 1_650,
     "cluster": 5_010,
     "integrations": 1_570,
     "cli": 6_000,
-    "others": 2_650,
+    "others": 2_680,
 }
 FILES = 237
 

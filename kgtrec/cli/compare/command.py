@@ -34,6 +34,7 @@ from kgtrec.errors import UsageError
 with lazily():
     from kgtrec import Ranks, plots
     from kgtrec._internal.bootstrap import Resampling
+    from kgtrec._internal.csr import grouped
     from kgtrec._internal.table import Table
     from kgtrec.ranking.parquet import system_name
     from kgtrec.study import compare, compare_replicates, multiplicity
@@ -320,10 +321,8 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
 
 
 def _by_system(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str, list[Ranks]]:
-    systems: dict[str, list[Ranks]] = {}
     names = grouped_names([system_name(file) for file in paths.values()])
-    for name, ranks in zip(names, runs.values(), strict=True):
-        systems.setdefault(name, []).append(ranks)
+    systems = grouped(zip(names, runs.values(), strict=True))
     if len(systems) == len(runs):
         raise UsageError(
             f"no two of {', '.join(systems)} are runs of one system; name runs system-1, system-2, "

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kgtrec._internal.csr import grouped
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.measures import RANK_TYPES, Measure
@@ -113,10 +114,7 @@ def read_claims(
             raise FileError(table.path, found=problem, hint=hint)
         ignored += [f"{table.path}: {one}" for one in others]
         claims += _claims_of(table, measures, rounding, side)
-    by_model: dict[str, list[Claim]] = {}
-    for claim in claims:
-        by_model.setdefault(claim.model, []).append(claim)
-    return by_model, ignored
+    return grouped((claim.model, claim) for claim in claims), ignored
 
 
 def _columns_of(table: ValueTable) -> tuple[dict[str, Measure], list[str]]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.csr import Bools, Float64
+from kgtrec._internal.csr import Bools, Float64, grouped
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.measures.metric import Metric
@@ -379,9 +379,7 @@ def _answers(limit: Limit, sizes: Sizes) -> int | None:
 def _conflict(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> Iterator[Problem]:
     """The smallest set of numbers that exclude each other, if any."""
     program = Program(limits, sizes)
-    rows: dict[Claim, list[int]] = {}
-    for i, limit in enumerate(limits):
-        rows.setdefault(limit.claim, []).append(i)
+    rows = grouped((limit.claim, i) for i, limit in enumerate(limits))
     claims = list(rows)
 
     def fails(chosen: Sequence[Claim]) -> bool:

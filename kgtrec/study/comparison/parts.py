@@ -240,9 +240,6 @@ class ValueTable(ShownInLines):
     system: str
     rows: tuple[tuple[int, Mapping[str, str]], ...]
 
-    def _lines(self) -> tuple[str, str]:
-        return f"{len(self.rows):,} rows of {self.path}", ", ".join(self.columns)
-
     def column(self, name: str) -> str | None:
         """The heading with this name, ignoring case, - and _; None if there is none."""
         return next((one for one in self.columns if _plain(one) == _plain(name)), None)

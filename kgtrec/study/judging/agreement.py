@@ -20,10 +20,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import itemgetter
 
 import numpy as np
 
-from kgtrec._internal.csr import Int64
+from kgtrec._internal.csr import Int64, grouped
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.study.judging.journal import judged_sheet
@@ -86,10 +87,9 @@ def agreements(judged: Mapping[str, Sequence[Item]], by_relation: bool = False) 
         common = [triple for triple in labels[first] if triple in labels[second]]
         if not common:
             continue
-        groups: dict[str, list[Triple]] = {ALL: common}
+        groups = {ALL: common}
         if by_relation:
-            for triple in sorted(common, key=lambda triple: triple[1]):
-                groups.setdefault(triple[1], []).append(triple)
+            groups |= grouped((triple[1], triple) for triple in sorted(common, key=itemgetter(1)))
         results += [
             Agreement(first, second, name, _counts(labels[first], labels[second], triples))
             for name, triples in groups.items()
@@ -188,9 +188,7 @@ def by_annotator(paths: Sequence[str], blank: str = "") -> dict[str, list[Item]]
 
     ``anna.batch1.tsv`` and ``anna.batch2.judged.tsv`` are both by anna.
     """
-    places: dict[str, list[str]] = {}
-    for path in paths:
-        places.setdefault(annotator_of(path), []).append(path)
+    places = grouped((annotator_of(path), path) for path in paths)
     items: dict[str, list[Item]] = {}
     for name, files in places.items():
         if len(files) > 1 and not all(".batch" in file for file in files):
@@ -224,10 +222,7 @@ def merge_sheets(
     Labels that differ are a conflict, also Y or N against "?". Two "?" agree: the label is "?".
     Blank decisions of the adjudicator leave the conflict open. Conflicts are in random order.
     """
-    votes: dict[Triple, list[Item]] = {}
-    for items in judged.values():
-        for item in items:
-            votes.setdefault(item.triple, []).append(item)
+    votes = grouped((item.triple, item) for items in judged.values() for item in items)
     decided = _decisions(adjudicated, votes)
     counts = dict.fromkeys(KINDS, 0)
     final, conflicts = [], []

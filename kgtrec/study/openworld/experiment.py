@@ -192,11 +192,8 @@ def _slices(triples: NDArray[Any], n_entities: int, n_relations: int) -> list[cs
     from scipy.sparse import csr_matrix
 
     shape = (n_entities, n_entities)
-    slices = []
-    for relation in range(n_relations):
-        rows = triples[triples[:, 1] == relation]
-        slices.append(csr_matrix((np.ones(len(rows)), (rows[:, 0], rows[:, 2])), shape=shape))
-    return slices
+    parts = (triples[triples[:, 1] == relation] for relation in range(n_relations))
+    return [csr_matrix((np.ones(len(one)), (one[:, 0], one[:, 2])), shape=shape) for one in parts]
 
 
 RANKS = (2, 4, 8, 16, 32, 64, 128, 192)
@@ -381,8 +378,8 @@ def _metrics(ranks: Ranks) -> list[float]:
 
 def _curve(label: str, points: Sequence[list[float]]) -> Curve:
     step, rho, *values = np.array(points).T
-    full = dict(zip(METRICS, values[: len(METRICS)], strict=True))
-    sparse = dict(zip(METRICS, values[len(METRICS) :], strict=True))
+    full, sparse = (dict(zip(METRICS, one, strict=True))
+                    for one in (values[: len(METRICS)], values[len(METRICS) :]))  # fmt: skip
     return Curve(label, step.astype(np.int64), full, sparse, rho)
 
 

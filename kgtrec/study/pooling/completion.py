@@ -16,7 +16,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Bools, Int32, Int64
 from kgtrec._internal.files import atomic_write
-from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
+from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import PathName, UsageError
 from kgtrec.graph.statistics.popularity import SplitNames, triples_of
 from kgtrec.graph.statistics.relations import Categories
@@ -152,13 +152,6 @@ class Qrels(ShownInLines):
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def _lines(self) -> tuple[str, str]:
-        counts = [int((self.labels == label).sum()) for label in (TRUE, FALSE, UNKNOWN)]
-        return (
-            f"{len(self):,} questions, {len(self.entities):,} judged candidates",
-            "{:,} true, {:,} false, {:,} undecided".format(*counts),
-        )
 
     @property
     def owner(self) -> Int64:
@@ -373,7 +366,7 @@ def complete(
 
 def depth_table(completions: Sequence[Completion]) -> Table:
     """One row per completion: the labels at its depth."""
-    rows = [(str(one.depth), *one.counts().values()) for one in completions]
+    rows: list[tuple[Cell, ...]] = [(str(c.depth), *c.counts().values()) for c in completions]
     return Table.of(", ".join(["depth", *completions[0].counts()]), rows)
 
 

@@ -132,11 +132,11 @@ def curves_of_runs(
     known = {query: depth_of.get(query, {}) for query in judged}
     shallowest = min(known[query].get(d, 0) for query, row in judged.items() for d in row)
     deepest = max(depth for row in depth_of.values() for depth in row.values())
-    samples_at = {}
-    for depth in range(shallowest, deepest + 1):
+    depths, samples = range(shallowest, deepest + 1), []
+    for depth in depths:
         reduced = _without(judged, lambda query, d, most=depth: known[query].get(d, 0) > most)
-        samples_at[depth], _ = samples_of_runs(reduced, loaded, measures, entities=entities)
-    return with_intervals(list(samples_at.values()), list(samples_at), reference, resampling)
+        samples.append(samples_of_runs(reduced, loaded, measures, entities=entities)[0])
+    return with_intervals(samples, depths, reference, resampling)
 
 
 def with_intervals(
@@ -224,7 +224,7 @@ def ranks_at_depth(ranks: Ranks, depths: Int64, depth: int) -> Ranks:
 
 def _check(ranks: Ranks) -> None:
     facts = ranks.provenance
-    reasons = {
+    doubts = {
         "whose filter lacks their own split": facts.filter_splits is not None
         and facts.split not in facts.filter_splits,
         "among sampled candidates": ranks.sampled,
@@ -234,12 +234,9 @@ def _check(ranks: Ranks) -> None:
         "with answers outside their candidates": facts.outside,
         "of a part of the triples": facts.subset,
     }
-    for reason, applies in reasons.items():
-        if applies:
-            raise UsageError(
-                f"ranks {reason} do not show the order of the answers of a question; "
-                "give full ranks, or runs with --qrels"
-            )
+    reasons = " and ".join(reason for reason, applies in doubts.items() if applies)
+    refuse_if((reasons, f"ranks {reasons} do not show the order of the answers of a question; "
+               "give full ranks, or runs with --qrels"))  # fmt: skip
 
 
 def _deeper_answers(ranks: Ranks, deep: Bools) -> list[Int64]:

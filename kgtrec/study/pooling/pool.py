@@ -58,16 +58,10 @@ class Draw:
 
     def takes(self, triples: Iterable[tuple[str, str, str]]) -> Bools:
         """Whether each triple, as labels, is drawn; shape (n,)."""
-        start = hashlib.blake2b(f"{self.seed}".encode(), digest_size=_BITS // 8)
-        limit = self.share * 2**_BITS
-        drawn = []
-        for triple in triples:
-            digest = start.copy()
-            digest.update(
-                "".join(f"\t{text}" for text in triple).encode("utf-8", "surrogateescape")
-            )
-            drawn.append(int.from_bytes(digest.digest(), "big") < limit)
-        return np.array(drawn, bool)
+        limit, seed = self.share * 2**_BITS, str(self.seed)
+        texts = ("\t".join((seed, *one)).encode("utf-8", "surrogateescape") for one in triples)
+        digests = (hashlib.blake2b(text, digest_size=_BITS // 8).digest() for text in texts)
+        return np.array([int.from_bytes(digest, "big") < limit for digest in digests], bool)
 
     def __str__(self) -> str:
         """The name in pool files: ``sample=0.3,seed=1``."""

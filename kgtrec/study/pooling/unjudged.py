@@ -19,7 +19,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Int64, contains, searched, to_keys
 from kgtrec._internal.table import Cell, ShownInLines, Table
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, refuse_if
 from kgtrec.study.pooling.completion import FALSE, TRUE, UNKNOWN, Completion
 from kgtrec.study.pooling.lists import RankedLists
 from kgtrec.trec.measures.bounds import bounds, why_unbounded
@@ -59,12 +59,11 @@ def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
 
 def mean_columns(measures: Sequence[str]) -> list[Column]:
     """Columns of measures, in their order."""
-    columns: dict[str, Column] = {}
-    for name in measures:
-        for column in resolve([name]):
-            if column.is_count or column.is_text:
-                raise UsageError(f"{column.name!r} has no mean over questions; leave it out")
-            columns[column.name] = column
+    columns = {column.name: column for name in measures for column in resolve([name])}
+    refuse_if(*(
+        (one.is_count or one.is_text, f"{name!r} has no mean over questions; leave it out")
+        for name, one in columns.items()
+    ))  # fmt: skip
     return list(columns.values())
 
 
@@ -157,13 +156,6 @@ class JudgedInterval(ShownInLines):
     condensed: float
     high: float
     reason: str = ""
-
-    def _lines(self) -> tuple[str, str]:
-        ends = (
-            self.reason
-            or f"between {self.low:.4f} and {self.high:.4f} if all candidates were judged"
-        )
-        return f"{self.value:.4f} now, {self.condensed:.4f} condensed", ends
 
 
 BySystem = Mapping[str, Mapping[str, JudgedInterval]]

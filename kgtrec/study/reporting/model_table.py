@@ -74,10 +74,11 @@ def protocol_of(systems: Mapping[str, Ranks]) -> Protocol:
     """How the first of several models was evaluated, and how others differ."""
     (first, ranks), *others = systems.items()
     facts = ranks.provenance
-    differences = []
-    for name, other in others:
-        if reasons := comparable(ranks, other).reasons:
-            differences.append(f"NOT COMPARABLE: {first} and {name} ({'; '.join(reasons)}).")
+    differences = [
+        f"NOT COMPARABLE: {first} and {name} ({'; '.join(reasons)})."
+        for name, other in others
+        if (reasons := comparable(ranks, other).reasons)
+    ]
     split = f"{facts.split} split" if facts.split else ""
     return Protocol(
         text=", ".join(filter(None, (split, _filter(facts), _candidates(facts)))),
@@ -345,19 +346,18 @@ def _measures(
     if unknown := [side for side in sides or () if side not in SIDES]:
         raise UsageError(f"{unknown[0]!r} is not a side; choose one of {', '.join(SIDES)}")
     present = sides_present(next(iter(ranks.values()))[0])
-    written: list[str | Measure] = []
-    for side in sides or present[-1:]:
-        for column in columns:
-            free = isinstance(column, str) and column.partition(".")[0].strip().lower() not in SIDES
-            written.append(f"{side}.{column}" if free else column)
-    measures = parse_all(written)
+    free = [isinstance(column, str) and column.partition(".")[0].strip().lower() not in SIDES
+            for column in columns]  # fmt: skip
+    measures = parse_all([
+        f"{side}.{column}" if is_free else column for side in sides or present[-1:]
+        for column, is_free in zip(columns, free, strict=True)
+    ])  # fmt: skip
     kinds = list(dict.fromkeys(map(kind_of, measures)))
     return sorted(measures, key=lambda measure: kinds.index(kind_of(measure)))
 
 
 def _runs(ranks: Ranks | Sequence[Ranks]) -> list[Ranks]:
     """One run or several as a list."""
-
     return [ranks] if isinstance(ranks, Ranks) else list(ranks)
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.bootstrap import Resampling
-from kgtrec._internal.csr import Int64
+from kgtrec._internal.csr import Int64, grouped
 from kgtrec._internal.table import Interval, Table, escaped, finite
 from kgtrec._version import __version__
 from kgtrec.errors import UsageError
@@ -216,12 +216,11 @@ def _outcome(table: ModelTable) -> list[str]:
         values = [f"{one.measure.title} {one.printed()[0]}" for one in table.columns
                   if one.measure.averaging == "micro"]  # fmt: skip
         return [f"{table.name(0)} on {size}: {', '.join(values)}."]
-    best: dict[str, list[str]] = {}
-    for column in table.columns:
-        if column.measure.averaging == "micro":
-            winners = [row for row, place in enumerate(column.places()) if place == 1]
-            names = " and ".join(table.name(row) for row in winners)
-            best.setdefault(names, []).append(column.measure.title)
+    best = grouped(
+        (" and ".join(table.name(row) for row, place in enumerate(one.places()) if place == 1),
+         one.measure.title)
+        for one in table.columns if one.measure.averaging == "micro"
+    )  # fmt: skip
     sentences = [f"{names} by {', '.join(titles)}" for names, titles in best.items() if names]
     outcome = (
         f"Best of all: {'; '.join(sentences)}." if sentences else "All models have equal values."
@@ -359,10 +358,10 @@ def _distribution(systems: Mapping[str, Ranks]) -> dict[str, Any]:
     """Share of instances with a realistic rank of at most k."""
     most = max(int(ranks.candidates.max()) for ranks in systems.values())
     cuts = np.unique(np.round(np.geomspace(1, max(2, most), CUTS)).astype(np.int64))
-    share = []
-    for ranks in systems.values():
-        ordered = np.sort(ranks.rank())
-        share.append(_numbers(np.searchsorted(ordered, cuts, side="right") / len(ordered)))
+    share = [
+        _numbers(np.searchsorted(np.sort(one.rank()), cuts, side="right") / len(one))
+        for one in systems.values()
+    ]
     return {"k": cuts.tolist(), "share": share}
 
 
