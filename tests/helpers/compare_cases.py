@@ -6,6 +6,7 @@ import numpy as np
 
 import kgtrec
 from kgtrec.ranking.ranks import Ranks
+from kgtrec.study.comparison.samples import Samples
 
 N_ENTITIES, N_RELATIONS, N_TRIPLES = 40, 4, 60
 
@@ -40,3 +41,11 @@ def systems(n: int = 4, seed: int = 0, levels: int = 12) -> dict[str, Ranks]:
             )
         ranks[f"s{number}"] = kgtrec.evaluate(scores, questions, progress=False).ranks
     return ranks
+
+
+def samples(values: object, cluster: object = None, name: str = "m", **more: bool) -> Samples:
+    """One row of values per instance, one column per system."""
+    rows = np.asarray(values, np.float64)
+    systems = tuple(f"s{k}" for k in range(rows.shape[1]))
+    owner = np.arange(len(rows)) if cluster is None else np.asarray(cluster, np.int64)
+    return Samples(name, "M", systems, rows, owner, "instances", **more)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import warnings
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from refusals import each_row
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
-from kgtrec.study import LabelledTriples, read_labelled
+from kgtrec.study import LabelledTriples
 from kgtrec.study.classification.classify import (
     METRICS,
     best_threshold,
@@ -256,45 +253,3 @@ def test_what_is_shown():
     assert result.to_dict()["overall"]["F1"]["micro"] == result["f1"]
     assert "best accuracy on valid; 3 of 3 relations" in str(result)
     assert "100 draws of whole (head, relation) groups" in str(result)
-
-
-SCORED = "a\tr\tb\t1\t0.5\na\tr\tc\t-1\t-2\nb\tr\tc\t0\t1e-3\n"
-LABELLED = "a\tr\tb\t1\na\tr\tc\t-1\nb\tr\tc\t0\n"
-TRUE, FALSE = "a\tr\tb\n", "a\tr\tc\nb\tr\tc\n"
-SCORES = [0.5, -2.0, 1e-3]
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_bytes(text.encode())
-    return path
-
-
-@pytest.fixture
-def inputs(tmp_path: Path) -> dict[str, Path]:
-    np.save(tmp_path / "scores.npy", np.array(SCORES, np.float32))
-    with gzip.open(tmp_path / "scored.tsv.gz", "wb") as out:
-        out.write(SCORED.replace("\n", "\r\n").encode())
-    return {
-        "scored": write(tmp_path / "scored.tsv", SCORED),
-        "packed": tmp_path / "scored.tsv.gz",
-        "labelled": write(tmp_path / "labelled.tsv", LABELLED),
-        "true": write(tmp_path / "true.txt", TRUE),
-        "false": write(tmp_path / "false.txt", FALSE),
-        "npy": tmp_path / "scores.npy",
-        "txt": write(tmp_path / "scores.txt", "0.5\n-2\n1e-3\n"),
-    }
-
-
-@each_row("path, negatives, scores", [
-    ("scored", None, None), ("packed", None, None), ("labelled", None, "npy"),
-    ("labelled", None, "txt"), ("true", "false", "npy"), ("true", "false", "txt"),
-])  # fmt: skip
-def test_every_layout_holds_the_same(inputs, path, negatives, scores):
-    ids: dict[str, int] = {}
-    part = read_labelled(
-        inputs[path], ids, negatives=inputs.get(negatives), scores=inputs.get(scores)
-    )
-    assert ids == {"a": 0, "r": 1, "b": 2, "c": 3}
-    assert part.triples.tolist() == [[0, 1, 2], [0, 1, 3], [2, 1, 3]]
-    assert part.labels.tolist() == [True, False, False]
-    np.testing.assert_allclose(part.scores, SCORES, rtol=1e-7)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from statistics import mean
 
 import numpy as np
 import pytest
@@ -27,6 +25,7 @@ from kgtrec.study.comparison.rankings import (
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.comparison.significance import discriminate
 from kgtrec.study.comparison.subsets import subset_values
+from kgtrec.study.stratified import reweighted
 
 KEYS = (
     *(f"both.{kind}.micro.mrr" for kind in ("optimistic", "pessimistic", "expected", "ordinal")),
@@ -159,27 +158,19 @@ def test_discrimination() -> None:
     assert [row[1] for row in one.curves().rows] == one.p[0].tolist()
 
 
-def reciprocal(ranks: Ranks) -> list[float]:
-    return [1 / (g + 1 + e / 2) for g, e in zip(ranks.greater.tolist(), ranks.equal.tolist(),
-            strict=True)]  # fmt: skip
-
-
-def members(ranks: Ranks, relation: str, side: str) -> list[int]:
-    """Rows of a relation and a side."""
-    codes = {"head": (0,), "tail": (1,), "both": (0, 1)}[side]
-    rows = zip(ranks.relation.tolist(), ranks.side.tolist(), strict=True)
-    return [i for i, (r, s) in enumerate(rows) if str(r) == relation and s in codes]
+def reciprocal(ranks: Ranks, relation: object, side: object) -> np.ndarray:
+    """Reciprocal ranks of a relation and a side."""
+    of_side = {"head": ranks.side == 0, "tail": ranks.side == 1, "both": ranks.side < 2}[str(side)]
+    return 1 / ranks.rank()[(ranks.relation == int(str(relation))) & of_side]
 
 
 def test_parts_hold_what_their_instances_give() -> None:
     ranks = systems(4)
     (part,) = values_by_part(ranks, "relation,side", ["mrr"])
-    whole = [mean(reciprocal(one)) for one in ranks.values()]
-    for row in part.table().rows:
-        relation, side, _, instances, *values, best, tau = row
-        own = members(ranks["s0"], str(relation), str(side))
-        due = [mean(reciprocal(one)[i] for i in own) for one in ranks.values()]
-        assert instances == len(own)
+    whole = [Result(one)["mrr"] for one in ranks.values()]
+    for relation, side, _, instances, *values, best, tau in part.table().rows:
+        due = [reciprocal(one, relation, side).mean() for one in ranks.values()]
+        assert instances == len(reciprocal(ranks["s0"], relation, side))
         assert values == pytest.approx(due)
         assert best == ", ".join(n for n, v in zip(ranks, values, strict=True) if v == max(values))
         assert tau == pytest.approx(stats.kendalltau(due, whole).statistic, nan_ok=True)
@@ -197,28 +188,20 @@ def test_ratios_weigh_relations() -> None:
     ranks = systems(3)
     counts = {"0": 5.0, "1": 1.0, "3": 2.0, "unknown": 9.0}
     (part,) = values_by_ratios(ranks, counts, ["mrr"])
-    own, weighted = part.table().rows
-    for place, one in enumerate(ranks.values()):
-        values = reciprocal(one)
-        relations = [str(r) for r in one.relation.tolist()]
-        assert own[1 + place] == pytest.approx(mean(values))
-        size = Counter(relations)
-        weights = [counts.get(r, 0) / size[r] for r in relations]
-        due = sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
-        assert weighted[1 + place] == pytest.approx(due)
+    key = "both.realistic.micro.mrr"
+    due = [[of(Result(one)) for one in ranks.values()]
+           for of in (lambda r: r[key], lambda r: reweighted(r, key, counts))]  # fmt: skip
+    assert [row[1:4] for row in part.table().rows] == [pytest.approx(one) for one in due]
 
 
 def test_parts_of_ranks_are_held_against_the_same_parts() -> None:
-    ours, theirs = systems(5), systems(5, seed=5)
-    rankings = rankings_by_part(
-        *(values_by_part(each, "relation,side", ["mrr"]) for each in (ours, theirs)),
-        resampling=Resampling(resamples=100),
-    )
+    both = systems(5), systems(5, seed=5)
+    parts = (values_by_part(each, "relation,side", ["mrr"]) for each in both)
+    rankings = rankings_by_part(*parts, resampling=Resampling(resamples=100))
     assert rankings.dimensions == ("relation", "side")
     assert len(rankings.parts) == 12
     for relation, side, tau in rankings.table().rows:
-        due = [[mean(reciprocal(one)[i] for i in members(one, str(relation), str(side)))
-                for one in each.values()] for each in (ours, theirs)]  # fmt: skip
+        due = [[reciprocal(one, relation, side).mean() for one in each.values()] for each in both]
         assert tau == pytest.approx(stats.kendalltau(*due).statistic), (relation, side)
 
 

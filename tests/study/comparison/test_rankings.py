@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compare_cases import samples
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -31,7 +32,7 @@ from kgtrec.study.comparison.rankings import (
     depth_curves,
     rankings_of_samples,
 )
-from kgtrec.study.comparison.samples import Samples, resample
+from kgtrec.study.comparison.samples import resample
 
 Loose = Collection[tuple[int, int]]
 
@@ -298,12 +299,6 @@ def test_table_4(shared_data: Path, distribution: str) -> None:
     assert tau_b(*values).tolist() == pytest.approx(TABLE_4[distribution], abs=1.01e-4)
 
 
-def samples(values: np.ndarray, name: str = "m", **more: object) -> Samples:
-    names = tuple(f"s{k}" for k in range(values.shape[1]))
-    owner = np.arange(len(values))
-    return Samples(name, name, names, values, owner, "questions", **more)  # type: ignore[arg-type]
-
-
 # -- Rankings ----------------------------------------------------------------------------------
 
 
@@ -311,7 +306,7 @@ def test_agreements_are_those_of_every_pair_of_rankings() -> None:
     rng = np.random.default_rng(0)
     base = rng.random((60, 5)) + np.linspace(0, 0.6, 5)
     named = {
-        name: samples(base + rng.normal(0, width, (60, 5)), name)
+        name: samples(base + rng.normal(0, width, (60, 5)), name=name)
         for name, width in (("x", 0.1), ("y", 0.5), ("z", 2.0))
     }
     rankings = rankings_of_samples(named, "t", resampling=Resampling(resamples=200, seed=3))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compare_cases import N_ENTITIES, graph, systems
+from compare_cases import N_ENTITIES, graph, samples, systems
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -23,17 +23,9 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.report import compare, compare_replicates, multiplicity
-from kgtrec.study.comparison.samples import Samples, resample, samples_of_ranks, samples_of_runs
+from kgtrec.study.comparison.samples import resample, samples_of_ranks, samples_of_runs
 from kgtrec.study.comparison.significance import corrected, effects, pairs_of, pairwise
 from kgtrec.trec.files.columns import RunColumns
-
-
-def samples(values: object, cluster: object = None, **more: object) -> Samples:
-    rows = np.asarray(values, np.float64)
-    names = tuple(f"s{k}" for k in range(rows.shape[1]))
-    owner = np.arange(len(rows)) if cluster is None else np.asarray(cluster, np.int64)
-    return Samples("m", "M", names, rows, owner, "instances", **more)  # type: ignore[arg-type]
-
 
 # -- Sums under random signs -------------------------------------------------------------------
 
@@ -372,9 +364,8 @@ def systems_of_runs() -> dict[str, list[Ranks]]:
 def slow_values(ranks: Ranks) -> dict[int, list[float]]:
     """Reciprocal ranks by question."""
     values: dict[int, list[float]] = {}
-    for question, g, e in zip(ranks.question.tolist(), ranks.greater.tolist(),
-                              ranks.equal.tolist(), strict=True):  # fmt: skip
-        values.setdefault(question, []).append(1 / (g + 1 + e / 2))
+    for question, rank in zip(ranks.question.tolist(), ranks.rank().tolist(), strict=True):
+        values.setdefault(question, []).append(1 / rank)
     return values
 
 
@@ -476,8 +467,7 @@ def slow_shares(outcomes: dict[str, list[Any]], best: str) -> tuple[float, float
 
 def test_multiplicity_is_that_of_loops(systems: dict[str, list[Ranks]]) -> None:
     models = {f"{n}{i}": run for n, own in systems.items() for i, run in enumerate(own)}
-    ranks = {n: [g + 1 + e / 2 for g, e in zip(r.greater.tolist(), r.equal.tolist(), strict=True)]
-             for n, r in models.items()}  # fmt: skip
+    ranks = {n: r.rank().tolist() for n, r in models.items()}
     mrr = {n: mean(1 / x for x in r) for n, r in ranks.items()}
     best = max(mrr, key=lambda n: mrr[n])
     for epsilon in (0.0, 0.02, 0.1, 1.0):

@@ -426,18 +426,14 @@ def test_a_study_is_reproducible():
         assert curves[0].sparse[metric] == pytest.approx(curves[1].sparse[metric], abs=1e-6)
 
 
-def hand_made_panel():
+def test_inconsistency_of_curves_is_a_share_of_pairs():
     full = [np.array([0.1, 0.5, 0.9]), np.array([0.2, 0.6])]
     sparse = [np.array([0.1, 0.3, 0.35]), np.array([0.15, 0.25])]
     curves = tuple(
         ow.Curve(name, np.arange(len(f)), {"mrr": f}, {"mrr": s}, np.zeros(len(f)))
         for name, f, s in zip("ab", full, sparse, strict=True)
     )
-    return ow.Panel(0.75, "independent", 0.5, 10, 12.0, 6.0, curves, {})
-
-
-def test_inconsistency_of_curves_is_a_share_of_pairs():
-    panel = hand_made_panel()
+    panel = ow.Panel(0.75, "independent", 0.5, 10, 12.0, 6.0, curves, {})
     # Of the six pairs of a and b, one is out of order: a at (0.5, 0.3) and b at (0.6, 0.25).
     assert panel.inconsistency("mrr") == pytest.approx(1 / 6)
     assert panel.reach("mrr") == pytest.approx(0.25)
