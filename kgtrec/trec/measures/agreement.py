@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgtrec._internal.csr import contains, owners
 from kgtrec.errors import KgtrecError, UsageError
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
-from kgtrec.trec.measures.relevant import UNJUDGED, Lists
+from kgtrec.trec.measures.relevant import UNJUDGED, Floats, Ints, Lists
 from kgtrec.trec.measures.values import native_values, values
 
 if TYPE_CHECKING:
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
     from kgtrec.trec.files.run import Run
 
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 AGREEMENT = 1e-12
 COMPARED = ("map_cut_20", "ndcg_cut_20")
@@ -87,12 +83,10 @@ def check_agreement(
     KgtrecError
         If a difference exceeds 1e-12, naming measure, question and both values.
     """
-    return compare_values(
-        trec_values(run, questions, measures),
-        native_values(ranks, measures),
-        run.query_ids,
-        np.unique(ranks.question),
-    )
+    asked = np.unique(ranks.question)
+    theirs = {name: row[asked] for name, row in trec_values(run, questions, measures).items()}
+    ids = [run.query_ids[place] for place in asked.tolist()]
+    return compare_values(theirs, native_values(ranks, measures), ids)
 
 
 def checked_values(
@@ -111,27 +105,24 @@ def compare_values(
     trec: Mapping[str, Floats],
     native: Mapping[str, Floats],
     query_ids: Sequence[str],
-    questions: NDArray[np.int64] | None = None,
 ) -> dict[str, float]:
     """Largest absolute difference of each measure that both hold; see `check_agreement`.
 
-    Shapes: trec (n_questions,), native (n,), questions (n,).
+    Shapes: trec (n_questions,), native (n_questions,).
     """
     differences = {}
     for name in (name for name in trec if name in native):
-        theirs = trec[name] if questions is None else trec[name][questions]
-        ours = native[name]
+        theirs, ours = trec[name], native[name]
         gap = np.abs(theirs - ours)
         # A NaN must not count as agreement.
         bad = np.flatnonzero(~(gap <= AGREEMENT))
         if len(bad):
             first = int(bad[0])
-            query = query_ids[first if questions is None else int(questions[first])]
             raise KgtrecError(
-                f"{name} of question {query!r} is {theirs[first]!r} from pytrec_eval but "
-                f"{ours[first]!r} from the ranks ({len(bad):,} of {len(gap):,} questions differ); "
-                "give a run and ranks of the same scores and questions. If they are, please "
-                "report this as an error of kgtrec"
+                f"{name} of question {query_ids[first]!r} is {theirs[first]!r} from pytrec_eval "
+                f"but {ours[first]!r} from the ranks ({len(bad):,} of {len(gap):,} questions "
+                "differ); give a run and ranks of the same scores and questions. If they are, "
+                "please report this as an error of kgtrec"
             )
         differences[name] = float(gap.max(initial=0.0))
     return differences

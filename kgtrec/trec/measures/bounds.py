@@ -28,18 +28,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kgtrec._internal.csr import owners
+from kgtrec._internal.csr import offsets_of, owners
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.family import EITHER, FALLING, PLACES, EvalOptions
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.relevant import Lists
+from kgtrec.trec.measures.relevant import Bools, Floats, Ints, Lists
 from kgtrec.trec.measures.values import values
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _BPREF = frozenset({"bpref", "gm_bpref"})
 
@@ -117,7 +112,7 @@ class _Worlds:
         )
         order = np.lexsort((-labels, owner))
         counts = np.bincount(owner, minlength=len(lists))
-        return np.concatenate(([0], np.cumsum(counts))), owner[order], labels[order]
+        return offsets_of(counts), owner[order], labels[order]
 
     @cached_property
     def _relevant(self) -> Ints:

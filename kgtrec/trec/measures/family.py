@@ -25,37 +25,25 @@ class WrongParameters(ValueError):
     """Wrong parameters; the text says how they must look."""
 
 
-class Parameters(NamedTuple):
-    """The parameters after a measure's name.
-
-    - cutoffs: One column each, with the part of its name as typed.
-    - gains: Relevance and gain.
-    """
-
-    cutoffs: tuple[tuple[float, str], ...] = ()
-    numbers: tuple[float, ...] = ()
-    gains: tuple[tuple[int, float], ...] = ()
-    persistence: float | None = None
-
-
-def parameters_of(name: str, family: Family, text: str, strict: bool) -> Parameters:
-    """Read the parameters of a family."""
+def parameters_of(name: str, family: Family, text: str, strict: bool) -> list[dict[str, Any]]:
+    """The settings of the `Column`s that a family has with these parameters."""
     parts = text.split(",")
     if family.kind == "rank":
-        return Parameters(cutoffs=_ranks(name, parts, strict))
+        return [{"cutoff": float(cutoff)} for cutoff in _ranks(name, parts, strict)]
     if family.kind in ("point", "signed point"):
         sign = "-?" if family.kind == "signed point" else ""
-        return Parameters(cutoffs=_points(name, parts, strict, sign))
+        return [{"cutoff": value} for value in _points(name, parts, strict, sign)]
     if family.kind == "number":
-        return Parameters(cutoffs=_single(name, parts))
+        _check_numbers(name, parts)
+        return [{"cutoff": float(part), "typed": part} for part in parts]
     if family.kind == "numbers":
-        return Parameters(numbers=_coefficients(name, parts))
+        return [{"numbers": _coefficients(name, parts), "typed": text}]
     if family.kind in ("gains", "p", "p,gains"):
-        return _pairs(name, family.kind, parts)
+        return [_pairs(name, family.kind, parts) | {"typed": text}]
     raise WrongParameters(f"{name} takes no parameters; leave them out")
 
 
-def _ranks(name: str, parts: list[str], strict: bool) -> tuple[tuple[float, str], ...]:
+def _ranks(name: str, parts: list[str], strict: bool) -> list[int]:
     form = r"([0-9]+)(?:\.[0-9]*)?" if strict else "([0-9]+)"
     matches = [re.fullmatch(form, part, re.ASCII) for part in parts]
     cutoffs = [int(match[1]) for match in matches if match and len(match[1]) < 12]
@@ -64,10 +52,10 @@ def _ranks(name: str, parts: list[str], strict: bool) -> tuple[tuple[float, str]
             f"cutoffs must be whole numbers from 1 to {_LARGEST_CUTOFF}, as in {name}.5,10"
         )
     _no_repeats(cutoffs, strict)
-    return tuple((float(cutoff), "") for cutoff in cutoffs)
+    return cutoffs
 
 
-def _points(name: str, parts: list[str], strict: bool, sign: str) -> tuple[tuple[float, str], ...]:
+def _points(name: str, parts: list[str], strict: bool, sign: str) -> list[float]:
     form = rf"{sign}(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
     if not all(re.fullmatch(form, part, re.ASCII) for part in parts):
         raise WrongParameters(f"cutoffs must be decimal numbers, as in {name}.0.2,0.5")
@@ -79,11 +67,10 @@ def _points(name: str, parts: list[str], strict: bool, sign: str) -> tuple[tuple
     if max(values) > _LARGEST_CUTOFF:
         raise WrongParameters(f"cutoffs must be below {_LARGEST_CUTOFF:,}")
     _no_repeats([f"{value:.2f}" for value in values], strict)
-    return tuple((value, "") for value in values)
+    return values
 
 
-def _single(name: str, parts: list[str]) -> tuple[tuple[float, str], ...]:
-    """One column per parameter; the name repeats the typed text."""
+def _check_numbers(name: str, parts: list[str]) -> None:
     if name == "relstring":
         if not all(
             re.fullmatch("[0-9]{1,8}", p, re.ASCII) and int(p) <= _MOST_CHARACTERS for p in parts
@@ -93,7 +80,6 @@ def _single(name: str, parts: list[str]) -> tuple[tuple[float, str], ...]:
             )
     elif not all(_is_number(part) and float(part) >= 0 for part in parts):
         raise WrongParameters(f"the parameter must be a number from 0, as in {name}.0.5")
-    return tuple((float(part), part) for part in parts)
 
 
 def _coefficients(name: str, parts: list[str]) -> tuple[float, ...]:
@@ -109,17 +95,17 @@ def _coefficients(name: str, parts: list[str]) -> tuple[float, ...]:
     return values
 
 
-def _pairs(name: str, kind: str, parts: list[str]) -> Parameters:
+def _pairs(name: str, kind: str, parts: list[str]) -> dict[str, Any]:
     gains: dict[int, float] = {}
-    persistence = None
+    found: dict[str, Any] = {}
     for part in parts:
         key, equals, value = part.partition("=")
         if not equals or not _is_number(value):
             example = {"p": "p=0.8", "p,gains": "p=0.8,1=0.5,2=1", "gains": "1=3,2=9"}[kind]
             raise WrongParameters(f"{part!r} is not a pair of name=number, as in {name}.{example}")
-        if key == "p" and kind != "gains" and persistence is None:
-            persistence = float(value)
-            if not 0 < persistence < 1:
+        if key == "p" and kind != "gains" and not found:
+            found["persistence"] = float(value)
+            if not 0 < found["persistence"] < 1:
                 raise WrongParameters(f"p is {value}; it must be between 0 and 1")
         elif kind != "p" and re.fullmatch(r"[+-]?[0-9]{1,9}", key, re.ASCII):
             if int(key) in gains:
@@ -128,7 +114,7 @@ def _pairs(name: str, kind: str, parts: list[str]) -> Parameters:
         else:
             allowed = {"p": "p (once)", "p,gains": "p (once) or a level", "gains": "a level"}[kind]
             raise WrongParameters(f"{key!r} is not a parameter of {name}; write {allowed} before =")
-    return Parameters(gains=tuple(sorted(gains.items())), persistence=persistence)
+    return found | {"gains": tuple(sorted(gains.items()))}
 
 
 def _is_number(text: str) -> bool:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import numbered, offsets_of, owners
 from kgtrec.errors import FileError, InputError
 from kgtrec.trec.files.columns import name_bytes
 from kgtrec.trec.files.parse import Packed
@@ -36,77 +37,12 @@ from kgtrec.trec.measures.own import core_values
 from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrowed, placed_lists
 from kgtrec.trec.measures.ties import differ, sorted_ties, tie_groups, with_ties
 
+QUERY, GROUP, SUBGROUP, DOCUMENT = range(4)
 COLUMNS = {
     "prefs": "query group subgroup document level",
     "qrels_prefs": "query group document level",
     "qrels_jg": "query group document relevance",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class GroupLines:
-    """Lines by query, group, subgroup and document, all in byte order.
-
-    - path: For messages.
-    - form: A key of `COLUMNS`.
-    - queries, groups, subgroups, documents: Names in byte order; qrels_prefs and qrels_jg have one
-      subgroup.
-    - query, group, subgroup, document, int64 (n_lines,): Numbers of names.
-    - level: float64 or int64 (n_lines,)
-    - line, int64 (n_lines,) or None: Line number in the file, from 1; None for judgements from
-      memory.
-    """
-
-    path: PathName
-    form: str
-    queries: list[bytes]
-    groups: list[bytes]
-    subgroups: list[bytes]
-    documents: list[bytes]
-    query: Ints
-    group: Ints
-    subgroup: Ints
-    document: Ints
-    level: NDArray[Any]
-    line: Ints | None
-
-    def where(self, line: int) -> str:
-        """Query and group of a line, for messages."""
-        query = decoded(self.queries[self.query[line]])
-        return f"query {query!r}, group {decoded(self.groups[self.group[line]])!r}"
-
-    def named(self, line: int) -> str:
-        """The document of a line, for messages."""
-        return repr(decoded(self.documents[self.document[line]]))
-
-    def at(self, line: int) -> int | None:
-        """Number of a line in its file."""
-        return None if self.line is None else int(self.line[line])
-
-
-def read_group_lines(qrels: Any, form: str) -> GroupLines:
-    """Read judgements of a format."""
-    path: PathName = "the qrels"
-    line = None
-    if is_path(qrels):
-        path, numbers, rows = _rows_of_file(qrels, form)
-        line = np.array(numbers, np.int64)
-    else:
-        rows = _rows_in_memory(qrels, form)
-    *columns, levels = zip(*rows, strict=True)
-    level = np.array(levels, np.int64 if form == "qrels_jg" else np.float64)
-    coded = [_coded(column) for column in columns]
-    if form != "prefs":
-        coded.insert(2, ([b""], np.zeros(len(level), np.int64)))
-    (queries, query), (groups, group), (subgroups, subgroup), (documents, document) = coded
-    order = np.lexsort((document, subgroup, group, query))
-    lines = GroupLines(
-        path, form, queries, groups, subgroups, documents, query[order], group[order],
-        subgroup[order], document[order], level[order], None if line is None else line[order],
-    )  # fmt: skip
-    if form == "qrels_jg":
-        _refuse_duplicates(lines)
-    return lines
 
 
 def _coded(tokens: Sequence[bytes]) -> tuple[list[bytes], Ints]:
@@ -195,19 +131,6 @@ def _level(value: Any, form: str) -> float | None:
     return level if known and not (isinstance(value, bytes) and b"_" in value) else None
 
 
-def _refuse_duplicates(lines: GroupLines) -> None:
-    same = np.ones(max(len(lines.level) - 1, 0), bool)
-    for column in (lines.query, lines.group, lines.document):
-        same &= column[1:] == column[:-1]
-    if same.any():
-        at = int(np.flatnonzero(same)[0]) + 1
-        problem = f"duplicate docs: {lines.where(at)} has {lines.named(at)} twice"
-        if lines.line is None:
-            raise InputError(f"{problem}; keep one of them")
-        number = int(max(lines.line[at - 1 : at + 1]))
-        raise FileError(lines.path, number, found=problem, hint="keep one of the two lines")
-
-
 # -- Places in a run, and values -----------------------------------------------------------------
 
 
@@ -221,39 +144,88 @@ class Contradiction(FileError):
 class GroupJudgements:
     """Judgements in groups, read once for any number of runs.
 
+    Lines are sorted by query, group, subgroup and document, all in byte order.
+
+    - path: For messages.
+    - form: A key of `COLUMNS`.
+    - names: Of the queries, groups, subgroups and documents, each in byte order; qrels_prefs and
+      qrels_jg have one subgroup.
+    - codes, int64 (4, n_lines): Numbers of the names of each line.
+    - level: float64 or int64 (n_lines,)
+    - line, int64 (n_lines,) or None: Line number in the file, from 1; None for judgements from
+      memory.
     - judged: Each query's documents in byte order, numbered from 0.
     - pair, int64 (n_lines,): Number of each line's document among all documents of all queries.
     """
 
-    lines: GroupLines
+    path: PathName
+    form: str
+    names: list[list[bytes]]
+    codes: Ints
+    level: NDArray[Any]
+    line: Ints | None
     judged: JudgedQueries
     pair: Ints
-
-    @property
-    def path(self) -> Any:
-        """Path of the judgements, for messages."""
-        return self.lines.path
 
     def __len__(self) -> int:
         return len(self.judged)
 
+    def name(self, column: int, row: int) -> str:
+        """A name of a line, for messages."""
+        return repr(decoded(self.names[column][self.codes[column, row]]))
+
+    def where(self, row: int) -> str:
+        """Query and group of a line, for messages."""
+        return f"query {self.name(QUERY, row)}, group {self.name(GROUP, row)}"
+
+    def fault(self, kind: type[FileError], rows: Sequence[int], problem: str, hint: str) -> Any:
+        """The error for lines that exclude each other."""
+        if self.line is None:
+            return InputError(f"{problem}; {hint}")
+        return kind(self.path, int(self.line[rows].max()), found=problem, hint=hint)
+
 
 def read_groups(qrels: Any, form: str) -> GroupJudgements:
-    """Read judgements of a format other than qrels; see `read_group_lines`."""
-    lines = read_group_lines(qrels, form)
-    width = len(lines.documents)
-    pairs, pair = np.unique(lines.query * width + lines.document, return_inverse=True)
-    count = np.bincount(pairs // width, minlength=len(lines.queries))
-    offsets = np.concatenate(([0], np.cumsum(count)))
-    number = np.arange(len(pairs)) - np.repeat(offsets[:-1], count)
-    size = np.array([*map(len, lines.documents)], np.int64)
-    begin = np.cumsum(size) - size
-    document = pairs % width
+    """Read judgements of a format other than qrels."""
+    path: PathName = "the qrels"
+    line = None
+    if is_path(qrels):
+        path, numbers, rows = _rows_of_file(qrels, form)
+        line = np.array(numbers, np.int64)
+    else:
+        rows = _rows_in_memory(qrels, form)
+    *columns, levels = zip(*rows, strict=True)
+    level = np.array(levels, np.int64 if form == "qrels_jg" else np.float64)
+    coded = [_coded(column) for column in columns]
+    if form != "prefs":
+        coded.insert(SUBGROUP, ([b""], np.zeros(len(level), np.int64)))
+    codes = np.array([codes for _, codes in coded])
+    order = np.lexsort(codes[::-1])
+    codes, level, line = codes[:, order], level[order], None if line is None else line[order]
+    names = [names for names, _ in coded]
+    pairs, pair = numbered(codes[QUERY] * len(names[DOCUMENT]) + codes[DOCUMENT])
+    judged = _documents(path, names, *np.divmod(pairs, len(names[DOCUMENT])))
+    groups = GroupJudgements(path, form, names, codes, level, line, judged, pair)
+    again = 1 + np.flatnonzero((codes[:, 1:] == codes[:, :-1]).all(axis=0))
+    if form == "qrels_jg" and len(again):
+        at = int(again[0])
+        problem = f"duplicate docs: {groups.where(at)} has {groups.name(DOCUMENT, at)} twice"
+        hint = f"keep one of {'them' if line is None else 'the two lines'}"
+        raise groups.fault(FileError, [at - 1, at], problem, hint)
+    return groups
+
+
+def _documents(
+    path: PathName, names: list[list[bytes]], query: Ints, document: Ints
+) -> JudgedQueries:
+    """The documents of each query as qrels, in which their numbers are the relevance."""
+    offsets = offsets_of(np.bincount(query, minlength=len(names[QUERY])))
+    size = np.array([*map(len, names[DOCUMENT])], np.int64)
     packed = Packed(
-        lines.queries, offsets, b"".join(lines.documents), begin[document],
-        size[document].astype(np.int32), number,
+        names[QUERY], offsets, b"".join(names[DOCUMENT]), offsets_of(size)[document],
+        size[document].astype(np.int32), np.arange(len(query)) - offsets[query],
     )  # fmt: skip
-    return GroupJudgements(lines, judgements(lines.path, packed), pair.reshape(-1))
+    return judgements(path, packed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +254,7 @@ class GroupView:
     @cached_property
     def level(self) -> NDArray[Any]:
         """Level of each line."""
-        return self.groups.lines.level[self.row]
+        return self.groups.level[self.row]
 
     @cached_property
     def document(self) -> Ints:
@@ -304,7 +276,8 @@ class GroupView:
         place = self.place[order]
         if self.options.judged_only:  # each group drops documents that it has not judged
             order = order[self.level[order] >= 0]
-            place = _ordinal(self.group[order])
+            group = self.group[order]
+            place = np.arange(len(group)) - np.searchsorted(group, group)
         hits = relevant[order]
         lists = placed_lists(self.group[order][hits], place[hits], count, count)
         return View(lists, EvalOptions())
@@ -314,18 +287,24 @@ class GroupView:
         """One entry per query, for code that only counts queries."""
         return np.zeros(self.n_queries, np.int64)
 
-    def fault(self, lines: Sequence[int], problem: str, hint: str) -> InputError:
+    def fault(self, lines: Sequence[int], problem: str, hint: str) -> Any:
         """The error for lines (by their numbers here) that contradict each other."""
         rows = [int(self.row[line]) for line in lines]
-        problem = f"{problem} in {self.groups.lines.where(rows[0])}"
-        if self.groups.lines.line is None:
-            return InputError(f"{problem}; {hint}")
-        at = max(self.groups.lines.at(row) or 0 for row in rows)
-        return Contradiction(self.groups.path, at, found=problem, hint=hint)
+        where = self.groups.where(rows[0])
+        return self.groups.fault(Contradiction, rows, f"{problem} in {where}", hint)
 
     def name(self, line: int) -> str:
         """The document of a line, for messages."""
-        return self.groups.lines.named(int(self.row[line]))
+        return self.groups.name(DOCUMENT, int(self.row[line]))
+
+    def summed(self, counts: Ints | Floats) -> Floats:
+        """Sums over the groups of each query, added in the order of their names."""
+        sums = np.bincount(self.query_of, weights=counts, minlength=self.n_queries)
+        return sums.astype(np.float64, copy=False)
+
+    def averaged(self, shares: Floats) -> Floats:
+        """Means over the groups of each query."""
+        return self.summed(shares) / np.maximum(self.n_groups, 1)
 
 
 def group_values(
@@ -336,7 +315,7 @@ def group_values(
     As in trec_eval, tied documents are in byte order for preferences, and in descending byte
     order for qrels_jg.
     """
-    if groups.lines.form != "qrels_jg":
+    if groups.form != "qrels_jg":
         lists = _ties_reversed(lists, options)
     return _values(groups, lists, columns, options)
 
@@ -359,10 +338,10 @@ def groups_with_ties(
     lists = with_ties(lists, options)
     if not len(lists):
         return 0
-    total = np.bincount(groups.pair, weights=groups.lines.level.astype(np.float64))
+    total = np.bincount(groups.pair, weights=groups.level.astype(np.float64))
     worth = np.full(len(lists.relevance), total.min() - 1)  # of documents without a judgement
-    some = np.flatnonzero(lists.relevance >= 0)
-    worth[some] = total[_pairs(groups, lists, some)]
+    some, pair = _pairs(groups, lists)
+    worth[some] = total[pair]
     orders = [lists, _ties_reversed(lists, options)]
     orders += [sorted_ties(lists, options, worth, best) for best in (True, False)]
     first, *others = (_values(groups, one, columns, options) for one in orders)
@@ -375,34 +354,29 @@ def groups_with_ties(
 
 def _numbers(groups: GroupJudgements, lists: Lists) -> Ints:
     """Numbers of the lists' queries in the judgements."""
-    number = {decoded(name): i for i, name in enumerate(groups.judged.names)}
+    number = {name: i for i, name in enumerate(groups.judged.texts)}
     return np.array([number[name] for name in lists.queries], np.int64)
 
 
-def _pairs(groups: GroupJudgements, lists: Lists, places: Ints) -> Ints:
-    """Numbers, as in ``groups.pair``, of the judged documents at some places of the lists."""
-    query = _numbers(groups, lists)[np.searchsorted(lists.offsets, places, "right") - 1]
-    return np.asarray(groups.judged.offsets[query] + lists.relevance[places], np.int64)
+def _pairs(groups: GroupJudgements, lists: Lists) -> tuple[Ints, Ints]:
+    """Places of the judged documents in the lists, and their numbers as in ``groups.pair``."""
+    some = np.flatnonzero(lists.relevance >= 0)
+    query = _numbers(groups, lists)[owners(lists.offsets)[some]]
+    return some, groups.judged.offsets[query] + lists.relevance[some]
 
 
 def _view(groups: GroupJudgements, lists: Lists, options: EvalOptions) -> GroupView:
-    lines = groups.lines
     lists = narrowed(lists, replace(options, judged_only=False))
-    chosen = _numbers(groups, lists)
+    some, pair = _pairs(groups, lists)
     place = np.full(groups.judged.offsets[-1], -1, np.int64)
-    some = np.flatnonzero(lists.relevance >= 0)
-    listed = np.searchsorted(lists.offsets, some, "right") - 1
-    place[_pairs(groups, lists, some)] = some - lists.offsets[listed]
-    query = np.full(len(lines.queries), -1, np.int64)
-    query[chosen] = np.arange(len(chosen))
-    row = np.flatnonzero(query[lines.query] >= 0)
-    q, name = query[lines.query[row]], lines.group[row]
-    new = np.ones(len(row), bool)
-    new[1:] = (q[1:] != q[:-1]) | (name[1:] != name[:-1])
-    group = np.cumsum(new) - 1
-    return GroupView(
-        groups, options, len(lists), row, group, place[groups.pair[row]], q[new]
-    )  # fmt: skip
+    place[pair] = lists.ranks[some]
+    query = np.full(len(groups), -1, np.int64)
+    query[_numbers(groups, lists)] = np.arange(len(lists))
+    row = np.flatnonzero(query[groups.codes[QUERY]] >= 0)
+    n_names = len(groups.names[GROUP])
+    keys, group = numbered(query[groups.codes[QUERY, row]] * n_names + groups.codes[GROUP, row])
+    query_of = keys.astype(np.int64) // n_names
+    return GroupView(groups, options, len(lists), row, group, place[groups.pair[row]], query_of)
 
 
 def _ties_reversed(lists: Lists, options: EvalOptions) -> Lists:
@@ -415,27 +389,7 @@ def _ties_reversed(lists: Lists, options: EvalOptions) -> Lists:
     return replace(lists, relevance=relevance)
 
 
-def _ordinal(group: Ints) -> Ints:
-    """0 for the first of its group, 1 for the second, ...; groups ascend."""
-    return np.arange(len(group)) - np.searchsorted(group, group)
-
-
-def _averaged(family: str, view: GroupView, column: Column) -> Floats:
-    (values,) = core_values(view.lists, [replace(column, family=family)])
-    total = np.bincount(view.query_of, weights=values, minlength=view.n_queries)
-    return total / np.maximum(view.n_groups, 1)
-
-
-def average_precision(view: GroupView, column: Column) -> Floats:
-    """Average precision of each group, averaged."""
-    return _averaged("map", view, column)
-
-
-def precision(view: GroupView, column: Column) -> Floats:
-    """Precision at a cutoff of each group, averaged."""
-    return _averaged("P", view, column)
-
-
-def r_precision_mult(view: GroupView, column: Column) -> Floats:
-    """Precision at a multiple of each group's relevant documents, averaged."""
-    return _averaged("Rprec_mult", view, column)
+def value(view: GroupView, column: Column) -> Floats:
+    """The measure of each group, averaged: ``P_avgjg`` is ``P``."""
+    own = replace(column, family=column.family.removesuffix("_avgjg"))
+    return view.averaged(core_values(view.lists, [own])[0])

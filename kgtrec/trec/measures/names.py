@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from kgtrec.errors import UsageError, suggestion
-from kgtrec.trec.measures.family import Parameters, WrongParameters, parameters_of
+from kgtrec.trec.measures.family import WrongParameters, parameters_of
 from kgtrec.trec.measures.rows import FORMATS, NICKNAMES, TABLE, Family, nickname
 
 
@@ -145,7 +145,8 @@ def _resolved(
                 continue
             settled.add(family)
         try:
-            into.update(dict.fromkeys(_columns(family, text, command_line)))
+            given = parameters_of(family, TABLE[family], text, strict=command_line)
+            into.update((Column(family, **one), None) for one in given)
         except WrongParameters as error:
             wrong.append(f"{name!r}: {error}")
     strange = _of_other_formats(by_family, qrels_format)
@@ -249,14 +250,6 @@ def _of(family: str, columns: dict[Column, None]) -> list[Column]:
     if row.kind in ("rank", "point", "signed point", "number"):
         return [Column(family, cutoff) for cutoff in row.defaults]
     return [Column(family, numbers=row.defaults)]
-
-
-def _columns(family: str, text: str, command_line: bool) -> list[Column]:
-    parameters: Parameters = parameters_of(family, TABLE[family], text, strict=command_line)
-    if parameters.cutoffs:
-        return [Column(family, cutoff, typed=typed) for cutoff, typed in parameters.cutoffs]
-    persistence = 0.9 if parameters.persistence is None else parameters.persistence
-    return [Column(family, None, parameters.numbers, parameters.gains, persistence, text)]
 
 
 def _split(name: str, command_line: bool) -> tuple[str, str, str]:

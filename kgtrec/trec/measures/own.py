@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.csr import offsets_of
 from kgtrec.trec.measures.family import function_of
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import (
@@ -28,6 +29,7 @@ from kgtrec.trec.measures.relevant import (
     discount,
     log2,
     places,
+    ratio,
     running_sum,
 )
 
@@ -132,6 +134,14 @@ class _Gained:
     top: Floats
 
     @cached_property
+    def dcg(self) -> Floats:
+        return self.listed.total(self.terms)
+
+    @cached_property
+    def ideal(self) -> Floats:
+        return self.best.total(self.best_terms)
+
+    @cached_property
     def terms(self) -> Floats:
         return self.gain / discount(self.listed.place)
 
@@ -148,24 +158,17 @@ def _gained(view: View, column: Column) -> _Gained:
     return view.memo[key]
 
 
-def _ratio(part: Floats, whole: Floats | Ints) -> Floats:
-    return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
-
-
 def dcg(view: View, column: Column) -> Floats:
-    documents = _gained(view, column)
-    return documents.listed.total(documents.terms)
+    return _gained(view, column).dcg
 
 
 def ideal_dcg(view: View, column: Column) -> Floats:
-    documents = _gained(view, column)
-    return documents.best.total(documents.best_terms)
+    return _gained(view, column).ideal
 
 
 def ndcg(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
-    ideal = documents.best.total(documents.best_terms)
-    return _ratio(documents.listed.total(documents.terms), ideal)
+    return ratio(documents.dcg, documents.ideal)
 
 
 def _up_to(where: Places, sums: Floats, query: Ints, place: Ints) -> Floats:
@@ -182,11 +185,10 @@ def ndcg_at_relevant(view: View, column: Column) -> Floats:
     ideal_sums = running_sum(documents.best_terms, best)
     ideal_so_far = _up_to(best, ideal_sums, listed.query, listed.place + 1)
     positive = documents.gain > 0
-    at_each = np.where(positive, _ratio(so_far, ideal_so_far), 0.0)
-    total, ideal = listed.total(documents.terms), best.total(documents.best_terms)
-    missed = best.count - np.bincount(listed.query[positive], minlength=len(total))
-    points = listed.total(at_each) + _ratio(missed * total, ideal)
-    return np.where(points > 0, _ratio(points, best.count.astype(np.float64)), 0.0)
+    at_each = np.where(positive, ratio(so_far, ideal_so_far), 0.0)
+    missed = best.count - np.bincount(listed.query[positive], minlength=len(best.count))
+    points = listed.total(at_each) + ratio(missed * documents.dcg, documents.ideal)
+    return np.where(points > 0, ratio(points, best.count.astype(np.float64)), 0.0)
 
 
 def ndcg_at_levels(view: View, column: Column) -> Floats:
@@ -202,23 +204,22 @@ def ndcg_at_levels(view: View, column: Column) -> Floats:
     number = np.bincount(query, minlength=n_queries)
     # The end of the list counts if it is beyond the document that follows the ideal list.
     ends = (best.count > 0) & (best.count + 1 < view.length)
-    whole = _ratio(listed.total(documents.terms), best.total(documents.best_terms))
-    points = np.where(ends, points + whole, points)
-    averaged = _ratio(points, (number + ends).astype(np.float64))
+    points = np.where(ends, points + ratio(documents.dcg, documents.ideal), points)
+    averaged = ratio(points, (number + ends).astype(np.float64))
     return np.where(view.num_rel > 0, averaged, 0.0)
 
 
 def gain_over_cost(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     listed, best, top = documents.listed, documents.best, documents.top
-    large = places(top >= 1.0, np.concatenate(([0], np.cumsum(best.count))))
+    large = places(top >= 1.0, offsets_of(best.count))
     sums = running_sum(top[large.position], large)
     depth = listed.place + 1
     beyond = depth - np.minimum(depth, large.count[listed.query])
     cost = _up_to(large, sums, listed.query, depth) + beyond
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = documents.gain / log2(2 + cost - running_sum(documents.gain, listed))
-    return _ratio(listed.total(np.where(documents.gain != 0, terms, 0.0)), best.total(top))
+    return ratio(listed.total(np.where(documents.gain != 0, terms, 0.0)), best.total(top))
 
 
 def powers(base: float, count: int) -> Floats:
@@ -242,6 +243,6 @@ def rank_biased(view: View, column: Column) -> Floats:
     least, most = ranges[level_of.reshape(-1)].T if len(ranges) else np.zeros((2, 0))
     scaled = ((least < 0) | (most > 1))[known.query]
     span = (most - least)[known.query]
-    gain = np.where(scaled, _ratio(gain - least[known.query], span), gain)
+    gain = np.where(scaled, ratio(gain - least[known.query], span), gain)
     weight = powers(column.persistence, int(known.place.max(initial=0)) + 1)
     return (1.0 - column.persistence) * known.total(gain * weight[known.place])

@@ -12,36 +12,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.trec.measures.judgement_groups import GroupView
+from kgtrec.trec.measures.judgement_groups import SUBGROUP, GroupView
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.relevant import Floats, Ints
+from kgtrec.trec.measures.relevant import Floats, Ints, ratio
 
 Matrix = NDArray[np.bool_]
 
 _MATRIX = 512  # most documents for a closure by matrix products
 
 
-class _Counts(NamedTuple):
-    """Preferences of each group: int64 arrays of shape (n_groups,).
-
-    They are fulfilled or possible; between two retrieved documents, implied by one that was
-    retrieved, or neither. The balanced ones are those of prefs_avgjg_Rnonrel and its _ret.
-    """
-
-    ful_ret: Ints
-    poss_ret: Ints
-    ful_imp: Ints
-    poss_imp: Ints
-    neither: Ints
-    balanced_ful: Ints
-    balanced_poss: Ints
-    balanced_ret_ful: Ints
-    balanced_ret_poss: Ints
+SCOPES = ("", "ret", "imp", "Rnonrel", "Rnonrel_ret")
+"""Which preferences count, by the last part of a measure's name: all; those between two retrieved
+documents; those that a retrieved document implies; as many relevant as non-relevant documents."""
 
 
 def _simple(view: GroupView, rows: slice, position: Ints) -> tuple[Ints, Floats, Matrix]:
@@ -114,21 +101,18 @@ def _closed(prefers: Matrix) -> Matrix:
 def _counted(
     position: Ints, level: Floats, prefers: Matrix, n_retrieved: int, is_simple: bool
 ) -> list[int]:
-    """Preferences of a group, in the order of `_Counts`."""
+    """Fulfilled and possible preferences of a group, for each of `SCOPES`."""
     count: Callable[[Matrix], int] = np.count_nonzero
     n = int(np.searchsorted(position, n_retrieved))  # positions ascend: the first n are retrieved
     fulfilled = np.triu(prefers[:n])
     ful_ret, poss_ret = count(fulfilled[:, :n]), count(prefers[:n, :n])
-    ful_imp = count(fulfilled[:, n:])
-    poss_imp = ful_imp + count(prefers[n:, :n])
-    neither = count(prefers[n:, n:])
+    ful_all = ful_ret + count(fulfilled[:, n:])
+    poss_imp = poss_ret + count(fulfilled[:, n:]) + count(prefers[n:, :n])
+    poss_all = poss_imp + count(prefers[n:, n:])
     relevant = level > 0
     other = ~relevant if is_simple else level == 0
     balanced: list[int] = []
-    for end, ful, poss in (
-        (len(level), ful_ret + ful_imp, poss_ret + poss_imp + neither),
-        (n, ful_ret, poss_ret),
-    ):
+    for end, ful, poss in ((len(level), ful_all, poss_all), (n, ful_ret, poss_ret)):
         n_relevant = count(relevant[:end])
         surplus = n_relevant - count(other[:end])
         if surplus >= 0:
@@ -147,7 +131,7 @@ def _counted(
             ful += count(fulfilled[:, :end] & both[:n])
             poss += count(prefers[:end, :end] & both)
         balanced += [ful, poss]
-    return [ful_ret, poss_ret, ful_imp, poss_imp, neither, *balanced]
+    return [ful_all, poss_all, ful_ret, poss_ret, ful_all, poss_imp, *balanced]
 
 
 def _over_pairs(forward: Ints, n: int) -> tuple[float, float, float]:
@@ -169,36 +153,21 @@ def _over_pairs(forward: Ints, n: int) -> tuple[float, float, float]:
 
 @dataclass(frozen=True, eq=False)
 class _Preferences:
-    """Counts of each group, and means over pairs, float64 (3, n_queries)."""
+    """Fulfilled and possible ones of each group by scope, and means over pairs of documents.
 
-    view: GroupView
-    counts: _Counts
+    Shapes: counts float64 (n_groups,), pairs float64 (3, n_queries).
+    """
+
+    counts: dict[str, Floats]
     pairs: Floats
-
-    def of_queries(self, counts: Ints) -> Ints:
-        """Sums over the groups of each query."""
-        sums = np.bincount(self.view.query_of, weights=counts, minlength=self.view.n_queries)
-        return sums.astype(np.int64)
-
-    def averaged(self, shares: Floats) -> Floats:
-        """Means over the groups of each query, added in the order of their names."""
-        sums = np.bincount(self.view.query_of, weights=shares, minlength=self.view.n_queries)
-        return sums / np.maximum(self.view.n_groups, 1)
-
-
-def _of(view: GroupView) -> _Preferences:
-    if "preferences" not in view.memo:
-        view.memo["preferences"] = _find(view)
-    preferences: _Preferences = view.memo["preferences"]
-    return preferences
 
 
 def _find(view: GroupView) -> _Preferences:
     position, size, retrieved = _positions(view)
-    subgroup = view.groups.lines.subgroup[view.row]  # lines of a group are sorted by subgroup
+    subgroup = view.groups.codes[SUBGROUP, view.row]  # lines of a group are sorted by subgroup
     starts = np.searchsorted(view.group, np.arange(len(view.query_of) + 1)).tolist()
     first = np.searchsorted(view.query_of, np.arange(view.n_queries + 1)).tolist()
-    counts = np.zeros((len(view.query_of), len(_Counts._fields)), np.int64)
+    counts = np.zeros((len(view.query_of), 2 * len(SCOPES)))
     pairs = np.zeros((3, view.n_queries))
     # If no document of a query repeats, each pair is ordered once, and needs no matrix.
     repeated = np.bincount(view.query_of[view.group], minlength=view.n_queries) > size
@@ -213,11 +182,11 @@ def _find(view: GroupView) -> _Preferences:
             if repeated[query]:
                 _add(forward, places, prefers)
         pairs[:, query] = _over_pairs(forward, retrieved[query])
-    found = _Preferences(view, _Counts(*counts.T), pairs)
-    for means, quotient in zip(pairs, (_all, _retrieved, _implied), strict=True):
-        once = _share(*map(found.of_queries, quotient(found.counts)))
+    by_scope = dict(zip(SCOPES, counts.T.reshape(len(SCOPES), 2, -1), strict=True))
+    for means, both in zip(pairs, by_scope.values(), strict=False):
+        once = ratio(*map(view.summed, both))
         means[~repeated] = once[~repeated]
-    return found
+    return _Preferences(by_scope, pairs)
 
 
 def _add(matrix: NDArray[Any], places: Ints, cells: Matrix) -> None:
@@ -244,65 +213,21 @@ def _positions(view: GroupView) -> tuple[Ints, Ints, Ints]:
     return position[line.reshape(-1)], size, retrieved
 
 
-# -- The measures --------------------------------------------------------------------------------
-
-Measure = Callable[[GroupView, Column], Floats]
-Quotient = Callable[[_Counts], tuple[Ints, Ints]]
-
-
-def _all(counts: _Counts) -> tuple[Ints, Ints]:
-    return counts.ful_ret + counts.ful_imp, counts.poss_ret + counts.poss_imp + counts.neither
-
-
-def _retrieved(counts: _Counts) -> tuple[Ints, Ints]:
-    return counts.ful_ret, counts.poss_ret
-
-
-def _implied(counts: _Counts) -> tuple[Ints, Ints]:
-    return counts.ful_ret + counts.ful_imp, counts.poss_ret + counts.poss_imp
-
-
-def _share(part: Ints, whole: Ints) -> Floats:
-    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
-
-
-def _number(quotient: Quotient, which: int) -> Measure:
-    """The sum of one side of the quotient over the groups of each query."""
-    return lambda view, _: _of(view).of_queries(quotient(_of(view).counts)[which]).astype(float)
-
-
-def _together(quotient: Quotient) -> Measure:
-    return lambda view, _: _share(*map(_of(view).of_queries, quotient(_of(view).counts)))
-
-
-def _by_group(quotient: Quotient) -> Measure:
-    return lambda view, _: _of(view).averaged(_share(*quotient(_of(view).counts)))
-
-
-def _by_pair(which: int) -> Measure:
-    return lambda view, _: _of(view).pairs[which]
-
-
-def _balanced(quotient: Quotient) -> Measure:
-    """Averages; 0 for a query with a group that has nothing to compare, as in trec_eval."""
-
-    def averaged(view: GroupView, column: Column) -> Floats:
-        part, whole = quotient(_of(view).counts)
-        values = _of(view).averaged(_share(part, whole))
+def value(view: GroupView, column: Column) -> Floats:
+    """The measure of every query; the parts of its name say what it divides and which count."""
+    if "preferences" not in view.memo:
+        view.memo["preferences"] = _find(view)
+    found: _Preferences = view.memo["preferences"]
+    kind, _, scope = column.family.removeprefix("prefs_").partition("_")
+    if kind == "num":
+        side, _, scope = scope.removeprefix("prefs_").partition("_")
+        return view.summed(found.counts[scope][int(side == "poss")])
+    if kind == "pair":
+        return found.pairs[SCOPES.index(scope)]
+    part, whole = found.counts[scope]
+    if kind == "simp":
+        return ratio(view.summed(part), view.summed(whole))
+    values = view.averaged(ratio(part, whole))
+    if scope.startswith("Rnonrel"):  # 0 if a group has nothing to compare, as in trec_eval
         values[view.query_of[whole == 0]] = 0.0
-        return values
-
-    return averaged
-
-
-possible, fulfilled, fulfilled_retrieved = (
-    _number(_all, 1),
-    _number(_all, 0),
-    _number(_retrieved, 0),
-)
-simple, groups = _together(_all), _by_group(_all)
-simple_retrieved, groups_retrieved = _together(_retrieved), _by_group(_retrieved)
-simple_implied, groups_implied = _together(_implied), _by_group(_implied)
-pairs, pairs_retrieved, pairs_implied = _by_pair(0), _by_pair(1), _by_pair(2)
-balanced = _balanced(lambda counts: (counts.balanced_ful, counts.balanced_poss))
-balanced_retrieved = _balanced(lambda counts: (counts.balanced_ret_ful, counts.balanced_ret_poss))
+    return values

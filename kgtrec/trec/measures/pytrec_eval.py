@@ -20,16 +20,14 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kgtrec._internal.csr import offsets_of
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed
 from kgtrec.trec.measures.own import own_values
-from kgtrec.trec.measures.relevant import UNJUDGED, Lists, View, some_queries
+from kgtrec.trec.measures.relevant import UNJUDGED, Floats, Ints, Lists, View, some_queries
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Judged = dict[str, int]
 """Relevance of the judged documents of a query, by place in the list ("0" is the best). A judged
 document that is not passed has any other name."""
@@ -109,7 +107,7 @@ def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) ->
 def _with_hits(lists: Lists, level: int) -> Ints:
     """Queries that retrieve a document that is relevant, or has a gain."""
     hits = (lists.relevance >= min(level, 1)) & (lists.relevance != UNJUDGED)
-    return np.flatnonzero(np.diff(np.append(0, np.cumsum(hits))[lists.offsets]))
+    return np.flatnonzero(np.diff(offsets_of(hits)[lists.offsets]))
 
 
 def _coded(relevance: Ints, level: int | None) -> Ints:
@@ -126,7 +124,7 @@ def _pieces(handed: Ints) -> Iterator[tuple[int, int]]:
             f"a query has {handed.max():,} documents, but measures without a cutoff allow at most "
             f"{_MOST_DOCUMENTS:,}; ask for measures with a cutoff, such as map_cut_1000"
         )
-    total = np.concatenate(([0], np.cumsum(handed)))
+    total = offsets_of(handed)
     start = 0
     while start < len(handed):
         stop = int(np.searchsorted(total, total[start] + _PIECE_DOCUMENTS, side="right")) - 1

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.csr import owners
+from kgtrec._internal.csr import offsets_of, owners
 from kgtrec.trec.files.text import UNJUDGED as UNJUDGED
 from kgtrec.trec.measures.family import EvalOptions
 
@@ -67,7 +67,7 @@ class Lists:
 
     def some(self, keep: Bools) -> Lists:
         """The lists of some documents; `retrieved` is unchanged."""
-        offsets = np.concatenate(([0], np.cumsum(keep)))[self.offsets]
+        offsets = offsets_of(keep)[self.offsets]
         relevance, scores = self.relevance[keep], self.scores[keep]
         return replace(self, offsets=offsets, relevance=relevance, scores=scores)
 
@@ -82,11 +82,11 @@ def placed_lists(
     """
     return Lists(
         queries=range(len(n_judged)),
-        offsets=np.append(0, np.cumsum(np.bincount(query, minlength=len(n_judged)))),
+        offsets=offsets_of(np.bincount(query, minlength=len(n_judged))),
         relevance=np.ones(len(query), np.int64) if grade is None else grade,
         scores=np.zeros(0),
         retrieved=retrieved,
-        judged_offsets=np.append(0, np.cumsum(n_judged)),
+        judged_offsets=offsets_of(n_judged),
         judged=np.ones(int(n_judged.sum()), np.int64) if best is None else best,
         place=place,
     )
@@ -209,7 +209,10 @@ class View:
     def gaining(self, gains: Mapping[int, float], least: int = 1) -> tuple[Places, Floats]:
         """Documents in the lists that may gain: of relevance `least` or named in `gains`."""
         relevance = self.lists.relevance
-        documents = self._listed(_may_gain(relevance, gains, least))
+        mask = relevance >= least
+        for level in gains:
+            mask |= _at_level(relevance, level)
+        documents = self._listed(mask)
         return documents, gain_of(relevance[documents.position], gains)
 
     def ideal(self, gains: Mapping[int, float]) -> tuple[Places, Floats]:
@@ -242,26 +245,16 @@ def gain_of(relevance: Ints, gains: Mapping[int, float]) -> Floats:
     """Gain of each relevance, UNJUDGED included."""
     gain = np.maximum(relevance, 0).astype(np.float64)
     for level, value in gains.items():
-        if level >= 0:
-            gain[relevance == level] = value
-        elif level == -1:
-            gain[relevance == UNJUDGED] = value
-        elif level == -2:
-            gain[(relevance < 0) & (relevance != UNJUDGED)] = value
+        gain[_at_level(relevance, level)] = value
     return gain
 
 
-def _may_gain(relevance: Ints, gains: Mapping[int, float], least: int) -> Bools:
-    """Relevance from `least`, or one that the parameters name."""
-    mask = relevance >= least
-    for level in gains:
-        if 0 <= level < least:
-            mask |= relevance == level
-        elif level == -1:
-            mask |= relevance == UNJUDGED
-        elif level == -2:
-            mask |= (relevance < 0) & (relevance != UNJUDGED)
-    return mask
+def _at_level(relevance: Ints, level: int) -> Bools:
+    """Where a parameter's level is meant: -1 is not judged, -2 judged below 0."""
+    if level >= 0:
+        return relevance == level
+    unjudged = relevance == UNJUDGED
+    return unjudged if level == -1 else (level == -2) & (relevance < 0) & ~unjudged
 
 
 def narrowed(lists: Lists, options: EvalOptions) -> Lists:
@@ -300,13 +293,18 @@ def some_queries(lists: Lists, chosen: Ints) -> Lists:
     return replace(
         lists,
         queries=[lists.queries[i] for i in chosen.tolist()],
-        offsets=np.concatenate(([0], np.cumsum(size[chosen]))),
+        offsets=offsets_of(size[chosen]),
         relevance=lists.relevance[documents],
         scores=lists.scores[documents],
         retrieved=lists.retrieved[chosen],
-        judged_offsets=np.concatenate(([0], np.cumsum(judgements[chosen]))),
+        judged_offsets=offsets_of(judgements[chosen]),
         judged=lists.judged[np.repeat(mask, judgements)],
     )
+
+
+def ratio(part: Floats, whole: Floats | Ints) -> Floats:
+    """Quotients; 0 where the whole is not above 0."""
+    return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
 
 def log2(values: NDArray[np.floating[Any]]) -> Floats:

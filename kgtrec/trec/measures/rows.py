@@ -283,16 +283,16 @@ _BALANCED = (
 )
 
 
-def _preferences(text: str, name: str, output: str = "double") -> Family:
+def _preferences(text: str, output: str = "double") -> Family:
     return Family(
-        text, kind="ignored", output=output, format="prefs", function=f"preferences.{name}",
+        text, kind="ignored", output=output, format="prefs", function="preferences.value",
         bounds=_NOT_PREFERENCES,
     )  # fmt: skip
 
 
-def _assessors(text: str, name: str, kind: str, defaults: tuple[float, ...]) -> Family:
+def _assessors(text: str, kind: str, defaults: tuple[float, ...]) -> Family:
     return Family(
-        text, kind=kind, defaults=defaults, format="qrels_jg", function=f"judgement_groups.{name}",
+        text, kind=kind, defaults=defaults, format="qrels_jg", function="judgement_groups.value",
         bounds=_NOT_PREFERENCES,
     )  # fmt: skip
 
@@ -306,36 +306,35 @@ _GROUPS = "Fulfilled preferences of each group over all its preferences, average
 
 GROUP_ROWS: dict[str, Family] = {
     "prefs_num_prefs_poss": _preferences(
-        "Preferences of the judgements; the summary is their sum.", "possible", "count"),
+        "Preferences of the judgements; the summary is their sum.", "count"),
     "prefs_num_prefs_ful": _preferences(
-        "Preferences fulfilled; the summary is their sum." + _PREFERENCE, "fulfilled", "count"),
+        "Preferences fulfilled; the summary is their sum." + _PREFERENCE, "count"),
     "prefs_num_prefs_ful_ret": _preferences(
         "Preferences fulfilled between two retrieved documents; the summary is their sum.",
-        "fulfilled_retrieved", "count"),
-    "prefs_simp": _preferences(_SIMPLE + _PREFERENCE, "simple"),
-    "prefs_pair": _preferences(_PAIRS + _PREFERENCE, "pairs"),
-    "prefs_avgjg": _preferences(_GROUPS + _PREFERENCE, "groups"),
+        "count"),
+    "prefs_simp": _preferences(_SIMPLE + _PREFERENCE),
+    "prefs_pair": _preferences(_PAIRS + _PREFERENCE),
+    "prefs_avgjg": _preferences(_GROUPS + _PREFERENCE),
     "prefs_avgjg_Rnonrel": _preferences(
-        "As prefs_avgjg, with as many non-relevant documents as relevant ones." + _BALANCED,
-        "balanced"),
-    "prefs_simp_ret": _preferences(_SIMPLE + _RETRIEVED, "simple_retrieved"),
-    "prefs_pair_ret": _preferences(_PAIRS + _RETRIEVED, "pairs_retrieved"),
-    "prefs_avgjg_ret": _preferences(_GROUPS + _RETRIEVED, "groups_retrieved"),
+        "As prefs_avgjg, with as many non-relevant documents as relevant ones." + _BALANCED),
+    "prefs_simp_ret": _preferences(_SIMPLE + _RETRIEVED),
+    "prefs_pair_ret": _preferences(_PAIRS + _RETRIEVED),
+    "prefs_avgjg_ret": _preferences(_GROUPS + _RETRIEVED),
     "prefs_avgjg_Rnonrel_ret": _preferences(
         "As prefs_avgjg_ret, with as many non-relevant documents as relevant ones, of those "
-        "retrieved." + _BALANCED, "balanced_retrieved"),
-    "prefs_simp_imp": _preferences(_SIMPLE + _IMPLIED, "simple_implied"),
-    "prefs_pair_imp": _preferences(_PAIRS + _IMPLIED, "pairs_implied"),
-    "prefs_avgjg_imp": _preferences(_GROUPS + _IMPLIED, "groups_implied"),
+        "retrieved." + _BALANCED),
+    "prefs_simp_imp": _preferences(_SIMPLE + _IMPLIED),
+    "prefs_pair_imp": _preferences(_PAIRS + _IMPLIED),
+    "prefs_avgjg_imp": _preferences(_GROUPS + _IMPLIED),
     "map_avgjg": _assessors(
         "Average precision by the judgements of each group, averaged over the groups.",
-        "average_precision", "ignored", ()),
+        "ignored", ()),
     "P_avgjg": _assessors(
         "Precision among the first k by the judgements of each group, averaged over the groups.",
-        "precision", "rank", _DEEP),
+        "rank", _DEEP),
     "Rprec_mult_avgjg": _assessors(
         "Precision at rank multiple * R, R relevant documents in a group (plus .9, rounded down), "
-        "averaged over the groups.", "r_precision_mult", "signed point", _MULTIPLES),
+        "averaged over the groups.", "signed point", _MULTIPLES),
 }  # fmt: skip
 
 

@@ -37,6 +37,7 @@ from kgtrec.trec.measures.relevant import (
     gain_of,
     log2,
     parts,
+    ratio,
     some_queries,
 )
 from kgtrec.trec.measures.values import values
@@ -121,11 +122,18 @@ class Slots:
 
 
 def tie_groups(lists: Lists, options: EvalOptions, singles: Bools | None = None) -> TieGroups:
-    """The tie groups of judged lists.
+    """The tie groups of judged lists, and each of the `singles` that is tied with nothing.
 
     Shapes: singles bool (n_documents,).
     """
-    first, size = _runs(_tied_with_next(lists, options.compat), singles)
+    scores = _compared(lists, options.compat)
+    new = np.ones(len(scores), bool)
+    np.not_equal(scores[1:], scores[:-1], out=new[1:])
+    new[lists.offsets[lists.offsets < len(scores)]] = True
+    first = np.flatnonzero(new)
+    size = np.diff(first, append=len(scores))
+    kept = size > 1 if singles is None else (size > 1) | singles[first]
+    first, size = first[kept], size[kept]
     query = np.searchsorted(lists.offsets, first, side="right") - 1
     start = first - lists.offsets[query]
     most = np.iinfo(np.int64).max if options.most is None else options.most
@@ -133,36 +141,10 @@ def tie_groups(lists: Lists, options: EvalOptions, singles: Bools | None = None)
     return _judged_only(groups) if options.judged_only else groups
 
 
-def _tied_with_next(lists: Lists, compat: int) -> Bools:
-    """Whether a document has the score of the next one in its query's list."""
-    scores = _compared(lists, compat)
-    same = np.zeros(len(scores), bool)
-    np.equal(scores[1:], scores[:-1], out=same[:-1])
-    ends = lists.offsets[1:]
-    same[ends[ends > 0] - 1] = False
-    return same
-
-
 def _compared(lists: Lists, compat: int) -> NDArray[np.floating[Any]]:
     """Scores in the precision of comparisons."""
     with np.errstate(over="ignore"):
         return lists.scores if compat >= 10 else lists.scores.astype(np.float32)
-
-
-def _runs(same: Bools, singles: Bools | None) -> tuple[Ints, Ints]:
-    """First place and length of every run of tied places, and of requested single places."""
-    places = np.flatnonzero(same)
-    breaks = np.flatnonzero(np.diff(places) > 1)
-    first = places[np.concatenate(([0], breaks + 1))] if len(places) else places
-    last = places[np.concatenate((breaks, [-1]))] + 1 if len(places) else places
-    if singles is not None:
-        alone = singles & ~same
-        alone[1:] &= ~same[:-1]
-        place = np.flatnonzero(alone)
-        first, last = np.concatenate((first, place)), np.concatenate((last, place))
-        order = np.argsort(first)
-        first, last = first[order], last[order]
-    return first, last - first + 1
 
 
 def tied_queries(lists: Lists, options: EvalOptions) -> Ints:
@@ -356,23 +338,57 @@ class _Tied:
         return View(self.lists, self.options).num_rel
 
     @cached_property
-    def hits(self) -> _Hits:
+    def hits(self) -> tuple[Slots, Ints, Ints]:
+        """Places of groups with relevant documents, the number of these, and the number above."""
         mask = self.groups.lists.relevance >= self.options.level
         count = self.groups.count(mask)
         some = np.flatnonzero(count > 0)
         groups = self.groups[some]
-        return _Hits(groups.slots(), count[some], groups.count_above(mask))
+        return groups.slots(), count[some], groups.count_above(mask)
+
+    @cached_property
+    def precision(self) -> Floats:
+        """Probability that the place holds a relevant document, times the number down to it."""
+        slots, count, above = self.hits
+        size, n = slots.groups.size[slots.group], count[slots.group]
+        others = (slots.turn - 1) * ((n - 1) / np.maximum(size - 1, 1))
+        return (n / size) * (above[slots.group] + 1 + others)
+
+    def within(self, depth: Ints) -> Floats:
+        """Expected number of relevant documents of each query among the first `depth`."""
+        slots, count, _ = self.hits
+        near = slots.seen * (slots.rank <= depth[slots.query])
+        places = np.bincount(slots.group, weights=near, minlength=len(count))
+        return self.total(slots.groups.query, places * count / slots.groups.size)
+
+    @cached_property
+    def first(self) -> tuple[Slots, Floats, Bools]:
+        """Places of the first group of each query that holds relevant documents; the probability
+        that the first relevant document is there; whether it is there or earlier in any order."""
+        hits, count, above = self.hits
+        leading = np.flatnonzero(above == 0)
+        slots = hits.groups[leading].slots()
+        size, n = slots.groups.size[slots.group], count[leading][slots.group]
+        fail = np.maximum(size - n - slots.turn + 1, 0) / (size - slots.turn + 1)
+        still = fail.copy()
+        several = slots.groups.size > 1
+        ends = np.cumsum(slots.groups.size)[several]
+        starts = ends - slots.groups.size[several]
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            np.multiply.accumulate(fail[start:end], out=still[start:end])
+        before = np.where(slots.turn > 1, np.concatenate(([1.0], still[:-1])), 1.0)
+        return slots, before * (n / (size - slots.turn + 1)), still == 0
 
     @cached_property
     def gained(self) -> tuple[Slots, Floats]:
-        """Slots of groups with a gain, and the term of each at its rank."""
+        """Places of groups with a gain, and the mean gain of each, discounted by its rank."""
         relevance = self.groups.lists.relevance
         gain = np.concatenate(([0.0], np.cumsum(np.maximum(relevance, 0), dtype=np.float64)))
         total = gain[self.groups.first + self.groups.size] - gain[self.groups.first]
         some = np.flatnonzero(total > 0)
         slots = self.groups[some].slots()
         mean = (total[some] / self.groups.size[some])[slots.group]
-        return slots, mean * slots.seen / log2(slots.rank + 1.0)
+        return slots, mean / log2(slots.rank + 1.0)
 
     def ideal(self, depth: int | None) -> Floats:
         """DCG of the best order of all judged documents."""
@@ -385,81 +401,23 @@ class _Tied:
         return np.bincount(query, weights=terms, minlength=len(self.lists)).astype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class _Hits:
-    """Places of groups with relevant documents, the number of these, and the number above."""
-
-    slots: Slots
-    count: Ints
-    above: Ints
-
-    @cached_property
-    def precision_terms(self) -> Floats:
-        """Probability that the place holds a relevant document, times the precision at it then."""
-        slots, group = self.slots, self.slots.group
-        size, count = slots.groups.size[group], self.count[group]
-        others = (slots.turn - 1) * ((count - 1) / np.maximum(size - 1, 1))
-        return slots.seen * (count / size) * (self.above[group] + 1 + others) / slots.rank
-
-    def within(self, depth: Ints) -> Floats:
-        """Expected number of relevant documents of each group among the first `depth`."""
-        near = self.slots.rank <= depth[self.slots.query]
-        places = np.bincount(
-            self.slots.group, weights=self.slots.seen * near, minlength=len(self.count)
-        )
-        return places * self.count / self.slots.groups.size
-
-    @cached_property
-    def first(self) -> _First:
-        leading = np.flatnonzero(self.above == 0)
-        slots = self.slots.groups[leading].slots()
-        group, turn = slots.group, slots.turn
-        size, count = slots.groups.size[group], self.count[leading][group]
-        fail = np.maximum(size - count - turn + 1, 0) / (size - turn + 1)
-        still = fail.copy()
-        several = slots.groups.size > 1
-        ends = np.cumsum(slots.groups.size)[several]
-        starts = ends - slots.groups.size[several]
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            np.multiply.accumulate(fail[start:end], out=still[start:end])
-        before = np.where(turn > 1, np.concatenate(([1.0], still[:-1])), 1.0)
-        return _First(slots, before * (count / (size - turn + 1)), still == 0)
-
-
-@dataclass(frozen=True, eq=False)
-class _First:
-    """Places of the first group of a query that holds relevant documents.
-
-    `chance` is the probability that the place holds the first relevant document; `sure` is
-    whether the latter is there or earlier in every order.
-    """
-
-    slots: Slots
-    chance: Floats
-    sure: Bools
-
-
-def _over(part: Floats, whole: Floats | Ints) -> Floats:
-    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
-
-
 def _rank(column: Column) -> int:
     return int(column.cutoff or 0)
 
 
+def _near(slots: Slots, column: Column) -> Floats:
+    """Probability that the place exists, and 0 beyond the cutoff."""
+    return slots.seen if column.cutoff is None else slots.seen * (slots.rank <= column.cutoff)
+
+
 def average_precision(tied: _Tied, column: Column) -> Floats:
-    slots, terms = tied.hits.slots, tied.hits.precision_terms
-    if column.cutoff is not None:
-        terms = np.where(slots.rank <= _rank(column), terms, 0.0)
-    return _over(tied.total(slots.query, terms), tied.num_rel)
-
-
-def _found_within(tied: _Tied, depth: Ints) -> Floats:
-    return tied.total(tied.hits.slots.groups.query, tied.hits.within(depth))
+    slots, _, _ = tied.hits
+    terms = _near(slots, column) * tied.precision / slots.rank
+    return ratio(tied.total(slots.query, terms), tied.num_rel)
 
 
 def _at(tied: _Tied, column: Column) -> Floats:
-    return _found_within(tied, np.full(len(tied.lists), _rank(column)))
+    return tied.within(np.full(len(tied.lists), _rank(column)))
 
 
 def precision(tied: _Tied, column: Column) -> Floats:
@@ -467,40 +425,35 @@ def precision(tied: _Tied, column: Column) -> Floats:
 
 
 def recall(tied: _Tied, column: Column) -> Floats:
-    return _over(_at(tied, column), tied.num_rel)
+    return ratio(_at(tied, column), tied.num_rel)
 
 
 def relative_precision(tied: _Tied, column: Column) -> Floats:
-    return _over(_at(tied, column), np.minimum(tied.num_rel, _rank(column)))
+    return ratio(_at(tied, column), np.minimum(tied.num_rel, _rank(column)))
 
 
 def r_precision(tied: _Tied, column: Column) -> Floats:
-    return _over(_found_within(tied, tied.num_rel), tied.num_rel)
+    return ratio(tied.within(tied.num_rel), tied.num_rel)
 
 
 def reciprocal_rank(tied: _Tied, column: Column) -> Floats:
-    first = tied.hits.first
-    terms = first.slots.seen * first.chance / first.slots.rank
-    if column.cutoff is not None:
-        terms = np.where(first.slots.rank <= _rank(column), terms, 0.0)
-    return tied.total(first.slots.query, terms)
+    slots, chance, _ = tied.first
+    return tied.total(slots.query, _near(slots, column) * chance / slots.rank)
 
 
 def success(tied: _Tied, column: Column) -> Floats:
-    first = tied.hits.first
-    near = first.slots.seen * (first.slots.rank <= _rank(column))
-    chances = tied.total(first.slots.query, near * first.chance)
-    chances[first.slots.query[first.sure & (near == 1)]] = 1.0  # not 1 - 1e-16
+    slots, chance, sure = tied.first
+    near = _near(slots, column)
+    chances = tied.total(slots.query, near * chance)
+    chances[slots.query[sure & (near == 1)]] = 1.0  # not 1 - 1e-16
     return chances
 
 
 def dcg(tied: _Tied, column: Column) -> Floats:
     slots, terms = tied.gained
-    if column.cutoff is not None:
-        terms = np.where(slots.rank <= _rank(column), terms, 0.0)
-    return tied.total(slots.query, terms)
+    return tied.total(slots.query, _near(slots, column) * terms)
 
 
 def ndcg(tied: _Tied, column: Column) -> Floats:
     depth = None if column.cutoff is None else _rank(column)
-    return _over(dcg(tied, column), tied.ideal(depth))
+    return ratio(dcg(tied, column), tied.ideal(depth))

@@ -14,7 +14,15 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.own import FLOOR, own_values
-from kgtrec.trec.measures.relevant import UNJUDGED, Lists, View, narrowed, parts, placed_lists
+from kgtrec.trec.measures.relevant import (
+    UNJUDGED,
+    Floats,
+    Lists,
+    View,
+    narrowed,
+    parts,
+    placed_lists,
+)
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -111,9 +119,6 @@ def _check_depth(lists: Lists, columns: Sequence[Column]) -> None:
             f"the lists were cut at {least:,} documents, which is not enough for "
             f"{', '.join(deep)}; read more documents per query"
         )
-
-
-Floats = NDArray[np.float64]
 
 
 def follows_from_ranks(column: Column) -> bool:
