@@ -72,15 +72,12 @@ def _output_folder(out: str | os.PathLike[str]) -> Path:
     hint = "give another folder with --output"
     try:
         make_folder(folder / "graph")
-    except (FileExistsError, NotADirectoryError) as error:
-        at = Path(error.filename or folder)
-        blocking = next((p for p in (at, *at.parents) if p.exists() and not p.is_dir()), at)
-        raise FileError(
-            blocking, found="a file, but a folder is needed here", hint=f"move it, or {hint}"
-        ) from error
-    except PermissionError as error:
-        raise FileError(folder, found="no permission to create this folder", hint=hint) from error
     except OSError as error:
+        at = Path(error.filename or folder)
+        for blocking in (at, *at.parents):
+            if blocking.exists() and not blocking.is_dir():
+                problem = "a file, but a folder is needed here"
+                raise FileError(blocking, found=problem, hint=f"move it, or {hint}") from error
         problem = f"the folder cannot be created ({error.strerror})"
         raise FileError(folder, found=problem, hint=hint) from error
     return folder
