@@ -16,7 +16,7 @@ import click
 from kgtrec._version import __version__
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily, without_collector
-from kgtrec.cli._report import Command, Report, echo
+from kgtrec.cli._report import Command, Report, echo, rendered
 from kgtrec.errors import FileError, UsageError
 
 with lazily():
@@ -288,23 +288,13 @@ def _refuse_ranks(qrels: str, runs: Sequence[str]) -> None:
 
 
 def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Report:
-    def trec() -> bytes:
-        pieces: list[bytes] = []
-        for run in scored:
-            pieces += [output.heading_line(run)] if len(scored) > 1 else []
-            pieces += output.trec_lines(run, request)
-        return b"".join(pieces)
-
     def table(form: str) -> str:
-        return output.rendered(output.as_table(scored, request), form)
+        return rendered(output.as_table(scored, request), form)
 
-    forms: dict[str, Callable[[], str | bytes]] = {
-        "trec": trec,
-        "json": lambda: output.as_json(scored, request),
-    }
-    for form in FORMATS:
-        forms.setdefault(form, partial(table, form))
-    return Report(forms=forms, notes=notes)
+    forms: dict[str, Callable[[], str | bytes]] = {form: partial(table, form) for form in FORMATS}
+    forms["trec"] = lambda: output.trec_text(scored, request)
+    del forms["json"]
+    return Report(data=lambda: output.as_data(scored, request), forms=forms, notes=notes)
 
 
 def _notes(run: Scored, request: Request) -> list[str]:
@@ -324,11 +314,11 @@ def _notes(run: Scored, request: Request) -> list[str]:
         notes.append(_filtered(run.filtered, request))
     elif request.micro:
         notes.append(AS_LISTED)
-    if run.missing_answers:
+    if run.micro is not None and run.micro.missing.any():
         text = "low and high bound the metrics for every rank they may have"
         if request.entities is None and request.questions is None:
             text = "without --n-entities N their ranks are unbounded: low counts them as 0"
-        total = f"{run.missing_answers:,} of {run.answers:,} answers"
+        total = f"{run.micro.missing.sum():,} of {run.micro.answers.sum():,} answers"
         notes.append(f"{total} are not in the run; {text}")
     return notes
 

@@ -32,6 +32,7 @@ from ir_measures.util import QrelsConverter, RunConverter
 
 from kgtrec.errors import UsageError
 from kgtrec.trec.files.convert import is_frame, qrels_data, run_data
+from kgtrec.trec.files.text import Cut
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import ranked, read_judgements, read_lists
 from kgtrec.trec.measures.names import TABLE, Column, depth_needed, resolve
@@ -172,8 +173,8 @@ class ProvidedEvaluator(providers.Evaluator):
         all_columns = [column for group in self.columns.values() for column in group.values()]
         # The judged documents may come from anywhere in the run.
         whole = any(setting.judged_only for setting in self.columns)
-        depth = None if whole else depth_needed(all_columns)
-        lists = read_lists(self.judgements, run_data(data), depth=depth)
+        cut = Cut(None if whole else depth_needed(all_columns))
+        lists = read_lists(self.judgements, run_data(data), cut)
         for setting, group in self.columns.items():
             columns = list(dict.fromkeys(group.values()))
             by_column = values(setting.applied(lists), columns, setting.options)

@@ -131,21 +131,26 @@ def _sums(counts):
         yield total
 
 
-def read_ahead(qrels_path, run_path, options: dict) -> ReadAhead:
-    cut = Cut(*(options.get(name, default) for name, default in Cut._field_defaults.items()))
+def read_ahead(qrels_path, run_path, cut: Cut) -> ReadAhead:
     with ReadAhead(str(qrels_path), [str(run_path)], cut) as ahead:
         return ahead
 
 
+def cut_of(options: dict) -> dict:
+    """The arguments of `read_lists`."""
+    cut = Cut(**{name: options[name] for name in Cut._fields if name in options})
+    return {"cut": cut, "absent": options.get("absent", False)}
+
+
 def check_lists(qrels_path, run_path, qrels, run, options: dict, threads: int) -> bool:
     """Check lists against the oracle's, if both files are valid. Return whether they are plain."""
-    judged = read_judgements(qrels_path, threads=threads)
-    lists = read_lists(judged, run_path, threads=threads, **options)
+    judged, how = read_judgements(qrels_path, threads=threads), cut_of(options)
+    lists = read_lists(judged, run_path, threads=threads, **how)
     check_as_oracle(lists, qrels, run, options)
-    ahead = read_ahead(qrels_path, run_path, options)
+    ahead = read_ahead(qrels_path, run_path, how["cut"])
     if not ahead.has_read(judged.native) or ahead.lists(str(run_path), ahead.cut) is None:
         return False
-    check_as_oracle(read_lists(judged, str(run_path), ahead=ahead, **options), qrels, run, options)
+    check_as_oracle(read_lists(judged, str(run_path), ahead=ahead, **how), qrels, run, options)
     return True
 
 
@@ -195,7 +200,7 @@ def fuzz(folder: Path, seed: int, seconds: float, rounds: int | None = None) -> 
             if run is not None and qrels is not None:
                 check_lists(qrels_path, run_path, qrels, run, random_options(rng), threads)
             else:
-                ahead = read_ahead(qrels_path, run_path, {})
+                ahead = read_ahead(qrels_path, run_path, Cut())
                 assert ahead.lists(str(run_path), ahead.cut) is None
             done += 1
     finally:

@@ -15,7 +15,7 @@ from profiles import examples
 import kgtrec
 from kgtrec import trec
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.eval.kg_metrics import Micro, micro_values
+from kgtrec.trec.eval.kg_metrics import Micro, check_micro, micro_values
 from kgtrec.trec.eval.kg_names import micro_columns
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import read_lists
@@ -36,6 +36,8 @@ Run = dict[str, dict[str, float]]
 def micro_of(qrels: Qrels, run: Run, options: EvalOptions | None = None, **more) -> Micro:
     lists = read_lists(qrels, run, absent=bool(options and options.complete))
     columns = more.pop("columns", COLUMNS)
+    options = options or EvalOptions()
+    check_micro(columns, options, more.get("entities"))
     return micro_values(lists, columns, options, **more)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -25,7 +24,7 @@ from kgtrec.trec.files.columns import (
 )
 from kgtrec.trec.files.text import decoded, is_path
 from kgtrec.trec.measures.family import EvalOptions
-from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_of
+from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_of, read_lists
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.own import core_columns, in_core
 from kgtrec.trec.measures.relevant import UNJUDGED, Ints, TieEffect, View
@@ -238,7 +237,8 @@ class Evaluator:
             queries, cells, tied = self._listed(run, self._core, int(self._warns))
             self._warn_of(tied, len(queries))
             return self._shown(queries, cells, summary, as_)
-        scored = scoring.score_run(self._judged, run, replace(self._request, runs=(run,)))
+        read = scoring.read_run(run, self._request.questions)
+        scored = scoring.score_run(self._judged, read, self._request)
         return self._of_scored(scored, summary, as_)
 
     def evaluate_scores(
@@ -294,7 +294,9 @@ class Evaluator:
             query = decoded(self._own.names[numbers[twice]])
             raise InputError(f"row {twice}, query {query!r}, has a judged document twice; keep one")
         if always:
-            scored = scoring.scored_lists(own.lists(matrix, names, numbers, parts), request)
+            scored = scoring.scored_lists(
+                own.lists(matrix, names, numbers, parts), request, len(numbers)
+            )
             return self._of_scored(scored, summary, as_)
         self._warn_of(tied, len(numbers))
         held = self.queries if queries is None else [str(query) for query in queries]
@@ -326,7 +328,7 @@ class Evaluator:
             queries, cells, (differs, _, kinds) = self._listed(run, self._core, 2)
         else:
             data = scoring.read_run(run, self._request.questions).data
-            lists = scoring.list_run(self._own, data, None, options)
+            lists = read_lists(self._own, data, options.cut(None))
             plain = values(lists, columns, options)
             queries, cells = [*lists.queries], np.array([*plain.values()]).tobytes()
             if self._core is None:
@@ -419,10 +421,9 @@ class Evaluator:
         columns = np.frombuffer(cells).reshape(len(names), -1)
         arrays = dict(zip(names, columns.copy(), strict=True))
         row: dict[str, Any] = {}
-        if summary:
-            row = summary_of(arrays, self._columns)
-            if len(self._columns) < len(self._request.columns):
-                row = {"runid": "", **row}
+        if summary and len(self._columns) < len(self._request.columns):
+            row["runid"] = ""
+        row |= summary_of(arrays, self._columns) if summary else {}
         return _formed(queries, arrays, row, summary, as_)
 
     def _of_scored(self, scored: scoring.Scored, summary: bool, as_: str) -> Any:

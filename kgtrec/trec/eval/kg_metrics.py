@@ -15,23 +15,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kgtrec._internal.csr import contains, owners, to_keys
+from kgtrec._internal.csr import contains, offsets_of, owners, to_keys
 from kgtrec.errors import InputError, UsageError
 from kgtrec.predictions.lists import ids_of
 from kgtrec.trec.eval.kg_names import MicroColumn, row_of
 from kgtrec.trec.files.columns import RunColumns
-from kgtrec.trec.files.convert import name_buffers
+from kgtrec.trec.files.parse import name_buffers
 from kgtrec.trec.measures.family import EvalOptions, is_whole
 from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrowed, parts
 from kgtrec.trec.measures.ties import tie_groups
 
 if TYPE_CHECKING:
-    from kgtrec.measures.ties import Scaled, Ties
     from kgtrec.questions.questions import Questions
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +64,13 @@ def filtered_by_graph(run: RunColumns, questions: Questions, name: str) -> Graph
     keys = question[owner] * questions.n_labels + np.maximum(entity, 0)
     known = contains(to_keys(questions.removed, questions.n_labels), keys) & (entity >= 0)
     rows = np.flatnonzero(~known)
-    offsets = np.append(0, np.cumsum(np.bincount(owner[rows], minlength=len(run))))
+    offsets = offsets_of(np.bincount(owner[rows], minlength=len(run)))
     names = name_buffers(run.documents.take(pa.array(rows)))
     left = RunColumns(run.queries, offsets, *names, run.scores[rows], run.tag)
     return GraphFiltered(left, int(known.sum()), int((entity < 0).sum()))
 
 
-def candidates_of(questions: Questions, queries: Sequence[str]) -> Int64:
+def candidates_of(questions: Questions, queries: Sequence[str]) -> Ints:
     """Number of entities that each list may hold, answers included: int64, shape (n_queries,).
 
     Queries that are not questions may hold every entity.
@@ -124,34 +120,25 @@ def finished(name: str, numerator: Floats, denominator: Floats) -> Floats:
 def micro_values(
     lists: Lists,
     columns: Sequence[MicroColumn],
-    options: EvalOptions | None = None,
+    options: EvalOptions,
     *,
     entities: int | Ints | None = None,
     ties: str | None = None,
 ) -> Micro:
-    """Micro metrics of every query.
+    """Micro metrics of every query, after `check_micro`.
 
     Shapes: entities int64 (n_queries,).
     """
-    options = options or EvalOptions()
-    if isinstance(entities, np.ndarray):
-        check_micro(columns, options, int(entities.min(initial=1)))
-    else:
-        check_micro(columns, options, entities)
     lists = narrowed(lists, options)
     if not (lists.judged >= options.level).any():
         raise InputError(
             f"no query has a document of relevance {options.level} or more, so there is no answer "
             "to rank; give the qrels of this run, or a lower level (-l)"
         )
-    pieces = [
-        _Ranked(
-            part,
-            options,
-            entities[start:stop] if isinstance(entities, np.ndarray) else entities,
-        )
-        for start, stop, part in parts(lists, _PART_DOCUMENTS)
-    ]
+    pieces = []
+    for start, stop, part in parts(lists, _PART_DOCUMENTS):
+        own = entities[start:stop] if isinstance(entities, np.ndarray) else entities
+        pieces.append(_Ranked(part, options, own))
     sums = {}
     for column in columns:
         numerators, denominators = zip(*(piece.sums(column, ties) for piece in pieces), strict=True)
@@ -196,20 +183,19 @@ class _Ranked:
         groups, count = groups[count > 0], count[count > 0]
         greater = groups.start - groups.count_above(relevant)
         self.query = np.repeat(groups.query, count)
-        self.ranks = _ties(np.repeat(greater, count), np.repeat(groups.size - count, count))
+        self.ranks = np.repeat(greater, count), np.repeat(groups.size - count, count)
 
     def sums(self, column: MicroColumn, ties: str | None) -> tuple[Floats, Floats]:
         """Numerator and denominator of every query."""
-        kind = _rank_type(column, ties)
-        per_answer = _per_answer(column)
+        per_answer = _per_answer(column, ties)
         listed = np.bincount(
-            self.query, weights=_plain(per_answer(self.ranks, kind)), minlength=len(self.answers)
+            self.query, weights=per_answer(*self.ranks), minlength=len(self.answers)
         )
         above = self.worst if column.is_at_worst_ranks else self.best
         if above is None:  # without end: 1/rank and hits are 0
             rest = np.zeros(len(self.answers))
         else:
-            rest = _plain(per_answer(_ties(above, np.zeros_like(above)), kind))
+            rest = per_answer(above, np.zeros_like(above))
         total = listed + self.missing * rest
         answers = self.answers.astype(np.float64)
         if not column.row.over_chance:
@@ -228,24 +214,21 @@ def _too_few(lists: Lists, answers: Ints, others: Ints, entities: int | None) ->
     )
 
 
-def _ties(greater: Ints, equal: Ints) -> Ties:
+def _per_answer(column: MicroColumn, ties: str | None) -> Callable[[Ints, Ints], Floats]:
+    """The metric of answers, from the numbers of documents above them and tied with them."""
+    from kgtrec.measures import rank_metrics
     from kgtrec.measures.ties import Ties
 
-    return Ties(greater, equal, np.zeros_like(equal), np.ones_like(equal))
+    function, cutoff = getattr(rank_metrics, column.row.value), float(column.cutoff or 0)
+    kind = ties or "realistic"
+    if ties in ("min", "max"):
+        best = (ties == "max") == column.row.higher_is_better
+        kind = "optimistic" if best else "pessimistic"
 
+    def values(greater: Ints, equal: Ints) -> Floats:
+        found = function(
+            Ties(greater, equal, np.zeros_like(equal), np.ones_like(equal)), kind, cutoff
+        )
+        return np.asarray(found.scaled / found.scale, np.float64)
 
-def _plain(values: Scaled) -> Floats:
-    return np.asarray(values.scaled / values.scale, np.float64)
-
-
-def _per_answer(column: MicroColumn) -> Callable[[Ties, str], Scaled]:
-    from kgtrec.measures import rank_metrics
-
-    function = getattr(rank_metrics, column.row.value)
-    return lambda ties, kind: function(ties, kind, float(column.cutoff or 0))
-
-
-def _rank_type(column: MicroColumn, ties: str | None) -> str:
-    if ties is None or ties == "expected":
-        return ties or "realistic"
-    return "optimistic" if (ties == "max") == column.row.higher_is_better else "pessimistic"
+    return values

@@ -29,24 +29,23 @@ RUN_FILE = "run_file"
 """Measure name in the heading line of each block, if several runs are printed."""
 
 _ALL = "all"
-_QUERIES_AT_A_TIME = 2_000
 _FLOAT = "%6.4f"
 _NO_INTERVAL: list[Cell] = ["", ""]
 
 
-def trec_lines(scored: Scored, request: Request) -> Iterator[bytes]:
-    """Pieces of what trec_eval prints for a run, to the byte."""
-    if request.per_query and request.of_a_query:
-        for start in range(0, len(scored.queries), _QUERIES_AT_A_TIME):
-            yield _query_lines(scored, request.of_a_query, start).encode("utf-8", "surrogateescape")
-    if request.summary and request.of_all:
-        text = "".join(_summary_lines(scored, column) for column in request.of_all)
-        yield text.encode("utf-8", "surrogateescape")
-
-
-def heading_line(scored: Scored) -> bytes:
-    """The heading line of a run's block, in three columns for programs that split columns."""
-    return f"{RUN_FILE:<22s}\t{_ALL}\t{scored.file}\n".encode("utf-8", "surrogateescape")
+def trec_text(runs: Sequence[Scored], request: Request) -> bytes:
+    """What trec_eval prints, to the byte; before each of several runs a line that names it."""
+    text = ""
+    for run in runs:
+        if len(runs) > 1:  # three columns, for programs that split columns
+            text += f"{RUN_FILE:<22s}\t{_ALL}\t{run.file}\n"
+        if request.per_query:
+            columns = request.of_a_query
+            values = [run.values[column.name].tolist() for column in columns]
+            text += _filled(run.queries, columns, values, run.is_zscored)
+        if request.summary:
+            text += "".join(_summary_lines(run, column) for column in request.of_all)
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _summary_lines(scored: Scored, column: Printed) -> str:
@@ -59,12 +58,6 @@ def _summary_lines(scored: Scored, column: Printed) -> str:
     for end, value in zip(("low", "high"), ends, strict=True):
         text += f"{stem}_{end}".ljust(22) + f"\t{_ALL}\t{_as_c_prints(value)}\n"
     return text
-
-
-def _query_lines(scored: Scored, columns: Sequence[Printed], start: int) -> str:
-    rows = slice(start, start + _QUERIES_AT_A_TIME)
-    values = [scored.values[column.name][rows].tolist() for column in columns]
-    return _filled(scored.queries[rows], columns, values, scored.is_zscored)
 
 
 def _filled(
@@ -132,23 +125,13 @@ def as_table(runs: Sequence[Scored], request: Request) -> Table:
     return Table((*lead, *titles), (*lead, *keys), digits, rows, len(lead))
 
 
-def rendered(table: Table, form: str) -> str:
-    """The table as ``tsv``, ``csv``, ``markdown`` or ``latex``."""
-    if form == "tsv":
-        return table.to_csv("\t")
-    render = {"csv": table.to_csv, "markdown": table.to_markdown, "latex": table.to_latex}
-    return render[form]()
-
-
-def as_json(runs: Sequence[Scored], request: Request) -> str:
+def as_data(runs: Sequence[Scored], request: Request) -> dict[str, Any]:
     """Runs by file: ``summary`` and ``queries`` map measures to values in full precision.
 
     With micro metrics also ``kg_ranks``: "as listed", not filtered beyond the qrels' own answers,
     or "filtered by the graph".
     With confidence intervals also ``intervals``, measures to [low, high], and the resampling.
     """
-    from kgtrec._internal.table import dump_json
-
     parts = {}
     for run in runs:
         part: dict[str, Any] = {}
@@ -168,7 +151,7 @@ def as_json(runs: Sequence[Scored], request: Request) -> str:
                 for query, row in zip(run.queries, cells, strict=False)
             }
         parts[run.file] = part
-    return dump_json(parts) + "\n"
+    return parts
 
 
 def _summary_rows(

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.runtime import available_cores, share_rows
-from kgtrec.errors import FileError, InputError
+from kgtrec.errors import InputError, refuse
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.text import PathName, ReadAhead, is_path
 from kgtrec.trec.measures.family import EvalOptions
@@ -54,22 +54,21 @@ def read_reference(path: str | os.PathLike[str]) -> Reference:
 
     reference: Reference = {}
     for number, line in lines_of(path):
-        fields = line.split()
+        fields = [*map(text_of, line.split())]
         if len(fields) != 4:
             problem = f"{len(fields)} columns in {text_of(line)!r}" if fields else "a blank line"
-            raise FileError(path, number, found=problem, hint=f"a line must have 4: {_COLUMNS}")
-        query, measure = text_of(fields[0]), text_of(fields[1])
-        mean, deviation = (_number(path, number, text) for text in fields[2:])
+            refuse(path, number, problem, f"a line must have 4: {_COLUMNS}")
+        query, measure, *texts = fields
+        mean, deviation = (_number(path, number, text) for text in texts)
         if deviation < 0:
-            hint = "the fourth column must be 0 or more"
-            raise FileError(path, number, found=f"deviation {text_of(fields[3])!r}", hint=hint)
+            refuse(path, number, f"deviation {texts[1]!r}", "the fourth column must be 0 or more")
         measures = reference.setdefault(query, {})
         if measure in measures:
             problem = f"query {query!r} has measure {measure!r} twice"
-            raise FileError(path, number, found=problem, hint="keep one of the two lines")
+            refuse(path, number, problem, "keep one of the two lines")
         measures[measure] = mean, deviation
     if not reference:
-        raise FileError(path, found="it contains no lines", hint=f"give lines of {_COLUMNS!r}")
+        refuse(path, None, "it contains no lines", f"give lines of {_COLUMNS!r}")
     return reference
 
 
@@ -80,8 +79,7 @@ def standardise(
 
     Shapes: values (n_queries,) -> scores float64 (n_queries,).
     """
-    nothing: dict[str, tuple[float, float]] = {}
-    rows = [reference.get(query, nothing) for query in queries]
+    rows = [reference.get(query, {}) for query in queries]
     scores: dict[str, NDArray[Any]] = {}
     missing = 0
     for name, column in values.items():
@@ -99,16 +97,14 @@ def standardise(
     return scores, missing
 
 
-def _number(path: str | os.PathLike[str], line: int, text: bytes) -> float:
+def _number(path: PathName, line: int, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.inf
-    if math.isinf(value) or b"_" in text:
-        from kgtrec.graph.id_files import text_of
-
+    if math.isinf(value) or "_" in text or not text.isascii():
         hint = "the third and fourth columns must be decimal numbers, or nan"
-        raise FileError(path, line, found=f"{text_of(text)!r} is not a number", hint=hint)
+        refuse(path, line, f"{text!r} is not a number", hint)
     return value
 
 
@@ -136,8 +132,6 @@ class Scored:
       names.
     - missing: Number of values without the mean and deviation for a z-score.
     - tied: How ties can change the requested measures of trec_eval.
-    - answers, missing_answers: For micro metrics: number of answers, and how many of them the run
-      lacks.
     - intervals: Column name to the ends of the confidence interval of its mean; empty if none
       were requested.
     - resampling: How the intervals were made.
@@ -156,8 +150,6 @@ class Scored:
     is_zscored: bool = False
     missing: int = 0
     tied: TieEffect = NO_EFFECT
-    answers: int = 0
-    missing_answers: int = 0
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     resampling: Resampling | None = None
     micro: Micro | None = None
@@ -169,15 +161,13 @@ def score(request: Request, ahead: ReadAhead | None = None) -> list[Scored]:
     request.check()
     runs = [read_run(run, request.questions) for run in request.runs]
     judged = read_qrels(request)
-    reference = None
-    if request.zscores is not None:
-        reference = read_reference(request.zscores)
+    reference = None if request.zscores is None else read_reference(request.zscores)
     if ahead is not None:
         ahead.stop()
         if not (isinstance(judged, JudgedQueries) and ahead.has_read(judged.native)):
             ahead = None
     threads = max(1, available_cores() // len(runs))
-    tasks = [partial(_scored, judged, run, request, reference, threads, ahead) for run in runs]
+    tasks = [partial(score_run, judged, run, request, reference, threads, ahead) for run in runs]
     return on_threads(available_cores(), tasks)
 
 
@@ -218,11 +208,6 @@ def on_threads(threads: int, tasks: Sequence[Callable[[], Scored]]) -> list[Scor
     return [results[place] for place in range(len(tasks))]
 
 
-def score_run(judged: JudgedQueries | GroupJudgements, run: Any, request: Request) -> Scored:
-    """Values of one run for judgements that are already read."""
-    return _scored(judged, read_run(run, request.questions), request, None)
-
-
 class RunRead(NamedTuple):
     """A run, its name, and what a graph removed from it."""
 
@@ -258,65 +243,84 @@ def read_qrels(request: Request) -> JudgedQueries | GroupJudgements:
     return read_judgements(qrels_data(request.qrels))
 
 
-def _scored(
+def score_run(
     qrels: JudgedQueries | GroupJudgements,
     run: RunRead,
     request: Request,
-    reference: Reference | None,
+    reference: Reference | None = None,
     threads: int | None = None,
     ahead: ReadAhead | None = None,
 ) -> Scored:
-    data = run.data
-    columns, options = request.columns, request.options
-    groups = None if isinstance(qrels, JudgedQueries) else qrels
+    """Values of one run for judgements that are already read."""
+    options = request.options
     if isinstance(qrels, JudgedQueries):
-        lists = list_run(qrels, data, request.depth, options, threads, ahead)
+        groups, judged, cut = None, qrels, options.cut(request.depth)
     else:
-        lists = list_run(qrels.judged, data, None, replace(options, judged_only=False), threads)
+        groups, judged, cut = qrels, qrels.judged, replace(options, judged_only=False).cut(None)
+    lists = read_lists(judged, run.data, cut, absent=options.complete, threads=threads, ahead=ahead)
     if lists.unanswered == len(qrels):
-        raise nothing_shared(qrels.path, data)
+        raise nothing_shared(qrels.path, run.data)
     if request.only is not None:
-        lists = _one(lists, request.only, f"{_named(qrels.path)} and {_named(data)}")
-    scored = _valued(lists, request, len(qrels), groups, run.name, run.filtered)
+        if request.only not in lists.queries:
+            raise NothingShared(
+                f"{_named(qrels.path)} and {_named(run.data)} do not share query "
+                f"{request.only!r}; choose a query that both have"
+            )
+        lists = some_queries(lists, np.array([lists.queries.index(request.only)]))
+    return scored_lists(lists, request, len(qrels), groups, run, reference)
+
+
+def scored_lists(
+    lists: Lists,
+    request: Request,
+    n_asked: int,
+    groups: GroupJudgements | None = None,
+    run: RunRead | None = None,
+    reference: Reference | None = None,
+) -> Scored:
+    """Values of the request's measures for judged lists, which hold some of `n_asked` queries."""
+    columns, options, how = request.columns, request.options, request.resampling
+    values = _values(groups, lists, request)
+    counted, missing = _counted(options, lists), 0
     if reference is not None:
-        scored = _standardised(scored, columns, options, lists, reference)
-    return _without_absent(_extended(scored, request, lists), options, lists)
-
-
-def scored_lists(lists: Lists, request: Request) -> Scored:
-    """Values of the request's measures for lists; each query is in both the qrels and the run."""
-    return _extended(_valued(lists, request, len(lists)), request, lists)
+        numbers = {name: row for name, row in values.items() if name != "num_q"}
+        zscores, missing = standardise(numbers, lists.queries, reference)
+        values |= zscores
+    total = summary(values, columns, options, lists)
+    if reference is not None:
+        total |= _sums(columns, values, counted, options)
+    micro = _micro(lists, request) if request.micro else None
+    if micro is not None:
+        values, total = {**values, **micro.values()}, {**total, **micro.summary()}
+    intervals = {} if how is None else _intervals(values, micro, columns, counted, how)
+    queries = lists.queries
+    if not counted.all():  # rows of absent queries, which count in the averages only
+        there = np.flatnonzero(counted)
+        queries = [queries[place] for place in there.tolist()]
+        values = {name: row[there] for name, row in values.items()}
+    return Scored(
+        file=run.name if run else "",
+        queries=queries,
+        values=values,
+        summary=total,
+        n_asked=n_asked,
+        n_answered=n_asked - lists.unanswered + lists.unasked,
+        unanswered=lists.unanswered,
+        unasked=lists.unasked,
+        is_zscored=reference is not None,
+        missing=missing,
+        tied=_tied(lists, columns, options, groups),
+        intervals=intervals,
+        resampling=how,
+        micro=micro,
+        filtered=run.filtered if run else None,
+    )
 
 
 def nothing_shared(qrels: PathName, run: PathName | RunData) -> NothingShared:
     """The error for qrels and run without a common query."""
     return NothingShared(
         f"{_named(qrels)} and {_named(run)} share no query; give qrels of the same queries"
-    )
-
-
-def _valued(
-    lists: Lists,
-    request: Request,
-    n_asked: int,
-    groups: GroupJudgements | None = None,
-    file: str = "",
-    filtered: GraphFiltered | None = None,
-) -> Scored:
-    """Values of judged lists, which hold some of `n_asked` queries."""
-    columns, options = request.columns, request.options
-    values = _values(groups, lists, request)
-    return Scored(
-        file=file,
-        queries=lists.queries,
-        values=values,
-        summary=summary(values, columns, options, lists),
-        n_asked=n_asked,
-        n_answered=n_asked - lists.unanswered + lists.unasked,
-        unanswered=lists.unanswered,
-        unasked=lists.unasked,
-        tied=_tied(lists, columns, options, groups),
-        filtered=filtered,
     )
 
 
@@ -346,80 +350,36 @@ def _tied(
     return tie_effect(lists, columns, options)
 
 
-def list_run(
-    qrels: JudgedQueries,
-    run: PathName | RunData,
-    depth: int | None,
-    options: EvalOptions,
-    threads: int | None = None,
-    ahead: ReadAhead | None = None,
-) -> Lists:
-    """The run to a depth; see `EvalOptions.cut`."""
-    cut = options.cut(depth)._asdict()
-    return read_lists(qrels, run, **cut, absent=options.complete, threads=threads, ahead=ahead)
-
-
-def _one(lists: Lists, query: str, files: str) -> Lists:
-    """The lists of one query."""
-    if query not in lists.queries:
-        raise NothingShared(f"{files} do not share query {query!r}; choose a query that both have")
-    return some_queries(lists, np.array([lists.queries.index(query)]))
-
-
-def _standardised(
-    scored: Scored,
+def _sums(
     columns: Sequence[Column],
+    zscores: Mapping[str, Array],
+    counted: NDArray[np.bool_],
     options: EvalOptions,
-    lists: Lists,
-    reference: Reference,
-) -> Scored:
-    """The same in standard scores: num_* are sums of scores, and num_q is unchanged."""
-
-    numbers = {name: row for name, row in scored.values.items() if name != "num_q"}
-    zscores, missing = standardise(numbers, scored.queries, reference)
-    rows: dict[str, Array] = {name: zscores.get(name, row) for name, row in scored.values.items()}
-    total = summary(rows, columns, options, lists)
-    there = np.flatnonzero(_counted(options, lists))
+) -> dict[str, float]:
+    """Summary of num_* in standard scores, as in trec_eval: sums of these, except of num_q."""
+    sums = {}
     for column in columns:
-        counted = column.family == "num_q" or (column.family == "num_rel" and options.complete)
-        if column.is_count and not counted:
-            total[column.name] = float(np.cumsum(rows[column.name][there])[-1])
-    return replace(scored, values=rows, summary=total, is_zscored=True, missing=missing)
+        kept = column.family == "num_q" or (column.family == "num_rel" and options.complete)
+        if column.is_count and not kept:
+            sums[column.name] = float(np.cumsum(zscores[column.name][counted])[-1])
+    return sums
 
 
-def _extended(scored: Scored, request: Request, lists: Lists) -> Scored:
-    """Add micro metrics and intervals if they are requested."""
-    micro, options = None, request.options
-    if request.micro:
-        from kgtrec.trec.eval.kg_metrics import micro_values
+def _micro(lists: Lists, request: Request) -> Micro:
+    from kgtrec.trec.eval.kg_metrics import candidates_of, micro_values
 
-        entities = _entities(request, lists)
-        micro = micro_values(lists, request.micro, options, entities=entities, ties=request.ties)
-        scored = replace(
-            scored,
-            values={**scored.values, **micro.values()},
-            summary={**scored.summary, **micro.summary()},
-            answers=int(micro.answers.sum()),
-            missing_answers=int(micro.missing.sum()),
-            micro=micro,
-        )
-    if request.resampling is None:
-        return scored
-    ends = _intervals(scored, request.columns, _counted(options, lists), request.resampling)
-    return replace(scored, intervals=ends, resampling=request.resampling)
-
-
-def _entities(request: Request, lists: Lists) -> int | NDArray[np.int64] | None:
-    """Number of entities that a list may hold; per query if a graph gives the known answers."""
-    if request.questions is None:
-        return request.entities
-    from kgtrec.trec.eval.kg_metrics import candidates_of
-
-    return candidates_of(request.questions, lists.queries)
+    entities: int | NDArray[np.int64] | None = request.entities
+    if request.questions is not None:  # per query, because a graph gives the known answers
+        entities = candidates_of(request.questions, lists.queries)
+    return micro_values(lists, request.micro, request.options, entities=entities, ties=request.ties)
 
 
 def _intervals(
-    scored: Scored, columns: Sequence[Column], counted: NDArray[np.bool_], how: Resampling
+    values: Mapping[str, Array],
+    micro: Micro | None,
+    columns: Sequence[Column],
+    counted: NDArray[np.bool_],
+    how: Resampling,
 ) -> dict[str, tuple[float, float]]:
     """Ends of the confidence intervals of all means, but not of sums (num_*) and strings.
 
@@ -431,11 +391,10 @@ def _intervals(
 
     means = [c for c in columns if not (c.is_count or c.is_text or c.is_query_only)]
     numerators: list[Array] = [
-        np.where(counted, scored.values[c.name], math.log(FLOOR) if c.is_geometric else 0.0)
-        for c in means
+        np.where(counted, values[c.name], math.log(FLOOR) if c.is_geometric else 0.0) for c in means
     ]
     denominators: list[Array | None] = [None] * len(means)
-    quotients = {} if scored.micro is None else scored.micro.parts
+    quotients = {} if micro is None else micro.parts
     numerators.extend(part for part, _ in quotients.values())
     denominators.extend(part for _, part in quotients.values())
     ends = ratio_intervals(numerators, denominators, how)
@@ -446,19 +405,6 @@ def _intervals(
         ends[row] = np.sort(finished(name, ends[row], np.ones(2)))
     names = [*(column.name for column in means), *quotients]
     return {name: (float(low), float(high)) for name, (low, high) in zip(names, ends, strict=True)}
-
-
-def _without_absent(scored: Scored, options: EvalOptions, lists: Lists) -> Scored:
-    """Drop rows of absent queries if they count in the averages only."""
-    counted = _counted(options, lists)
-    if counted.all():
-        return scored
-    there = np.flatnonzero(counted)
-    return replace(
-        scored,
-        queries=[scored.queries[place] for place in there.tolist()],
-        values={name: row[there] for name, row in scored.values.items()},
-    )
 
 
 def _counted(options: EvalOptions, lists: Lists) -> NDArray[np.bool_]:

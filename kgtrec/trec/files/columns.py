@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from kgtrec import _core
 from kgtrec._internal.csr import owners, spans
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.files.parse import Packed
+from kgtrec.trec.files.parse import Ints, Packed
 from kgtrec.trec.files.text import decoded
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,12 +212,11 @@ def queries_of(data: Mapping[str, Mapping[str, Any]], in_order: bool, keep_empty
             )
         if documents or keep_empty:
             named.append((name_bytes(query, "query"), query))
-    if in_order:
-        named.sort(key=itemgetter(0))
-        for (one, first), (other, second) in pairwise(named):
-            if one == other:
-                raise InputError(f"queries {first!r} and {second!r} have the same name; keep one")
-    return named
+    ordered = sorted(named, key=itemgetter(0))
+    for (one, first), (other, second) in pairwise(ordered):
+        if one == other:
+            raise InputError(f"queries {first!r} and {second!r} have the same name; keep one")
+    return ordered if in_order else named
 
 
 def name_bytes(name: str | int, what: str) -> bytes:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import offsets_of
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.columns import (
     QrelsColumns,
@@ -23,6 +24,7 @@ from kgtrec.trec.files.columns import (
     pack_qrels,
     pack_run,
 )
+from kgtrec.trec.files.parse import Ints, name_buffers
 from kgtrec.trec.files.run import Run, read_qrels_columns, read_run_columns
 from kgtrec.trec.files.text import PathName, decoded, is_path
 
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
 
-Ints = NDArray[np.int64]
 Name = str | int
 
 
@@ -144,9 +145,13 @@ def _data(data: Any, kind: _Kind) -> Any:
 
 
 def run_columns(run: Any) -> RunColumns:
-    """Columns of anything that `run_data` accepts."""
+    """Columns of anything that `run_data` accepts, with the queries in their order."""
     data = run_data(run)
-    return data if isinstance(data, RunColumns) else RunColumns(*pack_run(data).columns(), "")
+    return (
+        data
+        if isinstance(data, RunColumns)
+        else RunColumns(*pack_run(data, in_order=False).columns(), "")
+    )
 
 
 def qrels_columns(qrels: Any) -> QrelsColumns:
@@ -227,8 +232,7 @@ def _grouped(query: Any, documents: Any, values: NDArray[Any]) -> Grouped:
     if (owner[1:] < owner[:-1]).any():
         order = np.argsort(owner, kind="stable")
         documents, values = documents.take(pa.array(order)), values[order]
-    offsets = np.zeros(len(names) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(owner, minlength=len(names)), out=offsets[1:])
+    offsets = offsets_of(np.bincount(owner, minlength=len(names)))
     return [decoded(name) for name in names], offsets, *name_buffers(documents), values
 
 
@@ -327,12 +331,3 @@ def _refuse_twice(queries: list[bytes], owner: Ints, documents: Any) -> None:
         raise InputError(
             f"query {query!r} has document {document!r} again in row {row}; keep one of them"
         )
-
-
-def name_buffers(names: Any) -> tuple[Ints, NDArray[np.uint8]]:
-    """Offsets and bytes of a large_binary array."""
-    _, ends, raw = names.buffers()
-    if not len(names):
-        return np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)
-    offsets = np.frombuffer(ends, np.int64)[names.offset : names.offset + len(names) + 1]
-    return offsets, np.frombuffer(raw or b"", np.uint8)

@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.csr import offsets_of
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import InputError, RunWarning
 from kgtrec.trec.files import text
-from kgtrec.trec.files.text import PathName, Text, decoded, explain, last_tag, read_text, texts
+from kgtrec.trec.files.text import PathName, Text, decoded, explain, last_tag, read_text
 
 Ints = NDArray[np.int64]
 Fault = tuple[int, str, int]
@@ -57,8 +58,7 @@ class Groups:
         place[order] = np.arange(len(order))
         owner = place[self.query_of]
         group = np.argsort(owner, kind="stable")
-        first = np.zeros(len(order) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(owner, minlength=len(order)), out=first[1:])
+        first = offsets_of(np.bincount(owner, minlength=len(order)))
         most = np.add.reduceat(np.diff(self.line)[group], first[:-1])
         return _core.TrecLines(self.native, first, group, self.begin, self.line), most
 
@@ -92,7 +92,7 @@ class Packed:
 
     def columns(self) -> tuple[list[str], Ints, Ints, NDArray[np.uint8], NDArray[Any]]:
         """Queries, offsets, offsets and bytes of the names, and values, as of `RunColumns`."""
-        ends = np.append(0, np.cumsum(self.size, dtype=np.int64))
+        ends = offsets_of(self.size)
         names = np.empty(int(ends[-1]), dtype=np.uint8)
         _core.copy_names(self.text, self.begin, self.size, names)
         return [decoded(name) for name in self.names], self.offsets, ends, names, self.values
@@ -214,8 +214,7 @@ def share_queries(
     sets their `counts`. Returns the filled parts of the slices, and the first
     fault.
     """
-    total = np.concatenate(([0], np.cumsum(capacity)))
-    done = np.concatenate(([0], np.cumsum(work)))
+    total, done = offsets_of(capacity), offsets_of(work)
     parts, start = [], 0
     while start < len(work):
         stop = int(np.searchsorted(done, done[start] + _PART_DOCUMENTS, side="right")) - 1
@@ -243,20 +242,25 @@ def gather(filled: Sequence[slice], *arrays: NDArray[Any]) -> list[NDArray[Any]]
     return [np.concatenate([array[part] for part in filled]) for array in arrays]
 
 
-def byte_order(names: list[bytes]) -> Ints:
-    """Numbers of the names in byte order."""
-    return np.array(sorted(range(len(names)), key=names.__getitem__))
+def ordered_lines(
+    path: PathName, is_run: bool, threads: int | None, in_order: bool = True
+) -> tuple[Groups, list[bytes], _core.TrecLines, Ints]:
+    """A file's groups; names and lines of its queries in byte order, or in that of their first
+    lines; and upper bounds on their documents."""
+    groups = find_groups(read_text(path, is_run), threads)
+    names = groups.names
+    order = [*range(len(names))]
+    if in_order:
+        order.sort(key=names.__getitem__)
+    return groups, [names[i] for i in order], *groups.arrange(np.array(order))
 
 
 def read_packed(
     path: PathName, is_run: bool, threads: int | None = None, *, in_order: bool = True
 ) -> Packed:
-    """Documents of a file, in its order; queries in byte order, or in that of their first lines."""
-    text = read_text(path, is_run)
-    groups = find_groups(text, threads)
-    order = byte_order(groups.names) if in_order else np.arange(len(groups.names))
-    lines, capacity = groups.arrange(order)
-    count = np.zeros(len(order), dtype=np.int64)
+    """Documents of a file, in its order; queries as of `ordered_lines`."""
+    groups, names, lines, capacity = ordered_lines(path, is_run, threads, in_order)
+    count = np.zeros(len(names), dtype=np.int64)
     begin = np.empty(int(capacity.sum()), dtype=np.int64)
     size = np.empty(len(begin), dtype=np.int32)
     values = np.empty(len(begin), dtype=np.float64 if is_run else np.int64)
@@ -268,11 +272,10 @@ def read_packed(
 
     filled, fault = share_queries(read, capacity, capacity, count, threads)
     raise_first(groups, fault)
-    names = [groups.names[i] for i in order.tolist()]
-    offsets = np.concatenate(([0], np.cumsum(count)))
+    offsets = offsets_of(count)
     begin, size, values = gather(filled, begin, size, values)
-    tag = last_tag(text) if is_run else ""
-    return Packed(names, offsets, text.data, begin, size, values, tag)
+    tag = last_tag(groups.text) if is_run else ""
+    return Packed(names, offsets, groups.text.data, begin, size, values, tag)
 
 
 def raise_first(groups: Groups, fault: Fault | None) -> None:
@@ -282,6 +285,15 @@ def raise_first(groups: Groups, fault: Fault | None) -> None:
         raise explain(groups.text, min(both))
     if groups.text.is_run:
         _warn_of_joined_lines(groups)
+
+
+def name_buffers(names: Any) -> tuple[Ints, NDArray[np.uint8]]:
+    """Offsets and bytes of a large_binary array."""
+    _, ends, raw = names.buffers()
+    if not len(names):
+        return np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)
+    offsets = np.frombuffer(ends, np.int64)[names.offset : names.offset + len(names) + 1]
+    return offsets, np.frombuffer(raw or b"", np.uint8)
 
 
 SHARES = 4
@@ -307,7 +319,8 @@ def write_run_lines(
     Shapes: offsets int64 (n_queries + 1,).
     """
     spans = np.ascontiguousarray(offsets, np.int64)
-    run_lines = _core.RunLines(_packed(texts(list(queries))), _packed(documents), spans, tag)
+    names = np.frombuffer(b"".join(queries), np.uint8), offsets_of([*map(len, queries)])
+    run_lines = _core.RunLines(names, name_buffers(documents)[::-1], spans, tag)
 
     def formatted(start: int, stop: int) -> memoryview:
         return run_lines.text(start, *columns(slice(start, stop)))
@@ -341,10 +354,3 @@ def _write_and_format(
 
     share_rows(do, [writing, *parts], threads)
     return [texts_by_start[start] for start, _ in parts]
-
-
-def _packed(array: Any) -> tuple[NDArray[np.uint8], Ints]:
-    """Bytes and offsets of an array of large_binary without nulls."""
-    _, offsets, text = array.buffers()
-    spans = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    return np.frombuffer(text or b"", np.uint8), spans

@@ -16,16 +16,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeGuard
+from typing import Any, BinaryIO, NamedTuple, TypeGuard
 
 from kgtrec import _core
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import FileError, UsageError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 LINES_AT_A_TIME = 250_000
 UNJUDGED = 1 - 2**63
@@ -57,49 +53,6 @@ def identifiers(ids: Sequence[str], *, first: bool = False) -> list[bytes]:
             hint = "readers skip comments (#) and byte order marks; rename the query"
             raise UsageError(f"query {text!r} cannot begin a line of a TREC file; {hint}")
     return raw
-
-
-def pieces(offsets: NDArray[np.int64]) -> Iterator[tuple[slice, Any]]:
-    """Rows of a CSR in bounded pieces, with the owner of each as an Arrow array."""
-    import numpy as np
-    import pyarrow as pa
-
-    for start in range(int(offsets[0]), int(offsets[-1]), LINES_AT_A_TIME):
-        stop = min(start + LINES_AT_A_TIME, int(offsets[-1]))
-        rows = np.arange(start, stop)
-        owner = np.searchsorted(offsets, rows, side="right") - 1
-        yield slice(start, stop), pa.array(owner)
-
-
-def texts(raw: list[bytes]) -> Any:
-    """The bytes as an Arrow array."""
-    import pyarrow as pa
-
-    return pa.array(raw, pa.large_binary())
-
-
-def numbers(values: NDArray[Any]) -> Any:
-    """Decimal texts; Arrow's cast gives the shortest one that reads back as the same number."""
-    import pyarrow as pa
-
-    return pa.array(values).cast(pa.large_string()).cast(pa.large_binary())
-
-
-def joined(columns: Sequence[Any], separator: bytes) -> Any:
-    """Columns joined row by row, as one Arrow array."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return pc.binary_join_element_wise(*columns, pa.scalar(separator, pa.large_binary()))
-
-
-def lines(columns: Sequence[Any], separator: bytes) -> memoryview:
-    """Bytes of the lines of these columns; the last column ends each line."""
-    import numpy as np
-
-    whole = joined(columns, separator)
-    ends = np.frombuffer(whole.buffers()[1], np.int64)[whole.offset :]
-    return memoryview(whole.buffers()[2])[ends[0] : ends[len(whole)]]
 
 
 _RUN_COLUMNS = "query iter document rank score tag"
@@ -175,10 +128,9 @@ def read_text(path: PathName, is_run: bool) -> Text:
         _refuse_packed(path, bytes(data[:4]), "unpack it first: {2} FILE | kgtrec ... -")
     else:
         with _explained(path), open(path, "rb") as raw, _unchanged(path, raw):
-            if name.endswith(".gz"):
-                data = _gunzip(path, raw)
-            elif name.endswith(".zst"):
-                data = _unzstd(path, raw)
+            kind = next((kind for kind, end, _ in _MAGIC.values() if name.endswith(end)), None)
+            if kind is not None:
+                data = _unpacked(path, raw, kind)
             else:
                 data = _read_plain(raw)
                 _refuse_packed(path, bytes(data[:4]), "give it a name that ends in {1}")
@@ -226,7 +178,7 @@ def _refuse_packed(path: PathName, head: bytes, hint: str) -> None:
             raise FileError(path, found=problem, hint=hint.format(*names))
 
 
-def _read(raw: BinaryIO) -> bytearray:
+def _read(raw: Any) -> bytearray:
     data = bytearray()
     while piece := raw.read(_PIECE):
         data += piece
@@ -267,46 +219,22 @@ def _read_plain(raw: BinaryIO) -> bytes | bytearray | mmap.mmap:
     return data
 
 
-def _gunzip(path: PathName, raw: BinaryIO) -> bytearray:
-    """All members of a gzip file; zeros that pad a block may follow."""
-    data = bytearray()
-    unpack = zlib.decompressobj(31)
-    begun = False
-    try:
-        while piece := raw.read(_PIECE):
-            while piece:
-                if not begun and data:
-                    piece = piece.lstrip(b"\0")
-                begun = begun or bool(piece)
-                data += unpack.decompress(piece)
-                piece = unpack.unused_data
-                if unpack.eof:
-                    unpack, begun = zlib.decompressobj(31), False
-    except zlib.error as error:
-        raise _damaged(path, "gzip", error) from None
-    if begun:
-        raise _damaged(path, "gzip", "it ends before its end mark")
-    return data
-
-
-def _unzstd(path: PathName, raw: BinaryIO) -> bytearray:
-    import pyarrow as pa
-
-    data = bytearray()
+def _unpacked(path: PathName, raw: BinaryIO, kind: str) -> bytearray:
+    """All members of a gzip file, or frames of a zstd file."""
     if not raw.peek(1):  # type: ignore[attr-defined]
-        return data
-    with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd") as stream:
-        try:
-            while piece := stream.read(_PIECE):
-                data += piece
-        except OSError as error:
-            raise _damaged(path, "zstd", error) from None
-    return data
+        return bytearray()
+    try:
+        if kind == "gzip":
+            import gzip
 
+            return _read(gzip.GzipFile(fileobj=raw))
+        import pyarrow as pa
 
-def _damaged(path: PathName, kind: str, error: Any) -> FileError:
-    problem = f"the {kind} data is damaged or cut short ({str(error).rstrip('.')})"
-    return FileError(path, found=problem, hint="copy or compress the file again")
+        with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), kind) as stream:
+            return _read(stream)
+    except (OSError, EOFError, zlib.error) as error:
+        problem = f"the {kind} data is damaged or cut short ({str(error).rstrip('.')})"
+        raise FileError(path, found=problem, hint="copy or compress the file again") from None
 
 
 def decoded(raw: bytes) -> str:
@@ -383,6 +311,9 @@ class Cut(NamedTuple):
     def most(self) -> int:
         """The depth, or a number that no list reaches."""
         return _ALL if self.depth is None else min(self.depth, _ALL)
+
+
+WHOLE = Cut()
 
 
 class ReadAhead:

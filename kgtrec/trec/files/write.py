@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,26 +11,15 @@ from numpy.typing import NDArray
 from kgtrec._internal.csr import owners
 from kgtrec._internal.files import atomic_write
 from kgtrec.errors import InputError
-from kgtrec.trec.files.columns import pack_qrels, pack_run
-from kgtrec.trec.files.convert import qrels_data, run_data
-from kgtrec.trec.files.parse import Packed, write_run_lines
-from kgtrec.trec.files.text import (
-    LINES_AT_A_TIME,
-    decoded,
-    identifiers,
-    joined,
-    lines,
-    numbers,
-    pieces,
-    texts,
-)
+from kgtrec.trec.files.columns import QrelsColumns, RunColumns, name_bytes
+from kgtrec.trec.files.convert import qrels_columns, run_columns
+from kgtrec.trec.files.parse import Ints, write_run_lines
+from kgtrec.trec.files.run import Run
+from kgtrec.trec.files.text import LINES_AT_A_TIME, PathName, decoded, identifiers
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
 
-
-PathName = str | os.PathLike[str]
-Ints = NDArray[np.int64]
 
 _WHITE_SPACE = np.zeros(256, dtype=bool)
 _WHITE_SPACE[list(b"\t\n\v\f\r ")] = True
@@ -65,22 +54,19 @@ def write_run(run: Any, path: PathName, tag: str | None = None) -> None:
     FileError
         If the target cannot be written.
     """
-    from kgtrec.trec.files.run import Run
-
     if isinstance(run, Run):
         run.write(path, "kgtrec" if tag is None else tag)
         return
-    data = run_data(run)
-    (name,) = identifiers([getattr(data, "tag", "") or "kgtrec" if tag is None else tag])
-    packed = pack_run(data, in_order=False)
-    documents = _checked(packed, "run")
-    order = _trec_order(packed, documents)
+    columns = run_columns(run)
+    (name,) = identifiers([columns.tag or "kgtrec" if tag is None else tag])
+    queries = _checked(columns, "run")
+    order = _trec_order(columns)
 
-    def columns(rows: slice) -> tuple[Ints, NDArray[Any]]:
-        return order[rows], packed.values[order[rows]]
+    def written(rows: slice) -> tuple[Ints, NDArray[Any]]:
+        return order[rows], columns.scores[order[rows]]
 
     with atomic_write(path) as out:
-        write_run_lines(out, packed.names, packed.offsets, documents, columns, name)
+        write_run_lines(out, queries, columns.offsets, columns.documents, written, name)
 
 
 def write_qrels(qrels: Any, path: PathName) -> None:
@@ -107,16 +93,18 @@ def write_qrels(qrels: Any, path: PathName) -> None:
     FileError
         If the target cannot be written.
     """
-    packed = pack_qrels(qrels_data(qrels), in_order=False)
-    documents = _checked(packed, "qrels")
+    columns = qrels_columns(qrels)
+    queries = _texts([query + b" 0" for query in _checked(columns, "qrels")])
+    owner = owners(columns.offsets)
+
+    def written(rows: slice) -> list[Any]:
+        # Arrow's cast gives decimal texts.
+        levels = pa.array(columns.relevance[rows]).cast(pa.large_string()).cast(pa.large_binary())
+        return [queries.take(pa.array(owner[rows])), columns.documents[rows], levels]
+
     import pyarrow as pa
 
-    queries = texts([query + b" 0" for query in packed.names])
-    ending = pa.scalar(b"\n", pa.large_binary())
-    with atomic_write(path) as out:
-        for rows, owner in pieces(packed.offsets):
-            ends = _endings(packed.values[rows], ending)
-            out.write(lines([queries.take(owner), documents[rows], ends], b" "))
+    _write_lines(path, len(owner), written, b" ")
 
 
 def write_questions(questions: Questions, path: PathName) -> None:
@@ -142,46 +130,54 @@ def write_questions(questions: Questions, path: PathName) -> None:
     """
     import pyarrow as pa
 
-    queries = texts(identifiers(questions.ids))
-    ending = pa.scalar(b"\n", pa.large_binary())
     terms = questions.given_terms.values()
-    columns = [queries, *(t.labels.docnos.to_arrow().take(pa.array(t.codes)) for t in terms)]
-    columns[-1] = _endings(columns[-1], ending)
-    with atomic_write(path) as out:
-        for start in range(0, len(queries), LINES_AT_A_TIME):
-            rows = slice(start, start + LINES_AT_A_TIME)
-            out.write(lines([column[rows] for column in columns], b"\t"))
+    columns = [t.labels.docnos.to_arrow().take(pa.array(t.codes)) for t in terms]
+    columns.insert(0, _texts(identifiers(questions.ids)))
+    _write_lines(path, len(columns[0]), lambda rows: [one[rows] for one in columns], b"\t")
 
 
-def _endings(values: Any, ending: Any) -> Any:
-    """The last column of the lines: the values, each followed by the end of line."""
-    return joined([numbers(values) if isinstance(values, np.ndarray) else values, ending], b"")
-
-
-def _checked(packed: Packed, kind: str) -> Any:
-    """Names of the documents as an Arrow array; refuses names that a file cannot hold."""
+def _texts(raw: list[bytes]) -> Any:
+    """The bytes as an Arrow array."""
     import pyarrow as pa
 
-    if not len(packed.begin):
+    return pa.array(raw, pa.large_binary())
+
+
+def _write_lines(
+    path: PathName, n: int, columns: Callable[[slice], list[Any]], separator: bytes
+) -> None:
+    """Write `n` lines, of which `columns` gives some at a time as Arrow arrays."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    between, newline = (pa.scalar(each, pa.large_binary()) for each in (separator, b"\n"))
+    with atomic_write(path) as out:
+        for start in range(0, n, LINES_AT_A_TIME):
+            some = columns(slice(start, start + LINES_AT_A_TIME))
+            lines = pc.binary_join_element_wise(*some, between)
+            together = pa.LargeListArray.from_arrays([0, len(lines)], lines)
+            out.write(pc.binary_join(together, newline)[0].as_buffer())
+            out.write(b"\n")
+
+
+def _checked(columns: RunColumns | QrelsColumns, kind: str) -> list[bytes]:
+    """The queries as bytes; refuses names that a file cannot hold."""
+    ends = columns.name_offsets[1:]
+    if not len(ends):
         raise InputError(f"these {kind} have no document, but readers refuse empty files")
-    for name, count in zip(packed.names, np.diff(packed.offsets).tolist(), strict=True):
+    queries = [name_bytes(query, "query") for query in columns.queries]
+    for name, count in zip(queries, np.diff(columns.offsets).tolist(), strict=True):
         if count:
             _check_query(name)
-    text = np.frombuffer(packed.text, np.uint8)
-    ends = packed.begin + packed.size
-    white = _WHITE_SPACE[text]
-    at = None
-    if white[packed.begin[0] : ends[-1]].any():
-        at = int(np.searchsorted(ends, np.argmax(white), side="right"))
-    elif not packed.size.all():
-        at = int(np.argmin(packed.size))
-    if at is not None:
-        query = packed.names[int(np.searchsorted(packed.offsets, at, side="right")) - 1]
-        name = text[packed.begin[at] : ends[at]].tobytes()
-        raise _unwritable(f"document {decoded(name)!r} under query {decoded(query)!r}")
-    offsets = np.append(packed.begin, ends[-1])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    return pa.Array.from_buffers(pa.large_binary(), len(packed.begin), buffers)
+    white = _WHITE_SPACE[columns.name_bytes[: ends[-1]]]
+    white[: columns.name_offsets[0]] = False
+    empty = np.diff(columns.name_offsets) == 0
+    if white.any() or empty.any():
+        at = int(np.searchsorted(ends, white.argmax(), "right") if white.any() else empty.argmax())
+        query = columns.queries[int(np.searchsorted(columns.offsets, at, side="right")) - 1]
+        document = decoded(columns.documents[at].as_py())
+        raise _unwritable(f"document {document!r} under query {query!r}")
+    return queries
 
 
 def _check_query(name: bytes) -> None:
@@ -197,11 +193,11 @@ def _unwritable(what: str) -> InputError:
     )
 
 
-def _trec_order(packed: Packed, documents: Any) -> Ints:
+def _trec_order(columns: RunColumns) -> Ints:
     """Rows by query, score descending, then document descending in byte order."""
-    owner = owners(packed.offsets)
-    order = np.lexsort((-packed.values, owner))
-    scores, queries = packed.values[order], owner[order]
+    owner = owners(columns.offsets)
+    order = np.lexsort((-columns.scores, owner))
+    scores, queries = columns.scores[order], owner[order]
     same = (scores[1:] == scores[:-1]) & (queries[1:] == queries[:-1])
     if not same.any():
         return order
@@ -211,7 +207,7 @@ def _trec_order(packed: Packed, documents: Any) -> Ints:
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     group = np.cumsum(~np.append(False, same))[tied]
     by_name = np.empty(len(tied), dtype=np.int64)
-    names = documents.take(pa.array(order[tied]))
+    names = columns.documents.take(pa.array(order[tied]))
     by_name[pc.sort_indices(names, sort_keys=[("", "descending")]).to_numpy()] = np.arange(
         len(tied)
     )

@@ -15,35 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
-from kgtrec._internal.csr import owners, spans
+from kgtrec._internal.csr import offsets_of, owners, spans
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.parse import (
     Fault,
+    Ints,
     Packed,
-    byte_order,
-    find_groups,
     gather,
+    ordered_lines,
     raise_first,
     read_packed,
     share_queries,
 )
 from kgtrec.trec.files.text import (
     UNJUDGED,
+    WHOLE,
     Cut,
     PathName,
     ReadAhead,
     decoded,
-    is_path,
     last_tag,
-    read_text,
 )
 from kgtrec.trec.measures.relevant import Lists
 
 if TYPE_CHECKING:
     from kgtrec.trec.files.columns import QrelsData, RunData
-
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,17 +72,26 @@ class JudgedQueries:
         return [decoded(name) for name in self.names]
 
     def lists(
-        self, queries: Ints, listed: Sequence[NDArray[Any]], n_run: int, n_shared: int, tag: str
+        self, placed: Sequence[NDArray[Any]], n_run: int, tag: str, absent: bool = False
     ) -> Lists:
-        """Lists of some queries: length, retrieved, relevance and scores, as `Lists` has them.
+        """Lists of a run of `n_run` queries; with `absent`, of all queries of the qrels.
 
-        The run has `n_run` queries, of which the qrels have `n_shared`.
+        `placed` has the numbers of the queries that both have; length, retrieved, relevance and
+        scores of these, as in `Lists`.
         """
-        length, retrieved, relevance, scores = listed
-        judged_offsets, judged = _some_judged(self, queries)
+        query, length, retrieved, relevance, scores = placed
+        n_shared = len(query)
+        if absent:
+            sizes = np.zeros((2, len(self)), dtype=np.int64)
+            sizes[:, query] = length, retrieved
+            query, (length, retrieved) = np.arange(len(self)), sizes
+        judged_offsets, judged = self.offsets, self.judged
+        if len(query) < len(self) or not (query[1:] > query[:-1]).all():
+            judged_offsets, places = spans(self.offsets[query], np.diff(self.offsets)[query])
+            judged = self.judged[places]
         return Lists(
-            queries=[self.texts[i] for i in queries.tolist()],
-            offsets=np.concatenate(([0], np.cumsum(length))),
+            queries=[self.texts[i] for i in query.tolist()],
+            offsets=offsets_of(length),
             relevance=relevance,
             scores=scores,
             retrieved=retrieved,
@@ -129,11 +134,8 @@ def ranked(offsets: Ints, relevance: Ints) -> Ints:
 def read_lists(
     qrels: PathName | QrelsData | JudgedQueries,
     run: PathName | RunData,
+    cut: Cut = WHOLE,
     *,
-    depth: int | None = None,
-    keep_ties: bool = False,
-    judged_only: bool = False,
-    single: bool = False,
     absent: bool = False,
     threads: int | None = None,
     ahead: ReadAhead | None = None,
@@ -145,25 +147,20 @@ def read_lists(
     like a document name with white space in it. Every line is checked, also of queries without
     judgements.
     """
-    if depth is not None and depth < 0:
-        raise UsageError(f"depth={depth!r} is below 0; give a number of documents")
-    cut = Cut(depth, keep_ties, judged_only, single)
     if not isinstance(qrels, JudgedQueries):
-        if is_path(qrels) and is_path(run) and os.fspath(qrels) == "-" == os.fspath(run):
-            raise UsageError("both files are standard input (-); give a file for one of them")
         qrels = read_judgements(qrels, threads=threads)
     if ahead is not None and isinstance(run, str) and (listed := ahead.lists(run, cut)):
         n_run, tag, *parts = listed
         query, length, retrieved, relevance = (np.frombuffer(part, np.int64) for part in parts[:4])
         placed = _in_order(query, length, retrieved, relevance, np.frombuffer(parts[4]))
-        return _lists(qrels, placed, n_run, decoded(tag), absent)
+        return qrels.lists(placed, n_run, decoded(tag), absent)
     if isinstance(run, (str, os.PathLike)):
         documents = _documents_of_file(run, threads)
     else:
         documents = _documents_in_memory(run)
     placed, fault = _listed(qrels, documents, cut, threads)
     documents.raise_first(fault)
-    return _lists(qrels, placed, len(documents.names), documents.tag, absent)
+    return qrels.lists(placed, len(documents.names), documents.tag, absent)
 
 
 def _in_order(
@@ -175,19 +172,6 @@ def _in_order(
     order = np.argsort(query)
     _, places = spans((np.cumsum(length) - length)[order], length[order])
     return query[order], length[order], retrieved[order], relevance[places], scores[places]
-
-
-def _lists(
-    qrels: JudgedQueries, placed: Sequence[NDArray[Any]], n_run: int, tag: str, absent: bool
-) -> Lists:
-    """Lists of a run of `n_run` queries, from what `_listed` gives; with `absent`, of all queries
-    of the qrels."""
-    query, length, retrieved, *documents = placed
-    if not absent:
-        return qrels.lists(query, (length, retrieved, *documents), n_run, len(query), tag)
-    sizes = np.zeros((2, len(qrels)), dtype=np.int64)
-    sizes[:, query] = length, retrieved
-    return qrels.lists(np.arange(len(qrels)), (*sizes, *documents), n_run, len(query), tag)
 
 
 @dataclass(frozen=True)
@@ -205,12 +189,8 @@ class _Documents:
 
 
 def _documents_of_file(path: PathName, threads: int | None) -> _Documents:
-    text = read_text(path, is_run=True)
-    groups = find_groups(text, threads)
-    order = byte_order(groups.names)
-    lines, work = groups.arrange(order)
-    names = [groups.names[i] for i in order.tolist()]
-    return _Documents(names, lines, work, last_tag(text), partial(raise_first, groups))
+    groups, names, lines, work = ordered_lines(path, True, threads)
+    return _Documents(names, lines, work, last_tag(groups.text), partial(raise_first, groups))
 
 
 def _documents_in_memory(run: RunData) -> _Documents:
@@ -267,8 +247,7 @@ def _filled(
     def fill(first: int, stop: int, part: slice) -> Fault | None:
         length, retrieved = counts[:, first:stop]
         if not sparse:
-            into = relevance[part], scores[part]
-            return listing.lists(first, stop, *into, length, retrieved)
+            return listing.lists(first, stop, relevance[part], scores[part], length, retrieved)
         size = part.stop - part.start
         into = np.empty(size, dtype=np.int64), np.empty(size)
         fault = listing.lists(first, stop, *into, length, retrieved)
@@ -277,23 +256,12 @@ def _filled(
         return fault
 
     filled, fault = share_queries(fill, work, capacity, counts[0], threads)
-    if sparse:
-        parts = [pieces[first] for first in sorted(pieces)]
-        relevance = np.concatenate([part[0] for part in parts] or [relevance])
-        scores = np.concatenate([part[1] for part in parts] or [scores])
-    else:
+    if not sparse:
         relevance, scores = gather(filled, relevance, scores)
+    elif pieces:
+        each = zip(*(pieces[first] for first in sorted(pieces)), strict=True)
+        relevance, scores = map(np.concatenate, each)
     return relevance, scores, fault
-
-
-def _some_judged(qrels: JudgedQueries, queries: Ints) -> tuple[Ints, Ints]:
-    """Judgements of some queries as offsets and relevances."""
-    if len(queries) == len(qrels) and (queries[1:] > queries[:-1]).all():
-        return qrels.offsets, qrels.judged
-    counts = np.diff(qrels.offsets)[queries]
-    offsets = np.concatenate(([0], np.cumsum(counts)))
-    places = np.arange(offsets[-1]) + np.repeat(qrels.offsets[queries] - offsets[:-1], counts)
-    return offsets, qrels.judged[places]
 
 
 # -- Rows of scores ------------------------------------------------------------------------------
@@ -359,8 +327,8 @@ class NumberedDocuments:
         scores = ordered[np.arange(matrix.shape[1]) < retrieved[:, None]].astype(np.float64)
         listed = np.full(len(scores), UNJUDGED)
         listed[np.repeat(np.cumsum(retrieved) - retrieved, count) + place] = relevance
-        own = retrieved, retrieved, listed, scores
-        return self._judged.lists(queries, own, len(queries), len(queries), "")
+        placed = queries, retrieved, retrieved, listed, scores
+        return self._judged.lists(placed, len(queries), "")
 
 
 def _is_decimal(name: bytes) -> bool:
