@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -308,7 +309,9 @@ def _in_memory(n_queries: int) -> tuple[dict[str, Any], dict[str, Any], Any]:
 
 def _t4(settings: Settings) -> list[Row]:
     sizes = (1, 10, 100) if settings.quick else (1, 10, 100, 1_000, 7_000)
-    return [row for size in sizes for row in _t4_rows(size, 3 if settings.quick else 9)]
+    rounds = 3 if settings.quick else 9
+    rows = [row for size in sizes for row in _t4_rows(size, rounds)]
+    return rows + [row for size in (100, 1_000) for row in _t4_ties(size, rounds)]
 
 
 def _t4_rows(n_queries: int, rounds: int) -> list[Row]:
@@ -338,6 +341,44 @@ def _t4_rows(n_queries: int, rounds: int) -> list[Row]:
             "T4", f"Evaluator, {name}, {n_queries:,} queries x 100: CPU against pytrec_eval",
             f"{each[name]:,.0f} us", f"{each['pytrec_eval']:,.0f} us", detail["ratio_cpu"],
             bar, **detail,
+        ))  # fmt: skip
+    return rows
+
+
+def _t4_ties(n_queries: int, rounds: int) -> list[Row]:
+    """Values, and what they are over all orders of ties; scores have two decimals."""
+    import trm
+
+    from kgtrec import trec
+
+    qrels, run, _ = _in_memory(n_queries)
+    run = {q: {d: round(score, 2) for d, score in row.items()} for q, row in run.items()}
+    scores = [[*row.values()] for row in run.values()]
+    relevant = [[qrels[q].get(d, 0) > 0 for d in row] for q, row in run.items()]
+    ours = trec.Evaluator(qrels, ["map_cut.20", "recip_rank_cut.20"], ties="name")
+    theirs = partial(trm.evaluate, scores, relevant, ["map", "mrr"], [20])
+    got, due = ours.evaluate_ties(run), theirs().per_query
+    for name, key in (("map", "map_cut_20"), ("mrr", "recip_rank_cut_20")):
+        ends = [(one.expected, one.minimum, one.maximum) for one in due[name][20]]
+        found = [[form[q][key] for form in got[1:4]] for q in run]
+        require(np.allclose(found, ends, rtol=0, atol=1e-12), f"{name} under ties differs")
+    calls = range(max(1, 1_000 // n_queries))
+    timings = compete(
+        {
+            "ties": Contestant(lambda _: [ours.evaluate_ties(run) for _ in calls]),
+            "plain": Contestant(lambda _: [ours.evaluate(run) for _ in calls]),
+            "trm": Contestant(lambda _: [theirs() for _ in calls]),
+        },
+        rounds=rounds,
+    )
+    rows = []
+    for name, bar in (("plain", 1.3), ("trm", 1.0)):
+        detail = timings.detail("ties", name)
+        each = {n: 1e6 * detail["seconds_cpu"][n] / len(calls) for n in ("ties", name)}
+        what = {"plain": "evaluate", "trm": "tie-aware-retrieval-metrics"}[name]
+        rows.append(at_most(
+            "T4", f"evaluate_ties, {n_queries:,} queries x 100: CPU against {what}",
+            f"{each['ties']:,.0f} us", f"{each[name]:,.0f} us", detail["ratio_cpu"], bar, **detail,
         ))  # fmt: skip
     return rows
 

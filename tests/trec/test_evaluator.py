@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import pytrec_eval
+import trm
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -221,6 +222,35 @@ def test_scores_of_16_bits_tie_where_those_of_32_do_not() -> None:
     assert evaluator.evaluate_scores(scores)["q"]["recip_rank"] == 0.5
     with pytest.warns(TieWarning):
         evaluator.evaluate_scores(scores.astype(np.float16))
+
+
+TRM = {"ndcg": "ndcg_cut", "mrr": "recip_rank_cut", "map": "map_cut", "recall": "recall",
+       "precision": "P"}  # fmt: skip
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=12), min_size=1, max_size=4),
+    st.integers(0, 99),
+)
+def test_ties_are_those_of_tie_aware_retrieval_metrics(scores, seed) -> None:
+    """It divides precision by the length of shorter lists: there are none."""
+    draw = np.random.default_rng(seed)
+    relevant = [(draw.random(len(row)) < 0.4).tolist() for row in scores]
+    for row in relevant:
+        row[seed % len(row)] = True
+    due = trm.evaluate(scores, relevant, [*TRM], [1, 3, 5])
+    named = [{str(i): value for i, value in enumerate(row)} for row in scores]
+    judged = [{str(i): int(value) for i, value in enumerate(row)} for row in relevant]
+    evaluator = trec.Evaluator(
+        {f"q{i}": row for i, row in enumerate(judged)}, [f"{name}.1,3,5" for name in TRM.values()]
+    )
+    got = evaluator.evaluate_ties({f"q{i}": row for i, row in enumerate(named)})
+    for theirs, ours in TRM.items():
+        for depth in (1, 3, 5):
+            for i, one in enumerate(due.per_query[theirs][depth]):
+                values = [form[f"q{i}"][f"{ours}_{depth}"] for form in got[1:4]]
+                ends = [one.expected, one.minimum, one.maximum]
+                assert values == pytest.approx(ends, rel=0, abs=1e-12)
 
 
 EVERY_FORM = [*FORMS, "map_cut.1,4", "recip_rank_cut.3", "relative_P.3", "dcg", "ideal_dcg", "P.4",
