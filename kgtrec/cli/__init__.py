@@ -208,7 +208,9 @@ def _run() -> int:
     except (click.exceptions.Abort, KeyboardInterrupt) as error:
         return _say_interrupted(error if isinstance(error, Terminated) else error.__cause__)
     except click.ClickException as error:
-        return _say_usage(error)
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "kgtrec"
+        return _say(f"{error.format_message()}\nTry '{path} --help'.", 1)
     except KgtrecError as error:
         return _say(str(error), error.exit_code)
     except MemoryError as error:
@@ -234,12 +236,6 @@ def _say_interrupted(cause: BaseException | None) -> int:
 def _say(message: str, code: int) -> int:
     note(message)
     return code
-
-
-def _say_usage(error: click.ClickException) -> int:
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else "kgtrec"
-    return _say(f"{error.format_message()}\nTry '{path} --help'.", 1)
 
 
 def _show_warning(message: Warning | str, *_where: object, **_more: object) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, suppress
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -346,14 +346,9 @@ def quiet_option(command: click.Command) -> click.Option:
 
 def _be_quiet(ctx: click.Context, _parameter: click.Parameter, is_set: bool) -> None:
     if is_set and not ctx.resilient_parsing:
-        ctx.with_resource(silenced())
-
-
-@contextmanager
-def silenced() -> Iterator[None]:
-    """Discard standard error until the command ends; errors are printed after that."""
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):
-        yield
+        # Discard standard error until the command ends; errors are printed after that.
+        nowhere = ctx.with_resource(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        ctx.with_resource(redirect_stderr(nowhere))
 
 
 # -- Printing --------------------------------------------------------------------------------------

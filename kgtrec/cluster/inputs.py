@@ -110,19 +110,13 @@ class QuestionRequest:
     def _read(self) -> tuple[Graph, dict[str, Any]]:
         """The graph, and the arguments of its questions except split, sides and filter."""
         graph = read_graph(self.graph, progress=self.progress)
-        ids = {
-            kind: None if path is None else self._read_ids(path, graph, kind)
-            for kind, path in (("entities", self.entities), ("relations", self.relations))
-        }
-        options = {"known": self.known, "unknown": self.unknown, "context": self.context}
-        return graph, {**options, **ids}
-
-    def _read_ids(self, path: str, graph: Graph, kind: str) -> Int64:
-        """Ids of the labels in a file; counts the ignored labels."""
-        ids, missed = read_labels(path, getattr(graph, kind), self.unknown)
-        if missed:
-            self.say(f"{path}: {missed:,} {kind} are not in the graph; ignored")
-        return ids
+        options = {name: getattr(self, name) for name in ("known", "unknown", "context")}
+        for kind, path in (("entities", self.entities), ("relations", self.relations)):
+            if path is not None:
+                options[kind], missed = read_labels(path, getattr(graph, kind), self.unknown)
+                if missed:
+                    self.say(f"{path}: {missed:,} {kind} are not in the graph; ignored")
+        return graph, options
 
     def _restricted(self, questions: Questions) -> Questions:
         if self.type_constraints and self.candidates:

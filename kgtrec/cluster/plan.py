@@ -134,7 +134,14 @@ class Needs:
         targets = np.diff(store.array("plan_target_offsets")[first : stop + 1])
         again = 1 if self.inputs.settings.tolerance is None else _TOLERANT
         needs = again * _TARGET * targets + self.results * _ANSWER * targets
-        needs += again * self._filters(question)
+        for name in ("known", "removed"):
+            offsets = store.array(f"{name}_offsets")
+            each = again * (_RENUMBERED if self.cut else _KNOWN)
+            needs += each * (offsets[question + 1] - offsets[question])
+        if store.restricted:
+            of = np.array(store.array("candidate_lists_of")[question])
+            offsets = store.array("candidate_lists_lists_offsets")
+            needs += again * _RENUMBERED * np.where(of >= 0, offsets[of + 1] - offsets[of], 0)
         item = 4 if files is None else max(4, files.itemsize)
         needs += _ROW + depth * self.results * (4 + item)
         if isinstance(files, FactorFiles):
@@ -147,18 +154,6 @@ class Needs:
         # Candidates beside the scores, or twice, with a mask, once the scores are dropped.
         best = max(scores + depth * (4 + item), depth * (2 * (4 + item) + 1))
         return np.ceil(MARGIN * (needs + best)).astype(np.int64)
-
-    def _filters(self, question: Int64) -> Int64:
-        store, each = self.store, _RENUMBERED if self.cut else _KNOWN
-        needs = np.zeros(len(question), np.int64)
-        for name in ("known", "removed"):
-            offsets = store.array(f"{name}_offsets")
-            needs += each * (offsets[question + 1] - offsets[question])
-        if store.restricted:
-            of = np.array(store.array("candidate_lists_of")[question])
-            offsets = store.array("candidate_lists_lists_offsets")
-            needs += _RENUMBERED * np.where(of >= 0, offsets[of + 1] - offsets[of], 0)
-        return needs
 
 
 _CHUNK = 1 << 16  # rows whose needs are computed together

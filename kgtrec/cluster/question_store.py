@@ -219,11 +219,7 @@ class Store:
         )
         self.restricted = self.has("candidate_lists_of")
         self.of_graph, self.ordered = self.has("asked_side"), not self.has("position")
-        if verify:
-            self._verify()
-
-    def _verify(self) -> None:
-        for name, expected in self.body["files"].items():
+        for name, expected in self.body["files"].items() if verify else ():
             path = self.folder / name
             with readable([path], _HINT):
                 actual = hash_file(path)

@@ -292,22 +292,19 @@ class Weighing:
         ``values`` computes the values of some items from their ties and rows; with ``at_once`` of
         all items, if the scale depends on all of them.
         """
-        if key not in self._sums:
-            self._sums[key] = self._per_cell(values, len(self.ties) if at_once else _ITEMS)
-        sums = self._sums[key]
-        return Scaled(_per_group(sums.scaled, groups), sums.scale)
-
-    def _per_cell(self, values: ValuesOf, n_items: int) -> Scaled:
-        """Weighted sum per cell, over `n_items` items at a time."""
-        if len(self.ties) <= n_items:
+        if key not in self._sums and (at_once or len(self.ties) <= _ITEMS):
             scaled, scale = values(self.ties, slice(None))
-            return Scaled(self.cells.all_sums(self._weighed(scaled, slice(None))), scale)
-        parts, scale = [], 1
-        for piece in self.cells.pieces(n_items):
-            rows = self.cells.rows_of(piece)
-            scaled, scale = values(self.ties[rows], rows)
-            parts.append(self.cells.sums(piece, self._weighed(scaled, rows)))
-        return Scaled(np.concatenate(parts), scale)
+            sums = self.cells.all_sums(self._weighed(scaled, slice(None)))
+            self._sums[key] = Scaled(sums, scale)
+        elif key not in self._sums:
+            parts, scale = [], 1
+            for piece in self.cells.pieces(_ITEMS):
+                rows = self.cells.rows_of(piece)
+                scaled, scale = values(self.ties[rows], rows)
+                parts.append(self.cells.sums(piece, self._weighed(scaled, rows)))
+            self._sums[key] = Scaled(np.concatenate(parts), scale)
+        per_cell, scale = self._sums[key]
+        return Scaled(_per_group(per_cell, groups), scale)
 
     def _weighed(self, values: Array, rows: Any) -> Array:
         return values if self.weight is None else values * self.weight[rows]

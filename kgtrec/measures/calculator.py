@@ -103,20 +103,15 @@ class Calculator:
                 f"{measure} weighs relations against each other, so it has no value for one "
                 f"relation; slice by relation with {' or '.join(PER_RELATION)} measures"
             )
-        if measure.averaging in ("macro", "question") and (torn := self._torn_by_relation()):
-            return self._per_answer(measure, torn)
+        if measure.averaging in ("macro", "question") and self.ranks.kind == "relation":
+            pairs = np.unique(np.stack([self.ranks.question, self.ranks.relation]), axis=1)
+            if torn := int((np.unique(pairs[0], return_counts=True)[1] > 1).sum()):
+                return self._per_answer(measure, torn)
         weighing = self._weighing(measure.averaging, measure.side)
         return self._weighed(measure, weighing, weighing.cells.by_relation(measure.side))
 
-    def _torn_by_relation(self) -> int:
-        """Number of questions with answers of several relations (relation questions only)."""
-        if self.ranks.kind == "entity":
-            return 0
-        pairs = np.unique(np.stack([self.ranks.question, self.ranks.relation]), axis=1)
-        return int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
-
     def _per_answer(self, measure: Measure, torn: int) -> Float64:
-        """`per_relation` if questions have answers of several relations: each relation's own."""
+        """`per_relation` if so many questions have answers of several relations."""
         if measure.averaging == "macro":
             raise UsageError(
                 f"{measure} is about whole questions, but {torn:,} questions have answers of "
@@ -143,15 +138,13 @@ class Calculator:
         return self._weighings[key]
 
     def _weighed(self, measure: Measure, weighing: Weighing, groups: Groups) -> Float64:
-        if measure.is_trec:
-            return self._trec_grouped(measure.metric, weighing, groups)
-        metric, parameter = measure.row
-        assert measure.rank_type is not None
-        return metric.of_groups(
-            GroupMoments(metric, measure.rank_type, parameter, weighing, groups)
-        )
+        if measure.rank_type is not None:
+            metric, parameter = measure.row
+            return metric.of_groups(
+                GroupMoments(metric, measure.rank_type, parameter, weighing, groups)
+            )
+        name = measure.metric
 
-    def _trec_grouped(self, name: str, weighing: Weighing, groups: Groups) -> Float64:
         def per_question(_: Ranked, rows: Any) -> Scaled:
             return Scaled(self.per_question(name)[rows], 1)
 

@@ -30,6 +30,7 @@ _SECTIONS = {
 }
 """Words of keys with their texts, and where they are in a key."""
 _TREC_ENDING = {"rank": "_k", "point": "_x", "signed point": "_x"}
+_SENTENCE = re.compile(r"(?<=[\w)]\.) (?=[A-Z(])|; ")
 _SYMBOLS = (
     "r rank, c number of candidates, w weight of an item (1 for micro) and W their sum; E and Var "
     "are those of a random scorer"
@@ -61,7 +62,8 @@ def listed() -> str:
         _block(
             "trec_eval's measures, over questions",
             {
-                name + _TREC_ENDING.get(row.kind, ""): _first_sentence(row.text)
+                name + _TREC_ENDING.get(row.kind, ""): _SENTENCE.split(row.text)[0].rstrip(".")
+                + "."
                 for name, row in TABLE.items()
                 if is_key(row)
             },
@@ -70,10 +72,6 @@ def listed() -> str:
     others = [name for name, row in TABLE.items() if not is_key(row)]
     text = f"Only for files of qrels and runs (kgtrec eval): {', '.join(others)}."
     return "\n\n".join([*parts, "\n".join(_filled(text, ""))])
-
-
-def _first_sentence(text: str) -> str:
-    return re.split(r"(?<=[\w)]\.) (?=[A-Z(])|; ", text, maxsplit=1)[0].rstrip(".") + "."
 
 
 def describe(name: str) -> dict[str, Any]:
@@ -90,7 +88,9 @@ def describe(name: str) -> dict[str, Any]:
     if family is not None:
         return _trec_row(family)
     if "." in word:
-        return _of_key(name)
+        measure = Measure.parse(name)
+        facts = describe(measure.metric if measure.is_trec else measure.row[0].name)
+        return facts | {"keys": list(dict.fromkeys([measure.key, *facts["keys"]]))}
     near = near_metric(word, (*AVERAGINGS, *RANK_TYPES)) or "`kgtrec measures` lists all"
     raise UsageError(f"no measure {name!r}; {near}")
 
@@ -202,13 +202,6 @@ def _family_called(name: str) -> str | None:
         if column is not None:
             return column.family
     return None
-
-
-def _of_key(key: str) -> dict[str, Any]:
-    """A whole key: the key, then its metric."""
-    measure = Measure.parse(key)
-    facts = describe(measure.metric if measure.is_trec else measure.row[0].name)
-    return facts | {"keys": list(dict.fromkeys([measure.key, *facts["keys"]]))}
 
 
 def _marked(metric: Metric) -> str:

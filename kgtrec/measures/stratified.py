@@ -128,7 +128,7 @@ class Strata(NamedTuple):
     popularity_of: Int32
     popularity: Float64
     relation_popularity: Float64
-    counted_on: tuple[str, str] = ("all splits", "the evaluated split")
+    counted_on: tuple[str, str]
 
     @classmethod
     def of(cls, ranks: Ranks, side: str) -> Strata:
@@ -141,6 +141,11 @@ class Strata(NamedTuple):
         relations = _offsets(np.diff(relation[triples[:-1]]) != 0)
         owners = rows[triples[relations[:-1]]]
         popularity, place = numbered(ranks.answer_popularity[rows])
+        named = ranks.provenance.popularity  # if it was recounted
+        counted_on = (
+            " and ".join(named.get("entities", ())) or "all splits",
+            " and ".join(named.get("relations", ())) or "the evaluated split",
+        )
         return cls(
             rows,
             triples,
@@ -148,15 +153,8 @@ class Strata(NamedTuple):
             place.astype(np.int32),
             popularity.astype(np.float64),
             ranks.relation_popularity[owners].astype(np.float64),
-            _counted_on(ranks),
+            counted_on,
         )
-
-
-def _counted_on(ranks: Ranks) -> tuple[str, str]:
-    """The splits that the manifest names if popularity was recounted."""
-    named = ranks.provenance.popularity
-    entities, relations = (" and ".join(named.get(what, ())) for what in ("entities", "relations"))
-    return entities or "all splits", relations or "the evaluated split"
 
 
 def _offsets(changes: Bools) -> Int64:
@@ -174,7 +172,11 @@ def stratified_means(values: Float64, strata: Strata, beta_e: Float64, beta_r: F
 
     Shapes: values float64 (metrics, n) -> float64 (metrics, e, r).
     """
-    _check_weights(strata, beta_e, beta_r)
+    entity = strata.popularity[strata.popularity_of] > 0
+    in_every_triple = np.logical_or.reduceat(entity, strata.triples[:-1]).all()
+    _refuse(entity, bool(in_every_triple), beta_e, "answer entities", strata.counted_on[0])
+    relation = strata.relation_popularity > 0
+    _refuse(relation, bool(relation.any()), beta_r, "relations", strata.counted_on[1])
     out = np.empty((len(values), len(beta_e), len(beta_r)))
     _core.stratify(
         strata.relations,
@@ -189,15 +191,6 @@ def stratified_means(values: Float64, strata: Strata, beta_e: Float64, beta_r: F
         out,
     )
     return out
-
-
-def _check_weights(strata: Strata, beta_e: Float64, beta_r: Float64) -> None:
-    entity = strata.popularity[strata.popularity_of] > 0
-    in_every_triple = np.logical_or.reduceat(entity, strata.triples[:-1]).all()
-    entities, relations = strata.counted_on
-    _refuse(entity, bool(in_every_triple), beta_e, "answer entities", entities)
-    relation = strata.relation_popularity > 0
-    _refuse(relation, bool(relation.any()), beta_r, "relations", relations)
 
 
 def _refuse(known: Bools, enough: bool, betas: Float64, what: str, splits: str) -> None:

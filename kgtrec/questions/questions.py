@@ -46,7 +46,24 @@ def column_of_label(columns: Any, labels: Labels, kind: str = "entity") -> Int64
                 "give each label its own column"
             )
         columns = [names[at] for at in np.argsort(places).tolist()]
-    return inverse(_each_once(_as_ids(columns, labels, kind), labels, kind))
+    ids = _as_ids(columns, labels, kind)
+    counts = np.bincount(ids, minlength=len(labels))
+    if (counts > 1).any():
+        twice = int(np.flatnonzero(counts > 1)[0])
+        first, second = np.flatnonzero(ids == twice)[:2].tolist()
+        raise InputError(
+            f"columns {first} and {second} are both declared as {labels[twice]!r} (id "
+            f"{twice}); give each {kind} one column"
+        )
+    if not counts.all():
+        missing = np.flatnonzero(counts == 0)
+        named = ", ".join(repr(label) for label in labels[missing[:5]])
+        raise InputError(
+            f"{len(missing)} of {len(labels)} {PLURAL[kind]} have no column: {named}"
+            f"{', ...' if len(missing) > 5 else ''}; add columns for them (a constant such as -inf "
+            "if the model was not trained on them), or leave them out of the graph"
+        )
+    return inverse(ids)
 
 
 def _as_ids(columns: Any, labels: Labels, kind: str) -> Int64:
@@ -69,26 +86,6 @@ def _as_ids(columns: Any, labels: Labels, kind: str) -> Int64:
             f"{len(labels)}"
         )
     return ids.astype(np.int64)
-
-
-def _each_once(ids: Int64, labels: Labels, kind: str) -> Int64:
-    counts = np.bincount(ids, minlength=len(labels))
-    if (counts > 1).any():
-        twice = int(np.flatnonzero(counts > 1)[0])
-        first, second = np.flatnonzero(ids == twice)[:2].tolist()
-        raise InputError(
-            f"columns {first} and {second} are both declared as {labels[twice]!r} (id "
-            f"{twice}); give each {kind} one column"
-        )
-    if not counts.all():
-        missing = np.flatnonzero(counts == 0)
-        named = ", ".join(repr(label) for label in labels[missing[:5]])
-        raise InputError(
-            f"{len(missing)} of {len(labels)} {PLURAL[kind]} have no column: {named}"
-            f"{', ...' if len(missing) > 5 else ''}; add columns for them (a constant such as -inf "
-            "if the model was not trained on them), or leave them out of the graph"
-        )
-    return ids
 
 
 def require_columns_by_id(questions: Questions, what: str) -> None:

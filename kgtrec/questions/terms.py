@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,17 +190,13 @@ class NamedTerms:
         ]
         return f"({', '.join(texts)})" if texts else ""
 
-    @cached_property
-    def _hash(self) -> str:
+    def hashed(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        """Parts of a fingerprint: a text, arrays before the answers, and arrays after."""
         hasher = hashlib.blake2b(digest_size=16)
         hasher.update(self.candidate_labels.digest())
         for text in (*self.ids, *(f"{n} {t.labels}" for n, t in self.terms.items())):
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\0")
-        return hasher.hexdigest()
-
-    def hashed(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        """Parts of a fingerprint: a text, arrays before the answers, and arrays after."""
-        return f"answers {self._hash}", dict(self.columns), {}
+        return f"answers {hasher.hexdigest()}", dict(self.columns), {}
 
     def described(self, facts: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
         """Where the questions come from, combined with facts about them, in plain JSON types."""

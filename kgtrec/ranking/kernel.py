@@ -312,16 +312,12 @@ class NativeRanking:
         if self._candidate_lists is not None:
             of = self._candidate_lists.of[self.plan.question]
             changes = [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), n_rows]
-        return [
-            part
-            for low, high in pairwise(changes)
-            for part in _even_parts(low, high, self._n_parts(high - low, height))
-        ]
-
-    def _n_parts(self, n_rows: int, height: int) -> int:
-        """Number of parts of at most `height` rows; equal per thread if there are enough."""
-        n = -(-n_rows // height)
-        return n if n < self.threads else -(-n // self.threads) * self.threads
+        parts = []
+        for low, high in pairwise(changes):
+            n = -(-(high - low) // height)  # equal per thread if there are enough
+            n = n if n < self.threads else -(-n // self.threads) * self.threads
+            parts += _even_parts(low, high, n)
+        return parts
 
 
 def _even_parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:

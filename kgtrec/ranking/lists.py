@@ -249,7 +249,10 @@ def ranked_lists(
     lists = _opened(predictions, questions, format)
     matched = _match(lists, questions)
     listed = list_order == "listed"
-    entries, repeats = without_repeats(lists, matched.used, _tie_order(questions), listed)
+    position = questions.candidate_labels.trec_order
+    ascending = np.arange(questions.n_labels) if position is None else position.astype(np.int64)
+    tie_order = questions.n_labels - 1 - ascending
+    entries, repeats = without_repeats(lists, matched.used, tie_order, listed)
     n_unlinkable = int((entries.entity < 0).sum())
     if unlinkable == "drop":
         entries = entries.some(entries.entity >= 0)
@@ -338,8 +341,10 @@ class _Matched:
 
 
 def _match(lists: PredictedLists, questions: Questions) -> _Matched:
-    question = lists.question
-    instance = _instance_of(lists, questions, question)
+    question, answers = lists.question, to_keys(questions.answers, questions.n_labels)
+    # The instance that each list was made for; -1: none.
+    instance = searched(answers, question * questions.n_labels + lists.answer)
+    instance = np.where((question < 0) | (lists.answer < 0), -1, instance)
     matched = (question >= 0) & ((lists.answer == ANY) | (instance >= 0))
     if not matched.any():
         raise InputError(
@@ -365,13 +370,6 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matched:
     without = by_line[general[question[used[by_line]]] < 0]
     of_question[question[used[without]]] = without  # written last, the first list stays
     return _Matched(question[used], used, own, of_question, int((~matched).sum()), len(again))
-
-
-def _instance_of(lists: PredictedLists, questions: Questions, question: Int64) -> Int64:
-    """Number of the instance that each list was made for; -1: none."""
-    answers = to_keys(questions.answers, questions.n_labels)
-    list_keys = question * questions.n_labels + lists.answer
-    return np.where((question < 0) | (lists.answer < 0), -1, searched(answers, list_keys))
 
 
 def _check_same(
@@ -408,13 +406,6 @@ def _places(entries: Entries, questions: Questions, question: Int64, filtered: C
     if questions.candidate_lists is not None:
         out |= ~questions.candidate_lists.holds(question, entity, questions.n_labels)
     return ListPlaces(entries, questions, ~out | (entries.entity < 0))
-
-
-def _tie_order(questions: Questions) -> Int64:
-    """Place of every entity among ties: by name, descending in byte order."""
-    position = questions.candidate_labels.trec_order
-    ascending = np.arange(questions.n_labels) if position is None else position.astype(np.int64)
-    return questions.n_labels - 1 - ascending
 
 
 def _by_question(entries: Entries, matched: _Matched, n_questions: int) -> tuple[Entries, int]:

@@ -50,28 +50,19 @@ def check_row_counts(metadata: Any, n_rows: int) -> None:
 
 def check_value_ranges(metadata: Any, columns: Mapping[str, Array]) -> None:
     """InputError unless each column of numbers has the range that the file declares."""
-    for name, rows, low, high in _declared_ranges(metadata):
-        if name not in columns or columns[name].dtype == bool:
-            continue
-        values = columns[name][rows]
-        if len(values) and (np.fmin.reduce(values) != low or np.fmax.reduce(values) != high):
-            raise InputError(
-                f"column {name!r} does not go from {low} to {high}, its declared range"
-            )
-
-
-def _declared_ranges(metadata: Any) -> Iterator[tuple[str, slice, Any, Any]]:
-    """Column, rows of a group, smallest and largest value in them."""
-    start = 0
-    for i in range(metadata.num_row_groups):
-        group = metadata.row_group(i)
-        rows = slice(start, start + group.num_rows)
-        start += group.num_rows
-        for j in range(group.num_columns):
-            chunk = group.column(j)
-            statistics = chunk.statistics if chunk.physical_type in ("INT64", "DOUBLE") else None
-            if statistics is not None and statistics.has_min_max:
-                yield chunk.path_in_schema, rows, statistics.min, statistics.max
+    stop = 0
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        start, stop = stop, stop + group.num_rows
+        for chunk in map(group.column, range(group.num_columns)):
+            name, statistics = chunk.path_in_schema, chunk.statistics
+            of_numbers = chunk.physical_type in ("INT64", "DOUBLE") and name in columns
+            if not of_numbers or statistics is None or not statistics.has_min_max:
+                continue
+            low, high, values = statistics.min, statistics.max, columns[name][start:stop]
+            if len(values) and (np.fmin.reduce(values) != low or np.fmax.reduce(values) != high):
+                raise InputError(
+                    f"column {name!r} does not go from {low} to {high}, its declared range"
+                )
 
 
 _FEW_LABELS = 1 << 16
@@ -486,26 +477,22 @@ def _are_names(manifest: Mapping[str, Any]) -> bool:
 
 
 def _entities(table: Any, columns: Mapping[str, Array]) -> EntityLabels | None:
+    import pyarrow as pa
+
     names = _entity_columns(columns)[::-1]
     if f"{names[0]}_label" not in table.column_names:
         return None
     missing = {names[-1], names[0], f"{names[-1]}_label"} - set(table.column_names)
     if missing:
         raise InputError(f"column {min(missing)!r} is missing")
-    for name in names:
-        _check_labels(table, f"{name}_label")
+    for name in (f"{each}_label" for each in names):
+        kind = table.schema.field(name).type
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not pa.types.is_string(plain) and not pa.types.is_binary(plain):
+            raise InputError(f"column {name!r} has type {plain}, but labels must be text")
+        if table[name].null_count:
+            raise InputError(f"column {name!r} has nulls, but labels must be text")
     return EntityLabels([(columns[name], table[f"{name}_label"]) for name in names])
-
-
-def _check_labels(table: Any, name: str) -> None:
-    import pyarrow as pa
-
-    kind = table.schema.field(name).type
-    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not any(check(plain) for check in (pa.types.is_string, pa.types.is_binary)):
-        raise InputError(f"column {name!r} has type {plain}, but labels must be text")
-    if table[name].null_count:
-        raise InputError(f"column {name!r} has nulls, but labels must be text")
 
 
 def first_line(error: BaseException) -> str:

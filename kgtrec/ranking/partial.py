@@ -295,8 +295,28 @@ def describe_parts(
 
     Reads only descriptions, no counts; see `assemble` for the errors.
     """
-    _check_rows(ordered, n_rows, questions)
-    first, nan_count = ordered[0], sum(part.nan_count for part in ordered)
+    if not ordered:
+        raise UsageError("there are no parts to join; give at least one")
+    first, last = ordered[0], ordered[-1]
+    for part in ordered:
+        if part.task.entities != (0, questions.n_labels):
+            raise UsageError(
+                f"not all entities are in {part.task}; merge() the ranges of a block first"
+            )
+        if part.questions_hash != questions.fingerprint:
+            raise UsageError(f"{part.task} were ranked for other questions; rank them again")
+        _check_alike(first, part)
+    if first.task.first_row or last.task.stop_row != n_rows:
+        raise UsageError(
+            f"the parts do not cover all rows: first {first.task}, last {last.task}; add the "
+            "missing parts"
+        )
+    for one, other in pairwise(ordered):
+        if one.task.stop_row != other.task.first_row:
+            raise UsageError(
+                f"parts overlap or leave a gap: {one.task} and {other.task}; give each row once"
+            )
+    nan_count = sum(part.nan_count for part in ordered)
     return _described(first.settings, first.dtype, nan_count, (part.path for part in ordered))
 
 
@@ -329,29 +349,6 @@ def _by_question(parts: Sequence[PartialRanks], slot: Int64) -> tuple[Int64, Int
     order = np.argsort(question, kind="stable")
     offsets, at = spans(starts[order], lengths[order])
     return offsets, documents[at], scores[at]
-
-
-def _check_rows(parts: Sequence[PartialRanks], n_rows: int, questions: Questions) -> None:
-    if not parts:
-        raise UsageError("there are no parts to join; give at least one")
-    for part in parts:
-        if part.task.entities != (0, questions.n_labels):
-            raise UsageError(
-                f"not all entities are in {part.task}; merge() the ranges of a block first"
-            )
-        if part.questions_hash != questions.fingerprint:
-            raise UsageError(f"{part.task} were ranked for other questions; rank them again")
-        _check_alike(parts[0], part)
-    if parts[0].task.first_row or parts[-1].task.stop_row != n_rows:
-        raise UsageError(
-            f"the parts do not cover all rows: first {parts[0].task}, last {parts[-1].task}; add "
-            "the missing parts"
-        )
-    for one, other in pairwise(parts):
-        if one.task.stop_row != other.task.first_row:
-            raise UsageError(
-                f"parts overlap or leave a gap: {one.task} and {other.task}; give each row once"
-            )
 
 
 FORMAT = 2

@@ -432,13 +432,8 @@ def prepared(questions: Questions, settings: Settings) -> tuple[QuestionLists, R
             "pass what graph.questions() returns, after the scores"
         )
     lists, plan = QuestionLists.of(questions), plan_rows(questions, settings.rows)
-    if settings.columns is not None:
-        lists = replace(lists, column_of=_declared_columns(questions, settings.columns))
-    return lists, plan
-
-
-def _declared_columns(questions: Questions, columns: Any) -> Int64:
-    """The score column of each label, as this ranking declares it."""
+    if settings.columns is None:
+        return lists, plan
     if questions.column_of is not None:
         raise UsageError("the questions already declare columns=; leave columns= out here")
     if questions.n_columns != questions.n_labels or (
@@ -448,4 +443,5 @@ def _declared_columns(questions: Questions, columns: Any) -> Int64:
             "rows of these questions have only their candidates (columns='candidates'), but "
             f"columns= orders the columns of all {PLURAL[questions.kind]}; leave columns= out"
         )
-    return column_of_label(columns, questions.candidate_labels, questions.kind)
+    own = column_of_label(settings.columns, questions.candidate_labels, questions.kind)
+    return replace(lists, column_of=own), plan

@@ -405,8 +405,20 @@ class Ranks:
         """
         if not parts:
             raise UsageError("concat needs at least one Ranks")
+        ours = parts[0].provenance
         for number, part in enumerate(parts[1:], start=1):
-            _check_same_evaluation(parts[0], part, number)
+            theirs = part.provenance
+            for name in differences(ours, theirs):
+                raise UsageError(
+                    f"part {number} has {name} {_shown(theirs, name)}, part 0 has "
+                    f"{_shown(ours, name)}; only ranks of the same graph, split, sides and filter "
+                    "can be joined"
+                )
+            for name in differences(ours, theirs, SCORING):
+                raise UsageError(
+                    f"part {number} was scored with {name} {_shown(theirs, name)}, part 0 with "
+                    f"{_shown(ours, name)}; rank all parts alike"
+                )
         columns = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in parts[0]._names
@@ -526,20 +538,6 @@ def _rank_fault(ranks: Ranks, rank: Float64 | None) -> str | None:
         rows.append(int(np.flatnonzero(wrong)[0]))
     row = max(rows)
     return f"in row {row}, rank {rank[row]:g}, but {ranks.greater[row]} greater"
-
-
-def _check_same_evaluation(first: Ranks, other: Ranks, number: int) -> None:
-    ours, theirs = first.provenance, other.provenance
-    for name in differences(ours, theirs):
-        raise UsageError(
-            f"part {number} has {name} {_shown(theirs, name)}, part 0 has {_shown(ours, name)}; "
-            "only ranks of the same graph, split, sides and filter can be joined"
-        )
-    for name in differences(ours, theirs, SCORING):
-        raise UsageError(
-            f"part {number} was scored with {name} {_shown(theirs, name)}, part 0 with "
-            f"{_shown(ours, name)}; rank all parts alike"
-        )
 
 
 def _shown(provenance: Provenance, name: str) -> str:

@@ -195,17 +195,16 @@ def plan_rows(questions: Questions, rows: str) -> RowPlan:
     """Plan for one row per question, or one per (triple, side); made once like the lists."""
 
     def make() -> RowPlan:
-        plan = _plan_questions(questions) if rows == "questions" else _plan_instances(questions)
+        if rows == "instances":
+            plan = _plan_instances(questions)
+        else:
+            answers = questions.answers
+            every, instance = np.arange(len(questions)), np.arange(questions.n_instances)
+            plan = RowPlan(every, answers.offsets, answers.ids, every, instance, instance)
         return plan if questions.outside is None else _without_outside(plan, questions)
 
     plan: RowPlan = once(derived_from(questions), rows, make)
     return plan
-
-
-def _plan_questions(questions: Questions) -> RowPlan:
-    every, instance = np.arange(len(questions)), np.arange(questions.n_instances)
-    answers = questions.answers
-    return RowPlan(every, answers.offsets, answers.ids, every, instance, instance)
 
 
 def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:

@@ -128,17 +128,13 @@ def _header(result: Result, filters: str | None = None) -> str:
         lines.append(
             f"{sizes.min():,} to {sizes.max():,} candidates, {sizes.mean():,.1f} on average"
         )
-    return _wrapped([*lines, *_restrictions(facts), *_predictions(result), *_tolerance(result)])
-
-
-def _tolerance(result: Result) -> list[str]:
-    facts = result.ranks.provenance
-    if not facts.tie_tolerance:
-        return []
-    return [
-        f"Micro ranks count scores {tolerance_text(facts)} of the answer's as ties; ordinal and "
-        "macro ranks count only equal scores."
-    ]
+    lines += [*_restrictions(facts), *_predictions(result)]
+    if facts.tie_tolerance:
+        lines.append(
+            f"Micro ranks count scores {tolerance_text(facts)} of the answer's as ties; ordinal "
+            "and macro ranks count only equal scores."
+        )
+    return _wrapped(lines)
 
 
 def _predictions(result: Result) -> list[str]:
@@ -268,7 +264,8 @@ def warnings_of(result: Result) -> list[str]:
         sentences.append("unfiltered: other known answers count as wrong.")
     elif facts.filter_splits is not None:
         missing = [name for name in facts.triples if name not in facts.filter_splits]
-        if missing and not _is_usual(facts):
+        usual = (facts.filter, facts.split, facts.context, facts.filter_splits)
+        if missing and not is_usual_filter(*usual):
             sentences.append(
                 f"the filter leaves out {' and '.join(missing)}: answers from there count as wrong."
             )
@@ -283,11 +280,6 @@ def warnings_of(result: Result) -> list[str]:
     if one and (result.ranks.candidates <= 1).all():
         sentences.append("AMRI is undefined (nan): every instance has only one candidate.")
     return sentences
-
-
-def _is_usual(facts: Provenance) -> bool:
-    splits = facts.filter_splits or ()
-    return is_usual_filter(facts.filter, facts.split, facts.context, splits)
 
 
 def _beside_chance(result: Result) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from kgtrec._internal.csr import Int64
-from kgtrec.errors import FileError, InputError, UsageError, refuse
+from kgtrec.errors import InputError, UsageError, refuse
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.ranking.instances import triple_ids
 from kgtrec.ranking.parquet import encoded_labels
@@ -39,26 +39,21 @@ def triple_labels(ranks: Ranks, source: TripleLabels) -> tuple[Int64, list[str]]
 
 
 def _from_sequence(ranks: Ranks, labels: Sequence[str]) -> list[str | None]:
-    _check_number(ranks, len(labels))
+    facts, least = ranks.provenance, int(ranks.triple.max(initial=-1)) + 1
+    of_triples = facts.sides != "qualifier"  # rows of "qualifier" are qualifiers
+    n_triples = facts.triples.get(facts.split or "") if of_triples else None
+    # A surplus label would shift others.
+    if len(labels) < least if n_triples is None else len(labels) != n_triples:
+        size = f"at least {least}" if n_triples is None else f"{n_triples}"
+        repeats = facts.duplicates_dropped.get(facts.split or "")
+        raise InputError(
+            f"{len(labels)} labels were given for {size} triples; give one label per triple, in "
+            f"the order of the split{f' without its {repeats} repeats' if repeats else ''}"
+        )
     for row, label in enumerate(labels):
         if not isinstance(label, str) or not label:
             raise InputError(f"label {row} is {label!r}; labels must be texts that are not empty")
     return [str(labels[row]) for row in ranks.triple.tolist()]
-
-
-def _check_number(ranks: Ranks, n_labels: int) -> None:
-    """Raise InputError unless there is one label per triple: a surplus one would shift others."""
-    facts, least = ranks.provenance, int(ranks.triple.max(initial=-1)) + 1
-    of_triples = facts.sides != "qualifier"  # rows of "qualifier" are qualifiers
-    n_triples = facts.triples.get(facts.split or "") if of_triples else None
-    if n_labels == n_triples or (n_triples is None and n_labels >= least):
-        return
-    size = f"at least {least}" if n_triples is None else f"{n_triples}"
-    repeats = facts.duplicates_dropped.get(facts.split or "")
-    raise InputError(
-        f"{n_labels} labels were given for {size} triples; give one label per triple, in the order "
-        f"of the split{f' without its {repeats} repeats' if repeats else ''}"
-    )
 
 
 def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
@@ -72,26 +67,15 @@ def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
             continue
         known, line = entries.setdefault(triple, (label, number))
         if known != label:
-            raise FileError(
-                path,
-                number,
-                found=f"{' '.join(triple)!r} has label {label!r}, but {known!r} in line {line}",
-                hint="keep one label per triple",
-            )
-    if not entries:
-        raise _no_match(path, first, triples)
+            what = f"{' '.join(triple)!r} has label {label!r}, but {known!r} in line {line}"
+            refuse(path, number, what, "keep one label per triple")
+    if not entries and first is None:
+        refuse(path, None, "the file is empty", _LINE_FORM)
+    if not entries and first is not None:
+        what = f"no triple of this file was evaluated; this one is {' '.join(first[0])!r}"
+        form = f"write head, relation, tail and label, as in {' '.join(triples[0])!r}"
+        refuse(path, first[1], what, form)
     return [entries[triple][0] if triple in entries else None for triple in triples]
-
-
-def _no_match(path: Path, first: tuple[Triple, int] | None, triples: list[Triple]) -> FileError:
-    if first is None:
-        return FileError(path, found="the file is empty", hint=_LINE_FORM)
-    return FileError(
-        path,
-        first[1],
-        found=f"no triple of this file was evaluated; this one is {' '.join(first[0])!r}",
-        hint=f"write head, relation, tail and label, as in {' '.join(triples[0])!r}",
-    )
 
 
 def _labelled_triples(ranks: Ranks) -> list[Triple]:

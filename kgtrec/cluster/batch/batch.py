@@ -43,15 +43,6 @@ _STARTING = 2  # jobs whose tasks are still unknown
 _AHEAD = 2  # tasks per thread of the workers, over all jobs
 
 
-def keeps_busy(left: list[int | None], threads: int) -> bool:
-    """Whether to start one more job, from the tasks that the running jobs have left."""
-    if len(left) < LEAST:
-        return True
-    if len(left) >= MOST or left.count(None) >= _STARTING:
-        return False
-    return sum(tasks or 0 for tasks in left) < _AHEAD * threads
-
-
 @dataclass
 class Load:
     """Running jobs: their remaining tasks, and the bytes that they take in this process.
@@ -72,10 +63,14 @@ class Load:
     def has_room(self) -> bool:
         """Whether one more job may start; it may be as large as the largest so far."""
         with self._lock:
-            needed = sum(self._bytes.values()) + self._largest
-            if self._left and (not self._largest or needed > self.memory):
+            left, needed = list(self._left.values()), sum(self._bytes.values()) + self._largest
+            if left and (not self._largest or needed > self.memory):
                 return False
-            return keeps_busy(list(self._left.values()), self._threads)
+            if len(left) < LEAST:
+                return True
+            if len(left) >= MOST or left.count(None) >= _STARTING:
+                return False
+            return sum(tasks or 0 for tasks in left) < _AHEAD * self._threads
 
     @property
     def jobs(self) -> int:
@@ -161,27 +156,21 @@ def _locked(batch: JobBatch) -> Iterator[None]:
                 raise
             check_writable(folder / "summary.csv")
             # A folder under two names is locked once: a second lock would meet the first.
-            if not any(os.path.samefile(folder, other) for other in locked):
-                stack.enter_context(_folder_locked(folder, key))
-                locked.append(folder)
-        yield
-
-
-@contextmanager
-def _folder_locked(folder: Path, key: str) -> Iterator[None]:
-    """Lock a folder, named ``key`` in the job file; UsageError if another batch uses it."""
-    with open(folder / ".lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(
-                f"another batch is writing to {folder}; wait for it, or give another folder as "
-                f"{key}"
-            ) from None
-        except OSError as error:  # such as Lustre, if it is mounted without flock
-            problem = f"the file system does not support locks ({error.strerror})"
-            hint = f"give a folder of another file system as {key}"
-            raise FileError(folder, found=problem, hint=hint) from None
+            if any(os.path.samefile(folder, other) for other in locked):
+                continue
+            locked.append(folder)
+            file = stack.enter_context(open(folder / ".lock", "w"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(
+                    f"another batch is writing to {folder}; wait for it, or give another folder as "
+                    f"{key}"
+                ) from None
+            except OSError as error:  # such as Lustre, if it is mounted without flock
+                problem = f"the file system does not support locks ({error.strerror})"
+                hint = f"give a folder of another file system as {key}"
+                raise FileError(folder, found=problem, hint=hint) from None
         yield
 
 
@@ -250,7 +239,15 @@ class _JobRunner:
         measures = parse_all([name for name in names.values() if name is not None])
         self._size(job, store, measures)
         with scratch(self.records.work_folder) as folder:
-            stored = self._stored_ranks(job, store, Path(folder))
+            settings = job.scoring(self.depth if job.of_graph else 0)
+            inputs = inputs_of_store(job.scores, store, self.records.work_folder, settings)
+            stored = StoredRanks(Path(folder), inputs)
+            rank_parts(
+                inputs, self.client, stored.add, self.tasks, self.records.work(job),
+                say=lambda plan: self.say(f"{job.name}: {plan}"),
+                watch=lambda left, threads: self.load.watch(job.name, left, threads),
+                jobs=self.load.jobs,
+            )  # fmt: skip
             result = stored_result(stored, Path(folder), measures)
             values = {key: result[name] for key, name in names.items() if name is not None}
             if self.records.fresh_inputs(job) != before:
@@ -274,18 +271,6 @@ class _JobRunner:
                 f"the memory limit is too low: averaging {store.n_instances:,} ranks takes "
                 f"{format_bytes(size)} in this process; allow more"
             )
-
-    def _stored_ranks(self, job: Job, store: Store, folder: Path) -> StoredRanks:
-        settings = job.scoring(self.depth if job.of_graph else 0)
-        inputs = inputs_of_store(job.scores, store, self.records.work_folder, settings)
-        stored = StoredRanks(folder, inputs)
-        rank_parts(
-            inputs, self.client, stored.add, self.tasks, self.records.work(job),
-            say=lambda plan: self.say(f"{job.name}: {plan}"),
-            watch=lambda left, threads: self.load.watch(job.name, left, threads),
-            jobs=self.load.jobs
-        )  # fmt: skip
-        return stored
 
     def _store(self, job: Job) -> Store:
         """The job's questions as files; made once for all jobs, and not kept in memory."""

@@ -137,7 +137,12 @@ def _ranked(
     else:
         inputs = make_inputs(None if chunked else source, questions, work, settings)
     if least:
-        _check_memory(inputs.store(), least, memory_bytes(tasks.memory))
+        store, granted = inputs.store(), memory_bytes(tasks.memory)
+        if (least := least + result_bytes(store, None)) > granted:
+            raise UsageError(
+                f"the memory limit is too low: writing {store.n_instances:,} ranks takes "
+                f"{format_bytes(least)}; allow more (memory='{-(-least // 10**6)}MB')"
+            )
     dask = stack.enter_context(opened_client(client, work))
     stored = StoredRanks(Path(stack.enter_context(scratch(work))), inputs)
     if chunked:
@@ -338,16 +343,6 @@ def rank_to_file(
         stored.save(path)
         if run is not None:
             stored.save_run(run)
-
-
-def _check_memory(store: Store, base: int, granted: int) -> None:
-    least = base + result_bytes(store, None)
-    if least > granted:
-        n = store.n_instances
-        raise UsageError(
-            f"the memory limit is too low: writing {n:,} ranks takes {format_bytes(least)}; "
-            f"allow more (memory='{-(-least // 10**6)}MB')"
-        )
 
 
 def scratch(work: Path | None) -> tempfile.TemporaryDirectory[str]:
