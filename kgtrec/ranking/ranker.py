@@ -155,7 +155,11 @@ class Ranker:
     def _prepare(self, questions: Questions, settings: Settings) -> None:
         self.questions, self.settings = questions, settings
         self._lists, self._plan = prepared(questions, settings)
-        self._claims = RowClaims(self._plan.n_rows, settings.duplicates, self._describe_row)
+        asked = self._plan.question
+        self._claims = RowClaims(
+            len(asked), settings.duplicates,
+            lambda row: describe_question(questions, int(asked[row])),
+        )  # fmt: skip
         self._state: NativeRanking | None = None
         self._paths: set[str] = set()  # kernel paths of merged rows
         self._users: set[object] = set()  # claims of calls that write to the state
@@ -316,9 +320,6 @@ class Ranker:
         for piece in block.at(0).pieces():
             rank_block(part, piece, lambda row, *found: refuse(int(questions[row]), *found))
         state.take_over(part, ids)
-
-    def _describe_row(self, row: int) -> str:
-        return describe_question(self.questions, int(self._plan.question[row]))
 
     def _open(self, dtype: str, claim: object) -> NativeRanking:
         """The state, for a claim at work; the first rows that it keeps decide its dtype."""

@@ -18,7 +18,6 @@ from kgtrec.graph.labels import Labels
 from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import NAMES, TERM
 from kgtrec.ranking.instances import (
-    COUNTS,
     counted_columns,
     derived_from,
     instance_columns,
@@ -30,32 +29,9 @@ from kgtrec.ranking.provenance import SCORING, Provenance, differences
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
 
-_INTEGERS = (
-    "triple",
-    "question",
-    "side",
-    "relation",
-    "given",
-    "answer",
-    *COUNTS,
-    "candidates",
-    *(f"macro_{name}" for name in (*COUNTS, "candidates")),
-    "answer_popularity",
-    "relation_popularity",
-)
 _OF_GRAPHS = {"side": NAMES.index("all"), "relation": 0, "given": -1, "relation_popularity": 0}
 """Columns that only graph questions have, and what stands for them elsewhere."""
-_FLAGS = ("answer_nan", "macro_answer_nan")
-_COLUMNS = (*_INTEGERS, *_FLAGS)
 _UNLISTED = ("unlisted", "macro_unlisted")
-_OPTIONAL: dict[str, type] = {
-    "given_relation": np.int64,
-    "given_tail": np.int64,
-    "context": np.int64,
-    "full_candidates": np.int64,
-    "grade": np.int64,
-    **dict.fromkeys(_UNLISTED, bool),
-}
 
 
 class Ranks:
@@ -218,10 +194,11 @@ class Ranks:
 
     @property
     def _expected(self) -> list[str]:
+        due = [name for name in _TYPES if name not in _OPTIONAL]
         if self.of_graph:
-            return [*_COLUMNS]
+            return due
         terms = [f"{TERM}{name}" for name in self.manifest.get("terms", {})]
-        return [name for name in _COLUMNS if name not in _OF_GRAPHS] + terms
+        return [name for name in due if name not in _OF_GRAPHS] + terms
 
     @property
     def _names(self) -> list[str]:
@@ -430,10 +407,16 @@ class Ranks:
         return joined
 
 
+_TYPES: dict[str, type] = {
+    name: bool if kind.startswith("Bools") else np.int64
+    for name, kind in Ranks.__annotations__.items()
+}
+_OPTIONAL = [name for name, kind in Ranks.__annotations__.items() if kind.endswith("None")]
+
+
 def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
     """The columns of `Ranks` in their order and types; optional ones if present."""
-    types = dict.fromkeys(_INTEGERS, np.int64) | dict.fromkeys(_FLAGS, bool) | _OPTIONAL
-    types |= dict.fromkeys([name for name in columns if name.startswith(TERM)], np.int64)
+    types = _TYPES | dict.fromkeys([name for name in columns if name.startswith(TERM)], np.int64)
     return {
         name: _typed(name, columns[name], dtype)
         for name, dtype in types.items()

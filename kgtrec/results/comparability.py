@@ -106,10 +106,6 @@ def _candidates(facts: Provenance) -> str:
     return f"candidates restricted by {facts.restricted}" if facts.restricted else "all candidates"
 
 
-def _evaluated(facts: Provenance) -> str:
-    return f"{facts.subset['triples_kept']:,} triples" if facts.subset else "every triple"
-
-
 def tolerance_text(facts: Provenance) -> str:
     """The tolerance within which scores tie with an answer."""
     if not facts.tie_tolerance:
@@ -133,7 +129,9 @@ _FACTS: dict[str, Callable[[Provenance], str | None]] = {
     "sides": lambda facts: str(facts.sides),
     "context": _context,
     "filter": _filter,
-    "evaluated": _evaluated,
+    "evaluated": lambda facts: (
+        f"{facts.subset['triples_kept']:,} triples" if facts.subset else "every triple"
+    ),
     "answers at the worst rank": lambda facts: str(facts.outside),
     "predictions that name no entity": _unlinkable,
     "order of lists": lambda facts: facts.predictions.get("list_order"),
