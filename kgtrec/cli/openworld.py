@@ -129,16 +129,17 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
 
 def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[float, ...]:
     """The sparsities, if necessary from densities and the train share of the ranks."""
-    share = train_share if request.train_share is None else request.train_share
-    if request.sparsities and request.densities:
-        raise UsageError("--sparsity and --density set the same value; give one of them")
-    if not request.densities:
-        if share is not None:
-            raise UsageError("--train-share needs --density; give both")
-        return request.sparsities or SPARSITIES
-    if share is None:
-        raise UsageError("--density needs --train-share here: the share of facts outside the test")
-    return tuple(sparsity_of_density(density, share) for density in request.densities)
+    share: Any = train_share if request.train_share is None else request.train_share
+    sparsities, densities = request.sparsities, request.densities
+    shared.refuse(
+        (sparsities and densities,
+         "--sparsity and --density set the same value; give one of them"),
+        (not densities and share is not None, "--train-share needs --density; give both"),
+        (densities and share is None,
+         "--density needs --train-share here: the share of facts outside the test"),
+    )  # fmt: skip
+    betas = tuple(sparsity_of_density(density, share) for density in densities)
+    return betas or sparsities or SPARSITIES
 
 
 def _figure(request: SimpleNamespace) -> Report:

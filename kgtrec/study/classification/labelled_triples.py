@@ -15,7 +15,7 @@ import numpy as np
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import ShownInLines
-from kgtrec.errors import FileError, InputError, PathName, UsageError
+from kgtrec.errors import FileError, InputError, PathName, UsageError, refuse_if
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.triples import as_triples
 from kgtrec.scores.files import read_arrays
@@ -209,16 +209,13 @@ def _number(path: PathName, line: int, text: str) -> float:
 
 def _labels_of(true: list[_Row], false: list[_Row]) -> list[bool]:
     labelled = next((row.path for row in (*true[:1], *false[:1]) if row.label is not None), None)
-    if not false and labelled is None:
-        raise UsageError(
-            f"{true[0].path} has no labels; add a fourth column (1 for true; 0 or -1 for false), "
-            "or give a file of false triples"
-        )
-    if false and labelled is not None:
-        raise UsageError(
-            f"{labelled} has labels, but a file of false triples was given, too; leave out one of "
-            "the two"
-        )
+    refuse_if(
+        (not false and labelled is None,
+         f"{true[0].path} has no labels; add a fourth column (1 for true; 0 or -1 for false), "
+         "or give a file of false triples"),
+        (false and labelled is not None, f"{labelled} has labels, but a file of false triples was "
+         "given, too; leave out one of the two"),
+    )  # fmt: skip
     return [row.label is not False for row in true] + [False] * len(false)
 
 

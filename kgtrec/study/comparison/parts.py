@@ -65,12 +65,7 @@ class SystemValues(ShownAsTables):
     intervals: Mapping[tuple[str, ...], Float64] = field(default_factory=dict)
     resampling: Resampling | None = None
 
-    def _lines(self) -> tuple[str, str]:
-        by = f" by {', '.join(self.dimensions)}" if self.dimensions else ""
-        return (
-            f"{self.measure}: {len(self.systems):,} systems on {len(self.parts):,} parts{by}",
-            ", ".join(self.systems),
-        )
+    _lines = ShownInLines._lines
 
     @classmethod
     def of(
@@ -198,14 +193,13 @@ def values_by_ratios(
 ) -> list[SystemValues]:
     """Micro values of all systems at the relation ratios of their test set, and of another."""
     results = {name: Result(one) for name, one in align_ranks(ranks).items()}
-    valued = []
-    for measure in parse_all(measures):
-        parts: dict[tuple[str, ...], Float64] = {
+    return [
+        _valued(measure, results, {
             ("own",): np.array([one[measure] for one in results.values()]),
             ("given",): np.array([reweighted(one, measure, counts) for one in results.values()]),
-        }
-        valued.append(_valued(measure, results, parts, ("ratios",), {}))
-    return valued
+        }, ("ratios",), {})
+        for measure in parse_all(measures)
+    ]  # fmt: skip
 
 
 def _valued(

@@ -283,11 +283,7 @@ class Completion(ShownAsTables):
         """The labels as one row; see `depth_table`."""
         return depth_table([self])
 
-    def _lines(self) -> tuple[str, str]:
-        sizes = self.counts()
-        named = ("true", "added", "false", "undecided")
-        counts = ", ".join(f"{sizes[name]:,} {name}" for name in named)
-        return f"{len(self):,} triples, pooled to depth {self.depth}", counts
+    _lines = ShownInLines._lines
 
     def counts(self) -> dict[str, int]:
         """Sizes, by name."""

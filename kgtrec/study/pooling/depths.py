@@ -308,10 +308,9 @@ def curves_of_ranks(
     aligned = align_ranks(ranks)
     depths = instance_depths(next(iter(aligned.values())), pool)
     held = range(int(depths.min()), int(depths.max()) + 1)
-    samples = []
-    for depth in held:
-        at = {name: ranks_at_depth(one, depths, depth) for name, one in aligned.items()}
-        samples.append(samples_of_ranks(at, measures))
+    at = ({name: ranks_at_depth(one, depths, depth) for name, one in aligned.items()}
+          for depth in held)  # fmt: skip
+    samples = [samples_of_ranks(ranks_of_depth, measures) for ranks_of_depth in at]
     return with_intervals(samples, held, None, resampling)
 
 

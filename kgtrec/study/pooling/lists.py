@@ -5,6 +5,7 @@ They come from a run, or from the scores of a model; then only the seeds' questi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import fspath
@@ -16,7 +17,7 @@ import numpy as np
 from kgtrec._internal.csr import Array, Int32, Int64, contains, to_keys
 from kgtrec._internal.locations import is_folder
 from kgtrec._internal.table import ShownInLines
-from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
+from kgtrec.errors import FileError, InputError, PathName, UsageError, choose, refuse_if
 from kgtrec.graph.id_files import text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.ranking.rank import rank
@@ -28,27 +29,22 @@ from kgtrec.trec.files.run import Run, read_run_columns
 
 PLACES = ("filtered", "raw")
 ROWS = ("questions", "instances")
-_SUFFIXES = (".gz", ".zst", ".run", ".txt", ".trec", ".tsv", ".npy", ".npz")
+_ENDINGS = re.compile(r"^(.+?)(?:\.(?:gz|zst|run|txt|trec|tsv|npy|npz))+$")
 
 
 def system_names(paths: Iterable[PathName]) -> list[str]:
     """A short name per file: its name without endings, or the whole path if another file has it."""
     files = [fspath(path) for path in paths]
-    twice = next((file for i, file in enumerate(files) if file in files[:i]), None)
-    if twice is not None:
-        raise UsageError(f"run {twice!r} is given twice; give each run once")
-    stems = []
-    for file in files:
-        stem = Path(file).name
-        while Path(stem).suffix in _SUFFIXES:
-            stem = Path(stem).stem
-        stems.append(stem)
+    stems = [_ENDINGS.sub(r"\1", Path(file).name) for file in files]
     names = [
         stem if stems.count(stem) == 1 else file for stem, file in zip(stems, files, strict=True)
     ]
-    bad = next((name for name in names if set(name) & set(",\t\r\n")), None)
-    if bad is not None:
-        raise UsageError(f"the name of run {bad!r} has a comma or tab; rename the file")
+    refuse_if(
+        *((files.count(file) > 1, f"run {file!r} is given twice; give each run once")
+          for file in dict.fromkeys(files)),
+        *((set(name) & set(",\t\r\n"),
+           f"the name of run {name!r} has a comma or tab; rename the file") for name in names),
+    )  # fmt: skip
     return names
 
 

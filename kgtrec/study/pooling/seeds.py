@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import Array, Csr, Int32, Int64, Integers
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
-from kgtrec.errors import InputError, PathName, UsageError
+from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.graph.statistics.relations import kl_divergence
 from kgtrec.graph.triples import drop_duplicates, pack_triples
 from kgtrec.questions.api import Graph, Questions
@@ -112,30 +112,20 @@ def sample_seeds(
 
 
 def _size(share: float | None, size: int | None, total: int, split: str) -> int:
-    if share is not None and size is not None:
-        raise UsageError(
-            f"a share ({share:g}) and a size ({size}) were given; give only one of them"
-        )
-    if size is not None:
-        if not 1 <= size <= total:
-            raise UsageError(
-                f"size {size} is out of range; give 1 to {total}, the triples of split {split!r}"
-            )
-        return size
-    share = 0.05 if share is None else share
-    if not 0 < share <= 1:
-        raise UsageError(
-            f"share {share:g} is out of range; give one above 0, up to 1, such as 0.05 for 5 % of "
-            "the split"
-        )
-    # 0.29 * 100 is a little less than 29.
-    count = math.floor(share * total + 1e-9)
-    if not count:
-        raise UsageError(
-            f"share {share:g} of the {total:,} triples of split {split!r} is less than one triple; "
-            "give a larger share, or a size"
-        )
-    return count
+    part = 0.05 if share is None else share
+    fits = 0 < part <= 1
+    count = math.floor(part * total + 1e-9) if fits else 0  # 0.29 * 100 is a little less than 29
+    refuse_if(
+        (share is not None and size is not None,
+         f"a share ({part:g}) and a size ({size}) were given; give only one of them"),
+        (size is not None and not 1 <= size <= total,
+         f"size {size} is out of range; give 1 to {total}, the triples of split {split!r}"),
+        (not fits, f"share {part:g} is out of range; give one above 0, up to 1, such as 0.05 for "
+         "5 % of the split"),
+        (size is None and fits and not count, f"share {part:g} of the {total:,} triples of split "
+         f"{split!r} is less than one triple; give a larger share, or a size"),
+    )  # fmt: skip
+    return count if size is None else size
 
 
 def _drawn_by_relation(source: random.Random, relations: Int64, size: int) -> list[int]:

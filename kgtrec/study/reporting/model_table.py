@@ -16,7 +16,7 @@ import numpy as np
 from kgtrec._internal.bootstrap import COMPARING
 from kgtrec._internal.csr import Bools
 from kgtrec._internal.table import Interval
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
 from kgtrec.ranking.provenance import Provenance
@@ -308,8 +308,13 @@ def table_of_models(
     runs = {name: {model: _runs(one) for model, one in ranks.items()} for name, ranks in
             systems.items()}  # fmt: skip
     models = tuple(dict.fromkeys(model for ranks in runs.values() for model in ranks))
-    if not models:
-        raise UsageError("a table of models needs at least one model; give files of ranks")
+    several = any(len(one) > 1 for ranks in runs.values() for one in ranks.values())
+    test = significance.test if significance else "bootstrap"
+    refuse_if(
+        (not models, "a table of models needs at least one model; give files of ranks"),
+        (several and test != "bootstrap", "with several runs per model, runs and questions are "
+         f"both drawn; use the bootstrap test (--test bootstrap), not {test}"),
+    )  # fmt: skip
     own_columns = [
         column
         for dataset, ranks in runs.items()
@@ -317,12 +322,6 @@ def table_of_models(
     ]
     if digits is not None:
         own_columns = [replace(column, digits=digits) for column in own_columns]
-    several = any(len(one) > 1 for ranks in runs.values() for one in ranks.values())
-    if significance is not None and several and significance.test != "bootstrap":
-        raise UsageError(
-            "with several runs per model, runs and questions are both drawn; use the bootstrap "
-            f"test (--test bootstrap), not {significance.test}"
-        )
     if significance is not None:
         own_columns = [
             replace(column, beaten=_beaten(runs[column.dataset], column.measure,
