@@ -8,10 +8,9 @@ the original dtype.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -141,17 +140,17 @@ def macro_candidates(question: Question, n_entities: int) -> set[int]:
 
 
 def needs_encoding(label: bytes) -> bool:
-    """White space would break a TREC line, and ``%XX`` in a label would look like an encoding."""
-    return bool(re.search(rb"[ \t\n\v\f\r]", label) or re.search(rb"%[0-9A-Fa-f]{2}", label))
+    """White space and NUL would break a TREC line, and ``%XX`` would look like an encoding."""
+    return bool(re.search(rb"[ \t\n\v\f\r\0]", label) or re.search(rb"%[0-9A-Fa-f]{2}", label))
 
 
 def docno(label: str) -> bytes:
-    """The label in TREC files: white space and ``%`` become ``%XX`` if needed."""
+    """The label in TREC files: white space, NUL and ``%`` become ``%XX`` if needed."""
     raw = label.encode("utf-8", "surrogateescape")
     if not needs_encoding(raw):
         return raw
     return b"".join(
-        b"%%%02X" % byte if bytes([byte]) in b" \t\n\v\f\r%" else bytes([byte]) for byte in raw
+        b"%%%02X" % byte if bytes([byte]) in b" \t\n\v\f\r\0%" else bytes([byte]) for byte in raw
     )
 
 
@@ -279,125 +278,6 @@ def score(
     return Outcome(list(questions), list(instances), micro, macro, run, run_scores)
 
 
-# -- Metrics ---------------------------------------------------------------------------------
-
-
-def mean(values: Iterable[Fraction]) -> Fraction:
-    """The exact mean."""
-    values = list(values)
-    return sum(values, Fraction(0)) / len(values)
-
-
-def harmonic(n: int) -> Fraction:
-    """H(n), exactly."""
-    return sum((Fraction(1, i) for i in range(1, n + 1)), Fraction(0))
-
-
-def reciprocal(rank: Fraction) -> Fraction:
-    """1/r."""
-    return 1 / rank
-
-
-def hit(k: int) -> Callable[[Fraction], Fraction]:
-    """[r <= k]."""
-    return lambda rank: Fraction(int(rank <= k))
-
-
-def expected(f: Callable[[Fraction], Fraction], counts: Counts) -> Fraction:
-    """The mean of f over the ranks g+1 .. g+e+1, all equally likely."""
-    ties = range(counts.greater + 1, counts.greater + counts.equal + 2)
-    return mean(f(Fraction(r)) for r in ties)
-
-
-def mean_rank(ranks: Sequence[Fraction]) -> Fraction:
-    """MR."""
-    return mean(ranks)
-
-
-def mrr(ranks: Sequence[Fraction]) -> Fraction:
-    """MRR."""
-    return mean(map(reciprocal, ranks))
-
-
-def hits(ranks: Sequence[Fraction], k: int) -> Fraction:
-    """Hits@k."""
-    return mean(map(hit(k), ranks))
-
-
-def gmr(ranks: Sequence[Fraction]) -> float:
-    """The geometric mean of the ranks; IGMR is 1 over it."""
-    return math.exp(math.fsum(math.log(rank) for rank in ranks) / len(ranks))
-
-
-def amr(ranks: Sequence[Fraction], candidates: Sequence[int]) -> Fraction:
-    """MR over its expectation under a random scorer."""
-    return 2 * sum(ranks) / sum(c + 1 for c in candidates)
-
-
-def amri(ranks: Sequence[Fraction], candidates: Sequence[int]) -> Fraction:
-    """1 - (MR - 1) / (E[MR] - 1)."""
-    return 1 - 2 * sum(rank - 1 for rank in ranks) / Fraction(sum(c - 1 for c in candidates))
-
-
-def of_side(outcome: Outcome, side: str) -> list[tuple[Instance, Counts, Counts]]:
-    """Instances whose question is of a side, with their micro and macro counts."""
-    rows = zip(outcome.instances, outcome.micro, outcome.macro, strict=True)
-    return [row for row in rows if outcome.questions[row[0].question].side in ASKED[side]]
-
-
-def per_question(rows: Iterable[tuple[Instance, Counts, Counts]]) -> list[list[Counts]]:
-    """The macro counts of each question's answers."""
-    grouped: dict[int, list[Counts]] = {}
-    for instance, _, macro in rows:
-        grouped.setdefault(instance.question, []).append(macro)
-    return list(grouped.values())
-
-
-def first_places(answers: Sequence[Counts]) -> list[int]:
-    """The first answer's rank for every choice of the tied answers' places in its tie."""
-    greater = min(counts.greater for counts in answers)
-    tied = [counts for counts in answers if counts.greater == greater]
-    places = range(greater + 1, greater + tied[0].equal + 2)
-    # Answers without a score share the last rank, without a tie.
-    return [chosen[0] for chosen in itertools.combinations(places, min(len(tied), len(places)))]
-
-
-def expected_first(f: Callable[[Fraction], Fraction], answers: Sequence[Counts]) -> Fraction:
-    """The mean of f at the first answer's rank, over all places of the answers in its tie."""
-    return mean(f(Fraction(place)) for place in first_places(answers))
-
-
-def first_rank(kind: str, answers: Sequence[Counts]) -> Fraction:
-    """The rank of a question: its first answer's best or worst attainable one, or their middle."""
-    if kind == "ordinal":
-        return min(rank_of(kind, counts) for counts in answers)
-    places = first_places(answers)
-    best, worst = Fraction(min(places)), Fraction(max(places))
-    return {"optimistic": best, "realistic": (best + worst) / 2, "pessimistic": worst}[kind]
-
-
-def average_precision(documents: Sequence[int], answers: Iterable[int], k: int) -> Fraction:
-    """map_cut_k of one question: precision at each retrieved answer, over all answers."""
-    answers, hits, total = set(answers), 0, Fraction(0)
-    for position, document in enumerate(documents[:k], start=1):
-        if document in answers:
-            hits += 1
-            total += Fraction(hits, position)
-    return total / len(answers)
-
-
-def ndcg(documents: Sequence[int], answers: Iterable[int], k: int) -> float:
-    """ndcg_cut_k of one question, gains 1, discount 1/log2(rank + 1)."""
-    answers = set(answers)
-    gain = math.fsum(
-        1 / math.log2(position + 1)
-        for position, document in enumerate(documents[:k], start=1)
-        if document in answers
-    )
-    ideal = math.fsum(1 / math.log2(i + 1) for i in range(1, min(k, len(answers)) + 1))
-    return gain / ideal
-
-
 def entity_popularity(splits: Splits) -> dict[int, int]:
     """Times an entity is head, plus times it is tail, in triples of all splits."""
     counts: dict[int, int] = {}
@@ -406,29 +286,6 @@ def entity_popularity(splits: Splits) -> dict[int, int]:
             for entity in (head, tail):
                 counts[entity] = counts.get(entity, 0) + 1
     return counts
-
-
-def stratified(
-    splits: Splits,
-    outcome: Outcome,
-    values: Sequence[float],
-    beta_e: float,
-    beta_r: float,
-    evaluated: str = "test",
-) -> float:
-    """strat-f (Mohamed et al.) of f's value per instance, both sides asked."""
-    weight = {e: n ** -float(beta_e) for e, n in entity_popularity(splits).items()}
-    by_triple: dict[int, list[tuple[float, float]]] = {}
-    for instance, value in zip(outcome.instances, values, strict=True):
-        by_triple.setdefault(instance.triple, []).append((weight[instance.answer], float(value)))
-    by_relation: dict[int, list[float]] = {}
-    for number, (_, relation, _) in enumerate(distinct(splits[evaluated])):
-        pairs = by_triple[number]
-        top = math.fsum(w * value for w, value in pairs)
-        by_relation.setdefault(relation, []).append(top / math.fsum(w for w, _ in pairs))
-    weights = {r: len(f) ** -float(beta_r) for r, f in by_relation.items()}
-    top = math.fsum(weights[r] * math.fsum(f) / len(f) for r, f in by_relation.items())
-    return top / math.fsum(weights.values())
 
 
 # -- Comparing kgtrec's output with an Outcome -----------------------------------------------

@@ -58,7 +58,7 @@ class GraphCase:
         questions = oracle.ask(self.splits, *how, self.filter_splits, self.extra_known)
         return questions, oracle.instances_of(self.splits, questions, *how)
 
-    def questions(self) -> Questions:
+    def questions(self, **more: object) -> Questions:
         """The same questions, by kgtrec."""
         import kgtrec
 
@@ -71,9 +71,8 @@ class GraphCase:
         extra = np.array(self.extra_known, dtype=np.int64).reshape(-1, 3)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", kgtrec.errors.FilterWarning)
-            return graph.questions(
-                self.evaluated, self.sides, filter_splits=self.filter_splits, extra_known=extra
-            )
+            how = {"filter_splits": self.filter_splits, "extra_known": extra} | more
+            return graph.questions(self.evaluated, self.sides, **how)
 
 
 def triples_of(n_entities: int, n_relations: int) -> st.SearchStrategy[tuple[int, int, int]]:
@@ -146,7 +145,7 @@ def score_matrices(
 
 LAYOUTS = (
     "contiguous", "fortran", "row_strided", "column_strided", "both_strided", "rows_reversed",
-    "columns_reversed", "offset", "unaligned", "byte_swapped", "read_only",
+    "columns_reversed", "offset", "unaligned", "packed", "byte_swapped", "read_only",
 )  # fmt: skip
 
 
@@ -167,6 +166,10 @@ def laid_out(array: np.ndarray, layout: str) -> np.ndarray:
         return np.asfortranarray(array)
     if layout == "byte_swapped":
         return array.astype(array.dtype.newbyteorder())
+    if layout == "packed":  # an entity's scores are adjacent; the next entity's are not aligned
+        records = np.zeros(m, [("scores", array.dtype, (n,)), ("flag", np.uint8)])
+        records["scores"] = array.T
+        return records["scores"].T
     copy = np.ascontiguousarray(array)
     if layout == "unaligned":
         copy = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(n, m)

@@ -6,23 +6,18 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from kernel_paths import PATHS
 from slow import slow_after
+from strategies import LAYOUTS, laid_out
 
 import kgtrec
 from kgtrec import _core
-from kgtrec._internal.csr import Csr
-from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.rows import QuestionLists, Rows, plan_rows
-from kgtrec.ranking.settings import Settings
-from kgtrec.scores.arrays import ScoreBlock
 
 LENGTHS = [
     *range(1, 71),
@@ -30,29 +25,26 @@ LENGTHS = [
     *(129 + 2, 1027, 2051, 4099),
     *(4161, 8257, 16384, 16385, 16451),  # in halves, and in several stretches
 ]
-EDGES = {
+EDGES = [
     *(*range(1, 10), 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 70, 128, 129),
     *(1027, 2049, 4098, 8257, 16385),
-}
+]
 """The lengths that are tried by default."""
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)]
 WIDE = DTYPES[:2]  # computing types of factors
-OFFSETS = (0, 1, 2, 3)
-COUNTS = ("greater", "equal", "tied_ahead")
-
-
-@pytest.fixture(params=PATHS)
-def path(request) -> Iterator[str]:
-    """Force one kernel path after the other."""
-    _core.force_path(request.param)
-    yield request.param
-    _core.force_path(None)
 
 
 @pytest.fixture(autouse=True)
 def best_path_afterwards() -> Iterator[None]:
     yield
     _core.force_path(None)
+
+
+def forced() -> Iterator[str]:
+    """Force one kernel path after the other."""
+    for path in PATHS:
+        _core.force_path(path)
+        yield path
 
 
 def test_an_unknown_path_is_refused():
@@ -77,7 +69,7 @@ def test_the_environment_forces_a_path(tmp_path):
 # -- What is due -------------------------------------------------------------------------------
 
 
-Expected = tuple[dict[str, np.ndarray], list[list[int]]]
+Expected = tuple[dict[str, np.ndarray], list[list[int]], int]
 
 
 @functools.lru_cache(maxsize=9)
@@ -87,37 +79,40 @@ def places_by_name(questions: kgtrec.Questions) -> np.ndarray:
 
 
 def expected_of(
-    scores: np.ndarray, questions: kgtrec.Questions, depth: int, lists: Any = None
+    scores: np.ndarray, questions: kgtrec.Questions, depth: int, lists: Any, atol: float
 ) -> Expected:
-    """Counts of every instance and the best of every question, with masks over whole rows.
-
-    NaN are below everything, and in no list. With lists, each question has its own candidates.
-    """
+    """Counts of every instance, the best of every question and the number of NaN, with masks over
+    whole rows. With lists, each question has its own candidates."""
     n, names = scores.shape[1], places_by_name(questions)
     counts: dict[str, list[np.ndarray]] = {}
-    best = []
-    for question in range(len(questions)):
+    best, n_nan = [], 0
+    for question, row in enumerate(scores):
         answers = questions.answers[question]
-        row = np.where(np.isnan(scores[question]), -np.inf, scores[question])
+        own, nan = row[answers][:, None], np.isnan(row)
         for prefix, out in (("", questions.known), ("macro_", questions.removed)):
-            among = np.ones(n, bool)
-            if lists is not None:
-                among[:] = False
-                among[lists[question]] = True
+            among = np.ones(n, bool) if lists is None else np.isin(np.arange(n), lists[question])
             among[out[question]] = False
-            tied = among & (row == row[answers][:, None])
+            tied, above = row == own, row > own
+            ahead = (among & (above | tied & (names > names[answers][:, None]))).sum(axis=1)
+            if atol and not prefix:
+                tied = np.abs(row - own) <= atol
+                above &= ~tied
+            greater = (among & above).sum(axis=1)
+            last = among.sum() - among[answers]  # answers without a score
             due = {
-                "greater": (among & (row > row[answers][:, None])).sum(axis=1),
-                "equal": tied.sum(axis=1) - among[answers],
-                "tied_ahead": (tied & (names > names[answers][:, None])).sum(axis=1),
-                "candidates": among.sum() + ~among[answers],
+                "greater": np.where(nan[answers], last, greater),
+                "equal": np.where(nan[answers], 0, (among & tied).sum(axis=1) - among[answers]),
+                "tied_ahead": np.where(nan[answers], 0, ahead - greater),
+                "candidates": last + 1,
             }
             for name, column in due.items():
                 counts.setdefault(prefix + name, []).append(column)
-        left = np.flatnonzero(among & ~np.isnan(scores[question]))  # of the macro candidates
+        left = np.flatnonzero(among & ~nan)  # of the macro candidates
         order = np.lexsort((names[left], row[left]))
         best.append(left[order[::-1][:depth]].tolist())
-    return {name: np.concatenate(columns) for name, columns in counts.items()}, best
+        among[answers] = True
+        n_nan += int((among & nan).sum())
+    return {name: np.concatenate(columns) for name, columns in counts.items()}, best, n_nan
 
 
 def assert_due(got: tuple[kgtrec.Ranks, kgtrec.Run], due: Expected, *context: object) -> None:
@@ -126,18 +121,28 @@ def assert_due(got: tuple[kgtrec.Ranks, kgtrec.Run], due: Expected, *context: ob
         assert np.array_equal(getattr(ranks, name), column), (name, *context)
     lists = np.split(np.asarray(run.documents), run.offsets[1:-1])
     assert [part.tolist() for part in lists] == due[1], context
+    assert ranks.manifest["scores"].get("nan_count", 0) == due[2], context
 
 
 def check(
-    questions: kgtrec.Questions, scores: Any, depth: int, lists: Any = None, **options: Any
+    questions: kgtrec.Questions,
+    scores: np.ndarray,
+    depth: int,
+    views: Sequence[np.ndarray] = (),
+    lists: Any = None,
+    **options: Any,
 ) -> None:
-    """On every path."""
+    """Each view of the scores, on every path."""
     sign = 1 if options.get("higher_is_better", True) else -1
-    due = expected_of(sign * scores, questions, depth, lists)
-    for path in PATHS:
-        _core.force_path(path)
-        got = kgtrec.rank(scores, questions, depth, 1, progress=False, **options)
-        assert_due(got, due, path, options)
+    due = expected_of(sign * scores, questions, depth, lists, options.get("atol", 0))
+    for path in forced():
+        for number, view in enumerate(views or [scores]):
+            got = kgtrec.rank(view, questions, depth, 1, progress=False, **options)
+            assert_due(got, due, path, number, options)
+
+
+def of_all_types(scores: np.ndarray) -> list[np.ndarray]:
+    return [scores.astype(dtype) for dtype in DTYPES]
 
 
 def shifted(scores: np.ndarray, offset: int) -> np.ndarray:
@@ -168,128 +173,67 @@ def questions_of(n_entities: int, copies: int = 1) -> kgtrec.Questions:
     return graph.questions()
 
 
-@functools.cache
-def tied_case(length: int) -> tuple[np.ndarray, Expected]:
-    """Scores that every type holds exactly, and the expected results with the best 7."""
-    questions = questions_of(length)
-    scores = np.random.default_rng(length).integers(0, 5, (len(questions), length))
-    return scores, expected_of(scores, questions, depth=7)
-
-
 @pytest.mark.parametrize("every_offset", slow_after(1, [False, True]))
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_row_lengths_and_alignments(dtype, path, every_offset):
-    for length in LENGTHS if every_offset else sorted(EDGES.intersection(LENGTHS)):
-        scores, due = tied_case(length)
-        for offset in OFFSETS if every_offset else (0, OFFSETS[1 + length % 3]):
-            view = shifted(scores.astype(dtype), offset)
-            got = kgtrec.rank(view, questions_of(length), run_depth=7, threads=1)
-            assert_due(got, due, length, offset)
+def test_row_lengths_and_alignments(every_offset):
+    for length in LENGTHS if every_offset else EDGES:
+        questions = questions_of(length)
+        scores = np.random.default_rng(length).integers(0, 5, (len(questions), length))
+        offsets = range(4) if every_offset else (0, 1 + length % 3)
+        typed = product(of_all_types(scores), offsets)
+        check(questions, scores, 7, [shifted(values, offset) for values, offset in typed])
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_extreme_values_in_every_lane(dtype, path):
-    """Infinities, subnormals, both zeros, all-tied rows: at each place of a vector."""
-    for length in (1, 15, 17, 65, 1025):
-        for scores, questions, depth, due in extreme_cases(length, dtype):
-            for offset in (0, 1):
-                got = kgtrec.rank(shifted(scores, offset), questions, run_depth=depth, threads=1)
-                assert_due(got, due, length, offset)
-
-
-@functools.cache
-def extreme_cases(
-    length: int, dtype: np.dtype
-) -> list[tuple[np.ndarray, kgtrec.Questions, int, Expected]]:
-    """Scores, questions, number of best, and the expected results: of values anywhere, and of rows
-    of one value each."""
+def test_extreme_values_in_every_lane(dtype):
+    """Infinities, subnormals, both zeros: at each place of a vector, and as rows of one value."""
     info = np.finfo(dtype)
     values = np.array(
         [np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal, -info.smallest_subnormal, info.max],
         dtype,
     )
-    one, all_values = questions_of(length), questions_of(length, len(values))
-    mixed = np.random.default_rng(length).choice(values, (len(one), length))
-    # Questions come in the order of their relations, which are the values' for three each.
-    rows = np.repeat(values[all_values.relation // 3][:, None], length, axis=1)
-    cases = [(mixed, one, length), (rows, all_values, 3)]
-    return [(*case, expected_of(*case)) for case in cases]
+    for length in (1, 15, 17, 65, 1025):
+        one, all_values = questions_of(length), questions_of(length, len(values))
+        mixed = np.random.default_rng(length).choice(values, (len(one), length))
+        check(one, mixed, length, [mixed, shifted(mixed, 1)])
+        # Questions come in the order of their relations, which are the values' for three each.
+        rows = np.repeat(values[all_values.relation // 3][:, None], length, axis=1)
+        check(all_values, rows, 3, [rows, shifted(rows, 1)])
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_nan_is_found_in_every_lane(dtype, path):
+def test_nan_is_found_in_every_lane():
     for length in (1, 2, 8, 17, 33, 65, 130):
-        check_nan_at_every_place(length, dtype)
+        places = sorted({*range(0, length, 13), *range(min(length, 9)), length - 1})
+        test = [(0, relation, 0) for relation in range(len(places))]
+        questions, one = (
+            kgtrec.Graph.from_arrays(test=rows, n_entities=length).questions(sides="tail")
+            for rows in (test, test[:1])
+        )
+        scores = np.zeros((len(places), length))
+        scores[np.arange(len(places)), places] = np.nan
+        typed = of_all_types(scores)
+        check(questions, scores, length, typed, nan="worst")
+        for _, values in product(forced(), typed):
+            for row, place in zip(values, places, strict=True):
+                with pytest.raises(kgtrec.errors.InputError, match=rf"\b{place}\b"):
+                    kgtrec.rank(row[None], one)
 
 
-def check_nan_at_every_place(length: int, dtype: np.dtype) -> None:
-    places = sorted({*range(0, length, 13), *range(min(length, 9)), length - 1})
-    test = np.array([(0, relation, 0) for relation in range(len(places))])
-    graph = kgtrec.Graph.from_arrays(test=test, n_entities=length)
-    scores = np.zeros((len(places), length), dtype)
-    scores[np.arange(len(places)), places] = np.nan
-    one = kgtrec.Graph.from_arrays(test=test[:1], n_entities=length).questions(sides="tail")
-    for row, place in zip(scores, places, strict=True):
-        with pytest.raises(kgtrec.errors.InputError, match=rf"\b{place}\b"):
-            kgtrec.rank(row[None], one)
-    questions = graph.questions(sides="tail")
-    ranks, run = kgtrec.rank(scores, questions, run_depth=length, nan="worst")
-    at_answer = np.array(places) == 0
-    assert np.array_equal(ranks.greater, np.where(at_answer, length - 1, 0))
-    assert np.array_equal(ranks.equal, np.where(at_answer, 0, length - 2))
-    assert set(ranks.candidates.tolist()) == {length}
-    documents = np.asarray(run.documents).reshape(len(places), length - 1)
-    for place, found in zip(places, documents, strict=True):
-        assert sorted(found.tolist()) == [e for e in range(length) if e != place]
-
-
-@pytest.mark.parametrize("rows", ["questions", "instances"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_nan_candidates_are_counted(dtype, rows, path):
+def test_nan_candidates_are_counted(dtype):
     """NaN of known entities do not count, unless they are the row's own answers."""
-    for length in (2, 17, 130, 2049, 4500):
-        check_counts_of_nan(length, dtype, rows)
-
-
-def check_counts_of_nan(length: int, dtype: np.dtype, rows: str) -> None:
-    questions = questions_of(length)
-    question = np.arange(len(questions))
-    if rows == "instances":
-        question = questions.instance_question[questions.triple_rows]
-    first = np.isin(np.arange(len(question)), np.unique(question, return_index=True)[1])
-    rng = np.random.default_rng(length)
-    for share in (0.002, 0.3, 1.0):
-        scores = rng.normal(size=(len(question), length)).astype(dtype)
+    for length, share in product((2, 17, 130, 2049, 4500), (0.002, 0.3, 1.0)):
+        questions, rng = questions_of(length), np.random.default_rng(length)
+        scores = rng.normal(size=(len(questions), length)).astype(dtype)
         scores[rng.random(scores.shape) < share] = np.nan
-        due = 0
-        for row, scored in enumerate(scores):
-            among = np.ones(length, bool)
-            out = questions.removed if rows == "questions" or first[row] else questions.known
-            among[out[question[row]]] = False
-            if rows == "questions" or first[row]:
-                among[questions.answers[question[row]]] = True
-            else:
-                among[questions.answers.ids[questions.triple_rows[row]]] = True
-            due += int((among & np.isnan(scored)).sum())
-        for block in (scores, np.asfortranarray(scores)):
-            ranks, _ = kgtrec.rank(block, questions, nan="worst", rows=rows, threads=1)
-            assert ranks.manifest["scores"].get("nan_count", 0) == due
+        check(questions, scores, 0, [scores, np.asfortranarray(scores)], nan="worst")
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("length", [5, 16, 17, 70, 1025])
-def test_strided_rows(length, dtype):
+def test_every_memory_layout(length):
     questions = questions_of(length)
-    rng = np.random.default_rng(length)
-    wide = rng.integers(0, 4, (3 * len(questions), 2 * length + 1)).astype(dtype)
-    for view in (
-        np.asfortranarray(wide[::3, 1 : length + 1]),
-        wide[::3, 1 : length + 1],
-        wide[1::3, 1::2],
-        wide[::-3, :length],
-        wide[::3, length - 1 :: -1][:, :length],
-    ):
-        check(questions, view, 3)
+    scores = np.random.default_rng(length).integers(0, 4, (len(questions), length))
+    typed = product(of_all_types(scores), LAYOUTS)
+    check(questions, scores, 3, [laid_out(values, layout) for values, layout in typed])
 
 
 # -- Many answers, columns, paths --------------------------------------------------------------
@@ -315,89 +259,55 @@ def many_answers(length: int, n_answers: int, labels_in_order: bool) -> kgtrec.Q
 @pytest.mark.parametrize(
     ("length", "n_answers"), slow_after(2, [(90, 60), (2500, 300), (700, 17), (5000, 1100)])
 )
-def test_many_answers_a_row(length, n_answers, dtype, path):
+def test_many_answers_a_row(length, n_answers, dtype):
     """More answers than are compared one by one: with few ties, many, all tied, both zeros, mostly
     close together, extremely far apart, and subnormal. Also in columns, where long rows are ranked
     in ranges."""
-    for in_order in (True, False):
-        questions = many_answers(length, n_answers, in_order)
-        for scores, due in scores_and_counts(length, n_answers, dtype, in_order):
-            for order in "CF":
-                got = kgtrec.rank(np.asarray(scores, order=order), questions, threads=1)
-                assert_due(got, due, order, in_order)
-
-
-@pytest.mark.parametrize("decimals", [None, 1, -2])  # apart, tied, all tied
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_nan_is_found_beside_many_answers(dtype, decimals, path):
-    questions = many_answers(2500, 300, True)
-    real = np.random.default_rng(1).normal(size=(len(questions), 2500))
-    scores = (real if decimals is None else real.round(decimals)).astype(dtype)
-    outside = np.union1d(questions.known[0], questions.answers[0])
-    for place in np.setdiff1d(np.arange(2500), outside)[[0, 700, -1]].tolist():
-        spoilt = scores.copy()
-        spoilt[0, place] = np.nan
-        with pytest.raises(kgtrec.errors.InputError, match=rf"\b{place}\b"):
-            kgtrec.rank(spoilt, questions)
-
-
-@functools.cache
-def scores_and_counts(length: int, n_answers: int, dtype: np.dtype, labels_in_order: bool) -> list:
-    """Scores of several kinds, and for each the counts of every question's answers."""
-    questions = many_answers(length, n_answers, labels_in_order)
-    real = np.random.default_rng(length).normal(size=(len(questions), length))
+    real = np.random.default_rng(length).normal(size=(4, length))
     zeros = np.where(real > 0, 0.0, -0.0)
     infinite = np.where(real > 1, np.inf, np.where(real < -1, -np.inf, real.round(1)))
     info = np.finfo(dtype)
     far = real / np.abs(real).max() * float(info.max)
     subnormal = real * float(info.smallest_subnormal) * 200
     kinds = (real, real.round(1), real.round(0), real * 0, zeros, infinite, real**5, far, subnormal)
-    typed = [scores.astype(dtype) for scores in kinds]
-    return [(scores, expected_of(scores, questions, 0)) for scores in typed]
+    for kind, in_order in product(kinds, (True, False)):
+        scores = kind.astype(dtype)
+        questions = many_answers(length, n_answers, in_order)
+        check(questions, scores, 0, [scores, np.asfortranarray(scores)])
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_columns_in_memory(dtype, path):
+@pytest.mark.parametrize("decimals", [None, 1, -2])  # apart, tied, all tied
+def test_nan_is_found_beside_many_answers(decimals):
+    questions = many_answers(2500, 300, True)
+    real = np.random.default_rng(1).normal(size=(len(questions), 2500))
+    scores = real if decimals is None else real.round(decimals)
+    outside = np.union1d(questions.known[0], questions.answers[0])
+    places = np.setdiff1d(np.arange(2500), outside)[[0, 700, -1]].tolist()
+    for _, spoilt, place in product(forced(), of_all_types(scores), places):
+        before, spoilt[0, place] = spoilt[0, place], np.nan
+        with pytest.raises(kgtrec.errors.InputError, match=rf"\b{place}\b"):
+            kgtrec.rank(spoilt, questions)
+        spoilt[0, place] = before
+
+
+@pytest.mark.parametrize("length", [1, 3, 16, 17, 130, 4097, 9001])
+def test_columns_in_memory(length):
     """Column-major scores are transposed in bands, ranges of entities and both directions."""
-    for length in (1, 3, 16, 17, 130, 4097, 9001):
-        check_columns(length, dtype)
-
-
-@functools.cache
-def columns_of(length: int, dtype: np.dtype) -> tuple[kgtrec.Questions, list[np.ndarray], dict]:
-    """Questions, scores in columns, and the results of scores in rows in both directions."""
     triples = np.array([(e % length, e // length, (7 * e) % length) for e in range(131)])
     graph = kgtrec.Graph.from_arrays(
         test=triples, train=triples[:40] * (1, 1, 0), n_entities=length, n_relations=131
     )
-    questions = graph.questions(sides="tail")
-    rng = np.random.default_rng(length)
-    rows = rng.integers(0, 9, (len(questions), length)).astype(dtype)
-    rows[rng.random(rows.shape) < 0.01] = np.nan
-    wider = rng.permutation(np.vstack([rows, rows]))
-    wider[3 : 3 + len(rows)] = rows
-    due = {
-        sign: kgtrec.rank(rows, questions, 9, nan="worst", higher_is_better=sign)
-        for sign in (True, False)
-    }
-    views = [
-        np.asfortranarray(rows),
-        np.asfortranarray(wider)[3 : 3 + len(rows)],
-        np.asfortranarray(rows[:, ::-1])[:, ::-1],
-    ]
-    return questions, views, due
-
-
-def check_columns(length: int, dtype: np.dtype) -> None:
-    questions, views, due = columns_of(length, dtype)
-    for view in views if length < 4097 else views[:1]:
-        for sign, (ranks, run) in due.items():
-            again, run_again = kgtrec.rank(view, questions, 9, nan="worst", higher_is_better=sign)
-            for name in ("greater", "equal", "tied_ahead", "macro_greater", "macro_tied_ahead"):
-                assert np.array_equal(getattr(again, name), getattr(ranks, name)), name
-            assert np.array_equal(run_again.documents, run.documents)
-            assert np.array_equal(run_again.scores, run.scores)
-            assert again.manifest["scores"]["nan_count"] == ranks.manifest["scores"]["nan_count"]
+    questions, rng = graph.questions(sides="tail"), np.random.default_rng(length)
+    scores = rng.integers(0, 9, (len(questions), length)).astype(np.float64)
+    scores[rng.random(scores.shape) < 0.01] = np.nan
+    views = []
+    for rows in of_all_types(scores):
+        views.append(np.asfortranarray(rows))
+        if length < 4097:
+            wider = np.asfortranarray(np.vstack([rows[:3] + 1, rows, rows + 1]))
+            views += [wider[3 : 3 + len(rows)], np.asfortranarray(rows[:, ::-1])[:, ::-1]]
+    for sign in (True, False):
+        check(questions, scores, 9, views, nan="worst", higher_is_better=sign)
 
 
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
@@ -411,16 +321,14 @@ def test_factors_on_every_path(dim, metric, dtype):
         entities = rng.normal(size=(n_entities, dim)).astype(dtype)
         entities[n_entities // 2 :] = entities[: n_entities - n_entities // 2]  # exact copies
         queries = rng.normal(size=(len(questions), dim)).astype(dtype)
-        bias = np.zeros(n_entities, dtype)
-        seen = {}
-        for name in PATHS:
-            _core.force_path(name)
-            source = kgtrec.Factors(queries, entities, bias=bias, metric=metric)
+        source = kgtrec.Factors(queries, entities, np.zeros(n_entities, dtype), metric)
+        seen = []
+        for _ in forced():
             ranks, run = kgtrec.rank(source, questions, run_depth=n_entities)
             counts = [ranks.greater.tolist(), ranks.equal.tolist(), ranks.macro_greater.tolist()]
-            seen[name] = [*counts, np.asarray(run.scores).tobytes()]
+            seen.append([*counts, np.asarray(run.scores).tobytes()])
             assert_scores_close(run, queries, entities, metric)
-        assert all(result == seen["scalar"] for result in seen.values())
+        assert all(result == seen[0] for result in seen)
 
 
 def assert_scores_close(run, queries: np.ndarray, entities: np.ndarray, metric: str) -> None:
@@ -475,12 +383,11 @@ def test_the_best_of_many_ties_are_the_last_but_the_removed(removed):
 
 # -- The special code for rows of few candidates -------------------------------------------------
 
-SHORT = (1, 2, 20, 63, 64, 65, 128, 129, 255, 256, 257)
 SHORT_ROWS = 12
 
 
 def short_questions(
-    rng: np.random.Generator, n: int, *, in_order: bool, most_answers: int
+    rng: np.random.Generator, n: int, most_answers: int = 2, in_order: bool = True
 ) -> kgtrec.Questions:
     """One row per question: one or several answers, none known to all of the others."""
     splits: dict[str, list[tuple[int, int, int]]] = {"test": [], "train": [(0, 0, 0)]}
@@ -498,11 +405,11 @@ def short_questions(
 
 @pytest.mark.parametrize("in_order", [True, False])
 def test_short_rows(in_order: bool) -> None:
-    for n, case in product(SHORT, range(3)):
-        rng, (most_answers, depth) = np.random.default_rng(n), ((1, 0), (1, 20), (20, n))[case]
-        questions = short_questions(rng, n, in_order=in_order, most_answers=most_answers)
-        scores = rng.integers(-3, 4, (SHORT_ROWS, n)).astype(np.float32)
-        check(questions, scores, depth)
+    for n in (1, 2, 20, 63, 64, 65, 128, 129, 255, 256, 257):
+        for most_answers, depth in ((1, 0), (1, 20), (20, n)):
+            rng = np.random.default_rng(n)
+            questions = short_questions(rng, n, most_answers, in_order)
+            check(questions, rng.integers(-3, 4, (SHORT_ROWS, n)).astype(np.float32), depth)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -511,7 +418,7 @@ def test_the_best_of_distinct_scores(n: int, dtype: str) -> None:
     """If no scores tie, a bound leaves about as many candidates as are listed."""
     rng = np.random.default_rng(n)
     for depth in (1, 3, 6, 20, 70, n):
-        questions = short_questions(rng, n, in_order=bool(depth % 2), most_answers=2)
+        questions = short_questions(rng, n, in_order=bool(depth % 2))
         scores = rng.standard_normal((SHORT_ROWS, n)).astype(dtype)
         scores[6:] = np.exp(5 * scores[6:])  # few are far above the others, with bounds between
         scores[0] = np.sort(scores[0])
@@ -520,134 +427,65 @@ def test_the_best_of_distinct_scores(n: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("n", [40, 150])
-def test_short_ranges_of_entities(path: str, n: int) -> None:
+def test_short_ranges_of_entities(n: int) -> None:
     """Short rows whose first entity is not entity 0."""
     rng = np.random.default_rng(n)
-    questions = short_questions(rng, 2 * n + 9, in_order=True, most_answers=3)
+    questions = short_questions(rng, 2 * n + 9, most_answers=3)
     scores = rng.integers(-9, 9, (SHORT_ROWS, 2 * n + 9)).astype(np.float32)
-    whole, run = kgtrec.rank(scores, questions, 20, 1, progress=False)
-    state = {depth: part_of(questions, scores, n, depth) for depth in (0, 20)}
-
-    for part in state.values():
-        columns = [getattr(whole, prefix + name) for prefix in ("", "macro_") for name in COUNTS]
-        assert np.array_equal(part.counts, np.stack(columns))
-    for question in range(SHORT_ROWS):
-        best = run.documents[run.offsets[question] : run.offsets[question + 1]]
-        inside = best[(best >= 9) & (best < 9 + n)].tolist()
-        length = state[20].best_length[question]
-        assert state[20].best_ids[question, :length].tolist()[: len(inside)] == inside
-
-
-def part_of(questions: kgtrec.Questions, scores: Any, n: int, depth: int) -> NativeRanking:
-    """All entities in three ranges; the best of the second."""
-    state = NativeRanking(QuestionLists.of(questions), plan_rows(questions, "questions"),
-                          Settings(depth, threads=1), "float32")  # fmt: skip
-    whole = ScoreBlock.of(scores)
-    state.answers = state.answer_scores(whole, state.targets_of(0, len(whole)))
-    for start, stop in ((9 + n, 2 * n + 9), (0, 9), (9, 9 + n)):
-        state.first_entity = start
-        state.rank_rows(ScoreBlock.of(scores[:, start:stop].copy()))
-    return state
+    spans = list(pairwise((0, 9, 9 + n, 2 * n + 9)))
+    for depth in (0, 20):
+        due = expected_of(scores, questions, depth, None, 0)
+        for path in forced():
+            answers = kgtrec.AnswerScores(questions)
+            answers.fill(scores)
+            parts = [
+                kgtrec.rank_range(scores[:, low:high].copy(), answers, low, depth)
+                for low, high in spans[::-1]
+            ]
+            assert_due(kgtrec.merge_ranges(parts, answers), due, path, depth)
 
 
 @pytest.mark.parametrize("n", [20, 64, 65, 200])
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_of_other_types_directions_and_layouts(n: int, dtype: str) -> None:
     rng = np.random.default_rng(n)
-    questions = short_questions(rng, n, in_order=True, most_answers=2)
+    questions = short_questions(rng, n)
     scores = rng.choice(np.array([-1.5, -0.0, 0.0, 2, np.inf, -np.inf], dtype), (SHORT_ROWS, n))
-
-    check(questions, scores, 20)
+    layouts = ("contiguous", "fortran", "columns_reversed", "column_strided")
+    check(questions, scores, 20, [laid_out(scores, layout) for layout in layouts])
     check(questions, scores, 20, higher_is_better=False)
-    check(questions, np.asfortranarray(scores), 20)
-    check(questions, scores[:, ::-1], 20)
-    check(questions, np.repeat(scores, 2, axis=1)[:, ::2], 20)
 
 
 @pytest.mark.parametrize("n", [20, 64, 65, 200])
 def test_nan_of_some_rows_is_the_worst(n: int) -> None:
     """Such rows take the slow way; their neighbours do not."""
     rng = np.random.default_rng(n)
-    questions = short_questions(rng, n, in_order=True, most_answers=2)
+    questions = short_questions(rng, n)
     scores = rng.integers(-3, 4, (SHORT_ROWS, n)).astype(np.float32)
-    plain, _ = kgtrec.rank(scores, questions, 0, 1, progress=False)
     free = questions.known[1].tolist() + questions.answers[1].tolist()
-    others = [e for e in range(n) if e not in free]
-    if others:
-        scores[1, others[-1]] = np.nan
-
-    check(questions, scores, 20, nan="worst")
-    for path in PATHS:
-        _core.force_path(path)
-        ranks, _ = kgtrec.rank(scores, questions, 0, 1, nan="worst", progress=False)
-
-        assert ranks.manifest["scores"]["nan_count"] == (1 if others else 0), path
-        same = ranks.question != 1
-        assert np.array_equal(ranks.greater[same], plain.greater[same]), path
+    scores[1, [e for e in range(n) if e not in free][-1:]] = np.nan
+    for depth in (0, 20):
+        check(questions, scores, depth, nan="worst")
 
 
 @pytest.mark.parametrize("atol", [0.5, 1.0])
-def test_tolerance_counts_the_answer_once(path: str, atol: float) -> None:
+def test_tolerance_counts_the_answer_once(atol: float) -> None:
     """The answer's own score is above the limit of its ties, and only one filter excludes it."""
     for n in (20, 200, 300):
         rng = np.random.default_rng(n)
-        questions = short_questions(rng, n, in_order=True, most_answers=1)
+        questions = short_questions(rng, n, most_answers=1)
         scores = rng.integers(-6, 7, (SHORT_ROWS, n)).astype(np.float32) / 2
-
-        ranks, _ = kgtrec.rank(scores, questions, 0, 1, atol=atol, progress=False)
-
-        for i, question in enumerate(ranks.question.tolist()):
-            row, answer = scores[question], int(ranks.answer[i])
-            inside = np.ones(n, bool)
-            inside[questions.known[question]] = inside[answer] = False
-            near = np.abs(row - row[answer]) <= atol
-            assert ranks.greater[i] == np.sum(inside & ~near & (row > row[answer]))
-            assert ranks.equal[i] == np.sum(inside & near)
+        check(questions, scores, 0, atol=atol)
 
 
 def test_candidates_of_their_own() -> None:
     """Sampled evaluation: every question's list, in rows of all entities."""
     rng = np.random.default_rng(5)
     n = 400
-    questions = short_questions(rng, n, in_order=True, most_answers=2)
+    questions = short_questions(rng, n)
     lists = [
-        np.union1d(answers, rng.choice(n, int(rng.integers(2, 90)), replace=False))
-        for answers in (questions.answers[question] for question in range(SHORT_ROWS))
+        np.union1d(questions.answers[question], rng.choice(n, rng.integers(2, 90), replace=False))
+        for question in range(SHORT_ROWS)
     ]
     asked = questions.restrict(candidates=[each.tolist() for each in lists])
-    check(asked, rng.integers(-3, 4, (SHORT_ROWS, n)).astype(np.float32), 20, lists)
-
-
-def csr_of(rows: list[npt.NDArray[Any]]) -> Csr:
-    offsets = np.cumsum([0, *map(len, rows)])
-    return Csr(offsets, np.concatenate(rows).astype(np.int32))
-
-
-@pytest.mark.parametrize("n", [64, 200, 300])
-def test_filters_that_are_nearly_alike(path: str, n: int) -> None:
-    """If they differ in more than the one answer, each is counted separately."""
-    rng = np.random.default_rng(n)
-    scores = rng.integers(-3, 4, (SHORT_ROWS, n)).astype(np.float32)
-    answers = rng.integers(n, size=SHORT_ROWS).astype(np.int32)
-    filters: list[list[npt.NDArray[Any]]] = [[], []]
-    for answer in answers.tolist():
-        others = np.setdiff1d(np.arange(n), [answer])
-        chosen = np.sort(rng.choice(others, 21, replace=False))
-        removed = np.delete(chosen, rng.integers(21))
-        known = np.delete(chosen, rng.integers(21))
-        filters[0].append(np.union1d(known, [answer] * int(rng.integers(2))).astype(int))
-        filters[1].append(removed)
-    known, removed = (csr_of(rows) for rows in filters)
-    every = np.arange(SHORT_ROWS)
-    rows = Rows(every, np.arange(SHORT_ROWS + 1), answers, np.full(SHORT_ROWS, -1))
-    state = NativeRanking(QuestionLists(n, known, removed), rows, Settings(threads=1), "float32")
-
-    state.rank_rows(ScoreBlock.of(scores))
-
-    for row, answer in enumerate(answers.tolist()):
-        for kind, outside in enumerate(filters):
-            inside = np.ones(n, bool)
-            inside[outside[row]] = inside[answer] = False
-            plainly = [np.sum(inside & (scores[row] > scores[row, answer]))]
-            plainly += [np.sum(inside & (scores[row] == scores[row, answer]))]
-            assert state.counts[3 * kind : 3 * kind + 2, row].tolist() == plainly
+    check(asked, rng.integers(-3, 4, (SHORT_ROWS, n)).astype(np.float32), 20, lists=lists)
