@@ -1,4 +1,4 @@
-"""Facts with qualifiers: by brute force over sets of statements, and from files to tables."""
+"""Questions for relations, at times and with qualifiers: by sets of facts, from files to tables."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
 N, R, T = 4, 3, 4
 COLUMNS = {"head": 0, "relation": 1, "tail": 2}
 NAMES = ("head", "tail", "relation", "qualifier")
-AWARE = {"qualifiers": "qualifier-aware", "time": "time-aware"}
+AWARE = {"none": "all", "qualifiers": "qualifier-aware", "time": "time-aware"}
+RELATIONS = ["s", "r", "é"]  # not in byte order: runs break ties by name
 Pair = tuple[int, int]
-Context = frozenset[Pair] | int  # qualifiers, or a time
+Context = frozenset[Pair] | int | None  # qualifiers, or a time
 Statement = tuple[int, int, int, Context]
 
 pairs = st.tuples(st.integers(0, R - 1), st.integers(0, N - 1))
-CONTEXTS = {"qualifiers": st.frozensets(pairs, max_size=3), "time": st.integers(0, T - 1)}
+CONTEXTS = {
+    "none": st.none(), "qualifiers": st.frozensets(pairs, max_size=3),
+    "time": st.integers(0, T - 1),
+}  # fmt: skip
 
 
 @st.composite
@@ -50,9 +54,16 @@ def cases(draw: st.DrawFn, context: str) -> tuple[dict[str, list[Statement]], li
     return splits, draw(st.lists(st.one_of(st.sampled_from(pool + more), facts), max_size=3))
 
 
-def graph_of(splits: dict[str, list[Statement]]) -> kgtrec.Graph:
+def graph_of(splits: dict[str, list[Statement]], context: str = "qualifiers") -> kgtrec.Graph:
+    if context == "time":
+        arrays = {name: np.array(rows, np.int64).reshape(-1, 4) for name, rows in splits.items()}
+        return kgtrec.Graph.from_arrays(
+            **arrays, n_entities=N, n_relations=R, times=list("abcd")
+        )  # fmt: skip
     arrays = {name: np.array([f[:3] for f in rows], np.int64).reshape(-1, 3)
               for name, rows in splits.items()}  # fmt: skip
+    if context == "none":
+        return kgtrec.Graph.from_arrays(**arrays, n_entities=N, relations=RELATIONS)
     qualifiers = {}
     for name, rows in splits.items():
         # in any order, one of them twice
@@ -60,14 +71,7 @@ def graph_of(splits: dict[str, list[Statement]]) -> kgtrec.Graph:
         offsets = np.cumsum([0, *map(len, own)])
         flat = [pair for some in own for pair in some]
         qualifiers[name] = offsets, np.array(flat, np.int64).reshape(-1, 2)
-    return kgtrec.Graph.from_arrays(
-        **arrays, n_entities=N, n_relations=R, qualifiers=qualifiers
-    )  # fmt: skip
-
-
-def timed_graph(splits: dict[str, list[Statement]]) -> kgtrec.Graph:
-    arrays = {name: np.array(rows, np.int64).reshape(-1, 4) for name, rows in splits.items()}
-    return kgtrec.Graph.from_arrays(**arrays, n_entities=N, n_relations=R, times=list("abcd"))
+    return kgtrec.Graph.from_arrays(**arrays, n_entities=N, n_relations=R, qualifiers=qualifiers)
 
 
 def score(question: tuple, candidate: int) -> float:
@@ -76,9 +80,15 @@ def score(question: tuple, candidate: int) -> float:
     context = question[-1]
     if isinstance(context, int):
         number += 3 * context * (1 + question[1])
-    else:
+    elif context is not None:
         number += sum(3 * r + 5 * v + 1 for r, v in context)
     return float((number * (candidate + 3) + candidate) % 4)
+
+
+def in_order(question: tuple, value: int) -> tuple[float, str]:
+    """What the trec order sorts by."""
+    named = question[0] == "relation" and question[-1] is None
+    return score(question, value), RELATIONS[value] if named else str(value)
 
 
 def questions_of(fact: Statement, sides: str) -> list[tuple[tuple, int]]:
@@ -108,26 +118,29 @@ def is_known(question: tuple, value: int, known: set[Statement], filter_: str) -
 
 
 def due(
-    test: list[Statement], known: set[Statement], sides: str, filter_: str
-) -> dict[tuple[tuple, int], tuple[int, ...]]:
-    """(greater, equal, candidates), micro and macro, of every question and answer."""
+    test: list[Statement], known: set[Statement], sides: str, filter_: str, allowed: set[int]
+) -> tuple[dict[tuple[tuple, int], list[int]], dict[tuple, list[int]]]:
+    """(greater, equal, tied_ahead, candidates), micro and macro, of every question and answer, and
+    the best two of every question."""
     asked = [each for fact in dict.fromkeys(test) for each in questions_of(fact, sides)]
     answers: dict[tuple, set[int]] = {}
     for question, answer in asked:
         answers.setdefault(question, set()).add(answer)
-    counts = {}
+    counts, best = {}, {}
     for question, answer in asked:
         row: list[int] = []
-        for back in (set(), answers[question]):
-            rivals = [
-                value for value in range(R if sides == "relation" else N)
-                if value != answer
-                and (value in back or not is_known(question, value, known, filter_))
-            ]  # fmt: skip
-            own, others = score(question, answer), [score(question, value) for value in rivals]
-            row += [sum(x > own for x in others), sum(x == own for x in others), len(rivals) + 1]
-        counts[question, answer] = tuple(row)
-    return counts
+        for back in ({answer}, answers[question]):
+            among = [value for value in sorted(allowed)
+                     if value in back or not is_known(question, value, known, filter_)]  # fmt: skip
+            own, others = in_order(question, answer), [in_order(question, v) for v in among]
+            greater, equal = (sum(x[0] > own[0] for x in others),
+                              sum(x[0] == own[0] for x in others) - 1)  # fmt: skip
+            ahead = sum(x > own for x in others) - greater
+            outside = [len(among), 0, 0, len(among) + 1]
+            row += [greater, equal, ahead, len(among)] if answer in allowed else outside
+        best[question] = sorted(among, key=lambda v, q=question: in_order(q, v), reverse=True)[:2]
+        counts[question, answer] = row
+    return counts, best
 
 
 GIVEN = {
@@ -149,7 +162,7 @@ def question_of(graph: kgtrec.Graph, rows: kgtrec.Batch | kgtrec.Ranks, row: int
         named = zip(GIVEN["qualifier"], (*given, rows.relation), strict=True)
         columns = SimpleNamespace(**dict(named))
     ids = [int(getattr(columns, name)[row]) for name in GIVEN[side]]
-    context = context_of(graph, int(rows.context[row]))
+    context = None if rows.context is None else context_of(graph, int(rows.context[row]))
     return side, *(ids[::-1] if side == "head" else ids), context
 
 
@@ -161,34 +174,45 @@ def context_of(graph: kgtrec.Graph, number: int) -> Context:
 
 def file_of(facts: list[Statement]) -> Path:
     with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as file:
-        for *triple, context in facts:
-            timed = isinstance(context, int)
-            more = "abcd"[context] if timed else [x for pair in context for x in pair]
-            file.write("\t,"[not timed].join(map(str, [*triple, *more])) + "\n")
+        for head, relation, tail, context in facts:
+            line = [head, RELATIONS[relation] if context is None else relation, tail]
+            if isinstance(context, int):
+                line.append("abcd"[context])
+            line += [x for pair in context for x in pair] if isinstance(context, frozenset) else []
+            separator = "," if isinstance(context, frozenset) else "\t"
+            file.write(separator.join(map(str, line)) + "\n")
     return Path(file.name)
 
 
 @pytest.mark.parametrize("context", AWARE)
-@examples(2)
+@examples(1.4)
 @given(st.data())
 def test_counts_are_those_of_sets_of_facts(context: str, data: st.DataObject) -> None:
     splits, extra = data.draw(cases(context))
     choose = {
-        "sides": ["head", "tail", "both", "relation", *["qualifier"] * (context == "qualifiers")],
-        "filter": [AWARE[context], "static", "raw"], "rows": ["questions", "instances"],
-        "train alone": [True, False], "by file": [False, True],
+        "sides": {
+            "none": ["relation", "relation", "both"],
+            "time": ["head", "tail", "both", "relation"],
+            "qualifiers": ["head", "tail", "both", "relation", "qualifier"],
+        }[context],
+        "filter": [AWARE[context], *["static"] * (context != "none"), "raw"],
+        "rows": ["questions", "instances"], "train alone": [True, False], "by file": [False, True],
+        "restricted": ["no", "no", "lists", "triples"] if context == "none" else ["no"],
     }  # fmt: skip
-    sides, filter_, rows, train_alone, by_file = (
+    sides, filter_, rows, train_alone, by_file, restricted = (
         data.draw(st.sampled_from(values), label=name) for name, values in choose.items()
     )
-    graph = (timed_graph if context == "time" else graph_of)(splits)
+    graph = graph_of(splits, context)
     assert [len(facts) for facts in graph.facts.values()] == [len({*s}) for s in splits.values()]
+    options: dict[str, Any] = {} if context == "none" else {"context": context}
     if sides == "qualifier" and not any(fact[3] for fact in splits["test"]):
         with pytest.raises(UsageError, match="no fact of split 'test' has a qualifier"):
-            graph.questions(sides=sides, context=context)
+            graph.questions(sides=sides, **options)
         return
-    numbers = {context_of(graph, number): number for number in range(len(graph.contexts))}
-    options = {}
+    texts = graph.contexts or [""]
+    numbers = {context_of(graph, n): n for n in range(len(texts))} if graph.contexts else {None: 0}
+    if context != "none" or filter_ == "raw":
+        options["filter"] = filter_
     if filter_ == "raw":
         extra = []
     else:
@@ -197,32 +221,43 @@ def test_counts_are_those_of_sets_of_facts(context: str, data: st.DataObject) ->
     if extra and by_file:  # with sets that the graph lacks
         options["known"] = file_of(extra)
     elif extra:
-        options["extra_known"] = [(*fact[:3], numbers[fact[3]]) for fact in extra]
-    questions = graph.questions(sides=sides, context=context, filter=filter_, **options)
-    ranker = kgtrec.Ranker(questions, rows=rows)
+        options["extra_known"] = [
+            [*fact[:3], *[numbers[fact[3]]] * (context != "none")] for fact in extra
+        ]
+    n_labels = R if sides == "relation" else N
+    allowed, test = set(range(n_labels)), splits["test"]
+    if sides == "relation" and restricted != "no":
+        allowed = data.draw(st.sets(st.sampled_from(range(R)), min_size=1))
+    kept = [fact for fact in test if sides == "relation" and fact[1] in allowed]
+    if restricted == "triples" and kept:
+        test = kept
+        options["relations"] = sorted(allowed)  # PyKEEN's restriction
+    questions = graph.questions(sides=sides, **options)
+    if len(allowed) < n_labels and "relations" not in options:
+        questions = questions.restrict(relations=sorted(allowed), outside="worst")
+    ranker = kgtrec.Ranker(questions, 2, rows=rows)
     by_row: list[tuple] = []
     for batch in ranker.batches(3):
         own = [question_of(graph, batch, row) for row in range(len(batch))]
         by_row += own
-        scores = [[score(question, x) for x in range(questions.n_labels)] for question in own]
+        scores = [[score(question, x) for x in range(n_labels)] for question in own]
         ranker.update(batch, np.array(scores, np.float32))
-    ranks, _ = ranker.finish()
+    ranks, run = ranker.finish()
     known = set(splits["train"]) if train_alone else {f for some in splits.values() for f in some}
     # Values that a question gives are known if anything filters.
-    expected = due(splits["test"], known | set(extra) or ({(-1, 0, 0, -1)} if options else set()),
-                   sides, filter_)  # fmt: skip
-    assert len(ranks) == len(expected)
-    asked = by_row if rows == "questions" else None
+    filtered = {(-1, 0, 0, -1)} if filter_ != "raw" else set()
+    counts, best = due(test, known | set(extra) or filtered, sides, filter_, allowed)
+    assert len(ranks) == len(counts)
     names = questions.ids
     for i in range(len(ranks)):
-        question = question_of(graph, ranks, i)
-        if asked is not None:
-            assert asked[int(ranks.question[i])] == question
-        counts = [getattr(ranks, prefix + name)[i] for prefix in ("", "macro_")
-                  for name in ("greater", "equal", "candidates")]  # fmt: skip
-        assert tuple(counts) == expected[question, int(ranks.answer[i])], question
-        text = graph.contexts[int(ranks.context[i])]
-        assert names[int(ranks.question[i])].partition("@")[2] == text
+        question, number = question_of(graph, ranks, i), int(ranks.question[i])
+        assert rows == "instances" or by_row[number] == question
+        got = [getattr(ranks, prefix + name)[i] for prefix in ("", "macro_")
+               for name in ("greater", "equal", "tied_ahead", "candidates")]  # fmt: skip
+        assert got == counts[question, int(ranks.answer[i])], question
+        assert run.documents[slice(*run.offsets[number : number + 2])].tolist() == best[question]
+        text = texts[0 if ranks.context is None else int(ranks.context[i])]
+        assert names[number].partition("@")[2] == text
         if context == "qualifiers":
             assert text == (",".join(f"{r}={v}" for r, v in sorted(question[-1])) or "-")
     assert ranks.question_ids == [names[number] for number in ranks.question.tolist()]
@@ -250,15 +285,6 @@ WD50K = {
     "valid": ["Q8,P17,Q6"],
     "test": ["Q7,P69,Q8,P582,Q1 0,P512,Q9,P812,Q5", "Q7,P69,Q8", "Q9,P17,Q5,P582,Q8"],
 }
-WIKIPEOPLE = {
-    "train": [{"P69_h": "Q7", "P69_t": "Q8", "N": 4, "P512": ["Q9"], "P582": ["Q1 0"]},
-              {"P69_h": "Q7", "P69_t": "Q8", "P512": "Q6", "N": 3},
-              {"N": 2, "P17_t": "Q5", "P17_h": "Q8"}],
-    "valid": [{"P17_h": "Q8", "P17_t": "Q6", "N": 2}],
-    "test": [{"P512": ["Q9"], "P69_h": "Q7", "P69_t": "Q8", "P812": ["Q5"], "P582": ["Q1 0"]},
-             {"P69_h": "Q7", "P69_t": "Q8", "N": 2},
-             {"P17_h": "Q9", "P17_t": "Q5", "P582": ["Q8"], "N": 3}],
-}  # fmt: skip
 
 
 def folder(path: Path, splits: dict[str, list[str]], name: str = "{}.txt") -> str:
@@ -268,8 +294,12 @@ def folder(path: Path, splits: dict[str, list[str]], name: str = "{}.txt") -> st
     return f"statements:{path}"
 
 
-def as_json(splits: dict[str, list]) -> dict[str, list[str]]:
-    return {split: [json.dumps(each) for each in rows] for split, rows in splits.items()}
+def roles(line: str) -> str:
+    """A statement in the form of WikiPeople."""
+    head, relation, tail, *more = line.split(",")
+    values = [[value] if len(more) > 2 else value for value in more[1::2]]
+    record = {f"{relation}_t": tail, "N": 2 + len(values), f"{relation}_h": head}
+    return json.dumps(record | dict(zip(more[::2], values, strict=True)))
 
 
 def run(*words: str, fails: bool = False) -> str:
@@ -291,7 +321,8 @@ def test_files_of_statements_and_of_roles(tmp_path: Path) -> None:
     assert "4 facts with qualifiers" in repr(graph)
     splits = json.loads(run("stats", f"statements:{tmp_path}/wd", "--format", "json"))["splits"]
     assert [row["with_qualifiers"] for row in splits.values()] == [2, 0, 2]
-    folder(tmp_path / "wp", as_json(WIKIPEOPLE), "n-ary_{}.json")
+    people = {split: list(map(roles, lines)) for split, lines in WD50K.items()}
+    folder(tmp_path / "wp", people, "n-ary_{}.json")
     same = kgtrec.read_graph(tmp_path / "wp")
     assert same.fingerprint == graph.fingerprint
     other = {**WD50K, "test": [*WD50K["test"][:2], "Q9,P17,Q5,P582,Q9"]}
@@ -302,31 +333,15 @@ def test_files_of_statements_and_of_roles(tmp_path: Path) -> None:
     assert sorted(odd.contexts) == ["-", "r%3D=%25c", "r=%3D%25c"]
 
 
-def test_bad_lines_are_named(tmp_path: Path) -> None:
-    for number, (line, message) in enumerate((
-        ("a,r", r"test\.txt:2: .*head,relation,tail"), ("a,r,", r"test\.txt:2: "),
-        ("a,r,b,q", r"test\.txt:2: 4 labels: the qualifier relation 'q' has no value"),
-        ("a\tr\tb", r"test\.txt:2: "),
-    )):  # fmt: skip
-        with pytest.raises(InputError, match=message):
-            kgtrec.read_graph(folder(tmp_path / f"bad{number}", {"test": ["a,r,b", line]}))
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty/test.txt").touch()
+def test_statements_that_are_none(tmp_path: Path) -> None:
+    place = folder(tmp_path / "empty", {"test": []})
+    (tmp_path / "empty/test.txt").write_text("")
     with pytest.raises(InputError, match="the file is empty"):
-        kgtrec.read_graph(f"statements:{tmp_path}/empty")
+        kgtrec.read_graph(place)
     with pytest.raises(
         UsageError, match="does not fit format statements, whose columns are always 'hrt'"
     ):
-        kgtrec.read_graph(tmp_path / "bad0", format="statements", columns="htr")
-    good = WIKIPEOPLE["test"][0]
-    for number, bad in enumerate((
-        "{", "[1]", "3", '{"N": 2}', '{"P1_h": "a", "P2_t": "b"}', '{"P1_h": "a", "P1_t": ["b"]}',
-        '{"P1_h": "a", "P1_t": "b", "q": [3]}', '{"P1_h": "a", "P1_t": "b", "q": "\\ud800"}',
-        '{"_h": "a", "_t": "b"}', '{"P1_h": "a", "P1_t": "b", "q": {"x": 1}}',
-    )):  # fmt: skip
-        folder(tmp_path / f"json{number}", {"test": [json.dumps(good), bad]}, "n-ary_{}.json")
-        with pytest.raises(InputError, match=r'n-ary_test\.json:2: .*"P166_h": head'):
-            kgtrec.read_graph(tmp_path / f"json{number}")
+        kgtrec.read_graph(tmp_path / "empty", format="statements", columns="htr")
 
 
 ICEWS = {
@@ -345,84 +360,99 @@ def timed_folder(path: Path, files: dict[str, list[str]]) -> str:
     return folder(path, files).replace("statements:", "timed:")
 
 
-class Told(NamedTuple):
-    """What the commands say of one way to ask."""
+PLAIN = {split: [line[:-11] for line in lines] for split, lines in ICEWS.items()}
+PLAIN["train"].append("USA\tConsult\tIraq")
 
+
+class Told(NamedTuple):
+    """A way to ask, and what the commands say of it."""
+
+    place: str
+    files: dict[str, list[str]]
+    context: str
+    filters: tuple[str, str]  # the same as no filter; another
     qrels: str
     asked: str  # the end of a line of questions
+    by: str
     sliced: list[str]
     changed: str
 
 
+AWARE_OF = ("qualifier-aware", "static")
 WAYS = {
-    "both": Told("head2@P582=Q8 0 Q9 1", "Q9\tP17\tP582=Q8", ["0", "1", "3"],
-                 "(Q9, P17, ?, P582=Q8)"),
-    "qualifier": Told("qualifier0@P582=Q1%200,P812=Q5 0 Q9 1",
-                      "Q7\tP69\tQ8\tP512\tP582=Q1%200,P812=Q5", ["0", "2"],
-                      "(Q9, P17, Q5, P582, ?, -)"),
-    "time": Told("head0@2014-02-01 0 USA 1",
-                 "head0@2014-02-01\tIraq\tMake%20a%20visit\t2014-02-01",
-                 ["2014-01-02", "2014-02-01"], "(USA, Make a visit, ?, 2014-01-02)"),
+    "both": Told(
+        "statements:g", WD50K, "qualifiers", AWARE_OF, "head2@P582=Q8 0 Q9 1",
+        "Q9\tP17\tP582=Q8", "qualifiers", ["0", "1", "3"], "(Q9, P17, ?, P582=Q8)"),
+    "qualifier": Told(
+        "statements:g", WD50K, "qualifiers", AWARE_OF, "qualifier0@P582=Q1%200,P812=Q5 0 Q9 1",
+        "Q7\tP69\tQ8\tP512\tP582=Q1%200,P812=Q5", "qualifiers", ["0", "2"],
+        "(Q9, P17, Q5, P582, ?, -)"),
+    "time": Told(
+        "timed:g", ICEWS, "time", ("time-aware", "static"), "head0@2014-02-01 0 USA 1",
+        "head0@2014-02-01\tIraq\tMake%20a%20visit\t2014-02-01", "time",
+        ["2014-01-02", "2014-02-01"], "(Iran, Consult, ?, 2014-01-02)"),
+    "relation": Told(
+        "g", PLAIN, "", ("all", "raw"), "relation0 0 Make%20a%20visit 1", "relation0\tUSA\tIraq",
+        "relation", ["Consult", "Make a visit"], "(Iran, ?, USA)"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("way", slow_but(["qualifier", "time"], WAYS))
+@pytest.mark.parametrize("way", slow_but(["qualifier", "time", "relation"], WAYS))
 def test_the_command_line_goes_all_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told, at_times = WAYS[way], way == "time"
-    sides = "both" if at_times else way
-    context, aware_name = ("time", "time-aware") if at_times else ("qualifiers", "qualifier-aware")
-    place = timed_folder(tmp_path / "g", ICEWS) if at_times else folder(tmp_path / "g", WD50K)
-    graph = kgtrec.read_graph(place)
-    questions = graph.questions(sides=sides, context=context)
-    scores = np.random.default_rng(0).random((len(questions), graph.n_entities), np.float32)
+    told, sides = WAYS[way], "both" if way == "time" else way
+    folder(tmp_path / "g", told.files)
+    graph = kgtrec.read_graph(told.place)
+    questions = graph.questions(sides=sides, context=told.context or None)
+    scores = np.random.default_rng(0).random((len(questions), questions.n_labels), np.float32)
     np.save("s.npy", scores)
-    asked = ("--graph", place, "--context", context, "--sides", sides)
+    context = ("--context", told.context) if told.context else ()
+    asked = ("--graph", told.place, *context, "--sides", sides)
     words = ("rank", *asked, "--scores", "s.npy")
     text = run(*words, "-o", "a.parquet", "--write-run", "a.run", "--write-qrels", "a.qrels")
-    assert f"filter train, valid, test ({aware_name})" in " ".join(text.split())
-    run(*words, "-o", "{filter}.parquet", "--filter", "static", "--filter", aware_name)
-    assert Path(f"{aware_name}.parquet").read_bytes() == Path("a.parquet").read_bytes()
-    aware, static = (kgtrec.Ranks.load(f"{name}.parquet") for name in ("a", "static"))
-    assert f"({aware_name}) against" in kgtrec.comparable(aware, static).reasons[0]
-    assert (static.candidates < aware.candidates).any()
+    same, other = told.filters
+    aware_text = f" ({same})" if told.context else ""
+    assert f"filter train, valid, test{aware_text}" in " ".join(text.split())
+    run(*words, "-o", "{filter}.parquet", "--filter", other, "--filter", same)
+    assert Path(f"{same}.parquet").read_bytes() == Path("a.parquet").read_bytes()
+    ranks, others = (kgtrec.Ranks.load(f"{name}.parquet") for name in ("a", other))
+    (reason,) = kgtrec.comparable(ranks, others).reasons
+    assert reason.startswith(f"filter: train, valid, test{aware_text} against")
+    assert (others.candidates != ranks.candidates).any()
     assert told.qrels in Path("a.qrels").read_text()
-    result = kgtrec.evaluate(scores, questions)
+    result = kgtrec.evaluate(scores, questions, run_depth=1000)
+    assert str(result) in text
     values = kgtrec.trec.evaluate("a.qrels", "a.run", ["recip_rank"])
     mean = np.mean([each["recip_rank"] for each in values.values()])
     assert mean == pytest.approx(result[f"{sides}.macro.recip_rank"], abs=1e-12)
-    table = run("report", "a.parquet", "--by", context).splitlines()
-    assert [line.split()[0] for line in table if line[:1].isdigit()] == told.sliced
+    assert [str(row[0]) for row in result.slice(told.by).rows] == told.sliced
+    table = run("report", "a.parquet", "--by", told.by).splitlines()
+    assert all(any(line.startswith(name) for line in table) for name in told.sliced)
     run("convert", *asked, "--write-questions", "q.tsv")
     lines = Path("q.tsv").read_text().splitlines()
     assert any(line.endswith(told.asked) for line in lines)
-    due_bytes = [Path(name).read_bytes() for name in ("a.parquet", "a.run", "a.qrels")]
-    for number in "12":
-        run(*words, "-o", "shards", "--shard", f"{number}/2", "--run-depth", "1000")
-    run("merge", "shards", "-o", "m.parquet", "--write-run", "m.run", "--write-qrels", "m.qrels")
-    assert [Path(name).read_bytes() for name in ("m.parquet", "m.run", "m.qrels")] == due_bytes
     # An unfiltered run, filtered by the graph afterwards: as lists, and by eval
     run(*words, "-o", "raw.parquet", "--filter", "raw", "--write-run", "raw.run")
     run("rank", *asked, "--predictions", "raw.run", "--predictions-format", "trec",
         "-o", "lists.parquet")  # fmt: skip
-    assert kgtrec.Ranks.load("lists.parquet").greater.tolist() == aware.greater.tolist()
+    assert kgtrec.Ranks.load("lists.parquet").greater.tolist() == ranks.greater.tolist()
     printed = run("eval", *asked, "-m", "kg_mrr", "a.qrels", "raw.run")
     (value,) = {line.split()[2] for line in printed.splitlines() if line.startswith("kg_mrr")}
     assert float(value) == pytest.approx(result[f"{sides}.realistic.micro.mrr"], abs=6e-5)
-    np.save("s.npy", scores[::-1])
+    np.save("s.npy", 1 - scores)
     run(*words, "-o", "b.parquet", "--write-run", "b.run")
     assert told.changed in run(
         "changes", "a.parquet", "b.parquet", "--run", "a.run", "--run", "b.run"
     )
-    parts = run("compare", "parts", "a.parquet", "b.parquet", "--by", context,
+    parts = run("compare", "parts", "a.parquet", "b.parquet", "--by", told.by,
                 "-m", f"{sides}.mrr")  # fmt: skip
     assert told.sliced[-1] in parts
-    run("report", "a.parquet", "b.parquet", "--html", "page.html", "--graph", place)
-    assert told.qrels.partition(" ")[0].partition("@")[2][:5] in Path("page.html").read_text()
-    if at_times:
-        assert aware.context_labels == {1: "2014-01-02", 2: "2014-02-01"}
+    run("report", "a.parquet", "b.parquet", "--html", "page.html", "--graph", told.place)
+    assert told.changed in Path("page.html").read_text()
+    if way == "time":
+        assert ranks.context_labels == {1: "2014-01-02", 2: "2014-02-01"}
         run("plot", "times", "a.parquet", "-o", "times.svg", "-m", "hits@1")
         assert "2014-01-02" in Path("times.svg").read_text()
         message = run("rank", *asked[:2], "--scores", "s.npy", "-o", "b.parquet", fails=True)
@@ -480,9 +510,25 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
     plain = kgtrec.Graph.from_arrays(test=[[0, 0, 1]])
     graph = graph_of({"train": [(0, 0, 1, frozenset())], "test": [(0, 0, 2, frozenset({(1, 1)}))]})
     asked = graph.questions(sides="qualifier", context="qualifiers")
+    kinds = plain.questions(sides="relation")
+    vectors = np.ones((N, 2), np.float32)
     make = kgtrec.Graph.from_arrays
     one = [[0, 0, 1]]
     for call, message in (
+        (lambda: kinds.relation, "these questions ask for the relation"),
+        (lambda: plain.questions().tail, "only questions for the relation give"),
+        (lambda: kinds.restrict(tails={0: [1]}), "the candidates of these questions are relations"),
+        (lambda: plain.questions().restrict(relations=[0]), "of these questions are entities"),
+        (lambda: kinds.restrict(candidates={"head_neg": [[0]]}), "head_neg and tail_neg list"),
+        (lambda: kgtrec.rank(np.zeros((1, 2)), kinds), "expected 1 columns, one per relation"),
+        (lambda: kgtrec.rank([[np.nan]], kinds), r"question relation0 \(0, \?, 1\)"),
+        (lambda: kgtrec.Ranker(kinds).rows_of(one, "head"), "these questions ask 'relation'"),
+        (
+            lambda: kgtrec.Factors.from_embeddings(
+                kinds, "distmult", entity=vectors[:2], relation=vectors[:1]
+            ),
+            r"head \* tail of Dist",
+        ),
         (lambda: plain.questions(context="qualifiers"), "no time and no qualifiers"),
         (lambda: plain.questions(sides="qualifier"), "no fact of split 'test' has a qualifier"),
         (lambda: graph.questions(), "pass context='qualifiers'"),
@@ -523,15 +569,8 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
     assert weights(NAMES.index("qualifier"), 1).tolist() == [0, 0, 2**0.75, 1]
     assert "by frequency" in repr(kgtrec.study.draw_candidates(values, 10, by="frequency"))
     assert asked.restrict(entities=[0, 1]).candidates.tolist() == [2]
-    vectors = np.ones((N, 2), np.float32)
     with pytest.raises(UsageError, match="qualifier"):
         kgtrec.Factors.from_embeddings(asked, "distmult", entity=vectors, relation=vectors[:R])
-
-
-# -- Questions with a time: TGB 2.0's protocol in plain Python, and from files to tables -----------
-
-
-# -- Files -----------------------------------------------------------------------------------------
 
 
 def test_files_with_times_and_intervals(tmp_path: Path) -> None:
@@ -545,14 +584,10 @@ def test_files_with_times_and_intervals(tmp_path: Path) -> None:
     steps = {"test": ["a\tr\tb\t10", "a\tr\tb\t9", "b\tr\ta\t-3"]}
     graph = kgtrec.read_graph(timed_folder(tmp_path / "steps", steps))
     assert list(graph.contexts) == ["-3", "9", "10"]
-    for number, line in enumerate(("a\tr\tb", "a\tr\tb\t", "a\tr\tb\t1\t2", "a\tr\tb\t1\t2\t3")):
-        lines = {"test": ["a\tr\tb\t1", line]}
-        with pytest.raises(InputError, match=r"test\.txt:2: .*head, relation, tail and time"):
-            kgtrec.read_graph(timed_folder(tmp_path / f"bad{number}", lines))
 
 
 def test_what_does_not_fit_times_is_said() -> None:
-    timed = timed_graph({"train": [(0, 0, 1, 0)], "test": [(0, 0, 2, 1)]})
+    timed = graph_of({"train": [(0, 0, 1, 0)], "test": [(0, 0, 2, 1)]}, "time")
     plain = kgtrec.Graph.from_arrays(test=[[0, 0, 1]])
     for call, message in (
         (lambda: plain.questions(context="time"), "have no time"),
@@ -579,26 +614,36 @@ def test_what_does_not_fit_times_is_said() -> None:
     assert splits.known.lengths.tolist() == [0, 1]
 
 
-def test_lists_at_a_time_give_the_ranks_of_their_scores(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("context", "sides"), [("time", "both"), ("none", "relation")])
+def test_lists_give_the_ranks_of_their_scores(context: str, sides: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(9)
     splits = {name: [tuple(row) for row in rng.integers(0, (N, R, N, T), (12, 4)).tolist()]
               for name in ("train", "test")}  # fmt: skip
-    questions = timed_graph(splits).questions(context="time")
-    scores = rng.permuted(np.tile(np.arange(N), (len(questions), 1)), axis=1).astype(np.float32)
-    ranks, run = kgtrec.rank(scores, questions, run_depth=N)
+    graph = graph_of(splits, context)
+    questions = graph.questions(sides=sides, context="time" if context == "time" else None)
+    labels = graph.relations if sides == "relation" else graph.entities
+    scores = rng.permuted(np.tile(np.arange(len(labels)), (len(questions), 1)), axis=1)
+    ranks, run = kgtrec.rank(scores.astype(np.float32), questions, run_depth=N)
+    keys = ("tail", "relation"), ("head", "relation"), ("head", "tail")
+    columns = {"head": graph.entities, "relation": graph.relations, "tail": graph.entities}
+    times = questions.context.tolist() if context == "time" else []
     records = [
-        {name: str(int(value)) for name, value in
-         zip((("tail", "head")[side], "relation"), given, strict=True)}
-        | {"time": "abcd"[time], "predictions": np.argsort(-row).astype(str).tolist()}
-        for side, given, time, row in zip(
-            questions.side.tolist(), zip(*questions.given, strict=True), questions.context.tolist(),
-            scores, strict=True)
-    ]  # fmt: skip
+        {
+            key: columns[key][int(own[i])]
+            for key, own in zip(keys[side], questions.given, strict=True)
+        }
+        | ({"time": "abcd"[times[i]]} if times else {})
+        | {"predictions": labels[np.argsort(-scores[i])]}
+        for i, side in enumerate(questions.side.tolist())
+    ]
     for lists in (records, run):
         same = kgtrec.rank_lists(lists, questions)
-        for name in ("greater", "equal", "macro_greater", "context", "question"):
+        for name in ("greater", "equal", "macro_greater", "question"):
             np.testing.assert_array_equal(getattr(same, name), getattr(ranks, name))
+        np.testing.assert_array_equal(same.context, ranks.context)
         assert not same.n_unlisted
+    if not times:
+        return
     other = [*records, records[0] | {"time": "next year"}]
     assert kgtrec.rank_lists(other, questions).manifest["scores"]["predictions"]["not_asked"] == 1
     with pytest.raises(InputError, match="time is None, not a label"):
@@ -608,10 +653,27 @@ def test_lists_at_a_time_give_the_ranks_of_their_scores(tmp_path: Path) -> None:
         kgtrec.rank_lists(tmp_path / "rules.txt", questions, "anyburl")
 
 
+def test_factors_are_of_relations() -> None:
+    rng = np.random.default_rng(5)
+    facts = rng.integers(0, (N, R, N), (20, 3))
+    graph = kgtrec.Graph.from_arrays(test=facts, n_entities=N, relations=RELATIONS)
+    questions = graph.questions(sides="relation")
+    entity, relation = (rng.integers(-3, 4, (n, 4)).astype(np.float32) for n in (N, R))
+    queries, order = entity[questions.entity] * entity[questions.tail], [2, 0, 1]
+    due, _ = kgtrec.rank(queries @ relation.T, questions)
+    ranks, _ = kgtrec.rank(kgtrec.Factors(queries, relation), questions)
+    mine, _ = kgtrec.rank(
+        (queries @ relation.T)[:, order], questions, columns=graph.relations[order]
+    )
+    for name in ("greater", "equal"):
+        assert getattr(ranks, name).tolist() == getattr(due, name).tolist()
+        assert getattr(mine, name).tolist() == getattr(due, name).tolist()
+
+
 @pytest.mark.parametrize("rows", ["questions", "instances"])
 def test_rows_of_facts_at_a_time(rows: str) -> None:
     facts = np.unique(np.random.default_rng(4).integers(0, (N, R, N, T), (60, 4)), axis=0)
-    graph = timed_graph({"test": [tuple(row) for row in facts.tolist()]})
+    graph = graph_of({"test": [tuple(row) for row in facts.tolist()]}, "time")
     questions = graph.questions(context="time", entities=range(3))
     own = questions.graph.facts["test"][questions.kept]
     ranker = kgtrec.Ranker(questions, rows=rows)
