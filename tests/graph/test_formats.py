@@ -167,11 +167,10 @@ def test_graphs_of_grail_can_be_named_by_either_folder(tmp_path: Path) -> None:
 
 
 DEL = "numeric_triples.tsv.gz"
-TOP, NT = "head,relation,tail\n", "<a> <r> <b> .\n"
-LONG = "a quoted field that does not end on the same line"
 LIKELY = "train.npz: {} 16777216 is too large for 1 triples; correct it, or also save num_"
 
-# Format (and place if it differs), damaged file, its content (None: removed), words of the message.
+# Format, damaged file, its content (None: removed), words of the message. The transcript "files"
+# has those of text that need no other files.
 WRONG: list[tuple[str, str, str | bytes | None, str]] = [
     ("libkge", "dataset.yaml", "dataset:\n  a: [\n", "yaml:3: not YAML"),
     ("libkge", "dataset.yaml", "job: x\n", "dataset.yaml: no key 'dataset'"),
@@ -182,43 +181,21 @@ WRONG: list[tuple[str, str, str | bytes | None, str]] = [
     ("libkge", "entity_ids.del", "0\ta\n2\tb\n", "no line for id 1, but"),
     ("libkge", "entity_ids.del", "0\ta\n1\ta\n", ":2: label 'a' is"),
     ("libkge", "train.del", None, "train.del: the file does not exist"),
-    ("rotate > {}", "", "", "declare one: rotate:DIR"),
     ("rotate", "test.txt", "adam\tlikes\tzoë\nadam\tzoë\tlikes\n", ":2: 'zoë' is not in relations"),
     ("rotate", "test.txt", "adam\n", "test.txt:1: 1 column instead of 3"),
     ("rotate", "entities.dict", "a\tadam\n", "entities.dict:1: 'a\\tadam'"),
-    ("dgl_ke > dgl-ke:{}", "", "", "as in dgl-ke,hrt:DIR"),
     ("dgl_ke", "test.txt", "2 0 1\n", "test.txt:1: relation 2 is not below 2"),
     ("pykeen", f"testing/{DEL}", "0\t1\t2\n", f"{DEL}:1: the first line is '0 1 2'"),
     ("pykeen", f"testing/{DEL}", "head\trelation\ttail\n0\t0\t9\n", ":2: tail 9 is not below 3"),
     ("pykeen", f"testing/{DEL}", b"", f"{DEL}:1: the first line is ''"),
     ("pykeen", f"testing/{DEL}", b"head\trelation\ttail\n0\t\xff\t1\n", f"{DEL}:2: "),
     ("pykeen", "testing/entity_to_id.tsv.gz", "id\tlabel\n0\tx\n", "its labels differ"),
-    ("pykeen", "training/entity_to_id.tsv.gz", 'id\tlabel\n0\t"x\n1\ty\n', f"gz:2: {LONG}"),
-    ("csv_named", "train.csv", "a,r,b\n", "train.csv:1: 'a,r,b' does not name"),
-    ("csv_named", "train.csv", TOP + "a,r,b\na,r\n", "train.csv:3: 'a,r'"),
-    ("csv_named", "train.csv", TOP + "a,,b\n", "train.csv:2: 'a,,b'"),
-    ("csv_named > csv,htr:{}", "train.csv", TOP, "head, relation, tail, but declared as htr"),
-    ("", "train.csv", TOP, "no triple in any"),
-    ("csv_named", "train.csv", TOP[:-1] + ",head\na,r,b,c\n", "train.csv:1: two columns 'head'"),
-    ("csv_named", "train.csv", TOP + 'a,r,b\n"a\nb",r,c\nab,r,c\n', f"train.csv:3: {LONG}"),
-    ("csv_named", "train.csv", TOP + 'a,r,"b\nb,r,c\nc,r,a\n', f"train.csv:2: {LONG}"),
-    ("csv_named", "train.csv", TOP + 'a,r,b\nb,r,"c\n', "train.csv:3: unexpected end of data"),
-    ("csv_named", "train.csv", TOP + '"a"b,r,c\n', "train.csv:2: ',' expect"),
-    ("tsv_in_order", "test.txt", "a\tb\tr\na\tb\n",
-     ":2: 2 columns instead of 3: 'a\\tb'; each line must be head<TAB>tail<TAB>relation"),
+    ("pykeen", "training/entity_to_id.tsv.gz", 'id\tlabel\n0\t"x\n1\ty\n',
+     "gz:2: a quoted field that does not end on the same line"),
     ("", "train.parquet", "PAR1", "not a readable parquet file"),
     ("", "train.arrow", "ARROW1", "not a readable arrow file"),
-    ("", "train.nt", NT + '<a> <r> "b"@en .\n', "train.nt:2: a literal in"),
-    ("", "train.nt", NT + "<> <r> <b> .\n", "train.nt:2: '<>"),
-    ("", "train.nt", NT + "<a> <> <b> .\n", "train.nt:2: '<a> <>"),
-    ("", "train.nt", "# none\n", "no triple in any split"),
-    ("", "train.nt", NT + "a r b\n", "train.nt:2: 'a r b'"),
-    ("", "train.pt", "x", "train.pt: a pickle; kgtrec never unpickles"),
     ("ilpc", "inference.txt", None, "no inference.txt; it needs train.txt"),
     ("grail", "v1_ind/test.txt", None, "no v1_ind/test.txt"),
-    ("csv_named", "test.nt", NT, "several formats: csv and ntriples; declare one"),
-    ("> kgx:{}", "", "", "'kgx' is not a format of graphs"),
-    ("> csv,hrx:{}", "", "", "columns='hrx' is unknown"),
 ]  # fmt: skip
 
 
@@ -233,13 +210,12 @@ def refuses(spec: str, message: str) -> None:
 def test_wrong_files_are_named_with_line_and_hint(
     tmp_path: Path, made: str, file: str, content: str | bytes | None, message: str
 ) -> None:
-    name, _, place = made.partition(">")
-    spec = FILES.make(name.strip(), tmp_path) if name.strip() else str(tmp_path)
+    spec = FILES.make(made, tmp_path) if made else str(tmp_path)
     if content is None:
         (tmp_path / file).unlink()
-    elif file:
+    else:
         write(tmp_path / file, content)
-    refuses(place.strip().format(tmp_path) or spec, message)
+    refuses(spec, message)
 
 
 @each_row("arrays, message", [

@@ -126,24 +126,23 @@ def test_bad_compression(tmp_path: Path, content: bytes, ending: str, message: s
         read_graph(folder_with(tmp_path, **{f"train__txt__{ending}": content}))
 
 
-def test_bad_folders(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"nowhere: this folder does not exist; give the folder"):
+@each_row("files, message", [
+    ({}, "the folder is empty; name the files train"),
+    ({"README__md": b"", "Train__csv": b""}, "only 'README.md', 'Train.csv', 'train/'; name"),
+    ({"entity2id__txt": b"1\na\t0\n"}, r"OpenKE's format needs at least one of train2id\.txt"),
+    ({"dev__tsv": GOOD, "valid__txt": GOOD},
+     "two files for split 'valid': 'dev.tsv' and 'valid.txt'"),
+])  # fmt: skip
+def test_bad_folders(tmp_path: Path, files: dict[str, bytes], message: str) -> None:
+    folder_with(tmp_path, **files)
+    if "README__md" in files:
+        (tmp_path / "train").mkdir()
+        with pytest.raises(FileError, match="this is a file, not a folder"):
+            read_graph(tmp_path / "README.md")
+    with pytest.raises(FileError, match=message):
+        read_graph(tmp_path)
+    with pytest.raises(FileError, match="nowhere: this folder does not exist; give the folder"):
         read_graph(tmp_path / "nowhere")
-    empty = folder_with(tmp_path / "empty")
-    with pytest.raises(FileError, match=r"the folder is empty; name the files train"):
-        read_graph(empty)
-    other = folder_with(tmp_path / "other", README__md=b"", Train__csv=b"")
-    (other / "train").mkdir()
-    with pytest.raises(FileError, match=r"only 'README.md', 'Train.csv', 'train/'; name"):
-        read_graph(other)
-    with pytest.raises(FileError, match="this is a file, not a folder"):
-        read_graph(other / "README.md")
-    openke = folder_with(tmp_path / "openke", entity2id__txt=b"1\na\t0\n")
-    with pytest.raises(FileError, match=r"OpenKE's format needs at least one of train2id\.txt"):
-        read_graph(openke)
-    double = folder_with(tmp_path / "double", dev__tsv=GOOD, valid__txt=GOOD)
-    with pytest.raises(FileError, match=r"two files for split 'valid': 'dev.tsv' and 'valid.txt'"):
-        read_graph(double)
 
 
 @each_row("target", ["open", "scandir"])
@@ -299,57 +298,30 @@ LABELS = {
 }
 
 
-def test_openke_by_number(tmp_path: Path) -> None:
-    """Head tail relation, as WN18 is distributed: files with plain names, and no labels."""
+def test_openkes_numbers(tmp_path: Path) -> None:
+    """Head tail relation, as WN18 is distributed: in files with plain names, without labels."""
     files = {f"{split}__txt": text for split, text in NUMBERED.items()}
     graph = read_graph(folder_with(tmp_path, **files))
     assert graph.splits["train"].tolist() == [[0, 0, 1], [1, 1, 0]]
     assert graph.splits["test"].tolist() == [[0, 1, 2], [0, 0, 0]]
     assert graph.duplicates == {"train": 0, "test": 1}
     assert (list(graph.entities), list(graph.relations)) == (["0", "1", "2"], ["0", "1"])
-
-
-def test_openke_with_labels_keeps_its_numbers(tmp_path: Path) -> None:
     files = {f"{split}2id__txt": text for split, text in NUMBERED.items()} | LABELS
-    graph = read_graph(folder_with(tmp_path, **files))
+    graph = read_graph(folder_with(tmp_path / "labels", **files))
     assert list(graph.entities) == ["zeta", "mid", "the alpha", "unused"]
     assert list(graph.relations) == ["r", "a"]
     assert labelled(graph, "test") == [(b"zeta", b"a", b"the alpha"), (b"zeta", b"r", b"zeta")]
+    # Tab-separated files come before numbered ones.
+    files = {"train__txt": GOOD, "train2id__txt": b"no such thing"}
+    assert list(read_graph(folder_with(tmp_path / "both", **files)).entities) == ["a", "b"]
 
 
-def test_tab_separated_files_come_before_numbered_ones(tmp_path: Path) -> None:
-    graph = read_graph(folder_with(tmp_path, train__txt=GOOD, train2id__txt=b"no such thing"))
-    assert list(graph.entities) == ["a", "b"]
-
-
-@each_row("name, content, message",
-    [
-        ("test2id.txt", b"two\n0 1 0\n", r"test2id\.txt:1: 'two' instead of a number"),
-        ("test2id.txt", b"", r"test2id\.txt:1: '' instead of a number"),
-        ("test2id.txt", b"0\n", "no triples; add triples"),
-        ("test2id.txt", b"2\n0 1 0\n", "1 triples, but the first line says 2; copy the file again"),
-        ("test2id.txt", b"1\n0 1 0\n0 0 0\n", "2 triples, but the first line says 1"),
-        ("test2id.txt", b"1\n0 1\n", r":2: '0 1'; the first line must be"),
-        ("test2id.txt", b"2\n0 1 0\n0 -1 0\n", r":3: '0 -1 0'; the first line"),
-        ("test2id.txt", b"1\n0 x 0\n", r":2: '0 x 0'; the first line"),
-        ("test2id.txt", b"2\n0 1 0\n0 4 0\n", r":3: tail 4 is not below 4; correct the number"),
-        ("test2id.txt", b"1\n4 0 0\n", r":2: head 4 is not below 4"),
-        ("test2id.txt", b"1\n0 1 2\n", r":2: relation 2 is not below 2"),
-        ("test2id.txt", b"1\n0 99999999999999999999 0\n",
-         r":2: tail 99999999999999999999 is not below 4"),
-        ("test2id.txt", b"2\n\n0 1 0\n", r":2: an empty line; delete it"),
-        ("entity2id.txt", b"2\na\t0\na\t1\n",
-         r"entity2id\.txt:3: label 'a' is repeated \(first in line 2"),
-        ("entity2id.txt", None, r"entity2id\.txt: the file does not exist"),
-    ],
-)  # fmt: skip
-def test_bad_openke(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
-    folder = folder_with(tmp_path, train2id__txt=NUMBERED["train"], **LABELS)
-    if content is None:
-        (folder / name).unlink()
-    else:
-        (folder / name).write_bytes(content)
-    with pytest.raises(FileError, match=message):
+def test_openke_files_that_are_empty_or_missing(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, train2id__txt=NUMBERED["train"], test2id__txt=b"", **LABELS)
+    with pytest.raises(FileError, match=r"test2id\.txt:1: '' instead of a number"):
+        read_graph(folder)
+    (folder / "entity2id.txt").unlink()
+    with pytest.raises(FileError, match=r"entity2id\.txt: the file does not exist"):
         read_graph(folder)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import pytrec_eval
-from refusals import assert_refused, each_row, refusals
+from refusals import assert_refused, each_row
 
 import kgtrec
 from kgtrec import Questions
@@ -159,28 +159,6 @@ def test_graded_measures_are_those_of_complete_runs(tied: bool) -> None:
         Result(kgtrec.rank(scores[:1], deep)[0])["macro.ndcg"]
 
 
-def test_vectors_loops_and_arrays_give_the_same_ranks() -> None:
-    asked = random_questions(9)
-    questions = questions_of(asked)
-    rng = np.random.default_rng(4)
-    queries, vectors = (
-        rng.integers(-3, 4, (n, 5)).astype(np.float32) for n in (len(questions), asked.n)
-    )
-    ranks, run = kgtrec.rank(queries @ vectors.T, questions, run_depth=5)
-    by_vectors, other = kgtrec.rank(kgtrec.Factors(queries, vectors), questions, run_depth=5)
-    ranker = kgtrec.Ranker(questions, run_depth=5)
-    for batch in list(ranker.batches(7))[::-1]:
-        assert (batch.side == 4).all()
-        ranker.update(batch, queries[batch.question] @ vectors.T)
-    for again in (by_vectors, ranker.finish()[0]):
-        assert all((getattr(ranks, n) == getattr(again, n)).all() for n in ("greater", "equal"))
-    assert run.documents.tolist() == other.documents.tolist()
-    part = questions.separate()
-    rows = queries[questions.instance_question]
-    alone, _ = kgtrec.rank(rows @ vectors.T, part)
-    assert np.array_equal(alone.rank(), ranks.rank())
-
-
 def test_group_averages_are_compared_question_by_question() -> None:
     asked = random_questions(11)
     questions = questions_of(asked)
@@ -222,92 +200,37 @@ def test_what_needs_a_graph_says_so() -> None:
     assert not hasattr(questions, "entity")
 
 
-@refusals(
-    ("no answers", lambda: Questions.from_answers({"q": []}, labels=LABELS), InputError,
-     ("question 'q' has no answers", "leave it out")),
-    ("unknown label", lambda: Questions.from_answers({"q": ["zz"]}, labels=LABELS), InputError,
-     ("question 'q' has the answer 'zz'", "5 candidates")),
-    ("id out of range", lambda: Questions.from_answers([[5]], labels=5), InputError,
-     ("question '0' has the answer 5", "below 5")),
-    ("answer is known", lambda: Questions.from_answers({"q": ["a"]}, {"q": ["a"]}, labels=LABELS),
-     InputError, ("question 'q' has the answer 'a', which is also known", "known_has_answers")),
-    ("unknown known", lambda: Questions.from_answers({"q": ["a"]}, {"q": ["y"]}, labels=LABELS),
-     InputError, ("known answer 'y'",)),
-    ("known of nobody", lambda: Questions.from_answers({"q": ["a"]}, {"r": ["b"]}, labels=LABELS),
-     InputError, ("known has a list for 'r'",)),
-    ("answer twice", lambda: Questions.from_answers({"q": ["a", "a"]}, labels=LABELS), InputError,
-     ("question 'q' has the answer 'a' twice",)),
-    ("name twice", lambda: Questions.from_answers([["a"], ["b"]], labels=LABELS, ids="qq"),
-     InputError, ("question 'q' is repeated",)),
-    ("name with a blank", lambda: Questions.from_answers({"q r": ["a"]}, labels=LABELS), InputError,
-     ("'q r'", "white space")),
-    ("outside candidates",
-     lambda: Questions.from_answers({"q": ["a"]}, labels=LABELS, candidates={"q": ["b", "c"]}),
-     InputError, ("question 'q' has the answer 'a', which is not among its candidates",)),
-    ("no labels", lambda: Questions.from_answers({"q": ["a"]}), UsageError,
-     ("labels= is missing",)),
-    ("mixed", lambda: Questions.from_answers([["a", 1]], labels=LABELS), InputError,
-     ("contains 1",)),
-    ("text for a list", lambda: Questions.from_answers(["ab"], labels=LABELS), InputError,
-     ("answers of question 0 is 'ab'",)),
-    ("too few lists", lambda: Questions.from_answers([["a"]], [["b"], ["c"]], labels=LABELS),
-     InputError, ("known has 2 lists for 1 questions",)),
-    ("offsets", lambda: Questions.from_answers((np.array([0, 2]), np.array([1])), labels=LABELS),
-     InputError, ("offsets of answers",)),
-    ("too few ids", lambda: Questions.from_answers([["a"]], labels=LABELS, ids=["p", "q"]),
-     InputError, ("2 ids for 1 questions",)),
-    ("short term", lambda: Questions.from_answers([["a"]], labels=LABELS, terms={"t": ["x", "y"]}),
-     InputError, ("term 't' has 2 values for 1 questions",)),
-    ("odd term", lambda: Questions.from_answers([["a"]], labels=LABELS, terms={"t": [1.5]}),
-     InputError, ("term 't'", "1.5")),
-    ("name of a term", lambda: Questions.from_answers([["a"]], labels=LABELS, terms={"a.b": [1]}),
-     InputError, ("term 'a.b'",)),
-    ("grades", lambda: Questions.from_answers([["a"]], labels=LABELS, grades=[[1, 2]]), InputError,
-     ("each of the 1 answers",)),
-    ("query without relevant", lambda: Questions.from_answers({"q": {"a": 0}}, labels=LABELS),
-     InputError, ("question 'q' has no answers", "judged 1 or more")),
-    ("rows", lambda: kgtrec.rank(np.ones((3, 5), np.float32),
-                                 Questions.from_answers([["a"]], labels=LABELS)), InputError,
-     ("scores have 3 rows; expected 1", "questions.ids")),
-)  # fmt: skip
-def test_mistakes(call: Any, error: type[Exception], words: tuple[str, ...]) -> None:
-    assert_refused(call, error, words)
+@each_row("arguments, options, words", [
+    (([[5]],), {"labels": 5}, "question '0' has the answer 5"),
+    (({"q": ["a"]}, {"q": ["y"]}), {}, "known answer 'y'"),
+    (({"q": ["a"]}, {"r": ["b"]}), {}, "known has a list for 'r'"),
+    (({"q": ["a", "a"]},), {}, "question 'q' has the answer 'a' twice"),
+    (([["a"], ["b"]],), {"ids": "qq"}, "question 'q' is repeated"),
+    (({"q r": ["a"]},), {}, "'q r'"),
+    (({"q": ["a"]},), {"candidates": {"q": ["b", "c"]}},
+     "question 'q' has the answer 'a', which is not among its candidates"),
+    (({"q": ["a"]},), {"labels": None}, "labels= is missing"),
+    (([["a", 1]],), {}, "contains 1"),
+    ((["ab"],), {}, "answers of question 0 is 'ab'"),
+    (([["a"]], [["b"], ["c"]]), {}, "known has 2 lists for 1 questions"),
+    (((np.array([0, 2]), np.array([1])),), {}, "offsets of answers"),
+    (([["a"]],), {"ids": ["p", "q"]}, "2 ids for 1 questions"),
+    (([["a"]],), {"terms": {"t": ["x", "y"]}}, "term 't' has 2 values for 1 questions"),
+    (([["a"]],), {"terms": {"t": [1.5]}}, "1.5"),
+    (([["a"]],), {"terms": {"a.b": [1]}}, "term 'a.b'"),
+    (([["a"]],), {"grades": [[1, 2]]}, "each of the 1 answers"),
+    (({"q": {"a": 0}},), {}, "judged 1 or more"),
+])  # fmt: skip
+def test_mistakes(arguments: tuple, options: dict[str, Any], words: str) -> None:
+    error = UsageError if options.get("labels", 0) is None else InputError
+    call = Questions.from_answers
+    assert_refused(call, error, (words,), *arguments, **{"labels": LABELS} | options)
 
 
-@each_row(
-    "line, words",
-    [
-        ("{", "is not JSON"),
-        ("[]", "not a question with an id"),
-        ('{"id": "r"}', "without answers"),
-        ('{"id": "r", "answers": ["a"], "x": 1}', "an unknown key 'x'"),
-        ('{"id": "r", "answers": "a"}', "not a list"),
-        ('{"id": "r", "answers": [{"grade": 1}]}', "is not an answer"),
-        ('{"id": "r", "answers": ["a"], "terms": {"t": "x"}}', "the terms t, but line 1"),
-        ('{"id": "r", "answers": [1.5]}', "answers contains 1.5"),
-        ('{"id": "r", "answers": [null]}', "answers contains None"),
-        ('{"id": "r", "answers": ["\\ud800"]}', "answers contains"),
-        ('{"id": "\\ud800", "answers": ["a"]}', "the id"),
-        (
-            '{"id": "r", "answers": [{"label": "a", "grade": 99999999999999999999}]}',
-            "not an answer",
-        ),
-        ('{"id": "r", "answers": ["a"], "known": [99999999999999999999]}', "known contains 9999"),
-        ('{"id": "q", "answers": ["a"]}', "question 'q' is repeated (first in line 1)"),
-        ('{"id": "r", "answers": []}', "question 'r' has no answers"),
-        ('{"id": "r", "answers": ["zz"]}', "the answer 'zz'"),
-        ('{"id": "r", "answers": ["a"], "known": ["a"]}', "which is also known"),
-        ('{"id": "r", "answers": [{"label": "b", "part": "x"}]}', "has no 'part'"),
-        ('{"id": "r", "answers": ["a"], "candidates": ["b"]}', "has no candidates"),
-    ],
-)
-def test_mistakes_in_lines_name_file_and_line(tmp_path: Path, line: str, words: str) -> None:
-    path = tmp_path / "q.jsonl"
-    path.write_text(f'{{"id": "q", "answers": ["b"]}}\n{line}\n')
-    with pytest.raises(FileError) as caught:
-        Questions.from_answers(path, labels=LABELS)
-    assert words in str(caught.value)
-    assert str(caught.value).startswith((f"{path}:2: ", f"{path}:1: "))
+def test_scores_of_another_number_of_questions() -> None:
+    words = ("scores have 3 rows; expected 1", "questions.ids")
+    questions = Questions.from_answers([["a"]], labels=LABELS)
+    assert_refused(kgtrec.rank, InputError, words, np.ones((3, 5)), questions)
 
 
 def test_terms_of_answers_part_questions() -> None:
