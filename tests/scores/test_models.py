@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import cmath
-import math
 from typing import Any
 
 import fake_device
 import numpy as np
 import pytest
 from question_cases import N, R, random_questions, run_lists, some_scores
+from refusals import each_row
 
 import kgtrec
 from kgtrec.errors import InputError, UsageError
@@ -34,99 +33,53 @@ def unit(*shape: int) -> np.ndarray:
 # -- Scores of one triple, by the papers -------------------------------------------------------
 
 
-def distmult(h, r, t, **_):
-    return sum(a * b * c for a, b, c in zip(h, r, t, strict=True))
-
-
-def complex_(h, r, t, **_):
-    return sum((a * b * c.conjugate()).real for a, b, c in zip(h, r, t, strict=True))
-
-
-def transe_l2(h, r, t, **_):
-    return -math.sqrt(sum((a + b - c) ** 2 for a, b, c in zip(h, r, t, strict=True)))
-
-
-def transe_l1(h, r, t, **_):
-    return -sum(abs(a + b - c) for a, b, c in zip(h, r, t, strict=True))
-
-
-def rotate(h, r, t, **_):
-    turned = [b if isinstance(b, complex) else cmath.exp(1j * b) for b in r]
-    return -math.sqrt(sum(abs(a * b - c) ** 2 for a, b, c in zip(h, turned, t, strict=True)))
-
-
-def rescal(h, r, t, **_):
-    return sum(h[i] * r[i][j] * t[j] for i in range(len(h)) for j in range(len(t)))
-
-
-def cp(h, r, t, t_tail, **_):
-    return distmult(h, r, t_tail)
-
-
-def simple(h, r, t, t_tail, h_tail, r_inverse, **_):
-    return (distmult(h, r, t_tail) + distmult(t, r_inverse, h_tail)) / 2
-
-
-def hole(h, r, t, **_):
-    n = len(h)
-    return sum(r[k] * sum(h[i] * t[(k + i) % n] for i in range(n)) for k in range(n))
-
-
-def tucker(h, r, t, core, **_):
-    return sum(
-        core[i][j][k] * h[i] * r[j] * t[k]
-        for i in range(len(h)) for j in range(len(r)) for k in range(len(t))
-    )  # fmt: skip
-
-
-def quate(h, r, t, **_):
+def quate(h, r, t):
     """i j = k, j k = i, k i = j, squares are -1."""
     table = {("1", x): (1, x) for x in "1ijk"} | {(x, "1"): (1, x) for x in "1ijk"}
     table |= {(x, x): (-1, "1") for x in "ijk"}
     for x, y, z in ("ijk", "jki", "kij"):
         table |= {(x, y): (1, z), (y, x): (-1, z)}
-    d, score = len(h) // 4, 0.0
-    part = {name: at * d for at, name in enumerate("1ijk")}
-    for m in range(d):
-        length = math.sqrt(sum(r[part[x] + m] ** 2 for x in "1ijk"))
-        for x in "1ijk":
-            for y in "1ijk":
-                sign, z = table[x, y]
-                score += sign * h[part[x] + m] * r[part[y] + m] / length * t[part[z] + m]
-    return score
+    h, r, t = (dict(zip("1ijk", vector.reshape(4, -1), strict=True)) for vector in (h, r, t))
+    length = np.sqrt(sum(part**2 for part in r.values()))
+    return sum((sign * h[x] * r[y] / length * t[z]).sum() for (x, y), (sign, z) in table.items())
 
 
+def simple(h, r, t, h_tail, t_tail, r_inverse):
+    return ((h * r * t_tail).sum() + (t * r_inverse * h_tail).sum()) / 2
+
+
+def rotate(h, r, t):
+    return -np.linalg.norm(h * (r if np.iscomplexobj(r) else np.exp(1j * r)) - t)
+
+
+PLAIN = {"entity": normal(N, DIM), "relation": normal(R, DIM)}
+COMPLEX = {"entity": complex_normal(N, DIM), "relation": complex_normal(R, DIM)}
+TAILS = PLAIN | {"entity_tail": normal(N, DIM + 1)[:, 1:]}
 MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "distmult": (distmult, {"entity": normal(N, DIM), "relation": normal(R, DIM)}),
-    "complex": (complex_, {"entity": complex_normal(N, DIM), "relation": complex_normal(R, DIM)}),
-    "transe": (transe_l2, {"entity": normal(N, DIM), "relation": normal(R, DIM)}),
-    "transe l1": (transe_l1, {"entity": normal(N, DIM), "relation": normal(R, DIM), "norm": "l1"}),
-    "rotate": (rotate, {"entity": complex_normal(N, DIM), "relation": unit(R, DIM)}),
-    "rotate phases": (rotate, {"entity": complex_normal(N, DIM), "relation": normal(R, DIM)}),
-    "rescal": (rescal, {"entity": normal(N, DIM), "relation": normal(R, DIM, DIM)}),
-    "cp": (cp, {"entity": normal(N, DIM), "relation": normal(R, DIM),
-                "entity_tail": normal(N, DIM + 1)[:, 1:]}),
-    "simple": (simple, {"entity": normal(N, DIM), "relation": normal(R, DIM),
-                        "entity_tail": normal(N, DIM + 1)[:, 1:],
-                        "relation_inverse": normal(R, DIM + 1)[:, 1:]}),
-    "hole": (hole, {"entity": normal(N, 5), "relation": normal(R, 5)}),
-    "tucker": (tucker, {"entity": normal(N, DIM), "relation": normal(R, 3),
-                        "core": normal(DIM, 3, DIM)}),
+    "distmult": (lambda h, r, t: (h * r * t).sum(), PLAIN),
+    "complex": (lambda h, r, t: (h * r * t.conj()).sum().real, COMPLEX),
+    "transe": (lambda h, r, t: -np.linalg.norm(h + r - t), PLAIN),
+    "transe l1": (lambda h, r, t: -np.abs(h + r - t).sum(), PLAIN | {"norm": "l1"}),
+    "rotate": (rotate, COMPLEX | {"relation": unit(R, DIM)}),
+    "rotate phases": (rotate, COMPLEX | {"relation": normal(R, DIM)}),
+    "rescal": (lambda h, r, t: h @ r @ t, PLAIN | {"relation": normal(R, DIM, DIM)}),
+    "cp": (lambda h, r, t, h_tail, t_tail: (h * r * t_tail).sum(), TAILS),
+    "simple": (simple, TAILS | {"relation_inverse": normal(R, DIM + 1)[:, 1:]}),
+    "hole": (lambda h, r, t: sum(r[k] * (h @ np.roll(t, -k)) for k in range(5)),
+             {"entity": normal(N, 5), "relation": normal(R, 5)}),
+    "tucker": (lambda h, r, t, core: np.einsum("ijk,i,j,k", core, h, r, t),
+               PLAIN | {"relation": normal(R, 3), "core": normal(DIM, 3, DIM)}),
     "quate": (quate, {"entity": normal(N, 8), "relation": normal(R, 8)}),
 }  # fmt: skip
 
 
 def score_of(name: str, h: int, r: int, t: int) -> float:
-    """The score of one triple, in loops over Python's own numbers."""
-    function, values = MODELS[name]
-    arrays = {key: value.tolist() for key, value in values.items() if key != "norm"}
-    more = {}
+    function, arrays = MODELS[name]
+    more = {"core": arrays["core"]} if "core" in arrays else {}
     if "entity_tail" in arrays:
-        more |= {"t_tail": arrays["entity_tail"][t], "h_tail": arrays["entity_tail"][h]}
+        more |= {"h_tail": arrays["entity_tail"][h], "t_tail": arrays["entity_tail"][t]}
     if "relation_inverse" in arrays:
-        more |= {"r_inverse": arrays["relation_inverse"][r]}
-    if "core" in arrays:
-        more |= {"core": arrays["core"]}
+        more["r_inverse"] = arrays["relation_inverse"][r]
     return function(arrays["entity"][h], arrays["relation"][r], arrays["entity"][t], **more)
 
 
@@ -160,11 +113,9 @@ def questions() -> kgtrec.Questions:
 def test_every_formula_scores_each_triple(name: str, questions: kgtrec.Questions) -> None:
     due = due_scores(name, questions)
     arrays = MODELS[name][1]
-    assert due.std() > 0.1
-    assert_scores(kgtrec.Factors.from_embeddings(questions, name.split()[0], **arrays), due, 1e-6)
-    ranks, _ = kgtrec.rank(
-        kgtrec.Factors.from_embeddings(questions, name.split()[0], **arrays), questions
-    )
+    factors = kgtrec.Factors.from_embeddings(questions, name.split()[0], **arrays)
+    assert_scores(factors, due, 1e-6)
+    ranks, _ = kgtrec.rank(factors, questions)
     # Scores of hundreds of triples, which differ by far more than rounding.
     np.testing.assert_array_equal(ranks.greater, kgtrec.rank(due, questions)[0].greater)
     single = {k: v if isinstance(v, str) else v.astype("c8" if v.dtype.kind == "c" else "f4")
@@ -174,58 +125,42 @@ def test_every_formula_scores_each_triple(name: str, questions: kgtrec.Questions
     assert_scores(small, due, 1e-2 if small.metric == "l2" else 1e-4)
 
 
-@pytest.mark.parametrize("name", ["complex", "rotate"])
-def test_halves_are_real_and_imaginary(name: str, questions: kgtrec.Questions) -> None:
-    parts = MODELS[name][1]
-    halves = {k: np.hstack([v.real, v.imag]) for k, v in parts.items()}
-    one, other = (
-        kgtrec.Factors.from_embeddings(questions, name, **arrays) for arrays in (parts, halves)
-    )
-    assert one.scores().tobytes() == other.scores().tobytes()
+def test_halves_a_models_order_and_a_bias(questions: kgtrec.Questions) -> None:
+    make, order = kgtrec.Factors.from_embeddings, np.random.default_rng(3).permutation(N)
+    for name in ("complex", "rotate"):
+        arrays = MODELS[name][1]
+        halves = {k: np.hstack([v.real, v.imag]) for k, v in arrays.items()}
+        one, other = (make(questions, name, **each).scores() for each in (arrays, halves))
+        assert one.tobytes() == other.tobytes()
+    for name in ("distmult", "simple"):
+        arrays = MODELS[name][1]
+        theirs = {k: v[order] if k.startswith("entity") else v for k, v in arrays.items()}
+        one, bias = make(questions, name, **arrays).scores(), normal(N, 1)[:, 0]
+        other = make(questions, name, columns=order, **theirs)
+        assert one.tobytes() == other.scores().tobytes()
+        biased = make(questions, name, bias=bias, **arrays).scores()
+        np.testing.assert_allclose(biased, one + bias, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", ["questions", "instances"])
 @pytest.mark.parametrize("inverse", ["offset", "interleaved"])
 def test_inverse_relations(rows: str, inverse: str, questions: kgtrec.Questions) -> None:
     """Head questions are tail questions of the inverse relation."""
-    entity, forward, backward = normal(N, DIM), normal(R, DIM), normal(R + 1, DIM)[1:]
-    if inverse == "offset":
-        relation = np.concatenate([forward, backward])
+    entity, both = normal(N, DIM), np.stack([normal(R + 1, DIM)[1:], normal(R, DIM)])
+    if inverse == "offset":  # after the forward relations, or after each of them
+        relation = np.concatenate(both[::-1])
     else:
-        relation = np.stack([forward, backward], axis=1).reshape(2 * R, DIM)
+        relation = both[::-1].swapaxes(0, 1).reshape(2 * R, DIM)
     factors = kgtrec.Factors.from_embeddings(
         questions, "transe", entity=entity, relation=relation, inverse=inverse, rows=rows
     )
-    number = np.arange(len(questions))
+    chosen = np.arange(len(questions))
     if rows == "instances":
-        number = questions.instance_question[questions.triple_rows]
-    due = []
-    for question in number.tolist():
-        side, relation_id = questions.side[question], questions.relation[question]
-        r = (backward, forward)[side][relation_id]
-        vector = entity[questions.entity[question]]
-        due.append([-math.sqrt(sum((vector + r - entity[e]) ** 2)) for e in range(N)])
-    assert_scores(factors, np.array(due), 1e-6)
+        chosen = questions.instance_question[questions.triple_rows]
+    turned = entity[questions.entity] + both[questions.side, questions.relation]
+    due = -np.sqrt(((turned[chosen, None] - entity) ** 2).sum(axis=-1))
+    assert_scores(factors, due, 1e-6)
     kgtrec.rank(factors, questions, rows=rows)
-
-
-def test_a_models_own_order(questions: kgtrec.Questions) -> None:
-    order = np.random.default_rng(3).permutation(N)
-    for name in ("distmult", "simple"):
-        arrays = MODELS[name][1]
-        theirs = {k: v[order] if k.startswith("entity") else v for k, v in arrays.items()}
-        one = kgtrec.Factors.from_embeddings(questions, name, **arrays)
-        other = kgtrec.Factors.from_embeddings(questions, name, columns=order, **theirs)
-        assert one.scores().tobytes() == other.scores().tobytes()
-
-
-def test_a_bias_is_added(questions: kgtrec.Questions) -> None:
-    bias = normal(N, 1)[:, 0]
-    plain, biased = (
-        kgtrec.Factors.from_embeddings(questions, "distmult", bias=b, **MODELS["distmult"][1])
-        for b in (None, bias)
-    )
-    np.testing.assert_allclose(biased.scores(), plain.scores() + bias, rtol=1e-12, atol=1e-12)
 
 
 def test_vectors_of_torch(questions: kgtrec.Questions) -> None:
@@ -237,22 +172,16 @@ def test_vectors_of_torch(questions: kgtrec.Questions) -> None:
         assert_scores(got, due_scores(name, questions), 1e-4)
 
 
-@pytest.mark.parametrize("model", [*REFUSED, "TransH", "ConvE"])
+@each_row("model", [*REFUSED, "TransH", "ConvE"])
 def test_what_does_not_fall_apart_is_refused(model: str, questions: kgtrec.Questions) -> None:
     with pytest.raises(UsageError, match=r"so it has no Factors; pass its scores"):
-        kgtrec.Factors.from_embeddings(
-            questions, model, entity=normal(N, DIM), relation=normal(R, DIM)
-        )
+        kgtrec.Factors.from_embeddings(questions, model, **PLAIN)
 
 
-@pytest.mark.parametrize(
-    ("model", "change", "said"),
+@each_row(
+    "model, change, said",
     [
-        (
-            "distmul",
-            {},
-            "model='distmul' is unknown; it must be 'distmult', 'complex'",
-        ),
+        ("distmul", {}, "model='distmul' is unknown; it must be 'distmult', 'complex'"),
         ("cp", {}, "cp has the arrays entity, relation, entity_tail; got entity, relation"),
         ("distmult", {"core": normal(4, 4, 4)}, "distmult has the arrays entity, relation; got"),
         ("distmult", {"relation": normal(R, 5)}, "both need the same dimensions"),
@@ -274,7 +203,7 @@ def test_what_does_not_fall_apart_is_refused(model: str, questions: kgtrec.Quest
     ],
 )
 def test_bad_arrays_are_named(model, change, said, questions: kgtrec.Questions) -> None:
-    arrays = {"entity": normal(N, DIM), "relation": normal(R, DIM)} | change
+    arrays = PLAIN | change
     with pytest.raises((UsageError, InputError), match=said):
         kgtrec.Factors.from_embeddings(questions, model, **arrays)
 
@@ -301,48 +230,39 @@ def case(monkeypatch):
 # -- A device ----------------------------------------------------------------------------------
 
 
-def ways(questions, scores, kind: str = "npu"):
-    """Every way to pass a matrix on a device."""
-
-    def on(rows) -> fake_device.Tensor:
-        return fake_device.Tensor(rows, kind)
-
-    def by_batches(shuffled: bool):
-        ranker = kgtrec.Ranker(questions, 5)
-        order = np.arange(ranker.n_rows)
-        if shuffled:
-            order = np.random.default_rng(2).permutation(order)
-            for start in range(0, len(order), 8):
-                ranker.update(order[start : start + 8], on(scores[order[start : start + 8]]))
-        else:
-            for batch in ranker.batches(8):
-                ranker.update(batch, on(scores[batch.start : batch.stop]))
-        return ranker.finish()
-
-    chunks = (on(scores[start : start + 5]) for start in range(0, len(scores), 5))
-    yield "matrix", lambda: kgtrec.rank(on(scores), questions, 5)
-    yield (
-        "chunks",
-        lambda: kgtrec.rank(chunks, questions, 5),
-    )
-    yield "callable", lambda: kgtrec.rank(lambda b: on(scores[b.start : b.stop]), questions, 5)
-    yield "batches", lambda: by_batches(False)
-    yield "shuffled", lambda: by_batches(True)
+def by_batches(questions, scores, on, order):
+    ranker = kgtrec.Ranker(questions, 5)
+    for start in range(0, len(order), 8):
+        rows = order[start : start + 8]
+        ranker.update(rows, on(scores[rows]))
+    return ranker.finish()
 
 
-@pytest.mark.parametrize("way", range(5))
+WAYS = {
+    "matrix": lambda q, scores, on: kgtrec.rank(on(scores), q, 5),
+    "chunks": lambda q, scores, on: kgtrec.rank(map(on, np.split(scores, [5, 10, 15])), q, 5),
+    "callable": lambda q, scores, on: kgtrec.rank(lambda b: on(scores[b.start : b.stop]), q, 5),
+    "batches": lambda q, scores, on: by_batches(q, scores, on, np.arange(len(scores))),
+    "shuffled": lambda q, scores, on: by_batches(
+        q, scores, on, np.random.default_rng(2).permutation(len(scores))
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["npu", "tpu"])
 @pytest.mark.parametrize("pinned", [True, False])
 def test_a_device_gives_the_ranks_of_the_host(case, way, kind, pinned, monkeypatch) -> None:
     questions, scores, due = case
     monkeypatch.setattr(fake_device, "PINNED", pinned)
-    _, rank = list(ways(questions, scores, kind))[way]
-    assert content(rank()) == due
+    got = WAYS[way](questions, scores, lambda rows: fake_device.Tensor(rows, kind))
+    assert content(got) == due
     if kind == "tpu":  # no streams, but piece by piece too
         assert set(fake_device.LOG) <= {f"plain copy of {n}" for n in (1, 2, 3)}
         return
-    assert fake_device.LOG.count("arrived") == sum(e.startswith("begin") for e in fake_device.LOG)
-    assert all(int(e.split()[1]) <= 3 for e in fake_device.LOG if e.startswith("begin"))
+    begun = [int(event.split()[1]) for event in fake_device.LOG if event.startswith("begin")]
+    assert fake_device.LOG.count("arrived") == len(begun)
+    assert max(begun) <= 3
 
 
 def test_the_next_piece_is_on_its_way_while_one_is_ranked(case, monkeypatch) -> None:
@@ -404,15 +324,16 @@ def test_parts_of_a_matrix_on_a_device(case) -> None:
 
 def test_wrong_tensors_on_a_device_are_named(case) -> None:
     questions, scores, _ = case
-    ranker = kgtrec.Ranker(questions)
-    with pytest.raises(InputError, match=r"scores have shape \(8, 22\) for Batch"):
-        ranker.update(ranker.batch(0, 8), fake_device.Tensor(scores[:8, 1:]))
-    with pytest.raises(InputError, match="scores have dtype int64"):
-        ranker.update(ranker.batch(0, 8), fake_device.Tensor(scores[:8].astype(np.int64)))
-    with pytest.raises(InputError, match="must be two-dimensional"):
-        kgtrec.rank(fake_device.Tensor(scores[0]), questions)
-    with pytest.raises(InputError, match="meta device, which has a shape but no values"):
-        kgtrec.rank(fake_device.Tensor(scores, "meta"), questions)
+    ranker, on = kgtrec.Ranker(questions), fake_device.Tensor
+    batch = ranker.batch(0, 8)
+    for call, words, *arguments in (
+        (ranker.update, r"scores have shape \(8, 22\) for Batch", batch, on(scores[:8, 1:])),
+        (ranker.update, "scores have dtype int64", batch, on(scores[:8].astype(np.int64))),
+        (kgtrec.rank, "must be two-dimensional", on(scores[0]), questions),
+        (kgtrec.rank, "meta device, which has a shape", on(scores, "meta"), questions),
+    ):
+        with pytest.raises(InputError, match=words):
+            call(*arguments)
 
 
 # -- torch on the CPU --------------------------------------------------------------------------
@@ -451,26 +372,19 @@ def test_tensors_of_torch(case, change) -> None:
     assert content(ranker.finish())[:3] == due[:3]
 
 
-def test_a_meta_tensor_is_refused() -> None:
+def test_tensors_without_scores_are_refused() -> None:
     torch = pytest.importorskip("torch")
     questions = random_questions(np.random.default_rng(1))
-    scores = torch.empty((len(questions), N), device="meta")
-    ranker = kgtrec.Ranker(questions)
-    for call in (
-        lambda: kgtrec.rank(scores, questions),
-        lambda: ranker.update(ranker.batch(0, 2), scores[:2]),
-        lambda: kgtrec.rank([scores], questions),
-        lambda: kgtrec.Factors(scores, scores),
+    meta = torch.empty((len(questions), N), device="meta")
+    ones, ranker = torch.ones((len(questions), N)), kgtrec.Ranker(questions)
+    no_values = "meta device, which has a shape but no values"
+    for call, words in (
+        (lambda: kgtrec.rank(meta, questions), no_values),
+        (lambda: ranker.update(ranker.batch(0, 2), meta[:2]), no_values),
+        (lambda: kgtrec.rank([meta], questions), no_values),
+        (lambda: kgtrec.Factors(meta, meta), no_values),
+        (lambda: kgtrec.rank(ones.long(), questions), "dtype int64"),
+        (lambda: kgtrec.rank(ones.to_sparse(), questions), "cannot be read as an array"),
     ):
-        with pytest.raises(InputError, match="meta device, which has a shape but no values"):
+        with pytest.raises(InputError, match=words):
             call()
-
-
-def test_integers_and_sparse_tensors_are_refused() -> None:
-    torch = pytest.importorskip("torch")
-    questions = random_questions(np.random.default_rng(1))
-    ones = torch.ones((len(questions), N))
-    with pytest.raises(InputError, match="dtype int64"):
-        kgtrec.rank(ones.long(), questions)
-    with pytest.raises(InputError, match="cannot be read as an array"):
-        kgtrec.rank(ones.to_sparse(), questions)

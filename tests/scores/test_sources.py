@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import oracle
 import pytest
 import scipy.sparse
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from question_cases import assert_same
 
 import kgtrec
 from kgtrec import _core
@@ -28,38 +28,13 @@ from kgtrec.scores import files
 from kgtrec.scores.mapped_files import Watch, guarded_maps, mapped_file
 
 N_ENTITIES = 301
-COLUMNS = (
-    *("triple", "question", "side", "relation", "given", "answer", "answer_nan"),
-    *oracle.COUNT_COLUMNS,
-    *("macro_" + name for name in oracle.COUNT_COLUMNS),
-)
-
-
-def assert_identical(got, due) -> None:
-    """Ranks and runs are the same, bit by bit."""
-    (ranks, run), (due_ranks, due_run) = got, due
-    for name in COLUMNS:
-        one, other = getattr(ranks, name), getattr(due_ranks, name)
-        assert one.dtype == other.dtype, name
-        assert np.array_equal(one, other), name
-    assert list(run.query_ids) == list(due_run.query_ids)
-    for name in ("offsets", "documents", "scores"):
-        one, other = np.asarray(getattr(run, name)), np.asarray(getattr(due_run, name))
-        assert one.dtype == other.dtype, name
-        assert one.tobytes() == other.tobytes(), name
-    assert run.depth == due_run.depth
 
 
 @pytest.fixture(scope="module")
 def questions():
-    rng = np.random.default_rng(7)
-    triples = np.stack(
-        [rng.integers(0, N_ENTITIES, 900), rng.integers(0, 4, 900), rng.integers(0, 40, 900)], 1
-    )
-    graph = kgtrec.Graph.from_arrays(
-        train=triples[:500], valid=triples[500:600], test=triples[600:], n_entities=N_ENTITIES
-    )
-    return graph.questions()
+    triples = np.random.default_rng(7).integers(0, (N_ENTITIES, 4, 40), (900, 3))
+    splits = np.split(triples, [500, 600])
+    return kgtrec.Graph.from_arrays(*splits, n_entities=N_ENTITIES).questions()
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +70,7 @@ def in_blocks_of(rows: int, monkeypatch) -> None:
 def test_threads_and_chunks(threads, rows, scores, questions, due, monkeypatch):
     in_blocks_of(rows, monkeypatch)
     got = kgtrec.rank(scores, questions, run_depth=20, threads=threads)
-    assert_identical(got, due)
+    assert_same(got, due)
 
 
 @pytest.mark.parametrize("metric", ["dot", "l2"])
@@ -108,11 +83,11 @@ def test_threads_and_chunks_of_factors(metric, bias, factors, questions, monkeyp
         for rows in (1, 17, 10_000):
             in_blocks_of(rows, monkeypatch)
             got = kgtrec.rank(source, questions, run_depth=20, threads=threads)
-            assert_identical(got, due)
+            assert_same(got, due)
     q, x = factors.queries.astype(np.float64), factors.entities.astype(np.float64)
     dense = q @ x.T if metric == "dot" else -((q[:, None, :] - x[None]) ** 2).sum(-1)
     dense = (dense if offsets is None else dense + offsets).astype(np.float32)
-    assert_identical(kgtrec.rank(dense, questions, run_depth=20), due)  # whole numbers: exact
+    assert_same(kgtrec.rank(dense, questions, run_depth=20), due)  # whole numbers: exact
 
 
 def in_chunks(scores: np.ndarray, sizes=(1, 5, 40)):
@@ -172,6 +147,7 @@ SOURCES: dict[str, Callable[[Path, np.ndarray], Any]] = {
     "shards": in_shards,
     "list": lambda folder, scores: list(in_chunks(scores)),
     "iterator": lambda folder, scores: in_chunks(scores),
+    "callable": lambda folder, scores: lambda batch: scores[batch.question],
     "tensor": lambda folder, scores: ByArray(scores),
     "dlpack": lambda folder, scores: ByDlpack(scores),
     "tensors": lambda folder, scores: map(ByArray, in_chunks(scores)),
@@ -184,37 +160,23 @@ SOURCES: dict[str, Callable[[Path, np.ndarray], Any]] = {
 def test_every_source(source, rows, tmp_path, scores, questions, due, monkeypatch):
     in_blocks_of(rows, monkeypatch)
     got = kgtrec.rank(SOURCES[source](tmp_path, scores), questions, run_depth=20)
-    assert_identical(got, due)
-
-
-@pytest.mark.parametrize("rows", [1, 50])
-def test_callable(rows, scores, questions, due, monkeypatch):
-    in_blocks_of(rows, monkeypatch)
-    row = {
-        (int(s), int(e), int(r)): number
-        for number, (s, e, r) in enumerate(
-            zip(questions.side, questions.entity, questions.relation, strict=True)
-        )
-    }
-
-    def score(batch):
-        keys = zip(batch.side, batch.entity, batch.relation, strict=True)
-        return scores[[row[int(s), int(e), int(r)] for s, e, r in keys]]
-
-    assert_identical(kgtrec.rank(score, questions, run_depth=20), due)
+    assert_same(got, due)
 
 
 # -- Messages about faulty streams -------------------------------------------------------------
 
 
-def test_too_few_and_too_many_rows(scores, questions):
-    with pytest.raises(InputError, match=str(len(questions))):
-        kgtrec.rank(iter([scores[:-1]]), questions)
-    with pytest.raises(InputError, match=str(len(questions))):
-        kgtrec.rank(iter([scores, scores[:1]]), questions)
-
-
-def test_a_batch_of_another_ranker_is_refused(scores, questions):
+def test_faulty_streams_are_refused(scores, questions):
+    n = str(len(questions))
+    for source, words in (
+        ([scores[:-1]], n), ([scores, scores[:1]], n),
+        ([scores[:5], scores[5:, :-1]], str(N_ENTITIES)),
+        ([scores[:5], scores[5:].astype(np.float64)], "float64"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=words):
+            kgtrec.rank(iter(source), questions)
+    with pytest.raises(InputError, match=r"sparse matrix \(csr_array\).*\.toarray\(\)"):
+        kgtrec.rank(scipy.sparse.csr_array(scores), questions)
     ranker, other = kgtrec.Ranker(questions), kgtrec.Ranker(questions)
     with pytest.raises(UsageError):
         other.update(ranker.batch(0, ranker.n_rows), scores)
@@ -233,19 +195,7 @@ def test_a_batch_that_was_refused_may_be_given_again(threads, scores, questions,
             with pytest.raises(InputError, match="shape"):
                 ranker.update(batch, right[:-1])
         ranker.update(batch, right)
-    assert_identical(ranker.finish(), due)
-
-
-def test_a_sparse_matrix_is_no_source(scores, questions):
-    with pytest.raises(InputError, match=r"sparse matrix \(csr_array\).*\.toarray\(\)"):
-        kgtrec.rank(scipy.sparse.csr_array(scores), questions)
-
-
-def test_a_chunk_with_another_dtype_or_width(scores, questions):
-    with pytest.raises(InputError, match=str(N_ENTITIES)):
-        kgtrec.rank(iter([scores[:5], scores[5:, :-1]]), questions)
-    with pytest.raises(InputError, match="float64"):
-        kgtrec.rank(iter([scores[:5], scores[5:].astype(np.float64)]), questions)
+    assert_same(ranker.finish(), due)
 
 
 class Counting:
