@@ -16,6 +16,7 @@ from question_cases import (
     N,
     R,
     assert_counts,
+    assert_same,
     expected_best,
     expected_counts,
     random_questions,
@@ -36,9 +37,6 @@ from kgtrec.graph.id_files import (
 )
 from kgtrec.graph.openke import read_openke_ids, read_type_constraints
 from kgtrec.results.comparability import comparable
-
-Lists = list[set[int]]
-
 
 # -- Entity and relation subsets ---------------------------------------------------------------
 
@@ -74,9 +72,13 @@ def test_only_triples_of_the_subsets_are_asked(seed: int, sides: str) -> None:
     assert got == {(i, s) for i in evaluated for s in side_numbers}
     for row, instance in enumerate(questions.triple_rows):
         assert questions.instance_triple[instance] == evaluated[row % len(evaluated)]
-    scores = some_scores(rng, (len(questions), N))
-    ranks, run = kgtrec.rank(scores, questions, run_depth=DEPTH)
-    lists = [entities] * len(questions)
+    for kind, n_rows in (("instances", every.n_instances), ("questions", len(every))):
+        scores = some_scores(rng, (n_rows, N))  # those of all questions will do
+        at, total = questions.rows_among(kind)
+        assert total == n_rows
+        ranks, run = kgtrec.rank(scores, questions, run_depth=DEPTH, rows=kind)
+        assert_same(kgtrec.rank(scores[at], questions, run_depth=DEPTH, rows=kind), (ranks, run))
+    scores, lists = scores[at], [entities] * len(questions)
     assert_counts(ranks, expected_counts(questions, scores, lists))
     assert run_lists(run) == expected_best(questions, scores, DEPTH, lists)
     n_relation = [sum(rows[i][1] == r for i in evaluated) for r in range(R)]
@@ -85,33 +87,6 @@ def test_only_triples_of_the_subsets_are_asked(seed: int, sides: str) -> None:
         "entities": len(entities), "relations": len(relations),
         "triples_kept": len(evaluated), "triples_dropped": len(rows) - len(evaluated),
     }  # fmt: skip
-
-
-@given(seed=st.integers(0, 10**6), rows=st.sampled_from(["questions", "instances"]))
-def test_scores_of_all_questions_will_do(seed: int, rows: str) -> None:
-    rng = np.random.default_rng(seed)
-    every = random_questions(rng)
-    relations = sorted({int(every.relation[0]), *subset(rng, R, 0.4)})
-    part = every.graph.questions(relations=relations)
-    n_rows = len(every) if rows == "questions" else every.n_instances
-    scores = some_scores(rng, (n_rows, N))
-    ranks, run = kgtrec.rank(scores, part, rows=rows, run_depth=5)
-    full, _ = kgtrec.rank(scores, every, rows=rows)
-    chosen = np.isin(full.relation, relations)
-    counts = {(t, s): (g, e) for t, s, g, e in zip(*columns(full, chosen), strict=True)}
-    assert {
-        (t, s): (g, e) for t, s, g, e in zip(*columns(ranks, slice(None)), strict=True)
-    } == counts
-    at, total = part.rows_among(rows)
-    assert total == n_rows
-    narrow, again = kgtrec.rank(scores[at], part, rows=rows, run_depth=5)
-    np.testing.assert_array_equal(narrow.greater, ranks.greater)
-    assert run_lists(run) == run_lists(again)
-
-
-def columns(ranks: kgtrec.Ranks, rows: object) -> list[list[int]]:
-    names = ("triple", "side", "greater", "equal")
-    return [getattr(ranks, name)[rows].tolist() for name in names]
 
 
 def test_shards_factors_and_sides_of_all_questions(tmp_path: Path) -> None:
@@ -154,22 +129,17 @@ def test_each_triple_is_ranked_among_its_own_negatives(seed: int, m: int, raw: b
     assert len(sampled) == sampled.n_instances == 2 * len(triples)
     scores = some_scores(rng, (len(questions), N))  # one row per question serves all its triples
     ranks = kgtrec.rank(scores, sampled)[0]
+    listed = np.concatenate([arrays["head_neg"], arrays["tail_neg"]]).tolist()
+    answers = questions.answers.ids[questions.triple_rows].tolist()
+    lists = [{*own, answer} for own, answer in zip(listed, answers, strict=True)]
+    own_rows = questions.instance_question[questions.triple_rows]
+    assert_counts(ranks, expected_counts(sampled, scores[own_rows], lists))
     known = set() if raw else {tuple(t) for s in graph.splits.values() for t in s.tolist()}
-    keys = list(zip(questions.side, questions.entity, questions.relation, strict=True))
-    for row in range(len(ranks)):
-        i, side = int(ranks.triple[row]), int(ranks.side[row])
-        h, r, t = triples[i]
-        answer = t if side else h
-        line = scores[keys.index((side, h if side else t, r))]
-        listed = set(arrays[("head_neg", "tail_neg")[side]][i].tolist())
-        others = {
-            e for e in listed - {answer} if ((h, r, e) if side else (e, r, t)) not in known
+    for row, answer in enumerate(ranks.answer.tolist()):
+        h, r, t = triples[ranks.triple[row]]
+        full = {
+            e for e in range(N) if ((h, r, e) if ranks.side[row] else (e, r, t)) not in known
         }  # fmt: skip
-        counts = (sum(line[e] > line[answer] for e in others),
-                  sum(line[e] == line[answer] for e in others), len(others) + 1)  # fmt: skip
-        assert (ranks.greater[row], ranks.equal[row], ranks.candidates[row]) == counts
-        assert (ranks.macro_greater[row], ranks.macro_candidates[row]) == (counts[0], counts[2])
-        full = {e for e in range(N) if ((h, r, e) if side else (e, r, t)) not in known}
         assert ranks.full_candidates[row] == len(full | {answer})
 
 
@@ -239,34 +209,6 @@ def test_negatives_that_do_not_fit(change: object, message: str) -> None:
         questions.restrict(candidates=arrays)
 
 
-# -- Combined restrictions ---------------------------------------------------------------------
-
-
-@given(seed=st.integers(0, 10**6))
-def test_lists_meet_the_entities_given_before(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    questions = random_questions(rng)
-    entities = subset(rng, N, 0.6)
-    first = questions.restrict(entities=entities, outside="worst")
-    scores = some_scores(rng, (len(questions), N))
-    tails = {r: subset(rng, N, 0.5) for r in range(R) if rng.random() < 0.7}
-    lists: Lists = [
-        set(entities) & set(tails.get(int(r), range(N)) if s else range(N))
-        for s, r in zip(questions.side, questions.relation, strict=True)
-    ]
-    ranks, _ = kgtrec.rank(scores, first.restrict(tails=tails, outside="worst"))
-    assert_counts(ranks, expected_counts(questions, scores, lists))
-    own = np.stack([rng.permutation(N)[:8] for _ in range(len(questions))])
-    for how in ("entities", "candidates"):
-        sampled = first.restrict(candidates=own, columns=how, outside="worst")
-        source = scores if how == "entities" else np.take_along_axis(scores, own, axis=1)
-        met = [set(entities) & set(ids) for ids in own.tolist()]
-        assert_counts(kgtrec.rank(source, sampled)[0], expected_counts(questions, scores, met))
-    with pytest.raises(UsageError, match="already restricted by candidates"):
-        sampled.restrict(entities=entities)
-    assert [first.candidates.tolist()] == [sampled.full_candidates.tolist()]
-
-
 # -- Files -------------------------------------------------------------------------------------
 
 
@@ -283,77 +225,40 @@ def openke(tmp_path: Path) -> Path:
 
 
 def test_type_constraints_by_their_labels(openke: Path) -> None:
+    path = openke / "type_constrain.txt"
     graph = kgtrec.read_graph(openke / "g")
-    heads, tails, details = read_type_constraints(
-        openke / "type_constrain.txt", graph.entities, graph.relations
-    )
+    heads, tails, details = read_type_constraints(path, graph.entities, graph.relations)
     named = [
         {graph.relations[r]: {graph.entities[int(e)] for e in ids} for r, ids in side.items()}
         for side in (heads, tails)
     ]
     assert named == [{"r": {"a", "b"}, "s": {"c"}}, {"r": {"d"}, "s": {"d", "a"}}]
-    assert details["relations"] == 2
-    assert details["unknown"] == 0  # zz is in no list
-    questions = graph.questions().restrict(type_constraints=openke / "type_constrain.txt")
+    assert (details["relations"], details["unknown"]) == (2, 0)  # zz is in no list
+    questions = graph.questions().restrict(type_constraints=path)
     assert questions.candidates.tolist() == [2, 1, 1, 1]
     assert questions.describe()["lists"]["questions_without_list"] == 0
-
-
-@each_row("file, text, message",
-    [
-        ("type_constrain.txt", "two\n", r"type_constrain.txt:1: 'two' instead of a number"),
-        ("type_constrain.txt", "1\n1\t2\t3\n1\t0\n", r":2: 1 ids, but the line says 2"),
-        ("type_constrain.txt", "1\n1\t1\t9\n1\t0\n", r":2: entity 9 is not below 5"),
-        ("type_constrain.txt", "1\n7\t1\t3\n7\t0\n", r":2: relation 7 is not below 2"),
-        ("type_constrain.txt", "1\n1\t1\t3\n0\t0\n", r":3: relation 0 follows the heads of relat"),
-        ("type_constrain.txt", "2\n1\t0\n1\t0\n1\t0\n1\t0\n",
-         r":4: relation 1 is repeated \(first in line 2"),
-        ("type_constrain.txt", "2\n1\t0\n1\t0\n", r"2 lists, but the first line says 2 relations"),
-        ("type_constrain.txt", "1\n1\tx\n", r":2: '1\\tx'"),
-        ("type_constrain.txt", "1\n1\t1\t4\n1\t0\n", r"entity2id.txt:6: 'zz' is not in the graph"),
-        ("entity2id.txt", "2\na\t0\nb\t0\n",
-         r"entity2id.txt:3: id 0 is repeated \(first in line 2"),
-        ("entity2id.txt", "2\na\t0\nb\t2\n",
-         r"entity2id.txt:3: 'b\\t2' is not a label with an id below 2"),
-        ("entity2id.txt", "2\na\t0\n", r"no line for id 1, but .* 2 ids"),
-    ],
-)  # fmt: skip
-def test_bad_lines_of_type_constraints(openke: Path, file: str, text: str, message: str) -> None:
-    (openke / file).write_text(text)
-    graph = kgtrec.read_graph(openke / "g")
-    with pytest.raises(FileError, match=message):
-        graph.questions().restrict(type_constraints=openke / "type_constrain.txt")
-
-
-def test_type_constraints_with_labels_that_the_graph_lacks(openke: Path) -> None:
-    (openke / "type_constrain.txt").write_text("1\n1\t3\t3\t2\t4\n1\t1\t0\n")
-    questions = kgtrec.read_graph(openke / "g").questions()
-    part = questions.restrict(type_constraints=openke / "type_constrain.txt", unknown="skip")
-    assert part.describe()["lists"]["unknown"] == 1
-    assert part.describe()["lists"]["questions_without_list"] == 2  # those of relation s
+    path.write_text("1\n1\t3\t3\t2\t4\n1\t1\t0\n")
+    lists = graph.questions().restrict(type_constraints=path, unknown="skip").describe()["lists"]
+    assert (lists["unknown"], lists["questions_without_list"]) == (1, 2)  # those of relation s
     (openke / "entity2id.txt").unlink()
     with pytest.raises(FileError, match=r"entity2id\.txt: the file does not exist"):
-        questions.restrict(type_constraints=openke / "type_constrain.txt")
+        graph.questions().restrict(type_constraints=path)
 
 
 def test_lists_of_a_file_that_lack_answers_name_the_file(openke: Path) -> None:
     questions = kgtrec.read_graph(openke / "g").questions()
-    path = openke / "c.tsv"
-    path.write_text("tail1\tb\nhead0\tb\nhead1\tb\ntail0\tb\n")
-    with pytest.raises(
-        InputError, match=rf"^{re.escape(str(path))}: \d of 4 answers are not among"
-    ):
-        questions.restrict(candidates=path)
-    types = openke / "type_constrain.txt"
+    lists, types, negatives = (openke / name for name in ("c.tsv", "type_constrain.txt", "n.npz"))
+    lists.write_text("tail1\tb\nhead0\tb\nhead1\tb\ntail0\tb\n")
     types.write_text("1\n0\t1\t0\n0\t1\t0\n")
-    with pytest.raises(InputError, match=rf"^{re.escape(str(types))}: \d of 4 answers are not"):
-        questions.restrict(type_constraints=types)
-    with pytest.raises(InputError, match=r"^\d of 4 answers are not among"):
-        questions.restrict(entities=[0])
-    negatives = openke / "n.npz"
     np.savez(negatives, head_neg=np.full((2, 1), 99), tail_neg=np.zeros((2, 1), np.int64))
-    with pytest.raises(InputError, match=rf"^{re.escape(str(negatives))}: .*99"):
-        questions.restrict(candidates=negatives)
+    for how, message in (
+        ({"candidates": lists}, rf"{re.escape(str(lists))}: \d of 4 answers are not among"),
+        ({"type_constraints": types}, rf"{re.escape(str(types))}: \d of 4 answers are not among"),
+        ({"entities": [0]}, r"\d of 4 answers are not among"),
+        ({"candidates": negatives}, rf"{re.escape(str(negatives))}: .*99"),
+    ):
+        with pytest.raises(InputError, match=f"^{message}"):
+            questions.restrict(**how)
 
 
 def test_candidates_of_a_text_file(openke: Path) -> None:
@@ -372,60 +277,39 @@ def test_candidates_of_a_text_file(openke: Path) -> None:
     assert questions.restrict(candidates=path, unknown="skip").describe()["lists"]["unknown"] == 1
 
 
-@each_row(
-    "text, message",
-    [
-        ("head0\ta\nhead1\tc\ntail0\td\n", "1 questions have no line, first 'tail1'"),
-        ("head9\ta\n", "c.tsv:1: 'head9' is not the id of a question"),
-        ("head0\ta\nhead0\ta\n", r"c.tsv:2: question 'head0' is repeated \(first in line 1"),
-        ("head0\ta\t\tb\n", "c.tsv:1: an empty label"),
-        ("head0\ta\nhead1\tc\ntail0\td\ntail1\tx\n", "c.tsv:4: 'x' is not in the graph"),
-        ("head0\tb\nhead1\tc\ntail0\td\ntail1\ta\n", "'a' of question head0"),
-    ],
-)
-def test_candidate_files_that_do_not_fit(openke: Path, text: str, message: str) -> None:
-    (openke / "c.tsv").write_text(text)
-    with pytest.raises(InputError, match=message):
-        kgtrec.read_graph(openke / "g").questions().restrict(candidates=openke / "c.tsv")
-
-
 def test_other_list_files(tmp_path: Path) -> None:
-    graph = kgtrec.Graph.from_arrays(test=[(0, 0, 1)], entities=["a", "b b"], relations=["r"])
+    entities = kgtrec.Graph.from_arrays(
+        test=[(0, 0, 1)], entities=["a", "b b"], relations=["r"]
+    ).entities
     path = tmp_path / "list"
     path.write_bytes(b"b b\r\na\r\nb b")
-    ids, missed = read_labels(path, graph.entities)
+    ids, missed = read_labels(path, entities)
     assert (ids.tolist(), missed) == ([1, 0, 1], 0)
-    path.write_text("")
-    with pytest.raises(FileError, match="no labels"):
-        read_labels(path, graph.entities)
     path.write_text("a\tb b\n")
-    assert read_pairs(path, graph.entities, graph.entities).tolist() == [[0, 1]]
-    with pytest.raises(FileError, match="a tab"):
-        read_labels(path, graph.entities)
-    path.write_text("a\tb b\na\tb b\n")
-    with pytest.raises(FileError, match=r":2: .* is repeated \(first in line 1"):
-        read_pairs(path, graph.entities, graph.entities)
-    path.write_text("a\n")
-    with pytest.raises(FileError, match=r":1: 1 column instead of 2"):
-        read_pairs(path, graph.entities, graph.entities)
-    with pytest.raises(FileError, match="1 labels for 2 rows"):
-        read_names(path, 2)
-    path.write_text("a\na\n")
-    with pytest.raises(FileError, match=r":2: 'a' is repeated"):
-        read_names(path, 2)
-    path.write_text("x\n")
-    with pytest.raises(FileError, match="not a readable"):
-        read_negatives(path)
-    np.savez(tmp_path / "n.npz", neg=np.zeros(3))
-    with pytest.raises(FileError, match=r"arrays \['neg'\]"):
-        read_negatives(tmp_path / "n.npz")
-    np.savez(tmp_path / "p.npz", head_neg=np.array([object()], dtype=object))
-    with pytest.raises(FileError, match="not a readable"):
-        read_negatives(tmp_path / "p.npz")
+    assert read_pairs(path, entities, entities).tolist() == [[0, 1]]
+    for text, read, message, *arguments in (
+        ("", read_labels, "no labels", entities),
+        ("a\tb b\n", read_labels, "a tab", entities),
+        ("a\tb b\na\tb b\n", read_pairs, r":2: .* is repeated \(first in line 1", entities,
+         entities),
+        ("a\n", read_pairs, ":1: 1 column instead of 2", entities, entities),
+        ("a\n", read_names, "1 labels for 2 rows", 2),
+        ("a\na\n", read_names, ":2: 'a' is repeated", 2),
+        ("x\n", read_negatives, "not a readable"),
+        ("x\n", read_openke_ids, "instead of a number"),
+    ):  # fmt: skip
+        path.write_text(text)
+        with pytest.raises(FileError, match=message):
+            read(path, *arguments)
+    for arrays, message in (
+        ({"neg": np.zeros(3)}, r"arrays \['neg'\]"),
+        ({"head_neg": np.array([object()], dtype=object)}, "not a readable"),
+    ):
+        np.savez(tmp_path / "n.npz", **arrays)
+        with pytest.raises(FileError, match=message):
+            read_negatives(tmp_path / "n.npz")
     with pytest.raises(FileError, match="a folder"):
-        read_candidates(tmp_path, [], graph.entities)
-    with pytest.raises(FileError, match="instead of a number"):
-        read_openke_ids(path)
+        read_candidates(tmp_path, [], entities)
 
 
 # -- The command line, and comparable results --------------------------------------------------
@@ -484,25 +368,23 @@ def test_reasons_not_to_compare() -> None:
     base = ranks(questions)
     assert comparable(base, ranks(graph.questions()))
     assert comparable(base, kgtrec.rank(scores + 1, questions)[0])
-    every = [range(N)] * len(questions)
-    part = base.subset(np.arange(3))
-    bare = base.subset(np.arange(3))
+    part, bare = base.subset(np.arange(3)), base.subset(np.arange(3))
     bare.manifest = {}
     tails = kgtrec.rank(scores[questions.side == 1], graph.questions(sides="tail"))[0]
     of_heads, of_tails = (
         ranks(questions.restrict(**{s: {0: range(N)}})) for s in ("heads", "tails")
     )
+    sampled = questions.restrict(candidates=[range(N)] * len(questions))
+    one_relation = graph.questions(relations=[int(questions.relation[0])])
     for one, other, reason in (
-        (base, ranks(questions.restrict(candidates=every)),
-         "candidates: all candidates against sampled"),
+        (base, ranks(sampled), "candidates: all candidates against sampled"),
         (base, ranks(questions.restrict(entities=range(N))),
          "candidates: all candidates against candidates restricted by entities"),
         (base, ranks(graph.questions(filter="raw")),
          "filter: train, valid, test against unfiltered"),
         (base, ranks(graph.questions(extra_known=[(0, 0, 0)])),
          "filter: train, valid, test against train, valid, test and 1"),
-        (base, ranks(graph.questions(relations=[int(questions.relation[0])])),
-         "evaluated: every triple against"),
+        (base, ranks(one_relation), "evaluated: every triple against"),
         (base, tails, "sides: both against tail"),
         (of_heads, of_tails, "questions, answers or candidates differ (the hashes are not equal)"),
         (base, part, "one of them is only a part of the evaluation"),
@@ -519,12 +401,18 @@ KINDS = ("one list", "by relation", "by question", "columns")
 @examples(3)
 @given(
     seed=st.integers(0, 10**6), kind=st.sampled_from(KINDS), share=st.sampled_from([0.2, 0.6, 1.0]),
-    form=st.sampled_from(["scores", "dot", "l2", "l1", "instances"]),
+    form=st.sampled_from(["scores", "dot", "l2", "l1", "instances"]), before=st.booleans(),
+    shuffled=st.booleans(),
 )  # fmt: skip
-def test_lists_restrict_as_sets_do(seed: int, kind: str, share: float, form: str) -> None:
+def test_lists_restrict_as_sets_do(
+    seed: int, kind: str, share: float, form: str, before: bool, shuffled: bool
+) -> None:
     rng = np.random.default_rng(seed)
-    questions = random_questions(rng)
-    n, source = len(questions), None
+    every = questions = random_questions(rng)
+    n, first = len(questions), set(range(N))
+    if before and kind != "one list":
+        first = set(subset(rng, N, 0.6))
+        questions = questions.restrict(entities=list(first), outside="worst")
     if kind == "one list":
         one = subset(rng, N, share)
         options, lists = {"entities": one}, [set(one)] * n
@@ -536,7 +424,8 @@ def test_lists_restrict_as_sets_do(seed: int, kind: str, share: float, form: str
     else:
         own = np.stack([rng.permutation(N)[: max(1, round(share * N))] for _ in range(n)])
         options, lists = {"candidates": own}, [set(ids) for ids in own.tolist()]
-    scores = some_scores(rng, (n, N))
+    lists = [ids & first for ids in lists]
+    source = scores = some_scores(rng, (n, N))
     if form in ("dot", "l2", "l1"):
         queries, entities = (rng.integers(-2, 3, (size, 4)).astype("f4") for size in (n, N))
         source = kgtrec.Factors(queries, entities, rng.integers(0, 2, N).astype("f4"), form)
@@ -548,12 +437,22 @@ def test_lists_restrict_as_sets_do(seed: int, kind: str, share: float, form: str
         source = scores[questions.instance_question[questions.triple_rows]]
     restricted = questions.restrict(**options, outside="worst")
     rows = "instances" if form == "instances" and kind != "columns" else "questions"
-    ranks, run = kgtrec.rank(
-        scores if source is None else source, restricted, run_depth=DEPTH, rows=rows
-    )
-    assert_counts(ranks, expected_counts(restricted, scores, lists))
-    assert run_lists(run) == expected_best(restricted, scores, DEPTH, lists)
+    if shuffled and isinstance(source, np.ndarray):
+        ranker, other = (kgtrec.Ranker(restricted, DEPTH, rows=rows) for _ in range(2))
+        order = rng.permutation(len(source))
+        ranker.update(order[::2], source[order[::2]])
+        other.update(order[1::2], source[order[1::2]])
+        ranker.merge(other.partial())
+        ranks, run = ranker.finish()
+    else:
+        ranks, run = kgtrec.rank(source, restricted, run_depth=DEPTH, rows=rows)
+    assert_counts(ranks, expected_counts(every, scores, lists))
+    assert run_lists(run) == expected_best(every, scores, DEPTH, lists)
     sampled = "candidates" in options
+    if sampled:
+        assert restricted.full_candidates.tolist() == questions.candidates.tolist()
+        with pytest.raises(UsageError, match="already restricted by candidates"):
+            restricted.restrict(entities=[0])
     assert ranks.manifest["questions"]["sampled"] is sampled
     assert ("sampled" in str(kgtrec.Result(ranks))) is sampled
     separate = restricted.separate()

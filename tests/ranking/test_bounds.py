@@ -140,12 +140,12 @@ def nothing_but_bias(rng: np.random.Generator) -> tuple[Array, Array]:
     return np.zeros((ROWS, DIM)), np.zeros((N, DIM))
 
 
-KINDS: list[Callable[[np.random.Generator], tuple[Array, Array]]] = [
-    normal, near_answers, heavy_tails, groups, all_equal, integers, one_block_equal, tiny_and_huge,
-    infinite, outliers, beyond_float32, errors_that_add_up, nothing_but_bias,
-]  # fmt: skip
-WIDE = [near_answers, integers, tiny_and_huge, infinite, beyond_float32, nothing_but_bias]
-CASES = [*((kind, np.float32) for kind in KINDS), *((kind, np.float64) for kind in WIDE)]
+BOTH, SINGLE = tuple(DTYPES), (np.float32,)
+KINDS: dict[Callable[[np.random.Generator], tuple[Array, Array]], tuple[type, ...]] = {
+    normal: SINGLE, near_answers: BOTH, heavy_tails: SINGLE, groups: SINGLE, all_equal: SINGLE,
+    integers: BOTH, one_block_equal: SINGLE, tiny_and_huge: BOTH, infinite: BOTH, outliers: SINGLE,
+    beyond_float32: BOTH, errors_that_add_up: SINGLE, nothing_but_bias: BOTH,
+}  # fmt: skip
 # Nearly all decided by bounds; ties; bounds that decide nothing; bounds that are reached; numbers
 # that float32 cannot hold.
 QUICK = [
@@ -153,6 +153,7 @@ QUICK = [
     (errors_that_add_up, np.float32),
     (beyond_float32, np.float64),
 ]
+CASES = [(kind, dtype) for kind, dtypes in KINDS.items() for dtype in dtypes]
 
 
 def paths_of(metric: str) -> list[str]:
@@ -270,22 +271,6 @@ def test_few_scores_are_computed_near_answers(path, metric, dtype):
     assert "% decided by 16 bits" in kgtrec.show_config()
     ranked(BY_SCORES, factors, questions, 0)
     assert last_shares() == (1, 0)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("metric", ["dot", "l1"])
-def test_labels_in_another_order(metric, dtype):
-    rng = np.random.default_rng(15)
-    labels = [f"e{i}" for i in rng.permutation(N)]
-    test = np.column_stack([np.arange(ROWS), np.zeros(ROWS, int), rng.integers(0, N, ROWS)])
-    graph = kgtrec.Graph.from_arrays(test[:5], None, test, n_entities=N, entities=labels)
-    questions = graph.questions("test", sides="tail")
-    for kind in (normal, groups, integers):
-        queries, entities = (np.asarray(table, dtype) for table in kind(rng))
-        factors = kgtrec.Factors(queries[: len(questions)], entities, metric=metric)
-        expected = ranked(BY_SCORES, factors, questions, 20)
-        for path in paths_of(metric):
-            assert_same(ranked(path, factors, questions, 20), expected)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -433,54 +418,3 @@ def test_mapped_tables_are_streamed(path, metric, made, tmp_path):
     assert made == []
     assert last_shares()[0] < 0.6
     assert_same(results, by_scores_alone("float32", metric, 20))
-
-
-@pytest.mark.parametrize(("path", "metric"), BOUNDED)
-def test_codes_of_another_path_are_left_alone(path, metric, monkeypatch):
-    """The path may change between calls."""
-    make = _core.Codes
-
-    def by_scalar(*args: Any, **settings: Any) -> _core.Codes:
-        _core.force_path("scalar8")
-        codes = make(*args, **settings)
-        codes.take(0, codes.n_parts)
-        _core.force_path(path)
-        return codes
-
-    monkeypatch.setattr(_core, "Codes", by_scalar)
-    monkeypatch.setattr(kernel, "_even_parts", once_none(kernel._even_parts))
-    assert_same(
-        ranked(path, model("float32", metric), many_questions(), 20, 2),
-        by_scores_alone("float32", metric, 20),
-    )
-
-
-def once_none(even_parts: Any) -> Any:
-    """Parts unchanged, but no codes: there are few parts."""
-    return lambda start, stop, n: [] if stop < 10 else even_parts(start, stop, n)
-
-
-def test_codes_of_another_model_are_refused(monkeypatch):
-    factors, other = model("float32", "dot"), model("bias", "dot")
-    _core.force_path(BOUNDED[0][0])
-    make = _core.Codes
-
-    def wrong(queries: Array, *table: Any, **settings: Any) -> _core.Codes:
-        return make(queries, *other.table, **settings)
-
-    monkeypatch.setattr(_core, "Codes", wrong)
-    with pytest.raises(ValueError, match="codes: of another model"):
-        kgtrec.rank(factors, many_questions(), 0, 2, progress=False)
-
-
-def test_parts_that_there_are():
-    _core.force_path(BOUNDED[0][0])
-    factors = model("float32", "dot")
-    codes = _core.Codes(
-        factors.queries, *factors.table, first_entity=0, call_rows=48, depth=0, most_bytes=1 << 30
-    )
-    n = n_blocks(*BOUNDED[0])
-    assert codes.n_parts == n
-    for first, end in ((-1, 1), (2, 1), (0, n + 1)):
-        with pytest.raises(ValueError, match="parts out of range"):
-            codes.take(first, end)

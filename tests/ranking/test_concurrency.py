@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -174,20 +174,6 @@ def test_rows_at_work_are_nobody_elses(questions, scores, due, held) -> None:
     assert content(ranker.finish()) == due
 
 
-def test_finish_again_gives_the_same_as_other_objects(questions, scores, due) -> None:
-    ranker = kgtrec.Ranker(questions, 7)
-    batch = ranker.batch(0, ranker.n_rows)
-    ranker.update(batch, scores)
-    first, again = ranker.finish(), ranker.finish()
-    assert content(first) == due
-    first[0].greater[:] = -1
-    first[1].documents[:] = -1
-    assert content(again) == due
-    assert content(ranker.finish()) == due
-    with pytest.raises(UsageError, match="finished; make a new one"):
-        ranker.update(batch, scores)
-
-
 # -- Ctrl-C ------------------------------------------------------------------------------------
 
 
@@ -228,33 +214,6 @@ def test_ctrl_c_is_raised_when_no_part_writes_any_more(presses: int) -> None:
     thread.join()
 
 
-def test_a_batch_after_ctrl_c_can_be_given_again(questions, scores, due, monkeypatch) -> None:
-    core = __import__("kgtrec.ranking.kernel", fromlist=["_core"])._core
-    rank_rows, go_on, left = core.rank_rows, threading.Event(), []
-
-    def slowly(*args, **kwargs) -> None:
-        if on_main():
-            time.sleep(30)  # until it is interrupted
-        left.append(1)
-        go_on.wait(30)
-        rank_rows(*args, **kwargs)
-        left.pop()
-
-    ranker = kgtrec.Ranker(questions, 7, threads=3)
-    batch = ranker.batch(0, ranker.n_rows)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core, "rank_rows", slowly)
-        thread = press_ctrl_c([0.1, 0.1], go_on.set)
-        with pytest.raises(KeyboardInterrupt):
-            ranker.update(batch, scores)
-        assert not left
-        thread.join()
-    with pytest.raises(UsageError, match="were never scored"):
-        ranker.finish()
-    ranker.update(batch, scores)
-    assert content(ranker.finish()) == due
-
-
 def test_rows_of_overlapping_batches_that_failed_can_be_given_again(questions, scores, due) -> None:
     spoilt = scores.copy()
     spoilt[[5, -1]] = np.nan
@@ -267,36 +226,30 @@ def test_rows_of_overlapping_batches_that_failed_can_be_given_again(questions, s
     assert content(ranker.finish()) == due
 
 
-@contextmanager
-def ctrl_c_behind(owner: type, name: str) -> Iterator[None]:
-    """Ctrl-C is pressed as soon as this method has done its work."""
+@pytest.mark.parametrize("what", ["merge", "rows out of order"])
+def test_rows_of_a_call_that_ctrl_c_ended_can_be_given_again(
+    questions, scores, due, what, monkeypatch
+) -> None:
+    """Ctrl-C is pressed as soon as a method has done its work."""
+    rows = np.arange(len(scores))
+    ranker, other = kgtrec.Ranker(questions, 7), kgtrec.Ranker(questions, 7)
+    other.update(rows, scores)
+    owner, name, call = {
+        "merge": (RankedRows, "write_to", lambda: ranker.merge(other)),
+        "rows out of order": (
+            NativeRanking, "take_over", lambda: ranker.update(rows[::-1], scores[::-1])
+        ),
+    }[what]  # fmt: skip
     method = getattr(owner, name)
 
     def interrupted(*args) -> None:
+        monkeypatch.undo()
         method(*args)
         raise KeyboardInterrupt
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(owner, name, interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            yield
-
-
-def test_rows_of_a_merge_after_ctrl_c_can_be_given_again(questions, scores, due) -> None:
-    rows = np.arange(len(scores))
-    other, ranker = kgtrec.Ranker(questions, 7), kgtrec.Ranker(questions, 7)
-    other.update(rows, scores)
-    with ctrl_c_behind(RankedRows, "write_to"):
-        ranker.merge(other)
-    ranker.update(rows, scores)
-    assert content(ranker.finish()) == due
-
-
-def test_rows_out_of_order_after_ctrl_c_can_be_given_again(questions, scores, due) -> None:
-    rows = np.arange(len(scores))
-    ranker = kgtrec.Ranker(questions, 7)
-    with ctrl_c_behind(NativeRanking, "take_over"):
-        ranker.update(rows[::-1], scores[::-1])
+    monkeypatch.setattr(owner, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        call()
     ranker.update(rows, scores)
     assert content(ranker.finish()) == due
 
@@ -408,44 +361,3 @@ def test_scores_may_change_once_update_has_returned(questions, scores, due) -> N
         ranker.update(batch, block[: len(batch)])
         block[:] = -1
     assert content(ranker.finish()) == due
-
-
-# -- What a claim covers -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("listed", [False, True])
-def test_factors_that_were_refused_may_be_given_again(questions, scores, listed) -> None:
-    """With candidate lists, rows are ranked in another order."""
-    lists = {relation: range(relation, N, 2) for relation in range(2)}
-    restricted = questions.restrict(heads=lists, tails={2: [1, 2, 3]}, outside="worst")
-    restricted = restricted if listed else questions
-    right = kgtrec.Factors(scores, np.eye(N, dtype=np.float32))
-    wrong = kgtrec.Factors(np.where(scores == 5, np.nan, scores), np.eye(N, dtype=np.float32))
-    for _ in range(2):
-        with pytest.raises(InputError, match="NaN"):
-            kgtrec.rank(wrong, restricted, 7, threads=2)
-    ranked = kgtrec.rank(right, restricted, 7, threads=2)
-    assert content(ranked) == content(kgtrec.rank(scores, restricted, 7))
-
-
-def test_messages_name_the_side_that_is_asked(questions, scores) -> None:
-    graph = questions.graph
-    heads = int((questions.side == 0).sum())
-    for row, name in ((2, "head2"), (heads + 2, "tail2")):
-        entity = graph.entities[questions.entity[row]]
-        relation = graph.relations[questions.relation[row]]
-        text = f"(?, {relation}, {entity})" if row < heads else f"({entity}, {relation}, ?)"
-        ranker = kgtrec.Ranker(questions)
-        batch = ranker.batch(row, row + 1)
-        with pytest.raises(InputError) as nan:
-            ranker.update(batch, np.full((1, N), np.nan))
-        ranker.update(batch, of(scores, batch).astype(np.float64))
-        with pytest.raises(UsageError) as twice:
-            ranker.update(batch, of(scores, batch))
-        assert f"NaN for question {name} {text}, entity" in str(nan.value)
-        assert f"row {row} (question {name} {text}) already has scores" in str(twice.value)
-        ranker = kgtrec.Ranker(questions)
-        ranker.update(ranker.batch(0, row), scores[:row])
-        with pytest.raises(UsageError) as missing:
-            ranker.finish()
-        assert f"rows {row} to {len(questions) - 1} (question {name} {text})" in str(missing.value)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,59 +12,26 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from question_cases import (
-    N,
-    R,
-    assert_same,
-    random_questions,
-    some_scores,
-)
+from question_cases import N, R, assert_same, random_questions, some_scores
 from refusals import assert_refused
 
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import FilterWarning, InputError, UsageError
-from kgtrec.ranking.blocks import thresholds
-from kgtrec.ranking.settings import Tolerance
+
+ATOL, RTOL = 1e-5, 1e-4  # LibKGE's defaults
 
 
-def in_ranges(source, questions, cuts, depth=5, **options):
+def in_ranges(source, questions, cuts, n=N, nan="error", **options):
     """Rank range by range, the ranges in reverse, and merge."""
-    ranges = list(itertools.pairwise([0, *cuts, N]))[::-1]
-    answers = kgtrec.AnswerScores(questions)
+    ranges = list(pairwise([0, *cuts, n]))[::-1]
+    answers = kgtrec.AnswerScores(questions, **options)
     for low, high in ranges:
-        part = kgtrec.AnswerScores(questions)
+        part = kgtrec.AnswerScores(questions, **options)
         part.fill(source(low, high), low)
         answers.merge(part)
-    parts = [
-        kgtrec.rank_range(source(low, high), answers, low, depth, **options) for low, high in ranges
-    ]
+    parts = [kgtrec.rank_range(source(low, high), answers, low, 5, nan=nan) for low, high in ranges]
     return kgtrec.merge_ranges(parts, answers)
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    cuts=st.sets(st.integers(1, N - 1)).map(sorted),
-    metric=st.sampled_from(["dot", "l2", "l1"]),
-    dtype=st.sampled_from([np.float32, np.float64]),
-)
-def test_factors_have_the_same_bits_in_every_range(seed, cuts, metric, dtype) -> None:
-    rng = np.random.default_rng(seed)
-    questions = random_questions(rng)
-    queries = rng.normal(size=(len(questions), 7)).astype(dtype)
-    entities = rng.normal(size=(N, 7)).astype(dtype)
-    entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie exactly
-    bias = rng.integers(0, 2, N).astype(dtype)
-
-    def source(low, high):
-        return kgtrec.Factors(queries, entities[low:high], bias[low:high], metric)
-
-    whole = kgtrec.rank(source(0, N), questions, run_depth=5)
-    assert_same(in_ranges(source, questions, cuts), whole)
-    dense = source(0, N).scores()
-    assert_same(kgtrec.rank(dense, questions, run_depth=5), whole)
-    twins = (entities[:, 0] == entities[3, 0]) & (bias == bias[3])
-    assert (dense[:, twins] == dense[:, [3]]).all()
 
 
 def at_odd_byte(array):
@@ -75,25 +41,46 @@ def at_odd_byte(array):
     return view
 
 
-@pytest.mark.parametrize("metric", ["dot", "l2", "l1"])
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_factors_may_begin_at_any_byte(metric: str, dtype: type) -> None:
-    # Arrays in an .npz are mapped at any offset; sanitizers check the accesses.
-    rng = np.random.default_rng(11)
-    questions = random_questions(rng)
+@given(
+    seed=st.integers(0, 10**6),
+    cuts=st.sets(st.integers(1, N - 1)).map(sorted),
+    metric=st.sampled_from(["dot", "l2", "l1"]),
+    dtype=st.sampled_from([np.float16, np.float32, np.float64]),
+    nan=st.booleans(),
+)
+def test_factors_have_the_same_bits_in_every_range(seed, cuts, metric, dtype, nan) -> None:
+    """And at any byte, as in an .npz that is mapped, and in a model's own order."""
+    rng = np.random.default_rng(seed)
+    questions, order = random_questions(rng), rng.permutation(N)
     wide = np.float64 if dtype == np.float64 else np.float32
-    arrays = (
-        rng.normal(size=(len(questions), 19)).astype(wide),
-        rng.normal(size=(N, 19)).astype(dtype),
-        rng.normal(size=N).astype(wide),
-    )
-    source = kgtrec.Factors(*arrays, metric=metric)
-    shifted = kgtrec.Factors(*map(at_odd_byte, arrays), metric=metric)
+    queries = rng.normal(size=(len(questions), 7)).astype(wide)
+    entities = rng.normal(size=(N, 7)).astype(dtype)
+    entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie exactly
+    bias = rng.integers(0, 2, N).astype(wide)
+    if nan:
+        entities[[4, 11]] = queries[2] = np.nan
+
+    def source(low, high):
+        return kgtrec.Factors(queries, entities[low:high], bias[low:high], metric)
+
+    def rank(scores, **options):
+        return kgtrec.rank(scores, questions, 5, nan="worst", **options)
+
+    whole, dense = rank(source(0, N)), source(0, N).scores()
+    assert_same(in_ranges(source, questions, cuts, nan="worst"), whole)
+    assert_same(rank(dense), whole)
+    twins = (entities[:, 0] == entities[3, 0]) & (bias == bias[3])
+    np.testing.assert_array_equal(dense[:, twins], np.tile(dense[:, [3]], twins.sum()))
+    widened = kgtrec.Factors(queries, entities.astype(wide), bias, metric)
+    assert widened.scores().tobytes() == dense.tobytes()
+    shifted = kgtrec.Factors(*map(at_odd_byte, (queries, entities, bias)), metric)
     assert not shifted.entities.flags.aligned  # mapped, not copied
-    assert shifted.scores().tobytes() == source.scores().tobytes()
-    assert_same(
-        kgtrec.rank(shifted, questions, run_depth=5), kgtrec.rank(source, questions, run_depth=5)
-    )
+    assert_same(rank(shifted), whole)
+    theirs = entities[order], bias[order], metric  # row j belongs to entity order[j]
+    own = kgtrec.Factors(queries, *theirs, columns=order)
+    assert own.entities.dtype == dtype
+    assert_same(rank(own), whole)
+    assert_same(rank(kgtrec.Factors(queries, *theirs), columns=order), whole)
 
 
 def partials(questions, scores):
@@ -108,7 +95,7 @@ def partials(questions, scores):
 def test_a_range_fills_the_answers_that_it_holds() -> None:
     rng = np.random.default_rng(1)
     questions = random_questions(rng)
-    for low, high in itertools.combinations(range(0, N, 4), 2):
+    for low, high in combinations(range(0, N, 4), 2):
         answers = kgtrec.AnswerScores(questions)
         answers.fill(np.ones((len(questions), high - low)), low)
         held = [low <= answer < high for answer in questions.answers.ids.tolist()]
@@ -126,6 +113,9 @@ def test_what_does_not_fit_is_refused() -> None:
     foreign = kgtrec.AnswerScores(random_questions(np.random.default_rng(2)))
     unknown, spoilt = kgtrec.AnswerScores(questions), np.where(scores == 5, np.nan, scores)
     narrow = questions.restrict(entities=range(N))
+    tolerant = kgtrec.AnswerScores(questions, atol=ATOL)
+    tolerant.fill(scores)
+    close = kgtrec.rank_range(scores[:, 9:], tolerant, 9, 3)
     merge, rank = kgtrec.merge_ranges, kgtrec.rank_range
     for call, error, words, *arguments in (
         (merge, UsageError, "contains the entities 9 to 22", [first], answers),
@@ -133,6 +123,7 @@ def test_what_does_not_fit_is_refused() -> None:
         (merge, UsageError, "overlaps", [first, first, second], answers),
         (merge, UsageError, "rank all ranges alike", [first, deeper], answers),
         (merge, UsageError, "rank all ranges alike", [first, lenient], answers),
+        (merge, UsageError, "tie tolerance", [first, close], answers),
         (merge, UsageError, "other questions", [first, second], foreign),
         (answers.fill, InputError, "goes beyond", scores, 1),
         (answers.fill, InputError, "have shape", scores[1:]),
@@ -144,90 +135,37 @@ def test_what_does_not_fit_is_refused() -> None:
         assert_refused(call, error, (words,), *arguments)
 
 
-@pytest.mark.parametrize("metric", ["dot", "l2", "l1"])
-def test_half_precision_entities_score_as_their_widened_copies(metric: str) -> None:
-    rng = np.random.default_rng(4)
-    questions = random_questions(rng)
-    queries = rng.normal(size=(len(questions), 19)).astype(np.float32)
-    half = rng.normal(size=(N, 19)).astype(np.float16)
-    narrow, wide = (kgtrec.Factors(queries, e, metric=metric) for e in (half, half.astype("f4")))
-    assert narrow.entities.dtype == np.float16
-    assert narrow.scores().tobytes() == wide.scores().tobytes()
-    assert_same(
-        kgtrec.rank(narrow, questions, run_depth=5), kgtrec.rank(wide, questions, run_depth=5)
-    )
-
-    def source(low, high):
-        return kgtrec.Factors(queries, half[low:high], metric=metric)
-
-    assert_same(in_ranges(source, questions, [8]), kgtrec.rank(wide, questions, run_depth=5))
-
-
-# -- NaN -------------------------------------------------------------------------------------------
-
-
-def dense_questions(seed: int) -> kgtrec.Questions:
-    """Questions with known entities besides most answers."""
-    rng = np.random.default_rng(seed)
-    splits = {name: rng.integers(0, (N, 2, N), (25, 3)) for name in ("train", "test")}
-    return kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=2).questions()
-
-
-def test_factors_with_nan_in_ranges_are_those_of_one_pass() -> None:
-    rng = np.random.default_rng(5)
-    questions = random_questions(rng)
-    queries = rng.normal(size=(len(questions), 3)).astype(np.float32)
-    entities = rng.normal(size=(N, 3)).astype(np.float32)
-    entities[[4, 11]] = np.nan
-    queries[2] = np.nan
-
-    def source(low, high):
-        return kgtrec.Factors(queries, entities[low:high])
-
-    whole = kgtrec.rank(source(0, N), questions, 4, nan="worst")
-    merged = in_ranges(source, questions, [5, 12], 4, nan="worst")
-    assert_same(merged, whole)
-    assert_same(kgtrec.rank(source(0, N).scores(), questions, 4, nan="worst"), whole)
-
-
 def test_nan_in_a_range_is_refused_as_in_one_pass() -> None:
-    questions = dense_questions(1)
-    scores = np.ones((len(questions), N), np.float32)
+    graph = kgtrec.Graph.from_arrays([[0, 0, 12]], None, [[0, 0, 1]], n_entities=N)
+    questions = graph.questions(sides="tail")
+    scores = np.ones((1, N))
     answers = kgtrec.AnswerScores(questions)
     answers.fill(scores)
-    question = int(np.flatnonzero(questions.removed.lengths)[0])
-    free = sorted(set(range(10, N)) - set(questions.known[question].tolist()))
-    removed = int(questions.removed[question][0])
-    scores[question, removed] = np.nan  # they are candidates of no answer
-    kgtrec.rank_range(scores, answers)
-    scores[question, free[:2]] = np.nan
-    with pytest.raises(InputError) as ranged:
-        kgtrec.rank_range(scores[:, 7:], answers, 7)
-    with pytest.raises(InputError) as whole:
-        kgtrec.rank(scores, questions)
-    assert str(ranged.value) == str(whole.value)
-    assert f"(id {free[0]}) and 1 more of its candidates" in str(ranged.value)
+    scores[0, 12] = np.nan  # it is no candidate
+    kgtrec.rank_range(scores[:, 7:], answers, 7)
+    scores[0, [15, 16]] = np.nan
+    for rank, *arguments in (
+        (kgtrec.rank_range, scores[:, 7:], answers, 7), (kgtrec.rank, scores, questions)
+    ):  # fmt: skip
+        assert_refused(rank, InputError, ("(id 15) and 1 more of its candidates",), *arguments)
 
 
 def test_factors_go_by_entity_where_score_columns_go_by_candidate() -> None:
     """NaN are searched among a model's entities, not at the place of a candidate's column."""
-    questions = dense_questions(2)
     rng = np.random.default_rng(3)
-    lists = []
-    for number in range(len(questions)):
-        answers = questions.answers[number].tolist()
-        others = [e for e in rng.permutation(N).tolist() if e not in answers]
-        lists.append([*answers, *others][:12])
+    questions = random_questions(rng)
+    lists = [
+        list(dict.fromkeys([*answers.tolist(), *rng.permutation(N).tolist()]))[:12]
+        for answers in questions.answers
+    ]
     entities = rng.normal(size=(N, 3)).astype(np.float32)
     entities[[0, 3, 14]] = np.nan
-    queries = rng.normal(size=(len(questions), 3)).astype(np.float32)
-    factors = kgtrec.Factors(queries, entities)
-    by_column = questions.restrict(candidates=lists, columns="candidates")
+    factors = kgtrec.Factors(rng.normal(size=(len(questions), 3)).astype(np.float32), entities)
     by_entity = questions.restrict(candidates=lists)
     due = kgtrec.rank(factors.scores(), by_entity, 4, nan="worst")
     assert due[0].manifest["scores"]["nan_count"] > 0
-    assert_same(kgtrec.rank(factors, by_column, 4, nan="worst"), due)
-    assert_same(kgtrec.rank(factors, by_entity, 4, nan="worst"), due)
+    for asked in (questions.restrict(candidates=lists, columns="candidates"), by_entity):
+        assert_same(kgtrec.rank(factors, asked, 4, nan="worst"), due)
 
 
 # -- Several filters in one pass -------------------------------------------------------------------
@@ -313,8 +251,9 @@ def test_what_cannot_be_ranked_together(graph) -> None:
         assert_refused(call, UsageError, (words,), *arguments)
 
 
-ATOL, RTOL = 1e-5, 1e-4  # LibKGE's defaults
-COLUMNS = ("greater", "equal", "tied_ahead", "macro_greater", "macro_equal", "macro_tied_ahead")
+# -- Tolerant ties ---------------------------------------------------------------------------------
+
+TOLERANCES = [(ATOL, RTOL), (0.5, 0.0), (0.0, 3.0)]
 
 
 def ties(scores: np.ndarray, own: Any, atol: float, rtol: float) -> np.ndarray:
@@ -333,58 +272,59 @@ def graph_of(n: int, seed: int) -> kgtrec.Graph:
     )
 
 
-def crowded(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> np.ndarray:
-    """Scores a few units in the last place around the ends of each other's ties."""
-    base = rng.choice([0.0, 1.0, -1.0, 1e-5, 0.25, 3.0, -7.5], shape)
-    near = base * (1 + rng.integers(-3, 4, shape) * RTOL / 2) + rng.integers(-2, 3, shape) * ATOL
-    scores = near.astype(dtype)
-    if dtype != "float16":
-        scores = np.nextafter(scores, rng.choice([-9, 9, 0], shape).astype(dtype), dtype=dtype)
+def crowded(
+    rng: np.random.Generator, shape: tuple[int, int], dtype: str, atol: float, rtol: float
+) -> np.ndarray:
+    """Scores a few units in the last place around the ends of each other's ties; some infinite."""
+    largest = float(np.finfo(dtype).max)
+    base = rng.choice([0.0, -0.0, 1, -1, 1e-5, 0.25, 3, -7.5, largest, -largest, 1e-45], shape)
+    with np.errstate(over="ignore", under="ignore"):
+        near = base * (1 + rng.integers(-3, 4, shape) * rtol / 2)
+        scores = (near + rng.integers(-2, 3, shape) * atol).astype(dtype)
+        if dtype != "float16":
+            scores = np.nextafter(scores, rng.choice([-9, 9, 0], shape).astype(dtype), dtype=dtype)
+    scores[rng.random(shape) < 0.05] = np.inf
+    scores[rng.random(shape) < 0.05] = -np.inf
     return scores
 
 
-def check(ranks: kgtrec.Ranks, exact: kgtrec.Ranks, questions: Any, scores: np.ndarray) -> None:
+def check(
+    ranks: kgtrec.Ranks, exact: kgtrec.Ranks, questions: Any, scores: np.ndarray,
+    atol: float, rtol: float,
+) -> None:  # fmt: skip
     """Every instance by the definition; all but micro ties as without a tolerance."""
     for row in range(len(ranks)):
         question, answer = int(ranks.question[row]), int(ranks.answer[row])
         keep = np.ones(questions.n_entities, bool)
-        keep[questions.known[question]] = False
         if questions.candidate_lists is not None:
-            allowed = np.zeros(questions.n_entities, bool)
-            allowed[questions.candidate_lists.lists[0]] = True
-            keep &= allowed
-        keep[answer] = False
+            keep = np.isin(np.arange(len(keep)), questions.candidate_lists.lists[0])
+        keep[questions.known[question]] = keep[answer] = False
         line, own = scores[question], scores[question, answer]
-        tied = ties(line, own, ATOL, RTOL)
+        tied = ties(line, own, atol, rtol)
+        greater = keep if np.isnan(own) else (line > own) & ~tied & keep
         assert ranks.equal[row] == (tied & keep).sum(), (row, own)
-        assert ranks.greater[row] == ((line > own) & ~tied & keep).sum(), (row, own)
+        assert ranks.greater[row] == greater.sum(), (row, own)
     np.testing.assert_array_equal(ranks.rank("ordinal"), exact.rank("ordinal"))
-    for name in COLUMNS[3:]:
+    for name in ("macro_greater", "macro_equal", "macro_tied_ahead", "answer_nan"):
         np.testing.assert_array_equal(getattr(ranks, name), getattr(exact, name), name)
 
 
+@pytest.mark.parametrize("tolerance", TOLERANCES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
-@pytest.mark.parametrize("protocol", ["all", "raw"])
-def test_counts_are_those_of_the_definition(dtype: str, protocol: str) -> None:
-    for seed in range(4):
-        questions = graph_of(31, seed).questions(filter=protocol)
-        rng = np.random.default_rng(seed)
-        scores = crowded(rng, (len(questions), 31), dtype)
-        scores[rng.random(scores.shape) < 0.05] = np.inf
-        scores[rng.random(scores.shape) < 0.05] = -np.inf
-        exact, run = kgtrec.rank(scores, questions, run_depth=5)
-        ranks, same = kgtrec.rank(scores, questions, run_depth=5, atol=ATOL, rtol=RTOL)
-        check(ranks, exact, questions, scores)
-        np.testing.assert_array_equal(run.documents, same.documents)
-
-
-@pytest.mark.parametrize("how", ["lower", "columns", "entities", "rows in any order", "instances"])
-def test_counts_in_other_layouts(how: str) -> None:
-    graph, rng = graph_of(31, 7), np.random.default_rng(7)
-    questions = graph.questions(entities=range(5, 30)) if how == "entities" else graph.questions()
-    scores = crowded(rng, (len(questions), 31), "float32")
-    exact = kgtrec.rank(scores, questions)[0]
-    turned, more = scores, {}
+@pytest.mark.parametrize(
+    "how", ["all", "raw", "lower", "columns", "entities", "any order", "instances", "ranges", "nan"]
+)
+def test_counts_are_those_of_the_definition(how: str, dtype: str, tolerance: Any) -> None:
+    rng = np.random.default_rng(7)
+    options: dict[str, Any] = {"filter": "raw"} if how == "raw" else {}
+    options |= {"entities": range(5, 30)} if how == "entities" else {}
+    questions = graph_of(31, 7).questions(**options)
+    scores = crowded(rng, (len(questions), 31), dtype, *tolerance)
+    close, nan = dict(zip(("atol", "rtol"), tolerance, strict=True)), "error"
+    if how == "nan":
+        scores[:, 4], nan = np.nan, "worst"
+    exact = kgtrec.rank(scores, questions, 5, nan=nan)
+    turned, more = scores, {"nan": nan}
     if how == "lower":
         turned, more = -scores, {"higher_is_better": False}
     if how == "columns":
@@ -393,11 +333,17 @@ def test_counts_in_other_layouts(how: str) -> None:
     if how == "instances":
         rows = questions.instance_question[questions.triple_rows]
         turned, more = scores[rows], {"rows": "instances"}
-    ranker = kgtrec.Ranker(questions, atol=ATOL, rtol=RTOL, **more)
-    order = rng.permutation(len(turned)) if how == "rows in any order" else np.arange(len(turned))
-    for part in np.array_split(order, 3):
-        ranker.update(part, turned[part])
-    check(ranker.finish()[0], exact, questions, scores)
+    if how == "ranges":
+        cuts = [0, 1, 11, 12, 30, 31]
+        ranks, run = in_ranges(lambda a, b: scores[:, a:b], questions, cuts[1:-1], 31, **close)
+    else:
+        ranker = kgtrec.Ranker(questions, 5, **close, **more)
+        order = rng.permutation(len(turned)) if how == "any order" else np.arange(len(turned))
+        for part in np.array_split(order, 3):
+            ranker.update(part, turned[part])
+        ranks, run = ranker.finish()
+    check(ranks, exact[0], questions, scores, *tolerance)
+    np.testing.assert_array_equal(run.documents, exact[1].documents)
 
 
 @pytest.mark.parametrize("n", [40, 3000])  # tiles of scores; bounds from 8-bit products
@@ -409,12 +355,16 @@ def test_counts_of_a_factorised_model(n: int) -> None:
     entities = rng.standard_normal((n, 32)).astype(np.float32)
     entities[n // 2 :] = entities[: n - n // 2] * np.float32(1 + RTOL / 2)
     queries = rng.standard_normal((len(questions), 32)).astype(np.float32)
-    factors = kgtrec.Factors(queries, entities)
+    factors, close = kgtrec.Factors(queries, entities), {"atol": ATOL, "rtol": RTOL}
     scores = np.concatenate([factors.scores(i, i + 1) for i in range(len(questions))])
     exact = kgtrec.rank(factors, questions)[0]
-    ranks = kgtrec.rank(factors, questions, atol=ATOL, rtol=RTOL)[0]
-    assert (ranks.equal > exact.equal).mean() > 0.5
-    check(ranks, exact, questions, scores)
+    whole = kgtrec.rank(factors, questions, 5, **close)
+    assert (whole[0].equal > exact.equal).mean() > 0.5
+    check(whole[0], exact, questions, scores, ATOL, RTOL)
+    parts = in_ranges(
+        lambda a, b: kgtrec.Factors(queries, entities[a:b]), questions, [9, 30], n, **close
+    )
+    assert_same(parts, whole)
 
 
 @pytest.mark.parametrize("tolerance", [{"atol": 0.5}, {"rtol": 0.25}])
@@ -425,147 +375,41 @@ def test_either_part_alone_is_a_tolerance(tolerance: dict[str, float]) -> None:
     assert (ranks.greater.tolist(), ranks.equal.tolist()) == ([1], [1])
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@np.errstate(over="ignore")
-def test_thresholds_are_the_ends_of_the_tie(dtype: str) -> None:
-    rng = np.random.default_rng(5)
-    extremes = [0.0, -0.0, 1e-45, np.finfo(dtype).max, -np.finfo(dtype).max]
-    own = np.concatenate([rng.standard_normal(300), 10 ** rng.uniform(-30, 30, 300), extremes])
-    with np.errstate(over="ignore", under="ignore"):
-        own = own.astype(dtype)
-    own = own[np.isfinite(own)]
-    for tolerance in (Tolerance(ATOL, RTOL), Tolerance(0.5, 0.0), Tolerance(0.0, 3.0)):
-        high, below = thresholds(own.astype(np.float64), dtype, tolerance)
-        for center, top, under in zip(own, high.astype(dtype), below, strict=True):
-            bottom = np.nextafter(under.astype(dtype), np.inf, dtype=dtype)
-            if dtype == "float16":
-                bottom = np.float16(np.nextafter(np.float32(under), np.float32(np.inf)))
-            assert ties(np.array([top, bottom]), center, *tolerance).all(), (center, tolerance)
-            with np.errstate(over="ignore"):
-                outside = [np.nextafter(top, np.inf, dtype=dtype),
-                           np.nextafter(bottom, -np.inf, dtype=dtype)]  # fmt: skip
-            assert not ties(np.array(outside), center, *tolerance).any(), (center, tolerance)
-
-
 def test_a_tolerance_is_named_and_not_comparable(tmp_path: Path) -> None:
-    graph = graph_of(31, 1)
-    questions = graph.questions()
-    scores = crowded(np.random.default_rng(1), (len(questions), 31), "float32")
+    questions = graph_of(31, 1).questions()
+    scores = np.random.default_rng(1).integers(0, 9, (len(questions), 31)) / np.float32(1e5)
     tolerant = kgtrec.evaluate(scores, questions, atol=ATOL, rtol=RTOL)
     exact = kgtrec.evaluate(scores, questions)
-    assert "within 1e-05 + 0.0001 |score| of the answer's as ties" in " ".join(
-        str(tolerant).split()
-    )
-    assert "tolerant side" in str(tolerant)
+    text = " ".join(str(tolerant).split())
+    assert "within 1e-05 + 0.0001 |score| of the answer's as ties" in text
+    assert "tolerant side" in text
     assert "tolerant" not in str(exact)
     (reason,) = kgtrec.comparable(tolerant, exact).reasons
     assert reason == "ties: within 1e-05 + 0.0001 |score| against equal scores"
     tolerant.ranks.save(tmp_path / "t.parquet")
     assert kgtrec.comparable(kgtrec.Ranks.load(tmp_path / "t.parquet"), tolerant)
     half = np.arange(len(exact.ranks)) < 5
-    with pytest.raises(kgtrec.UsageError, match="tie_tolerance"):
-        kgtrec.Ranks.concat([exact.ranks.subset(half), tolerant.ranks.subset(~half)])
     one, other = kgtrec.Ranker(questions, atol=ATOL), kgtrec.Ranker(questions)
     one.update(np.arange(3), scores[:3])
-    one.save(tmp_path / "rows")
-    with pytest.raises(kgtrec.UsageError, match="tie tolerance"):
-        other.merge(tmp_path / "rows")
+    for call, words in (
+        (lambda: kgtrec.Ranks.concat([exact.ranks.subset(half), tolerant.ranks.subset(~half)]),
+         "tie_tolerance"),
+        (lambda: other.merge(one), "tie tolerance"),
+        *((lambda atol=atol: kgtrec.Ranker(questions, atol=atol), "atol=")
+          for atol in (-1, float("nan"), float("inf"), "1e-5", True, None)),
+    ):  # fmt: skip
+        assert_refused(call, UsageError, (words,))
 
 
-@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "1e-5", True, None])
-def test_what_is_no_tolerance(value: Any) -> None:
-    with pytest.raises(kgtrec.UsageError, match="atol="):
-        kgtrec.Ranker(graph_of(9, 0).questions(), atol=value)
-
-
-def test_nan_answers_stay_worst() -> None:
-    questions = graph_of(31, 2).questions()
-    scores = crowded(np.random.default_rng(2), (len(questions), 31), "float32")
-    scores[:, 4] = np.nan
-    exact = kgtrec.rank(scores, questions, nan="worst")[0]
-    ranks = kgtrec.rank(scores, questions, nan="worst", atol=ATOL)[0]
-    assert (ranks.rank()[ranks.answer == 4] == ranks.candidates[ranks.answer == 4]).all()
-    np.testing.assert_array_equal(ranks.answer_nan, exact.answer_nan)
-
-
-def awkward(dtype: str, seed: int) -> tuple[Any, np.ndarray]:
-    """Questions, and scores: many are close, some infinite."""
-    questions = graph_of(31, seed).questions()
-    rng = np.random.default_rng(seed)
-    scores = crowded(rng, (len(questions), 31), dtype)
-    scores[rng.random(scores.shape) < 0.05] = np.inf
-    scores[rng.random(scores.shape) < 0.05] = -np.inf
-    return questions, scores
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
-@pytest.mark.parametrize("bounds", [(0, 11, 12, 31), (0, 1, 30, 31)])
-@pytest.mark.parametrize("lower", [False, True])
-def test_ranges_of_entities_add_up(dtype: str, bounds: tuple[int, ...], lower: bool) -> None:
-    questions, scores = awkward(dtype, 11)
-    options = {"atol": ATOL, "rtol": RTOL, "higher_is_better": not lower}
-    answers = kgtrec.AnswerScores(questions, **options)
-    spans = list(pairwise(bounds))
-    for first, stop in spans:
-        answers.fill(scores[:, first:stop], first)
-    parts = [kgtrec.rank_range(scores[:, a:b], answers, a, run_depth=4) for a, b in spans[::-1]]
-    exact = kgtrec.rank(scores, questions, 4, higher_is_better=not lower)
-    whole = kgtrec.rank(scores, questions, 4, **options)
-    assert (whole[0].equal > exact[0].equal).any()
-    assert_same(kgtrec.merge_ranges(parts, answers), whole)
-
-
-def test_ranges_of_a_factorised_model_add_up() -> None:
-    rng, n = np.random.default_rng(12), 300
-    questions = graph_of(n, 12).questions()
-    entities = rng.standard_normal((n, 8)).astype(np.float32)
-    entities[n // 2 :] = entities[: n // 2] * np.float32(1 + RTOL / 2)
-    queries = rng.standard_normal((len(questions), 8)).astype(np.float32)
-    answers = kgtrec.AnswerScores(questions, atol=ATOL, rtol=RTOL)
-    spans = [(0, 100), (100, 120), (120, n)]
-    models = [kgtrec.Factors(queries, entities[a:b]) for a, b in spans]
-    for (first, _), model in zip(spans, models, strict=True):
-        answers.fill(model, first)
-    parts = [
-        kgtrec.rank_range(model, answers, first, 4)
-        for (first, _), model in zip(spans, models, strict=True)
-    ]
-    whole = kgtrec.rank(kgtrec.Factors(queries, entities), questions, 4, atol=ATOL, rtol=RTOL)
-    assert_same(kgtrec.merge_ranges(parts, answers), whole)
-
-
-def test_ranges_of_other_tolerances_do_not_merge() -> None:
-    questions, scores = awkward("float32", 13)
-    parts = []
-    for first, stop, atol in ((0, 9, 0.0), (9, 31, ATOL)):
-        answers = kgtrec.AnswerScores(questions, atol=atol)
-        answers.fill(scores)
-        parts.append(kgtrec.rank_range(scores[:, first:stop], answers, first))
-    with pytest.raises(kgtrec.UsageError, match="tie tolerance"):
-        kgtrec.merge_ranges(parts, answers)
-
-
-def test_shards_are_those_of_one_process(tmp_path: Path) -> None:
-    questions, scores = awkward("float32", 14)
-    for split, triples in questions.graph.splits.items():
-        rows = "".join(f"e{h:02d}\tr{r}\te{t:02d}\n" for h, r, t in triples.tolist())
-        (tmp_path / f"{split}.txt").write_text(rows)
-    np.save(tmp_path / "scores.npy", scores)
-    source = ["--graph", str(tmp_path), "--scores", str(tmp_path / "scores.npy"), "--quiet"]
-    close = ["--atol", "1e-5", "--rtol", "1e-4"]
-    folder = str(tmp_path / "shards")
+def test_shards_of_another_tolerance_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "test.txt").write_text("a\tr\tb\nb\tr\ta\n")
+    np.save(tmp_path / "scores.npy", np.eye(4, 2, dtype=np.float32))
+    source = ["rank", "--graph", str(tmp_path), "--scores", str(tmp_path / "scores.npy"), "-q"]
 
     def run(*words: str) -> Any:
-        return CliRunner().invoke(cli, [*words]).exception
+        folder = ["-o", str(tmp_path / "shards"), "--shard", "2/3"]
+        return CliRunner().invoke(cli, [*source, *folder, *words]).exception
 
-    by = ["-o", folder, "--shard-by", "entities", "--shard"]
-    assert run("rank", *source, *close, "-o", str(tmp_path / "one.parquet")) is None
-    for shard in ("1/3", "2/3", "3/3"):
-        assert run("rank", *source, *close, *by, shard) is None
-    assert run("merge", folder, "-o", str(tmp_path / "merged.parquet"), "--quiet") is None
-    merged = (tmp_path / "merged.parquet").read_bytes()
-    assert merged == (tmp_path / "one.parquet").read_bytes()
-    other = run("rank", *source, *by, "2/3")
-    assert "another ranking (other --atol or --rtol" in str(other)
-    endless = run("rank", *source, "-o", folder, "--atol", "inf", "--shard", "2/3")
-    assert "atol=inf" in str(endless)
+    assert run("--atol", "1e-5") is None
+    assert "another ranking (other --atol or --rtol" in str(run())
+    assert "atol=inf" in str(run("--atol", "inf"))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from question_cases import N, R, assert_same, random_questions, run_lists, some_scores
+from question_cases import N, R, assert_same, random_questions, some_scores
 from study_cases import graphs
 
 import kgtrec
@@ -28,52 +28,6 @@ def lists_of_questions(rng, questions) -> list[list[int]]:
         sorted({*questions.answers[q].tolist(), *rng.integers(0, N, 9).tolist()})
         for q in range(len(questions))
     ]
-
-
-def varied(rng, kind: str) -> kgtrec.Questions:
-    questions = random_questions(rng)
-    if kind == "entities":
-        return questions.restrict(entities=np.flatnonzero(rng.random(N) < 0.6), outside="worst")
-    if kind == "relations":
-        tails = {r: np.flatnonzero(rng.random(N) < 0.6) for r in range(R - 1)}
-        return questions.restrict(tails=tails, outside="worst")
-    return questions.restrict(candidates=lists_of_questions(rng, questions))
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    rows=st.sampled_from(["questions", "instances"]),
-    kind=st.sampled_from(["entities", "relations", "candidates"]),
-    dtype=st.sampled_from([np.float16, np.float32, np.float64]),
-    n_rankers=st.integers(1, 4),
-    nan=st.booleans(),
-)
-def test_shuffled_rows_of_several_rankers_are_the_whole(
-    seed, rows, kind, dtype, n_rankers, nan
-) -> None:
-    """Rows as a distributed sampler gives them, for questions with their own candidates.
-    `test_rank.py` compares questions with all candidates with the oracle."""
-    rng = np.random.default_rng(seed)
-    questions = varied(rng, kind)
-    options = {"rows": rows, "nan": "worst" if nan else "error", "higher_is_better": seed % 2 == 0}
-    whole = kgtrec.Ranker(questions, 5, **options)
-    scores = some_scores(rng, (whole.n_rows, N)).astype(dtype)
-    if nan:
-        scores[rng.random(scores.shape) < 0.1] = np.nan
-    whole.update(np.arange(whole.n_rows), scores)
-    order = rng.permutation(whole.n_rows)
-    padded = np.append(order, order[: -len(order) % n_rankers])
-    rankers = []
-    for part in range(n_rankers):
-        ranker = kgtrec.Ranker(questions, 5, duplicates="ignore", **options)
-        mine = padded[part::n_rankers]
-        for start in range(0, len(mine), 7):
-            ranker.update(mine[start : start + 7], scores[mine[start : start + 7]])
-        rankers.append(ranker)
-    for other in rankers[1:]:
-        rankers[0].merge(other.partial())
-    assert_same(rankers[0].finish(), whole.finish())
-    assert_same(kgtrec.rank(scores, questions, 5, **options), whole.finish())
 
 
 @pytest.fixture
@@ -123,58 +77,62 @@ def test_what_are_no_rows(case, rows, said) -> None:
         kgtrec.Ranker(questions).update(rows, scores[:2])
 
 
-def test_a_nan_is_named_by_its_own_question(case) -> None:
-    questions, scores, due = case
-    spoilt = scores.copy()
-    answer = int(questions.answers[4][0])
-    spoilt[4, answer] = np.nan
-    ranker = kgtrec.Ranker(questions, 5)
-    with pytest.raises(InputError, match=f"NaN for question {questions.ids[4]} .*id {answer}"):
-        ranker.update([7, 4, 2], spoilt[[7, 4, 2]])
-    ranker.update([7, 4, 2], scores[[7, 4, 2]])  # nothing was kept
-    rest = np.setdiff1d(np.arange(len(questions)), [7, 4, 2])
-    ranker.update(rest, scores[rest])
-    assert_same(ranker.finish(), due)
+GIVEN = {"head": [2, 1], "tail": [0, 1], "relation": [0, 2]}  # columns of triples
 
 
 @pytest.mark.parametrize("rows", ["questions", "instances"])
-@pytest.mark.parametrize("sides", ["both", "head", "tail"])
+@pytest.mark.parametrize("sides", ["both", *GIVEN])
 def test_rows_of_triples(rows: str, sides: str) -> None:
     rng = np.random.default_rng(8)
     triples = {s: rng.integers(0, (N, R, N), (40, 3)) for s in ("train", "test")}
-    questions = kgtrec.Graph.from_arrays(**triples, n_entities=N, n_relations=R).questions(
-        sides=sides, entities=range(N - 3)
+    graph = kgtrec.Graph.from_arrays(**triples, n_entities=N, n_relations=R)
+    questions = graph.questions(
+        sides=sides, **({} if sides == "relation" else {"entities": range(N - 3)})
     )
     names = {"both": ("head", "tail")}.get(sides, (sides,))
-    tables = {side: some_scores(rng, (N, R, N)) for side in names}  # by given, relation
+    tables = {side: some_scores(rng, (N, N, questions.n_labels)) for side in names}  # by given
     ranker = kgtrec.Ranker(questions, 5, rows=rows, duplicates="ignore")
     for side in names:
         shuffled = rng.permutation(questions.triples)
         for start in range(0, len(shuffled), 6):
             some = shuffled[start : start + 6]
-            given_column = 2 if side == "head" else 0
-            scores = tables[side][some[:, given_column], some[:, 1]]
-            ranker.update(ranker.rows_of(some, side), scores)
-    own = np.stack([
-        tables["head" if side == 0 else "tail"][entity, relation]
-        for side, entity, relation in zip(
-            questions.side, questions.entity, questions.relation, strict=True
-        )
-    ])  # fmt: skip
-    expected, got = kgtrec.rank(own, questions, 5), ranker.finish()
-    for name in ("greater", "equal", "tied_ahead", "macro_greater", "candidates"):
-        np.testing.assert_array_equal(getattr(got[0], name), getattr(expected[0], name), name)
-    assert run_lists(got[1]) == run_lists(expected[1])
-    other = "tail" if sides == "head" else "head"
-    if sides != "both":
+            ranker.update(ranker.rows_of(some, side), tables[side][tuple(some[:, GIVEN[side]].T)])
+    sides_of = [list(GIVEN)[side] for side in questions.side]
+    asked = zip(sides_of, *questions.given, strict=True)
+    own = np.stack([tables[side][tuple(given)] for side, *given in asked])
+    if rows == "instances":
+        own = own[questions.instance_question[questions.triple_rows]]
+    assert_same(ranker.finish(), kgtrec.rank(own, questions, 5, rows=rows))
+    for side in GIVEN.keys() - names:
         with pytest.raises(UsageError, match="is not asked"):
-            ranker.rows_of(questions.triples, other)
+            ranker.rows_of(questions.triples, side)
     foreign = questions.triples[:2].copy()
     foreign[1] = (N - 1, 0, N - 1)  # excluded by the restriction
     with pytest.raises(InputError, match=r"triple 1, \(22, 0, 22\), is not one of the"):
         ranker.rows_of(foreign, names[0])
     with pytest.raises(InputError, match="triples"):
         ranker.rows_of([[0, 1]], names[0])
+
+
+def test_messages_name_the_side_that_is_asked(case) -> None:
+    questions, scores, _ = case
+    entity, relation = questions.graph.entities, questions.graph.relations
+    heads = int((questions.side == 0).sum())
+    for row, name in ((2, "head2"), (heads + 2, "tail2")):
+        given, asked = entity[questions.entity[row]], relation[questions.relation[row]]
+        text = f"(?, {asked}, {given})" if row < heads else f"({given}, {asked}, ?)"
+        ranker = kgtrec.Ranker(questions)
+        with pytest.raises(InputError) as nan:
+            ranker.update([row], np.full((1, N), np.nan))
+        ranker.update(range(row), scores[:row])
+        with pytest.raises(UsageError) as missing:
+            ranker.finish()
+        ranker.update([row], scores[[row]])
+        with pytest.raises(UsageError) as twice:
+            ranker.update([row], scores[[row]])
+        assert f"NaN for question {name} {text}, entity" in str(nan.value)
+        assert f"row {row} (question {name} {text}) already has scores" in str(twice.value)
+        assert f"rows {row} to {len(questions) - 1} (question {name} {text})" in str(missing.value)
 
 
 # -- Saved, sent, merged -----------------------------------------------------------------------
@@ -198,8 +156,9 @@ def test_merged_twice_is_an_error_or_ignored(case) -> None:
     for part in (other, other, tolerant):
         tolerant.merge(part)
     assert_same(tolerant.finish(), case[2])
-    with pytest.raises(UsageError, match="finished"):
-        tolerant.merge(other)
+    for call in (lambda: tolerant.merge(other), lambda: tolerant.update([0], case[1][:1])):
+        with pytest.raises(UsageError, match="finished; make a new one"):
+            call()
 
 
 def test_what_is_not_alike_is_refused(case, tmp_path: Path) -> None:
