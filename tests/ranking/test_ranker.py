@@ -282,8 +282,10 @@ def test_nothing_that_a_ranker_gives_is_its_own(filtered: bool) -> None:
 
 
 def test_ranges_of_rows(case) -> None:
-    questions, scores, due = case
-    ranker = kgtrec.Ranker(questions, 5)
+    questions, scores, _ = case
+    scores = np.where(np.random.default_rng(1).random(scores.shape) < 0.1, np.nan, scores)
+    due = kgtrec.rank(scores, questions, 5, nan="worst")
+    ranker = kgtrec.Ranker(questions, 5, nan="worst")
     ranker.update(range(len(questions) - 1, 3, -1), scores[:3:-1])
     for wrong in (range(2, 2), range(-1, 1), range(len(questions), len(questions) + 1)):
         with pytest.raises(InputError, match=r"rows (has shape|contains)"):
