@@ -265,20 +265,27 @@ def test_a_list_of_all_entities_gives_the_ranks_of_the_scores() -> None:
 
 def test_ranks_of_lists_are_saved_joined_and_cut_with_what_is_open(tmp_path: Path) -> None:
     case = random_case(5, scored=False)
-    questions = graph_of(case, tmp_path).questions()
-    ranks = kgtrec.rank_lists(records_of(case.lists, case.scored), questions)
+    graph = graph_of(case, tmp_path)
+    ranks = kgtrec.rank_lists(records_of(case.lists, case.scored), graph.questions())
     ranks.save(tmp_path / "r.parquet")
     loaded = kgtrec.Ranks.load(tmp_path / "r.parquet")
     np.testing.assert_array_equal(loaded.unlisted, ranks.unlisted)
     half = np.arange(len(ranks)) < len(ranks) // 2
     joined = kgtrec.Ranks.concat([ranks.subset(half), ranks.subset(~half)])
     assert kgtrec.Result(joined).to_json() == kgtrec.Result(loaded).to_json()
-    assert ranks.n_unlisted
-    low, high = (json.loads(kgtrec.Result(ranks).to_json())["both.realistic.micro.mrr"][end]
-                 for end in ("low", "high"))  # fmt: skip
+    result, key = kgtrec.Result(ranks), "both.realistic.micro.mrr"
+    low, high = (json.loads(result.to_json())[key][end] for end in ("low", "high"))
     assert 0 < low < high <= 1
-    assert f"{low:.3f}-{high:.3f}" in str(kgtrec.Result(ranks))
-    assert all(len(line) <= 80 for line in str(kgtrec.Result(ranks)).splitlines())
+    assert f"{low:.3f}-{high:.3f}" in str(result)
+    assert all(len(line) <= 80 for line in str(result).splitlines())
+    for relation, row in result.slice("relation", [key]).to_dict().items():
+        number = list(graph.relations).index(relation)
+        alone = kgtrec.Result(ranks.subset(ranks.relation == number))
+        assert _ends(row[key]) == pytest.approx(_ends(alone[key]))
+    with pytest.raises(kgtrec.UsageError, match=r"std has no interval"):
+        result["both.realistic.micro.rank_std"]
+    by_category = result.slice("category", [key], graph=graph)
+    assert any(isinstance(row[-1], Interval) for row in by_category.rows)
 
 
 def test_answers_outside_their_candidates_are_behind_them_all(tmp_path: Path) -> None:
@@ -301,23 +308,6 @@ def test_answers_outside_their_candidates_are_behind_them_all(tmp_path: Path) ->
         assert not np.stack([equal, ahead, unlisted]).any()
     ranks.save(tmp_path / "r.parquet")
     assert len(kgtrec.Ranks.load(tmp_path / "r.parquet")) == len(ranks)  # which checks the counts
-
-
-def test_slices_have_intervals_of_their_own(tmp_path: Path) -> None:
-    case = random_case(5, scored=False)
-    graph = graph_of(case, tmp_path)
-    ranks = kgtrec.rank_lists(records_of(case.lists, False), graph.questions())
-    result = kgtrec.Result(ranks)
-    key = "both.realistic.micro.mrr"
-    by_relation = result.slice("relation", [key]).to_dict()
-    for relation, row in by_relation.items():
-        number = list(graph.relations).index(relation)
-        alone = kgtrec.Result(ranks.subset(ranks.relation == number))
-        assert _ends(row[key]) == pytest.approx(_ends(alone[key]))
-    with pytest.raises(kgtrec.UsageError, match=r"std has no interval"):
-        result["both.realistic.micro.rank_std"]
-    by_category = result.slice("category", [key], graph=graph)
-    assert any(isinstance(row[-1], Interval) for row in by_category.rows)
 
 
 def test_unlinkable_labels_differ_in_what_can_be_compared(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import each_row
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
@@ -71,34 +72,28 @@ def loaded(ranks: Ranks, folder: Path) -> Ranks:
 
 
 @pytest.mark.parametrize("kind", ["", "macro_"])
-@pytest.mark.parametrize(
-    ("greater", "equal", "tied_ahead", "candidates", "sound"),
-    [
-        (0, 0, 0, 1, True),
-        (1, 2, 2, 4, True),  # the last of all
-        (-2, 2, 1, 4, False),
-        (1, 1, -1, 4, False),
-        (1, -1, -1, 4, False),
-        (1, 1, 2, 4, False),
-        (2, 2, 1, 4, False),  # of four, five
-        (0, 0, 0, 0, False),
-    ],
-)
+@each_row("counts, sound", [
+    ((0, 0, 0, 1), True),
+    ((1, 2, 2, 4), True),  # the last of all
+    ((-2, 2, 1, 4), False),
+    ((1, 1, -1, 4), False),
+    ((1, -1, -1, 4), False),
+    ((1, 1, 2, 4), False),
+    ((2, 2, 1, 4), False),  # of four, five
+    ((0, 0, 0, 0), False),
+])  # fmt: skip
 def test_counts_that_cannot_be(
-    tmp_path: Path, kind: str, greater: int, equal: int, tied_ahead: int, candidates: int,
-    sound: bool,
-) -> None:  # fmt: skip
+    tmp_path: Path, kind: str, counts: tuple[int, ...], sound: bool
+) -> None:
     ranks = ranked()
-    for name, value in (
-        ("greater", greater), ("equal", equal), ("tied_ahead", tied_ahead),
-        ("candidates", candidates),
-    ):  # fmt: skip
-        getattr(ranks, kind + name)[3] = value
+    names = [kind + name for name in ("greater", "equal", "tied_ahead", "candidates")]
+    for name, value in zip(names, counts, strict=True):
+        getattr(ranks, name)[3] = value
     if sound:
-        assert getattr(loaded(ranks, tmp_path), kind + "candidates")[3] == candidates
+        assert getattr(loaded(ranks, tmp_path), names[-1])[3] == counts[-1]
         return
-    said = f"in row 3, {kind}greater {greater}, {kind}equal {equal}, {kind}tied_ahead {tied_ahead}"
-    with pytest.raises(FileError, match=f"{said} of {candidates} {kind}candidates"):
+    said = [f"{name} {value}" for name, value in zip(names[:3], counts, strict=False)]
+    with pytest.raises(FileError, match=f"in row 3, {', '.join(said)} of {counts[3]} {names[3]}"):
         loaded(ranks, tmp_path)
 
 
