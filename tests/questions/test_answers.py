@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import pytrec_eval
+from question_cases import assert_same
 from refusals import assert_refused, each_row
 
 import kgtrec
@@ -157,6 +158,18 @@ def test_graded_measures_are_those_of_complete_runs(tied: bool) -> None:
     deep = Questions.from_answers(qrels, labels=documents, level=2, ids=["q0"])
     with pytest.raises(UsageError, match="judged documents below relevance 2 matter"):
         Result(kgtrec.rank(scores[:1], deep)[0])["macro.ndcg"]
+
+
+def test_answers_are_ranked_in_batches_and_one_by_one() -> None:
+    asked = random_questions(9)
+    questions, scores = questions_of(asked), scores_for(asked, 4, True)
+    whole, ranker = kgtrec.rank(scores, questions, 5), kgtrec.Ranker(questions, 5)
+    for batch in list(ranker.batches(7))[::-1]:
+        assert (batch.side == 4).all()
+        ranker.update(batch, scores[batch.question])
+    assert_same(ranker.finish(), whole)
+    alone, _ = kgtrec.rank(scores[questions.instance_question], questions.separate())
+    assert alone.rank().tolist() == whole[0].rank().tolist()
 
 
 def test_group_averages_are_compared_question_by_question() -> None:

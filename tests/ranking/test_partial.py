@@ -66,6 +66,8 @@ def test_factors_have_the_same_bits_in_every_range(seed, cuts, metric, dtype, na
     def rank(scores, **options):
         return kgtrec.rank(scores, questions, 5, nan="worst", **options)
 
+    if nan:
+        assert_refused(kgtrec.rank, InputError, ("NaN for question",), source(0, N), questions)
     whole, dense = rank(source(0, N)), source(0, N).scores()
     assert_same(in_ranges(source, questions, cuts, nan="worst"), whole)
     assert_same(rank(dense), whole)

@@ -336,6 +336,17 @@ def test_what_is_no_order_of_factors(columns, said) -> None:
         kgtrec.Factors(np.zeros((4, 2)), np.zeros((3, 2)), columns=columns)
 
 
+def test_a_nan_is_named_by_its_entity() -> None:
+    rng = np.random.default_rng(4)
+    graph, order = random_questions(rng).graph, rng.permutation(N)
+    questions = graph.questions(columns=order)
+    scores, answer = np.zeros((len(questions), N)), int(questions.answers[2][0])
+    scores[2, order.tolist().index(answer)] = np.nan
+    with pytest.raises(InputError, match=f"entity '{answer}'"):
+        kgtrec.rank(scores, questions)
+    assert kgtrec.rank(scores, questions, nan="worst")[0].answer_nan.sum() == 1
+
+
 def test_declared_once_and_only_where_it_has_a_meaning(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     graph, order = random_questions(rng).graph, rng.permutation(N)

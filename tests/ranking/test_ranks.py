@@ -229,6 +229,13 @@ def test_every_holder_of_labels_gives_the_same_file(tmp_path: Path, texts) -> No
         assert labels == [names[i] for i in table[column].to_pylist()]
 
 
+def test_halves_of_a_character_are_no_text(tmp_path: Path) -> None:
+    labels = ["\udca9", "\udcc3"]  # given in the order 1, 0: an é
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1]], entities=labels)
+    kgtrec.rank(np.eye(2), graph.questions())[0].save(tmp_path / "x")
+    assert dict(Ranks.load(tmp_path / "x").entity_labels) == dict(enumerate(labels))
+
+
 def test_labels_of_a_loaded_file_by_id(tmp_path: Path) -> None:
     ranked_with(TEXTS).save(tmp_path / "x")
     labels = Ranks.load(tmp_path / "x").entity_labels
