@@ -71,9 +71,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished_results(
-    template: Path, cluster_client: Client, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def finished_results(template, cluster_client, tmp_path_factory) -> Path:
     """The files of a finished batch."""
     folder = tmp_path_factory.mktemp("finished") / "it"
     shutil.copytree(template, folder)
@@ -137,9 +135,7 @@ def assert_those_of_rank(ranks: Path, words: list[str], folder: Path) -> None:
 # -- What comes out ----------------------------------------------------------------------------
 
 
-def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
-    batch: JobBatch, client: Client, tmp_path: Path
-) -> None:
+def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(batch, client, tmp_path) -> None:
     messages: list[object] = []
     outcomes = run_batch(batch, client, say=messages.append)
     assert [outcome.state for outcome in outcomes] == ["finished"] * 7
@@ -158,9 +154,7 @@ def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(
     check_summary(batch)
 
 
-def test_jobs_with_few_tasks_are_under_way_together(
-    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_with_few_tasks_are_under_way_together(batch, client, monkeypatch) -> None:
     """More than two if their tasks would not fill two workers."""
     counts: list[int] = []
     begin = Load.begin
@@ -176,9 +170,7 @@ def test_jobs_with_few_tasks_are_under_way_together(
     assert max(counts) > 2
 
 
-def test_too_little_memory_for_a_summary_fails_the_job(
-    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_memory_for_a_summary_fails_the_job(batch, client, monkeypatch) -> None:
     monkeypatch.setattr("kgtrec.cluster.stored_ranks._SUMMED", 10**8)
     outcomes = run_batch(replace(batch, jobs=batch.jobs[:2]), client)
     assert {one.state for one in outcomes} == {"failed"}
@@ -254,9 +246,7 @@ def test_only_what_is_missing_damaged_or_changed_is_done(
     assert not list(batch.output.rglob("*.tmp"))
 
 
-def test_a_record_that_is_none_is_written_again(
-    batch: JobBatch, finished: None, client: Client
-) -> None:
+def test_a_record_that_is_none_is_written_again(batch, finished, client) -> None:
     path = batch.output / "records/one/test/a.json"
     whole = path.read_bytes()
     record = json.loads(whole)
@@ -270,9 +260,7 @@ def test_a_record_that_is_none_is_written_again(
     assert path.read_bytes() == whole
 
 
-def test_inputs_are_the_same_wherever_a_batch_is_started(
-    batch: JobBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inputs_are_the_same_wherever_a_batch_is_started(batch, tmp_path, monkeypatch) -> None:
     """But not if a list or a graph's label has another name."""
     for name in ("known.txt", "two.txt"):
         (tmp_path / name).write_text("e1\tr1\te2\n")
@@ -300,9 +288,7 @@ def test_inputs_are_the_same_wherever_a_batch_is_started(
         (tmp_path / changed).write_text(before)
 
 
-def test_changed_inputs_are_seen_whatever_the_clock_says(
-    batch: JobBatch, finished: None, client: Client
-) -> None:
+def test_changed_inputs_are_seen_whatever_the_clock_says(batch, finished, client) -> None:
     before = results(batch.output)
     scores = batch.path.parent / "one-a-test.npy"
     stat = os.stat(scores)
@@ -326,9 +312,7 @@ def test_changed_inputs_are_seen_whatever_the_clock_says(
 
 
 @pytest.mark.slow
-def test_killed_and_started_again_the_bytes_are_the_same(
-    batch: JobBatch, finished: None, client: Client, tmp_path: Path
-) -> None:
+def test_killed_and_started_again_the_bytes_are_the_same(batch, finished, client, tmp_path) -> None:
     expected = results(batch.output)
     other = tmp_path / "again.toml"
     other.write_text(JOBS.replace('"results"', '"again"'))
@@ -373,9 +357,7 @@ def family(pid: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_full_disk_fails_jobs_and_room_finishes_them(
-    batch: JobBatch, finished: None, client: Client
-) -> None:
+def test_a_full_disk_fails_jobs_and_room_finishes_them(batch, finished, client) -> None:
     expected = results(batch.output)
     with small_disk(batch.path.parent / "small", "400k") as disk:
         batch.path.write_text(JOBS.replace('"results"', '"small/out"'))
@@ -409,9 +391,7 @@ def test_the_command_on_a_scheduler(batch: JobBatch, client: Client) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_ranks_of_a_model_that_was_removed_from_the_file_are_named(
-    batch: JobBatch, finished: None, client: Client
-) -> None:
+def test_ranks_of_a_model_that_was_removed_from_the_file_are_named(batch, finished, client) -> None:
     """They would stay in the dataset, and its queries and tables would show them."""
     (tolerance,) = batch_notes(batch)
     text = JOBS.replace('b = { scores = "{graph}-b-{split}.npz", protocols = ["test"] }\n', "")
@@ -446,9 +426,7 @@ def test_a_scheduler_that_is_not_there(batch: JobBatch, monkeypatch: pytest.Monk
         ("dask-scratch-space", signal.SIGTERM, 143, "terminated"),
     ],
 )
-def test_a_signal_ends_all_processes_with_one_sentence(
-    batch: JobBatch, begun: str, number: int, code: int, word: str
-) -> None:
+def test_a_signal_ends_all_processes_with_one_sentence(batch, begun, number, code, word) -> None:
     """Workers get it as well, while they start and while they work."""
     slow = "import numpy, time; save = numpy.savez; " if begun == "parts" else ""
     slow += "numpy.savez = lambda *a, **k: (save(*a, **k), time.sleep(9)); " if slow else ""
@@ -470,9 +448,7 @@ def test_a_signal_ends_all_processes_with_one_sentence(
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}/fd/0") for pid in children))
 
 
-def test_two_batches_share_neither_output_nor_parts(
-    batch: JobBatch, client: Client, tmp_path: Path
-) -> None:
+def test_two_batches_share_neither_output_nor_parts(batch, client, tmp_path) -> None:
     (tmp_path / "work").symlink_to("results")  # the output under another name
     (tmp_path / "results").mkdir()
     one, other = (tmp_path / f"{name}.toml" for name in ("one", "other"))
@@ -487,9 +463,7 @@ def test_two_batches_share_neither_output_nor_parts(
         pass
 
 
-def test_a_file_system_without_locks_is_no_other_batch(
-    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_locks_is_no_other_batch(batch, client, monkeypatch) -> None:
     def no_locks(file: object, how: int) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
@@ -498,9 +472,7 @@ def test_a_file_system_without_locks_is_no_other_batch(
         run_batch(batch, client)
 
 
-def test_inputs_that_change_while_they_are_ranked(
-    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inputs_that_change_while_they_are_ranked(batch, client, monkeypatch) -> None:
     batch, scores = replace(batch, jobs=batch.jobs[:1]), batch.path.parent / "one-a-test.npy"
 
     def rank_and_change(*args: object, **options: object) -> None:
@@ -515,9 +487,7 @@ def test_inputs_that_change_while_they_are_ranked(
     assert not list(batch.output.glob("ranks/**/*.parquet"))
 
 
-def test_a_lost_scheduler_is_no_fault_of_the_jobs(
-    batch: JobBatch, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_scheduler_is_no_fault_of_the_jobs(batch, client, monkeypatch) -> None:
     def lost(*_: object, **__: object) -> None:
         raise SchedulerLost("the connection to the scheduler is lost")
 
@@ -530,9 +500,7 @@ def test_a_lost_scheduler_is_no_fault_of_the_jobs(
 # -- What is missing for the moment, and what is somebody else's ---------------------------------
 
 
-def test_results_stay_while_an_input_is_missing(
-    batch: JobBatch, finished: None, client: Client, tmp_path: Path
-) -> None:
+def test_results_stay_while_an_input_is_missing(batch, finished, client, tmp_path) -> None:
     before = results(batch.output)
     ranks = {name: data for name, data in before.items() if name.endswith(".parquet")}
     for lost in ("one-a-test.npy", "one"):
@@ -558,9 +526,7 @@ def test_a_folder_of_scores_without_shards_is_not_mounted(batch: JobBatch) -> No
         records.Records(batch).inputs(job)
 
 
-def test_results_of_other_inputs_go(
-    batch: JobBatch, finished: None, client: Client, tmp_path: Path
-) -> None:
+def test_results_of_other_inputs_go(batch, finished, client, tmp_path) -> None:
     np.save(tmp_path / "one-a-test.npy", np.zeros((1, 1), np.float32))  # read, and refused
     outcome = next(one for one in run_batch(batch, client) if one.job.name == "a on one, test")
     assert outcome.state == "failed"
@@ -569,9 +535,7 @@ def test_results_of_other_inputs_go(
 
 
 @pytest.mark.slow
-def test_a_batch_whose_output_is_the_folder_itself(
-    batch: JobBatch, client: Client, tmp_path: Path
-) -> None:
+def test_a_batch_whose_output_is_the_folder_itself(batch, client, tmp_path) -> None:
     (tmp_path / "jobs.toml").write_text(JOBS.replace('"results"', '"."'))
     batch = read_jobs(tmp_path / "jobs.toml")
     assert batch.output.resolve() == tmp_path.resolve()
@@ -652,9 +616,7 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("jobs.toml").write_text(ANSWER_JOBS)
 
 
-def test_jobs_of_questions_are_those_of_rank_and_stay_done(
-    answers: None, client: Client, tmp_path: Path
-) -> None:
+def test_jobs_of_questions_are_those_of_rank_and_stay_done(answers, client, tmp_path) -> None:
     batch = read_jobs("jobs.toml")
     names = [job.name for job in batch.jobs]
     assert len(names) == 3 + 2 + 4  # only graphs have protocols of a split

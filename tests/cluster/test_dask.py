@@ -99,9 +99,7 @@ def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_workers_that_end_late_do_not_hide_what_happened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_end_late_do_not_hide_what_happened(tmp_path, monkeypatch) -> None:
     close, closed = LocalCluster.close, []
 
     def late(self, timeout: float) -> None:
@@ -147,9 +145,7 @@ def test_a_worker_that_does_not_end_is_not_waited_for(tmp_path: Path) -> None:
 # -- What travels ------------------------------------------------------------------------------
 
 
-def test_nothing_large_is_pickled(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_large_is_pickled(client, tmp_path, monkeypatch) -> None:
     sizes = []
     submit = client.submit
 
@@ -170,9 +166,7 @@ def test_nothing_large_is_pickled(
     assert max(sizes) - min(sizes) < 100
 
 
-def test_workers_that_share_no_folder_are_sent_the_files(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_share_no_folder_are_sent_the_files(client, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
     questions, scores = ranking_case(11)
     opened = client.run(count_opened, "questions-")
@@ -183,9 +177,7 @@ def test_workers_that_share_no_folder_are_sent_the_files(
     assert client.list_datasets() == ()  # and scattered data is released
 
 
-def test_a_host_is_sent_once_what_tasks_read(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_is_sent_once_what_tasks_read(client, tmp_path, monkeypatch) -> None:
     """Two worker processes share the files; no splits, labels or answers, which may be large."""
     monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
     rng = np.random.default_rng(31)
@@ -250,9 +242,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
         time.sleep(0.05)
 
 
-def test_files_that_look_different_to_a_worker_are_not_shared(
-    client: Client, tmp_path: Path
-) -> None:
+def test_files_that_look_different_to_a_worker_are_not_shared(client, tmp_path) -> None:
     path = tmp_path / "file"
     path.write_text("here")
     assert workers.look_at_workers(client, [str(path)])
@@ -290,9 +280,7 @@ def test_a_task_that_fails_once_changes_nothing(client: Client, tmp_path: Path) 
     assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
 
 
-def test_what_cannot_be_done_is_one_clear_error(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_done_is_one_clear_error(client, monkeypatch) -> None:
     questions, scores = ranking_case(14)
     array = da.from_array(scores, chunks=(100, 9))
 
@@ -332,9 +320,7 @@ def test_a_task_that_kills_its_workers_is_one_clear_error(client: Client) -> Non
         kgtrec.cluster.rank(array, questions, client)
 
 
-def test_scores_that_change_while_they_are_ranked(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_that_change_while_they_are_ranked(client, tmp_path, monkeypatch) -> None:
     questions, scores = ranking_case(15)
     path = tmp_path / "scores.npy"
     np.save(path, scores)
@@ -387,9 +373,7 @@ def test_finished_parts_are_kept_and_damaged_ones_ranked_again(
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_comes_back_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scheduler_that_comes_back_is_used(tmp_path, monkeypatch) -> None:
     questions, scores = ranking_case(18)
     scheduler = Processes(tmp_path)
     saved: list[Task] = []

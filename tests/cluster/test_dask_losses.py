@@ -78,9 +78,7 @@ def pids(client: Client) -> list[int]:
 
 
 @pytest.mark.slow
-def test_kills_in_a_row_change_nothing(
-    patient: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kills_in_a_row_change_nothing(patient, tmp_path, monkeypatch) -> None:
     """At any time, within or between tasks; with shared files and with sent ones; with matrices
     and with Dask arrays; on a busy machine if there are many kills."""
 
@@ -113,9 +111,7 @@ def test_kills_in_a_row_change_nothing(
 
 
 @pytest.mark.slow
-def test_all_workers_are_killed_at_once_and_come_back(
-    patient: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_workers_are_killed_at_once_and_come_back(patient, tmp_path, monkeypatch) -> None:
     questions, scores = ranking_case(2)
     plan_as(monkeypatch, in_twos(len(questions)))
 
@@ -184,9 +180,7 @@ def test_tasks_do_not_wait_for_a_piece_that_is_on_no_worker() -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_process_that_starts_slowly_comes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_process_that_starts_slowly_comes_back(tmp_path, monkeypatch) -> None:
     """Dask would end it for good earlier: after 15 s, or here after one."""
     began = Nanny.instantiate
 
@@ -210,9 +204,7 @@ def test_a_worker_process_that_starts_slowly_comes_back(
 
 
 @pytest.mark.slow
-def test_worker_processes_that_never_come_back_are_one_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_processes_that_never_come_back_are_one_error(tmp_path, monkeypatch) -> None:
     """kgtrec's own workers, whose nannies do not restart them, as on a loaded machine."""
     questions, scores = ranking_case(3)
     n_tasks = plan_as(monkeypatch, in_twos(len(questions)))
@@ -352,9 +344,7 @@ class Overloaded:
 
 
 @pytest.mark.parametrize("answers", [False, True])
-def test_a_lost_scheduler_is_not_taken_for_lost_workers(
-    answers: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_scheduler_is_not_taken_for_lost_workers(answers, monkeypatch) -> None:
     client = Overloaded()
     said = "connection to the scheduler at tcp://192.0.2.7:8786 was lost"
     if answers:

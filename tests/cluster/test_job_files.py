@@ -147,9 +147,7 @@ def block_of_guide(library: str) -> str:
 
 
 @pytest.mark.parametrize("library", ["duckdb", "polars", "pandas"])
-def test_queries_of_the_guide(
-    batch: tuple[Path, Mrr], library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_queries_of_the_guide(batch, library, tmp_path, monkeypatch) -> None:
     """Neither graphs nor protocols are mixed."""
     pytest.importorskip(library)
     (tmp_path / "results").mkdir()

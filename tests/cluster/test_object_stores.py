@@ -101,9 +101,7 @@ def test_what_is_wrong_with_shards(home: Path, store: str) -> None:
 
 
 @pytest.mark.parametrize("is_shared", [True, False])
-def test_workers_read_scores_themselves(
-    is_shared: bool, home: Path, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_read_scores_themselves(is_shared, home, store, tmp_path, monkeypatch) -> None:
     from distributed import Client
 
     from kgtrec.cluster.dask import shipment
@@ -203,9 +201,7 @@ def test_patterns_at_urls_match_as_those_of_files(store: str, home: Path) -> Non
      (f"{URL}/g", f"{URL}/none.npz", "none.npz: the file does not exist"),
      (f"{URL}/g", "s3://kgtrec-none/s.npy", "the file does not exist")],
 )  # fmt: skip
-def test_what_is_not_there(
-    graph: str, scores: str, problem: str, store: str, tmp_path: Path
-) -> None:
+def test_what_is_not_there(graph, scores, problem, store, tmp_path) -> None:
     options = ["rank", "--graph", graph, "--scores", scores, "-o", f"{tmp_path}/o", "-q"]
     for shard in ([], ["--shard", "1/2"]):
         with pytest.raises(KgtrecError, match=rf"^s3://kgtrec.*{problem}") as raised:

@@ -181,9 +181,7 @@ def test_stored_questions_are_the_questions(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_ctrl_c_while_a_store_is_waited_for_is_not_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ctrl_c_while_a_store_is_waited_for_is_not_passed_over(tmp_path, monkeypatch) -> None:
     def interrupted(folder: Path) -> None:
         raise KeyboardInterrupt
 
@@ -441,9 +439,7 @@ def test_every_file_of_a_store_is_checked_before_it_is_used_again(
     assert save_questions(questions, "questions", tmp_path / "work") == store
 
 
-def test_chosen_rows_are_written_again(
-    questions: kgtrec.Questions, scores: np.ndarray, tmp_path: Path
-) -> None:
+def test_chosen_rows_are_written_again(questions, scores, tmp_path) -> None:
     part = questions.graph.questions(relations=[0, 1])
     first = make_inputs(scores, part, tmp_path)
     assert first.files is not None
@@ -460,9 +456,7 @@ def test_chosen_rows_are_written_again(
         assert (again.greater == expected.greater).all()
 
 
-def test_what_was_written_to_a_copy_on_write_map_is_ranked(
-    questions: kgtrec.Questions, scores: np.ndarray, tmp_path: Path
-) -> None:
+def test_what_was_written_to_a_copy_on_write_map_is_ranked(questions, scores, tmp_path) -> None:
     np.save(tmp_path / "s.npy", scores)
     mapped = np.load(tmp_path / "s.npy", mmap_mode="c")
     mapped *= -1
@@ -519,9 +513,7 @@ def test_shards_of_mixed_byte_order_are_equal(tmp_path: Path) -> None:
 # -- Damaged and foreign work
 
 
-def test_nan_in_a_range_is_named_as_in_one_process(
-    questions: kgtrec.Questions, scores: np.ndarray, tmp_path: Path
-) -> None:
+def test_nan_in_a_range_is_named_as_in_one_process(questions, scores, tmp_path) -> None:
     scores[2, 15] = np.nan
     with pytest.raises(InputError) as whole:
         kgtrec.rank(scores, questions)
@@ -531,9 +523,7 @@ def test_nan_in_a_range_is_named_as_in_one_process(
     assert str(ranges.value).endswith(str(whole.value).removeprefix("scores: "))
 
 
-def test_parts_and_notes_that_are_not_what_they_were_are_not_there(
-    inputs: Inputs, tmp_path: Path
-) -> None:
+def test_parts_and_notes_that_are_not_what_they_were_are_not_there(inputs, tmp_path) -> None:
     files, part = PartFiles(tmp_path / "parts"), rank_block((0, 3), [(0, MORE)], inputs)
     files.save(part)
     assert files.load(part.task).task == part.task
@@ -549,17 +539,13 @@ def test_parts_and_notes_that_are_not_what_they_were_are_not_there(
         content_hash.read_json(note)
 
 
-def test_questions_of_another_version_are_refused(
-    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_questions_of_another_version_are_refused(inputs, monkeypatch) -> None:
     monkeypatch.setattr("kgtrec.cluster.question_store.__version__", "9.9")
     with pytest.raises(FileError, match=r"questions of kgtrec .*, but this is kgtrec 9\.9"):
         inputs.store()
 
 
-def test_first_and_last_bytes_of_a_large_file_are_sampled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_and_last_bytes_of_a_large_file_are_sampled(tmp_path, monkeypatch) -> None:
     """A write between the samples shows on one machine, whatever its time."""
     for name, value in (("WHOLE", 100), ("_SAMPLES", 3), ("_SAMPLE", 8)):
         monkeypatch.setattr(content_hash, name, value)

@@ -146,9 +146,7 @@ def by_shards(source, questions, settings, way: str, folder: Path):
 
 
 @pytest.mark.parametrize(("way", "case"), slow_but(SOME, MATRIX))
-def test_every_way_gives_the_bytes_of_one_process(
-    way: str, case: str, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_way_gives_the_bytes_of_one_process(way, case, client, tmp_path, monkeypatch) -> None:
     number = CASES.index(case)
     rng = np.random.default_rng(number)
     source, questions, settings = case_of(case, rng)
@@ -190,9 +188,7 @@ def test_every_way_gives_the_bytes_of_one_process(
 
 
 @pytest.mark.parametrize(("case", "rows"), [("plain", "questions"), ("train known", "instances")])
-def test_a_result_of_files_is_that_of_one_process(
-    tmp_path: Path, client: Client, case: str, rows: str
-) -> None:
+def test_a_result_of_files_is_that_of_one_process(tmp_path, client, case, rows) -> None:
     rng = np.random.default_rng(6)
     questions = questions_of(case, rng)
     n_rows = len(questions) if rows == "questions" else questions.n_instances

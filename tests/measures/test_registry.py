@@ -245,9 +245,7 @@ KEYS = (
     ("size", "triples"),
     slow_after(2, [(7, 150), (100, 1_000), (1, 150), (1_500, 1_000)]),
 )
-def test_pieces_have_the_bits_of_the_whole(
-    size: int, triples: int, shuffled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pieces_have_the_bits_of_the_whole(size, triples, shuffled, monkeypatch) -> None:
     ranks = some_ranks(triples, shuffled)
     whole = [Result(ranks)[key] for key in KEYS]
     tables = Result(ranks).slice("relation").to_csv()

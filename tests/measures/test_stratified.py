@@ -267,9 +267,7 @@ def test_many_instances_of_many_sizes() -> None:
         ("mr", [3, 3], [math.nan, 1], "weights must be 0 or more"),
     ],
 )
-def test_what_random_scorer_refuses(
-    metric: str, candidates: list[int], weight: list[float] | None, says: str
-) -> None:
+def test_what_random_scorer_refuses(metric, candidates, weight, says) -> None:
     with pytest.raises((UsageError, InputError)) as caught:
         random_scorer(metric, candidates, weight)
     assert says in str(caught.value)

@@ -211,9 +211,7 @@ def scores(questions: kgtrec.Questions) -> np.ndarray:
     return np.random.default_rng(3).integers(0, 30, shape).astype(np.float32)
 
 
-def test_both_computations_agree_and_it_says_so(
-    questions: kgtrec.Questions, scores: np.ndarray
-) -> None:
+def test_both_computations_agree_and_it_says_so(questions, scores) -> None:
     result = kgtrec.evaluate(scores, questions)
     assert max(result.agreement.values()) <= 1e-12
     text = str(result).replace("\n  ", " ")
@@ -225,9 +223,7 @@ def test_both_computations_agree_and_it_says_so(
     )
 
 
-def test_the_run_is_as_deep_as_the_measures_see(
-    questions: kgtrec.Questions, scores: np.ndarray
-) -> None:
+def test_the_run_is_as_deep_as_the_measures_see(questions, scores) -> None:
     result = kgtrec.evaluate(scores, questions, measures=["both.macro.P_30", "both.macro.bpref"])
     assert result.run.depth >= 30
     assert list(result) == ["both.macro.P_30", "both.macro.bpref"]
@@ -235,9 +231,7 @@ def test_the_run_is_as_deep_as_the_measures_see(
     assert f"bpref: computed from the run, which has the {result.run.depth} best candidates" in text
 
 
-def test_the_run_is_compared_when_its_measures_are_wanted(
-    questions: kgtrec.Questions, scores: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_run_is_compared_when_its_measures_are_wanted(questions, scores, monkeypatch) -> None:
     calls: list[str] = []
     monkeypatch.setattr(pytrec_eval, "_call", lambda *_: calls.append("called") or {})
     result = kgtrec.evaluate(scores, questions)
@@ -275,9 +269,7 @@ def test_nan_counted_worst_is_said(questions: kgtrec.Questions, scores: np.ndarr
     assert f"{len(questions.answers[0])} answers had no score" in text
 
 
-def test_questions_and_keys_are_asked_for_first(
-    questions: kgtrec.Questions, scores: np.ndarray
-) -> None:
+def test_questions_and_keys_are_asked_for_first(questions, scores) -> None:
     with pytest.raises(UsageError, match="questions of the scores are missing"):
         kgtrec.evaluate(scores)
     with pytest.raises(UsageError, match="mmr") as caught:

@@ -67,9 +67,7 @@ def write(folder: Path, form: str, lines: list[Line], runs: dict[str, dict[str, 
 
 @pytest.mark.parametrize("trials", slow_after(1, [40, 150]))
 @pytest.mark.parametrize("form", ["prefs", "qrels_prefs"])
-def test_preferences_are_those_of_the_slow_definition(
-    form: str, trials: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_preferences_are_those_of_the_slow_definition(form, trials, tmp_path, monkeypatch) -> None:
     rng = np.random.default_rng(1)
     n_subgroups = 3 if form == "prefs" else 1
     seen: Counter[str] = Counter()
@@ -109,9 +107,7 @@ def test_preferences_are_those_of_the_slow_definition(
 
 
 @pytest.mark.parametrize("levels", [(1.0, -1.0), (-1.0, 1.0), (2.0, 1.0, -2.0)])
-def test_of_a_repeated_document_the_lowest_level_counts(
-    levels: tuple[float, ...], tmp_path: Path
-) -> None:
+def test_of_a_repeated_document_the_lowest_level_counts(levels, tmp_path) -> None:
     """Above 0 and below it in one subgroup: neither relevant nor not."""
     lines = [("q", "g", "s", "b", 2.0), ("q", "g", "s", "c", 0.0), ("q", "g", "t", "b", 3.0)]
     lines += [("q", "g", "t", "a", level) for level in levels]

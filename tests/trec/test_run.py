@@ -374,9 +374,7 @@ def test_qrels_and_question_lines(tmp_path: Path, questions) -> None:
     ("name", "published"),
     [("fb15k-237", "FB-Test-O"), ("wn18rr", "WN18RR")],
 )
-def test_published_questions_are_reproduced(
-    tmp_path: Path, shared_data: Path, name: str, published: str
-) -> None:
+def test_published_questions_are_reproduced(tmp_path, shared_data, name, published) -> None:
     questions = kgtrec.read_graph(shared_data / name).questions("test")
     write_questions(questions, tmp_path / "mine")
     due = shared_data / "kgc-sparsity" / "data" / published / "trec_queries.txt"

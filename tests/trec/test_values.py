@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -296,9 +295,7 @@ def test_depth_that_columns_need() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(9000, 1), (1, 9000, 1, 20000)])
-def test_names_of_queries_may_differ_in_length_by_much(
-    sizes: tuple[int, ...], tmp_path: Path
-) -> None:
+def test_names_of_queries_may_differ_in_length_by_much(sizes, tmp_path) -> None:
     """Space for lines is computed before writing, from the name of each query."""
     run = {str(i) * size: {f"d{j}": -float(j) for j in range(50)} for i, size in enumerate(sizes)}
     trec.write_run(run, tmp_path / "run")
