@@ -38,7 +38,7 @@ from distributed import Client, Nanny
 import kgtrec.cluster
 from kgtrec.cluster.dask import rank as dask_rank
 from kgtrec.cluster.dask import shipment, tasks, workers
-from kgtrec.cluster.dask.workers import ClusterError, PiecesGone, SchedulerLost, local_client
+from kgtrec.cluster.dask.workers import ClusterError, SchedulerLost, local_client
 from kgtrec.cluster.plan import PartFiles
 
 KILLS = int(os.environ.get("KGTREC_TEST_KILLS", "4"))
@@ -162,21 +162,6 @@ def test_files_that_were_sent_and_are_on_no_worker_any_more_are_sent_anew(
     got = kgtrec.cluster.rank(scores, questions, patient, run_depth=DEPTH)
     assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert len(sent) > 1
-
-
-def test_tasks_do_not_wait_for_a_piece_that_is_on_no_worker() -> None:
-    """All tasks of a host ask one by one: it took a minute until all of them had waited."""
-
-    class Forgetful:
-        def who_has(self, futures: list[object]) -> dict[object, tuple[str, ...]]:
-            return dict.fromkeys(futures, ())
-
-    class Lost:
-        def result(self, timeout: float) -> bytes:
-            raise AssertionError(f"waited {timeout} s for what is nowhere")
-
-    with pytest.raises(PiecesGone, match="no worker has the files"):
-        shipment._received(Forgetful(), Lost())
 
 
 @pytest.mark.slow

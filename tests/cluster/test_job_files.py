@@ -125,20 +125,6 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mrr]:
     return folder, {key: sum(some) / len(some) for key, some in values.items()}
 
 
-def test_mrr_by_arrow(batch: tuple[Path, Mrr]) -> None:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.dataset as ds
-
-    table = ds.dataset(batch[0], partitioning="hive").to_table()
-    # pyarrow cannot group by a column if its files have different dictionaries.
-    columns = [pc.cast(table[name], "string") for name in KEYS]
-    table = pa.table([*columns, pc.divide(1.0, table["rank"])], [*KEYS, "value"])
-    means = table.group_by(KEYS).aggregate([("value", "mean")]).to_pylist()
-    found = {tuple(row[key] for key in KEYS): row["value_mean"] for row in means}
-    assert found == pytest.approx(batch[1], rel=1e-12)
-
-
 def block_of_guide(library: str) -> str:
     text = GUIDE.read_text("utf-8")
     (block,) = re.findall(rf"```python {library}\n(.*?)```", text, re.DOTALL)
