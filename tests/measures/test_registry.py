@@ -16,15 +16,7 @@ from slow import slow_after
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import UsageError
-from kgtrec.measures import (
-    AVERAGINGS,
-    METRICS,
-    RANK_TYPES,
-    Measure,
-    averaging,
-    headings,
-    parse_all,
-)
+from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure, averaging, headings, parse_all
 from kgtrec.measures.calculator import Calculator
 from kgtrec.measures.help import describe, explained
 from kgtrec.measures.keys import is_key
@@ -242,8 +234,7 @@ KEYS = (
 
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize(
-    ("size", "triples"),
-    slow_after(2, [(7, 150), (100, 1_000), (1, 150), (1_500, 1_000)]),
+    ("size", "triples"), slow_after(2, [(7, 150), (100, 1_000), (1, 150), (1_500, 1_000)])
 )
 def test_pieces_have_the_bits_of_the_whole(size, triples, shuffled, monkeypatch) -> None:
     ranks = some_ranks(triples, shuffled)

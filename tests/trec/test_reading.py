@@ -24,9 +24,7 @@ from kgtrec.cli import cli
 from kgtrec.errors import FileError
 from kgtrec.trec.files import parse
 from kgtrec.trec.files import text as file_texts
-from kgtrec.trec.files.run import (
-    read_run,
-)
+from kgtrec.trec.files.run import read_run
 from kgtrec.trec.measures.judge import read_judgements, read_lists
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.relevant import UNJUDGED

@@ -370,10 +370,7 @@ def test_qrels_and_question_lines(tmp_path: Path, questions) -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(
-    ("name", "published"),
-    [("fb15k-237", "FB-Test-O"), ("wn18rr", "WN18RR")],
-)
+@pytest.mark.parametrize(("name", "published"), [("fb15k-237", "FB-Test-O"), ("wn18rr", "WN18RR")])
 def test_published_questions_are_reproduced(tmp_path, shared_data, name, published) -> None:
     questions = kgtrec.read_graph(shared_data / name).questions("test")
     write_questions(questions, tmp_path / "mine")

@@ -23,12 +23,7 @@ from kgtrec.trec.measures.judge import read_lists
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 from kgtrec.trec.measures.rows import QRELS_ROWS
-from kgtrec.trec.measures.ties import (
-    TIES,
-    check_tie_forms,
-    tie_effect,
-    tied_values,
-)
+from kgtrec.trec.measures.ties import TIES, check_tie_forms, tie_effect, tied_values
 from kgtrec.trec.measures.values import values
 
 CUTS = (1, 2, 3, 5, 8)

@@ -61,10 +61,7 @@ WITH_PARAMETERS = [
 
 PLAIN = [name for name in QRELS_ROWS if name != "runid"]
 
-COLUMNS = [
-    *resolve(WITH_PARAMETERS),
-    *(c for c in resolve(PLAIN) if c.row.kind != "rank"),
-]
+COLUMNS = [*resolve(WITH_PARAMETERS), *(c for c in resolve(PLAIN) if c.row.kind != "rank")]
 
 FED = [c for c in resolve(nickname("all_trec", 9)) if bridge.can_supply(c, EvalOptions(compat=9))]
 
