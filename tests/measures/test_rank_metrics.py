@@ -31,7 +31,6 @@ from rank_cases import (
 )
 
 import kgtrec
-from kgtrec import _core
 from kgtrec.errors import UsageError
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure, random_scorer
 from kgtrec.measures.calculator import PER_RELATION, Calculator
@@ -506,13 +505,3 @@ def test_every_row_is_its_own() -> None:
         alone = [function(*row(*tie))[0] for tie in zip(*ties, strict=True)]
         assert np.array_equal(function(*ties), alone)
         assert function(*(column[:0] for column in ties)).shape == (0,)
-
-
-def test_lengths_are_checked() -> None:
-    two, three = np.ones(2, np.int64), np.ones(3, np.int64)
-    with pytest.raises(ValueError, match="lengths differ"):
-        _core.expected_reciprocal(two, two, two, np.empty(3))
-    with pytest.raises(ValueError, match="lengths differ"):
-        _core.expected_hits(two, three, two, 10, np.empty(2))
-    with pytest.raises(ValueError, match="lengths differ"):
-        _core.expected_log(two, three, np.empty(2))

@@ -14,7 +14,7 @@ from refusals import each_row
 from slow import slow_after
 
 import kgtrec
-from kgtrec import Ranks, _core
+from kgtrec import Ranks
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, random_scorer, stratified_grid
 from kgtrec.measures.calculator import Calculator
@@ -149,42 +149,6 @@ def test_wrong_arguments(arguments: dict, hint: str) -> None:
     options = {"beta_e": [0], "beta_r": [0], "side": "tail"} | arguments
     with pytest.raises(UsageError, match=hint):
         stratified_grid(make_ranks(columns(case)), **options)
-
-
-def native(**changed: np.ndarray) -> np.ndarray:
-    """One relation with two triples, of two instances and one."""
-    arrays = {
-        "relations": np.array([0, 2]),
-        "triples": np.array([0, 2, 3]),
-        "row": np.array([2, 0, 1]),
-        "popularity_of": np.array([0, 1, 0], np.int32),
-        "popularity": np.array([1.0, 3.0]),
-        "relation_popularity": np.array([2.0]),
-        "values": np.array([[0.5, 0.25, 1.0]]),
-        "beta_e": np.array([1.0]),
-        "beta_r": np.array([0.0]),
-        "out": np.empty((1, 1, 1)),
-    }
-    _core.stratify(*(arrays | changed).values())
-    return (arrays | changed)["out"]
-
-
-def test_the_native_call_refuses_what_it_could_not_survive() -> None:
-    assert native() == pytest.approx(((1.0 + 0.5 / 3) / (1 + 1 / 3) + 0.25) / 2, rel=1e-15)
-    for wrong, message in [
-        ({"triples": np.array([0, 2, 4])}, "triples: not ascending"),
-        ({"triples": np.array([0, 3, 3])}, "triples: not ascending"),
-        ({"relations": np.array([0, 3])}, "relations: not ascending"),
-        ({"relations": np.array([], np.int64)}, "relations: not ascending"),
-        ({"relation_popularity": np.array([])}, "relation_popularity: wrong length"),
-        ({"row": np.array([2, 0, 3])}, "out of range"),
-        ({"row": np.array([2, 0, -1])}, "out of range"),
-        ({"popularity_of": np.array([0, 2, 0], np.int32)}, "out of range"),
-        ({"popularity_of": np.array([0], np.int32)}, "out of range"),
-        ({"out": np.empty((1, 1, 2))}, "out: wrong shape"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            native(**wrong)
 
 
 # -- Triples: pairs of ranks ----------------------------------------------------------------------
