@@ -14,6 +14,7 @@ import pytrec_eval
 import trm
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import each_row
 
 from kgtrec import trec
 from kgtrec.errors import InputError, TieWarning, UsageError
@@ -125,13 +126,9 @@ def test_what_the_core_lacks_has_the_same_values(options) -> None:
 
 
 def test_the_names_of_numbers_are_compared_as_texts() -> None:
-    evaluator = trec.Evaluator({"q": {"9": 1}}, ["recip_rank"], ties="name")
-    scores = np.zeros((1, 120))
-    assert evaluator.evaluate_scores(scores)["q"]["recip_rank"] == 1 / 11  # behind 99, ..., 90
-    ahead = trec.Evaluator({"q": {"99": 1}}, ["recip_rank"], ties="name")
-    assert ahead.evaluate_scores(scores)["q"]["recip_rank"] == 1
-    last = trec.Evaluator({"q": {"0": 1}}, ["recip_rank"], ties="name")
-    assert last.evaluate_scores(scores)["q"]["recip_rank"] == 1 / 120
+    for name, rank in (("9", 11), ("99", 1), ("0", 120)):  # 9 is behind 99, ..., 90
+        evaluator = trec.Evaluator({"q": {name: 1}}, ["recip_rank"], ties="name")
+        assert evaluator.evaluate_scores(np.zeros((1, 120))) == {"q": {"recip_rank": 1 / rank}}
 
 
 def test_rows_are_of_the_qrels_queries_as_given_or_of_those_named() -> None:
@@ -145,8 +142,8 @@ def test_rows_are_of_the_qrels_queries_as_given_or_of_those_named() -> None:
     assert frame["recip_rank"].to_dict() == {"z": 1.0, "a": 0.5}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "keywords", "said"),
+@each_row(
+    "arguments, keywords, said",
     [
         (([1.0, 2.0],), {}, "of shape"),
         ((np.zeros((3, 4)),), {}, "3 rows of scores for 2 queries"),
@@ -157,25 +154,26 @@ def test_rows_are_of_the_qrels_queries_as_given_or_of_those_named() -> None:
         ((np.zeros((2, 4)),), {"mask": np.zeros((2, 3), bool)}, "mask"),
         ((np.array([["a"] * 4] * 2),), {}, "give numbers with one row"),
         ((np.zeros((2, 4)),), {"as_": "list"}, "as_='list' is unknown"),
+        ((np.zeros((2, 3)), [5, 1, 5]), {}, "row 0, query 'q2', has a judged document twice"),
     ],
 )
 def test_wrong_arrays_are_named(arguments, keywords, said: str) -> None:
-    evaluator = trec.Evaluator(QRELS, ["map"])
+    evaluator = trec.Evaluator({"q2": {"5": 1}, "q10": {"x": 1}}, ["map"])
     with pytest.raises((UsageError, InputError), match=said):
         evaluator.evaluate_scores(*arguments, **keywords)
 
 
 def test_a_judged_document_stands_once_in_a_row() -> None:
-    evaluator = trec.Evaluator({"q": {"5": 1}}, ["map"])
-    with pytest.raises(InputError, match=r"row 0, query 'q', has a judged document twice"):
-        evaluator.evaluate_scores(np.array([[1.0, 2.0, 3.0]]), np.array([5, 1, 5]))
     with pytest.raises(InputError, match="query 'q' has document '5' twice"):
-        evaluator.evaluate({"q": {"5": 1.0, 5: 2.0}})
-    with pytest.raises(InputError, match="document 'a' is given twice"):
-        trec.Evaluator({"q": {"a": 1}}, ["map"], documents=["a", "b", "a"]).evaluate_scores([[1.0]])
-    few = trec.Evaluator({"q": {"a": 1}}, ["map"], documents=["a", "b"])
-    with pytest.raises(UsageError, match="document 2 is not one of the Evaluator's 2"):
-        few.evaluate_scores(np.zeros((1, 3)))
+        trec.Evaluator({"q": {"5": 1}}, ["map"]).evaluate({"q": {"5": 1.0, 5: 2.0}})
+    for documents, error, said in (
+        (["a", "b", "a"], InputError, "document 'a' is given twice"),
+        (["a", "b"], UsageError, "document 2 is not one of the Evaluator's 2"),
+    ):
+        with pytest.raises(error, match=said):
+            trec.Evaluator({"q": {"a": 1}}, ["map"], documents=documents).evaluate_scores(
+                np.zeros((1, 3))
+            )
 
 
 def test_scores_that_are_no_numbers_are_named() -> None:
@@ -286,39 +284,30 @@ def test_ties_in_the_core_are_those_that_numpy_finds(qrels, runs, level, compat)
 def test_many_ties_have_the_largest_effect_that_the_extremes_have() -> None:
     scores = np.random.default_rng(5).integers(0, 6, (40, 90)).astype(float)
     graded = np.random.default_rng(6).integers(-1, 4, (40, 90)).tolist()
-    qrels = {f"q{i:02}": {str(d): row[d] for d in range(0, 90, 3)} for i, row in enumerate(graded)}
-    run = {
-        f"q{i:02}": {str(d): s for d, s in enumerate(row)} for i, row in enumerate(scores.tolist())
-    }
-    measures = ["ndcg_cut.10", "map", "P.5"]
-    most = trec.Evaluator(qrels, measures).evaluate_ties(run)
-    gaps = {
-        m: max(most.maximum[q][m] - most.minimum[q][m] for q in run)
-        for m in ("ndcg_cut_10", "map", "P_5")
-    }
-    name = max(gaps, key=gaps.__getitem__)
-    said = f"{most.queries} of 40 queries .* {name} by up to {gaps[name]:.4g};"
-    evaluator = trec.Evaluator(qrels, measures)
-    for call in (
-        lambda: evaluator.evaluate(run),
-        lambda: evaluator.evaluate_scores(scores),
-        lambda: evaluator.evaluate(as_frame(run)),
+    queries = [f"q{i:02}" for i in range(40)]
+    qrels = {q: {str(d): row[d] for d in range(0, 90, 3)}
+             for q, row in zip(queries, graded, strict=True)}  # fmt: skip
+    run = {q: {str(d): score for d, score in enumerate(row)}
+           for q, row in zip(queries, scores.tolist(), strict=True)}  # fmt: skip
+    evaluator = trec.Evaluator(qrels, ["ndcg_cut.10", "map", "P.5"])
+    most = evaluator.evaluate_ties(run)
+    gap, name = max(
+        (most.maximum[q][m] - most.minimum[q][m], m) for q in run for m in most.value[q]
+    )
+    said = f"{most.queries} of 40 queries .* {name} by up to {gap:.4g};"
+    for evaluate, scored in (
+        (evaluator.evaluate, run),
+        (evaluator.evaluate_scores, scores),
+        (evaluator.evaluate, as_frame(run)),
     ):
         with pytest.warns(TieWarning, match=said):
-            call()
-
-
-def test_rows_under_ties_are_rows_of_their_own() -> None:
-    got = trec.Evaluator({"q": {"x": 1}}, ["map"]).evaluate_ties({"q": {"x": 2.0, "y": 1.0}})
-    got.expected["q"]["map"] = 0.0
-    assert got.value["q"]["AP"] == got.minimum["q"]["AP"] == 1.0
+            evaluate(scored)
 
 
 def test_ties_are_refused_where_they_have_no_form() -> None:
-    with pytest.raises(UsageError, match="bpref"):
-        trec.Evaluator(QRELS, ["map", "bpref"]).evaluate_ties(CONSTANT)
-    with pytest.raises(UsageError, match="leave them out"):
-        trec.Evaluator(QRELS, ["kg_mrr"]).evaluate_ties(CONSTANT)
+    for measures, said in ((["map", "bpref"], "bpref"), (["kg_mrr"], "leave them out")):
+        with pytest.raises(UsageError, match=said):
+            trec.Evaluator(QRELS, measures).evaluate_ties(CONSTANT)
 
 
 def test_the_largest_effect_is_named() -> None:
@@ -330,15 +319,13 @@ def test_the_largest_effect_is_named() -> None:
         trec.evaluate(qrels, run, ["rbp"])
 
 
-def test_a_name_with_zeros_in_front_is_no_number() -> None:
-    evaluator = trec.Evaluator({"q": {"07": 1, "1": 1}}, ["num_rel", "num_rel_ret"])
-    assert evaluator.evaluate_scores(np.arange(9.0)[None])["q"] == {"num_rel": 2, "num_rel_ret": 1}
-
-
-def test_a_negative_number_is_no_document() -> None:
-    evaluator = trec.Evaluator({"q": {"b": 1}}, ["num_ret", "num_rel_ret"], documents=["a", "b"])
-    got = evaluator.evaluate_scores([[0.5, 0.25]], [[0, -1]])
-    assert got["q"] == {"num_ret": 1, "num_rel_ret": 0}
+def test_which_numbers_are_documents() -> None:
+    measures = ["num_rel", "num_ret", "num_rel_ret"]
+    evaluator = trec.Evaluator({"q": {"07": 1, "1": 1}}, measures)
+    assert [*evaluator.evaluate_scores(np.arange(9.0)[None])["q"].values()] == [9, 2, 1]
+    evaluator = trec.Evaluator({"q": {"b": 1}}, measures, documents=["a", "b"])
+    got = evaluator.evaluate_scores([[0.5, 0.25]], [[0, -1]])["q"]
+    assert [*got.values()] == [1, 1, 0]
 
 
 def test_only_tied_queries_have_other_values_under_ties() -> None:
@@ -348,6 +335,8 @@ def test_only_tied_queries_have_other_values_under_ties() -> None:
     values = [[row["recip_rank"] for row in kind.values()] for kind in got[:4]]
     assert values == [[1.0, 0.5, 0.5], [1.0, 0.75, 0.5], [1.0, 0.5, 0.5], [1.0, 1.0, 0.5]]
     assert got.queries == 1
+    got.expected["a"]["recip_rank"] = 0.0  # rows of their own
+    assert got.value["a"]["RR"] == got.minimum["a"]["RR"] == 1.0
 
 
 # -- Many runs ---------------------------------------------------------------------------------

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import pytrec_eval
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
+from question_cases import ranking_case
 from trec_cases import Query, lists_of
 from trec_oracle import measures as slow_measures
 
@@ -23,13 +23,13 @@ from kgtrec.errors import UsageError
 from kgtrec.measures import Measure, keys
 from kgtrec.measures.help import describe
 from kgtrec.measures.metric import Metric
+from kgtrec.measures.rank_metrics import mean_rank
 from kgtrec.measures.ties import Ranked, Scaled
 from kgtrec.trec.measures import pytrec_eval as bridge
 from kgtrec.trec.measures import ties
 from kgtrec.trec.measures import values as room
 from kgtrec.trec.measures.bounds import why_unbounded
 from kgtrec.trec.measures.family import PLACES, EvalOptions, Family
-from kgtrec.trec.measures.judge import read_lists
 from kgtrec.trec.measures.names import (
     BadCutoff,
     Column,
@@ -39,7 +39,6 @@ from kgtrec.trec.measures.names import (
     ignored_parameters,
     resolve,
 )
-from kgtrec.trec.measures.own import own_values
 from kgtrec.trec.measures.relevant import Lists, View
 from kgtrec.trec.measures.rows import FORMATS, QRELS_ROWS, TABLE, nickname
 from kgtrec.trec.measures.values import summary, values
@@ -153,26 +152,6 @@ def test_relevances_of_millions_cost_nothing() -> None:
 
 
 # -- Options ------------------------------------------------------------------------------------
-
-
-def test_averages_over_all_queries_of_the_qrels() -> None:
-    lists = lists_of([([1, None], [1]), ([], [1, 2, 0, -1])])
-    columns = resolve(["num_q", "num_ret", "num_rel", "map", "gm_map", "gm_bpref", "yaap",
-                       "utility.0,0,1,0"])  # fmt: skip
-    rows = {}
-    for compat in (9, 10):
-        options = EvalOptions(level=2, compat=compat, complete=True)
-        rows[compat] = summary(values(lists, columns, options), columns, options, lists)
-    for row in rows.values():
-        assert (row["num_q"], row["num_ret"]) == (2, 2)
-        assert row["num_rel"] == 3  # relevance from 1, for any level
-        assert row["map"] == 0
-        assert row["gm_map"] == pytest.approx(1e-5)
-    # trec_eval 9 only counts a query that the run lacks.
-    assert (rows[9]["yaap"], rows[10]["yaap"]) == pytest.approx((0, math.log(1 / 2) / 2))
-    assert (rows[9]["utility_0,0,1,0"], rows[10]["utility_0,0,1,0"]) == (0, 0.5)
-    with pytest.raises(UsageError, match="pass lists="):
-        summary(values(lists, columns), columns, EvalOptions(complete=True))
 
 
 def test_lists_that_were_cut_are_refused() -> None:
@@ -305,16 +284,6 @@ def test_names_of_queries_may_differ_in_length_by_much(sizes, tmp_path) -> None:
 # -- Names ------------------------------------------------------------------------------------
 
 
-def test_all_unknown_measures_are_reported_at_once() -> None:
-    with pytest.raises(UsageError) as caught:
-        resolve(["mapp", "map", "P_0", "nonsense", "prefs_simp", "qrels_jg"])
-    text = str(caught.value)
-    for part in ("'mapp': did you mean 'map'?", "'P_0'", "'nonsense'", "prefs_simp needs",
-                 "map_avgjg, P_avgjg, Rprec_mult_avgjg need"):  # fmt: skip
-        assert part in text
-    assert caught.value.exit_code == 1
-
-
 BAD_CUTOFFS = [
     "P_0", "P@0", "P.5,", "P.-1", "P.1.5", "map_cut.٣", "success.99999999999", "iprec_at_recall.2",
     "iprec_at_recall.0.125", "iprec_at_recall.1.1", "Rprec_mult.x", "Rprec_mult.1e300", "map.5",
@@ -359,80 +328,55 @@ QRELS = {"q": {"a": 1, "b": 0, "c": 1}}
 RUN = {"q": {"a": 2.0, "b": 2.0, "x": 1.0, "c": 0.5}}
 
 
-@pytest.fixture
-def added(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_is_added_is_known_everywhere(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(TABLE, "double_hits", ROW)
-
-
-def test_a_row_that_is_taken_away_is_unknown_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as within:
-        within.setitem(TABLE, "double_hits", ROW)
-        assert [column.name for column in resolve(["DH@3"])] == ["double_hits_3"]
-    with pytest.raises(UsageError, match="DH@3"):
-        resolve(["DH@3"])
-
-
-@pytest.mark.usefixtures("added")
-@pytest.mark.parametrize("name", ["double_hits_1", "double_hits.1", "DH@1", "dh@1"])
-def test_every_spelling_is_known_everywhere(name: str) -> None:
-    assert trec.evaluate(QRELS, RUN, [name]) == {"q": {"double_hits_1": 0.0}}  # b before a
-    assert Measure.parse(f"both.macro.{name}").metric == "double_hits_1"
-    assert describe(name)["help"] == ROW.text
-    assert "double_hits_k" in CliRunner().invoke(cli, ["measures"]).stdout
-
-
-@pytest.mark.usefixtures("added")
-def test_the_command_line_knows_it(tmp_path) -> None:
-    qrels, run = tmp_path / "q", tmp_path / "r"
-    qrels.write_text("".join(f"q 0 {d} {r}\n" for d, r in QRELS["q"].items()))
-    run.write_text("".join(f"q Q0 {d} 0 {s} t\n" for d, s in RUN["q"].items()))
-    done = CliRunner().invoke(cli, ["eval", "-m", "double_hits.1,4", str(qrels), str(run)])
-    assert done.stdout == (
-        "double_hits_1         \tall\t0.0000\ndouble_hits_4         \tall\t4.0000\n"
-    )
-    # Its ties are found; measures without an expectation get no advice to use one.
-    assert "1 of 1 queries have ties that could change these measures\n" in done.stderr
-    text = CliRunner().invoke(cli, ["eval", "-h", "-m", "double_hits"]).stdout
-    assert ROW.text in text
-    assert "Default: -m double_hits.3" in text
-
-
-@pytest.mark.usefixtures("added")
-def test_ties_bounds_and_ranks_follow_from_the_row() -> None:
+    for name in ("double_hits_1", "double_hits.1", "DH@1", "dh@1"):
+        assert trec.evaluate(QRELS, RUN, [name]) == {"q": {"double_hits_1": 0.0}}  # b before a
+        assert Measure.parse(f"both.macro.{name}").metric == "double_hits_1"
+        assert describe(name)["help"] == ROW.text
     (column,) = resolve(["DoubleHits"])
-    assert column.name == "double_hits_3"
-    assert column.sees == 3
-    assert why_unbounded(column) == ""
+    assert (column.name, column.sees, why_unbounded(column)) == ("double_hits_3", 3, "")
     assert not ties.has_tie_form(column, EvalOptions())
-    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 2], [0, 0, 3], [3, 0, 4]])
-    questions = graph.questions()
-    scores = np.random.default_rng(0).random((len(questions), graph.n_entities))
+    questions, scores = ranking_case(0)
     result = kgtrec.evaluate(scores, questions, measures=["both.macro.double_hits_2"])
     alone = kgtrec.Result(result.ranks)
     precision = alone["both.macro.P_2"]
     assert result["both.macro.double_hits_2"] == alone["both.macro.double_hits_2"] == 4 * precision
 
+    def printed(*words: str) -> Result:
+        return CliRunner().invoke(cli, words)
+
+    files = str(tmp_path / "q"), str(tmp_path / "r")
+    trec.write_qrels(QRELS, files[0])
+    trec.write_run(RUN, files[1])
+    done = printed("eval", "-m", "double_hits.1,4", *files)
+    assert done.stdout == (
+        "double_hits_1         \tall\t0.0000\ndouble_hits_4         \tall\t4.0000\n"
+    )
+    # Its ties are found; measures without an expectation get no advice to use one.
+    assert "1 of 1 queries have ties that could change these measures\n" in done.stderr
+    text = printed("eval", "-h", "-m", "double_hits").stdout
+    assert ROW.text in text
+    assert "Default: -m double_hits.3" in text
+    assert "double_hits_k" in printed("measures").stdout
+    monkeypatch.undo()
+    with pytest.raises(UsageError, match="DH@3"):
+        resolve(["DH@3"])
+
 
 def test_every_row_has_what_its_parts_name() -> None:
-    view = View(read_lists(QRELS, RUN), EvalOptions())
-    for column in resolve(QRELS_ROWS):
-        if column.family != "runid":
-            assert len(own_values(view, [column])[column.name]) == 1, column.name
     for name, row in TABLE.items():
         assert row.text.endswith((".", ")")), name
         assert row.ir_measures.partition("(")[0] == "" or row.format in ("qrels", "any")
-    spelled = [alias for row in TABLE.values() for alias in row.aliases]
-    before_at = [stem for row in TABLE.values() for stem in row.at]
-    assert len(spelled) == len(set(spelled))
-    assert len(before_at) == len(set(before_at))
+    for names in ("aliases", "at"):
+        spelled = [one for row in TABLE.values() for one in getattr(row, names)]
+        assert len(spelled) == len(set(spelled))
 
 
 # -- The same for a metric of ranks --------------------------------------------------------------
 
 
 def square(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
-    from kgtrec.measures.rank_metrics import mean_rank
-
     values = mean_rank(ties, rank_type, parameter)
     return Scaled(np.asarray(values.scaled / values.scale, np.float64) ** 2, 1)
 
@@ -446,10 +390,8 @@ def test_a_metric_of_ranks_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (row.name, *row.aliases):
         monkeypatch.setitem(keys._BY_NAME, name, row)
     assert keys.find_metric("mean_squared_rank") == (row, 0)
-    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[0, 0, 2], [0, 0, 3], [3, 0, 4]])
-    questions = graph.questions()
-    scores = np.random.default_rng(0).random((len(questions), graph.n_entities))
+    questions, scores = ranking_case(0)
     result = kgtrec.evaluate(scores, questions)
-    due = np.mean((result.ranks.greater + 1.0) ** 2)
+    due = np.mean(result.ranks.rank() ** 2)
     assert result["both.realistic.micro.mean_squared_rank"] == pytest.approx(due, rel=1e-14)
     assert describe("mean_squared_rank")["help"] == "Mean squared rank."
