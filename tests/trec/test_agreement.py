@@ -12,7 +12,7 @@ import pytrec_eval
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
-from question_cases import N, graded_answers, random_questions, some_scores
+from question_cases import N, graded_answers, random_questions, ranking_case, some_scores
 from refusals import assert_refused, refusals
 from trec_cases import lists_of
 from trec_oracle import measures as slow_measures
@@ -20,9 +20,7 @@ from trec_oracle import measures as slow_measures
 import kgtrec
 from kgtrec._internal.csr import Csr
 from kgtrec.errors import KgtrecError, UsageError
-from kgtrec.graph.labels import Labels
 from kgtrec.trec import evaluate, native_values, summarise, trec_values
-from kgtrec.trec.files.run import Run
 from kgtrec.trec.measures import agreement
 from kgtrec.trec.measures import pytrec_eval as bridge
 from kgtrec.trec.measures.family import EvalOptions
@@ -79,37 +77,22 @@ def test_every_measure_against_plain_pytrec_eval(qrels, runs, lengths) -> None:
 # -- Runs and ranks -----------------------------------------------------------------------------
 
 
-def big_case(n_questions: int) -> tuple[Run, Csr]:
-    rng = np.random.default_rng(5)
-    sizes = rng.integers(0, 40, n_questions)
-    documents = np.concatenate([rng.permutation(40)[:n] for n in sizes])
-    run = Run(
-        query_ids=[f"q{i}" for i in range(n_questions)],
-        offsets=np.r_[0, np.cumsum(sizes)],
-        documents=documents.astype(np.int32),
-        scores=np.zeros(len(documents)),
-        docnos=Labels.decimal(40),
-        depth=40,
-    )
-    counts = rng.integers(1, 6, n_questions)
-    ids = np.concatenate([np.sort(rng.permutation(40)[:n]) for n in counts]).astype(np.int32)
-    return run, Csr(np.r_[0, np.cumsum(counts)], ids)
-
-
-def test_only_what_measures_see_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    handed = []
-    plain = bridge._call
-
-    def spy(qrels, run, columns):
-        handed.append(max(map(len, run.values())))
-        assert all(type(s) is float for scores in run.values() for s in scores.values())
-        return plain(qrels, run, columns)
-
-    monkeypatch.setattr(bridge, "_call", spy)
-    run, answers = big_case(50)
-    agreement.trec_values(run, answers, ["map_cut_20", "ndcg_cut_5", "num_rel"])
-    agreement.trec_values(run, answers, ["map_cut_20", "bpref"])
-    assert handed == [20, np.diff(run.offsets).max()]
+def test_runs_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    questions, scores = ranking_case(1)
+    answers = questions.answers
+    run = kgtrec.rank(scores, questions, run_depth=10)[1]
+    with pytest.raises(UsageError, match=f"{len(questions)} questions, but 4"):
+        agreement.trec_values(run, Csr(answers.offsets[:5], answers.ids), ["map_cut_5"])
+    with pytest.raises(UsageError, match=r"10 candidates .* for map_cut_20; .*run_depth=20"):
+        agreement.trec_values(run, answers, ["map_cut_20", "P_10"])
+    agreement.trec_values(run, answers, ["P_10", "map"])
+    assert float(np.float32(bridge._MOST_DOCUMENTS)) == bridge._MOST_DOCUMENTS
+    assert np.float32(bridge._MOST_DOCUMENTS + 2) == np.float32(bridge._MOST_DOCUMENTS + 1)
+    monkeypatch.setattr(bridge, "_MOST_DOCUMENTS", 9)
+    with pytest.raises(UsageError, match="allow at most 9"):
+        agreement.trec_values(run, answers, ["map"])
+    empty = World(1).ranks(1).subset(slice(0))
+    assert native_values(empty, ["map_cut_20"])["map_cut_20"].shape == (0,)
 
 
 def test_a_difference_is_an_error_with_both_values() -> None:
@@ -123,31 +106,6 @@ def test_a_difference_is_an_error_with_both_values() -> None:
     assert agreement.compare_values(trec, native, "bc")["map_cut_20"] < 1e-12
     with pytest.raises(KgtrecError):
         agreement.compare_values({"x": np.array([np.nan])}, {"x": np.array([np.nan])}, "a")
-
-
-def test_runs_that_do_not_fit() -> None:
-    run, answers = big_case(5)
-    with pytest.raises(UsageError, match="5 questions, but 4"):
-        agreement.trec_values(run, Csr(answers.offsets[:5], answers.ids), ["map_cut_5"])
-    parts = {name: getattr(run, name) for name in run.__dataclass_fields__}
-    short = Run(**{**parts, "depth": 10, "docnos": Labels.decimal(50)})
-    with pytest.raises(UsageError, match=r"10 candidates .* for map_cut_20; .*run_depth=20"):
-        agreement.trec_values(short, answers, ["map_cut_20", "P_10"])
-    agreement.trec_values(short, answers, ["P_10", "map"])
-
-
-def test_more_documents_than_float32_can_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert float(np.float32(bridge._MOST_DOCUMENTS)) == bridge._MOST_DOCUMENTS
-    assert np.float32(bridge._MOST_DOCUMENTS + 2) == np.float32(bridge._MOST_DOCUMENTS + 1)
-    run, answers = big_case(5)
-    monkeypatch.setattr(bridge, "_MOST_DOCUMENTS", 10)
-    with pytest.raises(UsageError, match="allow at most 10"):
-        agreement.trec_values(run, answers, ["map"])
-
-
-def test_no_ranks_no_values() -> None:
-    empty = World(1).ranks(1).subset(slice(0))
-    assert agreement.native_values(empty, ["map_cut_20"])["map_cut_20"].shape == (0,)
 
 
 grade = st.sampled_from([None, -1, 0, 1, 2])

@@ -27,45 +27,28 @@ def lists_of(folder: Path, qrels: bytes = QRELS, run: bytes = RUN, name: str = "
     return ahead.lists(str(folder / name), Cut())
 
 
-def test_plain_files_have_lists(tmp_path):
-    assert lists_of(tmp_path)[:2] == (3, b"t")
-    assert lists_of(tmp_path, QRELS[:-1], RUN[:-2])[:2] == (3, b"t")
-
-
-@pytest.mark.parametrize(
-    "run",
-    {
-        "fault": RUN.replace(b"2.5", b"nan"), "twice": RUN + b"\nb Q0 d 1 2 t", "empty": b"# \n",
-        "unjudged fault": RUN.replace(b"1 1 t", b"1"), "mark": b"\xef\xbb\xbf" + RUN,
-        "joined": RUN + b"\na Q0 f 1 2 tb Q0 f 1 2 t", "packed": b"\x1f\x8b" + RUN, "one": b"#",
-        "apart": RUN + b"\nb Q0 e 1 2 t",
-    }.values(),
-)  # fmt: skip
-def test_other_runs_have_none(tmp_path, run):
-    assert lists_of(tmp_path, run=run) is None
-
-
-@pytest.mark.parametrize("name", ["run.gz", "run.zst", "-"])
-def test_packed_names_have_none(tmp_path, monkeypatch, name):
+def test_only_plain_files_have_lists(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert lists_of(Path(), name=name) is None
-
-
-@pytest.mark.parametrize(
-    "qrels", [QRELS + b"\n", QRELS + b"a 0 f -9223372036854775808\n", QRELS + QRELS, b"# \n"]
-)
-def test_other_qrels_make_no_lists(tmp_path, qrels):
-    assert lists_of(tmp_path, qrels) is None
-
-
-def test_files_that_are_not_there_or_large(tmp_path, monkeypatch):
-    for qrels, run in (("none", "run"), ("qrels", "none"), ("qrels", "")):
-        lists_of(tmp_path)
-        with ReadAhead(str(tmp_path / qrels), [str(tmp_path / run)], Cut()) as ahead:
+    assert lists_of(Path())[:2] == (3, b"t")
+    assert lists_of(Path(), QRELS[:-1], RUN[:-2])[:2] == (3, b"t")
+    for run in (
+        RUN.replace(b"2.5", b"nan"), RUN + b"\nb Q0 d 1 2 t", b"# \n",
+        RUN.replace(b"1 1 t", b"1"), b"\xef\xbb\xbf" + RUN, RUN + b"\na Q0 f 1 2 tb Q0 f 1 2 t",
+        b"\x1f\x8b" + RUN, b"#", RUN + b"\nb Q0 e 1 2 t",
+    ):  # fmt: skip
+        assert lists_of(Path(), run=run) is None, run
+    for name in ("run.gz", "run.zst", "-"):
+        assert lists_of(Path(), name=name) is None, name
+    lowest = QRELS + b"a 0 f -9223372036854775808\n"
+    for qrels in (QRELS + b"\n", lowest, QRELS + QRELS, b"# \n"):
+        assert lists_of(Path(), qrels) is None, qrels
+    for judged, run in (("none", "run"), ("qrels", "none"), ("qrels", "")):
+        lists_of(Path())
+        with ReadAhead(judged, [run], Cut()) as ahead:
             pass
-        assert ahead.lists(str(tmp_path / run), Cut()) is None
+        assert ahead.lists(run, Cut()) is None
     monkeypatch.setattr(ahead_module, "_MOST_BYTES", len(RUN) - 1)
-    assert lists_of(tmp_path) is None
+    assert lists_of(Path()) is None
 
 
 def test_reads_until_stopped(tmp_path):
@@ -97,18 +80,14 @@ def summary(folder: Path, run: str, monkeypatch, is_ahead: bool):
     return scored.summary, scored.queries, {n: v.tolist() for n, v in scored.values.items()}
 
 
-def test_changed_qrels_are_read_again(tmp_path):
+def test_changed_qrels_are_read_again_and_messages_stay(tmp_path) -> None:
     lists_of(tmp_path)
     request = Request(str(tmp_path / "qrels"), [str(tmp_path / "run")], ["num_rel"])
     with request.read_ahead() as ahead:
         ahead.stop()
         (tmp_path / "qrels").write_bytes(QRELS + b"b 0 x 1\n")
         assert score(request, ahead)[0].summary["num_rel"] == 3
-
-
-def test_messages_stay(tmp_path):
     lists_of(tmp_path, run=RUN + b"\na Q0 f 1 2 tb Q0 f 1 2 t")
-    request = Request(str(tmp_path / "qrels"), [str(tmp_path / "run")])
     with request.read_ahead() as ahead, pytest.warns(RunWarning, match="run:8: 'a Q0 f 1 2 tb"):
         score(request, ahead)
     lists_of(tmp_path, run=RUN.replace(b"0.5", b"x"))

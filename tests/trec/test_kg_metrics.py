@@ -14,12 +14,11 @@ from profiles import examples
 
 import kgtrec
 from kgtrec import trec
-from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.eval.kg_metrics import Micro, check_micro, micro_values
+from kgtrec.errors import InputError
+from kgtrec.trec.eval.kg_metrics import Micro, micro_values
 from kgtrec.trec.eval.kg_names import micro_columns
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import read_lists
-from kgtrec.trec.measures.names import BadCutoff
 
 # Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
@@ -36,9 +35,7 @@ Run = dict[str, dict[str, float]]
 def micro_of(qrels: Qrels, run: Run, options: EvalOptions | None = None, **more) -> Micro:
     lists = read_lists(qrels, run, absent=bool(options and options.complete))
     columns = more.pop("columns", COLUMNS)
-    options = options or EvalOptions()
-    check_micro(columns, options, more.get("entities"))
-    return micro_values(lists, columns, options, **more)
+    return micro_values(lists, columns, options or EvalOptions(), **more)
 
 
 # -- Oracle ------------------------------------------------------------------------------------
@@ -155,18 +152,6 @@ def test_expected_ranks_the_limit_and_an_open_end() -> None:
     assert cut["kg_mr_high"] == pytest.approx((2 + 18 + 18) / 3)
 
 
-def test_refusals() -> None:
-    for error, words, options, more in (
-        (UsageError, "kg_mr, kg_amr, kg_amri need the number of entities", None, {}),
-        (UsageError, "is 0", None, {"entities": 0}),
-        (UsageError, "-J", EvalOptions(judged_only=True), {"entities": 20}),
-        (InputError, r"'q' has 7 documents, 3 of them answers.* is 6;", None, {"entities": 6}),
-        (InputError, "relevance 5 or more", EvalOptions(level=5), {"entities": 20}),
-    ):
-        with pytest.raises(error, match=words):
-            micro_of(QRELS, RUN, options, **more)
-
-
 # -- Names -------------------------------------------------------------------------------------
 
 
@@ -180,19 +165,6 @@ def test_names() -> None:
     columns, others = micro_columns(["map", "kg_mrr", "P.5,10"])
     assert (len(columns), others) == (2, ["map", "P.5,10"])
     assert [column.name for column in columns] == ["kg_mrr_low", "kg_mrr_high"]
-    for measure, words in (("kg_mmr", "did you mean 'kg_m"), ("kg_mr,map", "in a separate -m"),
-                           ("kg_mr,,", "''"), ("kg_nonsense", "kg_hits")):  # fmt: skip
-        with pytest.raises(UsageError, match=words) as raised:
-            micro_columns([measure])
-        assert not isinstance(raised.value, BadCutoff)
-    for measure in ("kg_hits.0", "kg_hits.x", "kg_hits.", "kg_mr.5", "kg_mr,5", "kg_hits.1,1.5"):
-        with pytest.raises(UsageError):
-            micro_columns([measure])
-    with pytest.raises(BadCutoff, match="takes no parameters"):
-        micro_columns(["kg_mr.5"])
-
-
-# -- Against kgtrec's own ranks ----------------------------------------------------------------
 
 
 # -- Raw runs that a graph filters: the numbers of filtered ranks, from `eval` and from lists ----
