@@ -17,13 +17,12 @@ import numpy as np
 import pytest
 from object_store import SETTINGS, breaking, call, new_bucket, write_graph_and_scores
 from question_cases import assert_same_bytes
-from refusals import each_row
 
 import kgtrec
 import kgtrec.cluster
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.locations import exists, files_below, read_bytes
-from kgtrec.errors import FileError, KgtrecError
+from kgtrec.errors import FileError
 
 pytestmark = pytest.mark.slow
 
@@ -98,6 +97,12 @@ def test_what_is_wrong_with_shards(home: Path, store: str) -> None:
     with pytest.raises(FileError, match="there is no bucket"):
         call(*shard[:4], "s3://kgtrec-none/x", *shard[5:], "1/2", "--scores", f"{URL}/s.npy")
     assert not exists(f"{URL}/x.parquet")
+    for graph, scores in (("none", f"{URL}/s.npy"), ("g", f"{URL}/none.npz"),
+                          ("g", "s3://kgtrec-none/s.npy")):  # fmt: skip
+        with pytest.raises(FileError, match=r"^s3://kgtrec.*: the file does not exist"):
+            call("rank", "--graph", f"{URL}/{graph}", "--scores", scores, "-o", f"{home}/o", "-q",
+                 "--shard", "1/2")  # fmt: skip
+    assert not list(home.rglob("shard-*"))
 
 
 @pytest.mark.parametrize("is_shared", [True, False])
@@ -149,14 +154,16 @@ entities = "../some.txt"
         file.write(jobs.replace("../", f"{URL}/").encode())
     call("batch", place, "--workers", "1", "-q")
     output = f"{URL}/batch/results"
-    names = ("graph=g/protocol=test/model=m", "graph=g/protocol=test/model=packed")
     files = files_below(output)
-    assert files[:2] == [f"ranks/{name}/ranks.parquet" for name in names]
-    assert files[2:] == ["records/g/test/m.json", "records/g/test/packed.json",
-                         "summary.csv", "summary.md"]  # fmt: skip
-    ranks = kgtrec.Ranks.load(f"{output}/{files[0]}")
-    expected = kgtrec.Ranks.load(home / "m.npz.parquet")
-    assert ranks.rank().tolist() == expected.rank().tolist()
+    assert files == [
+        "ranks/graph=g/protocol=test/model=m/ranks.parquet",
+        "ranks/graph=g/protocol=test/model=packed/ranks.parquet",
+        "records/g/test/m.json", "records/g/test/packed.json", "summary.csv", "summary.md",
+    ]  # fmt: skip
+    ranks, due = (
+        kgtrec.Ranks.load(path) for path in (f"{output}/{files[0]}", home / "m.npz.parquet")
+    )
+    assert ranks.rank().tolist() == due.rank().tolist()
     assert call("batch", place, "--status").endswith("2 of 2 done\n")
     assert call("report", output, "--columns", "mrr").count("0.") == 2
     with atomic_write(f"{output}/{files[0]}") as file:
@@ -193,22 +200,6 @@ def test_patterns_at_urls_match_as_those_of_files(store: str, home: Path) -> Non
 
 
 # -- What goes wrong -----------------------------------------------------------------------------
-
-
-@each_row(
-    "graph, scores, problem",
-    [(f"{URL}/none", f"{URL}/s.npy", "none: the file does not exist"),
-     (f"{URL}/g", f"{URL}/none.npz", "none.npz: the file does not exist"),
-     (f"{URL}/g", "s3://kgtrec-none/s.npy", "the file does not exist")],
-)  # fmt: skip
-def test_what_is_not_there(graph, scores, problem, store, tmp_path) -> None:
-    options = ["rank", "--graph", graph, "--scores", scores, "-o", f"{tmp_path}/o", "-q"]
-    for shard in ([], ["--shard", "1/2"]):
-        with pytest.raises(KgtrecError, match=rf"^s3://kgtrec.*{problem}") as raised:
-            call(*options, *shard)
-        assert raised.value.exit_code == 2
-        assert "\n" not in str(raised.value)
-        assert not list(tmp_path.rglob("shard-*"))
 
 
 def test_a_connection_that_breaks(home: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:

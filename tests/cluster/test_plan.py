@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 from question_cases import N, random_questions, run_lists, some_scores
-from refusals import each_row
+from refusals import assert_refused, each_row
 from slow import slow_after, slow_but
 from strategies import RankCase, rank_cases
 
@@ -31,7 +30,7 @@ from kgtrec.cluster.inputs import fit_files, make_inputs
 from kgtrec.cluster.plan import PartFiles, Plan, _most_rows, format_bytes, make_plan, memory_bytes
 from kgtrec.cluster.question_store import Store, read_rows, save_questions
 from kgtrec.cluster.ranges import Inputs, answer_scores, join_parts, merge, partial, rank_block
-from kgtrec.cluster.score_files import FactorFiles, describe_scores
+from kgtrec.cluster.score_files import describe_scores
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.ranking.partial import Task
 from kgtrec.ranking.settings import Settings
@@ -253,12 +252,9 @@ def test_a_plan_says_what_is_coming(tmp_path: Path) -> None:
     for word in (f"{plan.n_rows:,} rows x 5,000 entities", "of 1.0 GB per worker", "as measured"):
         assert word in text
     assert "about" not in str(Plan(plan.blocks, plan.ranges, 1, 2))
-
-
-def test_nan_does_not_stop_the_measuring(tmp_path: Path) -> None:
     questions = random_questions(np.random.default_rng(1))
-    inputs = make_inputs(np.full((len(questions), N), np.nan, "f4"), questions, tmp_path)
-    assert make_plan(inputs).speed is not None
+    scores = np.full((len(questions), N), np.nan, "f4")  # which does not stop the measuring
+    assert make_plan(make_inputs(scores, questions, tmp_path)).speed is not None
 
 
 def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
@@ -287,20 +283,19 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         np.save(tmp_path / "s.npy", np.zeros(shape, "f4"))
         with pytest.raises(InputError, match=rf"s\.npy: scores have .*{words}|{words}"):
             fit_files(describe_scores(tmp_path / "s.npy", tmp_path), store)
-    np.savez(tmp_path / "m.npz", queries=np.zeros((9, 2)), entities=np.zeros((N, 2)))
-    files = describe_scores(tmp_path / "m.npz", tmp_path)
+    path, nothing = tmp_path / "m.npz", np.zeros((9, 2))
+    np.savez(path, queries=nothing, entities=np.zeros((N, 2)))
+    files = describe_scores(path, tmp_path)
     with pytest.raises(InputError, match=r"m\.npz: Factors have 9 queries"):
         fit_files(files, store)
     with pytest.raises(UsageError, match="higher-is-better"):
         fit_files(files, store, higher_is_better=False)
-    for name, said in (("entities", r"n\.npz: queries have 2 dimensions"),
-                       ("entity", "needs 'queries' and 'entities'")):  # fmt: skip
-        np.savez(tmp_path / "n.npz", queries=np.zeros((9, 2)), **{name: np.zeros((N, 3))})
-        with pytest.raises(FileError, match=said):
-            describe_scores(tmp_path / "n.npz", tmp_path)
-    (tmp_path / "n.npz").write_bytes(b"nothing")
-    with pytest.raises(FileError, match=r"not a readable \.npz archive"):
-        describe_scores(tmp_path / "n.npz", tmp_path)
+    np.savez(path, queries=nothing, entities=np.zeros((N, 3)))
+    assert_refused(describe_scores, FileError, ("m.npz: queries have 2 dim",), path, tmp_path)
+    np.savez(path, queries=nothing, entity=nothing)
+    assert_refused(describe_scores, FileError, ("needs 'queries' and 'en",), path, tmp_path)
+    path.write_bytes(b"nothing")
+    assert_refused(describe_scores, FileError, ("not a readable .npz arc",), path, tmp_path)
 
 
 # -- Memory ------------------------------------------------------------------------------------
@@ -442,14 +437,12 @@ def test_every_file_of_a_store_is_checked_before_it_is_used_again(
 def test_chosen_rows_are_written_again(questions, scores, tmp_path) -> None:
     part = questions.graph.questions(relations=[0, 1])
     first = make_inputs(scores, part, tmp_path)
-    assert first.files is not None
     expected, chosen = ranked(first), Path(first.files.selection)
     whole = chosen.read_bytes()
-    damages: tuple[Callable[[], Any], ...] = (
+    for damage in (
         lambda: flip(chosen, -8), chosen.unlink, lambda: chosen.write_bytes(whole[:20]),
         lambda: chosen.write_bytes(b""),
-    )  # fmt: skip
-    for damage in damages:
+    ):  # fmt: skip
         damage()
         again = ranked(make_inputs(scores, part, tmp_path))
         assert chosen.read_bytes() == whole
@@ -469,13 +462,11 @@ def test_an_unpacked_model_is_unpacked_again(tmp_path: Path) -> None:
     arrays = {"queries": rng.random((9, 3)), "entities": rng.random((MORE, 3))}
     np.savez_compressed(tmp_path / "c.npz", **arrays)
     files = describe_scores(tmp_path / "c.npz", tmp_path)
-    assert isinstance(files, FactorFiles)
-    for damage in (lambda path: flip(path), lambda path: path.write_bytes(b"short")):
+    for damage in (flip, lambda path: path.write_bytes(b"short")):
         damage(Path(files.entities.path))
         again = describe_scores(tmp_path / "c.npz", tmp_path)
-        assert isinstance(again, FactorFiles)
-        assert (again.entities.open() == arrays["entities"]).all()
-        assert (again.queries.open() == arrays["queries"]).all()
+        for name, array in arrays.items():
+            assert (getattr(again, name).open() == array).all()
 
 
 @each_row("header, said", [("(99, 3)", "bytes, but the file has only"), ("(-3, 3)", "shape"),
