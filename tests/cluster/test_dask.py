@@ -166,17 +166,6 @@ def test_nothing_large_is_pickled(client, tmp_path, monkeypatch) -> None:
     assert max(sizes) - min(sizes) < 100
 
 
-def test_workers_that_share_no_folder_are_sent_the_files(client, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
-    questions, scores = ranking_case(11)
-    opened = client.run(count_opened, "questions-")
-    array = da.from_array(scores, chunks=(5, 9))
-    got = kgtrec.cluster.rank(array, questions, client, run_depth=DEPTH)
-    assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
-    assert client.run(count_opened, "questions-") == opened  # nobody looked into the work folder
-    assert client.list_datasets() == ()  # and scattered data is released
-
-
 def test_a_host_is_sent_once_what_tasks_read(client, tmp_path, monkeypatch) -> None:
     """Two worker processes share the files; no splits, labels or answers, which may be large."""
     monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
@@ -186,11 +175,14 @@ def test_a_host_is_sent_once_what_tasks_read(client, tmp_path, monkeypatch) -> N
     factors = kgtrec.Factors(*vectors)
     plan_as(monkeypatch, pieces(rng, len(questions)), pieces(rng, N, 5))
     plans: list[str] = []
+    opened = client.run(count_opened, "questions-")
     monkeypatch.setattr(dask_rank, "plan_printer", lambda _: plans.append)
     for number in range(2):
         folder = tmp_path / str(number)
         got = kgtrec.cluster.rank(factors, questions, client, run_depth=DEPTH, folder=folder)
         assert_same_bytes(got, kgtrec.rank(factors, questions, DEPTH), tmp_path)
+    assert client.run(count_opened, "questions-") == opened  # nobody looked into the work folder
+    assert client.list_datasets() == ()  # and scattered data is released
     store = {f"plan_{name}.npy" for name in ("question", "slot", "target_offsets", "targets")}
     store |= {f"{name}_{part}.npy" for name in ("known", "removed") for part in ("ids", "offsets")}
     one, other = client.run(sent_files).values()

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from question_cases import ranking_case
 from rank_cases import make_ranks, no_trec, some_ranks
 from slow import slow_after
 
@@ -163,23 +164,15 @@ def test_a_key_is_what_other_calls_accept() -> None:
 
 
 def test_every_key_has_a_value_as_trec_evaluate_gives_it() -> None:
-    graph = kgtrec.Graph.from_arrays(
-        train=[[0, 0, 1], [1, 0, 2], [2, 1, 3]], test=[[0, 0, 2], [0, 0, 3], [3, 1, 4], [4, 1, 5]]
-    )
-    questions = graph.questions()
-    rng = np.random.default_rng(5)
-    scores = rng.integers(0, 4, (len(questions), graph.n_entities)).astype(np.float32)
-    keys = [
-        f"both.macro.{name}" + {"rank": "_3", "point": "_0.40"}.get(TABLE[name].kind, "")
-        for name in TREC_KEYS
+    questions, scores = ranking_case(5)
+    names = [
+        name + {"rank": "_3", "point": "_0.40"}.get(TABLE[name].kind, "") for name in TREC_KEYS
     ]
-    result = kgtrec.evaluate(scores, questions, measures=keys, run_depth=20)
-    due = kgtrec.trec.evaluate(
-        questions, result.run, [key.removeprefix("both.macro.") for key in keys], summary=True,
-        compat=9,
-    )  # fmt: skip
-    for key in keys:
-        assert result[key] == pytest.approx(due[key.removeprefix("both.macro.")], abs=1e-12), key
+    keys = [f"both.macro.{name}" for name in names]
+    result = kgtrec.evaluate(scores, questions, measures=keys, run_depth=30)
+    due = kgtrec.trec.evaluate(questions, result.run, names, summary=True, compat=9)
+    for name, key in zip(names, keys, strict=True):
+        assert result[key] == pytest.approx(due[name], abs=1e-12), name
 
 
 def test_every_name_is_explained() -> None:

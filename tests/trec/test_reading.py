@@ -26,9 +26,7 @@ from kgtrec.trec.files import parse
 from kgtrec.trec.files import text as file_texts
 from kgtrec.trec.files.run import read_run
 from kgtrec.trec.measures.judge import read_judgements, read_lists
-from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.relevant import UNJUDGED
-from kgtrec.trec.measures.values import values
 
 
 def write(folder: Path, content: bytes | str, name: str = "file.txt") -> Path:
@@ -118,11 +116,14 @@ options = st.fixed_dictionaries(
 
 near = [1.0, 1.0 + 1e-9, 1.0 - 1e-9, 0.0, -0.0, 5e-324, 1e300, 1e301, -1e300, float("inf")]
 
+# The lowest are the mark of documents without a judgement, and its neighbour.
+grades = st.integers(-3, 3) | st.sampled_from([-(2**63), 1 - 2**63, 2 - 2**63, -(2**31)])
+
 tables = st.dictionaries(
     st.sampled_from("abc"),
     st.dictionaries(
         st.text("de\u00e9\udc80", min_size=1, max_size=3),
-        st.tuples(st.sampled_from(near) | st.floats(allow_nan=False), st.integers(-3, 3)),
+        st.tuples(st.sampled_from(near) | st.floats(allow_nan=False), grades),
         min_size=1,
         max_size=25,
     ),
@@ -150,7 +151,8 @@ def test_lists_are_the_oracles(folder, run, qrels, options, data, threads):
     if data.draw(st.booleans()):
         lines.sort(key=lambda line: line.split()[0])  # only such a run is read in one pass
     queries = [line.split()[0] for line in lines]
-    is_plain = len(list(groupby(queries))) == len(raw_run)
+    lowest = min(level for levels in qrels.values() for level in levels.values())
+    is_plain = len(list(groupby(queries))) == len(raw_run) and lowest > 1 - 2**63
     paths = [write(folder, b"".join(judged), "qrels"), write(folder, b"".join(lines), "run")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parse, "_PART_DOCUMENTS", data.draw(st.sampled_from([1, 10, 1000])))
@@ -273,58 +275,18 @@ def test_packed_files_that_are_damaged(tmp_path, suffix) -> None:
             read_run(write(tmp_path, content, "e" + suffix))
 
 
-def test_standard_input(tmp_path, monkeypatch) -> None:
-    def say(content: bytes) -> None:
-        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
-
-    for place, content in enumerate((QRELS, RUN)):
-        paths = [write(tmp_path, QRELS, "q"), write(tmp_path, RUN, "r")]
-        paths[place] = "-"
-        say(content)
-        check_pair(*paths)
-    for content, said in (
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
         (gzip.compress(RUN), ": .* gzip data; unpack it first: zcat"),
         (b"q Q0 d\n", ":1: 3 columns"),
-    ):
-        say(content)
-        with pytest.raises(FileError, match=f"^standard input{said}"):
-            read_run("-")
-
-
-def test_qrels_are_read_once_for_many_runs(tmp_path) -> None:
-    qrels = read_judgements(write(tmp_path, "a 0 d 1\nb 0 d 2\nc 0 d 0\n", "q"))
-    (tmp_path / "q").unlink()
-    one = read_lists(qrels, write(tmp_path, "a 0 d 1 1 x\n", "1"))
-    two = read_lists(qrels, write(tmp_path, "c 0 d 1 1 y\nb 0 e 1 1 y\nz 0 e 1 1 y\n", "2"))
-    assert (one.queries, one.unanswered, one.unasked) == (["a"], 2, 0)
-    assert (two.queries, two.unanswered, two.unasked) == (["b", "c"], 1, 1)
-    assert two.judged.tolist() == [2, 0]
-    none = read_lists(qrels, write(tmp_path, "z 0 d 1 1 x\n", "3"))
-    assert (len(none), none.unanswered, none.unasked) == (0, 3, 1)
-    absent = read_lists(qrels, tmp_path / "3", absent=True)
-    assert (absent.queries, absent.offsets.tolist()) == (["a", "b", "c"], [0, 0, 0, 0])
-
-
-@pytest.mark.parametrize("level", [-(2**31), -(2**63), 1 - 2**63, 2 - 2**63, -1])
-def test_no_level_is_that_of_documents_without_a_judgement(tmp_path, level: int) -> None:
-    qrels, run = {"q": {"a": level, "c": 1}}, {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
-    paths = (
-        write(tmp_path, f"q 0 a {level}\nq 0 c 1\n", "q"),
-        write(tmp_path, "q 0 a 1 3 t\nq 0 b 1 2 t\nq 0 c 1 1 t\n", "r"),
-    )
-    names = resolve(["judged_3", "unj_3", "relstring_3", "infAP", "map", "ndcg", "bpref"])
-    due = values(read_lists({"q": {"a": -1, "c": 1}}, run), names)
-    for lists in (read_lists(qrels, run), read_lists(*paths), read_lists(qrels, paths[1])):
-        below, unjudged, relevant = lists.relevance.tolist()
-        assert (unjudged, relevant) == (UNJUDGED, 1)
-        assert UNJUDGED < below < 0
-        got = values(lists, names)
-        assert got["relstring_3"].tolist() == [".-1"]
-        assert (got["judged_3"] * 3).tolist() == [2]  # in the pool
-        assert (got["unj_3"] * 3).tolist() == pytest.approx([2])
-        assert {name: row.tolist() for name, row in got.items()} == {
-            name: row.tolist() for name, row in due.items()
-        }
+    ],
+    ids=["packed", "columns"],
+)
+def test_faults_of_standard_input(monkeypatch, content: bytes, said: str) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+    with pytest.raises(FileError, match=f"^standard input{said}"):
+        read_run("-")
 
 
 def test_dicts_without_documents() -> None:

@@ -17,7 +17,6 @@ import pytest
 from checkout import ROOT
 from hypothesis import example, given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from trec_oracle import number
 
 import kgtrec
@@ -212,11 +211,6 @@ def as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def trec_order(scores: dict[str, float]) -> list[str]:
-    """The order in which trec_eval reads a list."""
-    return sorted(scores, key=lambda name: (scores[name], as_bytes(name)), reverse=True)
-
-
 def make_run(rows: list[np.ndarray], labels: list[str], dtype: type) -> Run:
     """Run over all entities; row i scores the first entities for question i."""
     docnos = Labels.from_strings(labels).docnos
@@ -234,30 +228,6 @@ def make_run(rows: list[np.ndarray], labels: list[str], dtype: type) -> Run:
         docnos=docnos,
         depth=len(labels),
     )
-
-
-def rows_of(dtype: type) -> st.SearchStrategy[list[np.ndarray]]:
-    width = 64 if dtype is np.float64 else 32
-    few = st.sampled_from([0.0, -0.0, 1.0, float("inf"), float("-inf"), 1e-45, 0.1, 1.0000001])
-    value = st.floats(width=width, allow_nan=False) | few.map(lambda x: float(dtype(x)))
-    row = hnp.arrays(dtype, st.integers(0, len(LABELS)), elements=value)
-    return st.lists(row, min_size=1, max_size=4)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@given(data=st.data())
-def test_reading_a_run_restores_its_order(tmp_path_factory, dtype, data) -> None:
-    run = make_run(data.draw(rows_of(dtype)), LABELS, dtype)
-    path = tmp_path_factory.getbasetemp() / "order.run"
-    run.write(path, tag="t")
-    read = read_run(path) if len(run.documents) else {}
-    for i, query in enumerate(run.query_ids):
-        rows = slice(run.offsets[i], run.offsets[i + 1])
-        scores = read.get(query, {})
-        assert trec_order(scores) == run.docnos[run.documents[rows]]
-        # narrowing the text restores the score; so does trec_eval 9, which reads floats
-        back = np.array(list(scores.values()), np.float64).astype(dtype)
-        np.testing.assert_array_equal(back, run.scores[rows])
 
 
 @pytest.mark.parametrize(
