@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -71,14 +71,15 @@ class Processes:
             time.sleep(0.1)
         raise AssertionError(f"no scheduler at {self.address} within a minute")
 
-    def _run(self, *arguments: str) -> subprocess.Popen[bytes]:
-        command, quiet = [sys.executable, "-m", "dask", *arguments], subprocess.DEVNULL
+    def _run(self, *arguments: str, within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        command, quiet = [*within, sys.executable, "-m", "dask", *arguments], subprocess.DEVNULL
         return subprocess.Popen(command, stdout=quiet, stderr=quiet, cwd=self.folder)
 
-    def add_worker(self) -> None:
+    def add_worker(self, *within: str) -> None:
+        """A worker, started by the program `within` if there is one."""
         options = ("--no-nanny", "--no-dashboard", "--nthreads", "1")
         folder = ("--local-directory", str(self.folder))
-        self.workers.append(self._run("worker", self.address, *options, *folder))
+        self.workers.append(self._run("worker", self.address, *options, *folder, within=within))
 
     def kill_workers(self) -> None:
         kill(self.workers)

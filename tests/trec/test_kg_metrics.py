@@ -173,61 +173,54 @@ N = 25
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A graph, its qrels, and a run of the ten best candidates, known answers included."""
-    home = tmp_path_factory.mktemp("filter")
+def raw() -> tuple[kgtrec.Questions, kgtrec.Run]:
+    """Questions, and a run of the ten best candidates, known answers included."""
     rng = np.random.default_rng(11)
-    (home / "g").mkdir()
-    for split, size in (("train", 120), ("valid", 20), ("test", 40)):
-        rows = rng.integers(0, (N, 2, N), (size, 3)).tolist()
-        text = "".join(f"e {h:02}\tr{r}\te {t:02}\n" for h, r, t in rows)
-        (home / "g" / f"{split}.txt").write_text(text)
-    questions = kgtrec.read_graph(home / "g").questions()
-    kgtrec.write_qrels(questions, home / "q.qrels")
-    raw = kgtrec.read_graph(home / "g").questions(filter="raw")
-    scores = rng.integers(0, 12, (len(raw), N)).astype(np.float32)  # ties
-    kgtrec.rank(scores, raw, run_depth=10)[1].write(home / "raw.run")
-    return home
+    graph = kgtrec.Graph.from_arrays(
+        **{split: rng.integers(0, (N, 2, N), (size, 3))
+           for split, size in (("train", 120), ("valid", 20), ("test", 40))},
+        n_entities=N, n_relations=2, entities=[f"e {number:02}" for number in range(N)],
+    )  # fmt: skip
+    questions = graph.questions(filter="raw")
+    scores = rng.integers(0, 12, (len(questions), N)).astype(np.float32)  # ties
+    return graph.questions(), kgtrec.rank(scores, questions, run_depth=10)[1]
 
 
-def test_numbers_are_those_of_filtered_lists(home: Path) -> None:
-    questions = kgtrec.read_graph(home / "g").questions()
+def test_numbers_are_those_of_filtered_lists(raw, tmp_path: Path) -> None:
+    questions, run = raw
+    run.write(tmp_path / "raw.run")
     names = ["kg_mr", "kg_mrr", "kg_hits.1,3", "kg_amri", "map_cut.5"]
-    row = trec.evaluate(
-        home / "q.qrels", home / "raw.run", names, summary=True, questions=questions
-    )
-    result = kgtrec.Result(kgtrec.rank_lists(home / "raw.run", questions, "trec"))
+    row = trec.evaluate(questions, run, names, summary=True, questions=questions)
+    result = kgtrec.Result(kgtrec.rank_lists(tmp_path / "raw.run", questions, "trec"))
     for ours, key in (("mr", "mr"), ("mrr", "mrr"), ("hits_1", "hits@1"), ("amri", "amri")):
         value = result[f"both.realistic.micro.{key}"]
         low, high = getattr(value, "low", value), getattr(value, "high", value)
         ends = sorted((row[f"kg_{ours}_low"], row[f"kg_{ours}_high"]))
         assert ends == pytest.approx([low, high]), key
     assert row["kg_mrr_low"] < row["kg_mrr_high"]
-    listed = trec.evaluate(
-        home / "q.qrels", home / "raw.run", ["kg_mrr", "map_cut.5"], summary=True
-    )
+    listed = trec.evaluate(questions, run, ["kg_mrr", "map_cut.5"], summary=True)
     assert row["kg_mrr_low"] > listed["kg_mrr_low"] + 0.01  # the filter does something
     assert row["map_cut_5"] > listed["map_cut_5"]
 
 
-def test_the_filtered_run_is_that_of_the_ranker(home: Path) -> None:
-    """A raw run with --graph has the map of the run that a filtered ranking writes."""
-    questions = kgtrec.read_graph(home / "g").questions()
-    run = trec.read_run(home / "raw.run")
+def test_the_filtered_run_is_that_of_the_ranker(raw, tmp_path: Path) -> None:
+    """A raw run with a graph has the map of the run that a filtered ranking writes."""
+    questions, run = raw
+    trec.write_run(run, tmp_path / "raw.run")
+    documents, frame = (trec.read_run(tmp_path / "raw.run", form) for form in ("dict", "frame"))
     filtered: dict[str, dict[str, float]] = {}
     for number, query in enumerate(questions.ids):
         known = {f"e%20{entity:02}" for entity in questions.removed[number].tolist()}
-        filtered[query] = {doc: s for doc, s in run[query].items() if doc not in known}
+        filtered[query] = {doc: s for doc, s in documents[query].items() if doc not in known}
     names = ["map", "bpref", "ndcg_cut.5", "num_ret"]
-    ours = trec.evaluate(questions, run, names, questions=questions)
-    assert ours == trec.evaluate(questions, filtered, names)
-    frame = trec.read_run(home / "raw.run", as_="frame")
-    assert ours == trec.evaluate(questions, frame, names, questions=questions)
+    due = trec.evaluate(questions, filtered, names)
+    for form in (run, documents, frame):
+        assert trec.evaluate(questions, form, names, questions=questions) == due
 
 
-def test_documents_that_are_no_entities_keep_their_places(home: Path) -> None:
+def test_documents_that_are_no_entities_keep_their_places(raw) -> None:
     """Also where the first entity is known, and leaves the list alone."""
-    questions = kgtrec.read_graph(home / "g").questions()
+    questions, _ = raw
     knows = [0 in questions.removed[number].tolist() for number in range(len(questions))]
     names = ["recip_rank", "kg_mrr", "num_ret"]
     for number, documents in ((0, {"nobody": 3.0}),

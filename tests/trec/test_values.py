@@ -192,21 +192,6 @@ def test_nicknames_of_both_versions() -> None:
             assert {*nickname(name, 9)} == pytrec_eval.supported_nicknames[name]
 
 
-def test_names_repeat_parameters_as_typed() -> None:
-    assert names("utility.2,-1,0,0", "11pt_avg..25,.5", "ndcg.1=3,2=9", "rbp.p=.80", "set_F.1.0",
-                 "relstring.20", "iprec_at_recall..1,0.25") == [
-        "iprec_at_recall_0.10", "iprec_at_recall_0.25", "relstring_20", "utility_2,-1,0,0",
-        "11pt_avg_.25,.5", "ndcg_1=3,2=9", "set_F_1.0", "rbp_p=.80",
-    ]  # fmt: skip
-    assert names("P.10,5", "P_1") == ["P_1", "P_5", "P_10"]
-    assert names("P", "P_7") == ["P_7"]
-    assert names("iprec_at_recall_0.10", "Rprec_mult_1", "Rprec_mult.0.5,2") == [
-        "iprec_at_recall_0.10", "Rprec_mult_0.50", "Rprec_mult_1.00", "Rprec_mult_2.00",
-    ]  # fmt: skip
-    for typed in ("utility_2,-1,0,0", "ndcg_1=3,2=9", "rbp_p=.80", "set_F_1.0", "relstring_20"):
-        assert names(typed) == [typed]
-
-
 def test_first_parameters_win_on_the_command_line() -> None:
     def line(*measures: str) -> list[str]:
         return names(*measures, command_line=True)
