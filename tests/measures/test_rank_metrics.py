@@ -349,16 +349,6 @@ def test_long_sums_are_those_of_their_terms(first: int, count: int, power: float
     assert got[0] == pytest.approx(math.fsum(1 / np.log2(ranks + 1)), rel=1e-13)
 
 
-def test_long_sums_keep_their_rows_apart() -> None:
-    rng = np.random.default_rng(0)
-    first, count = rng.integers(1, 900, 500), rng.integers(0, 400, 500)
-    power = rng.uniform(-1, 1, 500)
-    got = sums_over(lambda x, rows: x ** power[rows], first, count)
-    for row in range(500):
-        terms = np.arange(first[row], first[row] + count[row], dtype=np.float64) ** power[row]
-        assert got[row] == pytest.approx(math.fsum(terms), rel=1e-13)
-
-
 # -- Expectations under ties against exact fractions, or long decimals where ties are huge -------
 
 BOUND = Fraction(1, 10**13)  # relative error that the docstrings promise
