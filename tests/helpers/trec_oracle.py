@@ -544,26 +544,18 @@ def _partial(group: Sequence[Line], place: dict[str, int], ret: int) -> dict:
     relevant = sorted(place[d] for d in documents if level[d] > 0)
     other = sorted(place[d] for d in documents if level[d] == 0)
     got, got_other = ([p for p in some if p < ret] for some in (relevant, other))
-    if len(relevant) >= len(other):
-        extra = len(relevant) - len(other)
-        counts["balanced"] = (
-            counts["fr"] + counts["fi"] + len(got) * extra,
-            _possible(counts) + len(relevant) * extra,
-        )  # fmt: skip
-    else:
-        gone = other[len(relevant) :]
-        left = [(p, q) for p, q in pairs if p not in gone and q not in gone]
-        counts["balanced"] = sum(p < q and p < ret for p, q in left), len(left)
-    if len(got) >= len(got_other):
-        extra = len(got) - len(got_other)
-        counts["balanced_ret"] = (
-            counts["fr"] + len(got) * extra,
-            counts["pr"] + len(relevant) * extra,
-        )
-    else:
-        gone = got_other[len(relevant) :]
-        left = [(p, q) for p, q in pairs if p < ret and q < ret and p not in gone and q not in gone]
-        counts["balanced_ret"] = sum(p < q for p, q in left), len(left)
+    seen = [(p, q) for p, q in pairs if p < ret and q < ret]
+    for key, ful, poss, rel, others, among in (
+        ("balanced", counts["fr"] + counts["fi"], _possible(counts), relevant, other, pairs),
+        ("balanced_ret", counts["fr"], counts["pr"], got, got_other, seen),
+    ):
+        extra = len(rel) - len(others)
+        if extra >= 0:
+            counts[key] = ful + len(got) * extra, poss + len(relevant) * extra
+        else:
+            gone = others[len(relevant) :]
+            left = [(p, q) for p, q in among if p not in gone and q not in gone]
+            counts[key] = sum(p < q and p < ret for p, q in left), len(left)
     return counts
 
 

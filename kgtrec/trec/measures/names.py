@@ -331,5 +331,7 @@ def _similar(name: str) -> str:
     stem, at, cut = name.partition("@")
     if not at:
         return suggestion(name, [*TABLE, *NICKNAMES, *_aliases()])
+    if stem.lower() in stems_at():
+        return f"write a whole number from 1 behind @, as in {stem}@10"
     stems = (TABLE[family].ir_measures.partition("(")[0] for family in stems_at().values())
     return suggestion(stem, [*filter(None, stems), *stems_at()]).replace("'?", f"@{cut}'?")
