@@ -276,19 +276,6 @@ def test_scores_that_change_while_they_are_ranked(monkeypatch) -> None:
     )
 
 
-def test_other_settings_and_other_counts_do_not_mix() -> None:
-    shards(3)
-    shard("4/4")
-    shard("1/2", "--run-depth", "25")
-    said = refuses("merge", "d", "-o", "o.parquet")
-    assert "shard-4-of-4.arrow and shard-1-of-3.arrow are from different rankings" in said
-    assert "number of shards 4 and 3" in said
-    assert "--run-depth 25 and 20" in said
-    Path("d/other.arrow").write_bytes(b"ARROW1 and something else")
-    said = refuses("merge", "d", "-o", "o.parquet")
-    assert "other.arrow is not a shard of a ranking" in said
-
-
 def test_a_large_matrix_is_known_by_samples_and_its_time(monkeypatch) -> None:
     monkeypatch.setattr(content_hash, "WHOLE", 1000)
     assert "s.npy is over 1 GiB, so kgtrec checks only its size" in shard("1/2", scores="s.npy")

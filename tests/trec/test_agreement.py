@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from profiles import examples
 from question_cases import N, graded_answers, random_questions, ranking_case, some_scores
 from refusals import assert_refused, refusals
-from trec_cases import lists_of
 from trec_oracle import measures as slow_measures
 
 import kgtrec
@@ -106,30 +105,6 @@ def test_a_difference_is_an_error_with_both_values() -> None:
     assert agreement.compare_values(trec, native, "bc")["map_cut_20"] < 1e-12
     with pytest.raises(KgtrecError):
         agreement.compare_values({"x": np.array([np.nan])}, {"x": np.array([np.nan])}, "a")
-
-
-grade = st.sampled_from([None, -1, 0, 1, 2])
-
-
-@given(
-    shown=st.lists(st.lists(grade, max_size=5), min_size=1, max_size=6),
-    others=st.lists(st.lists(st.integers(-1, 2), max_size=2), min_size=6, max_size=6),
-    level=st.sampled_from([1, 2]),
-)
-def test_queries_without_hits_are_zero_to_pytrec_eval_too(shown, others, level: int) -> None:
-    lists = lists_of([
-        (own, [grade for grade in own if grade is not None] + more)
-        for own, more in zip(shown, others, strict=False)
-    ])  # fmt: skip
-    columns = resolve(["map", "map_cut_3", "ndcg_cut_3", "P_3", "recall_3", "success_3"])
-    assert {column.family for column in columns} == bridge._ZERO_WITHOUT_HITS
-    options = EvalOptions(compat=9, native=False, level=level)
-    fast = bridge.fed_values(lists, columns, options)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bridge, "_ZERO_WITHOUT_HITS", frozenset())
-        slow = bridge.fed_values(lists, columns, options)
-    for name in slow:
-        assert fast[name].tolist() == slow[name].tolist()
 
 
 GAINED = ("dcg", "ideal_dcg", "ndcg", "ndcg_rel", "Rndcg", "G", "rbp")
