@@ -132,9 +132,6 @@ def assert_those_of_rank(ranks: Path, words: list[str], folder: Path) -> None:
     assert (folder / "again.parquet").read_bytes() == single.read_bytes()
 
 
-# -- What comes out ----------------------------------------------------------------------------
-
-
 def test_ranks_are_those_of_kgtrec_rank_and_one_dataset(batch, client, tmp_path) -> None:
     messages: list[object] = []
     outcomes = run_batch(batch, client, say=messages.append)
@@ -218,9 +215,6 @@ def test_a_failed_job_is_reported_and_the_others_go_on(batch, client) -> None:
     status = CliRunner().invoke(cli, [*words, "--status"]).output
     assert status.startswith("5 of 7 done\n")
     assert "a on one, test: failed: " in status
-
-
-# -- Going on ----------------------------------------------------------------------------------
 
 
 def test_only_what_is_missing_damaged_or_changed_is_done(
@@ -375,9 +369,6 @@ def test_a_full_disk_fails_jobs_and_room_finishes_them(batch, finished, client) 
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
         assert {one.state for one in run_batch(small, client)} == {"finished"}
         assert results(small.output) == expected
-
-
-# -- The command -------------------------------------------------------------------------------
 
 
 def test_ranks_of_a_model_that_was_removed_from_the_file_are_named(batch, finished, client) -> None:

@@ -46,9 +46,6 @@ DEPTH = 5
 META = np.empty((0, 0), "f4")  # otherwise Dask calls the function here to see its result
 
 
-# -- The same bytes ----------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_a_script_that_workers_import_needs_a_guard(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
@@ -140,9 +137,6 @@ def test_a_worker_that_does_not_end_is_not_waited_for(tmp_path: Path) -> None:
         check=False,
     )  # fmt: skip
     assert (done.stdout, done.returncode) == ("3\nended\n", 0), done.stderr
-
-
-# -- What travels ------------------------------------------------------------------------------
 
 
 def test_nothing_large_is_pickled(client, tmp_path, monkeypatch) -> None:
@@ -260,9 +254,6 @@ class FakeClient:
         return {"tcp://x": self.said}
 
 
-# -- Losses ------------------------------------------------------------------------------------
-
-
 def test_a_task_that_fails_once_changes_nothing(client: Client, tmp_path: Path) -> None:
     questions, scores = ranking_case(12)
     flag = tmp_path / "flag"
@@ -327,9 +318,6 @@ def test_scores_that_change_while_they_are_ranked(client, tmp_path, monkeypatch)
     monkeypatch.setattr(PartFiles, "save", save_and_change)
     with pytest.raises(InputError, match=r"scores\.npy changed while it was ranked"):
         kgtrec.cluster.rank(str(path), questions, client, folder=tmp_path / "work")
-
-
-# -- Going on ----------------------------------------------------------------------------------
 
 
 def test_finished_parts_are_kept_and_damaged_ones_ranked_again(

@@ -72,9 +72,6 @@ def pids(client: Client) -> list[int]:
     return sorted(pids.values())
 
 
-# -- Some workers are left, or come back -------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_kills_in_a_row_change_nothing(patient, tmp_path, monkeypatch) -> None:
     """At any time, within or between tasks; with shared files and with sent ones; with matrices
@@ -181,9 +178,6 @@ def test_a_worker_process_that_starts_slowly_comes_back(tmp_path, monkeypatch) -
         time.sleep(2)
         client.wait_for_workers(1, timeout=60)
         assert pids(client) != [pid]
-
-
-# -- None is left ------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

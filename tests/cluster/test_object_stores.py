@@ -199,9 +199,6 @@ def test_patterns_at_urls_match_as_those_of_files(store: str, home: Path) -> Non
         assert {name: f"{URL}/{path}" for name, path in here.items()} == there
 
 
-# -- What goes wrong -----------------------------------------------------------------------------
-
-
 def test_a_connection_that_breaks(home: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     large = home / "large.npy"
     np.save(large, np.zeros((1 << 18, 8), np.float32))

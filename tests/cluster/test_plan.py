@@ -60,9 +60,6 @@ def same_as_local(
     assert (run.depth, list(run.query_ids)) == (local[1].depth, list(local[1].query_ids))
 
 
-# -- Identity ----------------------------------------------------------------------------------
-
-
 @given(case=rank_cases(), data=st.data())
 @examples(0.5)
 def test_every_partition_of_a_matrix_gives_the_bytes_of_one_pass(case: RankCase, data) -> None:
@@ -165,9 +162,6 @@ def test_blocks_that_are_handed_over(tmp_path: Path) -> None:
         partial(Task(0, 5, 0, 10), inputs, None, scores[:5, :10])
 
 
-# -- The store ---------------------------------------------------------------------------------
-
-
 def test_stored_questions_are_the_questions(tmp_path: Path) -> None:
     questions = random_questions(np.random.default_rng(1))
     folder = save_questions(questions, "questions", tmp_path)
@@ -201,9 +195,6 @@ def test_gathered_rows_are_the_rows(tmp_path: Path) -> None:
     os.truncate(tmp_path / "a.npy", 500_000)
     with pytest.raises(FileError, match="it was cut short"):
         read_rows(mapped, np.array([3, 69_999]))
-
-
-# -- Plans -------------------------------------------------------------------------------------
 
 
 def big_inputs(folder: Path, n: int, n_triples: int, depth: int = 20, dim: int = 40) -> Inputs:
@@ -297,8 +288,6 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     path.write_bytes(b"nothing")
     assert_refused(describe_scores, FileError, ("not a readable .npz arc",), path, tmp_path)
 
-
-# -- Memory ------------------------------------------------------------------------------------
 
 IMPORTED = 42 << 20
 """What Python, numpy and this package take where plans were fitted; elsewhere it may be another."""
@@ -499,9 +488,6 @@ def test_shards_of_mixed_byte_order_are_equal(tmp_path: Path) -> None:
     np.save(tmp_path / "3.npy", scores.astype("f8"))
     with pytest.raises(FileError, match="save all shards with the same columns"):
         describe_scores(tmp_path, tmp_path)
-
-
-# -- Damaged and foreign work
 
 
 def test_nan_in_a_range_is_named_as_in_one_process(questions, scores, tmp_path) -> None:

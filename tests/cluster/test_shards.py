@@ -85,9 +85,6 @@ def save_scores(seed: int) -> None:
     np.save("s.npy", queries @ entities.T)
 
 
-# -- The bytes of one piece --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("scores", "by", "count"),
     slow_after(2, [("m.npz", "entities", 3), ("s.npy", "auto", 3), ("m.npz", "auto", 16),
@@ -158,9 +155,6 @@ def test_what_is_said() -> None:
     assert said.endswith("kgtrec: wrote d/shard-1-of-2.arrow\n")
     assert shard("1/2") == ("kgtrec: shard 1/2 is complete and has these inputs; kept\n")
     assert shard("2/2", "-q") == ""
-
-
-# -- What goes wrong ---------------------------------------------------------------------------
 
 
 def test_missing_and_doubled_shards_are_named() -> None:
@@ -305,9 +299,6 @@ def test_a_damaged_store_is_named() -> None:
     assert "meta.json: No such file" in refuses("merge", "d", "-o", "o.parquet")
     shard("1/2")  # which writes it again
     assert merged()
-
-
-# -- Disk, signals -----------------------------------------------------------------------------
 
 
 def test_a_file_that_may_not_grow() -> None:

@@ -276,9 +276,6 @@ def test_chance_is_the_mean_over_all_outcomes(sizes, base, is_weighted) -> None:
     assert chance.variance == pytest.approx(variance, rel=1e-10, abs=1e-14)
 
 
-# -- Corners --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("answer", "rank"),
     [
@@ -332,9 +329,6 @@ def test_rank_types_side_by_side() -> None:
     assert result.rank_types(keys).to_dict() == dict(zip(RANK_TYPES, due, strict=True))
 
 
-# --- sums over long ties --------------------------------------------------------------------------
-
-
 @given(
     st.sampled_from([1, 2, 63, 1_000, 10**9]),
     st.sampled_from([0, 1, 2, 5, 17, 64, 65, 66, 90, 1_000, 100_000]),
@@ -365,8 +359,6 @@ def off(got: np.ndarray, due: Fraction | Decimal) -> Fraction:
 def row(*numbers: int) -> tuple[np.ndarray, ...]:
     return tuple(np.array([number]) for number in numbers)
 
-
-# --- one answer: an instance ----------------------------------------------------------------------
 
 deep_ranks = st.one_of(st.integers(0, 100), st.integers(0, 2**40), st.sampled_from([2**24, 10**9]))
 
@@ -427,9 +419,6 @@ def test_hits_are_a_share_of_the_tie(greater: int, size: int, k: int) -> None:
     assert expected_hits(*row(greater, size, 1), k)[0] == inside / size
 
 
-# --- several answers: a question ------------------------------------------------------------------
-
-
 def first_place(size: int, answers: int) -> list[Fraction]:
     """P(first answer at place j), j = 1 .. size - answers + 1."""
     total = math.comb(size, answers)
@@ -477,9 +466,6 @@ def test_first_answer_of_a_long_tie(greater: int, size: int, answers: int) -> No
     tie = row(greater, size, answers)
     assert off(expected_reciprocal(*tie), Fraction(total, unit)) < 10 * BOUND
     assert off(expected_hits(*tie, greater + 50), Fraction(hits, unit)) < BOUND
-
-
-# --- many at once ---------------------------------------------------------------------------------
 
 
 def test_every_row_is_its_own() -> None:

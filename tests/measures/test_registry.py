@@ -26,8 +26,6 @@ from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.trec.measures.names import TABLE, resolve
 
-# --- keys -----------------------------------------------------------------------------------------
-
 sides = st.sampled_from(["head", "tail", "both"])
 
 kinds = st.sampled_from(sorted(RANK_TYPES))
@@ -138,9 +136,6 @@ def test_pykeen_keys_are_micro() -> None:
     types = (("best", "optimistic"), ("avg", "realistic"), ("worst", "pessimistic"))
     for kind, ours in types:
         assert Measure.parse(f"both.{kind}.mean_rank").rank_type == ours
-
-
-# --- the table ------------------------------------------------------------------------------------
 
 
 def test_names_are_nobodys_twice() -> None:

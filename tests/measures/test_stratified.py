@@ -57,9 +57,6 @@ def random_ranks(n: int, seed: int) -> Ranks:
     return some_ranks(n, True, seed).subset(np.arange(2 * n - n // 10))
 
 
-# --- values ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("rank_type", slow_after(1, RANK_TYPES))
 @pytest.mark.parametrize("side", SIDES)
 def test_large_strata_follow_the_formula_and_the_keys(rank_type: str, side: str) -> None:
@@ -91,9 +88,6 @@ def test_bits_do_not_depend_on_other_metrics_or_the_order_of_rows_or_points() ->
     assert stratified_grid(ranks, BETAS, np.array([], np.float32)).shape == (4, 5, 0)
     twice = stratified_grid(ranks, np.array([1, 0, -1]), BETAS, ["mrr", "MRR", "hits_at_3"])
     assert np.array_equal(twice[0], twice[1])
-
-
-# --- what is refused ------------------------------------------------------------------------------
 
 
 def one_triple(entities: list[int], relation: int = 1) -> Ranks:

@@ -48,9 +48,6 @@ def make_result(sides: tuple[int, ...] = (0, 1), **more: object) -> Result:
     return Result(ranks, **more)  # type: ignore[arg-type]
 
 
-# --- mapping --------------------------------------------------------------------------------------
-
-
 def test_it_is_a_mapping_of_canonical_keys_that_computes_any(result: Result) -> None:
     assert len(result) == len(list(result)) == len(set(result)) == len(result.keys())
     assert all(str(Measure.parse(key)) == key for key in result)
@@ -95,9 +92,6 @@ def test_given_trec_values_are_used() -> None:
     assert result["both.macro.map"] == pytest.approx(0.5)
     with pytest.raises(InputError, match=f"map has 3 values, but the ranks have {n} questions"):
         make_result(trec_values={"map": np.zeros(3)})["both.macro.map"]
-
-
-# --- forms ----------------------------------------------------------------------------------------
 
 
 def undefined() -> Result:
@@ -160,9 +154,6 @@ def test_labels_in_tables_are_escaped_or_cut(result: Result) -> None:
     text = table.to_text()  # long labels are cut in the middle
     assert max(map(len, text.splitlines())) <= 80
     assert "…" in text
-
-
-# --- slices ---------------------------------------------------------------------------------------
 
 
 def test_slices_by_relation_are_what_those_instances_alone_give(result: Result) -> None:

@@ -156,8 +156,6 @@ def test_what_makes_no_sense() -> None:
         evaluated(alone).slice("category", graph=alone)
 
 
-# --- labels ---------------------------------------------------------------------------------------
-
 ENTITIES = ["zero", "one", "two", "caf\udce9", "fo ur", "five"]
 
 

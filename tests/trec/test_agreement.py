@@ -73,9 +73,6 @@ def test_every_measure_against_plain_pytrec_eval(qrels, runs, lengths) -> None:
         )
 
 
-# -- Runs and ranks -----------------------------------------------------------------------------
-
-
 def test_runs_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     questions, scores = ranking_case(1)
     answers = questions.answers

@@ -99,9 +99,6 @@ def frame_of(data: dict[str, dict[str, Any]], *columns: str) -> pd.DataFrame:
     )
 
 
-# -- Files ------------------------------------------------------------------------------------
-
-
 @examples(0.5)
 @given(run=runs)
 @example(run=RUN)
@@ -303,9 +300,6 @@ def test_questions_and_their_runs_are_qrels_and_runs(tmp_path: Path) -> None:
     assert trec.evaluate(questions, run, names) == trec.evaluate(*files, names)
 
 
-# -- Frames -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["object", "category", "string"])
 def test_frames_of_every_kind_of_text(kind: str) -> None:
     run = frame_of(RUN, "qid", "docno", "score").astype({"qid": kind, "docno": kind})
@@ -327,9 +321,6 @@ def test_the_frame_that_comes_back() -> None:
     assert total.to_dict("index") == {"all": dict(trec.evaluate(QRELS, RUN, names, summary=True))}
     named = trec.evaluate({"\udcff": {"a": 1}}, {"\udcff": {"a": 1.0}}, ["map"], as_="frame")
     assert named.index.tolist() == ["\udcff"]
-
-
-# -- evaluate ---------------------------------------------------------------------------------
 
 
 @examples(0.5)
@@ -408,9 +399,6 @@ def test_a_query_that_loses_all_documents_keeps_its_row(emptied) -> None:
     assert list(trec.evaluate(qrels, run, **how)) == ["p", "q"]
     row = trec.evaluate(qrels, run, summary=True, **how)
     assert row["utility_0,0,1,0"] == pytest.approx(2 / 3)
-
-
-# -- Loading ----------------------------------------------------------------------------------
 
 
 def test_names_are_loaded_on_first_use(tmp_path: Path) -> None:

@@ -185,8 +185,6 @@ def test_scores_that_are_no_numbers_are_named() -> None:
                 evaluator.evaluate(run)  # type: ignore[arg-type]
 
 
-# -- Ties ------------------------------------------------------------------------------------------
-
 CONSTANT = {"q2": {"a": 1.0, "b": 1.0, "c": 1.0}, "q10": {"x": 1.0, "y": 0.5}}
 
 
@@ -337,9 +335,6 @@ def test_only_tied_queries_have_other_values_under_ties() -> None:
     assert got.queries == 1
     got.expected["a"]["recip_rank"] = 0.0  # rows of their own
     assert got.value["a"]["RR"] == got.minimum["a"]["RR"] == 1.0
-
-
-# -- Many runs ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -38,9 +38,6 @@ def micro_of(qrels: Qrels, run: Run, options: EvalOptions | None = None, **more)
     return micro_values(lists, columns, options or EvalOptions(), **more)
 
 
-# -- Oracle ------------------------------------------------------------------------------------
-
-
 def ends_of_ranks(
     qrels: Qrels, run: Run, level: int, entities: int, kind: str = "realistic"
 ) -> list[tuple[Fraction, Fraction, int]]:
@@ -133,8 +130,6 @@ def test_least_and_greatest_over_ties(case: tuple[Qrels, Run]) -> None:
         assert greatest[name] == pytest.approx(max(best[name], worst[name]))
 
 
-# -- By hand -----------------------------------------------------------------------------------
-
 QRELS = {"q": {"a": 1, "b": 1, "c": 1, "n": 0}}
 
 RUN = {"q": {"x": 9.0, "a": 8.0, "y": 7.0, "b": 7.0, "n": 7.0, "z": 1.0}}
@@ -150,9 +145,6 @@ def test_expected_ranks_the_limit_and_an_open_end() -> None:
     cut = micro_of(QRELS, RUN, EvalOptions(most=2), entities=20).summary()
     assert cut["kg_mr_low"] == pytest.approx((2 + 2 + 2) / 3)
     assert cut["kg_mr_high"] == pytest.approx((2 + 18 + 18) / 3)
-
-
-# -- Names -------------------------------------------------------------------------------------
 
 
 def test_names() -> None:

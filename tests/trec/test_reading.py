@@ -35,8 +35,6 @@ def write(folder: Path, content: bytes | str, name: str = "file.txt") -> Path:
     return path
 
 
-# -- Random files ------------------------------------------------------------------------------
-
 names = st.binary(min_size=1, max_size=12).filter(lambda b: b.split() == [b] and b[:1] != b"#")
 
 few = st.sampled_from(
@@ -192,9 +190,6 @@ def test_long_lists(tmp_path: Path, order: str) -> None:
             fuzz_readers.check_lists(*paths, qrels, run, {"depth": depth, **more}, 2)
 
 
-# -- Faults ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("separator", " \t")
 def test_lines_like_the_last_one(tmp_path, separator: str) -> None:
     """Such lines are compared, not split: numbers of all lengths, and almost."""
@@ -238,8 +233,6 @@ def test_a_long_line_with_more_columns(tmp_path) -> None:
     run = read_run(write(tmp_path, f"q Q0 {'d' * 5000} 1 1 t and more\n"))
     assert list(run["q"]) == ["d" * 5000]
 
-
-# -- Ways in -----------------------------------------------------------------------------------
 
 RUN, QRELS = b"q Q0 d 1 2 t\nq Q0 e 2 1 t", b"q 0 e 1\n"
 
@@ -338,8 +331,6 @@ def test_parts_of_any_size(tmp_path: Path, monkeypatch, threads, is_run, text) -
             monkeypatch.setattr(parse, "_PART_DOCUMENTS", size % 5)
             fuzz_readers.check_columns(path, mark + text, is_run, threads)
 
-
-# -- Lines that are split at a look ------------------------------------------------------------
 
 LINE = b"q1 Q0 doc 12 3.25 tag"
 

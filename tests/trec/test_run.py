@@ -172,9 +172,6 @@ def test_the_decimal_point_is_a_point_in_every_locale():
         locale.setlocale(locale.LC_NUMERIC, before)
 
 
-# ---- written ----
-
-
 def written(values: np.ndarray) -> list[str]:
     """Scores in the form of a run file."""
     n = len(values)

@@ -151,9 +151,6 @@ def test_relevances_of_millions_cost_nothing() -> None:
     assert got["map"][0] == pytest.approx((1 + 2 / 3) / 3)
 
 
-# -- Options ------------------------------------------------------------------------------------
-
-
 def test_lists_that_were_cut_are_refused() -> None:
     lists = lists_of([([1] * 10, [1] * 20)], retrieved=[30])
     got = values(lists, resolve(["P_5", "P_10", "num_ret"]))
@@ -173,9 +170,6 @@ def test_options_are_whole_numbers_that_can_be(name: str) -> None:
     with pytest.raises(UsageError, match=str(wrong)):
         EvalOptions(**{name: wrong})
     assert getattr(EvalOptions(**{name: np.int64(9)}), name) == 9  # type: ignore[arg-type]
-
-
-# -- Names --------------------------------------------------------------------------------------
 
 
 def names(*measures: str, **how: object) -> list[str]:
@@ -264,9 +258,6 @@ def test_names_of_queries_may_differ_in_length_by_much(sizes, tmp_path) -> None:
     assert [(line[0], line[2]) for line in lines] == [
         (query, document) for query, documents in run.items() for document in documents
     ]
-
-
-# -- Names ------------------------------------------------------------------------------------
 
 
 def test_cutoffs_that_trec_eval_cuts_short() -> None:
