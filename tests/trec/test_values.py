@@ -246,9 +246,6 @@ def test_depth_that_columns_need() -> None:
     assert depth_needed(resolve(["num_q"])) == 1
 
 
-# -- Edges of what runs are ordered by and of gains, where other tests' numbers let errors pass --
-
-
 @pytest.mark.parametrize("sizes", [(9000, 1), (1, 9000, 1, 20000)])
 def test_names_of_queries_may_differ_in_length_by_much(sizes, tmp_path) -> None:
     """Space for lines is computed before writing, from the name of each query."""
