@@ -221,7 +221,9 @@ betas = st.sampled_from([-1.0, -0.5, 0.0, 0.25, 0.5, 1.0])
     betas,
     st.data(),
 )
-def test_every_metric_is_as_defined(case, kind, averaging, beta_e, beta_r, data) -> None:
+def test_every_metric_is_as_defined(
+    case: Case, kind: str, averaging: str, beta_e: float, beta_r: float, data: st.DataObject
+) -> None:
     sides = sides_of(case)
     side = "both" if averaging == "triple" else data.draw(st.sampled_from(sides))
     if side not in sides:
@@ -261,7 +263,9 @@ small = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 3)), min_size=1, ma
 
 
 @given(small, st.sampled_from(sorted(F)), st.booleans())
-def test_chance_is_the_mean_over_all_outcomes(sizes, base, is_weighted) -> None:
+def test_chance_is_the_mean_over_all_outcomes(
+    sizes: list[tuple[int, int]], base: str, is_weighted: bool
+) -> None:
     """Every combination of ranks is equally likely: list them all."""
     counts, weight = zip(*sizes, strict=True)
     weight = weight if is_weighted else (1,) * len(counts)

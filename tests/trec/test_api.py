@@ -308,6 +308,8 @@ def test_frames_of_every_kind_of_text(kind: str) -> None:
     due = trec.evaluate(QRELS, RUN, ["official"])
     assert trec.evaluate(judged, run, ["official"]) == due
     assert trec.evaluate(judged, run.iloc[::-1], ["official"]) == due
+    pieces = pd.concat([run.iloc[:2], run.iloc[2:]])
+    assert trec.evaluate(judged, pieces, ["official"]) == due
 
 
 def test_the_frame_that_comes_back() -> None:
