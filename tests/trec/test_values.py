@@ -295,6 +295,7 @@ def test_a_row_that_is_added_is_known_everywhere(tmp_path, monkeypatch) -> None:
         assert Measure.parse(f"both.macro.{name}").metric == "double_hits_1"
         assert describe(name)["help"] == ROW.text
     (column,) = resolve(["DoubleHits"])
+    assert resolve(["DH@3"]) == [column]  # which must not be remembered
     assert (column.name, column.sees, why_unbounded(column)) == ("double_hits_3", 3, "")
     assert not ties.has_tie_form(column, EvalOptions())
     questions, scores = ranking_case(0)
