@@ -1,4 +1,8 @@
-"""Configuration files of clusters, and scripts of job arrays, which bash runs here."""
+"""Configuration files build clusters that rank; scripts play the queues.
+
+Here ``sbatch`` and ``qsub`` are shell scripts, in case SLURM or PBS is missing. They start their
+job at once, without the caller's environment, as PBS does.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,17 @@ FOLDER = Path(kgtrec.__file__).parent / "cluster" / "configurations"
 PAGE = FOLDER.parent / "README.md"
 
 
+def run_script(folder: Path, code: str, configuration: str) -> str:
+    """The output of code that needs dask-jobqueue, with DASK_CONFIG naming one of the files."""
+    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False,
+        cwd=folder, env=os.environ | {"DASK_CONFIG": str(FOLDER / configuration)}
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
@@ -36,17 +51,13 @@ PAGE = FOLDER.parent / "README.md"
     ],
 )  # fmt: skip
 def test_job_scripts_say_what_the_files_say(kind: str, expected: list[str], tmp_path: Path) -> None:
-    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
     code = (
         f"from dask_jobqueue import {kind}Cluster\n"
         "port = {'dashboard_address': '127.0.0.1:0'}\n"
         f"with {kind}Cluster(scheduler_options=port) as cluster:\n"
         "    print(cluster.job_script())\n"
     )
-    text = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True,
-        cwd=tmp_path, env=os.environ | {"DASK_CONFIG": str(FOLDER / f"{kind.lower()}.yaml")},
-    ).stdout  # fmt: skip
+    text = run_script(tmp_path, code, f"{kind.lower()}.yaml")
     lines = text.splitlines()
     for line in [*expected, "source /shared/venv/bin/activate"]:
         assert line in lines
@@ -54,6 +65,55 @@ def test_job_scripts_say_what_the_files_say(kind: str, expected: list[str], tmp_
     assert "--death-timeout 120" in text
     assert "--local-directory ${TMPDIR:-/tmp}" in text
     assert f"{kind}Cluster" in PAGE.read_text("utf-8")
+
+
+SUBMIT = """#!/bin/bash
+cp "${{@: -1}}" {folder}/job.$$
+env -i HOME="$HOME" PATH=/usr/bin:/bin setsid /bin/bash {folder}/job.$$ > {folder}/log 2>&1 &
+echo {answer}
+"""
+CANCEL = """#!/bin/bash
+for job in "$@"; do kill -TERM -- "-${job%.*}"; done
+"""
+
+ADAPTIVE = """
+import dask, numpy as np
+from dask_jobqueue import {kind}Cluster
+from distributed import Client
+import kgtrec, kgtrec.cluster
+
+rng = np.random.default_rng(6)
+triples = rng.integers(0, (30, 2, 30), (40, 3))
+questions = kgtrec.Graph.from_arrays(test=triples, n_entities=30).questions()
+scores = rng.integers(0, 5, (len(questions), 30)).astype(np.float32)
+port = {{"dashboard_address": "127.0.0.1:0"}}
+with {kind}Cluster(scheduler_options=port) as cluster, Client(cluster) as client:
+    cluster.adapt(maximum_jobs=1, interval="100ms")
+    ranks, _ = kgtrec.cluster.rank(scores, questions, client)
+    said = client.run(lambda: dask.config.get("distributed.worker.memory"))
+    print([[said[one][key] for key in ("target", "spill", "pause", "terminate")] for one in said])
+print(ranks.rank().tolist() == kgtrec.rank(scores, questions)[0].rank().tolist())
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "submit", "cancel", "answer"),
+    [
+        ("SLURM", "sbatch", "scancel", "Submitted batch job $!"),
+        ("PBS", "qsub", "qdel", "$!.server"),
+    ],
+)
+def test_jobs_rank_though_they_inherit_nothing(
+    kind: str, submit: str, cancel: str, answer: str, tmp_path: Path, monkeypatch
+) -> None:
+    """Without any worker at first: the work makes an adaptive cluster submit a job."""
+    for name, text in ((submit, SUBMIT.format(folder=tmp_path, answer=answer)), (cancel, CANCEL)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    printed = run_script(tmp_path, ADAPTIVE.format(kind=kind), f"{kind.lower()}.yaml")
+    # Limits that mapped files would exceed are off.
+    assert printed == "[[False, 0.9, False, False]]\nTrue\n"
 
 
 def test_files_have_settings_that_dask_knows() -> None:
