@@ -147,7 +147,10 @@ def test_csv_and_frame_keep_every_digit(result: Result, monkeypatch: pytest.Monk
         result.to_frame()
 
 
-def test_labels_in_tables_are_escaped_or_cut(result: Result) -> None:
+def test_tables_have_a_row_per_side_and_labels_that_are_escaped_or_cut(result: Result) -> None:
+    assert [line.count("|") for line in result.to_markdown().splitlines()] == [13] * 5
+    assert f"{result['both.micro.mrr']:.4f}" in result.to_latex()
+    assert f"{len(result.ranks)} instances" in repr(result)
     table = result.slice("relation")
     assert r"b\textbar{}\&\_" in table.to_latex()
     assert r"b\|&_" in table.to_markdown()
