@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from click.testing import CliRunner
 from hypothesis import strategies as st
 from study_cases import N_ENTITIES, graphs, listed
 
@@ -129,34 +126,3 @@ def slow_pool(case: Case, depth: int, kind: str) -> dict[Triple, dict[str, int]]
                     own = pool.setdefault(triple, {})
                     own[name] = min(place, own.get(name, place))
     return pool
-
-
-def write_case(folder: Path, n_seeds: int = 8, systems: str = "ab") -> dict[str, np.ndarray]:
-    """Write a graph with blanks in labels, seeds and one run per system; return the scores."""
-    random = np.random.default_rng(5)
-    rows = np.unique(np.stack([random.integers(0, n, 90) for n in (20, 3, 20)], axis=1), axis=0)
-    random.shuffle(rows)
-    lines = [f"ent {h}\trel {r}\tent {t}\n" for h, r, t in rows.tolist()]
-    (folder / "graph").mkdir()
-    (folder / "graph" / "train.txt").write_text("".join(lines[:40]))
-    (folder / "graph" / "test.txt").write_text("".join(lines[40:]))
-    (folder / "seed.tsv").write_text("".join(lines[40 : 40 + n_seeds]))
-    graph = kgtrec.read_graph(folder / "graph")
-    questions = graph.questions()
-    scores = {name: random.random((len(questions), graph.n_entities)) for name in systems}
-    for name, matrix in scores.items():
-        kgtrec.rank(matrix, questions, run_depth=20)[1].write(folder / f"{name}.run")
-    return scores
-
-
-def call(command: Any, *arguments: object) -> tuple[str, str]:
-    """The output of a command on both streams; raises its errors."""
-    words = [str(word) for word in arguments]
-    done = CliRunner().invoke(command, words, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout, done.stderr
-
-
-def place_of(folder: Path, seeds: str = "seed.tsv") -> tuple[object, ...]:
-    """Options that name the graph and the seeds of a folder."""
-    return "--graph", folder / "graph", "--seed-triples", folder / seeds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,13 +14,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pool_cases import N_ENTITIES, Case, cases
 from profiles import examples
-from refusals import assert_refused, refusals
 from scipy import stats
 from trec_oracle import measures
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
-from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
+from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.study.comparison.samples import Samples
 from kgtrec.study.pooling.completion import complete
 from kgtrec.study.pooling.depths import (
@@ -35,9 +34,9 @@ from kgtrec.study.pooling.depths import (
     with_intervals,
 )
 from kgtrec.study.pooling.edited_files import Judgements
-from kgtrec.study.pooling.lists import RankedLists, run_lists
+from kgtrec.study.pooling.lists import RankedLists
 from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
-from kgtrec.study.pooling.seeds import SeedQuestions, replaced_split, seed_questions
+from kgtrec.study.pooling.seeds import SeedQuestions, replaced_split
 
 # -- Ranks at every depth --------------------------------------------------------------------------
 
@@ -54,9 +53,9 @@ COLUMNS = ("greater", "equal", "tied_ahead", "candidates", "macro_greater", "mac
            "relation_popularity")  # fmt: skip
 
 
-def evaluated(graph: kgtrec.Graph, scores: np.ndarray) -> kgtrec.Result:
+def evaluated(graph: kgtrec.Graph, scores: np.ndarray, **options: Any) -> kgtrec.Result:
     """Scores (side, given, relation, entities) of the graph's questions."""
-    questions = graph.questions("test")
+    questions = graph.questions("test", **options)
     rows = scores[questions.side, questions.entity, questions.relation]
     return kgtrec.evaluate(rows, questions, progress=False)
 
@@ -142,21 +141,18 @@ def test_curves_have_the_values_of_every_depth(world: dict[str, Any], tmp_path: 
 
 
 def test_what_cannot_be_had(world: dict[str, Any]) -> None:
-    graph, ranks = world["graph"], world["ranks"]
+    graph, ranks = world["graph"], world["ranks"]["a"]
     pool = pool_of_depths(graph, world["depths"])
-    with pytest.raises(UsageError, match="3 or more"):
-        curves_of_ranks({"a": ranks["a"]}, pool, ["mrr"])
     elsewhere = replace(pool, triples=np.zeros_like(pool.triples) + graph.split("train")[0])
     with pytest.raises(InputError, match="none of the evaluated triples is in the pool"):
-        instance_depths(ranks["a"], elsewhere)
-    depths = instance_depths(ranks["a"], pool)
-    for questions, rows in (
-        (graph.questions("test", filter="raw"), "whose filter lacks"),
-        (graph.questions("test", entities=range(N - 1)), "of a part of the triples"),
+        instance_depths(ranks, elsewhere)
+    depths = instance_depths(ranks, pool)
+    for options, said in (
+        ({"filter": "raw"}, "whose filter lacks"),
+        ({"entities": range(N - 1)}, "of a part of the triples"),
     ):
-        scores = world["scores"]["a"][questions.side, questions.entity, questions.relation]
-        other = kgtrec.evaluate(scores, questions, progress=False).ranks
-        with pytest.raises(KgtrecError, match=rows):
+        other = evaluated(graph, world["scores"]["a"], **options).ranks
+        with pytest.raises(KgtrecError, match=said):
             ranks_at_depth(other, depths[: len(other)], 1)
 
 
@@ -246,99 +242,38 @@ def test_depths_and_reuse_are_those_of_new_pools(
         assert reuse.left_out[k] == pytest.approx(mean_ap(without, ranked[name]))
 
 
-# --- the example ----------------------------------------------------------------------------------
-
-
-def example(orders: Mapping[str, tuple[str, str, str, str]], folder: Path) -> tuple:
-    """Seeds, and lists of systems as entities per question, best first."""
-    (folder / "graph").mkdir()
-    (folder / "graph" / "train.txt").write_text("E\tr\tF\n")
-    (folder / "graph" / "valid.txt").write_text("E\tr\tG\n")
-    (folder / "graph" / "test.txt").write_text("A\tr\tB\nC\tr\tD\n")
-    graph = kgtrec.read_graph(folder / "graph")
-    seeds = seed_questions(graph, graph.split("test"))
-    lists = []
-    for name, rows in orders.items():
-        text = "".join(
-            f"{question} Q0 {entity} 1 {9 - place} x\n"
-            for question, row in zip(seeds.ids, rows, strict=True)
-            for place, entity in enumerate(row)
-        )
-        (folder / f"raw-{name}").write_text(text)
-        lists.append(run_lists(folder / f"raw-{name}", seeds, name))
-    head, tail = graph.entities.index("A"), graph.entities.index("D")
-    return seeds, lists, Judgements({(head, 0, tail): 1}, 1)
-
-
-def test_depth_0_is_the_seeds_alone(tmp_path: Path) -> None:
-    orders = {
-        "one": ("AEFG", "CAEF", "BEFGD", "EDFG"),
-        "two": ("AEFG", "CEFG", "EBFGD", "EDFG"),
-        "three": ("EAFG", "ECFG", "BEFGD", "EDFG"),
-    }
-    seeds, lists, judged = example(orders, tmp_path)
-    pool = make_pool(lists, seeds, 2)
-    row = [seeds.graph.entities[t[0]] + seeds.graph.entities[t[2]] for t in pool.triples].index(
-        "AD"
-    )
-    assert (pool.sides[row], pool.questions[row]) == ("head", f"{seeds.ids[1]},{seeds.ids[2]}")
-    assert depths_of(pool)[seeds.ids[1]]["A"] == depths_of(pool)[seeds.ids[2]]["D"] == 2
-
-    qrels = qrels_of(seeds, pool, judged, 2)
-    paths = {one.name: tmp_path / one.name for one in lists}
-    for one in lists:
-        one.to_run(seeds).write(paths[one.name])
-    curves = curves_of_runs(
-        qrels, paths, depths_of(pool), ["map"], resampling=Resampling(resamples=100)
-    )
-    assert curves.values[0][0] == pytest.approx([0.875, 0.75, 0.625])
-
-
 # -- Depths of a pool --------------------------------------------------------------------------
 
-QUERIES = [f"tail{q}" for q in range(30)]
+
+def toy_pool() -> tuple[dict, dict, dict]:
+    """Each of two newcomers finds an answer that nobody else has."""
+    documents = {"a": ["x", "y", "z"], "b": ["y", "z", "x", "u"], "c": ["w", "y", "x", "v"]}
+    runs = {
+        name: {f"q{i}": {d: 9.0 - k for k, d in enumerate(order)} for i in range(4)}
+        for name, order in documents.items()
+    }
+    qrels = {f"q{i}": {"u": -1, "v": 0, "w": 1, "x": 1, "y": 0, "z": 1} for i in range(4)}
+    brought = {"u": "b", "v": "c", "w": "c", "x": "ab", "y": "abc", "z": "b"}
+    return qrels, runs, {f"q{i}": {d: frozenset(by) for d, by in brought.items()} for i in range(4)}
 
 
-@pytest.fixture
-def pooled(tmp_path: Path) -> tuple[dict, dict, dict]:
-    """Qrels, run files and depths: three systems that put other documents first."""
-    rng = np.random.default_rng(8)
-    runs, qrels, depth_of = {}, {}, {}
-    lists = {name: {} for name in "abc"}
-    for query in QUERIES:
-        qrels[query] = {"seed": 1}
-        depth_of[query] = {}
-        for name in "abc":
-            ranked = rng.permutation([*(f"d{k}" for k in range(8)), "seed"]).tolist()
-            lists[name][query] = ranked
-            for place, document in enumerate(ranked[:4], start=1):
-                if document != "seed":
-                    known = depth_of[query].get(document, 9)
-                    depth_of[query][document] = min(known, place)
-                    qrels[query][document] = int(rng.random() < 0.4)
-    for name, ranked_lists in lists.items():
-        runs[name] = tmp_path / name
-        runs[name].write_text("".join(
-            f"{query} Q0 {d} 1 {20 - k} {name}\n"
-            for query, ranked in ranked_lists.items() for k, d in enumerate(ranked)
-        ))  # fmt: skip
-    return qrels, runs, depth_of
-
-
-def test_questions_without_a_judgement_yet_are_unanswered(pooled: tuple[dict, dict, dict]) -> None:
-    """Most questions have only documents judged later: AP 0, and gm_map's floor."""
-    _, runs, depth_of = pooled
-    qrels = {query: {max(row, key=row.get): 1} for query, row in depth_of.items()}
-    depth_of[QUERIES[0]] = {}  # as for a seed: judged at every depth
-    measures = ["map", "gm_map", "rbp_resid"]
-    curves = curves_of_runs(qrels, runs, depth_of, measures, resampling=Resampling(resamples=100))
+def test_questions_without_a_judgement_yet_are_unanswered(tmp_path: Path) -> None:
+    """Three questions have only an answer that is judged later: AP 0, and gm_map's floor."""
+    paths = {name: tmp_path / name for name in "abc"}
+    for name, lists in toy_pool()[1].items():
+        lines = [f"{q} Q0 {d} 1 {score} {name}\n" for q in lists for d, score in lists[q].items()]
+        paths[name].write_text("".join(lines))
+    qrels = {f"q{i}": {"x": 1} for i in range(4)}
+    depths = {f"q{i}": {"x": 1} for i in range(1, 4)}  # q0 is as for a seed
+    measures, how = ["map", "gm_map", "rbp_resid"], Resampling(resamples=100)
+    curves = curves_of_runs(qrels, paths, depths, measures, resampling=how)
     own = dict(zip(curves.measures, curves.values, strict=True))
-    first = qrels[QUERIES[0]]
-    for k, name in enumerate("abc"):
-        ap = kgtrec.trec.evaluate({QUERIES[0]: first}, runs[name], ["map"])[QUERIES[0]]["map"]
-        assert own["map"][0, k] == pytest.approx(ap / 30)
-        assert own["gm_map"][0, k] == pytest.approx(ap ** (1 / 30) * 1e-5 ** (29 / 30))
-    assert (own["rbp_resid"][0] > 29 / 30).all()  # nothing is judged
+    ap = np.array([1, 1 / 3, 1 / 3])
+    assert own["map"][0] == pytest.approx(ap / 4)
+    assert own["gm_map"][0] == pytest.approx(ap ** (1 / 4) * 1e-5 ** (3 / 4))
+    assert (own["rbp_resid"][0] > 3 / 4).all()  # nothing is judged
+    with pytest.raises(UsageError, match="7 is not a depth"):
+        curves_of_runs(qrels, paths, depths, ["map"], reference=7, resampling=how)
 
 
 def test_depth_intervals_draw_the_same_questions_at_every_depth() -> None:
@@ -371,35 +306,7 @@ def test_reverse_questions_are_asked_from_their_triples_depth_on(tmp_path: Path)
     assert depths_of(own, names_of_pool(own, path)) == {"head9": {"D": 4}, "tail9": {"B": 4}}
 
 
-def test_depths_that_are_refused(pooled: tuple[dict, dict, dict]) -> None:
-    qrels, runs, depth_of = pooled
-    for held, depths, options, error, said in (
-        (runs, {"tail0": {"other": 1}}, {}, InputError, "qrels judge no pooled document"),
-        (dict(list(runs.items())[:2]), depth_of, {}, UsageError, "3 or more"),
-        (runs, depth_of, {"reference": 7, "resampling": Resampling(resamples=100)}, UsageError,
-         "is not a depth"),
-    ):  # fmt: skip
-        with pytest.raises(error, match=said):
-            curves_of_runs(qrels, held, depths, ["map"], **options)
-
-
 # -- A pool without one of its systems -----------------------------------------------------------
-
-
-def toy_pool() -> tuple[dict, dict, dict]:
-    """Each of two newcomers finds an answer that nobody else has."""
-    documents = {"a": ["x", "y", "z"], "b": ["y", "z", "x"], "c": ["w", "y", "x"]}
-    runs = {
-        name: {f"q{i}": {d: 9.0 - k for k, d in enumerate(order)} for i in range(4)}
-        for name, order in documents.items()
-    }
-    qrels = {f"q{i}": {"w": 1, "x": 1, "y": 0, "z": 1} for i in range(4)}
-    brought = {
-        f"q{i}": {"w": frozenset("c"), "x": frozenset("ab"), "y": frozenset("abc"),
-                  "z": frozenset("b")}
-        for i in range(4)
-    }  # fmt: skip
-    return qrels, runs, brought
 
 
 def test_leaving_one_out() -> None:
@@ -408,50 +315,11 @@ def test_leaving_one_out() -> None:
     assert result.full.tolist() == [1.0, 0.5, 1.0]
     # Without w, c finds its first answer at the third place; without z, b loses as much.
     assert result.left_out.tolist() == pytest.approx([1.0, 1 / 3, 1 / 3])
-    assert result.judged.tolist() == result.relevant.tolist() == [0, 4, 4]
+    # The labels that only b and only c brought: c's v is false, and nobody has decided b's u.
+    assert (result.judged.tolist(), result.relevant.tolist()) == ([0, 4, 8], [0, 4, 4])
     assert result.place.tolist() == [1, 3, 1]
     assert result.place_left_out.tolist() == [1, 3, 3]
     due = stats.kendalltau([1.0, 0.5, 1 / 3], result.full).statistic  # without w
     assert result.tau == pytest.approx([1.0, 1.0, due])
     assert "they were left out of the pool (by up to 2 places)" in result.sentence()
     assert [row[0] for row in result.table().rows] == ["a", "c", "b"]
-
-
-@refusals(
-    *((measure, lambda qrels, runs, brought, measure=measure: leave_one_out(
-        qrels, runs, brought, measure), UsageError, (words,))
-      for measure, words in (("unj_10", "are not better"), ("judged_10", "are not better"),
-                             ("rbp_resid", "are not better"), ("num_ret", "has no mean"))),
-    ("strangers", lambda qrels, runs, brought: leave_one_out(
-        qrels, {"p": runs["a"], "q": runs["b"]}, brought, "map"), InputError,
-     ("none of the runs p, q is in the pool",)),
-)  # fmt: skip
-def test_measures_and_runs_that_cannot_be_left_out(
-    call: Callable[..., object], error: type[Exception], words: tuple[str, ...]
-) -> None:
-    assert_refused(call, error, words, *toy_pool())
-
-
-# --- files ----------------------------------------------------------------------------------------
-
-
-def test_names_of_questions_that_do_not_fit(tmp_path: Path) -> None:
-    seeds, lists, _ = example({"one": ("AEFG", "CAEF", "BEFG", "EDFG")}, tmp_path)
-    path = tmp_path / "pool.tsv"
-    first = "head\trelation\ttail\tside\tquestion\tdepth\tsystems\trule\n"
-    for side, names in (("both", seeds.ids[1]), ("head", "a,b,c")):
-        path.write_text(first + f"A\tr\tD\t{side}\t{names}\t2\tone:2\t\n")
-        with pytest.raises(FileError, match=f"questions '{names}' beside side '{side}'"):
-            read_pool(path, seeds.graph)
-    names = {key: f"{name},x" for key, name in seeds.names.items()}
-    renamed = seed_questions(seeds.graph, seeds.seeds, names=names)
-    with pytest.raises(UsageError, match="comma in its name"):
-        make_pool(lists, renamed, 2)
-
-
-def test_judged_negatives_are_contributions_too() -> None:
-    qrels = {"q": {"a": 1, "b": 0, "c": 0, "d": -1}}
-    contributors = {"q": {name: frozenset([by]) for name, by in zip("abcd", "xxyx", strict=True)}}
-    runs = {name: {"q": dict(zip("bacd", (4, 3, 2, 1), strict=True))} for name in "xy"}
-    reuse = leave_one_out(qrels, runs, contributors, "bpref")
-    assert (reuse.judged.tolist(), reuse.relevant.tolist()) == ([2, 1], [1, 0])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,31 +16,24 @@ from hypothesis import strategies as st
 from pool_cases import (
     Case,
     asked_by,
-    call,
     cases,
-    place_of,
     places_of,
     slow_lists,
     slow_pool,
     small,
     triple_of,
-    write_case,
 )
 from refusals import refused
 from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
 
 import kgtrec
-from kgtrec.cli.pool import pool as pool_command
-from kgtrec.cli.pool import sample as sample_command
-from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
+from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.statistics.relations import relation_categories
 from kgtrec.study.pooling.completion import (
     RULES,
-    read_relation_types,
     rule_table,
     trivial_rules,
 )
-from kgtrec.study.pooling.edited_files import read_judgements
 from kgtrec.study.pooling.lists import (
     RankedLists,
     doubts,
@@ -135,23 +126,6 @@ def test_shares_round_down_but_not_by_floating_point() -> None:
     assert len(sample_seeds(graph, 1)) == 100
 
 
-# -- The command ---------------------------------------------------------------------------------
-
-
-def test_the_file_holds_lines_of_the_split_in_its_order(tmp_path: Path) -> None:
-    (tmp_path / "graph").mkdir()
-    lines = [f"e{i}\tr{i % 3}\té{i}" for i in range(40)]
-    (tmp_path / "graph" / "test.txt").write_text("\n".join(lines), "utf-8")
-    own = (sample_command, tmp_path / "graph", "-o", tmp_path / "seed.tsv")
-    output, _ = call(*own, "--size", 7, "--by-relation")
-    drawn = (tmp_path / "seed.tsv").read_text("utf-8").splitlines()
-    assert drawn == [line for line in lines if line in drawn]
-    assert len(drawn) == 7
-    assert "KL(test || sample)" in output
-    with pytest.raises(KgtrecError, match="would overwrite the graph"):
-        call(*own, "-o", tmp_path / "graph" / "test.txt")
-
-
 # -- Pools -----------------------------------------------------------------------------------------
 
 
@@ -235,23 +209,8 @@ def test_files_of_runs_and_pools_give_the_same(
     assert again.questions == pool.questions
 
 
-def test_doubts_tell_what_is_missing_short_and_weak(tmp_path: Path) -> None:
-    test = np.array([[0, 0, 1], [2, 0, 3], [4, 0, 1]])
-    graph = kgtrec.Graph.from_arrays(test=test, n_entities=12)
-    scores = np.random.default_rng(0).random((len(graph.questions()), 12))
-    kgtrec.rank(scores, graph.questions(), run_depth=4)[1].write(tmp_path / "a.run")
-    lines = (tmp_path / "a.run").read_text().splitlines(keepends=True)
-    (tmp_path / "a.run").write_text("".join(x for x in lines if not x.startswith("tail1 ")))
-    seeds = seed_questions(graph, test[:2])
-    lists = run_lists(tmp_path / "a.run", seeds, "a")
-    assert len(seeds) == 4
-    assert lists.missing == 1
-    assert lists.shorter_than(4) == 0 or lists.known  # (4, 0, 1) is known to (?, 0, 1)
-    assert lists.shorter_than(5) == 3
-    sentences = doubts([lists], seeds, 5)
-    assert sentences[:2] == [
-        "a lacks 1 of 4 seed questions", "a: the lists of 3 questions are shorter than depth 5"
-    ]  # fmt: skip
+def test_systems_are_named_by_their_files_and_doubted_if_they_find_little() -> None:
+    assert system_names(["x/a.run", "b.run.gz", "c.txt"]) == ["a", "b", "c"]
     weak = replace(small().lists()[0], found=0, from_scores=True)
     (sentence,) = doubts([weak], small().questions, 99)  # it is not reported as short
     assert "check the model, and the order of the rows" in sentence
@@ -260,121 +219,33 @@ def test_doubts_tell_what_is_missing_short_and_weak(tmp_path: Path) -> None:
 # -- Bad calls -------------------------------------------------------------------------------------
 
 
-def small_lists(kind: str = "filtered", *, raw: bool = False) -> list[RankedLists]:
-    """Lists of the small case; with `raw`, raw places of already filtered runs."""
-    case = small()
-    if raw:
-        runs = case.runs("filtered").items()
-        return [run_lists(run, case.questions, name, places="raw") for name, run in runs]
-    return case.lists(kind)
-
-
 def pooled(lists: list[RankedLists] | None = None, depth: int = 3) -> Pool:
-    return make_pool(small_lists() if lists is None else lists, small().questions, depth)
+    return make_pool(small().lists() if lists is None else lists, small().questions, depth)
 
 
 test_wrong_calls_are_refused = refused(
-    *(
-        (str(how), lambda how=how: sample_seeds(graph_of([0] * 10), **how), UsageError, (said,))
-        for how, said in (
-            ({"share": 0}, "share 0 is out of range"), ({"share": 1.5}, "share 1.5 is out"),
-            ({"share": math.nan}, "share nan"), ({"share": 0.05}, "less than one triple"),
-            ({"size": 0}, "give 1 to 10"), ({"size": 11}, "give 1 to 10"),
-            ({"share": 0.5, "size": 3}, "give only one of them"),
-            ({"size": 1, "seed": "x"}, "seed 'x' is not a whole number"),
-            ({"size": 1, "split": "dev"}, "no split 'dev'"),
-        )
-    ),
-    *(
-        (name, lambda rows=rows: seed_questions(small().graph, rows), InputError, words)
-        for name, rows, *words in (
-            ("other split", [(0, 0, 3), (2, 0, 3)], "1 of 2 seed triples", "'0 0 3'"),
-            ("no seed", np.empty((0, 3), np.int64), "no seed triples"),
-            ("id", [(99, 0, 1)], "entity id 99"),
-        )
-    ),
+    ("seed", lambda: sample_seeds(small().graph, size=1, seed="x"), UsageError,
+     ("seed 'x' is not a whole number",)),
+    *((words, lambda rows=rows: seed_questions(small().graph, rows), InputError, (words,))
+      for rows, words in ((np.empty((0, 3), np.int64), "no seed triples"),
+                          ([(99, 0, 1)], "entity id 99"))),
     ("no list", lambda: pooled([]), UsageError, ("no run is given",)),
-    ("twice", lambda: pooled(small_lists()[:1] * 2), UsageError, ("two systems are named 'a'",)),
-    *((f"depth {depth}", lambda depth=depth: pooled(depth=depth), UsageError, ("is below 1",))
-      for depth in (0, -1, True)),
-    ("kinds", lambda: pooled([small_lists()[0], small_lists("raw")[1]]), UsageError,
+    ("twice", lambda: pooled(small().lists()[:1] * 2), UsageError, ("two systems are named 'a'",)),
+    ("depth", lambda: pooled(depth=True), UsageError, ("is below 1",)),
+    ("comma", lambda: make_pool(small().lists(), replace(
+        small().questions, names=dict.fromkeys(small().questions.keys, "a,b")), 2), UsageError,
+     ("question 'a,b' has a comma in its name",)),
+    ("kinds", lambda: pooled([small().lists()[0], small().lists("raw")[1]]), UsageError,
      ("use one kind",)),
-    ("filtered", lambda: pooled(small_lists(raw=True)), InputError,
-     ("the run a is already filtered", "--filter raw")),
-    ("places", lambda: small_lists("odd"), UsageError, ("places='odd'",)),
+    ("places", lambda: small().lists("odd"), UsageError, ("places='odd'",)),
     *((f"at {depth}", lambda depth=depth: pooled().at(depth), UsageError, ("has 1 to 3",))
       for depth in (0, 4)),
     ("without", lambda: pooled().without("c"), UsageError, ("is not in this pool",)),
     ("rules", lambda: write_pool("x", pooled(), [""] * 99), UsageError, ("rules for",)),
-    ("run twice", lambda: system_names(["a.run", "a.run"]), UsageError, ("given twice",)),
-    ("comma", lambda: system_names(["a,b.run"]), UsageError, ("comma",)),
+    ("entities", lambda: run_lists(kgtrec.rank(
+        np.zeros((2, 9)), kgtrec.Graph.from_arrays(test=[[0, 0, 1]], n_entities=9).questions(),
+        run_depth=3)[1], small().questions, "a"), InputError, ("run a has 9 entities",)),
 )  # fmt: skip
-
-
-def test_a_run_of_other_questions_or_entities_is_refused() -> None:
-    case, seeds = small(), small().questions
-    run = case.runs()["a"]
-    named = kgtrec.Run(
-        [f"q{i}" for i in range(len(run))], run.offsets, run.documents, run.scores, run.docnos, 7
-    )
-    with pytest.raises(InputError, match=r"none of the 2 seed questions .*--questions"):
-        run_lists(named, seeds, "a")
-    other = kgtrec.Graph.from_arrays(test=[[0, 0, 1]], n_entities=9)
-    _, run = kgtrec.rank(np.zeros((2, 9)), other.questions(), run_depth=3)
-    with pytest.raises(InputError, match="run a has 9 entities"):
-        run_lists(run, seeds, "a")
-
-
-HEADER = "head\trelation\ttail\tside\tquestion\tdepth\tsystems\trule\n"
-LABELLED = "head\trelation\ttail\tlabel"
-
-
-@pytest.mark.parametrize(("read", "text", "said"), [
-    (read_pool, "", "the file is empty"),
-    (read_pool, HEADER, "no pooled triple"),
-    (read_pool, "a\tb\n", r":1: header 'a\\tb'"),
-    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:1\n", ":2: 7 columns instead of 8"),
-    (read_pool, HEADER + "0\t0\t1\tleft\thead0\t1\ta:1\t\n", ":2: side 'left'"),
-    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta\t\n", ":2: systems 'a'"),
-    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:1,a:2\t\n", ":2: systems 'a:1,a:2'"),
-    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:x\t\n", ":2: systems 'a:x'"),
-    (read_pool, HEADER + "0\t0\t1\thead\thead0\t2\ta:1,b:2\t\n", ":2: depth '2' with"),
-    (read_pool, HEADER + "0\t0\t1\thead\thead0\t0\ta:0\t\n", ":2: depth '0'"),
-    (read_pool, HEADER + "0\t0\tzz\thead\thead0\t1\ta:1\t\n", ":2: tail 'zz' is not in the graph"),
-    (read_pool, HEADER + "0\t0\t1\thead\thead0\t1\ta:1\t\n" * 2, ":3: '0 0 1' is also in line 2"),
-    (read_question_ids, "", "the file is empty"),
-    (read_question_ids, "head0\t1\n", ":1: "),
-    (read_question_ids, "q0\t1\t0\n", ":1: the name 'q0'"),
-    (read_question_ids, "head0\t1\t0\nhead1\tx\t0\n", ":2: entity 'x'"),
-    (read_question_ids, "head0\t1\tx\n", ":1: relation 'x'"),
-    (read_question_ids, "head0\t1\t0\nhead0\t2\t0\n", ":2: 'head0' is also in line 1"),
-    (read_question_ids, "head0\t1\t0\nhead1\t1\t0\n", r":2: '\(\?, 0, 1\)' is also in line 1"),
-    (read_relation_types, "", "the file is empty"),
-    (read_relation_types, "0\tA\n", ":1: "),
-    (read_relation_types, "0\tA\t \n", ":1: "),
-    (read_relation_types, "0\tA\tB\nx\tA\tB\n", ":2: relation 'x'"),
-    (read_relation_types, "0\tA\tB\n0\tA\tB\n", ":2: relation '0' is also in line 1"),
-    (read_judgements, "", "the file is empty"),
-    (read_judgements, f"{LABELLED}\n", "no judgement"),
-    (read_judgements, "0\t0\t1\n", ":1: 3 columns instead of 4"),
-    (read_judgements, f"{LABELLED}\tlink\n0\t0\t1\tY\n", ":2: 4 columns instead of 5"),
-    (read_judgements, f"{LABELLED}\tlabel\n0\t0\t1\tY\tN\n", ":1: column 'label' appears twice"),
-    (read_judgements, "0\t0\t1\tY\n0\t0\t2\tyes\n1\t0\t2\ty\n",
-         r"2 faults; write Y, N or \?\n  line 2: label 'yes'\n  line 3: label 'y'"),
-    (read_judgements, "0\t0\t1\tY\n0\t0\t2\t \n", ":2: an empty label; .*blank"),
-    (read_judgements, "0\t0\tzz\tY\n", ":1: tail 'zz' is not in the graph"),
-    (read_judgements, "0\t\t1\tY\n", ":1: an empty relation"),
-    (read_judgements, "0\t0\t1\tY\n0\t0\t1\tN\n0\t0\t1\t?\n",
-         r"2 faults; .*\n  line 2: '0 0 1' is labelled 'N', and otherwise in .*:1\n  line 3"),
-    (read_judgements, "0\t0\t1\tY\n\n0\t0\t2\tY\n", ":2: an empty line"),
-])  # fmt: skip
-def test_wrong_files_are_refused_with_their_lines(
-    tmp_path: Path, read: Callable[..., object], text: str, said: str
-) -> None:
-    path = tmp_path / "file.tsv"
-    path.write_bytes(text.encode())
-    with pytest.raises(FileError, match=said):
-        read(path, small().graph)
 
 
 def test_a_question_list_renames_the_questions(tmp_path: Path) -> None:
@@ -387,9 +258,6 @@ def test_a_question_list_renames_the_questions(tmp_path: Path) -> None:
     assert names == {(0, 2, 0): "head0", (1, 1, 0): "tail0"}
     renamed = {key: f"{name[:4]}x{name[4:]}" for key, name in names.items()}
     assert seed_questions(graph, [(1, 0, 2)], names=renamed).ids == ["headx0", "tailx0"]
-    few = seed_questions(small().graph, small().seeds, names={})
-    with pytest.raises(UsageError, match="2 of 2 seed questions have no name"):
-        run_lists(small().runs()["a"], few, "a")
 
 
 # -- Rules -----------------------------------------------------------------------------------------
@@ -442,65 +310,6 @@ def test_rules_fire_by_their_definitions(case: Case, types: dict[int, tuple[str,
         expected.count(name) for name in RULES if name in expected
     ]
     assert trivial_rules(pool) == [""] * len(pool)
-
-
-# -- The command -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A graph with blanks in its labels, seeds, two runs and the scores that they are from."""
-    for name, scores in write_case(tmp_path).items():
-        np.save(tmp_path / f"{name}.npy", scores)
-    return tmp_path
-
-
-def run(folder: Path, *arguments: object, seeds: str = "seed.tsv") -> tuple[str, str]:
-    return call(pool_command, *place_of(folder, seeds), *arguments)
-
-
-def test_the_command_writes_the_pool_of_the_library(folder: Path) -> None:
-    out, a, b = folder / "pool.tsv", folder / "a.run", folder / "b.run"
-    output, _ = run(folder, a, b, "-o", out, "--depth", 4, "--by-category")
-    graph = kgtrec.read_graph(folder / "graph")
-    pool, rules = read_pool(out, graph)
-    seeds = seed_questions(graph, graph.splits["test"][:8])
-    lists = [run_lists(path, seeds, name) for path, name in ((a, "a"), (b, "b"))]
-    expected = make_pool(lists, seeds, 4)
-    assert places_of(pool) == places_of(expected)
-    assert rules == trivial_rules(expected, categories=relation_categories(graph))
-    assert expected.overlap_table().to_text() in output
-    assert system_names(["x/a.run", "b.run.gz", "c.txt"]) == ["a", "b", "c"]
-    assert system_names(["x/a.run", "y/a.run", "b"]) == ["x/a.run", "y/a.run", "b"]
-    run(folder, folder / "a.npy", b, "-o", out, "--depth", 4)
-    assert places_of(read_pool(out, graph)[0]) == places_of(expected)
-    printed = json.loads(run(folder, a, b, "-o", out, "--depth", 4, "--format", "json")[0])
-    assert printed["depths"]["4"]["pooled"] == len(pool)
-    assert printed["systems"]["a"]["alone"] == expected.unique()[0]
-
-
-def test_the_command_refuses_bad_input(folder: Path) -> None:
-    out, a = folder / "pool.tsv", folder / "a.run"
-    (folder / "other.tsv").write_text("ent 0\trel 0\tnobody\n")
-    (folder / "broken.run").write_text("head0 Q0 ent%200 1 high t\n")
-    (folder / "strange.run").write_text("".join(f"head{i} Q0 Mars 1 1 t\n" for i in range(40)))
-    (folder / "text.npy").write_text("scores")
-    (folder / "empty").mkdir()
-    for arguments, seeds, said in (
-        ((a, "-o", a), "seed.tsv", "would overwrite an input"),
-        ((a, "-o", folder / "graph" / "test.txt"), "seed.tsv", "would overwrite the graph"),
-        ((a,), "other.tsv", "other.tsv:1: tail 'nobody'"),
-        ((folder / "broken.run",), "seed.tsv", "broken.run:1: score 'high'"),
-        ((folder / "strange.run",), "seed.tsv", "not entities of the graph, .* 'Mars'"),
-        ((a, "--questions", folder / "seed.tsv"), "seed.tsv", "seed.tsv: 8 faults"),
-        ((a, "--rows", "instances"), "seed.tsv", "these are all runs"),
-        ((folder / "text.npy",), "seed.tsv", "text.npy: .*numpy.save"),
-        ((folder / "empty",), "seed.tsv", "empty: no .npy shard"),
-        ((folder / "none.npz",), "seed.tsv", "none.npz: No such file"),
-    ):
-        with pytest.raises(KgtrecError, match=said):
-            run(folder, "-o", out, *arguments, seeds=seeds)
-        assert not out.exists()
 
 
 # -- Pools from scores, ranked at once -------------------------------------------------------------
@@ -584,9 +393,3 @@ def test_wrong_scores_are_refused(tmp_path: Path) -> None:
             score_lists(path, few, "s", 3, rows=per)
     np.save(path, broken)
     assert len(score_lists(path, seeds, "s", 3, nan="worst").entities)
-    with pytest.raises(FileError, match="No such file"):
-        score_lists(tmp_path / "none.npy", seeds, "s", 3)
-    for name in ("s.npy", "s.npz", "ranks.parquet"):
-        (tmp_path / name).write_bytes(b"PK")
-        with pytest.raises(FileError, match=f"{name}: this file has scores or ranks, not a TREC"):
-            run_lists(tmp_path / name, seeds, "s")
