@@ -73,31 +73,24 @@ def test_any_measure_and_the_whole_result() -> None:
     feed(metric, questions, tables)
     assert {k: float(v) for k, v in metric.compute().items()} == {k: due[k] for k in keys}
     assert metric.result()["tail.realistic.micro.amri"] == due["tail.realistic.micro.amri"]
+    partial = LinkPrediction(questions, incomplete="nan")
+    feed(partial, questions, tables, slice(10))
+    assert all(torch.isnan(value) for value in partial.compute().values())
     with pytest.raises(UsageError):
         LinkPrediction(questions, ["mmr"])
     with pytest.raises(UsageError, match="incomplete='zero' is unknown"):
         LinkPrediction(questions, incomplete="zero")
 
 
-def test_nan_while_rows_are_missing() -> None:
-    questions, tables, _ = case()
-    metric = LinkPrediction(questions, incomplete="nan")
-    feed(metric, questions, tables, slice(10))
-    assert all(torch.isnan(value) for value in metric.compute().values())
-
-
 def test_copies_and_pickles_go_on_by_themselves() -> None:
     questions, tables, due = case()
     metric = LinkPrediction(questions)
-    for other in (copy.deepcopy(metric), metric.clone()):
-        feed(other, questions, tables)
-        assert float(next(iter(other.compute().values()))) == due["both.realistic.micro.mrr"]
+    fresh = [(copy.deepcopy(metric), 0), (metric.clone(), 0)]
     feed(metric, questions, tables, slice(20))
-    for other in (copy.deepcopy(metric), pickle.loads(pickle.dumps(metric))):
-        feed(other, questions, tables, slice(20, None))
+    begun = [(copy.deepcopy(metric), 20), (pickle.loads(pickle.dumps(metric)), 20), (metric, 20)]
+    for other, first in fresh + begun:
+        feed(other, questions, tables, slice(first, None))
         assert float(next(iter(other.compute().values()))) == due["both.realistic.micro.mrr"]
-    feed(metric, questions, tables, slice(20, None))
-    assert float(next(iter(metric.compute().values()))) == due["both.realistic.micro.mrr"]
 
 
 def test_states_merge() -> None:
@@ -114,13 +107,11 @@ def test_states_merge() -> None:
     assert values == {key: due[key] for key in values}
     with pytest.raises(UsageError, match="needs a LinkPrediction; got dict"):
         metric.merge_state(metric.metric_state)
+    heads = case("head")[0]
+    other = LinkPrediction(heads)
+    feed(other, heads, tables)
     with pytest.raises(UsageError, match="other questions"):
-        metric.merge_state(fed(LinkPrediction(case("head")[0]), tables))
-
-
-def fed(metric: Any, tables: Any) -> Any:
-    feed(metric, metric.questions, tables)
-    return metric
+        metric.merge_state(other)
 
 
 PROCESS = """
