@@ -6,7 +6,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from compare_cases import systems
+from figure_cases import (
+    MEASURES,
+    NAMES,
+    SAMPLES,
+    compared,
+    graph,
+    ranks_of_all,
+    results,
+)
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.cbook import STEP_LOOKUP_MAP
 from matplotlib.figure import Figure
 from slow import slow_after, slow_but
 
@@ -24,19 +31,15 @@ import kgtrec
 from kgtrec import plots
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec.cli import cli
-from kgtrec.cli import plot as plot_command
-from kgtrec.errors import KgtrecError, UsageError
+from kgtrec.errors import KgtrecError
 from kgtrec.graph.statistics.popularity import entity_frequencies, relation_frequencies
 from kgtrec.measures import Measure
-from kgtrec.plots.ranks import CHANCE
 from kgtrec.plots.style import COLUMN, Style, styled, using
 from kgtrec.results.result import Result
 from kgtrec.study.alignment import SizeExperiment
 from kgtrec.study.classification.classify import ReliabilityCurve
 from kgtrec.study.comparison.parts import values_by_part
 from kgtrec.study.comparison.rankings import Sensitivity, rankings_of_values
-from kgtrec.study.comparison.report import SystemComparison, compare
-from kgtrec.study.comparison.samples import Samples
 from kgtrec.study.comparison.significance import discrimination_of
 from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.experiment import MODELS, family_study
@@ -47,53 +50,6 @@ from kgtrec.study.suite.cells import SuiteCells
 from kgtrec.study.suite.suite import Suite, suites
 
 pytest.importorskip("matplotlib")
-
-
-NAMES = ("svd", "random", "a-model-with-a-rather-long-name-v2", "ComplEx_N3_dim_2000_seed_17",
-         "popularity")  # fmt: skip
-
-
-@cache
-def graph_and_results() -> tuple[kgtrec.Graph, dict[str, Result]]:
-    random = np.random.default_rng(5)
-    rows = np.unique(random.integers(0, (40, 5, 40), (700, 3)), axis=0)
-    rows = random.permutation(rows)
-    graph = kgtrec.Graph.from_arrays(train=rows[150:], test=rows[:150], n_entities=40)
-    questions = graph.questions()
-    results = {}
-    for number, name in enumerate(NAMES):
-        scores = random.random((len(questions), 40)) * 3
-        for row in range(len(questions)):
-            scores[row, questions.answers[row]] += number * 0.4
-        results[name] = kgtrec.evaluate(scores.round(number % 3), questions)
-    return graph, results
-
-
-def graph() -> kgtrec.Graph:
-    return graph_and_results()[0]
-
-
-def results() -> dict[str, Result]:
-    return graph_and_results()[1]
-
-
-def ranks_of_all() -> dict[str, kgtrec.Ranks]:
-    return {name: result.ranks for name, result in results().items()}
-
-
-def samples(name: str, seed: int) -> Samples:
-    random = np.random.default_rng(seed)
-    values = np.linspace(0, 0.3, len(NAMES)) + random.normal(0, 0.4, (200, len(NAMES)))
-    return Samples(name, name, NAMES, values, np.arange(200), "questions")
-
-
-MEASURES = ("micro MRR", "macro Hits@10", "map_cut_20", "ndcg_cut_20")
-SAMPLES = [samples(name, seed) for seed, name in enumerate(MEASURES)]
-
-
-@cache
-def compared() -> list[SystemComparison]:
-    return [compare(s, "t", resampling=Resampling(resamples=200)) for s in SAMPLES[:3]]
 
 
 def curves() -> Figure:
@@ -288,22 +244,10 @@ def test_sizes_and_widths_are_what_was_asked_for() -> None:
     assert plots.rank_distribution(ranks_of_all()).axes[0].xaxis.label.get_fontsize() == 8
 
 
-WRONG = [
-    ("", "is not a setting"), ("size", "is not a setting"), ("size=", "is not a setting"),
-    ("colour=red", "is not a setting"), ("size=x", "is not a number"),
-    ("size=nan", "4 to 20"), ("size=1", "4 to 20"), ("width=99", "1 to 12"),
-    ("family=No Such Font", "font 'No Such Font' is not installed"),
-    ("text=pictures", "must be 'fonts' or 'outlines'"),
-]  # fmt: skip
-
-
 def test_settings_are_read() -> None:
     assert Style.parse("size=9") == Style(size=9)
     assert Style.parse("width=3.25, family=serif") == Style(width=3.25, family="serif")
     assert Style.parse("family=DejaVu Sans") == Style(family="DejaVu Sans")
-    for text, said in WRONG:
-        with pytest.raises(UsageError, match=said):
-            Style.parse(text)
 
 
 @pytest.fixture
@@ -406,49 +350,3 @@ def test_what_looks_can_find_faults() -> None:
     faults = " ".join(faults_of(figure))
     for fault in ("is clipped", "'first' meets 'second'", "a legend is on a panel"):
         assert fault in faults
-
-
-def test_ties_are_drawn_in_steps() -> None:
-    figure = plots.tie_widths(ranks_of_all())
-    lines = {line.get_label(): line for line in figure.axes[0].lines}
-    checked = 0
-    for name, ranks in ranks_of_all().items():
-        if name not in lines:
-            continue
-        line = lines[name]
-        x, y = STEP_LOOKUP_MAP[line.get_drawstyle()](*line.get_data())
-        for width in range(1, int(ranks.equal.max()) + 1):
-            # As a reader reads it: a little left of w, before the curve falls.
-            read = np.interp(width - 1e-6, x, y)
-            assert read == pytest.approx(np.mean(ranks.equal >= width), abs=1e-5)
-            checked += 1
-    assert checked > 10
-
-
-def test_a_system_named_random_is_not_the_chance_line() -> None:
-    figure = plots.rank_distribution(ranks_of_all())
-    lines = {line.get_label(): line for line in figure.axes[0].lines}
-    assert {CHANCE, "random"} <= set(lines)
-    chance, system = (lines[name] for name in (CHANCE, "random"))
-    assert chance.get_color() != system.get_color()
-    assert chance.get_zorder() > system.get_zorder()  # visible if both are the same
-    texts = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert texts == [CHANCE, *NAMES[:2], texts[3], *NAMES[3:]]
-
-
-def test_markers_of_equal_rank_types_stand_apart() -> None:
-    lines = plots.rank_types({"svd": results()["svd"]}).axes[0].lines
-    assert len({line.get_ydata()[0] for line in lines}) == len(lines) == 5
-
-
-def test_systems_have_the_names_that_were_given(tmp_path: Path) -> None:
-    files = []
-    for name in ("svd", "random"):
-        files.append(str(tmp_path / f"{name}.ranks.parquet"))
-        ranks_of_all()[name].save(files[-1])
-    assert plot_command._legend(tuple(files), ()) == ("svd", "random")
-    out = tmp_path / "x.svg"
-    done = CliRunner().invoke(plot_command.command, ["ties", *files, "-o", str(out)])
-    assert done.exit_code == 0, done.output
-    assert ">svd" in out.read_text()
-    assert "svd.ranks" not in out.read_text()

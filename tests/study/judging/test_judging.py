@@ -314,6 +314,7 @@ def test_facts_are_of_different_relations_first_and_never_what_is_asked(tmp_path
 
 @refusals(
     ("nobody", lambda: shared_out(pooled(3), 0), UsageError, ("no annotator",)),
+    ("size", lambda: shared_out(pooled(3), 1, size=0), UsageError, ("batch size is 0",)),
     ("tab", lambda: write_sheet("s.tsv", [Item("a\tb", "r", "c")]), InputError,
      ("has a tab or line end",)),
     *((link, lambda link=link: check_link(link), UsageError, ("is not a template",)) for link in (

@@ -244,6 +244,7 @@ def test_judgement_files(tmp_path: Path) -> None:
     path.write_text("0\t0\t1\tY\n1\t0\t2\t N\r\n2\t0\t3\t?")
     read = read_judgements(path, small().graph)
     assert read.labels == {(0, 0, 1): 1, (1, 0, 2): 0, (2, 0, 3): -1}
+    assert read.counts() == {"Y": 1, "N": 1, "?": 1}
     assert read.of([[1, 0, 2], [5, 0, 5]]).tolist() == [0, -2]
 
 
