@@ -74,8 +74,7 @@ def pids(client: Client) -> list[int]:
 
 @pytest.mark.slow
 def test_kills_in_a_row_change_nothing(patient, tmp_path, monkeypatch) -> None:
-    """At any time, within or between tasks; with shared files and with sent ones; with matrices
-    and with Dask arrays; on a busy machine if there are many kills."""
+    """At any time; with shared files and sent ones, matrices and Dask arrays; on a busy machine."""
 
     def slowly(block: np.ndarray) -> np.ndarray:
         time.sleep(0.05)

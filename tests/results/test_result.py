@@ -377,8 +377,7 @@ def test_random_scores_are_noticed_if_there_are_enough_instances() -> None:
 
 
 def test_permuted_columns_of_one_order_for_all_questions_are_noticed() -> None:
-    """Ranks of one answer then move together: AMRI is rarely within 0.02, or within 3 deviations of
-    independent ranks."""
+    """Ranks of one answer then move together: AMRI is rarely within 0.02."""
     random = np.random.default_rng(2)
     share = np.arange(1, 201) ** -0.8
     ends = random.choice(200, (9000, 2), p=share / share.sum())
@@ -421,11 +420,7 @@ def test_entity_ids_beyond_two_to_the_24():
 
 @pytest.mark.parametrize("metric", ["dot", "l2"])
 def test_answer_and_candidates_are_scored_by_the_same_arithmetic(metric):
-    """An entity with the answer's embedding ties with it, at any place in the matrix.
-
-    Scoring the answer alone (a dot product) and the candidates together (a matrix product) rounds
-    differently, and ties vanish or turn into wins.
-    """
+    """A dot product and a matrix product round differently: ties would vanish or turn into wins."""
     n_entities = 203
     copies = [0, 1, 15, 16, 63, 64, 100, 127, 128, 201, 202]
     test = [(number, 0, copy) for number, copy in enumerate(copies)]
