@@ -10,7 +10,8 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence, Sized
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -317,7 +318,7 @@ def _three_lines(shown: ShownInLines) -> str:
     return f"{type(shown).__name__}{shown._of()}\n  {first}\n  {second}"
 
 
-class ShownInLines:
+class ShownInLines(ABC):
     """Results that consoles and notebooks show in three lines: the class, and `_lines`.
 
     `_shown` names the methods or attributes that are tables, the most important one first.
@@ -330,20 +331,9 @@ class ShownInLines:
         if "__repr__" not in cls.__dict__:  # otherwise a dataclass would list all its arrays
             cls.__repr__ = _three_lines  # type: ignore[assignment]
 
+    @abstractmethod
     def _lines(self) -> tuple[str, str]:
-        """By default the fields: numbers and texts, and the sizes of arrays and collections."""
-        shown = []
-        for name, value in vars(self).items():
-            if isinstance(value, (str, int, float)):
-                shown.append(
-                    f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-                )
-            elif shape := getattr(value, "shape", ()):
-                shown.append(f"{' x '.join(f'{n:,}' for n in shape)} {name}")
-            elif isinstance(value, Sized):
-                shown.append(f"{len(value):,} {name}")
-        half = (len(shown) + 1) // 2
-        return ", ".join(shown[:half]), ", ".join(shown[half:])
+        """The size of the result, and its main values."""
 
     def _of(self) -> str:
         """Text after the class name."""

@@ -44,6 +44,9 @@ class FittingEntities(ShownInLines):
     keys: Int64
     source: str
 
+    def _lines(self) -> tuple[str, str]:
+        return f"{len(self.keys):,} entities that fit as head or tail of a relation", self.source
+
 
 def fitting_observed(graph: GraphData, splits: SplitNames = "train") -> FittingEntities:
     """Entities that are heads or tails of a relation in some splits."""

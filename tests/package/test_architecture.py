@@ -403,7 +403,7 @@ BUDGET = {
     "measures": 2_910,
     "trec": 8_020,
     "results": 1_650,
-    "study": 16_550,
+    "study": 16_620,
     "plots": 1_650,
     "cluster": 5_010,
     "integrations": 1_570,

@@ -67,6 +67,13 @@ class LabelledTriples(ShownInLines):
     def __len__(self) -> int:
         return len(self.triples)
 
+    def _lines(self) -> tuple[str, str]:
+        relations, true = len(np.unique(self.triples[:, 1])), int(self.labels.sum())
+        return (
+            f"{true:,} true and {len(self) - true:,} false triples of {relations:,} relations",
+            f"scores {self.scores.min():.4g} to {self.scores.max():.4g}",
+        )
+
     def negated(self) -> LabelledTriples:
         """The same triples with negated scores, for distances."""
         return LabelledTriples(self.triples, self.labels, -self.scores)

@@ -333,6 +333,10 @@ class Overlap(ShownInLines):
     residual: float
     extrapolated: float
 
+    def _lines(self) -> tuple[str, str]:
+        ends = f"{self.low:.4f} to {self.low + self.residual:.4f}"
+        return f"rank-biased overlap {self.extrapolated:.4f}", f"at least, and at most: {ends}"
+
 
 def tau_union(first: Sequence[str], second: Sequence[str]) -> float:
     """Kendall's tau of two lists; each document is replaced by its number in their union.

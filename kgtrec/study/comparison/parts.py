@@ -65,7 +65,12 @@ class SystemValues(ShownAsTables):
     intervals: Mapping[tuple[str, ...], Float64] = field(default_factory=dict)
     resampling: Resampling | None = None
 
-    _lines = ShownInLines._lines
+    def _lines(self) -> tuple[str, str]:
+        by = f" by {', '.join(self.dimensions)}" if self.dimensions else ""
+        return (
+            f"{self.measure}: {len(self.systems):,} systems on {len(self.parts):,} parts{by}",
+            ", ".join(self.systems),
+        )
 
     @classmethod
     def of(
@@ -233,6 +238,9 @@ class ValueTable(ShownInLines):
     columns: tuple[str, ...]
     system: str
     rows: tuple[tuple[int, Mapping[str, str]], ...]
+
+    def _lines(self) -> tuple[str, str]:
+        return f"{len(self.rows):,} rows of {self.path}", ", ".join(self.columns)
 
     def column(self, name: str) -> str | None:
         """The heading with this name, ignoring case, - and _; None if there is none."""

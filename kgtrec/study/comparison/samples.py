@@ -86,6 +86,10 @@ class Samples(ShownInLines):
                 "leave out items without a finite value"
             )
 
+    def _lines(self) -> tuple[str, str]:
+        size = f"{len(self):,} {self.unit} of {self.n_clusters:,} clusters"
+        return f"{self.name}: {size}", f"systems: {', '.join(self.systems)}"
+
     def __len__(self) -> int:
         return len(self.values)
 

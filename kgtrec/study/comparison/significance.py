@@ -71,6 +71,13 @@ class PairTests(ShownInLines):
     p: Float64
     corrected: Float64
 
+    def _lines(self) -> tuple[str, str]:
+        differ = int((self.corrected < 0.05).sum())
+        return (
+            f"{self.samples.name}: {len(self.pairs):,} pairs, {self.test} test",
+            f"{differ:,} differ at 0.05, correction {self.correction}",
+        )
+
     def better(self, level: float = 0.05) -> Bools:
         """Whether each system is significantly better than each other, bool (s, s)."""
         means = self.samples.sign * self.samples.values.mean(axis=0)

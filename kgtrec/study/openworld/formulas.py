@@ -220,6 +220,11 @@ class Moments(ShownInLines):
     value: Float64
     square: Float64
 
+    def _lines(self) -> tuple[str, str]:
+        means, spreads = (np.array2string(one, precision=4, threshold=6)
+                          for one in (self.mean, np.sqrt(self.variance)))  # fmt: skip
+        return f"mean {means}", f"standard deviation of one question {spreads}"
+
     @property
     def mean(self) -> Float64:
         """Expectation over the number of missing answers: float64, shape (L,)."""

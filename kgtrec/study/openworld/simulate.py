@@ -130,6 +130,12 @@ class FamilyTree(ShownInLines):
             train=train, test=test, entities=self.labels, relations=list(RELATIONS)
         )
 
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self.family):,} people in {self.family.max() + 1:,} families",
+            f"{len(RELATIONS)} relations, {len(self.facts):,} facts",
+        )
+
 
 def family_tree(
     families: int = 20, people: int = 300, depth: int = 3, width: int = 20, seed: int = 0
@@ -294,6 +300,12 @@ class OpenWorld(ShownInLines):
     train: Triples
     test: Triples
     missing: Triples
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self.train):,} training facts, {len(self.test):,} test facts",
+            f"{len(self.missing):,} missing: sparsity {self.sparsity:.3f}",
+        )
 
     @property
     def full_test(self) -> Triples:

@@ -153,6 +153,13 @@ class Qrels(ShownInLines):
     def __len__(self) -> int:
         return len(self.ids)
 
+    def _lines(self) -> tuple[str, str]:
+        counts = [int((self.labels == label).sum()) for label in (TRUE, FALSE, UNKNOWN)]
+        return (
+            f"{len(self):,} questions, {len(self.entities):,} judged candidates",
+            "{:,} true, {:,} false, {:,} undecided".format(*counts),
+        )
+
     @property
     def owner(self) -> Int64:
         """Question of every entry, shape (n,)."""
@@ -283,7 +290,11 @@ class Completion(ShownAsTables):
         """The labels as one row; see `depth_table`."""
         return depth_table([self])
 
-    _lines = ShownInLines._lines
+    def _lines(self) -> tuple[str, str]:
+        sizes = self.counts()
+        named = ("true", "added", "false", "undecided")
+        counts = ", ".join(f"{sizes[name]:,} {name}" for name in named)
+        return f"{len(self):,} triples, pooled to depth {self.depth}", counts
 
     def counts(self) -> dict[str, int]:
         """Sizes, by name."""

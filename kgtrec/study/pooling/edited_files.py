@@ -226,6 +226,10 @@ class Judgements(ShownInLines):
     def __len__(self) -> int:
         return len(self.labels)
 
+    def _lines(self) -> tuple[str, str]:
+        said = ", ".join(f"{count:,} {name}" for name, count in self.counts().items())
+        return f"{len(self):,} triples of {self.rows:,} lines", said
+
     def of(self, triples: ArrayLike) -> Int64:
         """Label of each triple: 1, 0, -1, or -2 if nobody judged it; shape (n,)."""
         rows = as_triples("triples", triples)

@@ -90,6 +90,12 @@ class RankedLists(ShownInLines):
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{self.name}: {len(self.entities):,} candidates of {len(self):,} questions",
+            f"{self.kind} places, {self.missing:,} questions missing, {self.found:,} seeds found",
+        )
+
     @property
     def owner(self) -> Int64:
         """Question of every entry, shape (n,)."""

@@ -29,7 +29,7 @@ from typing import TypeVar
 import numpy as np
 
 from kgtrec._internal.csr import Bools, Int64, contains, to_keys
-from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
+from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, PathName, UsageError, refuse_if
 from kgtrec.graph.triples import pack_triples
 from kgtrec.questions.api import Graph
@@ -111,7 +111,11 @@ class Pool(ShownAsTables):
     def __len__(self) -> int:
         return len(self.triples)
 
-    _lines = ShownInLines._lines
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self):,} triples of {len(self.systems):,} systems, depth {self.depth}",
+            ", ".join(self.systems),
+        )
 
     @property
     def smallest(self) -> Int64:

@@ -185,6 +185,12 @@ class SeedQuestions(ShownInLines):
     def __len__(self) -> int:
         return len(self.questions)
 
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self):,} questions of {len(self.seeds):,} seed triples",
+            f"of {self.graph.name or 'a graph'}, {self.split}",
+        )
+
     @property
     def keys(self) -> list[Key]:
         """Side, given entity and relation of each question."""

@@ -157,6 +157,13 @@ class JudgedInterval(ShownInLines):
     high: float
     reason: str = ""
 
+    def _lines(self) -> tuple[str, str]:
+        ends = (
+            self.reason
+            or f"between {self.low:.4f} and {self.high:.4f} if all candidates were judged"
+        )
+        return f"{self.value:.4f} now, {self.condensed:.4f} condensed", ends
+
 
 BySystem = Mapping[str, Mapping[str, JudgedInterval]]
 """System to its `intervals`."""

@@ -163,6 +163,13 @@ class CandidateDraw(ShownInLines):
     source: str
     seed: int
 
+    def _lines(self) -> tuple[str, str]:
+        drawn, others = (numbers.sum(axis=1).mean() for numbers in (self.drawn, self.population))
+        return (
+            f"{len(self.drawn):,} questions, {drawn:,.1f} of {others:,.1f} candidates each",
+            f"by {self.source}; seed {self.seed}",
+        )
+
     @cached_property
     def lists(self) -> Csr:
         """Candidates of every question, ascending: its answers and the drawn entities."""

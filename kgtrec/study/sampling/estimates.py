@@ -52,6 +52,12 @@ class FullCheck(ShownInLines):
     probability: Float64
     seed: int
 
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{len(self.questions):,} of {len(self.probability):,} questions, seed {self.seed}",
+            f"{int((self.probability == 1).sum()):,} of them with probability 1",
+        )
+
 
 def draw_check(counts: SampledCounts, size: float, seed: int = 0) -> FullCheck:
     """Draw questions to be ranked among all candidates.
