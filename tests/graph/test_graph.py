@@ -219,15 +219,6 @@ def test_duplicates_whatever_their_hashes(data, bits: int, width: int) -> None:
     assert (distinct is array) == (len(distinct) == len(array))
 
 
-def test_equal_rows_have_equal_hashes_and_others_have_not() -> None:
-    ends = [0, 1, 2, 255, 2**16, 2**24, 2**31 - 2]
-    rows = np.array([(h, r, t) for h in ends for r in ends for t in ends], np.int32)
-    hashes = triples_module._hashes(rows)
-    assert len(np.unique(hashes)) == len(rows)
-    assert (triples_module._hashes(rows[::-1]) == hashes[::-1]).all()
-    assert (triples_module._hashes(rows.astype(np.int64)) == hashes).all()
-
-
 @each_row("arguments, error, message",
     [
         ({}, UsageError, "got no triples"),

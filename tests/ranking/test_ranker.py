@@ -366,30 +366,25 @@ def test_duplicates_that_another_thread_is_ranking_are_ignored() -> None:
     assert claims.take("three", np.array([5, 7, 3])).tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize("wide", ["queries", "entities", "bias"])
-def test_factors_are_computed_in_the_widest_dtype(wide: str) -> None:
-    rng = np.random.default_rng(1)
-    arrays = {"queries": rng.normal(size=(4, 3)), "entities": rng.normal(size=(5, 3)),
-              "bias": rng.normal(size=5)}  # fmt: skip
-    arrays = {name: a if name == wide else a.astype(np.float32) for name, a in arrays.items()}
-    factors = kgtrec.Factors(**arrays)
-    assert factors.dtype == np.float64
-    due = arrays["queries"].astype(float) @ arrays["entities"].astype(float).T + arrays["bias"]
-    np.testing.assert_allclose(factors.scores(), due, rtol=1e-14)
-
-
-@pytest.mark.parametrize("wide", ["entity", "relation"])
-def test_so_are_those_of_an_embedding_model(questions, wide: str) -> None:
-    rng = np.random.default_rng(2)
-    graph = questions.graph
-    arrays = {"entity": rng.normal(size=(graph.n_entities, 4)),
-              "relation": rng.normal(size=(graph.n_relations, 4))}  # fmt: skip
-    arrays = {name: a if name == wide else a.astype(np.float32) for name, a in arrays.items()}
-    factors = kgtrec.Factors.from_embeddings(questions, "distmult", **arrays)
-    assert factors.dtype == factors.queries.dtype == np.float64
-    due = arrays["entity"].astype(float)[questions.entity]
-    due = due * arrays["relation"].astype(float)[questions.relation]
-    np.testing.assert_array_equal(factors.queries, due)
+@pytest.mark.parametrize("wide", ["queries", "entities", "bias", "relation"])
+def test_factors_are_computed_in_the_widest_dtype(questions, wide: str) -> None:
+    rng, n = np.random.default_rng(1), len(questions)
+    shapes = {"queries": (n, 4), "entities": (N, 4), "bias": (N,), "relation": (R, 4)}
+    arrays = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    arrays = {name: a if name == wide else a.astype("f4") for name, a in arrays.items()}
+    exact = {name: a.astype(float) for name, a in arrays.items()}
+    relation, exact_relation = arrays.pop("relation"), exact.pop("relation")
+    if wide != "relation":
+        factors = kgtrec.Factors(**arrays)
+        due = exact["queries"] @ exact["entities"].T + exact["bias"]
+        np.testing.assert_allclose(factors.scores(), due, rtol=1e-13, atol=1e-13)
+        assert factors.dtype == np.float64
+    if wide in ("entities", "relation"):  # so are those of an embedding model
+        tables = {"entity": arrays["entities"], "relation": relation}
+        factors = kgtrec.Factors.from_embeddings(questions, "distmult", **tables)
+        due = exact["entities"][questions.entity] * exact_relation[questions.relation]
+        np.testing.assert_array_equal(factors.queries, due)
+        assert factors.dtype == factors.queries.dtype == np.float64
 
 
 def test_a_file_that_changes_behind_the_last_selected_block(tmp_path: Path) -> None:
