@@ -341,17 +341,11 @@ def random_questions(seed: int, n: int = 40, each: int = 4, listed: bool = False
 def ranks_of(asked: Asked, scores: np.ndarray) -> dict[tuple[str, int], float]:
     """The realistic rank of each hard answer among entities that are neither answers nor known."""
     ranks = {}
-    for row, name in enumerate(asked.hard):
-        away = {*asked.hard[name], *asked.easy[name]}
-        among = asked.candidates.get(name, range(asked.n))
-        for answer in asked.hard[name]:
-            greater = equal = 0
-            for other in among:
-                if other in away:
-                    continue
-                greater += bool(scores[row, other] > scores[row, answer])
-                equal += bool(scores[row, other] == scores[row, answer])
-            ranks[name, answer] = 1 + greater + equal / 2
+    for row, (name, hard) in zip(scores, asked.hard.items(), strict=True):
+        among = np.setdiff1d(asked.candidates.get(name, range(asked.n)), hard + asked.easy[name])
+        for answer in hard:
+            greater, equal = (row[among] > row[answer]).sum(), (row[among] == row[answer]).sum()
+            ranks[name, answer] = float(1 + greater + equal / 2)
     return ranks
 
 

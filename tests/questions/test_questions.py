@@ -11,15 +11,12 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from refusals import each_row
 from strategies import GraphCase, graph_cases
 
 import kgtrec
 from kgtrec import rank_lists
-from kgtrec.cli.rank.command import rank as rank_command
-from kgtrec.cli.report import command as report_command
 from kgtrec.errors import FileError, FilterWarning, InputError, UsageError
 from kgtrec.questions.api import Graph, read_graph
 from kgtrec.questions.filters import PROTOCOLS
@@ -236,15 +233,10 @@ def test_only_a_filter_without_a_split_warns(split: str, how: dict, left_out: st
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "g"
-    folder.mkdir()
+    (tmp_path / "g").mkdir()
     for name, rows in ROWS.items():
         lines = [f"e{h}\tr{r}\te{t}" for h, r, t in rows]
-        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n")
-    questions = kgtrec.read_graph(folder).questions()
-    rng = np.random.default_rng(1)
-    scores = rng.integers(0, 4, (len(questions), 6)).astype(np.float32)
-    np.save(tmp_path / "s.npy", scores)
+        (tmp_path / "g" / f"{name}.txt").write_text("\n".join(lines) + "\n")
     return tmp_path
 
 
@@ -276,40 +268,3 @@ def test_known_triples_may_have_labels_that_the_graph_lacks(home: Path) -> None:
     questions = graph.questions(known=path, unknown="skip")
     assert questions.describe()["known_files"][0]["unknown"] == 2
     assert questions.fingerprint == graph.questions(extra_known=[(0, 0, 0)]).fingerprint
-
-
-# -- The warning, everywhere -------------------------------------------------------------------
-
-
-def run(command: object, *arguments: object) -> object:
-    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done
-
-
-def test_a_split_left_out_is_said_wherever_ranks_go(home: Path) -> None:
-    out = home / "o.parquet"
-    with pytest.warns(FilterWarning):
-        shown = run(rank_command, "--graph", home / "g", "--scores", home / "s.npy", "-o", out,
-                    "--filter", "train,test").stdout  # fmt: skip
-    warning = "the filter leaves out valid: answers from there count as wrong"
-    assert kgtrec.Ranks.load(out).manifest["questions"]["filter_left_out"] == ["valid"]
-    assert warning in shown
-    assert warning in run(report_command, out).stdout
-    for form in ("json", "csv", "latex", "markdown"):
-        done = run(report_command, out, "--format", form)
-        assert warning in done.stderr
-        assert warning not in done.stdout
-
-
-def test_known_files_on_the_command_line(home: Path) -> None:
-    (home / "k.tsv").write_text("e0\tr0\te0\nnew\tr0\te0\n")
-    shown = run(
-        rank_command, "--graph", home / "g", "--scores", home / "s.npy", "-o", home / "o.parquet",
-        "--known", home / "k.tsv", "--unknown", "skip",
-    ).stdout  # fmt: skip
-    assert "1 further known triples" in shown
-    assert "(1 have labels that are not in the graph)" in " ".join(shown.split())
-    ranks = kgtrec.Ranks.load(home / "o.parquet")
-    expected = kgtrec.read_graph(home / "g").questions(extra_known=[(0, 0, 0)])
-    np.testing.assert_array_equal(ranks.candidates, expected.candidates)
