@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
@@ -26,7 +25,6 @@ from question_cases import (
 from refusals import each_row
 
 import kgtrec
-from kgtrec.cli.rank.command import rank as rank_command
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import (
     read_candidates,
@@ -312,48 +310,7 @@ def test_other_list_files(tmp_path: Path) -> None:
         read_candidates(tmp_path, [], entities)
 
 
-# -- The command line, and comparable results --------------------------------------------------
-
-
-def run(command: object, *arguments: object) -> object:
-    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done
-
-
-@pytest.fixture
-def home(openke: Path) -> Path:
-    np.save(openke / "s.npy", np.random.default_rng(0).normal(size=(4, 4)).astype("f4"))
-    np.savez(openke / "neg.npz", head_neg=[[0, 1], [1, 1]], tail_neg=[[0, 1], [2, 3]])
-    (openke / "e.txt").write_text("a\nc\n")
-    (openke / "r.txt").write_text("s\nq\n")
-    return openke
-
-
-def ranked(home: Path, name: str, *more: object) -> str:
-    common = ("--graph", home / "g", "--scores", home / "s.npy", "-o", home / name)
-    return " ".join(run(rank_command, *common, *more).output.split())
-
-
-def test_everything_that_falls_outside_is_said(home: Path) -> None:
-    text = ranked(home, "e.parquet", "--entities", home / "e.txt", "--relations", home / "r.txt",
-                  "--unknown", "skip")  # fmt: skip
-    assert "1 relations are not in the graph; ignored" in text
-    assert "Restricted to 2 entities and 1 relations: 1 triples are evaluated, 1 are not." in text
-    types = home / "type_constrain.txt"
-    types.write_text("1\n1\t1\t2\n1\t1\t0\n")
-    common = ("--graph", home / "g", "--scores", home / "s.npy", "-o", home / "t.parquet")
-    arguments = [str(a) for a in (*common, "--type-constraints", types)]
-    failed = CliRunner().invoke(rank_command, arguments)
-    assert isinstance(failed.exception, InputError)
-    assert "--outside worst" in str(failed.exception)
-    text = ranked(home, "t.parquet", "--type-constraints", types, "--outside", "worst")
-    assert "1 answers were not among their candidates and got the worst rank" in text
-    assert "2 questions have relations without a list" in text
-    ranks = kgtrec.Ranks.load(home / "t.parquet")
-    assert ranks.manifest["questions"]["outside"] == 1
-    outside = (ranks.side == 0) & (ranks.relation == 0)
-    assert ranks.rank()[outside].tolist() == ranks.candidates[outside].tolist() == [2.0]
+# -- Comparable results, and every list against sets ----------------------------------------------
 
 
 def test_reasons_not_to_compare() -> None:
