@@ -367,11 +367,20 @@ def same(shown: list[str], due: list[float], digits: int) -> None:
         assert abs(float(text.replace(",", "")) - value) <= 0.5 * 10**-digits + 1e-9
 
 
+def choose(browser: Browser, selects: str, place: int, value: object) -> None:
+    browser.eval(
+        f"(select => {{ select.value = '{value}'; select.dispatchEvent(new Event('change')); }})"
+        f"(document.querySelectorAll('{selects}')[{place}])"
+    )
+
+
 def click_heading(browser: Browser, section: str, number: int) -> None:
     browser.eval(f"document.querySelectorAll('#{section} thead button')[{number}].click()")
 
 
-def test_labels_stay_text(browser: Browser, url: str, data: dict[str, Any]) -> None:
+def test_labels_stay_text_on_the_page_and_in_downloads(
+    browser: Browser, url: str, data: dict[str, Any]
+) -> None:
     opened(browser, url)
     assert browser.eval("window.evil") is None
     assert browser.eval("document.querySelectorAll('main img, main script').length") == 0
@@ -379,6 +388,15 @@ def test_labels_stay_text(browser: Browser, url: str, data: dict[str, Any]) -> N
     assert shown == list(NAMES)
     assert column(browser, "relations", 0)[0] == data["relations"]["names"][0]
     assert EVIL in column(browser, "relations", 0)[0]
+    browser.eval("window.kept = []; download = (...given) => window.kept.push(given)")
+    browser.eval("document.querySelector('#headline .csv').click()")
+    browser.eval("document.getElementById('all-data').click()")
+    (name, text, _), (_, everything, _) = browser.eval("window.kept")
+    assert name == "results.csv"
+    lines = text.splitlines()
+    assert lines[4].startswith("'=cmd(),")
+    assert float(lines[2].split(",")[1]) == data["headline"]["values"][0][1]
+    assert json.loads(everything)["models"] == list(NAMES)
 
 
 def test_relations_sort_by_every_heading(browser: Browser, url: str, data: dict[str, Any]) -> None:
@@ -406,13 +424,6 @@ def test_relations_sort_by_every_heading(browser: Browser, url: str, data: dict[
     opened(browser, url)
     choose(browser, "#relations select", 0, "mr")
     same(column(browser, "relations", 2), data["relations"]["values"]["mr"][0][:25], 2)
-
-
-def choose(browser: Browser, selects: str, place: int, value: object) -> None:
-    browser.eval(
-        f"(select => {{ select.value = '{value}'; select.dispatchEvent(new Event('change')); }})"
-        f"(document.querySelectorAll('{selects}')[{place}])"
-    )
 
 
 def test_rows_have_pages_and_are_searched(browser: Browser, url: str) -> None:
@@ -452,19 +463,6 @@ def test_definitions_and_order_on_pointing_and_by_keyboard(browser: Browser, url
     )
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
     assert "sum w (1/r) / sum w" in browser.wait(tip)
-
-
-def test_downloads_hold_what_is_shown(browser: Browser, url: str, data: dict[str, Any]) -> None:
-    opened(browser, url)
-    browser.eval("window.kept = []; download = (...given) => window.kept.push(given)")
-    browser.eval("document.querySelector('#headline .csv').click()")
-    browser.eval("document.getElementById('all-data').click()")
-    (name, text, _), (_, everything, _) = browser.eval("window.kept")
-    assert name == "results.csv"
-    lines = text.splitlines()
-    assert lines[4].startswith("'=cmd(),")
-    assert float(lines[2].split(",")[1]) == data["headline"]["values"][0][1]
-    assert json.loads(everything)["models"] == list(NAMES)
 
 
 def test_series_are_hidden_and_questions_chosen(browser: Browser, url: str) -> None:
@@ -535,7 +533,7 @@ def test_it_fits_every_width(browser: Browser, url: str, width: int, theme: str)
         assert beyond == 0
 
 
-def test_print_has_every_section_and_row(browser: Browser, url: str) -> None:
+def test_sections_fold_and_print_has_every_one_and_all_rows(browser: Browser, url: str) -> None:
     opened(browser, url)
     browser.eval(
         "document.querySelectorAll('details.fold').forEach(fold => { fold.open = false; })"
@@ -552,18 +550,12 @@ def test_print_has_every_section_and_row(browser: Browser, url: str) -> None:
     assert hidden == "none"
     assert browser.call("Page.printToPDF")["data"]
     browser.call("Emulation.setEmulatedMedia", media="", features=[])
-
-
-def test_sections_fold_and_links_open_them(browser: Browser, url: str) -> None:
-    browser.size(1200, 900)
-    browser.open(url)
-    browser.wait("document.body.dataset.ready === 'true'")
     is_open = "document.querySelector('#questions details').open"
     assert not browser.eval(is_open)
     browser.eval("document.querySelector('a[href=\"#questions\"]').click()")
     assert browser.eval(is_open)
     browser.eval("document.getElementById('fold').click()")
-    assert browser.eval("document.querySelectorAll('details.fold:not([open])').length") == 0
+    assert browser.eval(closed) == 0
 
 
 def test_numbers_are_those_of_python(browser: Browser, url: str) -> None:
