@@ -117,10 +117,16 @@ class Table:
 
         In a list, a column may also be a tuple, for titles and keys that users choose.
         """
-        listed = columns.split(",") if isinstance(columns, str) else columns
-        parts = [_column_of(one) if isinstance(one, str) else one for one in listed]
-        titles, keys = [title for title, _, _ in parts], [key for _, key, _ in parts]
-        return cls(titles, keys, [digits for _, _, digits in parts], rows, names)
+        parts: list[Any] = []
+        for one in columns.split(",") if isinstance(columns, str) else columns:
+            if isinstance(one, str):
+                match = _COLUMN.fullmatch(one.strip())
+                title, key, digits = match.groups("") if match else (one, "", "")
+                own = key or title.replace("%", "percent").replace(" ", "_")
+                one = title, own, int(digits or 0)
+            parts.append(one)
+        titles, keys, digits = map(list, zip(*parts, strict=True))
+        return cls(titles, keys, digits, rows, names)
 
     @classmethod
     def of_columns(
@@ -160,7 +166,12 @@ class Table:
         lines = [list(self.titles), *self.printed()]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.titles))]
         available = width - sum(widths[self.names :]) - GAP * (len(widths) - 1)
-        widths[: self.names] = _fitted(widths[: self.names], available)
+        own = widths[: self.names]
+        widest = max(own)
+        # Cut the widest columns to one common width, so that all columns fit.
+        while widest > NARROWEST and sum(min(size, widest) for size in own) > available:
+            widest -= 1
+        widths[: self.names] = [min(size, widest) for size in own]
         gap = " " * GAP
         return "\n".join(
             gap.join(
@@ -246,14 +257,6 @@ class Table:
         return pandas.DataFrame(list(self.rows), columns=list(self.keys))
 
 
-def _column_of(text: str) -> tuple[str, str, int]:
-    """Title, key and digits of a column of `Table.of`."""
-    match = _COLUMN.fullmatch(text.strip())
-    title, key, digits = match.groups("") if match else (text, "", "")
-    key = key or title.replace("%", "percent").replace(" ", "_")
-    return title, key, int(digits or 0)
-
-
 def dump_json(value: object) -> str:
     """Strict JSON in ASCII (labels may hold any bytes); NaN and infinities become null."""
     return json.dumps(finite(value), indent=2, allow_nan=False)
@@ -277,14 +280,6 @@ def printed_cell(cell: Cell, digits: int) -> str:
     if isinstance(cell, float):
         return f"{cell:.{min(digits, 3) if isinstance(cell, Interval) else digits}f}"
     return f"{cell:,}" if isinstance(cell, int) else cell
-
-
-def _fitted(widths: list[int], available: int) -> list[int]:
-    """Cut the widest columns to one common width, so that all columns fit."""
-    widest = max(widths)
-    while widest > NARROWEST and sum(min(width, widest) for width in widths) > available:
-        widest -= 1
-    return [min(width, widest) for width in widths]
 
 
 def shortened(text: str, width: int) -> str:

@@ -173,13 +173,9 @@ ORDERS = ("scores", "listed")
 
 
 def rank_lists(
-    predictions: Any,
-    questions: Questions,
-    format: str | None = None,
-    *,
-    unlinkable: str = "place",
-    list_order: str = "scores",
-) -> Ranks:
+    predictions: Any, questions: Questions, format: str | None = None, *,
+    unlinkable: str = "place", list_order: str = "scores",
+) -> Ranks:  # fmt: skip
     """Rank every answer in lists of the best predictions, without the graph's known answers.
 
     Parameters
@@ -223,18 +219,11 @@ def rank_lists(
     of equal ones), otherwise its first list. No rank is below the last candidate, however many
     unlinkable labels come before it.
     """
-    return ranked_lists(
-        predictions, questions, format, unlinkable=unlinkable, list_order=list_order
-    )[0]
+    return ranked_lists(predictions, questions, format, unlinkable, list_order)[0]
 
 
 def ranked_lists(
-    predictions: Any,
-    questions: Questions,
-    format: str | None = None,
-    *,
-    unlinkable: str = "place",
-    list_order: str = "scores",
+    predictions: Any, questions: Questions, format: str | None, unlinkable: str, list_order: str
 ) -> tuple[Ranks, Run]:
     """As `rank_lists`, and the filtered lists as a run."""
     if unlinkable not in UNLINKABLE:

@@ -9,7 +9,8 @@ import numpy as np
 from kgtrec import _core
 from kgtrec._internal.csr import Array, Int64
 from kgtrec.errors import InputError, UsageError, choose
-from kgtrec.questions.questions import Questions
+from kgtrec.graph.labels import Labels
+from kgtrec.questions.questions import Questions, column_of_label
 from kgtrec.scores.arrays import as_array, to_host
 from kgtrec.scores.formulas import Parts, QueryIds, build
 
@@ -244,21 +245,12 @@ def _inverse_of(columns: Any, n: int) -> Int64:
             "columns of Factors must be ids; get them with graph.entities.ids(labels), or pass the "
             "labels to rank(..., columns=labels)"
         )
-    if ids.shape != (n,) or ids.dtype.kind not in "iu":
+    if ids.shape != (n,):
         raise InputError(
             f"columns has shape {ids.shape} and dtype {ids.dtype}; give one entity id for each of "
             f"the {n} rows of entities"
         )
-    wrong = np.flatnonzero((ids < 0) | (ids >= n))
-    if len(wrong):
-        raise InputError(f"columns contains {ids[wrong[0]]}, which is not an id below {n}")
-    counts = np.bincount(ids, minlength=n)
-    if counts.max(initial=1) > 1:
-        twice, missing = np.flatnonzero(counts > 1)[0], np.flatnonzero(counts == 0)[0]
-        raise InputError(
-            f"columns contains {twice} twice but not {missing}; give each entity one row"
-        )
-    return np.argsort(ids)
+    return column_of_label(ids, Labels.decimal(n))
 
 
 def _vectors(name: str, array: Any, ndim: int) -> Array:

@@ -252,7 +252,7 @@ def _completions(case: ListCase, graph: Any, questions: Any, question: int) -> A
 def test_a_list_of_all_entities_gives_the_ranks_of_the_scores() -> None:
     questions, scores = ranking_case(3)  # with many ties
     ranks, run = kgtrec.rank(scores, questions, run_depth=questions.n_labels)
-    ours, listed = ranked_lists(run, questions)
+    ours, listed = ranked_lists(run, questions, None, "place", "scores")
     assert not ours.unlisted.any()
     assert not ours.macro_unlisted.any()
     for name in ("greater", "equal", "tied_ahead", "candidates"):
@@ -361,7 +361,7 @@ def test_listed_places_decide_among_equal_scores(tmp_path: Path) -> None:
     )
     questions = graph.questions(sides="tail")
     ranked = {
-        order: ranked_lists(tmp_path / "rules.txt", questions, "anyburl", list_order=order)
+        order: ranked_lists(tmp_path / "rules.txt", questions, "anyburl", "place", order)
         for order in ("scores", "listed")
     }
     tied, placed = (ranks for ranks, _ in ranked.values())

@@ -324,8 +324,8 @@ def test_what_is_no_order(columns, said) -> None:
     ("columns", "said"),
     [
         ([0, 1], "columns has shape \\(2,\\)"),
-        ([0, 1, 1], "contains 1 twice but not 2"),
-        ([0, 1, 3], "columns contains 3, which is not an id below 3"),
+        ([0, 1, 1], "columns 1 and 2 are both declared as '1'"),
+        ([0, 1, 3], "column 2 is declared as entity 3, which is not an id below 3"),
         (["a", "b", "c"], r"graph.entities.ids\(labels\)"),
         (np.array(["a", "b", "c"], dtype=object), r"graph.entities.ids\(labels\)"),
         ([0.0, 1.0, 2.0], "dtype float64"),
