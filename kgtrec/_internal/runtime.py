@@ -9,8 +9,10 @@ import os
 import sys
 from _thread import start_new_thread
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib.util import find_spec
 from threading import Lock, RLock
+from types import SimpleNamespace
 from typing import Any
 
 
@@ -109,25 +111,11 @@ def progress_bar(total: int | None, unit: str, show: bool | None = None) -> Any:
     if show is None:
         show = notebook or (sys.stderr is not None and sys.stderr.isatty())
     if not show:
-        return _NoBar()
+        # Without tqdm, which takes longer to import than small work.
+        return nullcontext(SimpleNamespace(disable=True, update=lambda n=1: None))
     if notebook and find_spec("ipywidgets") is not None:
         from tqdm.notebook import tqdm
     else:
         from tqdm import tqdm
 
     return tqdm(total=total, unit=f" {unit}", delay=1.0, leave=False)
-
-
-class _NoBar:
-    """A bar that is not shown, without importing tqdm, which takes longer than small work."""
-
-    disable = True
-
-    def __enter__(self) -> _NoBar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def update(self, n: int = 1) -> None:
-        """Nothing to draw."""

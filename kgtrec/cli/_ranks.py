@@ -61,9 +61,9 @@ def saved(
 def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:
     """Graph (and protocol, if there are several), model and path of a batch's finished ranks."""
     finished = finished_ranks(folder)
-    several = len({one.protocol for one in finished}) > 1
-    for one in finished:
-        yield f"{one.graph}, {one.protocol}" if several else one.graph, one.model, str(one.path)
+    several = len({protocol for _, protocol, _, _ in finished}) > 1
+    for graph, protocol, model, path in finished:
+        yield f"{graph}, {protocol}" if several else graph, model, str(path)
 
 
 def bounds_block(result: Result) -> str:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -58,18 +59,12 @@ def read_rows(array: Array, ids: Array) -> Array:
     if not isinstance(array, np.memmap) or not array.flags.c_contiguous:
         return np.array(array[ids])
     with open(str(array.filename), "rb", buffering=0) as file:
-        opened = _Opened(str(array.filename), file.fileno())
+        # With the interface of `RangedFile`.
+        opened = SimpleNamespace(
+            url=str(array.filename),
+            read=lambda start, n_bytes: os.pread(file.fileno(), n_bytes, start),
+        )
         return RangedArray(opened, array.offset, array.shape, array.dtype, gap=_GAP)[ids]
-
-
-class _Opened(NamedTuple):
-    """An open file of this machine with the interface of `RangedFile`."""
-
-    url: str
-    number: int
-
-    def read(self, start: int, n_bytes: int) -> bytes:
-        return os.pread(self.number, n_bytes, start)
 
 
 def store_questions(questions: Questions, folder: PathName, rows: str = "questions") -> Path:

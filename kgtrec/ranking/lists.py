@@ -122,7 +122,8 @@ class ListPlaces:
 
         An answer beyond its list may be anywhere behind it: all of that is ``equal``, and ahead.
         """
-        at = self._find(owner, answer)
+        keys = owner * self._questions.n_labels + answer
+        at = np.where(owner < 0, -1, self._places[searched(self._ordered_keys, keys)])
         listed = at >= 0
         greater, equal, ahead = (np.zeros(len(owner), dtype=np.int64) for _ in range(3))
         place = at[listed]
@@ -134,21 +135,13 @@ class ListPlaces:
         equal[listed] = np.minimum(stop - start - self._counted[place], last - greater[listed])
         ahead[listed] = np.minimum(self._before[place] - start, equal[listed])
         beyond = ~listed
-        length = self._lengths(owner[beyond])
+        # No owner, no list.
+        ends = (np.searchsorted(self._entries.owner, owner[beyond], s) for s in ("left", "right"))
+        first, behind = (self._before[end] for end in ends)
+        length = np.where(owner[beyond] < 0, 0, behind - first)
         greater[beyond] = np.minimum(length, candidates[beyond] - 1)
         equal[beyond] = ahead[beyond] = candidates[beyond] - 1 - greater[beyond]
         return np.stack([greater, equal, ahead]), beyond
-
-    def _find(self, owner: Int64, answer: Int64) -> Int64:
-        """Place of answers among the entries; -1: not listed."""
-        at = searched(self._ordered_keys, owner * self._questions.n_labels + answer)
-        return np.where(owner < 0, -1, self._places[at])
-
-    def _lengths(self, owner: Int64) -> Int64:
-        """Entries that count in owners' lists; none for owner -1."""
-        ends = (np.searchsorted(self._entries.owner, owner, side) for side in ("left", "right"))
-        first, last = (self._before[end] for end in ends)
-        return np.where(owner < 0, 0, last - first)
 
     def run(self, n_questions: int) -> Run:
         """The entries that count and name an entity as a run; owners are questions."""

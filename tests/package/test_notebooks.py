@@ -234,13 +234,13 @@ def test_long_tables_say_what_is_left_out() -> None:
 
 
 def test_bars_are_shown_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert progress_bar(3, "steps").disable  # no terminal here
+    assert progress_bar(3, "steps").enter_result.disable  # no terminal here
     shell = type("ZMQInteractiveShell", (), {})()
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     monkeypatch.setattr("kgtrec._internal.runtime.find_spec", lambda name: None)
     with progress_bar(3, "steps") as bar:
         assert not bar.disable
-    assert progress_bar(3, "steps", show=False).disable
+    assert progress_bar(3, "steps", show=False).enter_result.disable
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

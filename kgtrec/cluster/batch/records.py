@@ -35,7 +35,7 @@ from kgtrec._internal.table import Cell, Table
 from kgtrec._version import __version__
 from kgtrec.cluster.batch.job_file import FILE_KEYS, Job, JobBatch, with_side
 from kgtrec.cluster.content_hash import describe_files, hash_file, hash_text, label_files, stamps_of
-from kgtrec.errors import FileError, InputError, PathName
+from kgtrec.errors import FileError, InputError, PathName, refuse
 from kgtrec.graph.formats import graph_files, split_format
 from kgtrec.measures import Measure
 from kgtrec.ranking.provenance import Provenance
@@ -242,33 +242,19 @@ class Records:
         return [self.output / name for name in texts]
 
 
-@dataclass(frozen=True)
-class FinishedRanks:
-    """A file of the dataset of ranks, with its graph, protocol and model."""
-
-    graph: str
-    protocol: str
-    model: str
-    path: Path
-
-
-def finished_ranks(output: PathName) -> list[FinishedRanks]:
-    """The ranks in a batch's output folder, by graph, protocol and model."""
+def finished_ranks(output: PathName) -> list[tuple[str, str, str, Path]]:
+    """Graph, protocol, model and file of the ranks in a batch's output folder, sorted."""
     ranks = _ranks_in(output)
     if not ranks:
-        raise FileError(
-            output,
-            found="no ranks of a batch in this folder",
-            hint="give files of ranks, or the output folder of `kgtrec batch`",
-        )
+        hint = "give files of ranks, or the output folder of `kgtrec batch`"
+        refuse(output, None, "no ranks of a batch in this folder", hint)
     return ranks
 
 
-def _ranks_in(output: PathName) -> list[FinishedRanks]:
+def _ranks_in(output: PathName) -> list[tuple[str, str, str, Path]]:
     folder = Path(output) / "ranks"
     found = (_RANKS.fullmatch(name) for name in files_below(folder))
-    each = sorted((match[1], match[2], match[3], match[0]) for match in found if match)
-    return [FinishedRanks(g, p, m, folder / path) for g, p, m, path in each]
+    return sorted((match[1], match[2], match[3], folder / match[0]) for match in found if match)
 
 
 def _graph_files(folder: str) -> Mapping[str, str | Path]:
@@ -302,7 +288,8 @@ def batch_notes(batch: JobBatch) -> list[str]:
         if tolerance is not None
     ]
     jobs = {job.name for job in batch.jobs}
-    found = [f"{one.model} on {one.graph}, {one.protocol}" for one in _ranks_in(batch.output)]
+    ranks = _ranks_in(batch.output)
+    found = [f"{model} on {graph}, {protocol}" for graph, protocol, model, _ in ranks]
     strays = [name for name in found if name not in jobs]
     if not strays:
         return notes
