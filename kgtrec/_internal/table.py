@@ -125,8 +125,8 @@ class Table:
                 own = key or title.replace("%", "percent").replace(" ", "_")
                 one = title, own, int(digits or 0)
             parts.append(one)
-        heads: list[Any] = [*map(list, zip(*parts, strict=True))]
-        return cls(*heads, rows, names)
+        titles, keys, decimals = zip(*parts, strict=True)
+        return cls([*titles], [*keys], [*decimals], rows, names)
 
     @classmethod
     def of_columns(
