@@ -307,7 +307,8 @@ class Command(click.Command):
             note(text)
         form = ctx.params.get("form", "table")
         if report.has(form):
-            _print(report.rendered(form), self._target(ctx))
+            files = [ctx.params[str(one.name)] for one in self.params if one.type is PRINT_TO]
+            _print(report.rendered(form), files[0] if files else None)
         for parameter in self.params:
             path = ctx.params.get(parameter.name or "")
             if parameter.type is DRAW and path is not None:
@@ -317,10 +318,6 @@ class Command(click.Command):
             raise FailedInPart(report.error)
         if report.code:
             ctx.exit(report.code)
-
-    def _target(self, ctx: click.Context) -> Any:
-        files = [ctx.params[str(one.name)] for one in self.params if one.type is PRINT_TO]
-        return files[0] if files else None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print long lists of options under headings, from `_names`."""

@@ -29,7 +29,7 @@ from kgtrec.cluster.plan import Plan, make_plan
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.ranges import Inputs, join_parts, merge, rank_block
 from kgtrec.cluster.score_files import Files, file_stamps, identify_scores
-from kgtrec.errors import FileError, InputError, PathName, UsageError
+from kgtrec.errors import FileError, InputError, PathName, UsageError, refuse
 from kgtrec.measures import required_depth
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.blocks import thresholds
@@ -249,14 +249,10 @@ def shard_files(folder: str | Path) -> list[Path]:
     folder = Path(folder)
     if not folder.is_dir():
         problem = "the folder does not exist" if not folder.exists() else "this is not a folder"
-        raise FileError(
-            folder, found=problem, hint="give the folder that `kgtrec rank --shard` wrote"
-        )
+        refuse(folder, None, problem, "give the folder that `kgtrec rank --shard` wrote")
     paths = sorted(path for path in folder.glob("*.arrow") if not path.name.startswith("."))
     if not paths:
-        raise FileError(
-            folder, found="no shards in this folder", hint="rank them with `kgtrec rank --shard`"
-        )
+        refuse(folder, None, "no shards in this folder", "rank them with `kgtrec rank --shard`")
     return paths
 
 

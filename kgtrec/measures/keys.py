@@ -162,16 +162,13 @@ def _wrong_word(names: list[str], length: int) -> str | None:
     if not more:
         return f"{first!r} is not a metric; a key is {FORM}" if _kind_of(first) else None
     before = _kind_of(names[length - 1]) if length else None
-    if before == "averaging" or not (_is_metric(more[-1]) or any(map(_kind_of, more))):
+    is_metric = find_metric(more[-1]) is not None or canonical(more[-1]) is not None
+    if before == "averaging" or not (is_metric or any(map(_kind_of, more))):
         return None  # hits.x: a metric of several words
     known = [*SIDES, *RANK_TYPES, *AVERAGINGS]
     known = {"side": known[len(SIDES) :], "rank type": [*AVERAGINGS]}.get(before or "", known)
     hint = suggestion(first, known, f"a key is {FORM}", n=2)
     return f"{first!r} is none of {', '.join(known)}; {hint}"
-
-
-def _is_metric(name: str) -> bool:
-    return find_metric(name) is not None or canonical(name) is not None
 
 
 def _named(metric: str, averaging: str, params: tuple[float, ...]) -> tuple[str, tuple[float, ...]]:

@@ -26,7 +26,7 @@ from kgtrec._internal.csr import (
     spans,
     to_keys,
 )
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import InputError, UsageError, refuse
 from kgtrec.predictions.lists import ANY, PredictedLists
 from kgtrec.predictions.readers import PREDICTIONS
 from kgtrec.questions.questions import Questions
@@ -366,12 +366,8 @@ def _check_same(
     for number in again.tolist():
         other = first[int(question[number]), int(instance[number])]
         if _content(lists, number) != _content(lists, other):
-            raise FileError(
-                lists.path,
-                int(lists.line[number]),
-                found=f"its question already has a list in line {int(lists.line[other])}",
-                hint="keep one list per question",
-            )
+            found = f"its question already has a list in line {int(lists.line[other])}"
+            refuse(lists.path, int(lists.line[number]), found, "keep one list per question")
 
 
 def _content(lists: PredictedLists, number: int) -> tuple[bytes, bytes]:

@@ -19,7 +19,7 @@ import numpy as np
 from kgtrec._internal.csr import Array, Float64, Int64, distinct, searched
 from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
-from kgtrec.errors import FileError, InputError, PathName
+from kgtrec.errors import FileError, InputError, PathName, refuse
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.terms import NAMES, TERM
 
@@ -352,9 +352,7 @@ def _read_table(path: PathName) -> tuple[Any, Any]:
     import pyarrow.parquet as pq
 
     if Path(path).is_dir():
-        raise FileError(
-            path, found="a folder, not a file", hint="give the ranks file in this folder"
-        )
+        refuse(path, None, "a folder, not a file", "give the ranks file in this folder")
     try:
         with arrow_file(path) as file:
             parquet = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)

@@ -28,7 +28,7 @@ from kgtrec._internal.csr import Array, Bools, Int32, Int64, offsets_of, spans
 from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import ShownInLines
-from kgtrec.errors import FileError, PathName, UsageError
+from kgtrec.errors import FileError, PathName, UsageError, refuse
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.ranks import Ranks
@@ -527,9 +527,7 @@ def _check_digest(path: Path) -> None:
     with open(path, "rb") as file:
         head = file.read(len(_START))
         if not _START.startswith(head):
-            raise FileError(
-                path, found="not a shard of a ranking", hint="move it out of the folder"
-            )
+            refuse(path, None, "not a shard of a ranking", "move it out of the folder")
         file.seek(0)
         while left > 0 and (piece := file.read(min(left, 1 << 20))):
             hasher.update(piece)

@@ -156,12 +156,8 @@ def read_libkge(folder: Path, columns: str | None = None) -> GraphTables:
         if path.is_file() or f"files.{split}.filename" in settings:
             splits[split] = number_rows(path, lines_of(path), columns or "hrt", *sizes, _TRIPLES)
     if not splits:
-        refuse(
-            folder,
-            None,
-            "no train.del, valid.del or test.del",
-            "run LibKGE's preprocessing of this dataset",
-        )
+        hint = "run LibKGE's preprocessing of this dataset"
+        refuse(folder, None, "no train.del, valid.del or test.del", hint)
     return GraphTables(splits, entities, relations)
 
 
