@@ -214,18 +214,15 @@ def stored_questions(
     if not target.is_dir():
         questions = ask()
         if describe() != request:
+            named = f"graph {request['graph']!r}" if "graph" in request else (
+                f"questions of {next(iter(request['files'].values()))[0]!r}"
+            )  # fmt: skip
             raise InputError(
-                f"{_named(request)}: its files changed while they were read; "
+                f"{named}: its files changed while they were read; "
                 "try again when nothing writes to them"
             )
         target = save_questions(questions, rows, folder, key)
     return Store(target, verify=True)
-
-
-def _named(request: dict[str, Any]) -> str:
-    if "graph" in request:
-        return f"graph {request['graph']!r}"
-    return f"questions of {next(iter(request['files'].values()))[0]!r}"
 
 
 def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> Files:

@@ -203,31 +203,21 @@ class GraphData:
                 f"the graph has no split {names}, so no triple of it is filtered; add its file if "
                 "you have it"
             )
-        yield from self._odd_first_lines()
-        yield from self._untrained_relations()
-
-    def _odd_first_lines(self) -> Iterator[str]:
-        """Relations that occur only in first lines of splits, like a table's heading."""
-        counts = sum(
-            (self.relation_counts(name) for name in self.splits), np.zeros(self.n_relations, int)
-        )
+        counts = sum(map(self.relation_counts, self.splits), np.zeros(self.n_relations, int))
         first = {name: int(rows[0, 1]) for name, rows in self.splits.items() if len(rows)}
         for relation in dict.fromkeys(first.values()):
-            names = [name for name, own in first.items() if own == relation]
-            if counts[relation] == len(names) and counts.sum() >= _MANY:
+            alone = [name for name, own in first.items() if own == relation]
+            if counts[relation] == len(alone) and counts.sum() >= _MANY:  # like a heading
                 yield (
                     f"relation {self.relations[relation]!r} occurs only in the first line of "
-                    f"{', '.join(names)}; delete these lines if they are headers"
+                    f"{', '.join(alone)}; delete these lines if they are headers"
                 )
-
-    def _untrained_relations(self) -> Iterator[str]:
-        if not len(self.splits.get("train", ())):
-            return
-        trained = self.relation_counts("train") > 0
+        trained = self.relation_counts("train") if "train" in self.splits else counts[:0]
         for name in ("valid", "test"):
-            own = self.relation_counts(name) > 0 if name in self.splits else trained[:0]
-            n_new = int((own & ~trained).sum()) if len(own) else 0
-            if n_new:
+            if not trained.any() or name not in self.splits:
+                continue
+            own = self.relation_counts(name) > 0
+            if n_new := int((own & (trained == 0)).sum()):
                 yield (
                     f"{n_new:,} of {int(own.sum()):,} relations of split {name!r} do not occur in "
                     "train; if the columns are not head, relation, tail, declare their order, as "

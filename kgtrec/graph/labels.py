@@ -257,7 +257,14 @@ class Labels(Sequence[str]):
         if docnos._ascending or (docnos._array is None and self._size <= 10):
             return None
         if docnos._array is None:
-            order = _decimal_byte_order(self._size)
+            numbers = np.arange(self._size, dtype=np.int64)
+            widest = len(str(self._size - 1))
+            digits = np.ones(self._size, dtype=np.int64)
+            for power in range(1, widest):
+                digits += numbers >= 10**power
+            # Left-aligned to one width, equal keys differ only in trailing zeros: the shorter is
+            # first.
+            order = np.argsort(numbers * 10 ** (widest - digits) * (widest + 1) + digits)
         else:
             import pyarrow.compute as pc
 
@@ -334,18 +341,6 @@ def first_repeat(array: Any) -> tuple[int, int] | None:
     if not len(repeats):
         return None
     return int(np.flatnonzero(codes == codes[repeats[0]])[0]), int(repeats[0])
-
-
-def _decimal_byte_order(size: int) -> Int64:
-    """Numbers 0 .. size - 1 in the byte order of their decimal forms."""
-    numbers = np.arange(size, dtype=np.int64)
-    digits = np.ones(size, dtype=np.int64)
-    widest = len(str(size - 1))
-    for power in range(1, widest):
-        digits += numbers >= 10**power
-    # Left-aligned to one width, equal keys differ only in trailing zeros: the shorter is first.
-    aligned = numbers * 10 ** (widest - digits)
-    return np.argsort(aligned * (widest + 1) + digits)
 
 
 MAX_ID = (1 << 31) - 1  # ids per triple or candidate are int32

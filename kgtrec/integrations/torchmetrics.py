@@ -147,8 +147,11 @@ class LinkPrediction(torchmetrics.Metric):
         super()._sync_dist(gather, process_group)
         group = process_group or self.process_group
         merged = Ranker.of(self.questions, self._settings)
-        for part in gather(_sent(self._ranker).to(self.device), group=group):
-            _take_over(merged, part)
+        for sent in gather(_sent(self._ranker).to(self.device), group=group):
+            if len(sent) > 1:
+                with TemporaryDirectory() as folder:
+                    sent.cpu().numpy().tofile(path := Path(folder, "rows"))
+                    merged.merge(path)
         self._merged = merged
 
     def unsync(self, should_unsync: bool = True) -> None:
@@ -183,11 +186,3 @@ def _sent(ranker: Ranker) -> torch.Tensor:
     with TemporaryDirectory() as folder:
         ranker.save(path := Path(folder, "rows"))
         return torch.from_numpy(np.fromfile(path, np.uint8))
-
-
-def _take_over(ranker: Ranker, sent: torch.Tensor) -> None:
-    """Merge the rows that another process has ranked."""
-    if len(sent) > 1:
-        with TemporaryDirectory() as folder:
-            sent.cpu().numpy().tofile(path := Path(folder, "rows"))
-            ranker.merge(path)

@@ -168,15 +168,8 @@ def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[
     """
     questions = answers.questions
     ordered = sorted(parts, key=lambda part: part.task.first_entity)
-    _check_ranges(ordered, questions.n_labels)
-    order = answers.lists.order
-    whole = merge(ordered, None if order is None else order.position.__getitem__)
-    return assemble([whole], answers.plan, questions, entity_ranges=len(ordered))
-
-
-def _check_ranges(parts: Sequence[PartialRanks], n_entities: int) -> None:
     reached = 0
-    for part in parts:
+    for part in ordered:
         first, stop = part.task.entities
         if first > reached:
             raise UsageError(_gap(reached, first))
@@ -186,8 +179,11 @@ def _check_ranges(parts: Sequence[PartialRanks], n_entities: int) -> None:
                 "give disjoint ranges"
             )
         reached = stop
-    if reached < n_entities:
-        raise UsageError(_gap(reached, n_entities))
+    if reached < questions.n_labels:
+        raise UsageError(_gap(reached, questions.n_labels))
+    order = answers.lists.order
+    whole = merge(ordered, None if order is None else order.position.__getitem__)
+    return assemble([whole], answers.plan, questions, entity_ranges=len(ordered))
 
 
 def _gap(first: int, stop: int) -> str:

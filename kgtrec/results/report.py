@@ -32,7 +32,15 @@ def summary(result: Result) -> str:
     """The whole text, at most 80 columns wide."""
     parts = [_header(result)]
     if result.measures is None:
-        parts += _published(result)
+        side = result.sides[-1]
+        tables = {"Micro (per instance, realistic ranks)": result.side_table(PUBLISHED)}
+        if result.ranks.equal.any():  # otherwise all rows of this table are the same
+            shown = [f"{side}.micro.{tail}" for tail in ("mrr", "hits@1", "hits@10", "mr", "amr")]
+            tables[f"What ties can do (micro, {side})"] = result.rank_types(shown)
+        last = "Macro (per question; MRR and Hits of its first answer)"
+        tables[last] = result.side_table(QUESTIONWISE)
+        parts += [f"{_sampled(result)}{name}\n{fitting(result, t)}" for name, t in tables.items()]
+        parts += filter(None, [_over_relations(result, side)])
     else:
         parts.append(result.wide_table().to_text())
     parts.append(_wrapped([_ties(result), *_trec_notes(result)]))
@@ -63,20 +71,6 @@ def side_by_side(results: Mapping[str, Result]) -> str:
         for warning in warnings_of(result)
     ]
     return "\n\n".join([*parts, *([_wrapped(warnings)] if warnings else [])])
-
-
-def _published(result: Result) -> list[str]:
-    side = result.sides[-1]
-    tables = {"Micro (per instance, realistic ranks)": result.side_table(PUBLISHED)}
-    if result.ranks.equal.any():  # otherwise all rows of this table are the same
-        shown = [f"{side}.micro.{tail}" for tail in ("mrr", "hits@1", "hits@10", "mr", "amr")]
-        tables[f"What ties can do (micro, {side})"] = result.rank_types(shown)
-    last = "Macro (per question; MRR and Hits of its first answer)"
-    tables[last] = result.side_table(QUESTIONWISE)
-    return [
-        *(f"{_sampled(result)}{title}\n{fitting(result, t)}" for title, t in tables.items()),
-        *filter(None, [_over_relations(result, side)]),
-    ]
 
 
 def fitting(result: Result, table: Table) -> str:
