@@ -395,19 +395,19 @@ def test_the_site_describes_every_class_once() -> None:
 
 # Lines of Python per folder, at most. These are what has been reached; they only go down.
 BUDGET = {
-    "graph": 3_950,
-    "questions": 2_620,
-    "scores": 1_460,
-    "ranking": 4_520,
-    "predictions": 520,
-    "measures": 2_910,
+    "graph": 3_870,
+    "questions": 2_600,
+    "scores": 1_420,
+    "ranking": 4_410,
+    "predictions": 510,
+    "measures": 2_870,
     "trec": 8_020,
-    "results": 1_650,
+    "results": 1_610,
     "study": 16_620,
     "plots": 1_650,
-    "cluster": 5_010,
-    "integrations": 1_570,
-    "cli": 6_000,
+    "cluster": 4_940,
+    "integrations": 1_550,
+    "cli": 5_940,
     "others": 2_680,
 }
 FILES = 237
