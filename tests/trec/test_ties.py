@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -149,9 +148,6 @@ def test_measures_without_a_form_are_all_named() -> None:
         check_tie_forms(resolve(["bpref", "infAP", "map"]), EvalOptions())
     with pytest.raises(UsageError, match="ndcg_1=3"):
         check_tie_forms(resolve(["ndcg.1=3"]), EvalOptions())
-    wanted = "ties='mean' is unknown; it must be 'expected', 'min' or 'max'"
-    with pytest.raises(UsageError, match=wanted):
-        tied_values(tied_lists([([], [1])]), resolve(["map"]), ties="mean")
     counts = resolve(["num_ret", "num_rel_ret", "set_P", "num_q"])
     check_tie_forms(counts, EvalOptions())
     with pytest.raises(UsageError, match="num_ret, num_rel_ret, set_P"):
@@ -189,7 +185,7 @@ def test_no_warning_in_vain_and_none_missed(cut: bool, trials: int) -> None:
         qrels = {"q": {docs[i]: int(rng.integers(-1, 2 + trial % 2)) for i in judged}}
         level, most = int(rng.integers(1, 3)), int(rng.integers(1, 4)) if cut else None
         judged_only = cut and bool(rng.integers(0, 2))
-        options = EvalOptions(native=True, level=level, most=most, judged_only=judged_only)
+        options = EvalOptions(level=level, most=most, judged_only=judged_only)
         lists = read_lists(qrels, run)
         shown = lists.relevance.tolist()
         orders = [[shown[i] for i in order] for order in all_orders(lists.scores.tolist())]
@@ -261,7 +257,7 @@ def extremes(query: OpenQuery) -> dict[str, tuple[float, float]]:
         open_labels = iter(labels)
         filled = [next(open_labels) if one is OPEN else one for one in own]
         worlds.append((filled, [*rest, *open_labels]))
-    rows = values(open_lists(worlds), BOUNDED, EvalOptions(native=True))
+    rows = values(open_lists(worlds), BOUNDED)
     return {name: (float(row.min()), float(row.max())) for name, row in rows.items()}
 
 
@@ -283,12 +279,7 @@ def test_what_has_no_bounds_says_why() -> None:
     assert {c.family for c in BOUNDED} | without == {c.family for c in every}
     lists = open_lists([([1, OPEN], [])])
     is_open, none = np.array([False, True]), np.zeros(1, np.int64)
-    with pytest.raises(UsageError, match=r"infAP has no bounds \(it estimates from a sample"):
-        bounds(lists, is_open, none, resolve(["infAP"]))
-    with pytest.raises(UsageError, match="it has other gains than relevant"):
-        bounds(lists, is_open, none, resolve(["ndcg.1=3"]))
+    assert "it estimates from a sample" in why_unbounded(*resolve(["infAP"]))
+    assert "it has other gains than relevant" in why_unbounded(*resolve(["ndcg.1=3"]))
     with pytest.raises(UsageError, match="judged document is marked as open"):
         bounds(lists, ~is_open, none, resolve(["P_5"]))
-    graded = replace(lists, judged=np.array([2]))
-    with pytest.raises(UsageError, match="judgements have relevance 2"):
-        bounds(graded, is_open, none, resolve(["P_5"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,7 +87,7 @@ many = st.lists(queries(), min_size=1, max_size=4)
     collection=st.integers(0, 99),
 )
 def test_own_measures_against_definitions(some, level, compat, collection) -> None:
-    options = EvalOptions(level, collection, compat, native=True)
+    options = EvalOptions(level, collection, compat)
     got = values(lists_of(some), COLUMNS, options)
     for i, (shown, judged) in enumerate(some):
         due = slow_measures(shown, judged, level, compat, collection)
@@ -106,8 +105,8 @@ def test_own_measures_against_definitions(some, level, compat, collection) -> No
 @given(some=many, level=st.integers(0, 7))
 def test_native_takeover_has_the_bits_of_pytrec_eval(some, level) -> None:
     lists = lists_of(some)
-    ours = values(lists, FED, EvalOptions(level, compat=9, native=True))
-    theirs = values(lists, FED, EvalOptions(level, compat=9, native=False))
+    ours = values(lists, FED, EvalOptions(level, compat=9))
+    theirs = bridge.foreign_values(lists, FED, EvalOptions(level, compat=9))
     assert {"map", "bpref", "infAP", "G", "ndcg_cut_5", "iprec_at_recall_0.30"} <= {*theirs}
     for name, column in theirs.items():
         np.testing.assert_array_equal(ours[name], column, name)
@@ -127,14 +126,14 @@ def large(n_queries: int = 40, depth: int = 300) -> Lists:
 
 
 def test_long_lists_whole_and_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    lists, options = large(), EvalOptions(compat=9, native=True)
-    ours, theirs = (values(lists, FED, replace(options, native=n)) for n in (True, False))
+    lists, options = large(), EvalOptions(compat=9)
+    ours, theirs = (of(lists, FED, options) for of in (values, bridge.foreign_values))
     whole = values(lists, COLUMNS) | theirs
     assert summary(ours, FED) == summary(theirs, FED)
     monkeypatch.setattr(room, "_PART_DOCUMENTS", 100)
     monkeypatch.setattr(bridge, "_PIECE_DOCUMENTS", 100)
     monkeypatch.setattr(bridge, "_PIECE_QUERIES", 3)
-    parts = values(lists, COLUMNS) | values(lists, FED, replace(options, native=False))
+    parts = values(lists, COLUMNS) | bridge.foreign_values(lists, FED, options)
     for one, other in ((ours, theirs), (whole, parts)):
         assert list(one) == list(other)
         for name, column in one.items():
@@ -144,19 +143,17 @@ def test_long_lists_whole_and_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_relevances_of_millions_cost_nothing() -> None:
     lists = lists_of([([5_000_000, None, 3_000_000], [5_000_000, 3_000_000, 1])])
     start = time.process_time()  # not of other processes on this machine
-    got = values(lists, resolve(["all_trec"]), EvalOptions(compat=9, native=False))
+    got = bridge.foreign_values(lists, resolve(["all_trec"]), EvalOptions(compat=9))
     assert time.process_time() - start < 2
     due = slow_measures([50, None, 30], [50, 30, 0])
     assert got["ndcg"][0] == pytest.approx(due["ndcg"], rel=1e-6)
     assert got["map"][0] == pytest.approx((1 + 2 / 3) / 3)
 
 
-def test_lists_that_were_cut_are_refused() -> None:
+def test_lists_hold_what_measures_see() -> None:
     lists = lists_of([([1] * 10, [1] * 20)], retrieved=[30])
     got = values(lists, resolve(["P_5", "P_10", "num_ret"]))
     assert got["num_ret"].tolist() == [30]
-    with pytest.raises(UsageError, match=r"cut at 10 documents.* for map, P_15;"):
-        values(lists, resolve(["map", "P_10", "P_15"]))
     assert values(lists, resolve(["map"]), EvalOptions(most=10))["map"].tolist() == [0.5]
     assert values(lists_of([]), COLUMNS)["map"].shape == (0,)
 

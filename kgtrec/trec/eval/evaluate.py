@@ -401,8 +401,7 @@ class Evaluator:
 
     def _check_shown(self, summary: bool, as_: str) -> None:
         """Raise UsageError if no measure has a value for this request."""
-        if as_ not in ("dict", "frame"):
-            choose("as_", as_, ("dict", "frame"))
+        choose("as_", as_, ("dict", "frame"))
         if self._request.micro or self._is_shown[summary]:
             return
         names = ", ".join(column.name for column in self._request.columns)
@@ -433,11 +432,9 @@ class Evaluator:
 
     def _warn_of(self, tied: tuple[Any, ...], n_queries: int) -> None:
         """Warn if the core reports that ties change a value."""
-        if tied and (queries := tied[0].count(1)):
-            from kgtrec.trec.measures.ties import effect_of
-
+        if tied:
             most = dict(zip(self._measures, tied[1], strict=True))
-            self._warn(effect_of(queries, most), n_queries)
+            self._warn(TieEffect.of(tied[0].count(1), most), n_queries)
 
     def _warn(self, effect: TieEffect, n_queries: int) -> None:
         """Warn of ties that change a value."""

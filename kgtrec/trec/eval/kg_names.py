@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kgtrec.errors import UsageError, suggestion
-from kgtrec.trec.measures.names import BadCutoff
+from kgtrec.trec.measures.names import BadCutoff, wrapped
 
 
 class MicroMetric(NamedTuple):
@@ -143,16 +143,13 @@ def _why_unknown(word: str, measure: str) -> str:
 
 def micro_help(columns: Iterable[MicroColumn]) -> str:
     """What ``-h -m NAME`` prints: each metric once."""
-    import textwrap
-
     paragraphs = []
     for family in dict.fromkeys(column.family for column in columns):
         row = MICRO[family]
         text = f"{row.help} {_COMMON}"
         if row.needs_entities:
             text += " Needs --n-entities."
-        wrapped = textwrap.wrap(text, 76, initial_indent="    ", subsequent_indent="    ")
-        paragraphs.append("\n".join([family, *wrapped]) + "\n")
+        paragraphs.append("\n".join([family, *wrapped(text)]) + "\n")
         if row.cutoffs:
             paragraphs.append(f"    Default: -m {family}.{','.join(map(str, row.cutoffs))}\n")
     return "".join(paragraphs)

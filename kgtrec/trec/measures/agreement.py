@@ -11,8 +11,9 @@ from kgtrec._internal.csr import contains, owners
 from kgtrec.errors import KgtrecError, UsageError
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
+from kgtrec.trec.measures.pytrec_eval import foreign_values
 from kgtrec.trec.measures.relevant import UNJUDGED, Floats, Ints, Lists
-from kgtrec.trec.measures.values import native_values, values
+from kgtrec.trec.measures.values import native_values
 
 if TYPE_CHECKING:
     from kgtrec._internal.csr import Csr
@@ -62,7 +63,7 @@ def trec_values(
     grades = getattr(questions, "grades", None) if grades is None else grades
     _check_depth(run, columns)
     # Never natively: agreement with ourselves would prove nothing.
-    return dict(values(_judged(run, answers, grades), columns, EvalOptions(compat=9, native=False)))
+    return foreign_values(_judged(run, answers, grades), columns, EvalOptions(compat=9))
 
 
 def check_agreement(

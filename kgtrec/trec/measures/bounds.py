@@ -31,7 +31,7 @@ import numpy as np
 
 from kgtrec._internal.csr import offsets_of, owners
 from kgtrec.errors import UsageError
-from kgtrec.trec.measures.family import EITHER, FALLING, PLACES, EvalOptions
+from kgtrec.trec.measures.family import EITHER, FALLING, PLACES
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Bools, Floats, Ints, Lists
 from kgtrec.trec.measures.values import values
@@ -51,15 +51,9 @@ def bounds(
 ) -> dict[str, tuple[Floats, Floats]]:
     """Lowest and highest value of every query over all labels of its open documents.
 
+    The columns have bounds (see `why_unbounded`), and the judgements are 0 and 1.
     Shapes: is_open bool (n_documents,), outside int64 (n_queries,).
     """
-    for column in columns:
-        if reason := why_unbounded(column):
-            raise UsageError(f"{column.name} has no bounds ({reason}); leave it out")
-    if lists.judged.max(initial=0) > 1:
-        raise UsageError(
-            f"the judgements have relevance {lists.judged.max()}; bounds need judgements of 0 and 1"
-        )
     if (lists.relevance[is_open] >= 0).any():
         raise UsageError(
             "a judged document is marked as open; mark only documents without judgement"
@@ -120,8 +114,8 @@ class _Worlds:
         _, owner, labels = self._judged
         return np.bincount(owner[labels > 0], minlength=len(self.lists))
 
-    def world(self, first: Ints, last: Ints, count: Ints) -> Lists:
-        """Lists in which the `first` first and `last` last listed open documents are relevant.
+    def values(self, column: Column, first: Ints, last: Ints, count: Ints) -> Floats:
+        """Values if the `first` first and `last` last listed open documents are relevant.
 
         `count` is the total number of relevant open documents, also outside the lists.
         """
@@ -134,7 +128,8 @@ class _Worlds:
         place = np.arange(len(query)) - offsets[query]
         turned = (labels == 0) & (place < (self._relevant + count)[query])
         judged = np.where(turned, 1, labels)
-        return replace(lists, relevance=relevance, judged_offsets=offsets, judged=judged)
+        world = replace(lists, relevance=relevance, judged_offsets=offsets, judged=judged)
+        return values(world, [column])[column.name]
 
     def extremes(self, column: Column) -> tuple[Floats, Floats]:
         """Lowest and highest value of every query."""
@@ -150,10 +145,10 @@ class _Worlds:
             # sufficient if R plays no part.
             best = np.maximum(tried - step, 0)
             listed = np.minimum(best, self.inside)
-            np.maximum(high, _value(self.world(listed, none, best), column), out=high)
+            np.maximum(high, self.values(column, listed, none, best), out=high)
             worst = whole - tried + np.minimum(step, tried)
             listed = np.maximum(worst - self.outside, 0)
-            np.minimum(low, _value(self.world(none, listed, worst), column), out=low)
+            np.minimum(low, self.values(column, none, listed, worst), out=low)
         return low, high
 
     def cut(self, depth: int | None) -> _Worlds:
@@ -173,8 +168,3 @@ class _Worlds:
     def _selected(self, keep: Bools) -> _Worlds:
         left = _Worlds(self.lists.some(keep), self.is_open[keep], self.outside)
         return replace(left, outside=self.outside + self.inside - left.inside)
-
-
-def _value(lists: Lists, column: Column) -> Floats:
-    result: Floats = values(lists, [column], EvalOptions())[column.name]
-    return result

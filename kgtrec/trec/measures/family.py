@@ -149,7 +149,6 @@ class EvalOptions:
     - most: Evaluate only this many documents per query, the first in order (-M).
     - judged_only: Remove documents without a judgement of at least 0 from the lists (-J), after
       the cut to `most`, as in trec_eval.
-    - native: Whether kgtrec computes measures that pytrec_eval also has.
     """
 
     level: int = 1
@@ -158,7 +157,6 @@ class EvalOptions:
     complete: bool = False
     most: int | None = None
     judged_only: bool = False
-    native: bool = True
 
     def __post_init__(self) -> None:
         for name in ("level", "collection", "most", "compat"):

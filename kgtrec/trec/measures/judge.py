@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 class JudgedQueries:
     """Qrels, read once, to judge any number of runs.
 
-    - path: For messages.
     - names: Queries in byte order.
     - offsets: int64 (n_queries + 1,)
     - judged, int64 (n_judged,): Relevance of every judged document of each query, highest first.

@@ -34,8 +34,16 @@ from kgtrec.trec.measures.family import EvalOptions, function_of
 from kgtrec.trec.measures.judge import JudgedQueries, judgements
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.own import core_values
-from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrowed, placed_lists
-from kgtrec.trec.measures.ties import differ, sorted_ties, tie_groups, with_ties
+from kgtrec.trec.measures.relevant import (
+    Floats,
+    Ints,
+    Lists,
+    View,
+    narrowed,
+    placed_lists,
+    some_queries,
+)
+from kgtrec.trec.measures.ties import differ, sorted_ties, tied_queries
 
 QUERY, GROUP, SUBGROUP, DOCUMENT = range(4)
 COLUMNS = {
@@ -146,7 +154,6 @@ class GroupJudgements:
 
     Lines are sorted by query, group, subgroup and document, all in byte order.
 
-    - path: For messages.
     - form: A key of `COLUMNS`.
     - names: Of the queries, groups, subgroups and documents, each in byte order; qrels_prefs and
       qrels_jg have one subgroup.
@@ -335,7 +342,7 @@ def groups_with_ties(
 
     The orders are by name, both ways, and by a document's sum of levels over groups, both ways.
     """
-    lists = with_ties(lists, options)
+    lists = some_queries(lists, tied_queries(lists, options))
     if not len(lists):
         return 0
     total = np.bincount(groups.pair, weights=groups.level.astype(np.float64))
@@ -381,12 +388,7 @@ def _view(groups: GroupJudgements, lists: Lists, options: EvalOptions) -> GroupV
 
 def _ties_reversed(lists: Lists, options: EvalOptions) -> Lists:
     """The lists with each group of tied documents from its last to its first."""
-    groups = tie_groups(lists, replace(options, most=None, judged_only=False))
-    slots = groups.slots()
-    first, size = groups.first[slots.group], groups.size[slots.group]
-    relevance = lists.relevance.copy()
-    relevance[first + slots.turn - 1] = lists.relevance[first + size - slots.turn]
-    return replace(lists, relevance=relevance)
+    return sorted_ties(lists, options, np.arange(len(lists.relevance)), best_first=True)
 
 
 def value(view: GroupView, column: Column) -> Floats:

@@ -224,7 +224,7 @@ def help_text(columns: Iterable[Column]) -> str:
     parts = []
     for family in dict.fromkeys(column.family for column in columns):
         row = TABLE[family]
-        lines = [family, *_wrapped(row.text)]
+        lines = [family, *wrapped(row.text)]
         if row.defaults:
             defaults = ",".join(f"{value:g}" for value in row.defaults)
             lines.append(f"    Default: -m {family}.{defaults}")
@@ -235,7 +235,8 @@ def help_text(columns: Iterable[Column]) -> str:
     return "".join(parts)
 
 
-def _wrapped(text: str, width: int = 76) -> list[str]:
+def wrapped(text: str, width: int = 76) -> list[str]:
+    """Indented lines of a text of the help."""
     import textwrap
 
     return textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")

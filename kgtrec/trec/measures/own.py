@@ -120,13 +120,7 @@ def relevance_string(view: View, column: Column) -> NDArray[np.object_]:
 
 @dataclass(frozen=True, eq=False)
 class _Gained:
-    """Documents that may have a gain, and the ideal list.
-
-    - listed: In the lists.
-    - gain: Of each of them.
-    - best: Documents of the ideal list.
-    - top: Gain of each of them.
-    """
+    """Listed documents that may have a gain, and those of the ideal list with their top gains."""
 
     listed: Places
     gain: Floats

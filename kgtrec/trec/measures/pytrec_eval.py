@@ -18,8 +18,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgtrec._internal.csr import offsets_of
 from kgtrec.errors import UsageError
@@ -27,6 +29,7 @@ from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed
 from kgtrec.trec.measures.own import own_values
 from kgtrec.trec.measures.relevant import UNJUDGED, Floats, Ints, Lists, View, some_queries
+from kgtrec.trec.measures.values import values
 
 Judged = dict[str, int]
 """Relevance of the judged documents of a query, by place in the list ("0" is the best). A judged
@@ -63,10 +66,18 @@ def can_supply(column: Column, options: EvalOptions) -> bool:
     return column.family != "Rndcg" or options.level == 1
 
 
-def suppliable(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> list[Column]:
-    """The measures that `can_supply` allows; those of gains only if no relevance is too high."""
+def foreign_values(
+    lists: Lists, columns: Sequence[Column], options: EvalOptions
+) -> dict[str, NDArray[Any]]:
+    """The same bits as of `values`, from pytrec_eval if it has the measure.
+
+    Measures of gains are our own if a relevance is too high for it.
+    """
     steep = int(lists.judged.max(initial=0)) > HIGHEST_GRADE
-    return [c for c in columns if can_supply(c, options) and not (steep and c.row.graded)]
+    fed = [c for c in columns if can_supply(c, options) and not (steep and c.row.graded)]
+    found: dict[str, NDArray[Any]] = {**fed_values(lists, fed, options)}
+    found |= values(lists, [c for c in columns if c.name not in found], options)
+    return {column.name: found[column.name] for column in columns if column.name in found}
 
 
 def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> dict[str, Floats]:
@@ -74,14 +85,14 @@ def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) ->
 
     Shape: float64 (n_queries,).
     """
-    values = {column.name: np.zeros(len(lists)) for column in columns}
+    rows = {column.name: np.zeros(len(lists)) for column in columns}
     if columns and all(column.family in _ZERO_WITHOUT_HITS for column in columns):
         chosen = _with_hits(lists, options.level)
         if len(chosen) < len(lists):
             fed = fed_values(some_queries(lists, chosen), columns, options)
-            for name in values:
-                values[name][chosen] = fed[name]
-            return values
+            for name in rows:
+                rows[name][chosen] = fed[name]
+            return rows
     graded = [column for column in columns if column.row.graded]
     plain = [column for column in columns if not column.row.graded]
     if options.level == 1 and graded:  # relevant means the same to both
@@ -96,12 +107,12 @@ def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) ->
             results = _call(qrels, run, group)
             numbers = list(map(int, results))
             for name in {column.name for column in group}:
-                values[name][numbers] = [row[name] for row in results.values()]
+                rows[name][numbers] = [row[name] for row in results.values()]
     empty = np.flatnonzero(np.diff(lists.offsets) == 0)
     if len(empty):  # pytrec_eval must not receive them
         for name, row in own_values(View(lists, options), columns).items():
-            values[name][empty] = row[empty]
-    return values
+            rows[name][empty] = row[empty]
+    return rows
 
 
 def _with_hits(lists: Lists, level: int) -> Ints:

@@ -237,6 +237,12 @@ class TieEffect(NamedTuple):
     measure: str = ""
     most: float = 0.0
 
+    @classmethod
+    def of(cls, queries: int, most: Mapping[str, float]) -> TieEffect:
+        """The effect on `queries` queries, from the largest change of each measure."""
+        name = max(most, key=most.__getitem__, default="")
+        return cls(queries, name, most.get(name, 0.0))
+
 
 NO_EFFECT = TieEffect()
 

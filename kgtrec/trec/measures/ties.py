@@ -14,7 +14,7 @@ trec_eval's value, to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec.errors import UsageError, choose
+from kgtrec.errors import UsageError
 from kgtrec.trec.measures.family import FIXED, OF_SETS, EvalOptions, function_of
 from kgtrec.trec.measures.names import TABLE, Column
 from kgtrec.trec.measures.own import core_columns, in_core
@@ -153,11 +153,6 @@ def tied_queries(lists: Lists, options: EvalOptions) -> Ints:
     return np.unique(groups.query[groups.drawn > 0])
 
 
-def with_ties(lists: Lists, options: EvalOptions) -> Lists:
-    """The queries that have a tie within the limit of -M."""
-    return some_queries(lists, tied_queries(lists, options))
-
-
 def sorted_ties(lists: Lists, options: EvalOptions, worth: NDArray[Any], best_first: bool) -> Lists:
     """The lists with each tie group sorted by `worth`, one number per document."""
     groups = tie_groups(lists, replace(options, judged_only=False))
@@ -278,13 +273,7 @@ def tie_effect(
                 if differs.any() and one[name].dtype != object:
                     gap = float(np.abs(one[name] - other[name])[differs].max())
                     most[name] = max(most[name], gap)
-    return effect_of(int(changed.sum()), most)
-
-
-def effect_of(queries: int, most: Mapping[str, float]) -> TieEffect:
-    """The effect on `queries` queries, from the largest change of each measure."""
-    name = max(most, key=most.__getitem__, default="")
-    return TieEffect(queries, name, most.get(name, 0.0))
+    return TieEffect.of(int(changed.sum()), most)
 
 
 def _extremes(
@@ -305,10 +294,8 @@ def _extremes(
 def tied_values(
     lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None, *, ties: str
 ) -> dict[str, NDArray[Any]]:
-    """Values of measures for every query, over all orders of tied documents."""
+    """Values per query over all orders of tied documents; see `check_tie_forms`."""
     options = options or EvalOptions()
-    choose("ties", ties, TIES)
-    check_tie_forms(columns, options)
     if ties != "expected":
         return values(sorted_ties(lists, options, lists.relevance, ties == "max"), columns, options)
     columns = [column for column in columns if column.family != "runid"]

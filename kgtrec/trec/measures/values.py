@@ -35,29 +35,15 @@ _PART_DOCUMENTS = 4_000_000
 def values(
     lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None
 ) -> dict[str, Array]:
-    """Values of measures for every query: strings for relstring, else float64.
-
-    With ``options.native`` off, pytrec_eval computes the measures that it has, to the same bits.
-    Exception: measures of gains if a relevance is above `HIGHEST_GRADE`.
-    """
+    """Values of measures for every query: strings for relstring, else float64."""
     options = options or EvalOptions()
     columns = [column for column in columns if column.family != "runid"]
     lists = narrowed(lists, options)
-    _check_depth(lists, columns)
-    by_name: dict[str, Array] = {}
-    if not options.native:
-        from kgtrec.trec.measures.pytrec_eval import fed_values, suppliable
-
-        by_name.update(fed_values(lists, suppliable(lists, columns, options), options))
-    own = [column for column in columns if column.name not in by_name]
     pieces = [
-        own_values(View(part, options), own)
-        for _, _, part in (parts(lists, _PART_DOCUMENTS) if own else ())
+        own_values(View(part, options), columns) for _, _, part in parts(lists, _PART_DOCUMENTS)
     ]
-    for name in (column.name for column in own):
-        arrays = [piece[name] for piece in pieces]
-        by_name[name] = np.concatenate(arrays or [np.zeros(0)])
-    return {column.name: by_name[column.name] for column in columns}
+    names = [column.name for column in columns]
+    return {name: np.concatenate([p[name] for p in pieces] or [np.zeros(0)]) for name in names}
 
 
 def summary(
@@ -68,12 +54,12 @@ def summary(
 ) -> dict[str, float | int | str]:
     """The row ``all``: sums of num_*, geometric means of gm_*, the name of the run, else means.
 
+    The name, and averages over all queries of the qrels, need the lists.
+
     Shapes: values (n_queries,).
     """
     options = options or EvalOptions()
     shown = [column for column in columns if not column.is_query_only]
-    if lists is None and (options.complete or any(c.family == "runid" for c in shown)):
-        raise UsageError("runid and averages over all queries of the qrels need lists; pass lists=")
     absent = None
     if lists is not None and options.complete and options.compat < 10:
         absent = lists.retrieved == 0  # in the run: -M and -J may have emptied other lists
@@ -104,21 +90,6 @@ def _summarised(column: Column, values: Array, absent: NDArray[np.bool_] | None)
         return int(total)
     mean = total / len(values)
     return math.exp(mean) if column.is_geometric else mean
-
-
-def _check_depth(lists: Lists, columns: Sequence[Column]) -> None:
-    """Refuse to look deeper than the lists were cut: P_20 of ten documents would be too low."""
-    length = np.diff(lists.offsets)
-    cut = length[length < lists.retrieved]
-    if not len(cut):
-        return
-    least = int(cut.min())
-    deep = [column.name for column in columns if column.sees is None or column.sees > least]
-    if deep:
-        raise UsageError(
-            f"the lists were cut at {least:,} documents, which is not enough for "
-            f"{', '.join(deep)}; read more documents per query"
-        )
 
 
 def follows_from_ranks(column: Column) -> bool:
