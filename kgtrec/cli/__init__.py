@@ -184,7 +184,7 @@ def run() -> None:
 def main() -> None:
     """The command line: one sentence for a user's mistake, never a traceback."""
     open_closed_streams()
-    warnings.showwarning = _show_warning
+    warnings.showwarning = lambda message, *_where, **_more: warn(str(message))
     Terminated.came = None
     with signals_as_exceptions(), pyarrow_alone():
         try:
@@ -236,7 +236,3 @@ def _say_interrupted(cause: BaseException | None) -> int:
 def _say(message: str, code: int) -> int:
     note(message)
     return code
-
-
-def _show_warning(message: Warning | str, *_where: object, **_more: object) -> None:
-    warn(str(message))

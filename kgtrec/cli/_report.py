@@ -287,7 +287,9 @@ class Command(click.Command):
         if ctx.command is not self:  # a subcommand, if this one is the whole program
             return ctx.command.invoke(ctx)
         check_paths(self, ctx.params)
-        values = {name: value for name, value in ctx.params.items() if name not in self._endings()}
+        # Only `_show` uses these.
+        endings = {"form", *(one.name for one in self.params if one.type in (PRINT_TO, DRAW))}
+        values = {name: value for name, value in ctx.params.items() if name not in endings}
         assert self.callback is not None
         try:
             report = ctx.invoke(self.callback, **values)
@@ -297,10 +299,6 @@ class Command(click.Command):
         if isinstance(report, Report):
             self._show(report, ctx)
         return report
-
-    def _endings(self) -> set[str]:
-        """Parameters that only `_show` uses."""
-        return {"form", *(str(one.name) for one in self.params if one.type in (PRINT_TO, DRAW))}
 
     def _show(self, report: Report, ctx: click.Context) -> None:
         for text in report.notes:

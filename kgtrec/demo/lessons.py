@@ -153,14 +153,14 @@ def _filtering(results: Evaluated) -> str:
 
 
 def _averaging(results: Evaluated) -> str:
-    texts = [
+    return _section(
+        "4. Micro and macro: instances or questions",
+        _compared(results.filtered, AVERAGES),
         _weights(results),
         _lead(results),
         _orders(results.filtered, AVERAGES),
-        *_exceptions(results),
-    ]
-    title = "4. Micro and macro: instances or questions"
-    return _section(title, _compared(results.filtered, AVERAGES), *texts)
+        _exceptions(results),
+    )
 
 
 def _weights(results: Evaluated) -> str:
@@ -193,7 +193,7 @@ def _lead(results: Evaluated) -> str:
     )
 
 
-def _exceptions(results: Evaluated) -> list[str]:
+def _exceptions(results: Evaluated) -> str:
     """Relations on which the best system overall is not the best."""
     best = _order(results.filtered, MRR)[0]
     tables = {name: result.slice("relation", [MRR]) for name, result in results.filtered.items()}
@@ -204,8 +204,8 @@ def _exceptions(results: Evaluated) -> list[str]:
         if by[winner][relation] > value:
             texts.append(f"{relation} ({winner} {by[winner][relation]:.3f}, {best} {value:.3f})")
     if not texts:
-        return [f"{best} is also best on each of the {len(by[best])} relations."]
-    return [f"By relation, {best} is best on all but {len(texts)}: {', '.join(texts)}."]
+        return f"{best} is also best on each of the {len(by[best])} relations."
+    return f"By relation, {best} is best on all but {len(texts)}: {', '.join(texts)}."
 
 
 def _orders(systems: Mapping[str, Result], keys: Mapping[str, str]) -> str:

@@ -401,7 +401,7 @@ BUDGET = {
     "ranking": 4_410,
     "predictions": 510,
     "measures": 2_870,
-    "trec": 8_020,
+    "trec": 7_560,
     "results": 1_610,
     "study": 16_620,
     "plots": 1_650,

@@ -387,7 +387,7 @@ class Changed(io.BufferedReader):
         self.pieces += 1
         if self.pieces == 2:
             self.change()
-        return super().read(size)
+        return super().read(64 if self.pieces == 1 else size)
 
 
 def change(path: str, act: str) -> None:

@@ -176,7 +176,13 @@ class _Ranked:
         if isinstance(entities, np.ndarray):
             self.best = np.minimum(self.best, entities - self.answers)
         elif self.worst is not None and (self.best > self.worst).any():
-            raise _too_few(lists, self.answers, self.best, entities)
+            needed = self.answers + self.best
+            place = int(needed.argmax())
+            raise InputError(
+                f"query {lists.queries[place]!r} has {needed[place]:,} documents, "
+                f"{self.answers[place]:,} of them answers, but --n-entities is {entities:,}; give "
+                "the number of entities of the graph"
+            )
         relevant = lists.relevance >= options.level
         groups = tie_groups(lists, replace(options, most=None), relevant)
         count = groups.count(relevant)
@@ -203,15 +209,6 @@ class _Ranked:
         assert self.worst is not None
         random = answers * (self.worst + 2) / 2  # candidates = worst + 1
         return (total - answers, random - answers) if column.row.is_index else (total, random)
-
-
-def _too_few(lists: Lists, answers: Ints, others: Ints, entities: int | None) -> InputError:
-    place = int((answers + others).argmax())
-    needed = int(answers[place] + others[place])
-    return InputError(
-        f"query {lists.queries[place]!r} has {needed:,} documents, {int(answers[place]):,} of them "
-        f"answers, but --n-entities is {entities:,}; give the number of entities of the graph"
-    )
 
 
 def _per_answer(column: MicroColumn, ties: str | None) -> Callable[[Ints, Ints], Floats]:

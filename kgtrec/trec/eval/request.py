@@ -132,9 +132,23 @@ class Request:
 
     def check(self) -> None:
         """Raise `UsageError` for impossible requests, before files are read."""
-        columns = self.columns
-        if self.qrels_format != "qrels":
-            self._check_groups()
+        columns, grouped, has_micro = self.columns, self.qrels_format != "qrels", bool(self.micro)
+        has_entities = self.entities is not None
+        rows = (
+            (grouped and self.ties is not None, "--ties works only with qrels, not with judgements "
+             "in groups; leave it out, or give -R qrels"),
+            (grouped and has_micro, "kg_ measures work only with qrels, not with judgements in "
+             "groups; leave them out, or give -R qrels"),
+            (has_entities and not has_micro, "--n-entities needs kg_ measures; add some, such as "
+             "-m kg_mr,kg_mrr, or leave --n-entities out"),
+            (has_entities and self.questions is not None, "the graph gives the number of entities; "
+             "leave --n-entities out"),
+            (has_micro and self.zscores is not None, "kg_ measures have no z-scores; leave out -Z, "
+             "or the kg_ measures"),
+        )  # fmt: skip
+        for applies, text in rows:
+            if applies:
+                raise UsageError(text)
         if self.ties is not None:
             from kgtrec.trec.measures.ties import check_tie_forms
 
@@ -144,26 +158,4 @@ class Request:
 
             known = self.entities if self.questions is None else self.questions.n_labels
             check_micro(self.micro, self.options, known)
-        elif self.entities is not None:
-            raise UsageError(
-                "--n-entities needs kg_ measures; add some, such as -m kg_mr,kg_mrr, or leave "
-                "--n-entities out"
-            )
-        if self.questions is not None and self.entities is not None:
-            raise UsageError("the graph gives the number of entities; leave --n-entities out")
-        if self.micro and self.zscores is not None:
-            raise UsageError("kg_ measures have no z-scores; leave out -Z, or the kg_ measures")
         read_once(self.qrels, *self.runs)
-
-    def _check_groups(self) -> None:
-        """Raise `UsageError` for options that judgements in groups do not support."""
-        if self.ties is not None:
-            raise UsageError(
-                "--ties works only with qrels, not with judgements in groups; leave it out, or "
-                "give -R qrels"
-            )
-        if self.micro:
-            raise UsageError(
-                "kg_ measures work only with qrels, not with judgements in groups; leave them "
-                "out, or give -R qrels"
-            )

@@ -121,11 +121,10 @@ class NothingShared(InputError):
 class Scored:
     """Values of a run.
 
-    - file: The run file as the user named it.
     - queries: In byte order.
     - values, (n_queries,): Column name to its value for every query; float64, or str for relstring.
     - summary: Column name to its value over all queries.
-    - n_asked, n_answered: Number of queries of the qrels, and of the run.
+    - n_asked: Number of queries of the qrels.
     - unanswered, unasked: Queries of the qrels that the run lacks, and of the run that the qrels
       lack.
     - is_zscored: The values are z-scores: all are floats, printed with a ``Z`` before their
@@ -134,7 +133,6 @@ class Scored:
     - tied: How ties can change the requested measures of trec_eval.
     - intervals: Column name to the ends of the confidence interval of its mean; empty if none
       were requested.
-    - resampling: How the intervals were made.
     - micro: Micro metrics as quotients of sums, if any are requested.
     - filtered: What a graph removed from the run, if one was given.
     """
@@ -144,7 +142,6 @@ class Scored:
     values: Mapping[str, Array]
     summary: Mapping[str, float | int | str]
     n_asked: int
-    n_answered: int
     unanswered: int
     unasked: int
     is_zscored: bool = False
@@ -304,7 +301,6 @@ def scored_lists(
         values=values,
         summary=total,
         n_asked=n_asked,
-        n_answered=n_asked - lists.unanswered + lists.unasked,
         unanswered=lists.unanswered,
         unasked=lists.unasked,
         is_zscored=reference is not None,

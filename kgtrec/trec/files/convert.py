@@ -132,10 +132,7 @@ def _data(data: Any, kind: _Kind) -> Any:
     elif _is_of(data, "ranx"):
         return data.to_dict()
     else:
-        rows = _rows(data, kind.columns[0])
-        if rows is None:
-            raise UsageError(f"{_described(data)} was given; {kind.forms}")
-        columns = _tuple_columns(rows, kind.columns[0])
+        columns = _tuple_columns(data, kind)
     query, documents, values = columns
     beyond = kind.dtype is np.int64 and len(values) and values.max() >= 2**63
     if values.dtype.kind not in kind.kinds or beyond:
@@ -289,18 +286,14 @@ def _is_of(data: object, library: str) -> bool:
     return type(data).__module__.partition(".")[0] == library
 
 
-def _rows(data: object, value: str) -> list[Any] | None:
-    """Named tuples, if the first has this field; otherwise None."""
-    if not isinstance(data, Iterable) or isinstance(data, (str, bytes)):
-        return None
-    rows = list(data)
-    return rows if not rows or hasattr(rows[0], value) else None
-
-
-def _tuple_columns(rows: Iterable[Any], value: str) -> tuple[Any, Any, NDArray[Any]]:
+def _tuple_columns(data: object, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
     """Columns of ir_measures' ScoredDoc and Qrel, or of other tuples with their fields."""
     import pyarrow as pa
 
+    value = kind.columns[0]
+    rows = list(data) if isinstance(data, Iterable) and not isinstance(data, bytes) else [data]
+    if rows and not hasattr(rows[0], value):
+        raise UsageError(f"{_described(data)} was given; {kind.forms}")
     queries, documents, values = [], [], []
     for place, row in enumerate(rows):
         if not isinstance(row, tuple) or len(row) < 3 or not hasattr(row, value):

@@ -322,35 +322,22 @@ def write_run_lines(
     names = np.frombuffer(b"".join(queries), np.uint8), offsets_of([*map(len, queries)])
     run_lines = _core.RunLines(names, name_buffers(documents)[::-1], spans, tag)
 
-    def formatted(start: int, stop: int) -> memoryview:
-        return run_lines.text(start, *columns(slice(start, stop)))
-
-    threads, n = available_cores(), int(offsets[-1])
-    step = max(1, text.LINES_AT_A_TIME // (SHARES * threads))
-    parts = [(start, min(start + step, n)) for start in range(0, n, step)]
     ready: list[memoryview] = []
-    for first in range(0, len(parts), SHARES * threads):
-        at_once = parts[first : first + SHARES * threads]
-        ready = _write_and_format(out, ready, formatted, at_once, threads)
-    out.writelines(ready)
-
-
-def _write_and_format(
-    out: BinaryIO,
-    ready: list[memoryview],
-    formatted: Callable[[int, int], memoryview],
-    parts: list[tuple[int, int]],
-    threads: int,
-) -> list[memoryview]:
-    """Format the parts, and write them in order as soon as they are ready."""
-    texts_by_start: dict[int, memoryview] = {}
+    made: dict[int, memoryview] = {}
     writing = (-1, -1)
 
     def do(start: int, stop: int) -> None:
         if (start, stop) == writing:
             out.writelines(ready)
         else:
-            texts_by_start[start] = formatted(start, stop)
+            made[start] = run_lines.text(start, *columns(slice(start, stop)))
 
-    share_rows(do, [writing, *parts], threads)
-    return [texts_by_start[start] for start, _ in parts]
+    threads, n = available_cores(), int(offsets[-1])
+    at_once = SHARES * threads
+    step = max(1, text.LINES_AT_A_TIME // at_once)
+    parts = [(start, min(start + step, n)) for start in range(0, n, step)]
+    for first in range(0, len(parts), at_once):
+        some = parts[first : first + at_once]
+        share_rows(do, [writing, *some], threads)
+        ready[:] = [made.pop(start) for start, _ in some]
+    out.writelines(ready)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +147,6 @@ def check_tag(tag: str) -> None:
 
 
 Form = Literal["dict", "frame", "columns"]
-Columns = TypeVar("Columns", RunColumns, QrelsColumns)
 
 
 @overload
@@ -187,8 +186,7 @@ def read_run(path: PathName, as_: Form = "dict") -> Any:
     UsageError
         If `as_` is none of the three.
     """
-    choose("as_", as_, ("dict", "frame", "columns"))
-    return _in_form(read_run_columns(path), as_)
+    return _in_form(as_, read_run_columns, path)
 
 
 @overload
@@ -224,11 +222,12 @@ def read_qrels(path: PathName, as_: Form = "dict") -> Any:
     UsageError
         If `as_` is none of the three.
     """
-    choose("as_", as_, ("dict", "frame", "columns"))
-    return _in_form(read_qrels_columns(path), as_)
+    return _in_form(as_, read_qrels_columns, path)
 
 
-def _in_form(columns: Columns, form: Form) -> Any:
+def _in_form(form: Form, read: Callable[[PathName], Any], path: PathName) -> Any:
+    choose("as_", form, ("dict", "frame", "columns"))
+    columns = read(path)
     if form == "columns":
         return columns
     return columns.to_frame() if form == "frame" else columns.to_dict()

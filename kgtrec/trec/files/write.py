@@ -166,9 +166,11 @@ def _checked(columns: RunColumns | QrelsColumns, kind: str) -> list[bytes]:
     if not len(ends):
         raise InputError(f"these {kind} have no document, but readers refuse empty files")
     queries = [name_bytes(query, "query") for query in columns.queries]
-    for name, count in zip(queries, np.diff(columns.offsets).tolist(), strict=True):
-        if count:
-            _check_query(name)
+    written = [queries[place] for place in np.flatnonzero(np.diff(columns.offsets)).tolist()]
+    for name in written:
+        if name.split() != [name]:
+            raise _unwritable(f"query {decoded(name)!r}")
+    identifiers([*map(decoded, written)], first=True)
     white = _WHITE_SPACE[columns.name_bytes[: ends[-1]]]
     white[: columns.name_offsets[0]] = False
     empty = np.diff(columns.name_offsets) == 0
@@ -178,12 +180,6 @@ def _checked(columns: RunColumns | QrelsColumns, kind: str) -> list[bytes]:
         document = decoded(columns.documents[at].as_py())
         raise _unwritable(f"document {document!r} under query {query!r}")
     return queries
-
-
-def _check_query(name: bytes) -> None:
-    if name.split() != [name]:
-        raise _unwritable(f"query {decoded(name)!r}")
-    identifiers([decoded(name)], first=True)
 
 
 def _unwritable(what: str) -> InputError:
