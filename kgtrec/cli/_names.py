@@ -75,7 +75,7 @@ def by_heading(
     return {heading: group for heading, group in groups.items() if group}
 
 
-_ARGUMENT = re.compile(r"""(?<![\w.(])([a-z_]+)=('[^']*'|"[^"]*"|-?\d[\d.e-]*)""")
+_ARGUMENT = re.compile(r"""(?<![\w.(,])([a-z_]+)=('[^']*'|"[^"]*"|-?\d[\d.e-]*)""")
 
 _TWICE = re.compile(r"(--[\w-]+ [^\s,;()]+) \(\1\)")
 
