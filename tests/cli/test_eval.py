@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import gzip
-import json
 import math
 import os
 import shlex
@@ -214,12 +213,6 @@ def test_a_closed_standard_input_gets_a_sentence(files) -> None:
     assert "Traceback" not in done.stderr
 
 
-# -- Several runs and formats ------------------------------------------------------------------
-
-
-# -- z-scores ----------------------------------------------------------------------------------
-
-
 # -- Numbers as C prints them ------------------------------------------------------------------
 
 
@@ -280,53 +273,3 @@ def test_plain_output_has_the_same_bytes_whatever_is_tied(tmp_path: Path) -> Non
             assert code == 0
             outputs.append(out)
         assert outputs[0] == outputs[1], options
-
-
-QUICK = ("--permutations", "200", "--resamples", "200")
-
-
-@pytest.fixture(scope="module")
-def kg_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three runs of 12 queries with 1 to 3 answers; a run lacks some of them."""
-    place = tmp_path_factory.mktemp("kg")
-    answers = {f"q{i:02}": "abc"[: 1 + i % 3] for i in range(12)}
-    lines = "".join(f"{q} 0 {d} 1\n{q} 0 z 0\n" for q, own in answers.items() for d in own)
-    (place / "q.qrels").write_text("".join(dict.fromkeys(lines.splitlines(keepends=True))))
-    for name, order in {"one": "axbyc", "two": "xyabz", "three": "zxyca"}.items():
-        text = "".join(
-            f"{q} Q0 {d} 1 {9 - k - (i % 2) * (k % 2)} {name}\n"
-            for i, q in enumerate(answers) for k, d in enumerate(order)
-        )  # fmt: skip
-        (place / f"{name}.run").write_text(text)
-    return place
-
-
-RUNS = ("one.run", "two.run", "three.run")
-
-
-MEASURES = ("-m", "kg_mrr,kg_hits.1,3", "-m", "kg_mr")
-
-
-def called(kg_folder: Path, *words: str) -> Ended:
-    """A command on files of the folder."""
-    return ended(
-        *(str(kg_folder / word) if (kg_folder / word).is_file() else word for word in words)
-    )
-
-
-def test_eval_and_compare_give_the_same_values(kg_folder: Path) -> None:
-    measures = ("--format", "json", *MEASURES, "--n-entities", "40")
-    out = called(kg_folder, "eval", *measures, "q.qrels", *RUNS).out
-    evaluated = {Path(file).stem: one["summary"] for file, one in json.loads(out).items()}
-    compared = json.loads(
-        called(kg_folder, "compare", *measures, *QUICK, "--qrels", "q.qrels", *RUNS).out
-    )
-    del compared["rankings"]
-    names = ["kg_mrr", "kg_hits_1", "kg_hits_3", "kg_mr"]
-    assert sorted(compared) == sorted(f"{name}_{end}" for name in names for end in ("low", "high"))
-    for measure, report in compared.items():
-        assert report["higher_is_better"] == ("kg_mr_" not in measure)
-        for system in report["systems"]:
-            assert system["value"] == pytest.approx(evaluated[system["system"]][measure])
-    assert compared["kg_mrr_low"]["systems"][0]["system"] == "one"
-    assert compared["kg_mrr_low"]["systems"] != compared["kg_mrr_high"]["systems"]

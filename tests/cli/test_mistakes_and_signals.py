@@ -5,7 +5,6 @@ Each mistake gives one sentence, the right exit code, no traceback and no half-w
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import signal
@@ -18,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from refusals import assert_refused, refusals
 from slow import slow_after
 from transcripts import Ended, ended
 
@@ -27,6 +25,7 @@ import kgtrec
 COMMAND = [sys.executable, "-m", "kgtrec"]
 
 N = 40  # entities
+RELATIONS = ["r0", "r1", "caf\udce9_|&"]  # the last has a byte that is not UTF-8
 
 
 @dataclass
@@ -59,8 +58,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     (tmp_path / "g").mkdir()
     for split, rows in (("train", 90), ("valid", 12), ("test", 12)):
         triples = rng.integers(0, (N, 3, N), (rows, 3))
-        text = "".join(f"e{h:02}\tr{r}\te{t:02}\n" for h, r, t in triples)
-        (tmp_path / "g" / f"{split}.txt").write_text(text)
+        lines = (f"e{h:02}\t{RELATIONS[r]}\te{t:02}\n" for h, r, t in triples)
+        (tmp_path / "g" / f"{split}.txt").write_text("".join(lines), errors="surrogateescape")
     with open(tmp_path / "g" / "train.txt", "a") as file:
         file.writelines(f"e{i:02}\tr0\te{i:02}\n" for i in range(N))
     questions = kgtrec.read_graph(tmp_path / "g").questions()
@@ -100,16 +99,8 @@ def test_messages_name_the_file_of_the_scores(home: Home):
         (np.zeros((instances, N)), "--rows instances"),
     ):
         home.refuses(home.rank(scores=home.save("a.npy", array)), "a.npy: ", *words)
-    for name, content, words in (
-        ("none.npy", None, "No such file"), ("none", None, "No such file"),
-        ("none.npz", None, "No such file"), ("a.npy", b"", "No data left in file"),
-        ("a.npy", b"\x80\x04\x95pickled", "not a .npy array: it begins with"),
-        ("a.npz", b"", "not a readable .npz"), ("a.parquet", b"x", "kgtrec report"),
-        ("a.pkl", b"x", "named .pkl is not a score matrix"),
-    ):  # fmt: skip
-        if content is not None:
-            (home.folder / name).write_bytes(content)
-        home.refuses(home.rank(scores=name), f"{name}: ", words)
+    (home.folder / "a.npy").write_bytes(b"\x80\x04\x95pickled")
+    home.refuses(home.rank(scores="a.npy"), "a.npy: ", "not a .npy array: it begins with")
     arrays = {"queries": home.scores[:, :4], "entities": np.ones((N, 4), np.float32)}
     np.savez("f.npz", **arrays, Bias=np.zeros(N))
     home.refuses(home.rank(scores="f.npz"), "f.npz: ", "'Bias'")
@@ -120,14 +111,7 @@ def test_messages_name_the_file_of_the_scores(home: Home):
 # -- Graphs ------------------------------------------------------------------------------------
 
 
-def test_a_split_that_is_not_read_is_told(home: Home):
-    (home.folder / "g" / "test_hard.txt").write_text("a\tr\tb\n")
-    outcome = ended("convert", "--graph", "g", "--write-qrels", "q")
-    said = "'test_hard.txt' is not read: split 'test' is read from 'test.txt'"
-    assert (outcome.code, outcome.err.count(said)) == (0, 1)
-    assert said in home.rank(out="loud.parquet").err
-    assert home.rank("-q", out="quiet.parquet").err == ""
-    (home.folder / "g" / "test_hard.txt").unlink()
+def test_only_regular_files_are_splits(home: Home):
     path = home.folder / "g" / "train.txt"
     for make in (lambda: path.symlink_to("nowhere"), path.mkdir, lambda: os.mkfifo(path)):
         path.rename(home.folder / "kept")
@@ -135,75 +119,27 @@ def test_a_split_that_is_not_read_is_told(home: Home):
         home.refuses(home.rank(), "g/train.txt: not a regular file")
         path.rmdir() if path.is_dir() else path.unlink()
         (home.folder / "kept").rename(path)
-    (home.folder / "g" / "valid.txt").rename(home.folder / "g" / "Valid.csv")
-    home.refuses(home.rank(), "split 'valid' is not read: 'Valid.csv' is not a name of a split")
-    (home.folder / "g" / "Valid.csv").rename(home.folder / "g" / "valid.txt")
-    (home.folder / "g" / "test.txt").unlink()
-    home.refuses(home.rank(), "graph 'g' has no split 'test'", "'train', 'valid'", code=1)
-
-
-# -- Outputs -----------------------------------------------------------------------------------
-
-
-def test_no_output_overwrites_an_input_or_another(home: Home):
-    (home.folder / "sh").mkdir()
-    home.save("sh/0.npy", home.scores)
-    url = f"file://{home.folder}"
-    Path("link.npy").symlink_to("s.npy")
-    before = {path: path.read_bytes() for path in home.folder.rglob("*") if path.is_file()}
-    calls = [
-        home.rank(out="s.npy"),
-        home.rank(out="link.npy"),
-        home.rank("--write-run", "./s.npy"),
-        home.rank(scores="sh", out="sh/0.npy"),
-        home.rank("--write-qrels", "g/../g/train.txt"),
-        home.rank("--write-run", "o.parquet"),
-        ended("convert", "--graph", "g", "--write-qrels", "q", "--write-questions", "q"),
-        ended("convert", "--graph", "g", "--write-qrels", "g/test.txt"),
-        home.rank(out=f"{url}/s.npy"),
-        home.rank(scores=f"{url}/sh", out="sh/0.npy"),
-        home.rank("--write-qrels", "g/train.txt", graph=f"{url}/g"),
-        home.rank("--write-run", f"FILE:{home.folder}/o.p%61rquet"),
-    ]
-    for outcome in calls:
-        home.refuses(outcome, "would overwrite", code=1)
-    assert before == {path: path.read_bytes() for path in home.folder.rglob("*") if path.is_file()}
-
-
-def test_what_would_fail_in_the_end_fails_at_once(home: Home):
-    for outcome in (
-        home.rank("--write-run", "r", "--tag", "a b", scores="missing.npy"),
-        home.rank("--write-run", "r", "--tag", "", scores="missing.npy"),
-        home.rank("--filter", "train,", "--tag", "x"),
-    ):
-        assert "missing.npy" not in outcome.err
-        home.refuses(outcome, code=1)
-    home.refuses(home.rank(out=""), "'': this is a folder")
 
 
 # -- Options -----------------------------------------------------------------------------------
 
 
-def test_any_number_of_threads_gives_the_same(home: Home):
-    home.rank("-q", "--threads", "1", out="one.parquet")
-    assert home.rank("-q", "--threads", str(10**20), out="many.parquet").code == 0
-    one, many = (kgtrec.Ranks.load(f"{name}.parquet") for name in ("one", "many"))
-    assert np.array_equal(one.greater, many.greater)
+def test_a_lazily_negated_tensor_keeps_its_sign(home: Home):
+    class Negated:
+        """A tensor of torch with the negative bit set: its export forgets the sign."""
 
+        def __init__(self, values: np.ndarray) -> None:
+            self.values = values
 
-def test_only_eval_ends_with_the_codes_of_trec_eval(home: Home):
-    Path("twice.run").write_text("tail0 Q0 e01 1 2 x\ntail0 Q0 e01 2 1 x\n")
-    Path("one.run").write_text("tail0 Q0 e01 1 2 x\n")
-    Path("q").write_text("tail0 0 e01 1\n")
-    Path("other").write_text("tail9 0 e01 1\n")
-    home.refuses(ended("eval", "q", "twice.run"), "twice.run:2", code=4)
-    home.refuses(ended("semantics", "--graph", "g", "twice.run"), "twice.run:2")
-    lists = ("rank", "--graph", "g", "--predictions", "twice.run", "--predictions-format", "trec")
-    home.refuses(ended(*lists, "-o", "o.parquet"), "twice.run:2")
-    home.refuses(ended("eval", "other", "one.run"), "share no query", code=7)
-    runs = ("one.run", "twice.run")
-    home.refuses(ended("compare", "--qrels", "q", *runs, "-m", "P.x"), "'P.x'", code=1)
-    home.refuses(ended("eval", "-m", "P.x", "q", "one.run"), "'P.x'")
+        def resolve_neg(self) -> np.ndarray:
+            return -self.values
+
+        def __array__(self, dtype=None, copy=None) -> np.ndarray:
+            return self.values
+
+    questions = kgtrec.read_graph("g").questions()
+    ranks = kgtrec.rank(Negated(-home.scores), questions)[0]
+    assert np.array_equal(ranks.greater, kgtrec.rank(home.scores, questions)[0].greater)
 
 
 def test_no_command_at_all_shows_the_help_and_fails(home: Home):
@@ -211,64 +147,6 @@ def test_no_command_at_all_shows_the_help_and_fails(home: Home):
     assert outcome.code == 1
     assert outcome.err.startswith("Usage: kgtrec")
     assert "convert" in outcome.err
-
-
-# -- Ranks files -------------------------------------------------------------------------------
-
-
-def spoilt(kind: str, table, header: dict):
-    import pyarrow as pa
-
-    at = table.column_names.index("greater")
-    greater = table["greater"].to_pylist()
-    described = {
-        "text": b"{not JSON",
-        "list": b"[1]",
-        "no manifest": json.dumps({"format": 1}).encode(),
-        "odd manifest": json.dumps(header | {"manifest": []}).encode(),
-        "few labels": json.dumps(header | {"relation_labels": ["r0"]}).encode(),
-    }
-    columns = {
-        "nulls": [None, *greater[1:]],
-        "texts": [str(value) for value in greater],
-        "floats": [float(value) for value in greater],
-        "negative": [-1, *greater[1:]],
-        "too many": [N, *greater[1:]],
-    }
-    if kind in described:
-        return table.replace_schema_metadata({b"kgtrec.ranks": described[kind]})
-    return table.set_column(at, "greater", pa.array(columns[kind]))
-
-
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("text", "damaged"),
-        ("list", "damaged"),
-        ("no manifest", "damaged"),
-        ("odd manifest", "damaged"),
-        ("few labels", "1 relation labels"),
-        ("nulls", "1 nulls"),
-        ("texts", "string"),
-        ("floats", "double"),
-        ("negative", "impossible ranks: in row 0, greater -1"),
-        ("too many", "impossible ranks: in row 0, greater 40"),
-        ("flipped", "not a readable Parquet file"),
-    ],
-)
-def test_ranks_that_cannot_be(home: Home, kind: str, words: str):
-    import pyarrow.parquet as pq
-
-    home.rank("-q", out="good.parquet")
-    if kind == "flipped":
-        content = bytearray(Path("good.parquet").read_bytes())
-        content[60] ^= 0xFF
-        Path("bad.parquet").write_bytes(content)
-    else:
-        table = pq.read_table("good.parquet")
-        header = json.loads(table.schema.metadata[b"kgtrec.ranks"])
-        pq.write_table(spoilt(kind, table, header), "bad.parquet")
-    home.refuses(ended("report", "bad.parquet", "--by", "relation"), "bad.parquet: ", words)
 
 
 def test_ranks_under_a_name_that_is_no_utf8(home: Home):
@@ -318,6 +196,8 @@ def test_nobody_has_to_take_what_is_said_on_standard_error(home: Home):
 
 def test_any_locale_gets_the_same_bytes(home: Home):
     home.rank("-q")
+    words = ("report", "o.parquet", "--by", "relation")
+    assert b"\ncaf\xe9_|& " in ended(*words).out_bytes
     plain = ended("report", "o.parquet").out_bytes
     odd = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     assert shell("KG report o.parquet", PYTHONIOENCODING="ascii", **odd).stdout == plain
@@ -433,80 +313,6 @@ def test_an_interrupt_does_not_wait_for_all_parts():
     with pytest.raises(KeyboardInterrupt):
         share_rows(part, [(i, i + 1) for i in range(1000)], 2)
     assert len(begun) < 500  # in ten seconds, a main thread that waits for a processor gets one
-
-
-# -- From Python -------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def graph(home: Home) -> kgtrec.Graph:
-    return kgtrec.read_graph(home.folder / "g")
-
-
-NO_QUESTIONS = "pass what graph.questions() returns"
-
-
-@refusals(
-    ("evaluate a graph", lambda s, g: kgtrec.evaluate(s, g), kgtrec.UsageError, (NO_QUESTIONS,)),
-    ("rank a graph", lambda s, g: kgtrec.rank(s, g), kgtrec.UsageError, (NO_QUESTIONS,)),
-    ("ranker of a graph", lambda _, g: kgtrec.Ranker(g), kgtrec.UsageError, (NO_QUESTIONS,)),
-    ("swapped", lambda s, g: kgtrec.evaluate(g.questions(), s), kgtrec.UsageError, (NO_QUESTIONS,)),
-    ("direction", lambda _, g: kgtrec.Ranker(g.questions(), higher_is_better="no"),
-     kgtrec.UsageError, ("choose True or False",)),
-    ("rows", lambda s, g: kgtrec.evaluate(iter(s), g.questions()), kgtrec.InputError,
-     ("chunk of scores has shape (40,)",)),
-    ("depth", lambda s, g: kgtrec.evaluate(s, g.questions(), run_depth="5"), kgtrec.UsageError,
-     ("run_depth='5'",)),
-    ("tag", lambda s, g: kgtrec.evaluate(s, g.questions(), run_depth=1).run.write("r", tag=None),
-     kgtrec.UsageError, ("ids and tags of a TREC file must be texts",)),
-    *((f"batch {ends}", lambda _, g, ends=ends: kgtrec.Ranker(g.questions()).batch(*ends),
-       kgtrec.UsageError, ("are not a batch",)) for ends in ((-1, 3), (5, 5), (5, 3), (0, 10**6))),
-    *((f"questions {wrong}", lambda _, g, wrong=wrong: g.questions(**wrong), kgtrec.UsageError,
-       (words,)) for wrong, words in (
-        ({"split": ["test"]}, "no split"), ({"sides": ["head"]}, "is unknown"),
-        ({"filter_splits": 3}, "names no splits"), ({"filter_splits": [None]}, "no split"))),
-    *((f"restrict {words}", lambda _, g, wrong=wrong: g.questions().restrict(**wrong),
-       kgtrec.InputError, (words,)) for wrong, words in (
-        ({"heads": [1]}, "map relation ids"),
-        ({"tails": {"r0": [1]}}, "relation 'r0' is not an id below 3; graph.relations.ids"),
-        ({"candidates": 5}, "a list of ids per question"),
-        ({"entities": np.ones(N, bool)}, "flatnonzero"),
-        ({"entities": ["e01"]}, "graph.entities.ids"))),
-)  # fmt: skip
-def test_odd_arguments(home: Home, graph, call, error, words):
-    assert_refused(call, error, words, home.scores, graph)
-
-
-def test_a_result_is_a_mapping_with_get(home: Home, graph):
-    result = kgtrec.evaluate(home.scores, graph.questions())
-    assert result.get("both.micro.nosuch", 7) == 7
-    assert result.get("both.micro.mrr") == result["both.micro.mrr"]
-
-
-def test_masked_scores_are_refused(home: Home, graph):
-    masked = np.ma.masked_array(home.scores, mask=home.scores > 1)
-    with pytest.raises(kgtrec.InputError, match=r"masked .*\.filled\("):
-        kgtrec.evaluate(masked, graph.questions())
-    unmasked = np.ma.masked_array(home.scores)
-    assert kgtrec.evaluate(unmasked, graph.questions())["both.micro.mrr"] > 0
-
-
-def test_a_lazily_negated_tensor_keeps_its_sign(home: Home, graph):
-    class Negated:
-        """A tensor of torch with the negative bit set: its export forgets the sign."""
-
-        def __init__(self, values: np.ndarray) -> None:
-            self.values = values
-
-        def resolve_neg(self) -> np.ndarray:
-            return -self.values
-
-        def __array__(self, dtype=None, copy=None) -> np.ndarray:
-            return self.values
-
-    questions = graph.questions()
-    ranks = kgtrec.rank(Negated(-home.scores), questions)[0]
-    assert np.array_equal(ranks.greater, kgtrec.rank(home.scores, questions)[0].greater)
 
 
 FAULTS = """

@@ -12,86 +12,17 @@ import pytest
 from click.testing import CliRunner
 from slow import slow_after
 
-import kgtrec
 from kgtrec.cli.openworld import command
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import UsageError
 from kgtrec.study import openworld as ow
-from kgtrec.study.openworld.compare import train_share_of
 
 VALUES = ("--values", 0.19, 0.193, "--n-questions", 500, "--n-answers", 28)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ranks of two models, a.parquet and b.parquet, and of other questions, c.parquet."""
-    random = np.random.default_rng(1)
-    rows = np.unique(np.stack([random.integers(0, n, 900) for n in (60, 2, 60)], axis=1), axis=0)
-    random.shuffle(rows)
-    place = tmp_path_factory.mktemp("openworld")
-    for name, cut, help_ in (("a", 600, 0.3), ("b", 600, 0.5), ("c", 500, 0.5)):
-        graph = kgtrec.Graph.from_arrays(train=rows[:cut], test=rows[cut:], n_entities=60)
-        questions = graph.questions()
-        scores = random.random((len(questions), 60))
-        for question, answers in enumerate(questions.answers):
-            scores[question, answers] += random.random(len(answers)) < help_
-        ranks, _ = kgtrec.rank(scores, questions, progress=False)
-        ranks.save(place / f"{name}.parquet")
-    return place
 
 
 def run(*arguments: object) -> str:
     done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
-
-
-def test_sampled_ranks_are_called_so(folder: Path, tmp_path: Path):
-    files = []
-    for name in "ab":
-        ranks = kgtrec.Ranks.load(folder / f"{name}.parquet")
-        ranks.manifest["questions"]["sampled"] = True
-        files.append(tmp_path / f"{name}.parquet")
-        ranks.save(files[-1])
-    assert "among sampled candidates" in " ".join(run(*files).split())
-    ours = run(folder / "a.parquet", folder / "b.parquet")
-    assert "sampled" not in ours
-
-
-def test_json_is_what_the_function_gives(folder: Path):
-    files = (folder / "a.parquet", folder / "b.parquet")
-    shown = json.loads(run(*files, "--sparsity", 0.3, "--sparsity", 0.6, "--format", "json"))
-    ranks = [kgtrec.Ranks.load(file) for file in files]
-    comparison = ow.compare_ranks(ranks[0], ranks[1], (0.3, 0.6), names=("a", "b"))
-    assert shown == json.loads(json.dumps(comparison.to_dict()))
-    assert shown["outlooks"][0]["sparsity"] == 0.3
-    assert shown["verdict"] in ("trust", "fragile", "too close", "model does not fit")
-
-
-def test_density_takes_the_train_share_of_the_files(folder: Path):
-    file = folder / "a.parquet"
-    share = train_share_of(kgtrec.Ranks.load(file))
-    sizes = kgtrec.Ranks.load(file).manifest["questions"]["triples"]
-    assert share == pytest.approx(sizes["train"] / sum(sizes.values()))
-    shown = json.loads(run(file, folder / "b.parquet", "--density", 0.9, "--format", "json"))
-    beta = shown["outlooks"][0]["sparsity"]
-    assert beta == pytest.approx(1 - 0.9 * (1 - share) / (1 - 0.9 * share))
-    same = run(*VALUES, "--density", 0.9, "--train-share", 0.7, "--format", "json")
-    assert json.loads(same)["outlooks"][0]["sparsity"] == pytest.approx(1 - 0.27 / 0.37)
-
-
-def test_the_accepted_probability_decides(folder: Path):
-    files = (folder / "a.parquet", folder / "b.parquet")
-    needed = [
-        json.loads(run(*files, "--level", level, "--format", "json"))["outlooks"][0]["needed_data"]
-        for level in (0.01, 0.2)
-    ]
-    assert needed[0] > 5 * needed[1]
-
-
-def test_files_of_different_questions_are_refused(folder: Path):
-    files = [str(folder / "a.parquet"), str(folder / "c.parquet")]
-    with pytest.raises(InputError, match="a and c rank different questions"):
-        CliRunner().invoke(command, files, catch_exceptions=False)
 
 
 # -- Figures -------------------------------------------------------------------------------------

@@ -189,28 +189,6 @@ def test_shards_are_merged_to_the_same_file(answers_folder: Path, words: tuple[s
     assert Path("merged").read_bytes() == Path(words[-1]).read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("question_ids", [1, 2]), ("question_ids", "2p-0"), ("terms", {"structure": ["2i", None]}),
-        ("terms", ["structure"]), ("questions", {"qrels": "file"}),
-        ("questions", {"qrels": {"level": "two"}}),
-    ],
-)  # fmt: skip
-def test_ranks_with_damaged_names_are_named(answers_folder: Path, key: str, value: object) -> None:
-    import pyarrow.parquet as pq
-
-    call(*ASK)
-    table = pq.read_table("r.parquet")
-    metadata = dict(table.schema.metadata)
-    header = json.loads(metadata[b"kgtrec.ranks"])
-    header["manifest"][key] = value
-    metadata[b"kgtrec.ranks"] = json.dumps(header).encode()
-    pq.write_table(table.replace_schema_metadata(metadata), "r.parquet")
-    said = call("report", "r.parquet", fails=True)
-    assert said.startswith("r.parquet: its metadata is damaged; give a file")
-
-
 def test_ranks_without_a_row_are_named(answers_folder: Path) -> None:
     call(*ASK)
     kgtrec.Ranks.load("r.parquet").subset(slice(0)).save("r.parquet")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from object_store import AGREES, SETTINGS, new_bucket
-from slow import slow_after, slow_but
+from refusals import each_row
+from slow import slow_after
 from transcripts import PLACE, commands, ended, step
 
 from kgtrec._internal.locations import files_below, read_bytes
@@ -42,7 +43,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_commands_print_what_they_printed(
     path: Path, sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(sound, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(sound, tmp_path, dirs_exist_ok=True, symlinks=True)
     monkeypatch.chdir(tmp_path)
     different = []
     for command, due in commands(path.read_text("utf-8")):
@@ -144,36 +145,46 @@ def test_damaged_at_random() -> None:
     assert fuzz_files.fuzz(seed=0, cases=cases, seconds=3600) == (cases, [])
 
 
-def column(n: int, kind: str) -> pa.Array:
-    if kind == "one null":
-        return pa.array([None, *["a"] * (n - 1)])
-    value = {"number": 7, "list": ["a"]}.get(kind)
-    return pa.nulls(n, pa.string()) if kind == "null text" else pa.array([value] * n)
+IMPOSSIBLE = [  # a column, or the description, and what it becomes
+    ("given_label", lambda old: [None, *old[1:]], "column 'given_label' has nulls"),
+    ("given_label", lambda old: [None] * len(old), "column 'given_label' has type null"),
+    ("answer_label", lambda old: [["a"]] * len(old), "column 'answer_label' has type list"),
+    ("answer_label", lambda old: [7] * len(old), "column 'answer_label' has type int64"),
+    ("greater", lambda old: [None, *old[1:]], "1 nulls"),
+    ("greater", lambda old: [*map(str, old)], "string"),
+    ("greater", lambda old: [*map(float, old)], "double"),
+    ("greater", lambda old: [-1, *old[1:]], "impossible ranks: in row 0, greater -1"),
+    ("greater", lambda old: [12, *old[1:]], "impossible ranks: in row 0, greater 12"),
+    ("", lambda old: [1], "its metadata is damaged"),
+    ("", lambda old: {"format": 1}, "its metadata is damaged"),
+    ("", lambda old: old | {"manifest": []}, "its metadata is damaged"),
+    ("", lambda old: old | {"relation_labels": ["r0"]}, "1 relation labels"),
+    *(("", lambda old, key=key, value=value: old | {"manifest": old["manifest"] | {key: value}},
+       "its metadata is damaged")
+      for key, value in (
+        ("question_ids", [1, 2]), ("question_ids", "2p-0"), ("terms", {"kind": ["2i", None]}),
+        ("terms", ["kind"]), ("questions", {"qrels": "file"}),
+        ("questions", {"qrels": {"level": "two"}}))),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    slow_but(
-        [("given_label", "one null"), ("answer_label", "list"), ("relation_label", "null")],
-        product(
-            ["given_label", "answer_label", "relation_label"],
-            ["null", "null text", "number", "list", "one null"],
-        ),
-    ),
-)
-def test_ranks_with_labels_that_are_none(home: Path, name: str, kind: str) -> None:
-    table = pq.read_table("a.parquet")
-    at = table.column_names.index(name)
-    pq.write_table(table.set_column(at, name, column(table.num_rows, kind)), "a.parquet")
-    if name == "relation_label":  # which no code reads: the description has the labels
-        assert not [
-            said for args in fuzz_files.reads()["a.parquet"] if (said := fuzz_files.call(args))
-        ]
+@each_row("name, change, words", IMPOSSIBLE)
+def test_ranks_that_cannot_be(sound: Path, name: str, change, words: str, tmp_path: Path) -> None:
+    table, path = pq.read_table(sound / "a.parquet"), str(tmp_path / "a.parquet")
+    if name:
+        at, old = table.column_names.index(name), table[name].to_pylist()
+        table = table.set_column(at, name, pa.array(change(old)))
     else:
-        assert all(f"column {name!r} has" in said for said in refused("a.parquet"))
+        header = json.dumps(change(json.loads(table.schema.metadata[b"kgtrec.ranks"])))
+        table = table.replace_schema_metadata({b"kgtrec.ranks": header})
+    pq.write_table(table, path)
+    said = fuzz_files.call(["report", path])
+    assert said.startswith(f"2 {path}: ")
+    assert words in said
 
 
-def test_ranks_without_columns_or_rows(home: Path) -> None:
+def test_ranks_without_columns_rows_or_bytes(home: Path) -> None:
+    good = Path("a.parquet").read_bytes()
     table = pq.read_table("a.parquet")
     for name in table.column_names:
         if name.endswith("_label") or name in ("full_candidates",):
@@ -182,6 +193,12 @@ def test_ranks_without_columns_or_rows(home: Path) -> None:
         assert all(name in said for said in refused("a.parquet"))
     pq.write_table(table.select([]), "a.parquet")
     refused("a.parquet")
+    content = bytearray(good)
+    content[60] ^= 0xFF
+    Path("a.parquet").write_bytes(content)
+    assert all("not a readable Parquet file" in said for said in refused("a.parquet"))
+    pq.write_table(table.replace_schema_metadata({b"kgtrec.ranks": b"{not JSON"}), "a.parquet")
+    assert all("its metadata is damaged" in said for said in refused("a.parquet"))
 
 
 @pytest.mark.parametrize("name", slow_after(1, ["left.npy", "s.npy"]))

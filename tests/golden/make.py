@@ -9,6 +9,7 @@ trec_eval. It shares no code with the package. tests/cli/test_eval.py compares t
 
 from __future__ import annotations
 
+import argparse
 import math
 import shlex
 import sys
@@ -50,47 +51,21 @@ FLOOR = 1e-5
 Column = tuple[str, str, float | None]
 
 
-class Options:
-    """The flags of a call."""
-
-    def __init__(self, words: list[str]) -> None:
-        self.measures: list[str] = []
-        self.flags = ""
-        self.level, self.collection, self.compat = 1, 0, 10
-        self.most: int | None = None
-        self.reference = ""
-        self.files: list[str] = []
-        while words:
-            word = words.pop(0)
-            if word == "--compat":
-                self.compat = int(words.pop(0))
-                continue
-            if not word.startswith("-"):
-                self.files.append(word)
-                continue
-            for place, letter in enumerate(word[1:], 1):
-                if letter in "qncJ":
-                    self.flags += letter
-                    continue
-                self.take(letter, word[place + 1 :] or words.pop(0))
-                break
-
-    def take(self, letter: str, value: str) -> None:
-        if letter == "m":
-            self.measures.append(value)
-        elif letter == "l":
-            self.level = int(value)
-        elif letter == "M":
-            self.most = int(value)
-        elif letter == "N":
-            self.collection = int(value)
-        elif letter == "Z":
-            self.reference = value
-        else:
-            raise SystemExit(f"unknown flag -{letter}")
+def options_of(words: list[str]) -> argparse.Namespace:
+    """The flags and files of a call."""
+    parser = argparse.ArgumentParser()
+    for letter in "qncJ":
+        parser.add_argument(f"-{letter}", action="store_true")
+    for letter, name, default in (("l", "level", 1), ("M", "most", None), ("N", "collection", 0)):
+        parser.add_argument(f"-{letter}", dest=name, type=int, default=default)
+    parser.add_argument("-m", dest="measures", action="append", default=[])
+    parser.add_argument("-Z", dest="reference")
+    parser.add_argument("--compat", type=int, default=10)
+    parser.add_argument("files", nargs="*")
+    return parser.parse_intermixed_args(words)
 
 
-def columns(options: Options) -> list[Column]:
+def columns(options: argparse.Namespace) -> list[Column]:
     """Family, printed name and cutoff of every column, in trec_eval's order."""
     parameters_of: dict[str, str] = {}
     for measure in options.measures or ["official"]:
@@ -114,7 +89,7 @@ def columns(options: Options) -> list[Column]:
 Row = tuple[bytes, dict[str, object], bool]
 
 
-def queries_of(options: Options, run: Path) -> tuple[list[Row], list[int], bytes]:
+def queries_of(options: argparse.Namespace, run: Path) -> tuple[list[Row], list[int], bytes]:
     """Queries in byte order: values, whether the run has it; all judgements; the run's tag."""
     qrels, _ = read((HERE / options.files[0]).read_bytes(), False)
     retrieved, tag = read(run.read_bytes(), True)
@@ -123,12 +98,12 @@ def queries_of(options: Options, run: Path) -> tuple[list[Row], list[int], bytes
     points, multiples = ([c for f, _, c in wanted if f == family] for family in POINTS)
     typed = [name for family, name, _ in wanted
              if (name != family and family not in DEFAULTS) or family == "relstring"]  # fmt: skip
-    complete, single = "c" in options.flags, options.compat == 9
+    complete, single = options.c, options.compat == 9
     made = lists(qrels, retrieved, absent=complete, single_precision=single)
     rows: list[Row] = []
     for query, (relevance, _, _, judged) in made.items():
         shown = [None if r == UNJUDGED else r for r in relevance[: options.most]]
-        if "J" in options.flags:
+        if options.J:
             shown = [r for r in shown if r is not None and r >= 0]
         values = measures(shown, judged, options.level, options.compat, options.collection,
                           cuts=sorted(cuts), points=points, multiples=multiples,
@@ -137,7 +112,7 @@ def queries_of(options: Options, run: Path) -> tuple[list[Row], list[int], bytes
     return rows, [grade for grades in qrels.values() for grade in grades.values()], tag
 
 
-def standard(options: Options, query: bytes, name: str, value: float) -> float:
+def standard(options: argparse.Namespace, query: bytes, name: str, value: float) -> float:
     for text in (HERE / options.reference).read_bytes().splitlines():
         where, what, mean, deviation = text.split()
         if (where, what.decode()) == (query, name):
@@ -147,7 +122,7 @@ def standard(options: Options, query: bytes, name: str, value: float) -> float:
     return -1e6
 
 
-def line(options: Options, family: str, name: str, query: bytes, value: object) -> bytes:
+def line(options: argparse.Namespace, family: str, name: str, query: bytes, value: object) -> bytes:
     if family in ("runid", "relstring"):
         raw = value if isinstance(value, bytes) else str(value).encode()
         text = raw if family == "runid" else b"'" + raw + b"'"
@@ -159,7 +134,7 @@ def line(options: Options, family: str, name: str, query: bytes, value: object) 
     return b"%-22s\t%s\t%6.4f\n" % (name.encode(), query, value)
 
 
-def block(options: Options, run: Path) -> bytes:
+def block(options: argparse.Namespace, run: Path) -> bytes:
     """What trec_eval prints for one run."""
     rows, grades, tag = queries_of(options, run)
     # 9.0.8 under -c prints and sums the answered queries only, but divides by all of them.
@@ -175,9 +150,9 @@ def block(options: Options, run: Path) -> bytes:
                 value = standard(options, query, name, value)
             if family != "relstring":
                 sums[name] = sums.get(name, 0) + value
-            if "q" in options.flags and family not in ("num_q", "gm_map", "gm_bpref"):
+            if options.q and family not in ("num_q", "gm_map", "gm_bpref"):
                 text += line(options, family, name, query, value)
-    if "n" in options.flags:
+    if options.n:
         return text
     for family, name, _ in columns(options):
         if family == "relstring":
@@ -186,7 +161,7 @@ def block(options: Options, run: Path) -> bytes:
             value = tag
         elif family == "num_q":
             value = len(rows)
-        elif family == "num_rel" and "c" in options.flags:
+        elif family == "num_rel" and options.c:
             value = sum(grade > 0 for grade in grades)  # for any level
         elif family.startswith("num_"):
             value = sums[name]
@@ -200,7 +175,7 @@ def block(options: Options, run: Path) -> bytes:
 
 def expected(arguments: str) -> bytes:
     """What a case prints."""
-    options = Options(shlex.split(arguments))
+    options = options_of(shlex.split(arguments))
     runs = options.files[1:]
     if len(runs) == 1:
         return block(options, HERE / runs[0])

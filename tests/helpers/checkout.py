@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,3 +34,12 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
     for child in inner(node):
         yield child
         yield from statements(child)
+
+
+def circle(needs: Mapping[str, set[str]]) -> list[str]:
+    """The names along a cycle of what needs what, or none."""
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []

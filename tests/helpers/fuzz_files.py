@@ -81,6 +81,7 @@ def make_home() -> None:
     n, n_test = len(kgtrec.read_graph("g", progress=False).questions()), len(splits["test"])
     whole = rng.random((n, N)).astype(np.float32)
     np.save("s.npy", whole)
+    os.symlink("s.npy", "link.npy")
     np.save("f.npy", np.asfortranarray(whole.astype(np.float64)))
     for folder in ("parts", "out"):
         os.mkdir(folder)

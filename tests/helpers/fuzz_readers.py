@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import warnings
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -119,16 +120,9 @@ def check_columns(path: Path, data: bytes, is_run: bool, threads: int):
     assert columns.documents.to_pylist() == [d for query in queries.values() for d in query]
     values = (columns.scores if is_run else columns.relevance).tolist()
     assert same(values, [value for query in queries.values() for value in query.values()])
-    assert columns.offsets.tolist() == [0, *_sums(len(query) for query in queries.values())]
+    assert columns.offsets.tolist() == [*accumulate(map(len, queries.values()), initial=0)]
     assert not is_run or columns.tag.encode("utf-8", "surrogateescape") == tag
     return queries
-
-
-def _sums(counts):
-    total = 0
-    for count in counts:
-        total += count
-        yield total
 
 
 def read_ahead(qrels_path, run_path, cut: Cut) -> ReadAhead:

@@ -6,7 +6,8 @@
 A line ``$ kgtrec ...`` is a command, and the lines below it are its standard output. Lines of
 standard error begin with ``! ``; ``= 2`` is the exit code unless it is 0. ``$ file NAME`` makes a
 file of the lines below it that begin with ``| ``, and ``$ cat NAME`` shows one. The blocks run one
-after another in one folder, the home of `fuzz_files`. Lines with ``#`` are for readers.
+after another in one folder, the home of `fuzz_files`, which they call HOME. Lines with ``#`` are
+for readers.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def step(command: str, below: str) -> str:
     """Run a command or make a file; return the lines that belong below it."""
     program, _, words = command.partition(" ")
     if program == "kgtrec":
-        return play(words)
+        return play(words.replace("HOME", os.getcwd()))
     if program == "cat":
         return Path(words).read_text("utf-8").rstrip("\n")
     assert program == "file", command

@@ -293,19 +293,8 @@ def test_what_only_this_machine_has(place: Path, url: str) -> None:
 def test_what_is_a_url_and_a_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = ["s3://b/x", "gs://b", "file:///x", "S3://b/x", "s3:/b/x", Path("s3://b/x")]
     other = ["https://a.b/c.npy", "HDFS://h/x"]
-    paths = [
-        "x",
-        "a/b://c",
-        "/a/s3://b",
-        "/a",
-        "C:/x",
-        "./s3:/x",
-        "s3",
-        "s3:x",
-        "",
-        "a:b",
-        "x y://z",
-    ]
+    paths = ["x", "a/b://c", "/a/s3://b", "/a", "C:/x", "./s3:/x", "s3", "s3:x", "", "a:b",
+             "x y://z"]  # fmt: skip
     for url in read + other:
         assert is_url(str(url))
         assert is_location(url) == (url not in other)
@@ -356,18 +345,15 @@ def test_bytes_then_name_then_folder(tmp_path: Path, disk: list, name: str) -> N
     assert Path(temporary).parent == tmp_path
 
 
-def test_a_link_is_followed_to_the_folder_that_has_the_name(tmp_path: Path, disk: list) -> None:
+def test_the_folder_of_a_linked_file_is_waited_for_no_device(tmp_path: Path, disk: list) -> None:
+    with atomic_write("/dev/null") as file:
+        file.write(b"x")
+    assert disk == []
     (tmp_path / "far").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "far" / "file")
     with atomic_write(tmp_path / "link") as file:
         file.write(b"x")
     assert disk[-1] == ("fsync", str(tmp_path / "far"), 0)
-
-
-def test_pipes_and_devices_are_not_waited_for(disk: list) -> None:
-    with atomic_write("/dev/null") as file:
-        file.write(b"x")
-    assert disk == []
 
 
 def test_new_folders_are_on_the_disk_with_their_names(tmp_path: Path, disk: list) -> None:

@@ -19,18 +19,7 @@ import kgtrec
 from kgtrec import study
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.runtime import progress_bar
-from kgtrec.study import (
-    beta_grid,
-    compare,
-    compare_replicates,
-    data_sensitivity,
-    discriminate,
-    multiplicity,
-    openworld,
-    rankings_of_samples,
-    samples_of_ranks,
-    table_of_models,
-)
+from kgtrec.study import openworld
 from kgtrec.study.comparison.parts import ValueTable, values_by_part
 from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.experiment import MODELS
@@ -120,19 +109,20 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     answers = kgtrec.AnswerScores(questions)
     answers.fill(scores)
     ranks = systems(2)
-    (samples,) = samples_of_ranks({EVIL: ranks["s0"], "b": ranks["s1"]}, ["mrr"])
+    (samples,) = study.samples_of_ranks({EVIL: ranks["s0"], "b": ranks["s1"]}, ["mrr"])
     runs = {EVIL: list(systems(2).values()), "b": [ranks["s1"]]}
     named = {EVIL: ranks["s0"], "b": ranks["s1"]}
     three = {**named, "c": systems(3)["s2"]}
-    of_three = samples_of_ranks(three, ["mrr", "mr"])
-    rankings = rankings_of_samples({one.name: one for one in of_three}, resampling=SOME)
+    of_three = study.samples_of_ranks(three, ["mrr", "mr"])
+    rankings = study.rankings_of_samples({one.name: one for one in of_three}, resampling=SOME)
     values = values_by_part(three, "side", ["mrr"])[0]
     return {
-        "multiplicity": multiplicity(named), "parts": values_by_part(named, "side", ["mrr"])[0],
-        "models": table_of_models({"": named}, ["mrr"]),
-        "grid": beta_grid(ranks["s0"], metrics=("mrr",)),
-        "sensitivity": data_sensitivity(three, ["mrr"], repeats=2, progress=None),
-        "discrimination": discriminate(of_three, "t"),
+        "multiplicity": study.multiplicity(named),
+        "parts": values_by_part(named, "side", ["mrr"])[0],
+        "models": study.table_of_models({"": named}, ["mrr"]),
+        "grid": study.beta_grid(ranks["s0"], metrics=("mrr",)),
+        "sensitivity": study.data_sensitivity(three, ["mrr"], repeats=2, progress=None),
+        "discrimination": study.discriminate(of_three, "t"),
         "rankings": rankings, "agreement": rankings.over_questions[0],
         "values": values, "part rankings": study.rankings_by_part(*[[values]] * 2, resampling=SOME),
         "published": ValueTable(EVIL, (EVIL, "mrr"), EVIL, ()),
@@ -153,8 +143,9 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         ),
         "graph": graph, "questions": questions, "ranks": result.ranks, "result": result,
         "run": result.run, "partial": kgtrec.rank_range(scores, answers),
-        "table": result.slice("relation"), "comparison": compare(samples, "t", resampling=SOME),
-        "replicates": compare_replicates(runs, ["mrr"], resampling=SOME)[0],
+        "table": result.slice("relation"),
+        "comparison": study.compare(samples, "t", resampling=SOME),
+        "replicates": study.compare_replicates(runs, ["mrr"], resampling=SOME)[0],
     }  # fmt: skip
 
 
@@ -241,25 +232,6 @@ def test_bars_are_shown_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
     with progress_bar(3, "steps") as bar:
         assert not bar.disable
     assert progress_bar(3, "steps", show=False).enter_result.disable
-
-
-def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "kgtrec", *words], capture_output=True, text=True, check=False,
-        env={**os.environ, **environment},
-    )  # fmt: skip
-
-
-def test_quiet_leaves_errors_alone(tmp_path: Path) -> None:
-    (tmp_path / "q").write_text("1 0 a 1\n1 0 b 0\n")
-    (tmp_path / "r").write_text("1 Q0 a 0 1 t\n1 Q0 b 0 1 t\n")
-    files = (str(tmp_path / "q"), str(tmp_path / "r"))
-    loud, quiet = run("eval", *files), run("--quiet", "eval", *files)
-    assert loud.stderr != ""
-    assert (quiet.stdout, quiet.stderr, quiet.returncode) == (loud.stdout, "", 0)
-    wrong = run("--quiet", "report", str(tmp_path / "none.parquet"))
-    assert wrong.returncode == 2
-    assert "none.parquet" in wrong.stderr
 
 
 @pytest.mark.parametrize(("words", "place", "completion"), [
