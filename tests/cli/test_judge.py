@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,15 +85,6 @@ def test_from_a_pool_to_one_judgement():
     ]  # fmt: skip
     assert "settled by the adjudicator         2" in again.out
     assert call("check", "judged.tsv").out.endswith("Y 2, N 0, ? 1, open 0, 0 faults\n")
-
-
-def test_sheets_without_export_count_with_their_journals():
-    call("sheets", "pool.tsv", "--annotators", "anna,ben", "-o", "s")
-    say("s/anna.tsv", "YNY")
-    say("s/ben.tsv", "YNY")
-    pairs = json.loads(call("agreement", "s/anna.tsv", "s/ben.tsv", "--format", "json").out)
-    assert pairs["anna, ben"]["all relations"]["agreed"] == 1
-    assert "open 0" in call("check", "s/anna.tsv").out
 
 
 def test_labels_of_a_spreadsheet_are_not_written_over():

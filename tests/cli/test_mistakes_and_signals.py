@@ -299,22 +299,6 @@ def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):
     assert (done.returncode, done.stderr.strip()) == (130, said)
 
 
-def test_an_interrupt_does_not_wait_for_all_parts():
-    from kgtrec.ranking.kernel import share_rows
-
-    begun = []
-
-    def part(start: int, stop: int) -> None:
-        begun.append(start)
-        if start == 0:
-            raise KeyboardInterrupt
-        time.sleep(0.02)
-
-    with pytest.raises(KeyboardInterrupt):
-        share_rows(part, [(i, i + 1) for i in range(1000)], 2)
-    assert len(begun) < 500  # in ten seconds, a main thread that waits for a processor gets one
-
-
 FAULTS = """
 import resource
 import numpy as np

@@ -82,21 +82,6 @@ def test_one_filter_takes_its_name_too_and_qrels_are_those_of_all(folder: Path) 
     assert (folder / "qrels").is_file()
 
 
-@pytest.mark.parametrize("depth", [1, 3])
-def test_a_run_is_as_deep_as_asked(folder: Path, depth: int) -> None:
-    out = [str(folder / name) for name in ("o.parquet", "o.run")]
-    run(folder, "-o", out[0], "--write-run", out[1], "--run-depth", str(depth))
-    queries = [line.split()[0] for line in Path(out[1]).read_text().splitlines()]
-    assert {queries.count(query) for query in queries} == {depth}
-
-
-def test_convert_asks_the_sides_that_are_named(folder: Path) -> None:
-    words = ["convert", "--graph", str(folder), "--sides", "tail", "--write-qrels", f"{folder}/t"]
-    done = CliRunner().invoke(cli, words)
-    assert done.exit_code == 0, done.output
-    assert all(line.startswith("tail") for line in (folder / "t").read_text().splitlines())
-
-
 # -- Questions without a graph -----------------------------------------------------------------
 
 LINES = [

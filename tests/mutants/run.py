@@ -21,9 +21,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -45,9 +45,9 @@ class Mutant(NamedTuple):
     old: str
     new: str
     why: str
-    tests: tuple[str, ...]
-    slow: bool
-    equivalent: str
+    tests: Sequence[str] = ()
+    slow: bool = False
+    equivalent: str = ""
 
     @property
     def is_native(self) -> bool:
@@ -59,12 +59,8 @@ def mutants(only: str = "") -> Iterator[Mutant]:
     for path in sorted(HERE.glob("*.toml")):
         if only and path.stem != only:
             continue
-        rows: list[dict[str, Any]] = tomllib.loads(path.read_text("utf-8"))["mutant"]
-        for number, row in enumerate(rows, 1):
-            yield Mutant(
-                f"{path.stem}:{number}", row["file"], row["old"], row["new"], row["why"],
-                tuple(row.get("tests", ())), row.get("slow", False), row.get("equivalent", ""),
-            )  # fmt: skip
+        for number, row in enumerate(tomllib.loads(path.read_text("utf-8"))["mutant"], 1):
+            yield Mutant(f"{path.stem}:{number}", **row)
 
 
 def misfits(all_mutants: Iterator[Mutant], root: Path = ROOT) -> list[str]:
