@@ -17,6 +17,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 import warnings
@@ -109,9 +110,12 @@ def rewrite(names: list[str]) -> None:
     import fuzz_files
 
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
+        os.mkdir(f"{folder}/sound")
+        os.chdir(f"{folder}/sound")
         fuzz_files.make_home()
         for name in names or sorted(path.stem for path in PLACE.glob("*.txt")):
+            shutil.copytree(f"{folder}/sound", f"{folder}/{name}", symlinks=True)
+            os.chdir(f"{folder}/{name}")
             path = PLACE / f"{name}.txt"
             path.write_text(rewritten(path.read_text("utf-8")), "utf-8")
 
