@@ -567,7 +567,7 @@ def test_what_does_not_fit_is_said_in_one_sentence() -> None:
     assert result.slice("quartile", ["qualifier.mr"], graph=train).rows[0][-1] == 2.0
     weights, _ = weights_of("frequency", values)
     assert weights(NAMES.index("qualifier"), 1).tolist() == [0, 0, 2**0.75, 1]
-    assert "source frequency" in repr(kgtrec.study.draw_candidates(values, 10, by="frequency"))
+    assert "by frequency in train" in repr(kgtrec.study.draw_candidates(values, 10, by="frequency"))
     assert asked.restrict(entities=[0, 1]).candidates.tolist() == [2]
     with pytest.raises(UsageError, match="qualifier"):
         kgtrec.Factors.from_embeddings(asked, "distmult", entity=vectors, relation=vectors[:R])
