@@ -5,9 +5,9 @@ The table of models has one row per model, from files or the output of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -16,7 +16,9 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import bounds_block, bounds_by_key, load_ranks, ranks_of_batch, warn_of
 from kgtrec.cli._report import Command, Report, blocks, single_or_all
-from kgtrec.errors import UsageError
+from kgtrec.errors import InputError, UsageError
+
+T = TypeVar("T")
 
 with lazily():
     from kgtrec import Measure, Ranks, Result, read_graph
@@ -166,11 +168,20 @@ def _file_by_file(files: tuple[str, ...], measures: list[Measure] | None, form: 
     results = {file: Result(Ranks.load(file), measures=measures) for file in files}
     warn_of(results, printed=form == "table")
     return Report(
-        lambda: blocks({file: f"{one}{bounds_block(one)}" for file, one in results.items()}),
-        lambda: single_or_all(
-            {file: one.to_dict() | bounds_by_key(one) for file, one in results.items()}
-        ),
+        lambda: blocks(_each(results, lambda one: f"{one}{bounds_block(one)}")),
+        lambda: single_or_all(_each(results, lambda one: one.to_dict() | bounds_by_key(one))),
     )
+
+
+def _each(results: dict[str, Result], make: Callable[[Result], T]) -> dict[str, T]:
+    """What `make` gives for each file; an error names the file."""
+    made = {}
+    for file, result in results.items():
+        try:
+            made[file] = make(result)
+        except InputError as error:
+            raise InputError(f"{file}: {error}") from None
+    return made
 
 
 # -- By parts --------------------------------------------------------------------------------------

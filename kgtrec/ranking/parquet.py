@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
@@ -22,6 +23,7 @@ from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError, PathName, refuse
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.terms import NAMES, TERM
+from kgtrec.ranking.provenance import is_sound
 
 
 def check_copies(metadata: Any, schema: Any, key: bytes) -> None:
@@ -445,6 +447,8 @@ def _header(path: PathName, table: Any) -> dict[str, Any]:
     try:
         header: dict[str, Any] = json.loads(metadata[_KEY])
         version = header.get("format")
+        if re.search(rb"\\u[dD]", metadata[_KEY]):  # bytes of labels are "\udc80" to "\udcff"
+            json.dumps(header, ensure_ascii=False).encode("utf-8", "surrogateescape")
     except (ValueError, AttributeError):
         raise not_ranks(path, "its metadata is damaged") from None
     if version != FORMAT:
@@ -456,7 +460,7 @@ def _header(path: PathName, table: Any) -> dict[str, Any]:
     labels = header.get("relation_labels")
     manifest = header.get("manifest")
     sound = isinstance(manifest, dict) and isinstance(labels, (list, type(None)))
-    if not sound or not _are_names(header["manifest"]):
+    if not sound or not is_sound(header["manifest"]) or not _are_names(header["manifest"]):
         raise not_ranks(path, "its metadata is damaged")
     return header | {"relation_labels": labels}
 
@@ -464,7 +468,7 @@ def _header(path: PathName, table: Any) -> dict[str, Any]:
 def _are_names(manifest: Mapping[str, Any]) -> bool:
     """Whether its entries on questions without a graph are names, terms and a level."""
     facts, terms = manifest.get("questions") or {}, manifest.get("terms", {})
-    if not isinstance(facts, dict) or not isinstance(terms, dict):
+    if not isinstance(terms, dict):
         return False
     lists = [manifest.get("question_ids", []), *(one for one in terms.values() if one is not None)]
     qrels = facts.get("qrels", {"level": 1})

@@ -68,6 +68,27 @@ class Provenance:
 
 _NAMES = frozenset(each.name for each in fields(Provenance)) - {"asked"}
 
+# The type in JSON of each field, by the first word of its type here; None always fits.
+_JSON = {"str": str, "int": int, "bool": bool, "tuple": list, "Mapping": dict}
+_KINDS = {
+    each.name: _JSON[each.type.replace("[", " ").split()[0]]
+    for each in fields(Provenance)
+    if isinstance(each.type, str) and each.name in _NAMES
+}
+
+
+def is_sound(manifest: Mapping[str, Any]) -> bool:
+    """Whether the facts of a manifest, which may be damaged, have the types of the fields."""
+    parts = [manifest.get("questions", {}), manifest.get("scores", {}), manifest]
+    if not all(isinstance(part, dict) for part in parts):
+        return False
+    facts = [(name, part[name]) for part in parts for name in _KINDS if part.get(name) is not None]
+    agreement = manifest.get("trec_agreement") or {}
+    return all(isinstance(fact, _KINDS[name]) for name, fact in facts) and all(
+        isinstance(value, float) for value in agreement.values()
+    )
+
+
 EVALUATION = ("graph_hash", "split", "filter_splits", "extra_known", "n_entities", "questions_hash")
 """What decides which answers are ranked, and among which candidates."""
 SCORING = ("dtype", "higher_is_better", "nan", "tie_tolerance")
