@@ -18,6 +18,7 @@ from kgtrec.cli._ranks import bounds_block, bounds_by_key, load_ranks, ranks_of_
 from kgtrec.cli._report import Command, Report, blocks, single_or_all
 from kgtrec.errors import InputError, UsageError
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 with lazily():
@@ -165,7 +166,8 @@ def _check_options(options: Options, by_parts: bool) -> None:
 
 def _file_by_file(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> Report:
     """The published table of every file, as text or with all its keys as JSON."""
-    results = {file: Result(Ranks.load(file), measures=measures) for file in files}
+    ranks = {file: Ranks.load(file) for file in files}
+    results = _each(ranks, lambda one: Result(one, measures=measures))
     warn_of(results, printed=form == "table")
     return Report(
         lambda: blocks(_each(results, lambda one: f"{one}{bounds_block(one)}")),
@@ -173,12 +175,12 @@ def _file_by_file(files: tuple[str, ...], measures: list[Measure] | None, form: 
     )
 
 
-def _each(results: dict[str, Result], make: Callable[[Result], T]) -> dict[str, T]:
+def _each(given: dict[str, S], make: Callable[[S], T]) -> dict[str, T]:
     """What `make` gives for each file; an error names the file."""
     made = {}
-    for file, result in results.items():
+    for file, one in given.items():
         try:
-            made[file] = make(result)
+            made[file] = make(one)
         except InputError as error:
             raise InputError(f"{file}: {error}") from None
     return made

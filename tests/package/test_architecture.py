@@ -379,7 +379,7 @@ BUDGET = {
     "graph": 3_870,
     "questions": 2_600,
     "scores": 1_420,
-    "ranking": 4_410,
+    "ranking": 4_430,
     "predictions": 510,
     "measures": 2_870,
     "trec": 7_560,
@@ -388,8 +388,8 @@ BUDGET = {
     "plots": 1_650,
     "cluster": 4_940,
     "integrations": 1_550,
-    "cli": 5_940,
-    "others": 2_680,
+    "cli": 5_950,
+    "others": 2_650,
 }
 FILES = 237
 
