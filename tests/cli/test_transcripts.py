@@ -165,9 +165,9 @@ IMPOSSIBLE = [  # a column, or the description, and what it becomes
         ("question_ids", [1, 2]), ("question_ids", "2p-0"), ("terms", {"kind": ["2i", None]}),
         ("terms", ["kind"]), ("questions", {"qrels": "file"}),
         ("questions", {"qrels": {"level": "two"}}), ("questions", 7), ("questions", []),
-        ("scores", 0.5), ("scores", {"dtype": 32}), ("split", ["test"]), ("triples", [1]), ("nan_count", "none"),
-        ("trec_agreement", "exact"), ("trec_agreement", {"map_cut_20": "exact"}),
-        ("split", "\ud800"))),
+        ("scores", 0.5), ("scores", {"dtype": 32}), ("split", ["test"]), ("triples", [1]),
+        ("nan_count", "none"), ("trec_agreement", "exact"),
+        ("trec_agreement", {"map_cut_20": "exact"}), ("split", "\ud800"))),
 ]  # fmt: skip
 
 
