@@ -129,7 +129,7 @@ def _in_text(sections: Sequence[Section]) -> str:
     blocks: list[str] = []
     for heading, tables, sentence in sections:
         blocks += [fill(heading, 80), *(table.to_text() for table in tables)]
-        blocks.append(fill(sentence, 80, break_on_hyphens=False))
+        blocks.append(fill(sentence, 80, break_on_hyphens=False, break_long_words=False))
     return "\n\n".join(filter(None, blocks))
 
 

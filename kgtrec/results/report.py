@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -320,6 +321,5 @@ def _spread_by_chance(ranks: Ranks, side: str) -> float:
 
 
 def _wrapped(lines: list[str]) -> str:
-    return "\n".join(
-        textwrap.fill(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines
-    )
+    fill = partial(textwrap.fill, break_on_hyphens=False, break_long_words=False)  # names of files
+    return "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in lines)

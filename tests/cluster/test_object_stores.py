@@ -100,8 +100,8 @@ def test_what_is_wrong_with_shards(home: Path, store: str) -> None:
     for graph, scores in (("none", f"{URL}/s.npy"), ("g", f"{URL}/none.npz"),
                           ("g", "s3://kgtrec-none/s.npy")):  # fmt: skip
         with pytest.raises(FileError, match=r"^s3://kgtrec.*: the file does not exist"):
-            call("rank", "--graph", f"{URL}/{graph}", "--scores", scores, "-o", f"{home}/o", "-q",
-                 "--shard", "1/2")  # fmt: skip
+            call("rank", "--graph", f"{URL}/{graph}", "--scores", scores, "-o",
+                 f"{home}/unwritten", "-q", "--shard", "1/2")  # fmt: skip
     assert not list(home.rglob("shard-*"))
 
 
