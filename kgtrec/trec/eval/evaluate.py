@@ -432,9 +432,9 @@ class Evaluator:
 
     def _warn_of(self, tied: tuple[Any, ...], n_queries: int) -> None:
         """Warn if the core reports that ties change a value."""
-        if tied:
+        if tied and (queries := tied[0].count(1)):
             most = dict(zip(self._measures, tied[1], strict=True))
-            self._warn(TieEffect.of(tied[0].count(1), most), n_queries)
+            self._warn(TieEffect.of(queries, most), n_queries)
 
     def _warn(self, effect: TieEffect, n_queries: int) -> None:
         """Warn of ties that change a value."""
