@@ -214,9 +214,11 @@ def stored_questions(
     if not target.is_dir():
         questions = ask()
         if describe() != request:
-            named = f"graph {request['graph']!r}" if "graph" in request else (
-                f"questions of {next(iter(request['files'].values()))[0]!r}"
-            )  # fmt: skip
+            named = (
+                f"graph {request['graph']!r}"
+                if "graph" in request
+                else (f"questions of {next(iter(request['files'].values()))[0]!r}")
+            )
             raise InputError(
                 f"{named}: its files changed while they were read; "
                 "try again when nothing writes to them"

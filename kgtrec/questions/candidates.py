@@ -87,9 +87,12 @@ class CandidateLists:
 
 
 def restrict(
-    questions: Questions, columns: str = "entities", outside: str = "error",
-    unknown: str = "error", **options: Any,
-) -> Questions:  # fmt: skip
+    questions: Questions,
+    columns: str = "entities",
+    outside: str = "error",
+    unknown: str = "error",
+    **options: Any,
+) -> Questions:
     """See `Questions.restrict`; ``options`` holds its kinds of restriction, None if omitted."""
     id_files.check_unknown(unknown)
     restrictions = {name: value for name, value in options.items() if value is not None}

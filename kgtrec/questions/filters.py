@@ -169,9 +169,14 @@ class Filter(NamedTuple):
 
 
 def build_questions(
-    graph: GraphData, split: str, sides: str, known: Filter,
-    entities: Any, relations: Any, columns: Any = None,
-) -> Questions:  # fmt: skip
+    graph: GraphData,
+    split: str,
+    sides: str,
+    known: Filter,
+    entities: Any,
+    relations: Any,
+    columns: Any = None,
+) -> Questions:
     """Questions of a split; see `Graph.questions` for the parameters."""
     choose("sides", sides, COLUMNS)
     if not len(graph.split(split)):

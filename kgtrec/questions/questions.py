@@ -467,9 +467,17 @@ class Questions:
         from kgtrec.questions.candidates import restrict
 
         return restrict(
-            self, columns, outside, unknown, entities=entities, relations=relations, heads=heads,
-            tails=tails, type_constraints=type_constraints, candidates=candidates,
-        )  # fmt: skip
+            self,
+            columns,
+            outside,
+            unknown,
+            entities=entities,
+            relations=relations,
+            heads=heads,
+            tails=tails,
+            type_constraints=type_constraints,
+            candidates=candidates,
+        )
 
 
 def describe_question(questions: Questions, question: int) -> str:

@@ -166,9 +166,13 @@ ORDERS = ("scores", "listed")
 
 
 def rank_lists(
-    predictions: Any, questions: Questions, format: str | None = None, *,
-    unlinkable: str = "place", list_order: str = "scores",
-) -> Ranks:  # fmt: skip
+    predictions: Any,
+    questions: Questions,
+    format: str | None = None,
+    *,
+    unlinkable: str = "place",
+    list_order: str = "scores",
+) -> Ranks:
     """Rank every answer in lists of the best predictions, without the graph's known answers.
 
     Parameters

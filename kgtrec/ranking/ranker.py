@@ -157,9 +157,10 @@ class Ranker:
         self._lists, self._plan = prepared(questions, settings)
         asked = self._plan.question
         self._claims = RowClaims(
-            len(asked), settings.duplicates,
+            len(asked),
+            settings.duplicates,
             lambda row: describe_question(questions, int(asked[row])),
-        )  # fmt: skip
+        )
         self._state: NativeRanking | None = None
         self._paths: set[str] = set()  # kernel paths of merged rows
         self._users: set[object] = set()  # claims of calls that write to the state

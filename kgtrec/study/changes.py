@@ -115,8 +115,9 @@ class AnswerChanges(ShownAsTables):
             ["question", "answer", f"{before}=before:1", f"{after}=after:1"],
             [question_text(self.before, row) for row in rows],
             [answer_label(self.before, int(self.before.answer[row])) for row in rows],
-            *(ranks.rank()[rows] for ranks in (self.before, self.after)), names=2,
-        )  # fmt: skip
+            *(ranks.rank()[rows] for ranks in (self.before, self.after)),
+            names=2,
+        )
 
 
 def answer_changes(
@@ -178,13 +179,16 @@ def changes_of_pairs(
 
 
 def _best_answers(
-    answers: Mapping[str, set[str]], sides: Mapping[str, int],
-    first: Mapping[str, str], second: Mapping[str, str],
-) -> Int64:  # fmt: skip
+    answers: Mapping[str, set[str]],
+    sides: Mapping[str, int],
+    first: Mapping[str, str],
+    second: Mapping[str, str],
+) -> Int64:
     rows = [
         (sides[name], first[name] == second[name], first[name] in own, second[name] in own)
-        for name, own in answers.items() if name in first and name in second
-    ]  # fmt: skip
+        for name, own in answers.items()
+        if name in first and name in second
+    ]
     if not rows:
         raise InputError("the runs share no question; give runs of the same questions")
     return np.array(rows, np.int64)

@@ -243,11 +243,15 @@ class _JobRunner:
             inputs = inputs_of_store(job.scores, store, self.records.work_folder, settings)
             stored = StoredRanks(Path(folder), inputs)
             rank_parts(
-                inputs, self.client, stored.add, self.tasks, self.records.work(job),
+                inputs,
+                self.client,
+                stored.add,
+                self.tasks,
+                self.records.work(job),
                 say=lambda plan: self.say(f"{job.name}: {plan}"),
                 watch=lambda left, threads: self.load.watch(job.name, left, threads),
                 jobs=self.load.jobs,
-            )  # fmt: skip
+            )
             result = stored_result(stored, Path(folder), measures)
             values = {key: result[name] for key, name in names.items() if name is not None}
             if self.records.fresh_inputs(job) != before:

@@ -487,14 +487,21 @@ class Classification(ShownAsTables):
         """A row per test relation: its triples, its threshold, its metrics; most triples first."""
         chosen = self.thresholds
         rows = [
-            (self.names[number], "own" if number in chosen.of_relation else "overall", each.n_true,
-             each.n_false, chosen.of_relation.get(number, chosen.overall),
-             *each.values[:, 0].tolist())
+            (
+                self.names[number],
+                "own" if number in chosen.of_relation else "overall",
+                each.n_true,
+                each.n_false,
+                chosen.of_relation.get(number, chosen.overall),
+                *each.values[:, 0].tolist(),
+            )
             for number, each in self.of_relation.items()
-        ]  # fmt: skip
+        ]
         rows.sort(key=lambda row: (-row[2] - row[3], row[0]))
-        heads = ("relation, threshold=threshold_of, true=n_true, false=n_false, from=threshold:3, "
-                 + ", ".join(f"{title}={name}:3" for name, title in TITLES.items()))  # fmt: skip
+        heads = (
+            "relation, threshold=threshold_of, true=n_true, false=n_false, from=threshold:3, "
+            + ", ".join(f"{title}={name}:3" for name, title in TITLES.items())
+        )
         return Table.of(heads, rows)
 
     def interval_table(self) -> Table:

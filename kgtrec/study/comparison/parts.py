@@ -199,12 +199,20 @@ def values_by_ratios(
     """Micro values of all systems at the relation ratios of their test set, and of another."""
     results = {name: Result(one) for name, one in align_ranks(ranks).items()}
     return [
-        _valued(measure, results, {
-            ("own",): np.array([one[measure] for one in results.values()]),
-            ("given",): np.array([reweighted(one, measure, counts) for one in results.values()]),
-        }, ("ratios",), {})
+        _valued(
+            measure,
+            results,
+            {
+                ("own",): np.array([one[measure] for one in results.values()]),
+                ("given",): np.array(
+                    [reweighted(one, measure, counts) for one in results.values()]
+                ),
+            },
+            ("ratios",),
+            {},
+        )
         for measure in parse_all(measures)
-    ]  # fmt: skip
+    ]
 
 
 def _valued(

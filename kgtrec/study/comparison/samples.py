@@ -183,8 +183,10 @@ def align_ranks(ranks: Mapping[str, Ranks], least: int = 2) -> dict[str, Ranks]:
 def transform_of(measure: Measure) -> OfMean:
     """The function from the mean over items to the measure."""
     if measure.averaging == "stratified":
-        micro, macro = (f"{measure.side}.{measure.rank_type}.{averaging}.{measure.metric}"
-                        for averaging in ("micro", "macro"))  # fmt: skip
+        micro, macro = (
+            f"{measure.side}.{measure.rank_type}.{averaging}.{measure.metric}"
+            for averaging in ("micro", "macro")
+        )
         raise UsageError(
             f"{measure} weights relations by popularity, so it is not a mean over items; compare "
             f"systems by {micro} or {macro}"

@@ -378,8 +378,10 @@ def _metrics(ranks: Ranks) -> list[float]:
 
 def _curve(label: str, points: Sequence[list[float]]) -> Curve:
     step, rho, *values = np.array(points).T
-    full, sparse = (dict(zip(METRICS, one, strict=True))
-                    for one in (values[: len(METRICS)], values[len(METRICS) :]))  # fmt: skip
+    full, sparse = (
+        dict(zip(METRICS, one, strict=True))
+        for one in (values[: len(METRICS)], values[len(METRICS) :])
+    )
     return Curve(label, step.astype(np.int64), full, sparse, rho)
 
 

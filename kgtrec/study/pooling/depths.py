@@ -167,8 +167,10 @@ def _without(judged: Qrels, is_dropped: Callable[..., bool]) -> Qrels:
     If a query loses all of its documents, they get -1, so that all queries stay. Such a query has
     no answer, but it counts: its AP is 0, and the minimum of gm_map.
     """
-    rest = {query: {d: r for d, r in row.items() if not is_dropped(query, d)}
-            for query, row in judged.items()}  # fmt: skip
+    rest = {
+        query: {d: r for d, r in row.items() if not is_dropped(query, d)}
+        for query, row in judged.items()
+    }
     return {query: row or dict.fromkeys(judged[query], -1) for query, row in rest.items()}
 
 
@@ -235,8 +237,13 @@ def _check(ranks: Ranks) -> None:
         "of a part of the triples": facts.subset,
     }
     reasons = " and ".join(reason for reason, applies in doubts.items() if applies)
-    refuse_if((reasons, f"ranks {reasons} do not show the order of the answers of a question; "
-               "give full ranks, or runs with --qrels"))  # fmt: skip
+    refuse_if(
+        (
+            reasons,
+            f"ranks {reasons} do not show the order of the answers of a question; "
+            "give full ranks, or runs with --qrels",
+        )
+    )
 
 
 def _deeper_answers(ranks: Ranks, deep: Bools) -> list[Int64]:
@@ -308,8 +315,10 @@ def curves_of_ranks(
     aligned = align_ranks(ranks)
     depths = instance_depths(next(iter(aligned.values())), pool)
     held = range(int(depths.min()), int(depths.max()) + 1)
-    at = ({name: ranks_at_depth(one, depths, depth) for name, one in aligned.items()}
-          for depth in held)  # fmt: skip
+    at = (
+        {name: ranks_at_depth(one, depths, depth) for name, one in aligned.items()}
+        for depth in held
+    )
     samples = [samples_of_ranks(ranks_of_depth, measures) for ranks_of_depth in at]
     return with_intervals(samples, held, None, resampling)
 

@@ -60,10 +60,12 @@ def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
 def mean_columns(measures: Sequence[str]) -> list[Column]:
     """Columns of measures, in their order."""
     columns = {column.name: column for name in measures for column in resolve([name])}
-    refuse_if(*(
-        (one.is_count or one.is_text, f"{name!r} has no mean over questions; leave it out")
-        for name, one in columns.items()
-    ))  # fmt: skip
+    refuse_if(
+        *(
+            (one.is_count or one.is_text, f"{name!r} has no mean over questions; leave it out")
+            for name, one in columns.items()
+        )
+    )
     return list(columns.values())
 
 
@@ -278,11 +280,19 @@ def _ends(
 def interval_table(by_system: BySystem) -> Table:
     """One row per measure and system."""
     rows = [
-        (name, system, one.value, one.condensed, one.low, one.high, one.high - one.low,
-         "no bounds" if one.reason else "")
+        (
+            name,
+            system,
+            one.value,
+            one.condensed,
+            one.low,
+            one.high,
+            one.high - one.low,
+            "no bounds" if one.reason else "",
+        )
         for name in next(iter(by_system.values()), {})
         for system, one in ((system, own[name]) for system, own in by_system.items())
-    ]  # fmt: skip
+    ]
     columns = "measure, system, value:4, condensed:4, lowest=low:4, highest=high:4, width:4, =note"
     return Table.of(columns, rows, names=2)
 
@@ -294,10 +304,12 @@ def verdicts(by_system: BySystem) -> list[str]:
     if not pairs or not bounded:
         return []
     decided = {
-        name: sum(max(one[name].low, other[name].low) > min(one[name].high, other[name].high)
-                  for one, other in pairs)
+        name: sum(
+            max(one[name].low, other[name].low) > min(one[name].high, other[name].high)
+            for one, other in pairs
+        )
         for name in bounded
-    }  # fmt: skip
+    }
     return [
         f"pairs of runs (of {len(pairs):,}) whose order no open candidate can change: "
         + ", ".join(f"{name} {count:,}" for name, count in decided.items())

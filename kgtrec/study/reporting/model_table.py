@@ -345,12 +345,17 @@ def _measures(
     if unknown := [side for side in sides or () if side not in SIDES]:
         raise UsageError(f"{unknown[0]!r} is not a side; choose one of {', '.join(SIDES)}")
     present = sides_present(next(iter(ranks.values()))[0])
-    free = [isinstance(column, str) and column.partition(".")[0].strip().lower() not in SIDES
-            for column in columns]  # fmt: skip
-    measures = parse_all([
-        f"{side}.{column}" if is_free else column for side in sides or present[-1:]
-        for column, is_free in zip(columns, free, strict=True)
-    ])  # fmt: skip
+    free = [
+        isinstance(column, str) and column.partition(".")[0].strip().lower() not in SIDES
+        for column in columns
+    ]
+    measures = parse_all(
+        [
+            f"{side}.{column}" if is_free else column
+            for side in sides or present[-1:]
+            for column, is_free in zip(columns, free, strict=True)
+        ]
+    )
     kinds = list(dict.fromkeys(map(kind_of, measures)))
     return sorted(measures, key=lambda measure: kinds.index(kind_of(measure)))
 

@@ -213,14 +213,20 @@ def _outcome(table: ModelTable) -> list[str]:
     (protocol,) = table.protocols.values()
     size = f"{protocol.questions:,} questions with {protocol.instances:,} answers"
     if len(table.models) == 1:
-        values = [f"{one.measure.title} {one.printed()[0]}" for one in table.columns
-                  if one.measure.averaging == "micro"]  # fmt: skip
+        values = [
+            f"{one.measure.title} {one.printed()[0]}"
+            for one in table.columns
+            if one.measure.averaging == "micro"
+        ]
         return [f"{table.name(0)} on {size}: {', '.join(values)}."]
     best = grouped(
-        (" and ".join(table.name(row) for row, place in enumerate(one.places()) if place == 1),
-         one.measure.title)
-        for one in table.columns if one.measure.averaging == "micro"
-    )  # fmt: skip
+        (
+            " and ".join(table.name(row) for row, place in enumerate(one.places()) if place == 1),
+            one.measure.title,
+        )
+        for one in table.columns
+        if one.measure.averaging == "micro"
+    )
     sentences = [f"{names} by {', '.join(titles)}" for names, titles in best.items() if names]
     outcome = (
         f"Best of all: {'; '.join(sentences)}." if sentences else "All models have equal values."
