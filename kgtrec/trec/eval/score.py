@@ -121,6 +121,7 @@ class NothingShared(InputError):
 class Scored:
     """Values of a run.
 
+    - file: The run file as the user named it.
     - queries: In byte order.
     - values, (n_queries,): Column name to its value for every query; float64, or str for relstring.
     - summary: Column name to its value over all queries.
@@ -133,6 +134,7 @@ class Scored:
     - tied: How ties can change the requested measures of trec_eval.
     - intervals: Column name to the ends of the confidence interval of its mean; empty if none
       were requested.
+    - resampling: How the intervals were made.
     - micro: Micro metrics as quotients of sums, if any are requested.
     - filtered: What a graph removed from the run, if one was given.
     """
