@@ -77,11 +77,11 @@ def graded_answers(rng: np.random.Generator, n_questions: int = 23) -> kgtrec.Qu
 
 
 def _candidates(questions: Questions, lists: list[set[int]] | None, question: int) -> set[int]:
-    return set(range(questions.n_entities)) if lists is None else lists[question]
+    return set(range(questions.n_labels)) if lists is None else lists[question]
 
 
 def _docnos(questions: Questions) -> list[bytes]:
-    return [oracle.docno(label) for label in questions.graph.entities]
+    return [oracle.docno(label) for label in questions.candidate_labels]
 
 
 def expected_counts(

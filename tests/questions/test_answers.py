@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import pytrec_eval
-from question_cases import assert_same
-from refusals import assert_refused, each_row
+from question_cases import assert_counts, assert_same, expected_counts
+from refusals import each_row
 
 import kgtrec
 from kgtrec import Questions
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, UsageError
 from kgtrec.questions.terms import Term
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.samples import samples_of_ranks
@@ -25,38 +24,52 @@ from kgtrec.study.comparison.samples import samples_of_ranks
 LABELS = ["a", "b", "c", "d", "é"]
 
 
-def scores_for(asked: Asked, seed: int, tied: bool) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    shape = len(asked.hard), asked.n
-    return (rng.integers(0, 6, shape) if tied else rng.normal(size=shape)).astype(np.float32)
+STRUCTURES = ("1p", "2p", "3p", "2i", "3i", "ip", "pi", "2u", "up", "2in", "3in", "inp", "pin",
+              "pni")  # fmt: skip
 
 
-def questions_of(asked: Asked, **more: Any) -> Questions:
-    terms = {"structure": list(asked.structure.values())}
-    return Questions.from_answers(asked.hard, asked.easy, labels=asked.n, terms=terms, **more)
+def complex_queries(
+    seed: int, tied: bool = True, listed: bool = False
+) -> tuple[Questions, np.ndarray]:
+    """Questions with hard answers, easy ones and a structure, and their scores."""
+    rng, n = np.random.default_rng(seed), 40
+    structures = np.repeat(STRUCTURES, rng.integers(1, 5, len(STRUCTURES))).tolist()
+    hard, easy, lists = [], [], []
+    for _ in structures:
+        chosen = rng.choice(n, rng.integers(7, 16), replace=False).tolist()
+        cut = int(rng.integers(1, 6))
+        hard.append(chosen[:cut])
+        easy.append(chosen[cut:])
+        lists.append(sorted({*hard[-1], *rng.choice(n, 15, replace=False).tolist()}))
+    questions = Questions.from_answers(
+        hard, easy, labels=n, terms={"structure": structures}, candidates=lists if listed else None
+    )
+    known = [sorted(own + more) for own, more in zip(hard, easy, strict=True)]
+    assert [row.tolist() for row in questions.known] == known
+    assert [row.tolist() for row in questions.removed] == [sorted(row) for row in easy]
+    shape = len(questions), n
+    scores = rng.integers(0, 6, shape) if tied else rng.normal(size=shape)
+    return questions, scores.astype(np.float32)
 
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("listed", [False, True])
 def test_complex_queries_are_averaged_as_by_a_plain_loop(tied: bool, listed: bool) -> None:
-    asked = random_questions(3 + tied, listed=listed)
-    scores = scores_for(asked, 5, tied)
-    questions = questions_of(asked, candidates=asked.candidates or None)
+    """As BetaE does: over the answers of a question, then over the questions of a structure."""
+    questions, scores = complex_queries(3 + tied, tied, listed)
     result = kgtrec.evaluate(scores, questions)
-    expected = ranks_of(asked, scores)
-    names = [
-        (questions.ids[int(question)], int(answer))
-        for question, answer in zip(result.ranks.question, result.ranks.answer, strict=True)
-    ]
-    assert dict(zip(names, result.ranks.rank().tolist(), strict=True)) == expected
-    prefix = "sampled." * listed
-    for metric, value in (("mrr", lambda r: 1 / r), ("hits@3", lambda r: float(r <= 3))):
-        values = by_structure(asked, expected, value)
+    lists = [{*row.tolist()} for row in questions.candidate_lists.lists] if listed else None
+    assert_counts(result.ranks, expected_counts(questions, scores, lists))
+    rank, prefix = result.ranks.greater + 1 + result.ranks.equal / 2, "sampled." * listed
+    structure = np.array(questions.terms["structure"].labels)[questions.terms["structure"].codes]
+    for metric, value in (("mrr", 1 / rank), ("hits@3", rank <= 3)):
+        means = [value[result.ranks.question == q].mean() for q in range(len(questions))]
+        values = {name: np.array(means)[structure == name].mean() for name in STRUCTURES}
         mean = sum(values.values()) / len(values)
         assert result[f"{prefix}group.{metric}(structure)"] == pytest.approx(mean, abs=1e-12)
-        some = [values[name] for name in STRUCTURES[:9]]
         key = f"group.{metric}(structure:{'+'.join(STRUCTURES[:9])})"
-        assert result[key] == pytest.approx(sum(some) / 9, abs=1e-12)
+        some = sum(values[name] for name in STRUCTURES[:9])
+        assert result[key] == pytest.approx(some / 9, abs=1e-12)
         table = result.slice("structure", [f"question.{metric}"])
         assert {row[0]: row[-1] for row in table.rows} == pytest.approx(values, abs=1e-12)
 
@@ -161,8 +174,7 @@ def test_graded_measures_are_those_of_complete_runs(tied: bool) -> None:
 
 
 def test_answers_are_ranked_in_batches_and_one_by_one() -> None:
-    asked = random_questions(9)
-    questions, scores = questions_of(asked), scores_for(asked, 4, True)
+    questions, scores = complex_queries(9)
     whole, ranker = kgtrec.rank(scores, questions, 5), kgtrec.Ranker(questions, 5)
     for batch in list(ranker.batches(7))[::-1]:
         assert (batch.side == 4).all()
@@ -173,11 +185,10 @@ def test_answers_are_ranked_in_batches_and_one_by_one() -> None:
 
 
 def test_group_averages_are_compared_question_by_question() -> None:
-    asked = random_questions(11)
-    questions = questions_of(asked)
+    questions, scores = complex_queries(11)
     ranks = {
-        name: kgtrec.rank(scores_for(asked, seed, True), questions)[0]
-        for name, seed in (("one", 1), ("two", 2))
+        name: kgtrec.rank(scores[:, ::step], questions)[0]
+        for name, step in (("one", 1), ("two", -1))
     }
     for key in (
         "group.mrr(structure)",
@@ -189,61 +200,6 @@ def test_group_averages_are_compared_question_by_question() -> None:
         values = [Result(one)[key] for one in ranks.values()]
         assert samples.means() == pytest.approx(values, abs=1e-12)
         assert samples.n_clusters <= len(questions)
-
-
-def test_what_needs_a_graph_says_so() -> None:
-    questions = Questions.from_answers([["a"]], labels=LABELS, terms={"kind": ["x"]})
-    result = kgtrec.evaluate(np.ones((1, 5), np.float32), questions)
-    both = dict.fromkeys("ab", result.ranks)
-    for call, words in (
-        (lambda: questions.graph, "no 'graph'"),
-        (lambda: questions.relation, "no 'relation'"),
-        (lambda: result["macro_relation.mrr"], "group.METRIC(TERM)"),
-        (lambda: result["stratified.mrr(0,0)"], "not of a graph"),
-        (lambda: result["tail.mrr"], "needs the tail side"),
-        (lambda: result["group.mrr(colour)"], "no term 'colour'; their terms: kind"),
-        (lambda: result["group.mrr(kind:y)"], "no question has kind 'y', only x"),
-        (lambda: result["group.mrr"], "have a term"),
-        (lambda: samples_of_ranks(both, ["all.group.mrr(x)"]), "no term 'x'; their terms: kind"),
-        (lambda: result.slice("relation"), "slice by a term"),
-        (lambda: result.slice("category"), "slice by a term instead (kind)"),
-        (lambda: result.slice("colour"), "or 'kind', or by several"),
-    ):
-        assert_refused(call, UsageError, (words,))
-    assert not hasattr(questions, "entity")
-
-
-@each_row("arguments, options, words", [
-    (([[5]],), {"labels": 5}, "question '0' has the answer 5"),
-    (({"q": ["a"]}, {"q": ["y"]}), {}, "known answer 'y'"),
-    (({"q": ["a"]}, {"r": ["b"]}), {}, "known has a list for 'r'"),
-    (({"q": ["a", "a"]},), {}, "question 'q' has the answer 'a' twice"),
-    (([["a"], ["b"]],), {"ids": "qq"}, "question 'q' is repeated"),
-    (({"q r": ["a"]},), {}, "'q r'"),
-    (({"q": ["a"]},), {"candidates": {"q": ["b", "c"]}},
-     "question 'q' has the answer 'a', which is not among its candidates"),
-    (({"q": ["a"]},), {"labels": None}, "labels= is missing"),
-    (([["a", 1]],), {}, "contains 1"),
-    ((["ab"],), {}, "answers of question 0 is 'ab'"),
-    (([["a"]], [["b"], ["c"]]), {}, "known has 2 lists for 1 questions"),
-    (((np.array([0, 2]), np.array([1])),), {}, "offsets of answers"),
-    (([["a"]],), {"ids": ["p", "q"]}, "2 ids for 1 questions"),
-    (([["a"]],), {"terms": {"t": ["x", "y"]}}, "term 't' has 2 values for 1 questions"),
-    (([["a"]],), {"terms": {"t": [1.5]}}, "1.5"),
-    (([["a"]],), {"terms": {"a.b": [1]}}, "term 'a.b'"),
-    (([["a"]],), {"grades": [[1, 2]]}, "each of the 1 answers"),
-    (({"q": {"a": 0}},), {}, "judged 1 or more"),
-])  # fmt: skip
-def test_mistakes(arguments: tuple, options: dict[str, Any], words: str) -> None:
-    error = UsageError if options.get("labels", 0) is None else InputError
-    call = Questions.from_answers
-    assert_refused(call, error, (words,), *arguments, **{"labels": LABELS} | options)
-
-
-def test_scores_of_another_number_of_questions() -> None:
-    words = ("scores have 3 rows; expected 1", "questions.ids")
-    questions = Questions.from_answers([["a"]], labels=LABELS)
-    assert_refused(kgtrec.rank, InputError, words, np.ones((3, 5)), questions)
 
 
 def test_terms_of_answers_part_questions() -> None:
@@ -302,61 +258,3 @@ def test_measures_of_whole_rankings_never_come_from_a_run_that_is_cut() -> None:
         for key in ("macro.map", "macro.recall_50", "macro.ndcg", "macro.P_5",
                     "macro.relative_P_35", "macro.judged_35"):  # fmt: skip
             assert result[key] == pytest.approx(exact[key], abs=1e-12), (depth, key)
-
-
-# -- Questions with answers, known answers and terms in plain Python, and their measures by loops --
-
-
-STRUCTURES = ("1p", "2p", "3p", "2i", "3i", "ip", "pi", "2u", "up", "2in", "3in", "inp", "pin",
-              "pni")  # fmt: skip
-
-
-@dataclass
-class Asked:
-    """Random questions by name: hard answers, easy ones, and a structure each."""
-
-    n: int
-    hard: dict[str, list[int]] = field(default_factory=dict)
-    easy: dict[str, list[int]] = field(default_factory=dict)
-    structure: dict[str, str] = field(default_factory=dict)
-    candidates: dict[str, list[int]] = field(default_factory=dict)
-
-
-def random_questions(seed: int, n: int = 40, each: int = 4, listed: bool = False) -> Asked:
-    rng = np.random.default_rng(seed)
-    asked = Asked(n)
-    for structure in STRUCTURES:
-        for number in range(int(rng.integers(1, each + 1))):
-            name = f"{structure}-{number}"
-            size, hard = int(rng.integers(2, 12)), int(rng.integers(1, 6))
-            chosen = rng.choice(n, size + hard, replace=False).tolist()
-            asked.hard[name], asked.easy[name] = chosen[:hard], chosen[hard:]
-            asked.structure[name] = structure
-            if listed:
-                others = rng.choice(n, 15, replace=False).tolist()
-                asked.candidates[name] = sorted({*chosen[:hard], *others})
-    return asked
-
-
-def ranks_of(asked: Asked, scores: np.ndarray) -> dict[tuple[str, int], float]:
-    """The realistic rank of each hard answer among entities that are neither answers nor known."""
-    ranks = {}
-    for row, (name, hard) in zip(scores, asked.hard.items(), strict=True):
-        among = np.setdiff1d(asked.candidates.get(name, range(asked.n)), hard + asked.easy[name])
-        for answer in hard:
-            greater, equal = (row[among] > row[answer]).sum(), (row[among] == row[answer]).sum()
-            ranks[name, answer] = float(1 + greater + equal / 2)
-    return ranks
-
-
-def by_structure(
-    asked: Asked, ranks: dict[tuple[str, int], float], value: object
-) -> dict[str, float]:
-    """BetaE's averages: over the answers of a question, then over the questions of a structure."""
-    of_question = defaultdict(list)
-    for (name, _), rank in ranks.items():
-        of_question[name].append(value(rank))  # type: ignore[operator]
-    of_structure = defaultdict(list)
-    for name, values in of_question.items():
-        of_structure[asked.structure[name]].append(sum(values) / len(values))
-    return {name: sum(values) / len(values) for name, values in of_structure.items()}

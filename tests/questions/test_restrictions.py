@@ -22,18 +22,14 @@ from question_cases import (
     run_lists,
     some_scores,
 )
-from refusals import each_row
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.id_files import (
-    read_candidates,
     read_labels,
-    read_names,
-    read_negatives,
     read_pairs,
 )
-from kgtrec.graph.openke import read_openke_ids, read_type_constraints
+from kgtrec.graph.openke import read_type_constraints
 from kgtrec.results.comparability import comparable
 
 # -- Entity and relation subsets ---------------------------------------------------------------
@@ -183,30 +179,6 @@ def test_separate_questions_keep_every_answer_and_its_filter() -> None:
     assert apart.separate().fingerprint == apart.fingerprint
 
 
-@each_row(
-    "change, message",
-    [
-        (lambda a: a.pop("head_neg"), "it needs 'head_neg' and 'tail_neg'"),
-        (lambda a: a.update(tail_neg=a["tail_neg"][:-1]), "one row per evaluated triple"),
-        (lambda a: a.update(tail_neg=a["tail_neg"].astype(float)), "dtype float64"),
-        (
-            lambda a: a.update(tail_neg=a["tail_neg"][:, :-1]),
-            "the same number of negatives for both",
-        ),
-        (lambda a: a.update(tail_neg=a["tail_neg"] + N), r"negatives\[12\] contains"),
-        (lambda a: a.update(extra=a["tail_neg"]), "'extra'"),
-    ],
-)
-def test_negatives_that_do_not_fit(change: object, message: str) -> None:
-    rng = np.random.default_rng(2)
-    questions = random_questions(rng)
-    assert len(questions.triples) == 12
-    arrays = negatives(rng, questions, 3)
-    change(arrays)
-    with pytest.raises(InputError, match=message):
-        questions.restrict(candidates=arrays)
-
-
 # -- Files -------------------------------------------------------------------------------------
 
 
@@ -238,25 +210,12 @@ def test_type_constraints_by_their_labels(openke: Path) -> None:
     path.write_text("1\n1\t3\t3\t2\t4\n1\t1\t0\n")
     lists = graph.questions().restrict(type_constraints=path, unknown="skip").describe()["lists"]
     assert (lists["unknown"], lists["questions_without_list"]) == (1, 2)  # those of relation s
+    path.write_text("1\n0\t1\t0\n0\t1\t0\n")
+    with pytest.raises(InputError, match=f"^{re.escape(str(path))}: 2 of 4 answers are not among"):
+        graph.questions().restrict(type_constraints=path)
     (openke / "entity2id.txt").unlink()
     with pytest.raises(FileError, match=r"entity2id\.txt: the file does not exist"):
         graph.questions().restrict(type_constraints=path)
-
-
-def test_lists_of_a_file_that_lack_answers_name_the_file(openke: Path) -> None:
-    questions = kgtrec.read_graph(openke / "g").questions()
-    lists, types, negatives = (openke / name for name in ("c.tsv", "type_constrain.txt", "n.npz"))
-    lists.write_text("tail1\tb\nhead0\tb\nhead1\tb\ntail0\tb\n")
-    types.write_text("1\n0\t1\t0\n0\t1\t0\n")
-    np.savez(negatives, head_neg=np.full((2, 1), 99), tail_neg=np.zeros((2, 1), np.int64))
-    for how, message in (
-        ({"candidates": lists}, rf"{re.escape(str(lists))}: \d of 4 answers are not among"),
-        ({"type_constraints": types}, rf"{re.escape(str(types))}: \d of 4 answers are not among"),
-        ({"entities": [0]}, r"\d of 4 answers are not among"),
-        ({"candidates": negatives}, rf"{re.escape(str(negatives))}: .*99"),
-    ):
-        with pytest.raises(InputError, match=f"^{message}"):
-            questions.restrict(**how)
 
 
 def test_candidates_of_a_text_file(openke: Path) -> None:
@@ -275,7 +234,7 @@ def test_candidates_of_a_text_file(openke: Path) -> None:
     assert questions.restrict(candidates=path, unknown="skip").describe()["lists"]["unknown"] == 1
 
 
-def test_other_list_files(tmp_path: Path) -> None:
+def test_files_of_labels_and_of_pairs(tmp_path: Path) -> None:
     entities = kgtrec.Graph.from_arrays(
         test=[(0, 0, 1)], entities=["a", "b b"], relations=["r"]
     ).entities
@@ -285,29 +244,6 @@ def test_other_list_files(tmp_path: Path) -> None:
     assert (ids.tolist(), missed) == ([1, 0, 1], 0)
     path.write_text("a\tb b\n")
     assert read_pairs(path, entities, entities).tolist() == [[0, 1]]
-    for text, read, message, *arguments in (
-        ("", read_labels, "no labels", entities),
-        ("a\tb b\n", read_labels, "a tab", entities),
-        ("a\tb b\na\tb b\n", read_pairs, r":2: .* is repeated \(first in line 1", entities,
-         entities),
-        ("a\n", read_pairs, ":1: 1 column instead of 2", entities, entities),
-        ("a\n", read_names, "1 labels for 2 rows", 2),
-        ("a\na\n", read_names, ":2: 'a' is repeated", 2),
-        ("x\n", read_negatives, "not a readable"),
-        ("x\n", read_openke_ids, "instead of a number"),
-    ):  # fmt: skip
-        path.write_text(text)
-        with pytest.raises(FileError, match=message):
-            read(path, *arguments)
-    for arrays, message in (
-        ({"neg": np.zeros(3)}, r"arrays \['neg'\]"),
-        ({"head_neg": np.array([object()], dtype=object)}, "not a readable"),
-    ):
-        np.savez(tmp_path / "n.npz", **arrays)
-        with pytest.raises(FileError, match=message):
-            read_negatives(tmp_path / "n.npz")
-    with pytest.raises(FileError, match="a folder"):
-        read_candidates(tmp_path, [], entities)
 
 
 # -- Comparable results, and every list against sets ----------------------------------------------
@@ -428,24 +364,3 @@ def test_nan_among_listed_candidates_only() -> None:
     with pytest.raises(InputError, match=r"NaN .* entity '3'"):
         kgtrec.rank(scores[:, [2, 1, 3]], narrow)
     kgtrec.rank(np.array([[0, 1, 0]], np.float32), narrow)
-
-
-@each_row(
-    "options, error, message",
-    [
-        ({}, UsageError, "exactly one of"),
-        ({"entities": [0], "candidates": [[0]]}, UsageError, "exactly one of"),
-        ({"entities": [0, 9]}, InputError, "contains 9"),
-        ({"entities": [0.5]}, InputError, "float64"),
-        ({"entities": [0, 2]}, InputError, "outside='worst'"),
-        ({"candidates": [[0], [1]]}, InputError, "2 lists for 1 questions"),
-        ({"heads": {7: [0]}}, InputError, "relation 7"),
-        ({"candidates": [[0, 0]], "columns": "candidates"}, InputError, "distinct"),
-        ({"entities": [0], "columns": "candidates"}, UsageError, "needs candidates"),
-        ({"entities": [0], "outside": "drop"}, UsageError, "'drop'"),
-    ],
-)
-def test_what_does_not_fit_is_refused(options: dict, error: type, message: str) -> None:
-    questions = kgtrec.Graph.from_arrays(test=[(0, 0, 1)], n_entities=4).questions(sides="tail")
-    with pytest.raises(error, match=message):
-        questions.restrict(**options)
