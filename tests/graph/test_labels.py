@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import oracle
 import pyarrow as pa
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 from refusals import each_row
 
 from kgtrec import Graph
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError
 from kgtrec.graph.labels import Labels, decode_docno, encode_docno
 
 raw_label = st.binary(min_size=1, max_size=6) | st.text("a %2\t\x00", min_size=1).map(str.encode)
@@ -124,35 +122,6 @@ def test_indexing_and_equality() -> None:
         hash(labels)
 
 
-@each_row(
-    "labels, message",
-    [
-        (["a", "b", "c", "b"], r"'b' is given twice, for ids 1 and 3"),
-        (["a", ""], r"label 1 is empty"),
-        (["a", 3], r"label 1 is 3 \(int\)"),
-        (["a", "\ud800"], r"label 1 is '\\ud800'"),
-        ([b"a"], r"label 0 is b'a' \(bytes\)"),
-        ("abc", r"not the single text 'abc'"),
-    ],
-)
-def test_from_strings_refuses(labels: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Labels.from_strings(labels)
-
-
-@each_row("labels", [Labels.from_strings(["x", "0"]), Labels.decimal(1)])
-def test_ids_names_the_unknown(labels: Labels) -> None:
-    names = ["0", *(f"u{i}" for i in range(7))]
-    with pytest.raises(InputError, match=r"7 of 8 labels are unknown: 'u0', .*'u4', \.\.\.;"):
-        labels.ids(names)
-    with pytest.raises(InputError, match=r"write \['0'\]"):
-        labels.ids("0")
-    assert labels.ids([]).dtype == np.int64
-    for wrong in (["0", 0], ["0", None]):
-        with pytest.raises(InputError, match=rf"label 1 is {wrong[1]} \("):
-            labels.ids(wrong)
-
-
 @given(raw_labels, st.data())
 def test_labels_of_a_part_of_an_array(raw: list[bytes], data) -> None:
     first = data.draw(st.integers(0, len(raw) - 1))
@@ -185,22 +154,3 @@ def test_a_mapping_says_the_id_of_each_label(entities: list[int], relations: lis
     assert list(graph.entities) == [f"e{i}" for i in range(5)]
     assert list(graph.relations) == ["r0", "r1", "r2"]
     assert all(graph.entities.index(label) == i for label, i in named.items())
-
-
-@each_row(
-    "labels, message",
-    [
-        ({"a": 0, "b": 2}, "entities= maps 'b' to 2, but 2 labels have the ids 0 to 1"),
-        ({"a": 0, "b": -1}, "entities= maps 'b' to -1"),
-        ({"a": 0, "b": 0}, "entities= maps both 'a' and 'b' to 0"),
-        ({"a": 0, "b": 1.0}, "entities= maps 'b' to 1.0, which is not an id"),
-        ({"a": 0, "b": "1"}, "entities= maps 'b' to '1', which is not an id"),
-        ({"a": False, "b": True}, "True or False"),
-        ({0: "a", 1: "b"}, "entities= maps 0 to 'a', which is not an id"),
-        ({"a", "b"}, "entities= is a set, which has no order"),
-        ({"a": 0, "b": 1}.keys(), "entities= is a dict_keys, which has no order"),
-    ],
-)
-def test_what_is_no_mapping_to_ids_is_refused(labels: object, message: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(message)):
-        Graph.from_arrays(test=TEST, entities=labels)  # type: ignore[arg-type]

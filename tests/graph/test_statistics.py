@@ -14,7 +14,6 @@ from study_cases import N_ENTITIES, N_RELATIONS, Triples, category, graphs, list
 
 import kgtrec
 from kgtrec.cli.stats import command
-from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.leakage import find_leaks
 from kgtrec.graph.statistics.popularity import (
     entity_frequencies,
@@ -130,31 +129,6 @@ def test_correlations(graph: kgtrec.Graph) -> None:
         assert value == pytest.approx(pearson(ends, relation), abs=1e-9, nan_ok=True)
         due = pearson(mean_places(ends), mean_places(relation))
         assert ranked == pytest.approx(due, abs=1e-9, nan_ok=True)
-
-
-WRONG = [
-    (lambda g: entity_popularity(g, "dev"), "no split 'dev'"),
-    (lambda g: entity_popularity(g, []), "no split is given"),
-    (lambda g: triple_mix(g, 101), "not between 0 and 100"),
-    (lambda g: triple_mix(g, math.nan), "not between 0 and 100"),
-    (lambda g: entity_frequencies(g).top(0), r"in \(0, 100\]"),
-    (lambda g: relation_frequencies(g).table([200]), r"in \(0, 100\]"),
-    (lambda g: relation_categories(g, "valid"), "no split 'valid'"),
-    (lambda g: relation_categories(g, threshold=1), "not above 1"),
-    (lambda g: relation_categories(g, threshold=math.nan), "not above 1"),
-    (lambda g: relation_categories(g).members("1-n"), "did you mean '1-N'"),
-    (lambda g: find_leaks(g, "valid"), "no split 'valid'"),
-    (lambda g: find_leaks(g, known="all"), "'test' is also in known"),
-    (lambda g: find_leaks(g, enough=0), "is not a share"),
-    (lambda g: find_leaks(g, enough=math.nan), "is not a share"),
-]
-
-
-def test_wrong_arguments() -> None:
-    graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1]], test=[[1, 0, 0]])
-    for call, hint in WRONG:
-        with pytest.raises(UsageError, match=hint):
-            call(graph)
 
 
 # --- kgtrec stats ---------------------------------------------------------------------------------
