@@ -7,7 +7,6 @@ name after the language: ```` ```toml jobs.toml ````."""
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
 import os
@@ -29,7 +28,7 @@ from typing import NamedTuple
 
 import click
 import pytest
-from checkout import ROOT, parsed
+from checkout import ROOT
 from click.testing import CliRunner
 from slow import slow_but
 
@@ -83,15 +82,11 @@ def commands_of(block: Block) -> list[list[str]]:
 def lines_missing(shown: str, printed: str) -> list[str]:
     """Lines of `shown` that `printed` lacks, apart from blanks and the last digits."""
     rows = [line.split() for line in printed.splitlines()]
-    return [
-        line
-        for line in shown.splitlines()
-        if not any(_alike(line.split(), words) for words in rows)
-    ]
 
+    def is_printed(words: list[str]) -> bool:
+        return any(len(row) == len(words) and all(map(_same_word, words, row)) for row in rows)
 
-def _alike(left: list[str], right: list[str]) -> bool:
-    return len(left) == len(right) and all(map(_same_word, left, right))
+    return [line for line in shown.splitlines() if not is_printed(line.split())]
 
 
 def _same_word(left: str, right: str) -> bool:
@@ -159,12 +154,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, run_demo(folder / "kgtrec-demo")
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, guides.ORDER))
-def test_every_block_runs(
-    name: str, demo: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def reader(demo: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(demo[0], tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", slow_but(QUICK, guides.ORDER))
+def test_every_block_runs(name: str, reader: None, monkeypatch: pytest.MonkeyPatch) -> None:
     # A minute of training in the guide about open worlds: few steps show the same.
     models = [replace(model, steps=model.steps[:3]) for model in experiment.MODELS]
     small = partial(experiment.family_study, families=1, n_questions=40, models=models)
@@ -174,20 +171,16 @@ def test_every_block_runs(
     assert not run_blocks(blocks, guides.path(name))
 
 
-def test_every_file_is_a_guide_and_every_guide_a_file() -> None:
-    files = {path.stem for path in guides.path("ties").parent.glob("*.md")}
-    assert files == set(guides.ORDER)
-    assert len(guides.ORDER) == len(files)
-    assert all(text.startswith("# ") for text in TEXTS.values())
-    index = (guides.path("ties").parent / "site" / "index.md").read_text(encoding="utf-8")
+def test_guides_are_files_with_a_beginning_an_end_and_links_to_guides() -> None:
+    folder = guides.path("ties").parent
+    assert sorted(path.stem for path in folder.glob("*.md")) == sorted(guides.ORDER)
+    index = (folder / "site" / "index.md").read_text("utf-8")
     assert re.findall(r"^\.\./([\w-]+)$", index, re.M) == list(guides.ORDER)
-
-
-def test_guides_begin_with_what_you_get_and_end_with_the_next_and_links_lead_to_guides() -> None:
     for name, text in TEXTS.items():
-        paragraphs = text.rstrip("\n").split("\n\n")
-        assert paragraphs[1].startswith("You "), name
-        following = re.fullmatch(r"Next: `kgtrec guide ([\w-]+)` [^.]+\.", paragraphs[-1])
+        title, beginning, *_, end = text.rstrip("\n").split("\n\n")
+        assert title.startswith("# "), name
+        assert beginning.startswith("You "), name
+        following = re.fullmatch(r"Next: `kgtrec guide ([\w-]+)` [^.]+\.", end)
         assert following, name
         assert following[1] in {*guides.ORDER} - {name}
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
@@ -218,11 +211,10 @@ def test_every_command_is_shown_and_names_its_guide() -> None:
     assert "Guide: " in CliRunner().invoke(cli, ["judge", "serve", "--help"]).output
 
 
-def test_the_command_lists_and_shows() -> None:
+def test_the_command_lists_and_says_where() -> None:
     listed = CliRunner().invoke(cli, ["guide"]).output
     assert [line.split()[0] for line in listed.splitlines()] == list(guides.ORDER)
     assert all(guides.title(name) in listed for name in guides.ORDER)
-    assert CliRunner().invoke(cli, ["guide", "ties"]).output == TEXTS["ties"]
     where = CliRunner().invoke(cli, ["guide", "ties", "--path"]).output.rstrip("\n")
     assert Path(where).read_text(encoding="utf-8") == TEXTS["ties"]
 
@@ -267,8 +259,7 @@ def test_a_terminal_pages_and_a_pipe_gets_plain_markdown() -> None:
 
 def test_complete_compare_and_eval_average_the_same_queries() -> None:
     """Without -c, eval leaves out a query that the run lacks; the others count it as 0."""
-    lines = TEXTS["sparse-labels"].splitlines()
-    shown = [line for line in lines if line.startswith("kgtrec eval") and "complete.qrels" in line]
+    shown = re.findall(r"^kgtrec eval.*complete\.qrels.*$", TEXTS["sparse-labels"], re.M)
     assert shown
     assert all(" -c " in line for line in shown)
 
@@ -283,26 +274,16 @@ PAGE = README.read_text(encoding="utf-8")
 BLOCKS = blocks_of(PAGE)
 
 
-def test_it_is_short_and_begins_with_the_two_commands():
+def test_it_is_short_and_begins_with_the_two_commands_of_continuous_integration():
     shell = [block.text for block in BLOCKS if block.language == "sh"]
     assert shell[:2] == [f"{INSTALL}\n", f"{TEST}\n"]
     assert len(PAGE.splitlines()) <= 150
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    assert f'"{INSTALL}"' in script
+    assert f'"{TEST}"' in script
 
 
-def test_continuous_integration_runs_the_same():
-    script = ROOT / ".ci" / "run"
-    if not script.is_file():
-        pytest.skip(f"{script} is not part of this tree")
-    text = script.read_text(encoding="utf-8")
-    assert f'"{INSTALL}"' in text
-    assert f'"{TEST}"' in text
-
-
-def test_everything_shown_runs(
-    demo: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(demo[0], tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
+def test_everything_shown_runs(demo: tuple[Path, str], reader: None) -> None:
     first = next(i for i, block in enumerate(BLOCKS) if block.language == "text")
     assert not lines_missing(BLOCKS[first].text, demo[1])
     blocks = BLOCKS[first + 1 :]
@@ -343,27 +324,21 @@ def test_images_are_small_and_links_lead_to_files():
 # -- The helpers can fail ----------------------------------------------------------------------
 
 
-def test_a_number_that_differs_is_missing():
+def test_what_is_shown_and_not_printed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     printed = "svd  0.501  22.8\nrandom  0.009  438.5"
     assert lines_missing("svd 0.501 22.8\n\nrandom 0.009 438.4", printed + "\n\n") == []
-    assert lines_missing("svd 0.601 22.8", printed) == ["svd 0.601 22.8"]
-    assert lines_missing("tsv 0.501 22.8", printed) == ["tsv 0.501 22.8"]
-    assert lines_missing("svd 0.501", printed) == ["svd 0.501"]
-
-
-def test_what_is_shown_and_not_printed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for shown in ("svd 0.601 22.8", "tsv 0.501 22.8", "svd 0.501"):
+        assert lines_missing(shown, printed) == [shown]
     monkeypatch.chdir(tmp_path)
-    file, code = (
-        "- a\n\n  ```csv a.csv\n  7\n  ```\n",
-        "```python\nprint(sum(1 for _ in range(7)))\n```\n",
-    )
+    file = "- a\n\n  ```csv a.csv\n  7\n  ```\n"
+    code = "```python\nprint(sum(1 for _ in range(7)))\n```\n"
     assert run_blocks(blocks_of(file + code + "```text\n7\n8\n```\n"), README) == ["8"]
     assert (tmp_path / "a.csv").read_text("utf-8") == "7\n"
     with pytest.raises(AssertionError, match="no command 'nothing'"):
         run_blocks(blocks_of("```sh\nkgtrec nothing\n```\n"), README)
 
 
-# -- Options: one meaning, heading and type per name; and texts name those that exist --------------
+# -- Options: one meaning, heading and type per name; texts name those that exist ----------------
 
 
 NAMES = [name for names in HEADINGS.values() for name in names.split()]
@@ -374,19 +349,17 @@ SEVERAL_TYPES = {"--n-entities", "--seed", "--resamples", "--size", "--output", 
 
 
 def commands(
-    command: click.Command, context: click.Context | None = None, path: str = ""
+    command: click.Command, context: click.Context | None = None
 ) -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(command, parent=context)
-    yield path, command
+    context = click.Context(command, parent=context, info_name=command.name)
+    yield context.command_path, command
+    found = dict(getattr(command, "commands", {}))
     if isinstance(command, click.Group):
         found = {
             name: command.get_command(context, name) for name in command.list_commands(context)
         }
-    else:
-        found = dict(getattr(command, "commands", {}))
-    for name, inner in found.items():
-        assert inner is not None
-        yield from commands(inner, context, f"{path} {name}".strip())
+    for inner in found.values():
+        yield from commands(inner, context)
 
 
 OPTIONS = [
@@ -403,25 +376,16 @@ def test_every_option_is_in_the_table_and_every_row_is_an_option() -> None:
     assert len(NAMES) == len(set(NAMES))  # under one heading each
 
 
-def test_inputs_are_inputs_and_outputs_say_so() -> None:
-    files = {"--run": False, "--qrels": False, "--graph": False}
+def test_a_name_has_one_type_and_inputs_are_inputs_and_outputs_say_so() -> None:
+    kinds: dict[str, set[str]] = defaultdict(set)
     for path, one in OPTIONS:
         name = long_name(one)
-        if name in files or name.startswith("--write-"):
+        kinds[name].add("flag" if one.is_flag else type(one.type).__name__)
+        if name in ("--run", "--qrels", "--graph") or name.startswith("--write-"):
             assert isinstance(one.type, PathType), path
             is_output = one.type.role in ("output", "figure", "text", "later")
-            assert is_output == files.setdefault(name, True), path
-
-
-def test_a_name_has_one_type() -> None:
-    kinds: dict[str, set[str]] = defaultdict(set)
-    for _, one in OPTIONS:
-        kinds[long_name(one)].add("flag" if one.is_flag else type(one.type).__name__)
-    several = {name for name, types in kinds.items() if len(types) > 1}
-    assert several <= SEVERAL_TYPES, {name: kinds[name] for name in several - SEVERAL_TYPES}
-
-
-# -- Options that texts name -------------------------------------------------------------------
+            assert is_output == name.startswith("--write-"), path
+    assert {name for name, types in kinds.items() if len(types) > 1} <= SEVERAL_TYPES
 
 
 PACKAGE = Path(str(kgtrec.__file__)).parent
@@ -430,49 +394,22 @@ ELSEWHERE = {"--array", "--help", "--version", "--nworkers", "--nthreads", "--me
 """Of the commands of schedulers, which messages and pages name; and of click itself."""
 
 
-KNOWN = {
+KNOWN = ELSEWHERE | {
     name
     for _, command in commands(cli)
     for one in command.params
     for name in (*one.opts, *one.secondary_opts)
-} | ELSEWHERE
+}
 
 
-def texts_of(path: Path) -> Iterator[str]:
-    """Every text of a module, the constant parts of f-strings, and whole guides."""
-    if path.suffix == ".md":
-        yield path.read_text("utf-8")
-        return
-    for node in ast.walk(parsed(path.read_text("utf-8"))):
-        if isinstance(node, ast.JoinedStr):
-            yield "".join(
-                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values
-            )
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
-
-
-def named(text: str) -> set[str]:
-    return {match.group().rstrip("-") for match in OPTION.finditer(text)}
-
-
-def may_be_wrong(path: Path) -> bool:
-    """Whether the bytes of a file name an unknown option; its texts then say if it is one."""
-    lines = path.read_text("utf-8").replace("\\n", "\n")
-    lines = re.sub(r'"\s+f?"', "", lines)  # literals that Python joins
-    return path.name != "_names.py" and bool(named(lines) - KNOWN)
+def unknown(text: str) -> set[str]:
+    """Options that a text names and no command has; Python joins literals."""
+    joined = re.sub(r'"\s+f?"', "", text.replace("\\n", "\n"))
+    return {match.group().rstrip("-") for match in OPTION.finditer(joined)} - KNOWN
 
 
 def test_every_option_that_is_named_exists() -> None:
-    files = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.md")]
-    wrong = {
-        f"{path.relative_to(PACKAGE)}: {option}"
-        for path in filter(may_be_wrong, files)
-        for text in texts_of(path) for option in named(text) - KNOWN
-    }  # fmt: skip
-    assert wrong == set()
-
-
-def test_what_looks_can_find_a_wrong_name() -> None:
-    assert named("give --retry or --plot{}; a--b; --workers 2, `--quiet`") - KNOWN == {"--retry"}
+    files = {*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.md")} - {PACKAGE / "cli" / "_names.py"}
+    assert {path: found for path in files if (found := unknown(path.read_text("utf-8")))} == {}
+    assert unknown("give --retry or --plot{}; a--b; --workers 2, `--quiet`") == {"--retry"}
     assert {"--replicates", "--patience", "--quiet"} <= KNOWN
