@@ -13,6 +13,7 @@ EXAMPLES = {
     "ci": 100,  # what `.ci/run slow` tries
     "quick": 10,  # for writing a test
     "sanitizers": 12,
+    "hours": 20_000,
 }
 
 

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from slow import slow_after
 
 from kgtrec.cli import cli
@@ -288,9 +289,40 @@ def test_dicts_without_documents() -> None:
     assert (lists.unanswered, lists.unasked, len(read_lists({}, {}))) == (0, 1, 0)
 
 
+TOKENS = [
+    b" ", b"\n", b"\t", b"\r", b"\v", b"\f", b"\0", b"#", b"-", b"+", b".", b"e", b"_", b"nan",
+    b"inf", b"0", b"9", b"1e-400", b"12345678901234567890", b"0x1p3", b"\xff", b"\xc3\xa9", b"\n\n",
+    b" 1 2 3", b"\xef\xbb\xbf", b"4.9e-324",
+]  # fmt: skip
+
+
+@st.composite
+def damaged(draw, is_run: bool) -> bytes:
+    data = draw(files(is_run))
+    for _ in range(draw(st.integers(0, 3))):
+        at, lost = draw(st.integers(0, len(data))), draw(st.integers(0, 8))
+        data = data[:at] + draw(st.sampled_from(TOKENS) | st.binary(max_size=2)) + data[at + lost :]
+    return data
+
+
 @pytest.mark.slow
-def test_a_few_hundred_damaged_files(tmp_path) -> None:
-    assert fuzz_readers.fuzz(tmp_path, seed=11, seconds=3600, rounds=300) == 300
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.RunWarning")
+@examples(3)
+@given(run=damaged(True), qrels=damaged(False), options=options, sizes=st.data())
+def test_damaged_files(folder, run, qrels, options, sizes):
+    paths = write(folder, qrels, "qrels"), write(folder, run, "run")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, few in (("_PART_BYTES", 16), ("_PART_DOCUMENTS", 3), ("_FEW_GROUPS", 2)):
+            some = [1, few, getattr(parse, name)]
+            patch.setattr(parse, name, sizes.draw(st.sampled_from(some)))
+        threads = sizes.draw(st.integers(1, 3))
+        ranked = fuzz_readers.check_columns(paths[1], run, True, threads)
+        judged = fuzz_readers.check_columns(paths[0], qrels, False, threads)
+        if ranked is not None and judged is not None:
+            fuzz_readers.check_lists(*paths, judged, ranked, options, threads)
+        else:
+            ahead = fuzz_readers.read_ahead(*paths, fuzz_readers.Cut())
+            assert ahead.lists(str(paths[1]), ahead.cut) is None
 
 
 # -- Run and qrels files that are read in parts, on threads: the parts never show ----------------
