@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from types import ModuleType
@@ -59,16 +58,7 @@ def test_pyg(name: str) -> None:
 
     data = pyg_data()
     torch.manual_seed(3)
-    model = getattr(kge, name)(N, R, 8)
-    optimiser = torch.optim.Adam(model.parameters(), 0.01)
-    train = data["train"]
-    for _ in range(3):
-        model.train()
-        optimiser.zero_grad()
-        loss = model.loss(train.edge_index[0], train.edge_type, train.edge_index[1])
-        loss.backward()
-        optimiser.step()
-    test = data["test"]
+    model, test = getattr(kge, name)(N, R, 8), data["test"]
     edges = test.edge_index[0], test.edge_type, test.edge_index[1]
     mean_rank, mrr, hits = model.eval().test(*edges, batch_size=1000, k=10, log=False)
     model.train()
@@ -77,7 +67,7 @@ def test_pyg(name: str) -> None:
     assert raw["tail.realistic.micro.mr"] - 1 == pytest.approx(mean_rank, rel=1e-6)
     assert raw["tail.realistic.micro.mrr"] == pytest.approx(mrr, rel=1e-6)
     assert raw["tail.realistic.micro.hits@10"] == pytest.approx(hits, rel=1e-6)
-    result = evaluate(model, edges, known=[train, data["valid"]])
+    result = evaluate(model, edges, known=[data["train"], data["valid"]])
     model.eval()
     grid = torch.cartesian_prod(torch.arange(N), torch.arange(R), torch.arange(N))
     with torch.inference_mode():
@@ -184,6 +174,9 @@ def test_torchkge_relation_questions(name: str) -> None:
         assert_torchkge(result, "relation", theirs, place)
 
 
+# -- LibKGE, by doubles of its classes ----------------------------------------------------------
+
+
 KGE_N, KGE_R = 30, 3
 
 
@@ -195,16 +188,8 @@ class KgeDataset:
         rows = np.unique(rng.integers(0, (KGE_N, KGE_R, KGE_N), (250, 3)), axis=0)
         rng.shuffle(rows)
         parts = {"train": rows[:150], "valid": rows[150:190], "test": rows[190:]}
-        self.parts = {k: torch.from_numpy(v.astype(np.int32)) for k, v in parts.items()}
-
-    def split(self, name: str) -> Any:
-        return self.parts[name]
-
-    def num_entities(self) -> int:
-        return KGE_N
-
-    def num_relations(self) -> int:
-        return KGE_R
+        self.split = {k: torch.from_numpy(v.astype(np.int32)) for k, v in parts.items()}.get
+        self.num_entities, self.num_relations = (lambda: KGE_N), (lambda: KGE_R)
 
 
 class KgeModel(torch.nn.Module):
@@ -242,17 +227,27 @@ class EvaluationJob:
         return trace
 
 
-@pytest.fixture
-def libkge(monkeypatch: pytest.MonkeyPatch) -> Any:
-    package, job = ModuleType("kge"), ModuleType("kge.job")
-    job.EvaluationJob = EvaluationJob  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "kge", package)
-    monkeypatch.setitem(sys.modules, "kge.job", job)
-    monkeypatch.delitem(sys.modules, "kgtrec.integrations.libkge", raising=False)
-    from kgtrec.integrations import libkge
+CONFIG = type("Config", (), {"__module__": "kge.config"})
 
-    yield libkge
-    sys.modules.pop("kgtrec.integrations.libkge", None)
+
+@contextmanager
+def libkge_in_place() -> Iterator[None]:
+    """Stand-ins for LibKGE's modules of jobs and configurations."""
+    modules = {name: ModuleType(name) for name in ("kge", "kge.job", "kge.config")}
+    modules["kge.job"].EvaluationJob = EvaluationJob  # type: ignore[attr-defined]
+    modules["kge.config"].Config = CONFIG  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patched:
+        for name, module in modules.items():
+            patched.setitem(sys.modules, name, module)
+        yield
+
+
+@pytest.fixture
+def libkge() -> Any:
+    with libkge_in_place():
+        from kgtrec.integrations import libkge
+
+        yield libkge
 
 
 @pytest.mark.parametrize("known", [None, ["train", "valid"], ["train", "valid", "test"]])
@@ -354,25 +349,37 @@ CLASSES = {"distmult": "DistMult", "complex": "ComplEx", "transe": "TransE", "ro
 RELATION_DIM = {"rotate": DIM // 2, "rescal": DIM * DIM, "cp": DIM // 2}
 
 
-def score(model: str, s: Any, p: Any, o: Any, norm: float) -> float:
-    """The score of one triple, by the papers' formulas on LibKGE's halves of vectors."""
-    half = DIM // 2
-    if model == "distmult":
-        return float((s * p * o).sum())
-    if model == "transe":
-        return -float(np.linalg.norm(s + p - o, ord=norm))
-    if model == "rescal":
-        return float(s @ p.reshape(DIM, DIM) @ o)
-    if model == "cp":
-        return float((s[:half] * p * o[half:]).sum())
-    if model == "simple":
-        there = (s[:half] * p[:half] * o[half:]).sum()
-        back = (s[half:] * p[half:] * o[:half]).sum()
-        return float(there + back) / 2
-    s, o = s[:half] + 1j * s[half:], o[:half] + 1j * o[half:]
-    if model == "rotate":
-        return -float(np.linalg.norm(np.abs(s * np.exp(1j * p) - o), ord=norm))
-    return float((s * (p[:half] + 1j * p[half:]) * o.conj()).sum().real)
+def halves(x: Any) -> tuple[Any, Any]:
+    return x[: len(x) // 2], x[len(x) // 2 :]
+
+
+def complex_of(x: Any) -> Any:
+    real, imaginary = halves(x)
+    return real + 1j * imaginary
+
+
+def simple(s: Any, p: Any, o: Any, norm: float) -> float:
+    (s1, s2), (p1, p2), (o1, o2) = map(halves, (s, p, o))
+    return ((s1 * p1 * o2).sum() + (s2 * p2 * o1).sum()) / 2
+
+
+def rotate(s: Any, p: Any, o: Any, norm: float) -> float:
+    moved = complex_of(s) * np.exp(1j * p) - complex_of(o)
+    return -np.linalg.norm(np.abs(moved), ord=norm)
+
+
+# The score of one triple, by the papers' formulas on LibKGE's halves of vectors.
+SCORES: dict[str, Callable[..., float]] = {
+    "distmult": lambda s, p, o, norm: (s * p * o).sum(),
+    "complex": lambda s, p, o, norm: (
+        (complex_of(s) * complex_of(p) * complex_of(o).conj()).sum().real
+    ),
+    "transe": lambda s, p, o, norm: -np.linalg.norm(s + p - o, ord=norm),
+    "rotate": rotate,
+    "rescal": lambda s, p, o, norm: s @ p.reshape(DIM, DIM) @ o,
+    "cp": lambda s, p, o, norm: (halves(s)[0] * p * halves(o)[1]).sum(),
+    "simple": simple,
+}
 
 
 def questions_of() -> Any:
@@ -402,23 +409,9 @@ def tables(model: str, reciprocal: bool) -> tuple[Any, Any]:
     return rng.normal(size=(SAVED_N, DIM)).astype("f4"), rng.normal(size=shape).astype("f4")
 
 
-CONFIG = type("Config", (), {"__module__": "kge.config"})
-
-
-@contextmanager
-def libkge_in_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A stand-in for LibKGE's module of configurations."""
-    package, module = ModuleType("kge"), ModuleType("kge.config")
-    module.Config = CONFIG  # type: ignore[attr-defined]
-    with monkeypatch.context() as patched:
-        patched.setitem(sys.modules, "kge", package)
-        patched.setitem(sys.modules, "kge.config", module)
-        yield
-
-
-def save(path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, weights: Any) -> None:
+def save(path: Path, options: Any, weights: Any) -> None:
     """As `TrainingJob.save` does: the configuration is an object of LibKGE's class."""
-    with libkge_in_place(monkeypatch):
+    with libkge_in_place():
         config = CONFIG()
         vars(config).update(options=options, folder="local/x", log_folder=None, log_prefix=None)
         torch.save(
@@ -441,55 +434,48 @@ def state_dict(entity: Any, relation: Any, owner: str = "", name: str = "_embedd
 @pytest.mark.parametrize("reciprocal", [False, True])
 @pytest.mark.parametrize(("model", "norm"), [*((model, 2) for model in CLASSES), ("transe", 1)])
 def test_scores_are_those_of_every_triple(
-    model: str, norm: int, reciprocal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: str, norm: int, reciprocal: bool, tmp_path: Path
 ) -> None:
     questions, path = questions_of(), tmp_path / "checkpoint_best.pt"
     entity, relation = tables(model, reciprocal)
     owner, name = ("_base_model.", "embeddings") if reciprocal else ("", "_embeddings")
     weights = state_dict(entity, relation, owner, name)
-    save(path, monkeypatch, options_of(model, reciprocal, norm), weights)
+    save(path, options_of(model, reciprocal, norm), weights)
     scores = checkpoint_factors(path, questions).scores()
-    for row, (side, given, number) in enumerate(
-        zip(questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist(),
-            strict=True)
-    ):  # fmt: skip
+    asked = zip(questions.side, questions.entity, questions.relation, strict=True)
+    for row, (side, given, p) in enumerate(asked):
         for other in range(SAVED_N):
-            s, o = (other, given) if side == 0 else (given, other)
-            p = number
-            if side == 0 and reciprocal:
-                s, o, p = o, s, number + SAVED_R
-            due = score(model, entity[s].astype(float), relation[p].astype(float),
-                        entity[o].astype(float), norm)  # fmt: skip
+            s, o = (given, other) if side or reciprocal else (other, given)
+            vectors = (entity[s], relation[p + SAVED_R * (reciprocal and not side)], entity[o])
+            due = SCORES[model](*(vector.astype(float) for vector in vectors), norm)
             value = float(scores[row, other])
             assert value in (pytest.approx(due, abs=1e-4), pytest.approx(-(due**2), abs=1e-3))
 
 
-def test_the_printed_conversion_makes_a_checkpoint_that_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_printed_conversion_makes_a_checkpoint_that_is_read(tmp_path: Path) -> None:
     """A configuration with any other object is refused; the message says what to run."""
     path, questions = tmp_path / "c.pt", questions_of()
     weights = state_dict(*tables("distmult", False))
-    save(path, monkeypatch, options_of("distmult"), weights)
+    save(path, options_of("distmult"), weights)
     due = checkpoint_factors(path, questions).scores()
-    save(path, monkeypatch, options_of("distmult") | {"folder": PurePosixPath("x")}, weights)
+    save(path, options_of("distmult") | {"folder": PurePosixPath("x")}, weights)
     with pytest.raises(FileError, match="kgtrec unpickles nothing") as refused:
         checkpoint_factors(path, questions)
     code = str(refused.value).partition("where LibKGE is installed: ")[2]
-    with libkge_in_place(monkeypatch):
+    with libkge_in_place():
         exec(code, {})  # what the user would run
     np.testing.assert_array_equal(checkpoint_factors(f"{path}.plain", questions).scores(), due)
 
 
 class Evil:
-    def __reduce__(self) -> Any:
-        return os.system, (f"touch {self.target}",)
-
     def __init__(self, target: Path) -> None:
         self.target = target
 
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.target,)
 
-def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+
+def test_what_is_refused(tmp_path: Path) -> None:
     questions, path = questions_of(), tmp_path / "c.pt"
     weights = state_dict(*tables("distmult", False))
 
@@ -512,22 +498,23 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     for options in ({}, {"model": "x"}, {"model": {"type": "x"}, "x": {"type": "x"}}):
         torch.save({"model": (weights, {}), "config": options}, path)
         refused(FileError, "its configuration names no known model")
-    save(path, monkeypatch, options_of("conve"), weights)
-    refused(UsageError, "conve makes its query with a network")
-    save(path, monkeypatch, options_of("transe", norm=3), weights)
-    refused(UsageError, "l_norm is 3")
     entity, relation = tables("rotate", False)
-    save(path, monkeypatch, options_of("rotate", norm=1), state_dict(entity, relation))
-    refused(UsageError, "neither a product nor a distance")
-    save(path, monkeypatch, options_of("distmult"), state_dict(entity[:-1], entity[:SAVED_R]))
-    refused(InputError, "11|12|entit")
-    save(path, monkeypatch, options_of("rescal"), weights)
-    refused(FileError, "4 numbers per relation, 4 per entity")
-    save(path, monkeypatch, options_of("simple"), state_dict(entity[:, :3], entity[:SAVED_R, :3]))
-    refused(FileError, "3 numbers per entity, 3 per relation")
+    short = state_dict(entity[:-1], entity[:SAVED_R])
+    odd = state_dict(entity[:, :3], entity[:SAVED_R, :3])
     projected = {"_entity_embedder.projection.weight": torch.zeros(3, 3)}
-    save(path, monkeypatch, options_of("distmult"), projected)
-    refused(FileError, "no lookup embeddings for entity ids .*projection")
+    for options, content, kind, match in (
+        (options_of("conve"), weights, UsageError, "conve makes its query with a network"),
+        (options_of("transe", norm=3), weights, UsageError, "l_norm is 3"),
+        (options_of("rotate", norm=1), state_dict(entity, relation), UsageError,
+         "neither a product nor a distance"),
+        (options_of("distmult"), short, InputError, "11|12|entit"),
+        (options_of("rescal"), weights, FileError, "4 numbers per relation, 4 per entity"),
+        (options_of("simple"), odd, FileError, "3 numbers per entity, 3 per relation"),
+        (options_of("distmult"), projected, FileError,
+         "no lookup embeddings for entity ids .*projection"),
+    ):  # fmt: skip
+        save(path, options, content)
+        refused(kind, match)
     whole = path.read_bytes()
     for cut in range(0, len(whole), max(1, len(whole) // 40)):
         path.write_bytes(whole[:cut])
