@@ -54,11 +54,14 @@ def graph(files: Mapping[str, str]) -> dict[str, set[str]]:
 
 def families(needs: Mapping[str, set[str]]) -> dict[str, set[str]]:
     """The same among the first words of the names."""
-    among: dict[str, set[str]] = {}
+    among: dict[str, set[str]] = {family_of(stem): set() for stem in needs}
     for stem, others in needs.items():
-        family = stem.partition("_")[0]
-        among.setdefault(family, set()).update(other.partition("_")[0] for other in others)
-    return {family: others - {family} for family, others in among.items()}
+        among[family_of(stem)] |= {family_of(other) for other in others} - {family_of(stem)}
+    return among
+
+
+def family_of(name: str) -> str:
+    return re.split(r"[_.]", name)[0]
 
 
 def test_files_and_families_need_each_other_one_way():
@@ -121,13 +124,6 @@ PUBLIC: dict[str, set[str]] = {f"{family}.h": {"kgt_status.h"} for family in FAM
     "kgt_status.h": set(),
     "factors.h": {"kgt_status.h", "rank.h"},
 }
-C_FILES = sorted(FILES)
-
-
-def test_c_files_include_standard_headers_and_what_is_below_them():
-    wrong = {name: unwanted for name in C_FILES if (unwanted := unwanted_includes(name))}
-    assert wrong == {}
-    assert all(ANY_INCLUDE.search(FILES[name]) for name in C_FILES if name.endswith(".c"))
 
 
 def unwanted_includes(name: str) -> set[str]:
@@ -142,29 +138,19 @@ def unwanted_includes(name: str) -> set[str]:
     return unwanted | others - ACROSS[family] - {"kgt_status.h"}
 
 
-def family_of(name: str) -> str:
-    return re.split(r"[_.]", name)[0]
+PYTHON = re.compile(r"\bPy_?[A-Z]\w+\(|\bPyObject\b|\bnpy_\w+|\bPyArray")
+# isa_platform.h looks up, for the ISA files, features that not every compiler's builtin knows.
+FEATURES = re.compile(r"__builtin_cpu_\w+\(|kgt_cpu_has_\w+\(\)|__get_cpuid\(")
 
 
-def test_the_name_of_a_c_file_begins_with_its_family():
-    assert {name for name in C_FILES if family_of(name) not in FAMILIES} == SHARED
-
-
-def test_c_files_do_not_mention_python_objects():
-    for name in C_FILES:
-        text = FILES[name]
-        assert not re.search(r"\bPy_?[A-Z]\w+\(|\bPyObject\b|\bnpy_\w+|\bPyArray", text), name
-
-
-def test_cpu_features_are_looked_up_in_isa_files_only():
-    question = re.compile(r"__builtin_cpu_\w+\(|kgt_cpu_has_\w+\(\)|__get_cpuid\(")
-    asking = {name for name in C_FILES if question.search(FILES[name])}
-    # isa_platform.h looks up, for the ISA files, features that not every compiler's builtin knows.
-    assert {name[:4] for name in asking} == {"isa_"}
-
-
-def has_kernels(name: str) -> bool:
-    return "static bool available(void)" in FILES[name]
+def test_c_files_have_a_family_and_know_only_what_is_below_them():
+    assert {name for name in FILES if family_of(name) not in FAMILIES} == SHARED
+    for name, text in FILES.items():
+        assert unwanted_includes(name) == set(), name
+        assert ANY_INCLUDE.search(text) or name.endswith(".h"), name
+        assert not PYTHON.search(text), name
+        assert not FEATURES.search(text) or family_of(name) == "isa", name
+    assert any(map(FEATURES.search, FILES.values()))
 
 
 def unasked(text: str) -> set[str]:
@@ -190,9 +176,9 @@ def unasked(text: str) -> set[str]:
 
 
 def test_a_path_is_available_only_where_all_its_features_are():
-    missing = {name: unasked(FILES[name]) for name in C_FILES if has_kernels(name)}
-    assert len(missing) > 3
-    assert {name: features for name, features in missing.items() if features} == {}
+    kernels = {name for name, text in FILES.items() if "static bool available(void)" in text}
+    assert len(kernels) > 3
+    assert {name for name in kernels if unasked(FILES[name])} == set()
 
 
 def test_the_cython_mirror_takes_the_public_headers_one_block_each():
