@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("pykeen")
-pytestmark = [
-    pytest.mark.filterwarnings("ignore"),  # PyKEEN's and its dependencies' own
-]
+pytestmark = pytest.mark.filterwarnings("ignore")  # PyKEEN's and its dependencies' own
 
 import torch  # noqa: E402
 from pykeen.datasets import Nations  # noqa: E402
@@ -21,7 +20,6 @@ from pykeen.evaluation import evaluator as pykeen_evaluator  # noqa: E402
 from pykeen.pipeline import pipeline  # noqa: E402
 from pykeen.triples import TriplesFactory  # noqa: E402
 
-import kgtrec  # noqa: E402
 from kgtrec.errors import InputError, UsageError  # noqa: E402
 from kgtrec.integrations.pykeen import KgtrecEvaluator, evaluate, graph_of  # noqa: E402
 
@@ -79,14 +77,13 @@ def assert_agree(due: Any, got: Any, tolerance: float = 1e-9) -> None:
 
 def test_every_key_agrees(dataset: Any, model: Any) -> None:
     due, got, ours = both(dataset, model)
-    assert len(got.to_flat_dict()) >= 225
+    values = due.to_flat_dict()
+    assert len(values) >= 225
     assert_agree(due, got)
-    for side in ("head", "tail", "both"):
-        for rank_type in ("optimistic", "realistic", "pessimistic"):
-            for theirs, mine in SHARED.items():
-                key = f"{side}.{rank_type}.{theirs}"
-                value = ours.result[f"{side}.{rank_type}.micro.{mine}"]
-                assert value == pytest.approx(due.to_flat_dict()[key], rel=1e-9), key
+    sides, kinds = ("head", "tail", "both"), ("optimistic", "realistic", "pessimistic")
+    for side, kind, theirs in product(sides, kinds, SHARED):
+        value = ours.result[f"{side}.{kind}.micro.{SHARED[theirs]}"]
+        assert value == pytest.approx(values[f"{side}.{kind}.{theirs}"], rel=1e-9), theirs
 
 
 def test_in_the_pipeline_with_its_early_stopper(dataset: Any) -> None:
@@ -102,25 +99,16 @@ def test_in_the_pipeline_with_its_early_stopper(dataset: Any) -> None:
     assert_agree(due.metric_results, got.metric_results, 1e-5)
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"batch_size": 7},
-        {"batch_size": 1},
-        {"batch_size": None},
-        {"slice_size": 5},
-        {"slice_size": 1, "batch_size": 9},
-        {"targets": ("tail",)},
-        {"targets": ("head",)},
-        {"targets": ("tail", "head")},
-        {"additional_filter_triples": None},
-        {"restrict_entities_to": list(range(9)), "pre_filtered_triples": False},
-        {"restrict_relations_to": [0, 3, 5, 9, 11, 20], "pre_filtered_triples": False},
-        {"restrict_entities_to": [8, 2, 5, 1, 0, 9, 7], "restrict_relations_to": set(range(30)),
-         "pre_filtered_triples": False},
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize("how", [
+    {"batch_size": 7}, {"batch_size": 1}, {"batch_size": None},
+    {"slice_size": 5}, {"slice_size": 1, "batch_size": 9},
+    {"targets": ("tail",)}, {"targets": ("head",)}, {"targets": ("tail", "head")},
+    {"additional_filter_triples": None},
+    {"restrict_entities_to": list(range(9)), "pre_filtered_triples": False},
+    {"restrict_relations_to": [0, 3, 5, 9, 11, 20], "pre_filtered_triples": False},
+    {"restrict_entities_to": [8, 2, 5, 1, 0, 9, 7], "restrict_relations_to": set(range(30)),
+     "pre_filtered_triples": False},
+], ids=str)  # fmt: skip
 def test_however_it_is_called(dataset: Any, model: Any, how: dict[str, Any]) -> None:
     due, got, _ = both(dataset, model, **how)
     assert_agree(due, got)
@@ -190,7 +178,7 @@ def test_a_smaller_batch_after_running_out_of_memory(
 
 
 def test_the_attribute_is_as_it_was(dataset: Any, model: Any) -> None:
-    ours = KgtrecEvaluator()
+    ours = KgtrecEvaluator(clear_on_finalize=False)
     triples = dataset.testing.mapped_triples.clone()
     with pytest.raises(InputError, match=r"pass pre_filtered_triples=False to drop them"):
         ours.evaluate(model, triples, use_tqdm=False, restrict_entities_to=[0, 1, 2])
@@ -200,31 +188,24 @@ def test_the_attribute_is_as_it_was(dataset: Any, model: Any) -> None:
     ours.evaluate(model, triples, use_tqdm=False, batch_size=64)
     assert ours.filtered
     assert torch.equal(triples, dataset.testing.mapped_triples)
-
-
-def test_bootstrap_of_pykeen(dataset: Any, model: Any) -> None:
-    ours = KgtrecEvaluator(clear_on_finalize=False)
-    ours.evaluate(model, dataset.testing.mapped_triples, use_tqdm=False, batch_size=64)
-    means = ours.finalize_with_confidence(n_boot=3)
+    means = ours.finalize_with_confidence(n_boot=3)  # PyKEEN's bootstrap
     assert "both.realistic.inverse_harmonic_mean_rank" in means
 
 
 # -- evaluate(model, dataset) ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("split", ["test", "valid"])
-def test_one_call(dataset: Any, model: Any, split: str) -> None:
-    theirs = {"test": "testing", "valid": "validation"}
-    triples = getattr(dataset, theirs[split]).mapped_triples
-    others = [getattr(dataset, n).mapped_triples for n in ("training", "validation", "testing")]
+@pytest.mark.parametrize(("split", "name"), [("test", "testing"), ("valid", "validation")])
+def test_one_call(dataset: Any, model: Any, split: str, name: str) -> None:
+    triples = getattr(dataset, name).mapped_triples
+    others = [*known(dataset), dataset.testing.mapped_triples]
     due = RankBasedEvaluator().evaluate(
         model, triples, additional_filter_triples=others, use_tqdm=False, batch_size=32
     )
     result = evaluate(model, dataset, split, batch_size=10, slice_size=6)
-    assert result["both.realistic.micro.mrr"] == pytest.approx(due.get_metric("mrr"), rel=1e-6)
-    assert result["tail.realistic.micro.hits@3"] == pytest.approx(
-        due.get_metric("tail.hits@3"), rel=1e-6
-    )
+    for mine, theirs in (("both.realistic.micro.mrr", "mrr"),
+                         ("tail.realistic.micro.hits@3", "tail.hits@3")):  # fmt: skip
+        assert result[mine] == pytest.approx(due.get_metric(theirs), rel=1e-6)
     assert "embassy" in result.slice("relation").to_csv()
     assert np.isfinite(result["both.macro.map_cut_20"])
 
@@ -237,13 +218,8 @@ def test_the_graph_has_the_numbers_of_pykeen(dataset: Any) -> None:
     assert graph_of(EagerDataset(dataset.training, dataset.testing)).name is None
 
 
-def test_another_data_set_is_refused(dataset: Any, model: Any) -> None:
+def test_another_data_set_is_refused(model: Any) -> None:
     triples = np.array([["a", "r", "b"], ["b", "r", "c"]])
     other = TriplesFactory.from_labeled_triples(triples)
-
-    class Other:
-        training, testing, validation = other, other, None
-
     with pytest.raises(InputError, match="the model has 14 entities and the data set 3"):
-        evaluate(model, Other())
-    assert isinstance(evaluate(model, dataset), kgtrec.Result)
+        evaluate(model, EagerDataset(other, other))

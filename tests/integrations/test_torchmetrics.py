@@ -6,7 +6,7 @@ import copy
 import pickle
 import subprocess
 import sys
-import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -139,12 +139,10 @@ print("agreed")
 """
 
 
-def test_processes_merge(tmp_path: Any) -> None:
-    from pathlib import Path
-
+def test_processes_merge(tmp_path: Path) -> None:
     here = Path(__file__)
     program = PROCESS.format(paths=[str(here.parent), str(here.parents[1] / "helpers")])
-    (tmp_path / "run.py").write_text(textwrap.dedent(program))
+    (tmp_path / "run.py").write_text(program)
     processes = [
         subprocess.Popen([sys.executable, tmp_path / "run.py", str(rank), "3", tmp_path / "meet"],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -158,7 +156,7 @@ def test_processes_merge(tmp_path: Any) -> None:
 # -- Lightning ---------------------------------------------------------------------------------
 
 
-def test_early_stopping_on_validation_mrr(tmp_path: Any) -> None:
+def test_early_stopping_on_validation_mrr(tmp_path: Path) -> None:
     lightning = pytest.importorskip("lightning.pytorch")
     from kgtrec.integrations.lightning import RankingCallback
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from question_cases import N, random_questions, some_scores
-from refusals import each_row
+from refusals import assert_refused, each_row
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
@@ -34,11 +34,23 @@ def assert_vectors(arrays: dict[str, np.ndarray]) -> None:
 def test_numpy_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "model.npz", **VECTORS)
     assert_vectors(load_embeddings(tmp_path / "model.npz"))
-    (tmp_path / "folder").mkdir()
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(FileError, match=r"folder: no \.npy file"):
+        load_embeddings(folder)
     for name, values in VECTORS.items():
-        np.save(tmp_path / "folder" / f"{name}.npy", values)
-    assert_vectors(load_embeddings(str(tmp_path / "folder")))
-    assert list(load_embeddings(tmp_path / "folder" / "entity.npy")) == ["entity"]
+        np.save(folder / f"{name}.npy", values)
+    assert_vectors(load_embeddings(str(folder)))
+    assert list(load_embeddings(folder / "entity.npy")) == ["entity"]
+    for name, content, said in (
+        ("model.pkl", b"x", r"a file ending in \.pkl; kgtrec reads vectors from"),
+        ("model.npz", b"PK\x03\x04 cut", "not a readable .npz archive"),
+        ("absent.npz", None, "the file does not exist"),
+    ):
+        if content:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(FileError, match=f"{name}: {said}"):
+            load_embeddings(tmp_path / name)
 
 
 def test_safetensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,20 +114,6 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     assert not Trap.fired
 
 
-def test_other_files(tmp_path: Path) -> None:
-    (tmp_path / "model.pkl").write_bytes(b"x")
-    (tmp_path / "model.npz").write_bytes(b"PK\x03\x04 cut")
-    (tmp_path / "empty").mkdir()
-    for name, said in (
-        ("model.pkl", r"a file ending in \.pkl; kgtrec reads vectors from"),
-        ("model.npz", "not a readable .npz archive"),
-        ("empty", r"no \.npy file"),
-        ("absent.npz", "the file does not exist"),
-    ):
-        with pytest.raises(FileError, match=f"{name}: {said}"):
-            load_embeddings(tmp_path / name)
-
-
 # -- Models ------------------------------------------------------------------------------------
 
 RNG = np.random.default_rng(0)
@@ -126,48 +124,33 @@ QUESTIONS = GRAPH.questions()
 ENTITY, RELATION = RNG.normal(size=(5, 4)), RNG.normal(size=(2, 4))
 
 
-@pytest.mark.parametrize("names", [
+@each_row("names", [
     ("entity", "relation"), ("entities", "relations"), ("E.weight", "R.weight"),
     ("ent_embeddings.weight", "rel_embeddings.weight"), ("model.entity_emb", "model.relation_emb"),
 ])  # fmt: skip
 def test_arrays_are_found_by_their_names(names: tuple[str, str], tmp_path: Path) -> None:
-    arrays = {names[0]: ENTITY, names[1]: RELATION, "epoch": np.array(3)}
-    np.savez(tmp_path / "m.npz", **arrays)
+    np.savez(tmp_path / "m.npz", **{names[0]: ENTITY, names[1]: RELATION, "epoch": np.array(3)})
     factors = load_factors(tmp_path / "m.npz", QUESTIONS, "distmult")
-    expected = kgtrec.Factors.from_embeddings(
-        QUESTIONS, "distmult", entity=ENTITY, relation=RELATION
-    )
-    assert np.array_equal(factors.queries, expected.queries)
+    arrays = {"entity": ENTITY, "relation": RELATION}
+    due = kgtrec.Factors.from_embeddings(QUESTIONS, "distmult", **arrays)
+    assert np.array_equal(factors.queries, due.queries)
+    with pytest.raises(InputError, match=r"epoch .* single value, not embeddings: leave it out"):
+        kgtrec.Factors.from_embeddings(QUESTIONS, "distmult", **arrays, epoch=np.array(3.0))
 
 
-@pytest.mark.parametrize(("arrays", "error", "words"), [
+@each_row("arrays, error, words", [
     ({"entity": ENTITY}, FileError, "m.npz: arrays 'entity'; save only the embeddings"),
     ({"entity": ENTITY, "ents": ENTITY, "rel": RELATION}, FileError, "'entity' and 'ents', which"),
     ({"entity": ENTITY, "rel": RELATION, "gate": RELATION}, FileError, "'gate', whose meaning"),
     ({"entity": ENTITY, "rel": np.tile(RELATION, (2, 1))}, InputError, "pass inverse='offset'"),
     ({"entity": ENTITY.astype(object), "rel": RELATION}, FileError, "contains Python objects"),
 ])  # fmt: skip
-def test_mistakes(
-    arrays: dict[str, np.ndarray], error: type[Exception], words: str, tmp_path: Path
-) -> None:
+def test_mistakes(arrays, error, words, tmp_path: Path) -> None:
     np.savez(tmp_path / "m.npz", **arrays)
-    with pytest.raises(error) as caught:
-        load_factors(tmp_path / "m.npz", QUESTIONS, "distmult")
-    assert words in str(caught.value)
+    assert_refused(load_factors, error, (words,), tmp_path / "m.npz", QUESTIONS, "distmult")
 
 
-def test_a_single_value_is_no_embedding() -> None:
-    with pytest.raises(InputError, match=r"epoch .* single value, not embeddings: leave it out"):
-        kgtrec.Factors.from_embeddings(
-            QUESTIONS, "distmult", entity=ENTITY, relation=RELATION, epoch=np.array(3.0)
-        )
-
-
-def predictions(seed: int, n: int = 200, m: int = 50, dtype: str = "f4") -> dict[str, np.ndarray]:
-    """Coarse scores, so that many tie."""
-    rng = np.random.default_rng(seed)
-    pos, neg = rng.normal(size=n) + 1, rng.normal(size=(n, m))
-    return {"y_pred_pos": pos.round(1).astype(dtype), "y_pred_neg": neg.round(1).astype(dtype)}
+# -- OGB's predictions -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -175,9 +158,12 @@ def predictions(seed: int, n: int = 200, m: int = 50, dtype: str = "f4") -> dict
 @pytest.mark.parametrize("name", ["ogbl-wikikg2", "ogbl-biokg"])
 @pytest.mark.filterwarnings("ignore")
 def test_the_lists_of_its_evaluator(seed: int, dtype: str, name: str) -> None:
+    """Coarse scores, so that many tie."""
     torch = pytest.importorskip("torch")
     evaluator = pytest.importorskip("ogb.linkproppred").Evaluator(name=name)
-    arrays = predictions(seed, dtype=dtype)
+    rng = np.random.default_rng(seed)
+    scores = {"y_pred_pos": rng.normal(size=200) + 1, "y_pred_neg": rng.normal(size=(200, 50))}
+    arrays = {key: values.round(1).astype(dtype) for key, values in scores.items()}
     tensors = {key: torch.from_numpy(values) for key, values in arrays.items()}
     due = evaluator.eval(tensors)
     for form in (arrays, tensors):
@@ -186,10 +172,9 @@ def test_the_lists_of_its_evaluator(seed: int, dtype: str, name: str) -> None:
         assert set(lists) == set(due)
         for key, values in due.items():
             assert lists[key].tobytes() == values.numpy().tobytes(), key
-            metric = key.removesuffix("_list")
             mean = float(values.double().mean())
-            assert result[f"tail.realistic.micro.{metric}"] == pytest.approx(mean, abs=1e-7)
-            assert float(values.mean()) == pytest.approx(mean, abs=1e-6)
+            value = result[f"tail.realistic.micro.{key.removesuffix('_list')}"]
+            assert value == pytest.approx(mean, abs=1e-7)
 
 
 @pytest.mark.parametrize("kind", ["optimistic", "realistic", "pessimistic"])
@@ -218,72 +203,58 @@ def test_every_candidate_once(kind: str) -> None:
     assert "sampled" in str(result)
 
 
-@each_row("change, said",
-    [
-        ({"y_pred_pos": np.zeros(0, "f4"), "y_pred_neg": np.zeros((0, 4), "f4")},
-         "there are no predictions"),
-        ({"y_pred_neg": None}, "predictions lack y_pred_neg"),
-        ({"y_pred_pos": np.zeros((3, 1), "f4")}, r"y_pred_pos has shape \(3, 1\)"),
-        ({"y_pred_neg": np.zeros(9, "f4")}, r"y_pred_neg \(9,\); expected .*one list of negatives"),
-        ({"y_pred_neg": np.zeros((2, 4), "f4")}, r"y_pred_neg \(2, 4\)"),
-        ({"y_pred_neg": np.zeros((3, 4), "f8")}, "dtype float32 and y_pred_neg float64"),
-        ({"y_pred_neg": np.zeros((3, 4), "i4")}, "dtype int32"),
-        ({"y_pred_pos": np.array([0, np.nan, 1], "f4")}, "y_pred_pos contains NaN in row 1"),
-        ({"y_pred_neg": np.full((3, 4), np.nan, "f4")}, "y_pred_neg contains NaN in row 0"),
-    ],
-)  # fmt: skip
-def test_bad_predictions_are_named(change, said) -> None:
-    arrays = {"y_pred_pos": np.zeros(3, "f4"), "y_pred_neg": np.zeros((3, 4), "f4")} | change
-    with pytest.raises(InputError, match=said):
-        evaluate({name: values for name, values in arrays.items() if values is not None})
+PAIR = {"y_pred_pos": np.zeros(3, "f4"), "y_pred_neg": np.zeros((3, 4), "f4")}
 
 
-@each_row("options, said", [
-    ({"protocol": "pbg"}, "protocol='pbg' is unknown"),
-    ({"side": "both"}, "side='both' is unknown"),
-    ({"protocol": "kgtrec", "answers": [0, 1, 2]}, "needs the ids"),
-    ({"protocol": "kgtrec", "answers": [0, 1], "negatives": np.zeros((3, 4), int)},
+@each_row("change, options, said", [
+    ({"y_pred_pos": np.zeros(0, "f4"), "y_pred_neg": np.zeros((0, 4), "f4")}, {},
+     "there are no predictions"),
+    ({"y_pred_neg": None}, {}, "predictions lack y_pred_neg"),
+    ({"y_pred_pos": np.zeros((3, 1), "f4")}, {}, r"y_pred_pos has shape \(3, 1\)"),
+    ({"y_pred_neg": np.zeros(9, "f4")}, {}, r"y_pred_neg \(9,\); expected .*one list of negatives"),
+    ({"y_pred_neg": np.zeros((2, 4), "f4")}, {}, r"y_pred_neg \(2, 4\)"),
+    ({"y_pred_neg": np.zeros((3, 4), "f8")}, {}, "dtype float32 and y_pred_neg float64"),
+    ({"y_pred_neg": np.zeros((3, 4), "i4")}, {}, "dtype int32"),
+    ({"y_pred_pos": np.array([0, np.nan, 1], "f4")}, {}, "y_pred_pos contains NaN in row 1"),
+    ({"y_pred_neg": np.full((3, 4), np.nan, "f4")}, {}, "y_pred_neg contains NaN in row 0"),
+    ({}, {"protocol": "pbg"}, "protocol='pbg' is unknown"),
+    ({}, {"side": "both"}, "side='both' is unknown"),
+    ({}, {"protocol": "kgtrec", "answers": [0, 1, 2]}, "needs the ids"),
+    ({}, {"protocol": "kgtrec", "answers": [0, 1], "negatives": np.zeros((3, 4), int)},
      r"expected ids of shape \(3,\) and \(3, 4\)"),
 ])  # fmt: skip
-def test_bad_options_are_named(options, said) -> None:
-    with pytest.raises((UsageError, InputError), match=said):
-        evaluate({"y_pred_pos": np.zeros(3, "f4"), "y_pred_neg": np.zeros((3, 4), "f4")}, **options)
+def test_bad_predictions_and_options_are_named(change, options, said) -> None:
+    arrays = {key: values for key, values in (PAIR | change).items() if values is not None}
+    with pytest.raises((UsageError, InputError) if options else InputError, match=said):
+        evaluate(arrays, **options)
+
+
+# -- Values for trackers -----------------------------------------------------------------------
 
 
 MLFLOW = re.compile(r"[\w.\- :/]+", re.ASCII)  # mlflow.utils.validation
 
 
-@pytest.fixture
-def result() -> kgtrec.Result:
+def test_names_and_values_for_trackers() -> None:
     questions = random_questions(np.random.default_rng(1))
-    return kgtrec.evaluate(some_scores(np.random.default_rng(2), (len(questions), N)), questions)
-
-
-def test_every_listed_measure(result: kgtrec.Result) -> None:
+    scores = some_scores(np.random.default_rng(2), (len(questions), N))
+    result = kgtrec.evaluate(scores, questions)
     values = metrics(result)
     assert len(values) == len([key for key in result if result[key] == result[key]])
     assert all(MLFLOW.fullmatch(name) for name in values)
     assert all(type(value) is float for value in values.values())
     hits = result["both.realistic.micro.hits@10"]
     assert values["kgtrec/both.realistic.micro.hits_at_10"] == hits
-
-
-def test_chosen_measures_and_a_prefix(result: kgtrec.Result) -> None:
     keys = ["tail.realistic.micro.mrr", "both.realistic.micro.p-mrr(0.5)", "both.macro.map_cut_20"]
-    values = metrics(result, keys, prefix="valid")
-    assert list(values) == [
-        "valid/tail.realistic.micro.mrr", "valid/both.realistic.micro.p-mrr_0.5",
-        "valid/both.macro.map_cut_20",
-    ]  # fmt: skip
-    assert list(values.values()) == [result[key] for key in keys]
+    assert metrics(result, keys, prefix="valid") == {
+        "valid/tail.realistic.micro.mrr": result[keys[0]],
+        "valid/both.realistic.micro.p-mrr_0.5": result[keys[1]],
+        "valid/both.macro.map_cut_20": result[keys[2]],
+    }
     assert list(metrics(result, keys[:1], prefix="")) == ["tail.realistic.micro.mrr"]
     with pytest.raises(UsageError):
         metrics(result, ["tail.realistic.micro.mmr"])
-
-
-def test_names_that_would_be_the_same() -> None:
-    odd = {"a(1)": 1.0, "a[1]": 2.0}
     said = r"'a\(1\)' and 'a\[1\]' would both be logged as 'kgtrec/a_1'"
     with pytest.raises(UsageError, match=said):
-        metrics(odd)  # type: ignore[arg-type]
+        metrics({"a(1)": 1.0, "a[1]": 2.0})  # type: ignore[arg-type]
     assert metrics({"a": float("nan"), "b": 1.0}) == {"kgtrec/b": 1.0}  # type: ignore[arg-type]
