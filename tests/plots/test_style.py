@@ -14,15 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from compare_cases import systems
-from figure_cases import (
-    MEASURES,
-    NAMES,
-    SAMPLES,
-    compared,
-    graph,
-    ranks_of_all,
-    results,
-)
+from figure_cases import MEASURES, NAMES, SAMPLES, compared, graph, ranks_of_all, results
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from slow import slow_after, slow_but

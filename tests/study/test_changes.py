@@ -18,11 +18,7 @@ from kgtrec.errors import InputError
 from kgtrec.graph.statistics.relations import kl_divergence, relation_ratios
 from kgtrec.study import answer_changes
 from kgtrec.study.reporting.page import page_data
-from kgtrec.study.stratified import (
-    read_relation_counts,
-    reweighted,
-    reweighted_mean,
-)
+from kgtrec.study.stratified import read_relation_counts, reweighted, reweighted_mean
 from kgtrec.trec.files.run import read_run_columns
 
 N = 15

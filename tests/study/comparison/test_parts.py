@@ -13,15 +13,8 @@ from kgtrec._internal.bootstrap import Resampling
 from kgtrec.measures import Measure
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
-from kgtrec.study.comparison.parts import (
-    SystemValues,
-    values_by_part,
-    values_by_ratios,
-)
-from kgtrec.study.comparison.rankings import (
-    data_sensitivity,
-    rankings_by_part,
-)
+from kgtrec.study.comparison.parts import SystemValues, values_by_part, values_by_ratios
+from kgtrec.study.comparison.rankings import data_sensitivity, rankings_by_part
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.comparison.significance import discriminate
 from kgtrec.study.comparison.subsets import subset_values

@@ -28,10 +28,7 @@ from kgtrec.study.comparison.correlation import (
     tau_b,
     tau_union,
 )
-from kgtrec.study.comparison.rankings import (
-    depth_curves,
-    rankings_of_samples,
-)
+from kgtrec.study.comparison.rankings import depth_curves, rankings_of_samples
 from kgtrec.study.comparison.samples import resample
 
 Loose = Collection[tuple[int, int]]

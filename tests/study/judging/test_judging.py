@@ -17,11 +17,7 @@ from refusals import assert_refused, refusals
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.study.judging.agreement import (
-    audit_sample,
-    cohen,
-    merge_sheets,
-)
+from kgtrec.study.judging.agreement import audit_sample, cohen, merge_sheets
 from kgtrec.study.judging.journal import judged_sheet
 from kgtrec.study.judging.questions import (
     Context,

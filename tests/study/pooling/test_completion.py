@@ -12,16 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pool_cases import (
-    Case,
-    Triple,
-    asked_by,
-    cases,
-    slow_lists,
-    slow_pool,
-    small,
-    triple_of,
-)
+from pool_cases import Case, Triple, asked_by, cases, slow_lists, slow_pool, small, triple_of
 from profiles import examples
 from refusals import refused
 from study_cases import N_ENTITIES, listed
@@ -30,10 +21,7 @@ from trec_oracle import measures
 from kgtrec.errors import UsageError
 from kgtrec.study.judging.sheets import read_pooled
 from kgtrec.study.pooling.completion import Completion, complete
-from kgtrec.study.pooling.edited_files import (
-    Judgements,
-    read_judgements,
-)
+from kgtrec.study.pooling.edited_files import Judgements, read_judgements
 from kgtrec.study.pooling.pool import Draw, make_pool, read_draw, read_pool, write_pool
 from kgtrec.study.pooling.unjudged import (
     MEASURES,

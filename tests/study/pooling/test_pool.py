@@ -13,27 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pool_cases import (
-    Case,
-    asked_by,
-    cases,
-    places_of,
-    slow_lists,
-    slow_pool,
-    small,
-    triple_of,
-)
+from pool_cases import Case, asked_by, cases, places_of, slow_lists, slow_pool, small, triple_of
 from refusals import refused
 from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.statistics.relations import relation_categories
-from kgtrec.study.pooling.completion import (
-    RULES,
-    rule_table,
-    trivial_rules,
-)
+from kgtrec.study.pooling.completion import RULES, rule_table, trivial_rules
 from kgtrec.study.pooling.lists import (
     RankedLists,
     doubts,

@@ -19,13 +19,7 @@ from kgtrec import study
 from kgtrec._internal.csr import distinct, to_csr
 from kgtrec.cli import cli
 from kgtrec.study.sampling.counts import count_bounds, full_bounds, rank_bounds
-from kgtrec.study.sampling.draw import (
-    EVEN,
-    LEAST,
-    STRATA,
-    CandidateDraw,
-    inclusion_targets,
-)
+from kgtrec.study.sampling.draw import EVEN, LEAST, STRATA, CandidateDraw, inclusion_targets
 from kgtrec.study.sampling.estimates import FullCheck, half_width
 
 MEASURES = {
