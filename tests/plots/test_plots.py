@@ -73,9 +73,6 @@ def legend_of(figure: Any) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-# -- Figures of ranks ------------------------------------------------------------------------------
-
-
 def test_rank_distribution_is_hits_at_every_k_above_a_random_scorer() -> None:
     figure = figures.rank_distribution(ranks())
     drawn = lines_of(figure)
@@ -180,9 +177,6 @@ def test_the_page_has_the_dashes_of_figures() -> None:
         assert dash == pytest.approx([2 * length for length in due])
 
 
-# -- Figures of studies ----------------------------------------------------------------------------
-
-
 def test_beta_figures_draw_the_grid_and_no_other() -> None:
     metrics, own = ("mrr", "mr", "hits@1"), ranks()["svd"]
     grids = {name: beta_curve(one, metrics=metrics) for name, one in ranks().items()}
@@ -231,9 +225,6 @@ def test_nothing_to_draw_is_said() -> None:
             draw({})
 
 
-# -- Files -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("ending", "magic"),
     slow_after(2, [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("eps", b"%!PS")]),
@@ -278,9 +269,6 @@ def test_every_kind_from_the_command_line(
         own = ranks()["svd"]
         due = figures.rank_distribution({"svd": own.subset(own.side == 1)})
         assert lines_of(figure)["svd"].tolist() == lines_of(due)["svd"].tolist()
-
-
-# -- Figures of compared systems -------------------------------------------------------------------
 
 
 def test_series_stay_apart_for_many_systems_and_in_grey_print() -> None:

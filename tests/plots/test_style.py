@@ -209,9 +209,6 @@ def faults_of(figure: Figure) -> list[str]:
     return faults
 
 
-# -- A paper's text size, column width and font: in every figure, and nothing is lost by it --------
-
-
 PAPERS = (Style(size=9, family="serif"), Style(size=7, width=3.0), Style(size=9, width=5.5))
 
 
@@ -310,9 +307,6 @@ def test_names_at_the_ends_of_lines_stay_apart_and_inside() -> None:
         axes.set_ylim(0, 1.05)
         label_ends(axes, [f"line {i}" for i in range(len(ends))], ends)
         assert faults_of(made) == []
-
-
-# -- Every figure, for long names: no text is clipped or meets another, no legend is on data -------
 
 
 # Others have such a figure with more panels or fewer lines, or are drawn in the style of a paper.

@@ -17,7 +17,6 @@ import pytest
 import kgtrec
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
-
 N_RELATIONS = 237
 CHUNK = 1024
 DEPTH = 20

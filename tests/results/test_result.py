@@ -174,9 +174,6 @@ def test_slices_by_relation_are_what_those_instances_alone_give(result: Result) 
             assert table[label][key] == pytest.approx(alone[key], rel=1e-13)
 
 
-# -- evaluate(): the call that users make, from scores and from ranks ------------------------------
-
-
 @pytest.fixture(scope="module")
 def questions() -> kgtrec.Questions:
     random = np.random.default_rng(2)
@@ -256,9 +253,6 @@ def test_questions_and_keys_are_asked_for_first(questions, scores) -> None:
     assert "cutoff" in str(caught.value)
 
 
-# -- Equal graphs in folders of different names are one graph; different ones of one name are two
-
-
 TRAIN, TEST = "a\tr\tb\nb\tr\tc\nc\tr\td\n", "a\tr\tc\nd\tr\tb\n"
 
 
@@ -309,9 +303,6 @@ def test_a_provenance_says_what_the_manifest_says(tmp_path: Path) -> None:
         assert differences(read, replace(read, **{name: other})) == [name]
     assert differences(read, replace(read, dtype="float16")) == []
     assert differences(read, replace(read, dtype="float16"), SCORING) == ["dtype"]
-
-
-# -- Ranks no better than random get a line: the usual cause is the order of columns -------------
 
 
 LINE = "scores look random: AMRI ("
@@ -394,9 +385,6 @@ def test_permuted_columns_of_one_order_for_all_questions_are_noticed() -> None:
         assert LINE in " ".join(str(result).split())
         far += abs(result["head.realistic.micro.amri"]) > 0.02
     assert far > 4
-
-
-# -- Defects of other evaluators, each of which has changed published numbers ---------------------
 
 
 @pytest.mark.slow

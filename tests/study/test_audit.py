@@ -132,9 +132,6 @@ def test_a_changed_digit_is_mostly_found(graph: kgtrec.Graph) -> None:
     assert found >= 15
 
 
-# -- Cases from public threads: their figures, in our own tables ---------------------------------
-
-
 def test_the_smallest_conflict_is_named() -> None:
     table = {"hits@3": "0.40", "hits@1": "0.50", "mr": "20", "hits@10": "0.90"}
     for numbers in (table, dict(reversed(table.items()))):
@@ -158,9 +155,6 @@ def test_one_side_alone(graph: kgtrec.Graph) -> None:
     found = protocols_of({"m": table}, {"x": result.ranks})
     assert found.matches["m"][0].words == "tail only, optimistic ranks"
     assert "tail only, optimistic ranks" in found.text()
-
-
-# -- Numbers as intervals ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

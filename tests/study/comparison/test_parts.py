@@ -86,9 +86,6 @@ def test_adjusting_for_chance_keeps_the_order_of_systems() -> None:
             assert np.array_equal(np.argsort(sign * values), np.argsort(true)), adjusted
 
 
-# -- Data sensitivity --------------------------------------------------------------------------
-
-
 def test_sensitivity_by_its_definition() -> None:
     by_system = systems(4)
     keys = ["both.realistic.micro.mrr", "both.macro.map_cut_20"]
@@ -130,9 +127,6 @@ def test_sensitivity_has_the_same_bits_for_any_threads() -> None:
     mean = one.mean()[0]  # more triples agree more
     assert mean[0] < mean[-1]
     assert mean[-1] > 0.75
-
-
-# -- Discriminative power ----------------------------------------------------------------------
 
 
 def test_discrimination() -> None:

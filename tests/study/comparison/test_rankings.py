@@ -32,7 +32,6 @@ from kgtrec.study.comparison.rankings import depth_curves, rankings_of_samples
 from kgtrec.study.comparison.samples import resample
 
 Loose = Collection[tuple[int, int]]
-
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
 
@@ -156,8 +155,6 @@ def test_depth_curves() -> None:
     last = depth_curves({"mrr": rows}, (0, 2, 5), reference=5)
     assert last.tau[0].tolist() == pytest.approx([-1, -2 / 3, 1])
 
-
-# -- Reproduction ------------------------------------------------------------------------------
 
 FAR, LONG = 500, 60
 
@@ -294,9 +291,6 @@ def test_table_4(shared_data: Path, distribution: str) -> None:
         rows = sorted(csv.DictReader(path.read_text().splitlines()), key=lambda r: r["System"])
         values.append([[float(row[f"micro_{metric}"]) for row in rows] for metric in metrics])
     assert tau_b(*values).tolist() == pytest.approx(TABLE_4[distribution], abs=1.01e-4)
-
-
-# -- Rankings ----------------------------------------------------------------------------------
 
 
 def test_agreements_are_those_of_every_pair_of_rankings() -> None:

@@ -27,8 +27,6 @@ from kgtrec.study.comparison.samples import resample, samples_of_ranks, samples_
 from kgtrec.study.comparison.significance import corrected, effects, pairs_of, pairwise
 from kgtrec.trec.files.columns import RunColumns
 
-# -- Sums under random signs -------------------------------------------------------------------
-
 
 def sums_of(values: np.ndarray, first: int, n: int, seed: int = 3) -> np.ndarray:
     out = np.empty((n, values.shape[1]))
@@ -76,9 +74,6 @@ def test_nothing_is_written_beyond_the_sums_that_are_asked(n: int, n_columns: in
     _core.sign_sums(values, 3, 0, room[:n])
     assert np.isnan(room[n:]).all()
     assert not np.isnan(room[:n]).any()
-
-
-# -- The tests ---------------------------------------------------------------------------------
 
 
 def exact_randomisation(gap: list[float]) -> float:
@@ -162,9 +157,6 @@ def test_wilcoxon_by_enumeration(gap: list[int]) -> None:
     assert tests.p[0] == pytest.approx(exact_randomisation(signed))
 
 
-# -- Simulated truth ---------------------------------------------------------------------------
-
-
 def test_instances_of_a_question_are_not_independent() -> None:
     rng = np.random.default_rng(10)
     cluster = np.repeat(np.arange(40), 6)
@@ -229,9 +221,6 @@ def test_draws_do_not_depend_on_threads_or_on_one_another(monkeypatch: pytest.Mo
     assert np.array_equal(flat.interval(), np.full((2, 2), 0.5))
 
 
-# -- Corrections and effects -------------------------------------------------------------------
-
-
 def slow_correction(p: list[float], method: str) -> list[float]:
     m, ordered = len(p), sorted(p)
     if method == "bonferroni":
@@ -262,8 +251,6 @@ def test_effects() -> None:
     ranks = effects(samples(values, higher_is_better=False))
     assert ranks.superiority.tolist() == pytest.approx([1.5 / 4, 0.5, 2.5 / 4])
 
-
-# -- From ranks and runs -----------------------------------------------------------------------
 
 KEYS = ("both.realistic.micro.mrr", "tail.expected.micro.hits@3", "both.realistic.micro.gmr",
         "both.realistic.micro.hmr", "both.ordinal.macro.mrr", "head.realistic.macro.hits@3",
@@ -314,9 +301,6 @@ def test_runs(tmp_path) -> None:
     assert column.values[-2:, 1].tolist() == [0.0, 0.0]
     with pytest.raises(UsageError, match="num_ret"):
         samples_of_runs(qrels, runs, ["num_ret", "map"])
-
-
-# -- Comparison --------------------------------------------------------------------------------
 
 
 def test_tables_turn_pairs_to_the_better_system() -> None:

@@ -43,9 +43,6 @@ from kgtrec.study.pooling.edited_files import read_judgements
 HEADER = "question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
 
 
-# -- Questions ---------------------------------------------------------------------------------
-
-
 @given(st.text("/._-:#{}“ aeinosydABZé013", min_size=1))
 def test_every_relation_makes_a_template_that_can_be_kept(relation: str):
     template = template_of(relation)
@@ -60,9 +57,6 @@ def test_names_are_read_without_spaces_and_marks(tmp_path: Path):
     path = tmp_path / "n.tsv"
     path.write_bytes(b"\xef\xbb\xbfid\tname\r\na\tAnna \r\nb\tBen")
     assert read_names(path) == {"a": "Anna", "b": "Ben"}
-
-
-# -- Sheets ------------------------------------------------------------------------------------
 
 
 def items_strategy() -> st.SearchStrategy[list[Item]]:
@@ -105,9 +99,6 @@ def test_the_published_annotations_are_read_with_their_quirks(shared_data: Path)
     whole = judged_sheet(folder / "annotations.txt", blank="N")
     labels = [item.label for item in whole.items]
     assert (labels.count("Y"), labels.count("N")) == (2_738, 19_754)
-
-
-# -- Batches -----------------------------------------------------------------------------------
 
 
 def pooled(n: int, relations: int = 3) -> list[PooledTriple]:
@@ -164,9 +155,6 @@ def test_the_order_tells_nothing_of_the_pool():
     assert anna != sorted(anna)
 
 
-# -- Agreement ---------------------------------------------------------------------------------
-
-
 def slow_kappa(p: list[list[float]]) -> float:
     k = range(len(p))
     agreed = sum(p[i][i] for i in k)
@@ -202,9 +190,6 @@ def test_kappa_and_its_error_agree_with_the_slow_way(counts: list[list[int]]):
     assert error == pytest.approx(slow_error(counts), abs=1e-6)
 
 
-# -- Merging -----------------------------------------------------------------------------------
-
-
 def one(tail: str, label: str, evidence: str = "", note: str = "", line: int = 0) -> Item:
     return Item("h", "r", tail, f"Is it {tail}?", label, evidence, note, line)
 
@@ -232,12 +217,7 @@ def test_merging_agrees_with_the_plain_words(first: list, second: list):
     assert sum(merged.counts.values()) == len(said)
 
 
-# -- Audits ----------------------------------------------------------------------------------------
-
-
 LABELS = "YNNNY?NN"
-
-
 ITEMS = [
     Item(f"h{i}", "r", f"t{i}", f"q{i}", (*LABELS, "")[i % 9], "http://x", "n") for i in range(90)
 ]
@@ -275,9 +255,6 @@ def test_judgements_and_templates_read_back(tmp_path: Path) -> None:
     write_templates(tmp_path / "t.tsv", made)
     assert "\n-" not in (tmp_path / "t.tsv").read_text()
     assert read_templates(tmp_path / "t.tsv") == made
-
-
-# -- Links and facts beside a triple ---------------------------------------------------------------
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

@@ -40,9 +40,6 @@ GRID = [(beta, n) for beta in (0.05, 0.2, 0.35, 0.65, 0.9) for n in (1, 5, 43, 2
 LEVELS = np.linspace(0.02, 1.0, 50)
 
 
-# -- The oracle: every world, every prediction, every order ---------------------------------------
-
-
 def question_value(missing, predicted, order, false, metric):
     """The metric of one question in one world; None if no answer is left to test."""
     answers = len(missing)
@@ -130,9 +127,6 @@ def test_lemma_is_the_expectation_over_a_binomial_number_of_missing(metric):
     assert whole == pytest.approx(printed + delta)
 
 
-# -- Approximations and derivatives --------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("beta", "n_answers", "rho"),
     [*((*one, 0.0) for one in GRID), *product((0.2, 0.5, 0.65), (43,), (-0.15, 0.1))],
@@ -175,9 +169,6 @@ def test_correlation_range_is_where_both_strengths_are_probabilities(strength, b
     assert beta * missing + (1 - beta) * recorded == pytest.approx(strength)
 
 
-# -- Two models: the theorem, by many draws of both ----------------------------------------------
-
-
 def test_inconsistency_is_what_repeated_evaluations_show():
     strengths, beta, n, entities, questions, repeats = (0.5, 0.56), 0.4, 8, 60, 120, 400
     rng = np.random.default_rng(3)
@@ -204,9 +195,6 @@ def test_queries_needed_bring_the_probability_asked_for():
     assert ow.queries_needed(0.7, 0.0, 0.35, 43) == math.inf
 
 
-# -- Published figures -----------------------------------------------------------------------------
-
-
 def test_the_papers_example_of_queries_follows_another_constant():
     # Printed: c = 2.85 and 1140 questions. The paper's formula and V give 4.65 and 1861.
     constant = ow.queries_needed(0.7, 1.0, 0.35, 43, 0.05, variance=7.4e-3)
@@ -229,9 +217,6 @@ def test_sparsity_of_the_papers_densities(density, printed, exact):
     assert alpha == pytest.approx(printed, abs=0.008)  # the last one is printed as 35, not 36 %
 
 
-# -- Simulation ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("n", "entities", "beta", "rho"),
     [(43, 14505, 0.35, -0.2), (5, 60, 0.6, 0.15), (2, 9, 0.8, 0.0)],
@@ -252,9 +237,6 @@ def test_simulation_is_the_same_for_a_seed_and_leaves_out_what_cannot_be():
     assert runs[0].tested[0, 1] == 0
 
 
-# -- Gains -----------------------------------------------------------------------------------------
-
-
 @given(
     arrays(np.int64, 5, elements=st.integers(0, 30)),
     arrays(np.int64, 5, elements=st.integers(0, 9)),
@@ -266,9 +248,6 @@ def test_tied_gains_are_means_over_the_tie(greater, equal, metric):
         for g, e in zip(greater.tolist(), equal.tolist(), strict=True)
     ]
     assert tied_gains(metric, greater, equal) == pytest.approx(expected, abs=1e-12)
-
-
-# -- Comparing two models --------------------------------------------------------------------------
 
 
 def drawn_ranks(strengths, beta, n, false, questions, seed):
@@ -389,9 +368,6 @@ def test_no_room_for_a_missing_answer(n):
     ranks = [kgtrec.rank(each, questions)[0] for each in scores]
     with pytest.raises(UsageError, match=f"{n} candidates are too few for a question of 2"):
         ow.compare_ranks(*ranks, 0.1)
-
-
-# -- The study -----------------------------------------------------------------------------------
 
 
 def small_study(**more):
@@ -515,9 +491,6 @@ def test_families_are_sound(tree):
     assert (tree.layer.min(), tree.layer.max()) == (0, 3)
     assert np.bincount(tree.mother[born]).max() <= 20
     assert (np.bincount(tree.family) == 300).all()
-
-
-# -- Hidden facts ----------------------------------------------------------------------------------
 
 
 def as_set(*parts):

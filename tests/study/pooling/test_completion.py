@@ -136,9 +136,6 @@ def test_labels_complete_split_qrels_and_shares(
         assert math.isclose(row[-1] + row[-2], 100)
 
 
-# -- Shares and intervals --------------------------------------------------------------------------
-
-
 def values_of(world: dict[Triple, int], here: list[Triple]) -> dict[str, Any]:
     """Measures of a list of triples, by their definitions."""
     own = [world.get(triple) for triple in here]
@@ -209,9 +206,6 @@ def test_decided_pairs() -> None:
     assert open_remarks({}, np.arange(7), 0) == []
 
 
-# -- Bad calls and files ---------------------------------------------------------------------------
-
-
 test_wrong_calls_are_refused = refused(
     ("rules", lambda: done(small(), {}, rules=["x"] * 99), UsageError, ("rules for",)),
     ("within", lambda: open_candidates(small().lists(), done(small(), {}), -1), UsageError,
@@ -236,12 +230,7 @@ def test_judgement_files(tmp_path: Path) -> None:
     assert read.of([[1, 0, 2], [5, 0, 5]]).tolist() == [0, -2]
 
 
-# -- Pools with a judged sample --------------------------------------------------------------------
-
-
 LABEL = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1)
-
-
 TRIPLES = st.lists(st.tuples(LABEL, LABEL, LABEL), max_size=30)
 
 

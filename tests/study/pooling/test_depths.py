@@ -38,12 +38,7 @@ from kgtrec.study.pooling.lists import RankedLists
 from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
 from kgtrec.study.pooling.seeds import SeedQuestions, replaced_split
 
-# -- Ranks at every depth --------------------------------------------------------------------------
-
-
 N, R, DEEPEST = 7, 2, 3
-
-
 METRICS = ("mrr", "hits@2", "mr", "expected.mrr", "macro.mrr", "macro.hits@1", "map", "ordinal.mrr",
            "amri", "stratified.mrr(0.5,0.5)")  # fmt: skip
 
@@ -156,12 +151,7 @@ def test_what_cannot_be_had(world: dict[str, Any]) -> None:
             ranks_at_depth(other, depths[: len(other)], 1)
 
 
-# -- New pools and qrels ---------------------------------------------------------------------------
-
-
 Qrels = dict[str, dict[str, int]]
-
-
 Lists = Mapping[str, dict[str, float]]
 
 
@@ -242,9 +232,6 @@ def test_depths_and_reuse_are_those_of_new_pools(
         assert reuse.left_out[k] == pytest.approx(mean_ap(without, ranked[name]))
 
 
-# -- Depths of a pool --------------------------------------------------------------------------
-
-
 def toy_pool() -> tuple[dict, dict, dict]:
     """Each of two newcomers finds an answer that nobody else has."""
     documents = {"a": ["x", "y", "z"], "b": ["y", "z", "x", "u"], "c": ["w", "y", "x", "v"]}
@@ -304,9 +291,6 @@ def test_reverse_questions_are_asked_from_their_triples_depth_on(tmp_path: Path)
         names_of_pool(pool, path)
     own = replace(pool, questions=["head9"])
     assert depths_of(own, names_of_pool(own, path)) == {"head9": {"D": 4}, "tail9": {"B": 4}}
-
-
-# -- A pool without one of its systems -----------------------------------------------------------
 
 
 def test_leaving_one_out() -> None:

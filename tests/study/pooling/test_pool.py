@@ -32,8 +32,6 @@ from kgtrec.study.pooling.lists import (
 from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
 from kgtrec.study.pooling.seeds import read_question_ids, sample_seeds, seed_questions
 
-# -- Seeds -----------------------------------------------------------------------------------------
-
 
 def graph_of(relations: list[int]) -> kgtrec.Graph:
     """A test split whose triples have these relations."""
@@ -111,9 +109,6 @@ def test_shares_round_down_but_not_by_floating_point() -> None:
     assert len(sample_seeds(graph, 0.299)) == 29
     assert len(sample_seeds(graph)) == 5
     assert len(sample_seeds(graph, 1)) == 100
-
-
-# -- Pools -----------------------------------------------------------------------------------------
 
 
 KINDS = st.sampled_from(["filtered", "raw"])
@@ -203,9 +198,6 @@ def test_systems_are_named_by_their_files_and_doubted_if_they_find_little() -> N
     assert "check the model, and the order of the rows" in sentence
 
 
-# -- Bad calls -------------------------------------------------------------------------------------
-
-
 def pooled(lists: list[RankedLists] | None = None, depth: int = 3) -> Pool:
     return make_pool(small().lists() if lists is None else lists, small().questions, depth)
 
@@ -245,9 +237,6 @@ def test_a_question_list_renames_the_questions(tmp_path: Path) -> None:
     assert names == {(0, 2, 0): "head0", (1, 1, 0): "tail0"}
     renamed = {key: f"{name[:4]}x{name[4:]}" for key, name in names.items()}
     assert seed_questions(graph, [(1, 0, 2)], names=renamed).ids == ["headx0", "tailx0"]
-
-
-# -- Rules -----------------------------------------------------------------------------------------
 
 
 def slow_rule(
@@ -297,9 +286,6 @@ def test_rules_fire_by_their_definitions(case: Case, types: dict[int, tuple[str,
         expected.count(name) for name in RULES if name in expected
     ]
     assert trivial_rules(pool) == [""] * len(pool)
-
-
-# -- Pools from scores, ranked at once -------------------------------------------------------------
 
 
 FORMS = st.sampled_from(["whole", "seeds", "instances", "parts"])

@@ -170,9 +170,6 @@ def test_wrong_calls(
     assert_refused(call, error, words, ranks)
 
 
-# -- Markup ------------------------------------------------------------------------------------
-
-
 @cache
 def hostile_table() -> ModelTable:
     ranks = list(systems(4).values())

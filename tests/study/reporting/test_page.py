@@ -247,8 +247,6 @@ def test_models_of_other_questions_are_refused(ranks: dict[str, Ranks]) -> None:
         page_data({})
 
 
-# -- The file ------------------------------------------------------------------------------------
-
 HOSTILE = "</script><script>x()</script><!-- <img src=x onerror=x()> {{data}} \u2028 & \udce9"
 
 
