@@ -25,13 +25,6 @@ from kgtrec.study import compare, samples_of_ranks
 from kgtrec.study.changes import answer_changes
 from kgtrec.study.reporting.page import embedded_json, page_data, page_text
 
-GAINS = {
-    "mrr": lambda r: 1 / r,
-    "hits@1": lambda r: float(r <= 1),
-    "hits@10": lambda r: float(r <= 10),
-    "mr": lambda r: r,
-}
-
 
 @pytest.fixture(scope="module")
 def ranks() -> dict[str, Ranks]:
@@ -43,37 +36,24 @@ def report(ranks: dict[str, Ranks]) -> dict[str, Any]:
     return page_data(ranks, graph=graph())
 
 
-def rows_of(ranks: Ranks) -> list[dict[str, float]]:
-    """Instances as plain numbers, in the order of triples and sides."""
-    names = ("triple", "side", "relation", "given", "answer", "answer_popularity", "question")
-    columns = {name: getattr(ranks, name).tolist() for name in names}
-    columns["rank"] = [g + 1 + e / 2 for g, e in zip(ranks.greater.tolist(), ranks.equal.tolist(),
-                       strict=True)]  # fmt: skip
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return sorted(rows, key=lambda row: (row["triple"], row["side"]))
-
-
 def test_relations_parts_and_headline(report: dict[str, Any], ranks: dict[str, Ranks]) -> None:
     assert report["models"] == list(ranks)
-    relations, headline = report["relations"], report["headline"]
+    relations, parts, headline = (report[name] for name in ("relations", "parts", "headline"))
+    assert len(set(parts["names"])) == len(parts["names"])
     for model, one in enumerate(ranks.values()):
-        rows = rows_of(one)
-        for number, name in enumerate(relations["names"]):
-            own = [row["rank"] for row in rows if str(row["relation"]) == name]
-            assert relations["instances"][number] == len(own)
-            for metric, gain in GAINS.items():
-                due = mean(map(gain, own))
-                assert relations["values"][metric][model][number] == pytest.approx(due, rel=1e-5)
         result = kgtrec.Result(one)
         for key, values in zip(headline["keys"], headline["values"], strict=True):
             assert values[model] == result[key]
+        for metric in ("mrr", "hits@1", "hits@10", "mr"):
+            key = f"both.realistic.micro.{metric}"
+            for shown, by, names in ((relations, "relation", relations["names"]),
+                                     (parts, "side", ("head", "tail"))):  # fmt: skip
+                table = {row[0]: row[-2:] for row in result.slice(by, [key]).rows}
+                for name in names:
+                    at = shown["names"].index(name)
+                    found = shown["instances"][at], shown["values"][metric][model][at]
+                    assert found == pytest.approx(table[name], rel=1e-5)
     assert {end for ends in headline["ends"] for end in ends} == {None}
-    parts = report["parts"]
-    at = parts["names"].index("head")
-    heads = [row["rank"] for row in rows_of(ranks["s0"]) if row["side"] == 0]
-    assert parts["instances"][at] == len(heads)
-    assert parts["values"]["mr"][0][at] == pytest.approx(mean(heads), rel=1e-5)
-    assert len(set(parts["names"])) == len(parts["names"])
     assert set(relations["categories"]) <= {"1-1", "1-N", "N-1", "N-N", "unseen"}
     for metric, models in parts["values"].items():
         low, high = (np.array(parts[end][metric]) for end in ("low", "high"))
@@ -97,17 +77,16 @@ def test_a_summary_comes_first(report: dict[str, Any]) -> None:
 def test_distribution_and_popularity(report: dict[str, Any], ranks: dict[str, Ranks]) -> None:
     places, shown = report["distribution"], report["popularity"]
     for model, one in enumerate(ranks.values()):
-        rows = rows_of(one)
-        for k, share in zip(places["k"], places["share"][model], strict=True):
-            assert share == pytest.approx(mean(row["rank"] <= k for row in rows), rel=1e-5)
+        shares = [np.mean(one.rank() <= k) for k in places["k"]]
+        assert places["share"][model] == pytest.approx(shares, rel=1e-5)
         for low, high, n, value in zip(
             shown["from"], shown["to"], shown["instances"], shown["values"]["mrr"][model],
             strict=True,
         ):  # fmt: skip
-            own = [row for row in rows if low <= row["answer_popularity"] <= high]
-            assert n == len(own)
+            own = (low <= one.answer_popularity) & (one.answer_popularity <= high)
+            assert n == own.sum()
             assert math.floor(math.log2(low)) == math.floor(math.log2(high))
-            assert value == pytest.approx(mean(1 / row["rank"] for row in own), rel=1e-5)
+            assert value == pytest.approx(np.mean(1 / one.rank()[own]), rel=1e-5)
     assert sum(shown["instances"]) == len(ranks["s0"])
 
 
@@ -145,57 +124,46 @@ def test_answers_beyond_their_lists_have_intervals() -> None:
 
 def test_worst_best_and_ahead(report: dict[str, Any], ranks: dict[str, Ranks]) -> None:
     questions = report["questions"]
-    every = {name: rows_of(one) for name, one in ranks.items()}
-    for name in ranks:
-        lists = questions["lists"][name]
-        assert set(lists) == {"worst", "best", "ahead"}
-        place = list(ranks).index(name)
-        own = sorted(row["rank"] for row in every[name])
-        assert [questions["rows"][i]["ranks"][place] for i in lists["best"]] == own[:20]
-        assert [questions["rows"][i]["ranks"][place] for i in lists["worst"]] == own[:-21:-1]
-        gaps = sorted(
-            (1 / row["rank"] - mean(1 / every[other][i]["rank"] for other in ranks if other != name)
-             for i, row in enumerate(every[name])), reverse=True,
-        )  # fmt: skip
-        shown = []
-        for i in lists["ahead"]:
-            r = questions["rows"][i]["ranks"]
-            shown.append(1 / r[place] - mean(1 / x for j, x in enumerate(r) if j != place))
-        assert shown == pytest.approx(gaps[:20])
-    known = {(row["given"], row["relation"], row["answer"]) for row in every["s0"]}
+    rank = np.array([one.rank()[np.lexsort((one.side, one.triple))] for one in ranks.values()])
+    for place, name in enumerate(ranks):
+        shown = {kind: np.array([questions["rows"][i]["ranks"] for i in rows]).T
+                 for kind, rows in questions["lists"][name].items()}  # fmt: skip
+        own = np.sort(rank[place]).tolist()
+        assert shown.pop("best")[place].tolist() == own[:20]
+        assert shown.pop("worst")[place].tolist() == own[:-21:-1]
+        ahead, every = (1 / one[place] - np.delete(1 / one, place, axis=0).mean(axis=0)
+                        for one in (shown.pop("ahead"), rank))  # fmt: skip
+        assert ahead == pytest.approx(np.sort(every)[:-21:-1])
+        assert not shown
+    one = ranks["s0"]
+    known = {*zip(one.given.tolist(), one.relation.tolist(), one.answer.tolist(), strict=True)}
     for row in questions["rows"]:
-        head, relation, tail = row["question"][1:-1].split(", ")
-        entity = tail if head == "?" else head
-        assert (int(entity), int(relation), int(row["answer"])) in known
+        _, entity, relation = asked_by(row["question"])
+        assert (entity, relation, int(row["answer"])) in known
         assert row["first"] == [None] * 3
+
+
+def asked_by(question: str) -> tuple[int, int, int]:
+    """Side, entity and relation of a question in words."""
+    head, relation, tail = question[1:-1].split(", ")
+    return (0, int(tail), int(relation)) if head == "?" else (1, int(head), int(relation))
 
 
 def test_what_was_ranked_first_comes_from_runs(tmp_path) -> None:
     questions = graph().questions("test")
-    rng = np.random.default_rng(3)
-    scores = rng.integers(0, 5, (len(questions), 40)).astype(np.float32)
+    scores = np.random.default_rng(3).integers(0, 5, (len(questions), 40)).astype(np.float32)
     result = kgtrec.evaluate(scores, questions, run_depth=10, progress=False)
     result.run.write(tmp_path / "a.run")
     columns = kgtrec.trec.read_run(tmp_path / "a.run", as_="columns")
-    text = (tmp_path / "a.run").read_text().split("\n")
-    listed: dict[str, list[tuple[float, str]]] = {}
-    for line in filter(None, text):
-        query, _, name, _, score, _ = line.split()
-        listed.setdefault(query, []).append((float(score), name))
     page = page_data({"a": result.ranks}, runs={"a": columns})["questions"]
     assert page["runs"] == ["a"]
-    ranks = result.ranks
-    ids = dict(zip(zip(ranks.side.tolist(), ranks.given.tolist(), ranks.relation.tolist(),
-               strict=True), ranks.question_ids, strict=True))  # fmt: skip
+    rows = zip(questions.side, questions.entity, questions.relation, strict=True)
+    number = {key: question for question, key in enumerate(rows)}
     for row in page["rows"]:
-        head, relation, tail = row["question"][1:-1].split(", ")
-        side, entity = (0, tail) if head == "?" else (1, head)
-        query = ids[side, int(entity), int(relation)]
-        due = [name for _, name in sorted(listed[query], reverse=True)[:3]]
-        assert [label for label, _ in row["first"][0]] == due
-        answers = {str(a) for a, q in zip(ranks.answer.tolist(), ranks.question_ids, strict=True)
-                   if q == query}  # fmt: skip
-        assert [right for _, right in row["first"][0]] == [name in answers for name in due]
+        question = number[asked_by(row["question"])]
+        best = result.run.documents[result.run.offsets[question] :][:3].tolist()
+        due = [[str(entity), entity in questions.answers[question]] for entity in best]
+        assert [*map(list, row["first"][0])] == due
 
 
 def test_comparisons_are_those_of_compare(ranks: dict[str, Ranks]) -> None:
@@ -215,8 +183,7 @@ def test_comparisons_are_those_of_compare(ranks: dict[str, Ranks]) -> None:
 
 
 def test_changes_are_those_of_every_two_models(tmp_path: Path) -> None:
-    questions = graph().questions("test")
-    ranks, runs = {}, {}
+    questions, ranks, runs = graph().questions("test"), {}, {}
     for seed, name in enumerate(("s0", "s1", "s2")):
         scores = np.random.default_rng(seed).integers(0, 9, (len(questions), 40)).astype(float)
         ranks[name], run = kgtrec.rank(scores, questions, run_depth=5, progress=False)
