@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,20 +68,3 @@ def assert_refused(
         call(*arguments, **options)
     message = str(caught.value)
     assert [word for word in words if word not in message] == [], message
-
-
-def refused(*rows: Row) -> Callable[..., None]:
-    """Make the test of these rows; a call may take a function that writes a text into t.csv."""
-
-    @refusals(*rows)
-    def test(
-        call: Callable[..., Any], error: type[Exception], words: tuple[str, ...], tmp_path: Path
-    ) -> None:
-        def written(text: str) -> Path:
-            (tmp_path / "t.csv").write_text(text)
-            return tmp_path / "t.csv"
-
-        needed = [one.default is one.empty for one in inspect.signature(call).parameters.values()]
-        assert_refused(call, error, words, *[written] * sum(needed))
-
-    return test

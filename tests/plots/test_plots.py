@@ -229,9 +229,7 @@ def test_nothing_to_draw_is_said() -> None:
     ("ending", "magic"),
     slow_after(2, [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("eps", b"%!PS")]),
 )
-def test_saved_files_are_of_their_kind_and_the_same_again(
-    tmp_path: Path, ending: str, magic: bytes
-) -> None:
+def test_saved_files_are_of_their_kind_and_the_same_again(tmp_path, ending, magic):
     paths = [tmp_path / f"{name}.{ending}" for name in ("one", "two")]
     for path in paths:
         save(figures.rank_distribution({"svd": ranks()["svd"]}), path)
@@ -249,9 +247,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @each_row("kind", [kind for kind in KINDS if kind != "times"])
-def test_every_kind_from_the_command_line(
-    kind: str, files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_kind_from_the_command_line(kind, files, tmp_path, monkeypatch):
     paths = files[:1] if kind == "beta-grid" else files
     by = ["--by", "side"] if kind == "slices" else []
     by = ["--side", "tail"] if kind == "ranks" else by

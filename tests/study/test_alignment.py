@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import kgtrec
 from kgtrec.cli.align import SIMILARITIES as OFFERED
-from kgtrec.study.alignment import SIMILARITIES, align, alignment_questions, size_experiment
+from kgtrec.study.alignment import SIMILARITIES, align, size_experiment
 
 
 def similarity(name: str, a: list[float], b: list[float]) -> float:
@@ -123,16 +123,6 @@ def test_csls_and_cosine_order_as_by_definition(name: str, k: int, dtype: str) -
 
 def test_the_command_offers_every_similarity() -> None:
     assert OFFERED == SIMILARITIES
-
-
-def test_labels_are_told_apart_where_they_must_be() -> None:
-    for left, right, due in (
-        (["Rom", "Paris"], ["Roma", "Lyon"], "Rom Paris Roma Lyon"),
-        (["Rom", "Paris"], ["Paris", "x"], "left:Rom left:Paris right:Paris right:x"),
-        (None, None, "left:0 left:1 right:0 right:1"),
-    ):
-        questions = alignment_questions([(0, 1), (1, 0)], left_labels=left, right_labels=right)
-        assert list(questions.graph.entities) == due.split()
 
 
 def noisy_world(n: int, noise: float) -> tuple[np.ndarray, np.ndarray, list[tuple[int, int]]]:

@@ -16,7 +16,6 @@ import kgtrec
 from kgtrec.errors import UsageError
 from kgtrec.measures import RANK_TYPES
 from kgtrec.study import audit, protocols_of
-from kgtrec.study.auditing.claims import Rounding, read_claims
 
 Table = dict[str, str]
 METRICS: dict[str, Callable[[list[Fraction]], Fraction]] = {
@@ -155,25 +154,3 @@ def test_one_side_alone(graph: kgtrec.Graph) -> None:
     found = protocols_of({"m": table}, {"x": result.ranks})
     assert found.matches["m"][0].words == "tail only, optimistic ranks"
     assert "tail only, optimistic ranks" in found.text()
-
-
-@pytest.mark.parametrize(
-    ("cell", "rounding", "low", "high"),
-    [
-        ("0.253", Rounding(), 0.2525, 0.2535),
-        ("0.253", Rounding(truncated=True), 0.253, 0.254),
-        (".253", Rounding(), 0.2525, 0.2535),
-        (r"\textbf{0.253}$^{a}$", Rounding(), 0.2525, 0.2535),
-        ("**25.3**", Rounding(percent=True), 0.2525, 0.2535),
-        ("25.3 %", Rounding(), 0.2525, 0.2535),
-        ("0.253 ± 0.004", Rounding(), 0.2525, 0.2535),
-        ("1,234.5", Rounding(), 1234.45, 1234.55),
-    ],
-)
-def test_printed_decimals_are_intervals(
-    cell: str, rounding: Rounding, low: float, high: float
-) -> None:
-    row = {"mr" if "," in cell else "mrr": cell, "hits@1": "-", "hits@10": ""}
-    (claim,) = read_claims({"m": row}, rounding)[0]["m"]
-    assert (claim.low, claim.high) == pytest.approx((low, high), abs=1e-7, rel=1e-8)
-    assert claim.is_mean == ("±" in cell)

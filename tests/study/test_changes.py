@@ -15,7 +15,7 @@ from rank_cases import Case, cases, columns, make_ranks
 import kgtrec
 from kgtrec import Result
 from kgtrec.errors import InputError
-from kgtrec.graph.statistics.relations import kl_divergence, relation_ratios
+from kgtrec.graph.statistics.relations import kl_divergence
 from kgtrec.study import answer_changes
 from kgtrec.study.reporting.page import page_data
 from kgtrec.study.stratified import read_relation_counts, reweighted, reweighted_mean
@@ -127,14 +127,6 @@ def test_divergence_by_hand(reference: list[int], other: list[int], extra: float
     divergence = kl_divergence(reference, other, extra)
     assert divergence == pytest.approx(due, abs=1e-12)
     assert divergence >= -1e-15
-
-
-def test_divergence_without_smoothing_and_relations_without_a_value() -> None:
-    assert kl_divergence([1, 1, 0], [2, 2, 4], 0) == pytest.approx(math.log(2))
-    assert kl_divergence([1, 1], [1, 0], 0) == math.inf
-    assert kl_divergence([3, 5], [3, 5]) == 0
-    assert relation_ratios([1, 3]).tolist() == [0.25, 0.75]
-    assert reweighted_mean([0.5, math.nan, 1.0], [1, 6, 3]) == (0.5 + 3) / 4
 
 
 @given(cases(), COUNTS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from compare_cases import systems
-from hypothesis import given
 from scipy import stats
-from study_cases import graphs, listed
 
 import kgtrec
 from kgtrec.cli import cli
@@ -193,18 +190,3 @@ def test_the_page_and_the_figures(tmp_path: Path) -> None:
     assert (page.count("<svg"), page.count("<b>"), page.count("<script")) == (3, 0, 0)
     assert all(file.stat().st_size > 1000 for file in files)
     assert "m1" in suite_page([suite_of(values_with_ties(0, 2, 2))])  # no test of two
-
-
-@given(graphs())
-def test_half_links_are_those_of_a_plain_loop(graph: kgtrec.Graph) -> None:
-    questions = graph.questions("test")
-    result = kgtrec.evaluate(np.zeros((len(questions), graph.n_entities)), questions)
-    train = listed(graph, "train")
-    heads, tails = {(h, r) for h, r, _ in train}, {(r, t) for _, r, t in train}
-    names = {(True, True): "both", (True, False): "given only", (False, True): "asked only",
-             (False, False): "neither"}  # fmt: skip
-    counts: Counter[str] = Counter()
-    for h, r, t in listed(graph, "test"):
-        known = (h, r) in heads, (r, t) in tails
-        counts.update([names[known], names[known[::-1]]])
-    assert {row[0]: row[2] for row in result.slice("half-links", graph=graph).rows} == counts

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judge_helpers import TRAIN, write_graph
-from refusals import assert_refused, refusals
 
 import kgtrec
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, InputError
 from kgtrec.study.judging.agreement import audit_sample, cohen, merge_sheets
 from kgtrec.study.judging.journal import judged_sheet
 from kgtrec.study.judging.questions import (
@@ -115,9 +114,7 @@ def shared_out(triples: list[PooledTriple], people: int, **more):
     n=st.integers(1, 60), people=st.integers(1, 6), percent=st.sampled_from([0, 29, 100]),
     size=st.none() | st.integers(1, 20), seed=st.integers(0, 5), grouped=st.booleans(),
 )  # fmt: skip
-def test_every_triple_has_its_judges(
-    n: int, people: int, percent: int, size: int | None, seed: int, grouped: bool
-):
+def test_every_triple_has_its_judges(n, people, percent, size, seed, grouped):
     batches = shared_out(
         pooled(n), people, overlap=percent / 100, size=size, seed=seed, by_relation=grouped
     )
@@ -283,22 +280,3 @@ def test_facts_are_of_different_relations_first_and_never_what_is_asked(tmp_path
                 own_kind = int((triple[1], triple[0] == entity) not in kinds)
                 assert len(shown) >= min(most, len(kinds) + own_kind - 1)
     assert Context().facts(graph, "nobody", ("a", "r", "b")) == []
-
-
-@refusals(
-    ("nobody", lambda: shared_out(pooled(3), 0), UsageError, ("no annotator",)),
-    ("size", lambda: shared_out(pooled(3), 1, size=0), UsageError, ("batch size is 0",)),
-    ("tab", lambda: write_sheet("s.tsv", [Item("a\tb", "r", "c")]), InputError,
-     ("has a tab or line end",)),
-    *((link, lambda link=link: check_link(link), UsageError, ("is not a template",)) for link in (
-        "javascript:alert({label})", "https://{label}/x", "https://x.org{label}", "{label}",
-        "ftp://x.org/{label}", "https://x.org/{label}/{label}", "", "https://x.org/{name}",
-        "https://a@b.org/{label}", "https://x.org/ {label}",
-    )),
-)  # fmt: skip
-def test_wrong_calls_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call, error: type[Exception], words
-):
-    monkeypatch.chdir(tmp_path)
-    assert_refused(call, error, words)
-    assert not list(tmp_path.iterdir())

@@ -233,10 +233,7 @@ VALUE = '{"row": %s, "label": "Y", "evidence": %s, "note": ""}'
     (("POST", "/api/nothing"), {}, {}, 404, "does not exist"),
     (UNDO, {}, {}, 409, "nothing to undo"),
 ])  # fmt: skip
-def test_refused_requests_change_nothing(
-    server: Client, to: tuple[str, str], body: object, headers: dict[str, str], status: int,
-    words: str,
-):  # fmt: skip
+def test_refused_requests_change_nothing(server, to, body, headers, status, words):
     own = {"Content-Type": "application/json", "X-Judge-Token": "{token}"} | headers
     own = {key: text.format(port=server.port, token=server.token) for key, text in own.items()}
     got, said = server.ask(*to, body.encode() if isinstance(body, str) else body, own)
@@ -532,9 +529,7 @@ def test_it_can_be_read(browser: Browser, sheet: Path):
         browser.size(1000, 900)
 
 
-def test_links_and_facts_are_on_the_page_and_names_are_no_markup(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_links_and_facts_are_on_the_page_and_names_are_no_markup(browser, tmp_path):
     evil = "<img src=x onerror=document.title=1>"
     sheet = tmp_path / "s.tsv"
     sheet.write_text(f"question\thead\trelation\ttail\tlabel\n{evil}?\ta\tr\t{evil}\t\n")

@@ -195,28 +195,6 @@ def test_queries_needed_bring_the_probability_asked_for():
     assert ow.queries_needed(0.7, 0.0, 0.35, 43) == math.inf
 
 
-def test_the_papers_example_of_queries_follows_another_constant():
-    # Printed: c = 2.85 and 1140 questions. The paper's formula and V give 4.65 and 1861.
-    constant = ow.queries_needed(0.7, 1.0, 0.35, 43, 0.05, variance=7.4e-3)
-    assert constant == pytest.approx(4.653222, abs=1e-6)
-    needed = ow.queries_needed(0.7, 0.05, 0.35, 43, 0.05, variance=7.4e-3)
-    assert needed == pytest.approx(1861.288706, abs=1e-5)
-    tenth = ow.queries_needed(0.7, 1.0, 0.35, 43, 0.10, variance=7.4e-3)
-    assert tenth == pytest.approx(2.825, abs=1e-3)
-    # Printed V: 7.4e-3; their own simulation has 6.28e-3, a large one 6.19e-3.
-    assert moments(0.7, 0.35, 43).variance[0] == pytest.approx(6.19e-3, abs=2e-5)
-
-
-@pytest.mark.parametrize(
-    ("density", "printed", "exact"),
-    [(0.95, 0.85, 0.850746), (0.85, 0.63, 0.62963), (0.75, 0.47, 0.473684), (0.65, 0.35, 0.357798)],
-)
-def test_sparsity_of_the_papers_densities(density, printed, exact):
-    alpha = 1 - ow.sparsity_of_density(density, 0.7)
-    assert alpha == pytest.approx(exact, abs=1e-6)
-    assert alpha == pytest.approx(printed, abs=0.008)  # the last one is printed as 35, not 36 %
-
-
 @pytest.mark.parametrize(
     ("n", "entities", "beta", "rho"),
     [(43, 14505, 0.35, -0.2), (5, 60, 0.6, 0.15), (2, 9, 0.8, 0.0)],
@@ -320,22 +298,6 @@ def test_a_value_beyond_the_ceiling_is_said_to_be_one():
     parsed = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert parsed["outlooks"][1]["strengths"] == [None, None]
     assert parsed["outlooks"][1]["fits"] is False
-
-
-def test_verdicts():
-    made = {
-        "too close": ow.compare_values((0.190, 0.193), 500, 28, 0.35),
-        "fragile": ow.compare_values((0.190, 0.193), 500_000, 28, 0.35),
-        "trust": ow.compare_values((0.05, 0.19), 5000, 28, 0.35),
-        "equal": ow.compare_values((0.19, 0.19), 500, 28, 0.35),
-        "model does not fit": ow.compare_values((0.20, 0.50), 5000, 28, 0.6),
-    }
-    for verdict, one in made.items():
-        assert one.verdict == verdict
-        assert max(map(len, str(one).split("\n"))) <= 80
-    assert "Verdict: too close to call" in str(made["too close"])
-    few, many = (made[name].outlooks[0].needed_model for name in ("too close", "fragile"))
-    assert few == pytest.approx(many, rel=1e-6)
 
 
 def test_swapped_models_give_the_same_answers():

@@ -14,11 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pool_cases import Case, Triple, asked_by, cases, slow_lists, slow_pool, small, triple_of
 from profiles import examples
-from refusals import refused
 from study_cases import N_ENTITIES, listed
 from trec_oracle import measures
 
-from kgtrec.errors import UsageError
 from kgtrec.study.judging.sheets import read_pooled
 from kgtrec.study.pooling.completion import Completion, complete
 from kgtrec.study.pooling.edited_files import Judgements, read_judgements
@@ -76,13 +74,7 @@ def slow_labels(case: Case, labels: dict[Triple, int], depth: int) -> dict[Tripl
     cutoff=st.integers(1, 6),
     data=st.data(),
 )
-def test_labels_complete_split_qrels_and_shares(
-    judged_case: JudgedCase,
-    depth: int,
-    cutoff: int,
-    data: st.DataObject,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_labels_complete_split_qrels_and_shares(judged_case, depth, cutoff, data, tmp_path_factory):
     case, labels = judged_case
     pool = make_pool(case.lists(), case.questions, DEPTH)
     rule = st.sampled_from(["", "1-1:head"])
@@ -144,9 +136,7 @@ def values_of(world: dict[Triple, int], here: list[Triple]) -> dict[str, Any]:
 
 @examples(0.5)
 @given(judged_cases(), st.integers(1, 4), st.integers(0, 4))
-def test_intervals_are_the_extremes_of_all_labellings(
-    judged_case: JudgedCase, depth: int, within: int
-) -> None:
+def test_intervals_are_the_extremes_of_all_labellings(judged_case, depth, within):
     case, labels = judged_case
     # Some lists end above the pool's depth, others continue below it.
     completion, label_of = done(case, labels, 2), slow_labels(case, labels, 2)
@@ -206,21 +196,6 @@ def test_decided_pairs() -> None:
     assert open_remarks({}, np.arange(7), 0) == []
 
 
-test_wrong_calls_are_refused = refused(
-    ("rules", lambda: done(small(), {}, rules=["x"] * 99), UsageError, ("rules for",)),
-    ("within", lambda: open_candidates(small().lists(), done(small(), {}), -1), UsageError,
-     ("within -1 is below 0",)),
-    *((name, lambda name=name: intervals(small().lists()[0], done(small(), {}), [name]),
-       UsageError, ("no mean",)) for name in ("num_rel", "relstring")),
-    ("no file", lambda: read_judgements([], small().graph), UsageError, ("no judgement file",)),
-    ("blank", lambda: read_judgements("x", small().graph, "Y"), UsageError, ("blank='Y'",)),
-    ("sample", lambda: done(small(), {}).sample, UsageError, ("this pool has no sample",)),
-    *((words, lambda share=share, seed=seed: Draw(share, seed), UsageError, (words,))
-      for share, seed, words in ((1.01, 1, "1.01 is not a share"), (math.nan, 1, "nan is not"),
-                                 (True, 1, "True is not"), (0.5, True, "seed True of the sample"))),
-)  # fmt: skip
-
-
 def test_judgement_files(tmp_path: Path) -> None:
     path = tmp_path / "judged.tsv"
     path.write_text("0\t0\t1\tY\n1\t0\t2\t N\r\n2\t0\t3\t?")
@@ -240,9 +215,7 @@ def slow_draw(share: float, seed: int, triple: tuple[str, str, str]) -> bool:
 
 
 @given(TRIPLES, st.floats(0.001, 1), st.integers(0, 9), st.floats(0.001, 1))
-def test_what_is_drawn_depends_on_the_triple_alone(
-    triples: list[tuple[str, str, str]], share: float, seed: int, other: float
-) -> None:
+def test_what_is_drawn_depends_on_the_triple_alone(triples, share, seed, other):
     drawn = Draw(share, seed).takes(triples)
     assert drawn.tolist() == [slow_draw(share, seed, triple) for triple in triples]
     more = Draw(max(share, other), seed).takes(triples)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pool_cases import N_ENTITIES, Case, cases
+from pool_cases import N_ENTITIES, cases
 from profiles import examples
 from scipy import stats
 from trec_oracle import measures
@@ -194,9 +194,7 @@ def ranked_of(one: RankedLists, seeds: SeedQuestions) -> Lists:
 @examples(0.5)
 @given(case=cases(3), depth=st.integers(1, N_ENTITIES), share=st.sampled_from([0.3, 0.6, 1.0]),
        seed=st.integers(0, 999))  # fmt: skip
-def test_depths_and_reuse_are_those_of_new_pools(
-    case: Case, depth: int, share: float, seed: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_depths_and_reuse_are_those_of_new_pools(case, depth, share, seed, tmp_path_factory):
     lists, seeds = case.lists(), case.questions
     random = np.random.default_rng(seed)
     pool = make_pool(lists, seeds, depth)

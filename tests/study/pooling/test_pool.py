@@ -14,22 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pool_cases import Case, asked_by, cases, places_of, slow_lists, slow_pool, small, triple_of
-from refusals import refused
 from study_cases import N_ENTITIES, N_RELATIONS, graphs, listed
 
 import kgtrec
-from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.graph.statistics.relations import relation_categories
 from kgtrec.study.pooling.completion import RULES, rule_table, trivial_rules
 from kgtrec.study.pooling.lists import (
-    RankedLists,
     doubts,
     is_scores,
     run_lists,
     score_lists,
     system_names,
 )
-from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
+from kgtrec.study.pooling.pool import make_pool, read_pool, write_pool
 from kgtrec.study.pooling.seeds import read_question_ids, sample_seeds, seed_questions
 
 
@@ -160,9 +157,7 @@ def test_contributions_and_overlap(case: Case) -> None:
 
 
 @given(case=cases())
-def test_files_of_runs_and_pools_give_the_same(
-    case: Case, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_files_of_runs_and_pools_give_the_same(case, tmp_path_factory):
     place = tmp_path_factory.mktemp("pool")
     seeds, lists = case.questions, []
     for name, run in case.runs().items():
@@ -189,35 +184,6 @@ def test_systems_are_named_by_their_files_and_doubted_if_they_find_little() -> N
     weak = replace(small().lists()[0], found=0, from_scores=True)
     (sentence,) = doubts([weak], small().questions, 99)  # it is not reported as short
     assert "check the model, and the order of the rows" in sentence
-
-
-def pooled(lists: list[RankedLists] | None = None, depth: int = 3) -> Pool:
-    return make_pool(small().lists() if lists is None else lists, small().questions, depth)
-
-
-test_wrong_calls_are_refused = refused(
-    ("seed", lambda: sample_seeds(small().graph, size=1, seed="x"), UsageError,
-     ("seed 'x' is not a whole number",)),
-    *((words, lambda rows=rows: seed_questions(small().graph, rows), InputError, (words,))
-      for rows, words in ((np.empty((0, 3), np.int64), "no seed triples"),
-                          ([(99, 0, 1)], "entity id 99"))),
-    ("no list", lambda: pooled([]), UsageError, ("no run is given",)),
-    ("twice", lambda: pooled(small().lists()[:1] * 2), UsageError, ("two systems are named 'a'",)),
-    ("depth", lambda: pooled(depth=True), UsageError, ("is below 1",)),
-    ("comma", lambda: make_pool(small().lists(), replace(
-        small().questions, names=dict.fromkeys(small().questions.keys, "a,b")), 2), UsageError,
-     ("question 'a,b' has a comma in its name",)),
-    ("kinds", lambda: pooled([small().lists()[0], small().lists("raw")[1]]), UsageError,
-     ("use one kind",)),
-    ("places", lambda: small().lists("odd"), UsageError, ("places='odd'",)),
-    *((f"at {depth}", lambda depth=depth: pooled().at(depth), UsageError, ("has 1 to 3",))
-      for depth in (0, 4)),
-    ("without", lambda: pooled().without("c"), UsageError, ("is not in this pool",)),
-    ("rules", lambda: write_pool("x", pooled(), [""] * 99), UsageError, ("rules for",)),
-    ("entities", lambda: run_lists(kgtrec.rank(
-        np.zeros((2, 9)), kgtrec.Graph.from_arrays(test=[[0, 0, 1]], n_entities=9).questions(),
-        run_depth=3)[1], small().questions, "a"), InputError, ("run a has 9 entities",)),
-)  # fmt: skip
 
 
 def test_a_question_list_renames_the_questions(tmp_path: Path) -> None:
@@ -285,14 +251,13 @@ FORMS = st.sampled_from(["whole", "seeds", "instances", "parts"])
 
 
 @given(case=cases(), depth=st.integers(1, 8), kind=KINDS, form=FORMS)
-def test_scores_are_pooled_as_their_runs_would_be(
-    case: Case, depth: int, kind: str, form: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_scores_are_pooled_as_their_runs_would_be(case, depth, kind, form, tmp_path_factory):
     place, seeds, lists = tmp_path_factory.mktemp("s"), case.questions, []
     number = {name: i for i, name in enumerate(case.graph.questions("test").ids)}
     rows = np.arange(len(number))
     if form == "instances":
-        rows = questions_of_instances(case)
+        asked = case.graph.questions("test")
+        rows = asked.instance_question[asked.triple_rows]
     elif form == "seeds" and len(seeds) < len(number):  # otherwise they are as in the split
         rows = [number[one] for one in seeds.ids]
     for name, scores in case.scores.items():
@@ -310,15 +275,6 @@ def test_scores_are_pooled_as_their_runs_would_be(
     assert places_of(make_pool(lists, seeds, depth)) == slow_pool(case, depth, kind)
 
 
-def questions_of_instances(case: Case) -> list[int]:
-    """Question of every triple with its head asked, then with its tail asked."""
-    questions = case.graph.questions("test")
-    columns = questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist()
-    row = {key: i for i, key in enumerate(zip(*columns, strict=True))}
-    triples = case.graph.splits["test"].tolist()
-    return [row[0, t, r] for _, r, t in triples] + [row[1, h, r] for h, r, _ in triples]
-
-
 def test_a_factorised_model_and_distances(tmp_path: Path) -> None:
     case = small()
     random = np.random.default_rng(3)
@@ -331,31 +287,3 @@ def test_a_factorised_model_and_distances(tmp_path: Path) -> None:
     other = score_lists(tmp_path / "far.npy", seeds, "m", 5, higher_is_better=False)
     assert one.entities.tolist() == other.entities.tolist()
     assert one.offsets.tolist() == other.offsets.tolist()
-
-
-def test_wrong_scores_are_refused(tmp_path: Path) -> None:
-    case, path = small(), tmp_path / "s.npy"
-    seeds, right = case.questions, case.scores["a"]
-    broken = right.copy()
-    broken[:, 4] = np.nan
-    for scores, kind, said, options in (
-        (right[:-1], FileError, r"s.npy: 5 rows of scores, but the split 'test' has 6", {}),
-        (right[:, :-1], InputError, r"s.npy: .*7 columns", {}),
-        (broken, InputError, r"s.npy: .*NaN", {}),
-        (right[0], FileError, r"s.npy: .*two-dimensional", {}),
-        (right.astype(int), InputError, r"s.npy: .*dtype int64", {}),
-        (right, UsageError, "places='mixed'", {"places": "mixed"}),
-        (right, UsageError, "rows='lines'", {"rows": "lines"}),
-        (right, UsageError, "depth 0 is below 1", {"depth": 0}),
-    ):
-        np.save(path, scores)
-        with pytest.raises(kind, match=said):
-            score_lists(path, seeds, "s", **{"depth": 3, **options})
-    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [0, 0, 2], [0, 0, 3]], n_entities=5)
-    few = seed_questions(graph, [(0, 0, 1)])  # the split has four questions, six instances
-    for size, per, said in ((6, "questions", "--rows instances"), (4, "instances", "--rows q")):
-        np.save(path, np.zeros((size, 5)))
-        with pytest.raises(FileError, match=said):
-            score_lists(path, few, "s", 3, rows=per)
-    np.save(path, broken)
-    assert len(score_lists(path, seeds, "s", 3, nan="worst").entities)

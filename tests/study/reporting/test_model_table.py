@@ -8,7 +8,7 @@ import math
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -16,10 +16,8 @@ from statistics import mean, stdev
 
 import pytest
 from compare_cases import systems
-from refusals import assert_refused, refusals
 
 import kgtrec
-from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import samples_of_ranks
@@ -153,23 +151,6 @@ def test_models_that_are_not_on_every_graph(ranks: dict[str, Ranks]) -> None:
     assert float(rows[1][1]) == mrr.values[0]
 
 
-@refusals(
-    ("side", lambda ranks: table_of_models({"g": ranks}, ["mrr"], sides=["left"]), UsageError,
-     ("'left' is not a side",)),
-    ("no model", lambda ranks: table_of_models({"g": {}}), UsageError, ("at least one model",)),
-    ("measure", lambda ranks: table_of_models({"g": ranks}, ["mmr"]), UsageError,
-     ("did you mean",)),
-    ("pairs", lambda ranks: table_of_models(
-        {"g": {"a": ranks["s0"], "b": systems(1, seed=3)["s0"]}}, ["mrr"],
-        significance=Significance("t")), InputError, ("cannot be compared",)),
-)  # fmt: skip
-def test_wrong_calls(
-    ranks: dict[str, Ranks],
-    call: Callable[..., object], error: type[Exception], words: tuple[str, ...],
-) -> None:  # fmt: skip
-    assert_refused(call, error, words, ranks)
-
-
 @cache
 def hostile_table() -> ModelTable:
     ranks = list(systems(4).values())
@@ -221,9 +202,7 @@ SEVEN = ("mr", "mrr", "hits@1", "hits@3", "hits@10", "amr", "amri")
 
 
 @pytest.mark.parametrize("sides", [["both"], ["head", "tail"]])
-def test_latex_is_never_too_wide(
-    tmp_path: Path, ranks: dict[str, Ranks], sides: list[str]
-) -> None:  # fmt: skip
+def test_latex_is_never_too_wide(tmp_path, ranks, sides):
     names = dict(zip(("ComplEx", "DistMult", "RotatE", "TransE"), ranks.values(), strict=True))
     table = table_of_models({"g": names}, SEVEN, sides=sides, significance=Significance("t"))
     assert "Overfull" not in compiled(latex(table), tmp_path)
@@ -254,9 +233,7 @@ def test_names_with_line_ends_and_without_text_are_written(ranks: dict[str, Rank
     assert "| line break tab | " in texts["markdown"]
 
 
-def test_several_runs_of_a_model_are_a_mean_with_its_deviation(
-    ranks: dict[str, Ranks], tmp_path: Path
-) -> None:
+def test_several_runs_of_a_model_are_a_mean_with_its_deviation(ranks, tmp_path):
     one, *more = ranks.values()
     table = table_of_models({"g": {"several": more, "alone": one}}, ["mrr", "mr"],
                             significance=Significance("bootstrap"))  # fmt: skip
