@@ -178,21 +178,15 @@ def test_the_page_has_the_dashes_of_figures() -> None:
 
 
 def test_beta_figures_draw_the_grid_and_no_other() -> None:
-    metrics, own = ("mrr", "mr", "hits@1"), ranks()["svd"]
+    metrics = ("mrr", "mr", "hits@1")
     grids = {name: beta_curve(one, metrics=metrics) for name, one in ranks().items()}
     figure = beta_curves(grids)
     for panel, metric in enumerate(metrics):
         for name, grid in grids.items():
             assert lines_of(figure, panel)[name][:, 1].tolist() == grid[metric].ravel().tolist()
-    grid = beta_grid(own, metrics="mrr")
+    grid = beta_grid(ranks()["svd"], metrics="mrr")
     mesh = next(c for c in beta_heat_map(grid).axes[0].collections if c.get_array() is not None)
     assert np.array_equal(np.asarray(mesh.get_array()).ravel(), grid["mrr"].ravel())
-    with pytest.raises(UsageError, match="both exponents"):
-        beta_heat_map(grids["svd"])
-    with pytest.raises(UsageError, match="heat map"):
-        beta_curves({"a": grid})
-    with pytest.raises(UsageError, match="differ"):
-        beta_curves({"a": grids["svd"], "b": beta_curve(own, "beta_r")})
 
 
 def test_popularity_rises_to_all_triples() -> None:
@@ -211,18 +205,6 @@ def test_alignment_sizes_of_several_models_share_the_panels() -> None:
     assert legend_of(figure) == ["200 pairs", "1000 pairs", "all repeats (line: mean)"]
     alone = lines_of(figures.alignment_sizes(weak))
     assert [line.tolist() for line in alone.values()] == [[[10, 2], [100, 7]]]
-    other = SizeExperiment(np.array([10]), {"mr": np.ones((1, 1))}, "both")
-    with pytest.raises(UsageError, match="ask for the same metrics"):
-        figures.alignment_sizes({"a": weak, "b": other})
-
-
-def test_nothing_to_draw_is_said() -> None:
-    for draw in (
-        figures.rank_distribution, figures.tie_widths, figures.alignment_sizes, beta_curves,
-        drawing.intervals, drawing.pair_matrix, drawing.left_out, drawing.bump_chart,
-    ):  # fmt: skip
-        with pytest.raises(UsageError, match="at least one"):
-            draw({})
 
 
 @pytest.mark.parametrize(

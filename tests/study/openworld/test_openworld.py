@@ -322,16 +322,6 @@ def test_question_values_average_inside_a_question_first():
     assert answers.tolist() == np.unique(ranks.question, return_counts=True)[1].tolist()
 
 
-@pytest.mark.parametrize("n", [2, 3])
-def test_no_room_for_a_missing_answer(n):
-    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [0, 0, n - 1], [1, 0, 1]], n_entities=n)
-    questions = graph.questions()
-    scores = np.random.default_rng(1).random((2, len(questions), n))
-    ranks = [kgtrec.rank(each, questions)[0] for each in scores]
-    with pytest.raises(UsageError, match=f"{n} candidates are too few for a question of 2"):
-        ow.compare_ranks(*ranks, 0.1)
-
-
 def small_study(**more):
     models = [replace(MODELS[0], steps=(2, 8))]
     return ow.family_study(
@@ -362,21 +352,6 @@ def test_a_study_is_reproducible():
     curves = [small_study(removals=["correlated"]).panels[0].curves[0] for _ in range(2)]
     for metric in METRICS:
         assert curves[0].sparse[metric] == pytest.approx(curves[1].sparse[metric], abs=1e-6)
-
-
-def test_inconsistency_of_curves_is_a_share_of_pairs():
-    full = [np.array([0.1, 0.5, 0.9]), np.array([0.2, 0.6])]
-    sparse = [np.array([0.1, 0.3, 0.35]), np.array([0.15, 0.25])]
-    curves = tuple(
-        ow.Curve(name, np.arange(len(f)), {"mrr": f}, {"mrr": s}, np.zeros(len(f)))
-        for name, f, s in zip("ab", full, sparse, strict=True)
-    )
-    panel = ow.Panel(0.75, "independent", 0.5, 10, 12.0, 6.0, curves, {})
-    # Of the six pairs of a and b, one is out of order: a at (0.5, 0.3) and b at (0.6, 0.25).
-    assert panel.inconsistency("mrr") == pytest.approx(1 / 6)
-    assert panel.reach("mrr") == pytest.approx(0.25)
-    # The three points from 0.5 on have a slope of 9 / 52, the two others of 1 / 2.
-    assert panel.flattening("mrr") == pytest.approx(9 / 26)
 
 
 def kinship(tree):

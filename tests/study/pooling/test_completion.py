@@ -23,13 +23,10 @@ from kgtrec.study.pooling.edited_files import Judgements, read_judgements
 from kgtrec.study.pooling.pool import Draw, make_pool, read_draw, read_pool, write_pool
 from kgtrec.study.pooling.unjudged import (
     MEASURES,
-    JudgedInterval,
     intervals,
     open_candidates,
-    open_remarks,
     share_table,
     shares,
-    verdicts,
 )
 from kgtrec.trec.files.run import read_qrels
 
@@ -175,25 +172,6 @@ def test_intervals_are_the_extremes_of_all_labellings(judged_case, depth, within
             assert ours == pytest.approx(np.mean(rows, axis=0), abs=1e-12), name
         assert math.isnan(results["infAP"].high)
         assert "it estimates" in results["infAP"].reason
-
-
-def test_decided_pairs() -> None:
-    none = JudgedInterval(math.nan, 0.5, 0.5, math.nan, "an estimate")
-    by_system = {
-        name: {"bpref": JudgedInterval(low, value, value, high), "infAP": none}
-        for name, low, value, high in (("a", 0.5, 0.5, 0.6), ("b", 0.6, 0.6, 0.7),
-                                       ("c", 0.65, 0.6, 0.9))
-    }  # fmt: skip
-    (notes,) = verdicts(by_system)
-    assert notes.startswith("pairs of runs (of 3) ")
-    assert notes.endswith("can change: bpref 1")  # a touches b, b meets c
-    assert verdicts({"a": by_system["a"]}) == []
-    head, outside, estimate = open_remarks(by_system, np.arange(7), 20)
-    assert "7 candidates without a label, in the pool or the first 20 of a run's list" in head
-    assert outside.startswith("bpref of c is outside its interval")
-    assert estimate == "infAP has no interval: an estimate"
-    assert "in the pool," in open_remarks(by_system, np.arange(7), 0)[0]
-    assert open_remarks({}, np.arange(7), 0) == []
 
 
 def test_judgement_files(tmp_path: Path) -> None:
