@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from compare_cases import systems
@@ -13,7 +11,7 @@ from kgtrec._internal.bootstrap import Resampling
 from kgtrec.measures import Measure
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
-from kgtrec.study.comparison.parts import SystemValues, values_by_part, values_by_ratios
+from kgtrec.study.comparison.parts import values_by_part, values_by_ratios
 from kgtrec.study.comparison.rankings import data_sensitivity, rankings_by_part
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.comparison.significance import discriminate
@@ -105,17 +103,6 @@ def test_sensitivity_by_its_definition() -> None:
     assert ours.table().rows[1][:2] == ("60%", 36)
 
 
-def test_measures_of_one_title_are_told_apart() -> None:
-    by_system = systems(3)
-    sides = ["head.realistic.micro.mrr", "tail.realistic.micro.mrr"]
-    named = ("head.micro.mrr", "tail.micro.mrr", "macro MRR")
-    sensitivity = data_sensitivity(by_system, [*sides, "macro.mrr"], repeats=1)
-    assert sensitivity.titles == named
-    assert discriminate(samples_of_ranks(by_system, sides)).titles == named[:2]
-    both = [one.by_cluster() for one in samples_of_ranks(by_system, ["mrr", "macro.mrr"])]
-    assert discriminate(both).titles == ("micro.mrr", "macro.mrr")
-
-
 def test_sensitivity_has_the_same_bits_for_any_threads() -> None:
     by_system = systems(3, levels=30)
     one, two = (data_sensitivity(by_system, repeats=15, threads=t) for t in (1, 4))
@@ -190,29 +177,3 @@ def test_parts_of_ranks_are_held_against_the_same_parts() -> None:
     for relation, side, tau in rankings.table().rows:
         due = [[reciprocal(one, relation, side).mean() for one in each.values()] for each in both]
         assert tau == pytest.approx(stats.kendalltau(*due).statistic), (relation, side)
-
-
-def values(*rows: tuple[str, list[float]], measure: str = "mrr") -> SystemValues:
-    names = [f"s{i}" for i in range(len(rows[0][1]))]
-    parts = {(part,): dict(zip(names, numbers, strict=True)) for part, numbers in rows}
-    dimensions = () if rows[0][0] == "all" else ("part",)
-    return SystemValues.of(measure, parts, dimensions, True)
-
-
-def test_a_part_is_held_against_all_questions_where_there_are_no_others() -> None:
-    whole = values(("all", [3.0, 2.0, 1.0]))
-    parts = values(("a", [3.0, 2.0, 1.0]), ("b", [1.0, 2.0, 3.0]), ("c", [1.0, math.nan, 3.0]))
-    for pair in ([whole], [parts]), ([parts], [whole]):
-        table = rankings_by_part(*pair, resampling=Resampling(resamples=100)).table()
-        assert table.rows[:2] == [("a", 1.0), ("b", -1.0)]
-        assert np.isnan(table.rows[2][1])
-
-
-def test_what_only_one_has_is_left_out_and_named() -> None:
-    one = values(("a", [3.0, 2.0, 1.0, 9.0]), ("b", [3.0, 2.0, 1.0, 9.0]))
-    other = values(("b", [1.0, 2.0, 3.0]), ("c", [1.0, 2.0, 3.0]))
-    rankings = rankings_by_part([one], [other], resampling=Resampling(resamples=100))
-    assert rankings.systems == ("s0", "s1", "s2")
-    assert rankings.parts == (("b",),)
-    assert rankings.left_out == (("a",), ("c",))
-    assert rankings.tau("mrr", ("b",)) == -1
