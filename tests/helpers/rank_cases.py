@@ -196,3 +196,15 @@ def weights(rows: list[dict[str, int]], averaging: str) -> list[Fraction]:
         return [Fraction(1) for _ in rows]
     sizes = Counter(row[averaging] for row in rows)
     return [Fraction(1, sizes[row[averaging]]) for row in rows]
+
+
+def popularity_weights(rows: list[dict[str, int]], beta_e: float, beta_r: float) -> list[float]:
+    """The weights of stratified averages: of a triple's answers, of a relation's triples."""
+    of_triple: Counter[int] = Counter()
+    for row in rows:
+        of_triple[row["triple"]] += row["answer_popularity"] ** -beta_e
+    triples = Counter({row["triple"]: row["relation"] for row in rows}.values())
+    return [
+        row["answer_popularity"] ** -beta_e / of_triple[row["triple"]]
+        / triples[row["relation"]] * row["relation_popularity"] ** -beta_r for row in rows
+    ]  # fmt: skip

@@ -24,6 +24,7 @@ from rank_cases import (
     make_ranks,
     no_trec,
     places,
+    popularity_weights,
     questions,
     sides_of,
     some_ranks,
@@ -89,18 +90,6 @@ def first_answer(case: Case, rows: list[dict[str, int]], kind: str) -> Item:
         ranks = [{"optimistic": best, "realistic": (best + worst) / 2, "pessimistic": worst,
                   "ordinal": ordinal}[kind]]  # fmt: skip
     return Item(row["relation"], ranks, [])
-
-
-def popularity_weights(rows: list[dict[str, int]], beta_e: float, beta_r: float) -> list[float]:
-    def entity(row: dict[str, int]) -> float:
-        return row["answer_popularity"] ** -beta_e
-
-    triples = {row["triple"]: row["relation"] for row in rows}
-    return [
-        entity(row) / math.fsum(entity(one) for one in rows if one["triple"] == row["triple"])
-        / list(triples.values()).count(row["relation"]) * row["relation_popularity"] ** -beta_r
-        for row in rows
-    ]  # fmt: skip
 
 
 MEANS: dict[str, tuple[str, Callable[[float], float]]] = {
@@ -447,18 +436,10 @@ def test_first_answer_of_a_tie(greater: int, size: int, data: st.DataObject) -> 
     assert got[0] <= 1
 
 
-@pytest.mark.parametrize(
-    ("greater", "size", "answers"),
-    [
-        (0, 20_000, 2),
-        (0, 20_000, 40),
-        (5, 3_000, 2_990),
-        (10**6, 5_000, 3),
-        (300, 9_000, 700),
-        (300, 90_000, 65),
-        (10**9, 100_000, 2),
-    ],
-)
+@pytest.mark.parametrize(("greater", "size", "answers"), [
+    (0, 20_000, 2), (0, 20_000, 40), (5, 3_000, 2_990), (10**6, 5_000, 3), (300, 9_000, 700),
+    (300, 90_000, 65), (10**9, 100_000, 2),
+])  # fmt: skip
 def test_first_answer_of_a_long_tie(greater: int, size: int, answers: int) -> None:
     unit = 1 << 200  # P(X >= j) in integers, because no double could hold it
     total, hits, survival = 0, 0, unit

@@ -4,52 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from itertools import product
 
 import numpy as np
 import pytest
-from rank_cases import Case, F, ask, columns, make_ranks, no_trec, places, some_ranks
-from refusals import each_row
+from rank_cases import F, make_ranks, no_trec, places, popularity_weights, some_ranks
 from slow import slow_after
 
 import kgtrec
 from kgtrec import Ranks
-from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, random_scorer, stratified_grid
 from kgtrec.measures.calculator import Calculator
 
-METRICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "mr": lambda rank: rank, "mrr": lambda rank: 1 / rank,
-    "hits@3": lambda rank: (rank <= 3).astype(float),
-}  # fmt: skip
-
 BETAS = [-1.0, -0.35, 0.0, 0.5, 1.0]
 
+COLUMNS = ("triple", "relation", "greater", "equal", "tied_ahead", "answer_popularity",
+           "relation_popularity")  # fmt: skip
 SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
-
-
-def value_of(ranks: Ranks, metric: str, rank_type: str) -> np.ndarray:
-    """The metric per instance; expected: rank by rank over the tie."""
-    if rank_type != "expected":
-        return METRICS[metric](ranks.rank(rank_type))
-    ties = zip(ranks.greater, ranks.equal, strict=True)
-    return np.array([METRICS[metric](np.arange(g + 1.0, g + e + 2)).mean() for g, e in ties])
-
-
-def formula(ranks: Ranks, value: np.ndarray, side: str, beta_e: float, beta_r: float) -> float:
-    """The definition at one point, relation by relation."""
-    keep = np.isin(ranks.side, SIDES[side])
-    triple, relation = ranks.triple[keep], ranks.relation[keep]
-    weight = ranks.answer_popularity[keep].astype(float) ** -beta_e
-    within, share = [], []
-    for r in np.unique(relation):
-        of_r = relation == r
-        _, number = np.unique(triple[of_r], return_inverse=True)
-        top = np.bincount(number, weight[of_r] * value[keep][of_r])
-        within.append(np.mean(top / np.bincount(number, weight[of_r])))
-        share.append(float(ranks.relation_popularity[keep][of_r][0]) ** -beta_r)
-    return float(np.dot(share, within) / np.sum(share))
 
 
 def random_ranks(n: int, seed: int) -> Ranks:
@@ -60,14 +31,17 @@ def random_ranks(n: int, seed: int) -> Ranks:
 @pytest.mark.parametrize("rank_type", slow_after(1, RANK_TYPES))
 @pytest.mark.parametrize("side", SIDES)
 def test_large_strata_follow_the_formula_and_the_keys(rank_type: str, side: str) -> None:
-    ranks = random_ranks(1_500, 1)
-    grid = stratified_grid(ranks, BETAS, BETAS, METRICS, rank_type, side)
+    ranks, metrics = random_ranks(1_500, 1), ("mr", "mrr", "hits@2")
+    grid = stratified_grid(ranks, BETAS, BETAS, metrics, rank_type, side)
     assert (grid.dtype, grid.shape) == (np.float64, (3, 5, 5))
+    kept = ranks.subset(np.isin(ranks.side, SIDES[side]))
+    columns = [getattr(kept, name).tolist() for name in COLUMNS]
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
     calculator = Calculator(ranks, no_trec)
-    for line, metric in zip(grid, METRICS, strict=True):
-        value = value_of(ranks, metric, rank_type)
+    for line, metric in zip(grid, metrics, strict=True):
+        values = [np.mean([float(F[metric](r)) for r in places(row, rank_type)]) for row in rows]
         for got, (beta_e, beta_r) in zip(line.flat, product(BETAS, BETAS), strict=True):
-            due = formula(ranks, value, side, beta_e, beta_r)
+            due = np.average(values, weights=popularity_weights(rows, beta_e, beta_r))
             assert got == pytest.approx(due, rel=1e-12)
             key = f"{side}.{rank_type}.stratified.{metric}({beta_e},{beta_r})"
             assert got == calculator.value(Measure.parse(key))
@@ -88,63 +62,6 @@ def test_bits_do_not_depend_on_other_metrics_or_the_order_of_rows_or_points() ->
     assert stratified_grid(ranks, BETAS, np.array([], np.float32)).shape == (4, 5, 0)
     twice = stratified_grid(ranks, np.array([1, 0, -1]), BETAS, ["mrr", "MRR", "hits_at_3"])
     assert np.array_equal(twice[0], twice[1])
-
-
-def one_triple(entities: list[int], relation: int = 1) -> Ranks:
-    case = Case(2, [(0, 0, 1)], {(0, 1, 0): [1, 0], (1, 0, 0): [0, 1]})
-    popularity = {"relation_popularity": np.array([relation, relation])}
-    return make_ranks(columns(case) | popularity | {"answer_popularity": np.array(entities)})
-
-
-def test_popularity_zero() -> None:
-    ranks = one_triple([0, 3])
-    with pytest.raises(InputError, match=r"1 answer entities.*N\^-0\.5.*all splits"):
-        stratified_grid(ranks, [-1, 0.5, 1], [0])
-    assert stratified_grid(ranks, [-1, 0], [0], "mrr").tolist() == [[[1], [1]]]
-    with pytest.raises(InputError, match=r"2 answer entities.*N\^1"):
-        stratified_grid(one_triple([0, 0]), [0, -1], [0])
-    assert stratified_grid(one_triple([0, 0]), [0], [0], "mrr") == 1
-    with pytest.raises(InputError, match="at least one instance"):
-        stratified_grid(one_triple([1, 1]).subset(np.array([], np.int64)), [0], [0])
-    for beta_r in (-0.5, 0.5):
-        with pytest.raises(InputError, match=r"1 relations.*evaluated split"):
-            stratified_grid(one_triple([1, 3], relation=0), [0], [0, beta_r])
-
-
-@each_row("arguments, hint",
-    [
-        ({"beta_e": [0, 1.5]}, r"beta_e contains 1\.5; exponents must be in \[-1, 1\]"),
-        ({"beta_r": [np.nan]}, "beta_r contains nan"),
-        ({"beta_r": 0.5}, r"beta_r has shape \(\); give a list"),
-        ({"beta_e": [[0.5]]}, r"beta_e has shape \(1, 1\); give a list"),
-        ({"beta_e": "half"}, "beta_e is 'half'; give a list"),
-        ({"metrics": ["mrr", "mmr"]}, "did you mean 'mr' or 'mrr'"),
-        ({"metrics": ["mrr", "gmr"]}, "gmr is not defined for stratified"),
-        ({"metrics": ["map_cut_20"]}, "tail.macro.map_cut_20"),
-        ({"rank_type": "best"}, "'best' is"),
-        ({"side": "left"}, "'left' is not a side"),
-        ({"side": "head"}, "needs the head side, but these ranks have only tail"),
-    ],
-)  # fmt: skip
-def test_wrong_arguments(arguments: dict, hint: str) -> None:
-    case = Case(2, [(0, 0, 1)], {(1, 0, 0): [0, 1]}, sides=(1,))
-    options = {"beta_e": [0], "beta_r": [0], "side": "tail"} | arguments
-    with pytest.raises(UsageError, match=hint):
-        stratified_grid(make_ranks(columns(case)), **options)
-
-
-# -- Triples: pairs of ranks ----------------------------------------------------------------------
-
-
-def test_triples_need_both_sides() -> None:
-    questions = [(0, 1, 0), (0, 2, 0), (1, 0, 0), (1, 1, 0)]
-    case = Case(3, [(0, 0, 1), (1, 0, 2)], {question: [1, 0, 2] for question in questions})
-    assert ask(case, "both.realistic.triple.mr") == ask(case, "both.realistic.micro.mr")
-    case.rows = case.rows[1:]
-    with pytest.raises(InputError, match=r"1 triples, such as \[0\], have only one"):
-        ask(case, "both.realistic.triple.mr")
-    with pytest.raises(UsageError, match=r"ask for both\.…"):
-        Measure.parse("head.realistic.triple.mr")
 
 
 def test_wide_ties_of_triples() -> None:
@@ -197,23 +114,3 @@ def test_many_instances_of_many_sizes() -> None:
     assert chance.mean == pytest.approx(float(np.exp(mean)), rel=1e-12)
     due = float(np.exp(2 * mean) * np.expm1(square - 2 * mean))
     assert chance.variance == pytest.approx(due, rel=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("metric", "candidates", "weight", "says"),
-    [
-        ("ndcg", [3], None, "'ndcg' has no expectation by chance"),
-        ("amri", [3], None, "choose one of mr, mrr, hits@k, gmr, log_mrr, p_mrr@p"),
-        ("mr", [], None, "one number per item"),
-        ("mr", [[3]], None, "one number per item"),
-        ("mr", [3, 0], None, "candidates contains 0"),
-        ("mr", [3], [1, 2], "weight has shape (2,)"),
-        ("mr", [3, 3], [1, -1], "weights must be 0 or more"),
-        ("mr", [3, 3], [0, 0], "not all of them 0"),
-        ("mr", [3, 3], [math.nan, 1], "weights must be 0 or more"),
-    ],
-)
-def test_what_random_scorer_refuses(metric, candidates, weight, says) -> None:
-    with pytest.raises((UsageError, InputError)) as caught:
-        random_scorer(metric, candidates, weight)
-    assert says in str(caught.value)

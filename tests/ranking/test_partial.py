@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from refusals import assert_refused
 
 import kgtrec
 from kgtrec.cli import cli
-from kgtrec.errors import FilterWarning, InputError, UsageError
+from kgtrec.errors import InputError, UsageError
 
 ATOL, RTOL = 1e-5, 1e-4  # LibKGE's defaults
 
@@ -85,15 +84,6 @@ def test_factors_have_the_same_bits_in_every_range(seed, cuts, metric, dtype, na
     assert_same(rank(kgtrec.Factors(queries, *theirs), columns=order), whole)
 
 
-def partials(questions, scores):
-    answers = kgtrec.AnswerScores(questions)
-    answers.fill(scores)
-    return answers, [
-        kgtrec.rank_range(scores[:, :9], answers, 0, 3),
-        kgtrec.rank_range(scores[:, 9:], answers, 9, 3),
-    ]
-
-
 def test_a_range_fills_the_answers_that_it_holds() -> None:
     rng = np.random.default_rng(1)
     questions = random_questions(rng)
@@ -103,53 +93,6 @@ def test_a_range_fills_the_answers_that_it_holds() -> None:
         held = [low <= answer < high for answer in questions.answers.ids.tolist()]
         assert answers.filled.tolist() == held
         assert answers.values.tolist() == held
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    rng = np.random.default_rng(1)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N))
-    answers, (first, second) = partials(questions, scores)
-    deeper = kgtrec.rank_range(scores[:, 9:], answers, 9, 4)
-    lenient = kgtrec.rank_range(scores[:, 9:], answers, 9, 3, nan="worst")
-    foreign = kgtrec.AnswerScores(random_questions(np.random.default_rng(2)))
-    unknown, spoilt = kgtrec.AnswerScores(questions), np.where(scores == 5, np.nan, scores)
-    narrow = questions.restrict(entities=range(N))
-    tolerant = kgtrec.AnswerScores(questions, atol=ATOL)
-    tolerant.fill(scores)
-    close = kgtrec.rank_range(scores[:, 9:], tolerant, 9, 3)
-    merge, rank = kgtrec.merge_ranges, kgtrec.rank_range
-    for call, error, words, *arguments in (
-        (merge, UsageError, "contains the entities 9 to 22", [first], answers),
-        (merge, UsageError, "contains the entities 0 to 8", [second], answers),
-        (merge, UsageError, "overlaps", [first, first, second], answers),
-        (merge, UsageError, "rank all ranges alike", [first, deeper], answers),
-        (merge, UsageError, "rank all ranges alike", [first, lenient], answers),
-        (merge, UsageError, "tie tolerance", [first, close], answers),
-        (merge, UsageError, "other questions", [first, second], foreign),
-        (answers.fill, InputError, "goes beyond", scores, 1),
-        (answers.fill, InputError, "have shape", scores[1:]),
-        (rank, UsageError, "no score yet", scores, unknown),
-        (rank, InputError, "NaN", spoilt, answers),
-        (rank, UsageError, "nan='last' is unknown", scores, answers, 0, 0, None, "last"),
-        (kgtrec.AnswerScores, UsageError, "restricted", narrow),
-    ):
-        assert_refused(call, error, (words,), *arguments)
-
-
-def test_nan_in_a_range_is_refused_as_in_one_pass() -> None:
-    graph = kgtrec.Graph.from_arrays([[0, 0, 12]], None, [[0, 0, 1]], n_entities=N)
-    questions = graph.questions(sides="tail")
-    scores = np.ones((1, N))
-    answers = kgtrec.AnswerScores(questions)
-    answers.fill(scores)
-    scores[0, 12] = np.nan  # it is no candidate
-    kgtrec.rank_range(scores[:, 7:], answers, 7)
-    scores[0, [15, 16]] = np.nan
-    for rank, *arguments in (
-        (kgtrec.rank_range, scores[:, 7:], answers, 7), (kgtrec.rank, scores, questions)
-    ):  # fmt: skip
-        assert_refused(rank, InputError, ("(id 15) and 1 more of its candidates",), *arguments)
 
 
 def test_factors_go_by_entity_where_score_columns_go_by_candidate() -> None:
@@ -172,85 +115,34 @@ def test_factors_go_by_entity_where_score_columns_go_by_candidate() -> None:
 
 # -- Several filters in one pass -------------------------------------------------------------------
 
-FILTERS = ["raw", "valid", "test", ("train", "test")]
-NAMES = ["raw", "valid", "test", "train+test"]
 SPLITS = {"raw": (), "valid": ("train", "valid"), "test": ("train", "valid", "test"),
           "train+test": ("train", "test")}  # fmt: skip
 
 
-@pytest.fixture
-def graph() -> kgtrec.Graph:
-    rng = np.random.default_rng(3)
-    splits = {s: rng.integers(0, (N, R, N), (70, 3)) for s in ("train", "valid", "test")}
-    return kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=R)
-
-
-class Once:
-    """Chunks of scores, with the number of chunks read."""
-
-    def __init__(self, scores: np.ndarray) -> None:
-        self.scores, self.read = scores, 0
-
-    def __iter__(self):
-        for start in range(0, len(self.scores), 9):
-            self.read += 1
-            yield self.scores[start : start + 9]
-
-
 @pytest.mark.parametrize("rows", ["questions", "instances"])
 @pytest.mark.parametrize("options", [{}, {"sides": "tail"}, {"entities": range(N - 4)}])
-def test_each_is_that_of_a_pass_of_its_own(graph, rows: str, options: dict[str, Any]) -> None:
-    several = graph.questions_by_filter(FILTERS, **options)
-    assert list(several) == NAMES
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
+def test_each_filter_is_as_in_a_pass_of_its_own(rows: str, options: dict[str, Any]) -> None:
+    rng, read = np.random.default_rng(3), []
+    splits = {s: rng.integers(0, (N, R, N), (70, 3)) for s in ("train", "valid", "test")}
+    graph = kgtrec.Graph.from_arrays(**splits, n_entities=N, n_relations=R)
+    filters = ["raw", "valid", "test", ("train", "test")]
+    several = graph.questions_by_filter(filters, **options)
     n_rows = kgtrec.Ranker(several["raw"], rows=rows).n_rows
-    scores = Once(some_scores(np.random.default_rng(4), (n_rows, N)))
-    ranked = kgtrec.rank(scores, several, 5, rows=rows)
-    assert scores.read == -(-n_rows // 9)
-    assert list(ranked) == NAMES
-    for name, (ranks, run) in ranked.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FilterWarning)
-            own = graph.questions(filter=FILTERS[NAMES.index(name)], **options)
-        due = kgtrec.rank(scores.scores, own, 5, rows=rows)
-        assert_same((ranks, run), due)
-        assert ranks.manifest == due[0].manifest
-        assert ranks.manifest["questions"]["filter_splits"] == list(SPLITS[name])
-    assert len({ranks.manifest["questions"]["questions_hash"] for ranks, _ in ranked.values()}) == 4
-
-
-def test_factors_and_results(graph) -> None:
-    several = graph.questions_by_filter(("raw", "test"))
-    rng = np.random.default_rng(6)
-    queries, table = rng.normal(size=(len(several["raw"]), 4)), rng.normal(size=(N, 4))
-    factors = kgtrec.Factors(queries, table)
-    results = kgtrec.evaluate(factors, several)
-    for name, result in results.items():
-        assert result.to_dict() == kgtrec.evaluate(factors, several[name]).to_dict()
-    key = "both.realistic.micro.mrr"
-    assert results["raw"][key] < results["test"][key]
-
-
-def test_what_cannot_be_ranked_together(graph) -> None:
-    test, scores = graph.questions(), np.zeros((1, N))
-    other = kgtrec.Graph.from_arrays(test=graph.splits["test"][::-1], n_entities=N, n_relations=R)
-    for odd in (
-        graph.questions("valid", filter="test"),
-        graph.questions(sides="tail"),
-        graph.questions(columns=np.arange(N)[::-1]),
-        other.questions(),
-        test.separate(),
-    ):
-        words = ("'one' and 'two' differ in more than their filter",)
-        assert_refused(kgtrec.rank, UsageError, words, scores, {"one": test, "two": odd})
-    ranks, _ = kgtrec.rank(np.zeros((len(test), N)), test)
-    for call, words, *arguments in (
-        (kgtrec.rank, "mapping of questions is empty", scores, {}),
-        (graph.questions_by_filter, "'raw' is given twice", ["raw", "test", "raw"]),
-        (graph.questions_by_filter, "no filter is given", []),
-        (graph.questions_by_filter, "filter='rew' is unknown", "rew"),
-        (kgtrec.evaluate, "ranks have one filter", ranks, {"test": test}),
-    ):
-        assert_refused(call, UsageError, (words,), *arguments)
+    scores = some_scores(rng, (n_rows, N))
+    chunks = (read.append(start) or scores[start : start + 9] for start in range(0, n_rows, 9))
+    results = kgtrec.evaluate(chunks, several, run_depth=5, rows=rows)
+    assert len(read) == -(-n_rows // 9)
+    assert list(results) == list(several) == list(SPLITS)
+    for (name, result), filter_ in zip(results.items(), filters, strict=True):
+        own = graph.questions(filter=filter_, **options)
+        due = kgtrec.evaluate(scores, own, run_depth=5, rows=rows)
+        assert_same((result.ranks, result.run), (due.ranks, due.run))
+        assert result.to_dict() == due.to_dict()
+        assert result.ranks.manifest == due.ranks.manifest
+        assert result.ranks.manifest["questions"]["filter_splits"] == list(SPLITS[name])
+    hashes = [result.ranks.manifest["questions"]["questions_hash"] for result in results.values()]
+    assert len({*hashes}) == 4
 
 
 # -- Tolerant ties ---------------------------------------------------------------------------------
@@ -391,16 +283,9 @@ def test_a_tolerance_is_named_and_not_comparable(tmp_path: Path) -> None:
     tolerant.ranks.save(tmp_path / "t.parquet")
     assert kgtrec.comparable(kgtrec.Ranks.load(tmp_path / "t.parquet"), tolerant)
     half = np.arange(len(exact.ranks)) < 5
-    one, other = kgtrec.Ranker(questions, atol=ATOL), kgtrec.Ranker(questions)
-    one.update(np.arange(3), scores[:3])
-    for call, words in (
-        (lambda: kgtrec.Ranks.concat([exact.ranks.subset(half), tolerant.ranks.subset(~half)]),
-         "tie_tolerance"),
-        (lambda: other.merge(one), "tie tolerance"),
-        *((lambda atol=atol: kgtrec.Ranker(questions, atol=atol), "atol=")
-          for atol in (-1, float("nan"), float("inf"), "1e-5", True, None)),
-    ):  # fmt: skip
-        assert_refused(call, UsageError, (words,))
+    parts = exact.ranks.subset(half), tolerant.ranks.subset(~half)
+    with pytest.raises(UsageError, match="tie_tolerance"):
+        kgtrec.Ranks.concat(parts)
 
 
 def test_shards_of_another_tolerance_are_refused(tmp_path: Path) -> None:

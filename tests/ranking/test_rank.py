@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from profiles import examples
-from question_cases import N, random_questions
-from refusals import each_row
 from strategies import GraphCase, RankCase, laid_out, rank_cases
 
 import kgtrec
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError
 
 
 def graph_case(**changes) -> GraphCase:
@@ -52,16 +49,22 @@ def in_one_pass(case: RankCase, questions: kgtrec.Questions, _: Any) -> Any:
 
 
 def in_chunks(case: RankCase, questions: kgtrec.Questions, data: Any) -> Any:
-    """Two rankings in one pass over chunks, with any number of threads."""
+    """Two filters in one pass over chunks, with any number of threads."""
     chunks = [case.source()[low:high] for low, high in spans(data, len(case.scores))]
     options = case.options() | {"threads": data.draw(st.integers(1, 4))}
-    several = kgtrec.rank(iter(chunks), {"one": questions, "other": questions}, **options)
-    return several[data.draw(st.sampled_from(list(several)))]
+    raw = case.graph.questions(filter_splits=()) if case.nan == "worst" else questions
+    several = data.draw(st.permutations([("own", questions), ("raw", raw)]))
+    return kgtrec.rank(iter(chunks), dict(several), **options)["own"]
 
 
 def in_batches(case: RankCase, questions: kgtrec.Questions, data: Any) -> Any:
     ranker, scores = kgtrec.Ranker(questions, **case.options()), case.source()
-    for batch in ranker.batches(data.draw(st.integers(1, 9))):
+    size, sides = data.draw(st.integers(1, 9)), ranker.batch(0, ranker.n_rows).side
+    batches = list(ranker.batches(size))
+    alone = [sides[sides == code].tolist() for code in (0, 1)]
+    due = [own[start : start + size] for own in alone for start in range(0, len(own), size)]
+    assert [batch.side.tolist() for batch in batches] == due
+    for batch in batches:
         ranker.update(batch, scores[batch.start : batch.stop])
     return ranker.finish()
 
@@ -173,6 +176,10 @@ def check(case: RankCase, rank: Callable[..., Any] = in_one_pass, data: Any = No
     assert case.scores.tobytes() == before
     assert oracle.rank_differences(ranks, due) == []
     assert oracle.run_differences(run, due) == []
+    counts = [prefix + name for prefix in ("", "macro_") for name in oracle.COUNT_COLUMNS]
+    for name in ("triple", "question", "side", "relation", "given", "answer", *counts):
+        assert getattr(ranks, name).dtype == np.int64, name
+    assert (ranks.rank().dtype, ranks.answer_nan.dtype) == (np.float64, bool)
     popularity = oracle.entity_popularity(case.graph.splits)
     assert ranks.answer_popularity.tolist() == [popularity[answer] for answer in ranks.answer]
     asked = [r for _, r, _ in oracle.distinct(case.graph.splits[case.graph.evaluated])]
@@ -259,110 +266,3 @@ def test_nan_payload_and_sign_do_not_matter():
         scores[1, 1] = value
         check(rank_case(graph_case(), scores, nan="worst"))
         check(rank_case(graph_case(), scores))
-
-
-def test_integer_columns_are_int64():
-    ranks, _ = kgtrec.rank(np.zeros((2, 3), np.float32), graph_case().questions())
-    for name in ("triple", "question", "side", "relation", "given", "answer"):
-        assert getattr(ranks, name).dtype == np.int64, name
-    for name in oracle.COUNT_COLUMNS:
-        assert getattr(ranks, name).dtype == np.int64, name
-        assert getattr(ranks, "macro_" + name).dtype == np.int64, name
-    assert ranks.rank("realistic").dtype == np.float64
-    assert ranks.answer_nan.dtype == bool
-
-
-@each_row(
-    "scores, expected, sides",
-    [
-        *((np.zeros((2, n)), "3", "both") for n in (2, 4)),
-        *((np.zeros((n, 3)), "2", "both") for n in (0, 1, 3)),
-        *((np.zeros(shape), "two-dim", "both") for shape in ((6,), (2, 3, 1), ())),
-        *((np.zeros((2, 3), dtype), "dtype", "both") for dtype in ("U1", object, complex, bool)),
-        # Of the right total, but rows of one side would count for the other.
-        *(({"head": np.zeros((n, 3)), "tail": np.zeros((2 - n, 3))}, "head|tail", "both")
-          for n in (0, 2)),
-        ({"head": np.zeros((0, 3)), "tail": np.zeros((1, 3))}, "head|tail", "head"),
-    ],
-)  # fmt: skip
-def test_wrong_arrays_are_refused(scores, expected, sides):
-    rows = "instances" if isinstance(scores, dict) else "questions"
-    with pytest.raises(InputError, match=expected):
-        kgtrec.rank(scores, graph_case(sides=sides).questions(), rows=rows)
-
-
-@pytest.mark.parametrize(
-    ("columns", "said"),
-    [
-        (["b", "a"], "1 of 3 entities have no column: 'c'"),
-        ([0, 1], "1 of 3 entities have no column: 'c'"),
-        (["a", "b", "c", "a"], "columns 0 and 3 are both declared as 'a' \\(id 0\\)"),
-        (["a", "b", "x"], "columns: 1 of 3 labels are unknown: 'x'"),
-        ([0, 1, 3], "column 2 is declared as entity 3, which is not an id below 3"),
-        ([0, -1, 2], "column 1 is declared as entity -1"),
-        ([0.0, 1.0, 2.0], "dtype float64"),
-        ("abc", "columns='abc' is not an order of entities"),
-        (7, "columns=7 is not an order of entities"),
-        ({"a": 0, "b": 1, "c": 1}, "but not to the columns 0 to 2"),
-        ({"a": 0, "b": 1, "c": "2"}, "but not to the columns 0 to 2"),
-        ({"a": 0, "b": 1, "x": 2}, "labels are unknown: 'x'"),
-        ([], "columns has shape"),
-    ],
-)
-def test_what_is_no_order(columns, said) -> None:
-    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [2, 0, 0]], entities=["a", "b", "c"])
-    for call in (
-        lambda: graph.questions(columns=columns),
-        lambda: kgtrec.Ranker(graph.questions(), columns=columns),
-        lambda: kgtrec.rank(np.zeros((4, 3)), graph.questions(), columns=columns),
-    ):
-        with pytest.raises(InputError, match=said):
-            call()
-
-
-@pytest.mark.parametrize(
-    ("columns", "said"),
-    [
-        ([0, 1], "columns has shape \\(2,\\)"),
-        ([0, 1, 1], "columns 1 and 2 are both declared as '1'"),
-        ([0, 1, 3], "column 2 is declared as entity 3, which is not an id below 3"),
-        (["a", "b", "c"], r"graph.entities.ids\(labels\)"),
-        (np.array(["a", "b", "c"], dtype=object), r"graph.entities.ids\(labels\)"),
-        ([0.0, 1.0, 2.0], "dtype float64"),
-    ],
-)
-def test_what_is_no_order_of_factors(columns, said) -> None:
-    with pytest.raises(InputError, match=said):
-        kgtrec.Factors(np.zeros((4, 2)), np.zeros((3, 2)), columns=columns)
-
-
-def test_a_nan_is_named_by_its_entity() -> None:
-    rng = np.random.default_rng(4)
-    graph, order = random_questions(rng).graph, rng.permutation(N)
-    questions = graph.questions(columns=order)
-    scores, answer = np.zeros((len(questions), N)), int(questions.answers[2][0])
-    scores[2, order.tolist().index(answer)] = np.nan
-    with pytest.raises(InputError, match=f"entity '{answer}'"):
-        kgtrec.rank(scores, questions)
-    assert kgtrec.rank(scores, questions, nan="worst")[0].answer_nan.sum() == 1
-
-
-def test_declared_once_and_only_where_it_has_a_meaning(tmp_path: Path) -> None:
-    rng = np.random.default_rng(6)
-    graph, order = random_questions(rng).graph, rng.permutation(N)
-    questions = graph.questions(columns=order)
-    with pytest.raises(UsageError, match="already declare columns="):
-        kgtrec.Ranker(questions, columns=order)
-    with pytest.raises(UsageError, match="a range of entities needs columns in id order"):
-        kgtrec.AnswerScores(questions)
-    from kgtrec.cluster.question_store import save_questions
-
-    with pytest.raises(UsageError, match="a ranking in parts needs columns in id order"):
-        save_questions(questions, "questions", tmp_path)
-    lists = [sorted({*questions.answers[q].tolist(), *range(9)}) for q in range(len(questions))]
-    lists = [ids + [e for e in range(N) if e not in ids][: 15 - len(ids)] for ids in lists]
-    with pytest.raises(UsageError, match="leave one of them out"):
-        questions.restrict(candidates=lists, columns="candidates")
-    narrow = graph.questions().restrict(candidates=lists, columns="candidates")
-    with pytest.raises(UsageError, match="have only their candidates"):
-        kgtrec.Ranker(narrow, columns=order)

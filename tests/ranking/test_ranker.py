@@ -9,10 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from question_cases import N, R, assert_same, random_questions, some_scores
-from study_cases import graphs
 
 import kgtrec
 from kgtrec import _core
@@ -23,18 +20,18 @@ from kgtrec.scores.mapped_files import Watch
 from kgtrec.scores.sources import Matrix, MatrixSource
 
 
-def lists_of_questions(rng, questions) -> list[list[int]]:
-    return [
-        sorted({*questions.answers[q].tolist(), *rng.integers(0, N, 9).tolist()})
-        for q in range(len(questions))
-    ]
+@pytest.fixture
+def questions() -> kgtrec.Questions:
+    return random_questions(np.random.default_rng(5))
 
 
 @pytest.fixture
-def case():
-    rng = np.random.default_rng(5)
-    questions = random_questions(rng)
-    scores = some_scores(rng, (len(questions), N))
+def scores(questions: kgtrec.Questions) -> np.ndarray:
+    return some_scores(np.random.default_rng(12), (len(questions), N))
+
+
+@pytest.fixture
+def case(questions, scores):
     return questions, scores, kgtrec.rank(scores, questions, 5)
 
 
@@ -57,82 +54,6 @@ def test_a_row_twice_is_an_error_or_is_not_read(case) -> None:
     taken = np.isin(every, [1, 3, 5])
     tolerant.update(every, np.where(taken[:, None], np.nan, scores))
     assert_same(tolerant.finish(), due)
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ([0, 99], "rows contains 99, which is not a row id below"),
-        ([0, 21], "rows contains 21, which is not a row id below 21"),
-        ([-1, 0], "rows contains -1"),
-        ([0.0, 1.0], r"rows has shape \(2,\) and dtype float64"),
-        ([[0, 1]], r"rows has shape \(1, 2\)"),
-        ([], r"rows has shape \(0,\)"),
-        ([0], "scores have shape \\(2, 23\\) for 1 rows; expected \\(1, 23\\)"),
-    ],
-)
-def test_what_are_no_rows(case, rows, said) -> None:
-    questions, scores, _ = case
-    with pytest.raises(InputError, match=said):
-        kgtrec.Ranker(questions).update(rows, scores[:2])
-
-
-GIVEN = {"head": [2, 1], "tail": [0, 1], "relation": [0, 2]}  # columns of triples
-
-
-@pytest.mark.parametrize("rows", ["questions", "instances"])
-@pytest.mark.parametrize("sides", ["both", *GIVEN])
-def test_rows_of_triples(rows: str, sides: str) -> None:
-    rng = np.random.default_rng(8)
-    triples = {s: rng.integers(0, (N, R, N), (40, 3)) for s in ("train", "test")}
-    graph = kgtrec.Graph.from_arrays(**triples, n_entities=N, n_relations=R)
-    questions = graph.questions(
-        sides=sides, **({} if sides == "relation" else {"entities": range(N - 3)})
-    )
-    names = {"both": ("head", "tail")}.get(sides, (sides,))
-    tables = {side: some_scores(rng, (N, N, questions.n_labels)) for side in names}  # by given
-    ranker = kgtrec.Ranker(questions, 5, rows=rows, duplicates="ignore")
-    for side in names:
-        shuffled = rng.permutation(questions.triples)
-        for start in range(0, len(shuffled), 6):
-            some = shuffled[start : start + 6]
-            ranker.update(ranker.rows_of(some, side), tables[side][tuple(some[:, GIVEN[side]].T)])
-    sides_of = [list(GIVEN)[side] for side in questions.side]
-    asked = zip(sides_of, *questions.given, strict=True)
-    own = np.stack([tables[side][tuple(given)] for side, *given in asked])
-    if rows == "instances":
-        own = own[questions.instance_question[questions.triple_rows]]
-    assert_same(ranker.finish(), kgtrec.rank(own, questions, 5, rows=rows))
-    for side in GIVEN.keys() - names:
-        with pytest.raises(UsageError, match="is not asked"):
-            ranker.rows_of(questions.triples, side)
-    foreign = questions.triples[:2].copy()
-    foreign[1] = (N - 1, 0, N - 1)  # excluded by the restriction
-    with pytest.raises(InputError, match=r"triple 1, \(22, 0, 22\), is not one of the"):
-        ranker.rows_of(foreign, names[0])
-    with pytest.raises(InputError, match="triples"):
-        ranker.rows_of([[0, 1]], names[0])
-
-
-def test_messages_name_the_side_that_is_asked(case) -> None:
-    questions, scores, _ = case
-    entity, relation = questions.graph.entities, questions.graph.relations
-    heads = int((questions.side == 0).sum())
-    for row, name in ((2, "head2"), (heads + 2, "tail2")):
-        given, asked = entity[questions.entity[row]], relation[questions.relation[row]]
-        text = f"(?, {asked}, {given})" if row < heads else f"({given}, {asked}, ?)"
-        ranker = kgtrec.Ranker(questions)
-        with pytest.raises(InputError) as nan:
-            ranker.update([row], np.full((1, N), np.nan))
-        ranker.update(range(row), scores[:row])
-        with pytest.raises(UsageError) as missing:
-            ranker.finish()
-        ranker.update([row], scores[[row]])
-        with pytest.raises(UsageError) as twice:
-            ranker.update([row], scores[[row]])
-        assert f"NaN for question {name} {text}, entity" in str(nan.value)
-        assert f"row {row} (question {name} {text}) already has scores" in str(twice.value)
-        assert f"rows {row} to {len(questions) - 1} (question {name} {text})" in str(missing.value)
 
 
 # -- Saved, sent, merged -----------------------------------------------------------------------
@@ -159,38 +80,6 @@ def test_merged_twice_is_an_error_or_ignored(case) -> None:
     for call in (lambda: tolerant.merge(other), lambda: tolerant.update([0], case[1][:1])):
         with pytest.raises(UsageError, match="finished; make a new one"):
             call()
-
-
-def test_what_is_not_alike_is_refused(case, tmp_path: Path) -> None:
-    questions, scores, _ = case
-    first, _ = halves(case)
-    some = [0, 2]
-    for options, said in (
-        ({"higher_is_better": False}, "higher_is_better=False, but this ranker has True"),
-        ({"run_depth": 4}, "run_depth=4, but this ranker has 5"),
-        ({"nan": "worst"}, "nan='worst'"),
-        ({"rows": "instances"}, "rows='instances'"),
-    ):
-        other = kgtrec.Ranker(questions, **({"run_depth": 5} | options))
-        other.update(some, scores[some])
-        with pytest.raises(UsageError, match=said):
-            first.merge(other)
-    other = kgtrec.Ranker(random_questions(np.random.default_rng(6)), 5)
-    other.update(some, scores[some])
-    with pytest.raises(UsageError, match="other questions"):
-        first.merge(other)
-    wide = kgtrec.Ranker(questions, 5)
-    wide.update(some, scores[some].astype(np.float64))
-    with pytest.raises(InputError, match="dtype float64"):
-        first.merge(wide)
-    with pytest.raises(UsageError, match="no row has scores yet"):
-        kgtrec.Ranker(questions).partial()
-    with pytest.raises(UsageError, match="merge takes a Ranker"):
-        first.merge(3)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="were never scored"):
-        first.finish()
-    with pytest.raises(UsageError, match="duplicates='keep' is unknown"):
-        kgtrec.Ranker(questions, duplicates="keep")
 
 
 def test_damaged_files_are_named(case, tmp_path: Path) -> None:
@@ -236,7 +125,8 @@ def test_a_run_as_deep_as_there_are_candidates(case, restricted: bool) -> None:
     questions, scores, _ = case
     lists = [list(range(N))] * len(questions)
     if restricted:
-        lists = lists_of_questions(np.random.default_rng(7), questions)
+        rng = np.random.default_rng(7)
+        lists = [sorted({*own.tolist(), *rng.integers(0, N, 9)}) for own in questions.answers]
         questions = questions.restrict(candidates=lists)
     sizes = [len(set(each) - set(questions.removed[q])) for q, each in enumerate(lists)]
     every = np.arange(len(questions))
@@ -287,40 +177,11 @@ def test_ranges_of_rows(case) -> None:
     due = kgtrec.rank(scores, questions, 5, nan="worst")
     ranker = kgtrec.Ranker(questions, 5, nan="worst")
     ranker.update(range(len(questions) - 1, 3, -1), scores[:3:-1])
-    for wrong in (range(2, 2), range(-1, 1), range(len(questions), len(questions) + 1)):
-        with pytest.raises(InputError, match=r"rows (has shape|contains)"):
-            ranker.update(wrong, scores[: len(wrong)])
     ranker.update(range(4), scores[:4])
     assert_same(ranker.finish(), due)
 
 
-# -- Batches: rows of one side, in the order of all rows -----------------------------------------
-
-
-@given(graphs(), st.integers(1, 9), st.sampled_from(["head", "tail", "both"]),
-       st.sampled_from(["questions", "instances"]))  # fmt: skip
-def test_no_batch_mixes_sides(graph: kgtrec.Graph, size: int, sides: str, rows: str) -> None:
-    questions = graph.questions(sides=sides)
-    ranker = kgtrec.Ranker(questions, rows=rows)
-    batches = list(ranker.batches(size))
-    assert all(len(set(batch.side.tolist())) == 1 for batch in batches)
-    assert all(0 < len(batch) <= size for batch in batches)
-    assert [i for b in batches for i in range(b.start, b.stop)] == list(range(ranker.n_rows))
-    per_side = [sum(len(b) for b in batches if b.side[0] == side) for side in (0, 1)]
-    assert len(batches) == sum(-(-many // size) for many in per_side)
-
-
 # -- State after refused batches, other threads, merges and lists --------------------------------
-
-
-@pytest.fixture
-def questions() -> kgtrec.Questions:
-    return random_questions(np.random.default_rng(11))
-
-
-@pytest.fixture
-def scores(questions: kgtrec.Questions) -> np.ndarray:
-    return some_scores(np.random.default_rng(12), (len(questions), N))
 
 
 def test_only_rows_that_were_kept_fix_the_dtype(questions, scores) -> None:
@@ -339,23 +200,6 @@ def test_only_rows_that_were_kept_fix_the_dtype(questions, scores) -> None:
             ranker.update([row], wide[row : row + 1])
     ranker.update(range(1, n), scores[1:])
     assert_same(ranker.finish(), kgtrec.rank(scores, questions, 5))
-
-
-def test_a_call_at_work_fixes_the_dtype(questions, scores) -> None:
-    ranker, said = kgtrec.Ranker(questions), []
-    rank = ranker._rank
-
-    def while_another_starts(ids, block, state) -> None:
-        ranker._rank = rank
-        with pytest.raises(InputError, match="earlier ones have float32") as raised:
-            ranker.update([1], scores[1:2].astype(np.float64))
-        said.append(raised)
-        rank(ids, block, state)
-
-    ranker._rank = while_another_starts
-    ranker.update([0], scores[:1].astype(np.float32))
-    assert len(said) == 1
-    assert ranker.n_scored == 1
 
 
 def test_duplicates_that_another_thread_is_ranking_are_ignored() -> None:
