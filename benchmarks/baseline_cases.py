@@ -326,12 +326,12 @@ openworld/files  openworld a.parquet b.parquet --plot out.svg --format <table|js
 openworld/density  openworld a.parquet b.parquet --density 0.7 --train-share 0.8 -m hits@10
     --format json
 openworld/values  openworld --values 0.190 0.193 --n-questions 500 --n-answers 28 --sparsity 0.35
-    --format <text|json|csv>
+    --format <table|json|csv>
 openworld/figure  openworld --figure <expected|approximation> --plot out.svg --sparsity 0.1
-    --format <text|json|csv>
+    --format <table|json|csv>
 openworld/metrics  openworld --figure expected -m <mrr|hits@10|p_mrr@0.5|log_mrr> --plot out.svg
 openworld/simulated  openworld --figure simulated --n-questions 30 --n-entities 500 --n-answers 9
-    --correlation 0 --correlation 0.1 --plot out.svg --format <text|json|csv>
+    --correlation 0 --correlation 0.1 --plot out.svg --format <table|json|csv>
 openworld/study  openworld --study small --plot out.svg --format json
 
 # ---- stats, sample, formats, measures, guides ----
@@ -346,7 +346,7 @@ formats/list  formats
 measures/list  measures --format <table|json>
 measures/explained  measures amri adjusted_inverse_harmonic_mean_rank
     both.realistic.question.p_mrr@0.5
-    triple expected hits@10 head map_cut_20 --format <text|json>
+    triple expected hits@10 head map_cut_20 --format <table|json>
 guide/list  guide
 guide/path  guide ties --path
 

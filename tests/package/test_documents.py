@@ -343,7 +343,7 @@ def test_what_is_shown_and_not_printed_is_found(tmp_path: Path, monkeypatch: pyt
 
 NAMES = [name for names in HEADINGS.values() for name in names.split()]
 SEVERAL_TYPES = {"--n-entities", "--seed", "--resamples", "--size", "--output", "--side"} | {
-    "--level", "--depth", "--ci"
+    "--level", "--relevance-level", "--depth", "--ci"
 }  # fmt: skip
 """Numbers that trec_eval's parser or a study checks more closely."""
 

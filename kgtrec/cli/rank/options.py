@@ -28,7 +28,8 @@ of_answers = shared.all_of(
                  "one per line; by default the order of the qrels."),
     shared.reads("--documents", "With --qrels: names of the documents in the order of the score "
                  "columns."),
-    shared.option("--level", "With --qrels: smallest relevance of an answer.", type=int, default=1),
+    shared.option("--relevance-level level", "With --qrels: smallest relevance of an answer.",
+                  type=int, default=1),
     shared.flag("--known-has-answers", 'With --questions: "known" may contain the answers, too.'),
 )  # fmt: skip
 
