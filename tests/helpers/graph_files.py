@@ -51,16 +51,12 @@ class GraphFiles:
         entity, relation = self.entities.index, self.relations.index
         return [(entity(h), relation(r), entity(t)) for h, r, t in self.splits[split]]
 
-    def _each(self, name: str, order: str = "hrt", separator: str = "\t") -> Any:
-        """A function of a folder that writes the labels of each split in that order."""
-
-        def make(home: Path) -> None:
-            places = ["hrt".index(c) for c in order]
-            for split, rows in self.splits.items():
-                text = lines([tuple(row[i] for i in places) for row in rows], separator)
-                write(home / name.format(split), text)
-
-        return make
+    def _each(self, home: Path, name: str, order: str = "hrt", separator: str = "\t") -> None:
+        """The labels of each split in that order."""
+        places = ["hrt".index(c) for c in order]
+        for split, rows in self.splits.items():
+            text = lines((tuple(row[i] for i in places) for row in rows), separator)
+            write(home / name.format(split), text)
 
     def _maps(self, home: Path, *names: str, header: str = "") -> None:
         for name, labels in zip(names, (self.entities, self.relations), strict=True):
@@ -74,15 +70,15 @@ class GraphFiles:
         self._maps(home, "entity_ids.del", "relation_ids.del")
         for split in self.splits:
             write(home / f"{split}.del", lines(self.numbers(split)))
-        self._each("{}.txt")(home)  # LibKGE keeps the raw files
+        self._each(home, "{}.txt")  # LibKGE keeps the raw files
 
     def rotate(self, home: Path) -> None:
         self._maps(home, "entities.dict", "relations.dict")
-        self._each("{}.txt")(home)
+        self._each(home, "{}.txt")
 
     def rotate_in_order(self, home: Path) -> None:
         self._maps(home, "entities.dict", "relations.dict")
-        self._each("{}.txt", "thr")(home)
+        self._each(home, "{}.txt", "thr")
 
     def dgl_ke(self, home: Path) -> None:
         self._maps(home, "entities.tsv", "relations.tsv")
@@ -119,10 +115,10 @@ class GraphFiles:
             write(home / f"{split}.csv", "tail,note,head,relation\n" + lines(quoted, ","))
 
     def csv_declared(self, home: Path) -> None:
-        self._each("{}.csv.gz", "htr", ",")(home)
+        self._each(home, "{}.csv.gz", "htr", ",")
 
     def tsv_in_order(self, home: Path) -> None:
-        self._each("{}.txt", "htr")(home)
+        self._each(home, "{}.txt", "htr")
 
     def _tables(self, home: Path) -> Any:
         import pyarrow as pa

@@ -95,17 +95,8 @@ def ask(
                 if name != evaluated:
                     elsewhere |= answering(splits[name], key)
             known = elsewhere | (answers if evaluated in filter_splits else set())
-            questions.append(
-                Question(
-                    name=f"{SIDE_NAMES[side]}{number}",
-                    side=side,
-                    entity=key[1],
-                    relation=key[2],
-                    answers=tuple(sorted(answers)),
-                    known=frozenset(known),
-                    removed=frozenset(elsewhere - answers),
-                )
-            )
+            own = f"{SIDE_NAMES[side]}{number}", *key, tuple(sorted(answers))
+            questions.append(Question(*own, frozenset(known), frozenset(elsewhere - answers)))
     return questions
 
 
@@ -139,19 +130,13 @@ def macro_candidates(question: Question, n_entities: int) -> set[int]:
     return (set(range(n_entities)) - question.removed) | set(question.answers)
 
 
-def needs_encoding(label: bytes) -> bool:
-    """White space and NUL would break a TREC line, and ``%XX`` would look like an encoding."""
-    return bool(re.search(rb"[ \t\n\v\f\r\0]", label) or re.search(rb"%[0-9A-Fa-f]{2}", label))
-
-
 def docno(label: str) -> bytes:
-    """The label in TREC files: white space, NUL and ``%`` become ``%XX`` if needed."""
+    """The label in TREC files: if white space or NUL would break a line, or ``%XX`` would look like
+    an encoding, white space, NUL and ``%`` become ``%XX``."""
     raw = label.encode("utf-8", "surrogateescape")
-    if not needs_encoding(raw):
+    if not re.search(rb"[ \t\n\v\f\r\0]|%[0-9A-Fa-f]{2}", raw):
         return raw
-    return b"".join(
-        b"%%%02X" % byte if bytes([byte]) in b" \t\n\v\f\r\0%" else bytes([byte]) for byte in raw
-    )
+    return re.sub(rb"[ \t\n\v\f\r\0%]", lambda byte: b"%%%02X" % ord(byte[0]), raw)
 
 
 @dataclass(frozen=True)
