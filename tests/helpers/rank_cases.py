@@ -77,10 +77,6 @@ class Case:
         codes = {"head": (0,), "tail": (1,), "both": (0, 1)}[side]
         return [row for row in self.rows if row["side"] in codes]
 
-    def order(self, question: Question) -> list[int]:
-        """Entities in trec order, best first."""
-        return sorted(range(self.n_entities), key=lambda c: (-self.scores[question][c], -c))
-
     def first_places(self, question: Question) -> list[int]:
         """Rank of the first answer in every order that the ties allow, each equally likely."""
         scores, answers = self.scores[question], self.answers(question)

@@ -21,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,11 +63,11 @@ def mutants(only: str = "") -> Iterator[Mutant]:
             yield Mutant(f"{path.stem}:{number}", **row)
 
 
-def misfits(all_mutants: Iterator[Mutant], root: Path = ROOT) -> list[str]:
+def misfits(all_mutants: Iterable[Mutant]) -> list[str]:
     """Faults of mutants: text that is missing or repeated, tests that do not exist."""
     wrong = []
     for mutant in all_mutants:
-        path = root / mutant.file
+        path = ROOT / mutant.file
         count = path.read_text("utf-8").count(mutant.old) if path.is_file() else 0
         if count != 1:
             wrong.append(f"{mutant.name}: {mutant.file} holds its text {count} times, not once")
@@ -78,7 +78,7 @@ def misfits(all_mutants: Iterator[Mutant], root: Path = ROOT) -> list[str]:
         wrong += [
             f"{mutant.name}: no file {test.partition('::')[0]}"
             for test in mutant.tests
-            if not (root / test.partition("::")[0]).exists()
+            if not (ROOT / test.partition("::")[0]).exists()
         ]
     return wrong
 
@@ -148,7 +148,7 @@ def main() -> int:
     chosen = [*mutants(given.only or given.number.partition(":")[0])]
     if given.number:
         chosen = [mutant for mutant in chosen if mutant.name == given.number]
-    wrong = misfits(iter(chosen))
+    wrong = misfits(chosen)
     print(*wrong, sep="\n", end="\n" if wrong else "")
     if wrong or given.check or not chosen:
         return bool(wrong) or not chosen

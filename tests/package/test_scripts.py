@@ -1,15 +1,12 @@
-"""Zhou et al. (2022): every figure that their published files can give comes out again.
-
-`benchmarks/reproduce_zhou2022.py` computes them; here its rows are held against a list of figures
-that was made without it, and the study on our own models is run on a small part."""
+"""Scripts of the checkout: a paper's figures again, benchmarks, mutants, continuous integration."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -21,20 +18,26 @@ from checkout import ROOT
 import kgtrec
 from kgtrec.errors import UsageError
 from kgtrec.study.pooling.depths import instance_depths, ranks_at_depth
+from kgtrec.study.pooling.pool import make_pool
+from kgtrec.study.pooling.unjudged import intervals, shares
 
 BENCHMARKS = ROOT / "benchmarks"
-SCRIPT = BENCHMARKS / "reproduce_zhou2022.py"
-
-Report = dict[str, dict[str, object]]
-
+if not BENCHMARKS.is_dir():
+    pytest.skip(f"no benchmarks at {BENCHMARKS}: this is not a checkout", allow_module_level=True)
 TEXTS = {"000.fig6.median_hitter", "000.mean_MR"}  # values of several sets in one row
+
+
+def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BENCHMARKS / script), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+
+
+# -- Zhou et al. (2022): every figure that their published files can give comes out again ----------
 
 
 @pytest.fixture(scope="module")
 def benchmark() -> dict[str, ModuleType]:
     """The modules of the reproduction, by the end of their names."""
-    if not SCRIPT.is_file():
-        pytest.skip(f"no benchmarks at {SCRIPT}: this is not a checkout")
     sys.path.insert(0, str(BENCHMARKS))
     try:
         names = ("published", "labels", "tables", "models")
@@ -43,28 +46,22 @@ def benchmark() -> dict[str, ModuleType]:
         sys.path.remove(str(BENCHMARKS))
 
 
-@pytest.fixture(scope="module")
-def rows(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """The report of part 1, by key."""
-    if not SCRIPT.is_file():
-        pytest.skip(f"no benchmarks at {SCRIPT}: this is not a checkout")
-    target = tmp_path_factory.mktemp("zhou") / "rows.json"
-    words = [sys.executable, str(SCRIPT), "--published-only", "--data", str(shared_data), "--json"]
-    done = subprocess.run([*words, str(target)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "published figures come out" in done.stdout
-    rows = json.loads(target.read_text())
-    assert len({row["key"] for row in rows}) == len(rows)
-    return {row["key"]: row for row in rows}
-
-
 @pytest.mark.slow
 @pytest.mark.data
-def test_every_known_figure_comes_out(shared_data: Path, rows: Report) -> None:
+def test_every_known_figure_comes_out(shared_data: Path, tmp_path: Path) -> None:
+    """As in a list of figures that was made without the script."""
     path = shared_data.parent / "spec" / "paper-numbers.json"
     if not path.is_file():
         pytest.skip(f"no list of figures at {path}")
     known = {k: v for k, v in json.loads(path.read_text()).items() if k.startswith("000.")}
+    target = tmp_path / "rows.json"
+    words = ("--published-only", "--data", shared_data, "--json", target)
+    done = run("reproduce_zhou2022.py", *words)
+    assert done.returncode == 0, done.stderr
+    assert "published figures come out" in done.stdout
+    listed = json.loads(target.read_text())
+    rows = {row["key"]: row for row in listed}
+    assert len(rows) == len(listed)
     assert set(known) <= set(rows)
     for key, figure in known.items():
         row = rows[key]
@@ -77,11 +74,6 @@ def test_every_known_figure_comes_out(shared_data: Path, rows: Report) -> None:
         assert row["ours"] == pytest.approx(figure["ours"], abs=1e-6), key
         assert row["published"] == figure["paper"], key
         assert row["match"] == figure["match"], key
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_what_does_not_match_is_said(rows: Report) -> None:
     missed = [key for key, row in rows.items() if row["match"] is False]
     assert missed == ["fig5: macro above micro at any depth"]
     assert rows["reverse questions, never pooled"]["ours"] == "1,138 of 2,883"
@@ -94,11 +86,7 @@ def test_our_own_models_end_to_end(shared_data: Path, benchmark: dict[str, Modul
     files = benchmark["published"].Files(shared_data)
     labels = benchmark["labels"].read_labels(files)
     study = benchmark["models"].Study(files, labels, ("distmult",))
-
     lists = study.filtered
-    from kgtrec.study.pooling.pool import make_pool
-    from kgtrec.study.pooling.unjudged import intervals, shares
-
     pool = make_pool(lists, labels.seeds, 10)
     assert len(pool) == 16273
     with pytest.raises(UsageError, match="two or more"):
@@ -146,50 +134,20 @@ def test_our_curves_by_depth(
     assert "with a chance of 1 in 2; 9 of 9 pairs" in said
 
 
-def test_without_data_a_sentence(tmp_path: Path, benchmark: dict[str, ModuleType]) -> None:
-    words = [sys.executable, str(SCRIPT), "--data", str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+def test_without_data_a_sentence(tmp_path: Path) -> None:
+    done = run("reproduce_zhou2022.py", "--data", tmp_path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "--data DIR" in done.stderr
 
 
-# -- Mutants fit the code -------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def runner() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("mutants_run", ROOT / "tests/mutants/run.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_mutants_fit_the_code(runner: ModuleType) -> None:
-    assert runner.misfits(runner.mutants(), ROOT) == []
-
-
-# -- Benchmarks --------------------------------------------------------------------------------
-
-
-RUN = ROOT / "benchmarks" / "run.py"
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    if not RUN.is_file():
-        pytest.skip(f"no benchmarks at {RUN}: this is not a checkout")
-    command = [sys.executable, str(RUN), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+# -- Benchmarks, mutants, continuous integration --------------------------------------------------
 
 
 @pytest.mark.slow
 def test_table_and_json_hold_the_asked_bars(tmp_path: Path) -> None:
     target = tmp_path / "figures.json"
-
-    done = run("--quick", "--only", "I1,K1", "--json", target)
-
+    done = run("run.py", "--quick", "--only", "I1,K1", "--json", target)
     assert done.returncode == 0, done.stderr
     report = json.loads(target.read_text())
     assert report["quick"] is True
@@ -206,11 +164,15 @@ def test_table_and_json_hold_the_asked_bars(tmp_path: Path) -> None:
 
 
 def test_unknown_bar_is_refused() -> None:
-    done = run("--only", "K1,Z9")
-
+    done = run("run.py", "--only", "K1,Z9")
     assert done.returncode == 2
     assert "Z9" in done.stderr
     assert "K1, K2" in done.stderr
+
+
+def test_mutants_fit_the_code() -> None:
+    runner = runpy.run_path(str(ROOT / "tests/mutants/run.py"))
+    assert runner["misfits"](runner["mutants"]()) == []
 
 
 def test_ci_names_tests_that_are_there():

@@ -10,6 +10,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,22 +25,31 @@ GENERATED = "build/cython/c.c"
 SOURCES = [GENERATED, "csrc/a.c", "csrc/b.c"]
 
 
+class BuildExt:
+    """The parts of setuptools' build_ext that setup.py needs."""
+
+    compiler: Any
+    linked: list[str]
+
+    def build_extension(self, ext: Any) -> None:
+        how = {"macros": [*ext.macros], "depends": [], "extra_postargs": [*ext.flags]}
+        self.linked = self.compiler.compile(SOURCES, output_dir="build/temp", **how)
+
+
+STUBS: dict[str, dict[str, Any]] = {
+    "setuptools": {"Extension": object, "setup": None}, "setuptools.command": {},
+    "setuptools.command.build_ext": {"build_ext": BuildExt},
+    "Cython": {}, "Cython.Build": {"cythonize": None},
+}  # fmt: skip
+
+
 class Toolchain:
     """A compiler, and builds by setup.py with it in the current folder."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, program: Path) -> None:
-        stubs = {
-            "setuptools": {"Extension": object, "setup": None},
-            "setuptools.command.build_ext": {"build_ext": BuildExt},
-            "Cython.Build": {"cythonize": None},
-        }
-        for name in ("setuptools.command", "Cython"):
-            monkeypatch.setitem(sys.modules, name, SimpleNamespace())
-        for name, members in stubs.items():
-            monkeypatch.setitem(sys.modules, name, SimpleNamespace(**members))
-        monkeypatch.setattr("os.cpu_count", lambda: 1)  # one file after the other
+    def __init__(self, program: Path) -> None:
         self.setup = runpy.run_path(str(ROOT / "setup.py"))
         self.compiled: list[str] = []
+        self.halfway: Callable[[str], object] = lambda source: None  # while it is compiled
         self.program = program
         self.prints("gcc 12")
 
@@ -58,9 +68,6 @@ class Toolchain:
         made.write_text(f"object of {source}: {Path(source).read_text()}")
         return [str(made)]
 
-    def halfway(self, source: str) -> None:
-        """An event while a source is compiled."""
-
     def build(self, *flags: str, macros: tuple[str, ...] = (), program: str = "") -> list[str]:
         """The sources that a build compiles; it links an object of each of them."""
         self.compiled.clear()
@@ -75,22 +82,6 @@ class Toolchain:
         return sorted(self.compiled)
 
 
-class BuildExt:
-    """The parts of setuptools' build_ext that setup.py needs."""
-
-    compiler: Any
-    linked: list[str]
-
-    def build_extension(self, ext: Any) -> None:
-        self.linked = self.compiler.compile(
-            SOURCES,
-            output_dir="build/temp",
-            macros=list(ext.macros),
-            depends=[],
-            extra_postargs=list(ext.flags),
-        )
-
-
 @pytest.fixture
 def tools(tmp_path, monkeypatch) -> Toolchain:
     monkeypatch.chdir(tmp_path)
@@ -98,7 +89,10 @@ def tools(tmp_path, monkeypatch) -> Toolchain:
     Path("build/cython").mkdir(parents=True)
     for path in [*SOURCES, HEADER]:
         Path(path).write_text(f"/* {path} */")
-    return Toolchain(monkeypatch, tmp_path / "cc")
+    for name, members in STUBS.items():
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**members))
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # one file after the other
+    return Toolchain(tmp_path / "cc")
 
 
 def test_what_has_changed_is_compiled_again_and_nothing_else(tools):
@@ -118,45 +112,34 @@ def test_what_has_changed_is_compiled_again_and_nothing_else(tools):
     assert tools.build() == SOURCES
 
 
-def test_each_flavour_is_compiled_once(tools):
+def test_each_flavour_compiler_and_version_compiles_once(tools, tmp_path, monkeypatch):
     assert tools.build("-O3") == tools.build("-O1", "-g") == SOURCES
     assert tools.build("-O3") == tools.build("-O1", "-g") == []
-    assert tools.build("-O3", macros=("X",)) == SOURCES
-
-
-def test_another_compiler_or_another_version_compiles_again(tools, tmp_path):
-    tools.build()
+    assert tools.build("-O3", macros=("X",)) == tools.build() == SOURCES
     tools.prints("gcc 13")
     assert tools.build() == SOURCES
-    other = tmp_path / "clang"
-    other.write_bytes(tools.program.read_bytes())
-    other.chmod(0o755)
+    other = shutil.copy(tools.program, tmp_path / "clang")
     assert tools.build(program=str(other)) == SOURCES
     tools.prints("gcc 12")
     assert tools.build() == []
-
-
-def test_another_python_compiles_what_includes_its_headers(tools, monkeypatch):
-    tools.build()
+    assert tools.build(program="no-such-compiler") == SOURCES  # its compiling fails, not setup.py
     monkeypatch.setattr(sys, "version", "3.99")
     assert tools.build() == [GENERATED]
 
 
-def test_a_build_that_stops_leaves_no_half_of_an_object(tools, monkeypatch):
+def test_a_build_that_stops_leaves_no_half_of_an_object(tools):
     def stops(source: str) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as interrupted:
-        interrupted.setattr(tools, "halfway", stops)
-        with pytest.raises(KeyboardInterrupt):
-            tools.build()
+    tools.halfway = stops
+    with pytest.raises(KeyboardInterrupt):
+        tools.build()
     assert list(Path("build/objects").iterdir()) == []
-    assert tools.build() == SOURCES
 
 
 def test_two_builds_at_once_link_whole_objects(tools):
     def another_build(source: str) -> None:
-        del tools.halfway
+        tools.halfway = lambda source: None
         assert source in tools.build()
 
     tools.halfway = another_build
@@ -164,19 +147,13 @@ def test_two_builds_at_once_link_whole_objects(tools):
     assert tools.build() == []
 
 
-def test_what_changes_while_it_is_compiled_is_not_kept(tools, monkeypatch):
-    with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(tools, "halfway", lambda source: HEADER.write_text("other"))
-        with pytest.raises(
-            SystemExit, match=r"build/cython/c\.c, or a header, has changed meanwhile"
-        ):
-            tools.build()
+def test_what_changes_while_it_is_compiled_is_not_kept(tools):
+    tools.halfway = lambda source: HEADER.write_text("other")
+    with pytest.raises(SystemExit, match=r"build/cython/c\.c, or a header, has changed meanwhile"):
+        tools.build()
+    tools.halfway = lambda source: None
     HEADER.write_text(f"/* {HEADER} */")
     assert tools.build() == SOURCES
-
-
-def test_without_a_compiler_it_is_compiling_that_fails(tools):
-    assert tools.build(program="no-such-compiler") == SOURCES  # this one does not
 
 
 # -- In a checkout, the source folder hides the installed package and must lead to it --------------
@@ -185,32 +162,32 @@ def test_without_a_compiler_it_is_compiling_that_fails(tools):
 COMPILED = Path(_core.__file__)
 
 
+def copied(folder: Path, *left_out: str) -> Path:
+    """A copy of the package, without what is compiled."""
+    unwanted = shutil.ignore_patterns("*.so", *left_out)
+    shutil.copytree(ROOT / "kgtrec", folder / "kgtrec", ignore=unwanted)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which nothing was compiled."""
-    folder = tmp_path_factory.mktemp("checkout")
-    unwanted = shutil.ignore_patterns("*.so", "__pycache__")
-    shutil.copytree(ROOT / "kgtrec", folder / "kgtrec", ignore=unwanted)
-    return folder
+    return copied(tmp_path_factory.mktemp("checkout"), "__pycache__")
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of `pip install .` in site-packages."""
-    folder = tmp_path_factory.mktemp("site")
-    unwanted = shutil.ignore_patterns("*.so", "*.pyx", "*.pxd")  # compiled Python is kept
-    shutil.copytree(ROOT / "kgtrec", folder / "kgtrec", ignore=unwanted)
+    folder = copied(tmp_path_factory.mktemp("site"), "*.pyx", "*.pxd")  # compiled Python is kept
     shutil.copy(COMPILED, folder / "kgtrec")
     return folder
 
 
-def run(checkout: Path, site: Path | None, *arguments: str, text: str = "") -> str:
+def run(checkout: Path, site: Path, *arguments: str, text: str = "") -> str:
     """Python's output in the checkout, with kgtrec installed at `site`; fails if Python fails."""
     # Options for this pytest (PYTEST_ADDOPTS) must not reach the one that is started.
     environment = {name: text for name, text in os.environ.items() if name[:7] != "PYTEST_"}
-    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    if site:
-        environment["PYTHONPATH"] = str(site)
+    environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(site)}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=checkout, env=environment, input=text,
         capture_output=True, text=True, check=False,
