@@ -137,6 +137,10 @@ def test_help_teaches(files) -> None:
     one = invoke("-h", "-m", "bpref").out
     for words in (["-m", "bpref", "-h"], ["-hm", "bpref"], ["-q", "-mbpref", "-h", *files]):
         assert invoke(*words).out == one
+    for name in ("", "templates", "sheets", "serve", "export", "check", "agreement", "merge"):
+        text = ended("judge", *name.split(), "--help").out
+        assert f"kgtrec judge {name}".strip() in text.partition("\n")[2]
+        assert max(map(len, text.splitlines())) <= 100
 
 
 def test_version_on_standard_error() -> None:
