@@ -10,13 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from slow import slow_after
 
 from kgtrec.cli.openworld import command
 from kgtrec.errors import UsageError
 from kgtrec.study import openworld as ow
-
-VALUES = ("--values", 0.19, 0.193, "--n-questions", 500, "--n-answers", 28)
 
 
 def run(*arguments: object) -> str:
@@ -106,13 +103,6 @@ def test_the_approximation_is_drawn_beside_the_exact_line():
     assert np.isnan(close[0])  # negative there
 
 
-@pytest.mark.parametrize("ending", slow_after(1, ["svg", "pdf", "png"]))
-def test_plot_writes_a_file(tmp_path: Path, ending: str):
-    target = tmp_path / f"figure.{ending}"
-    run(*VALUES, "--sparsity", 0.2, "--sparsity", 0.35, "--plot", target)
-    assert target.stat().st_size > 2000
-
-
 # -- The paper's Figures 1 and 2 -------------------------------------------------------------------
 
 
@@ -156,11 +146,3 @@ def test_what_the_paper_prints_of_its_figures(shared_data: Path) -> None:
     rows = simulated("--sparsity", 0.35, "--n-questions", 1500, "--seed", 1)
     (there,) = (row for row in rows if row["strength"] == 0.7)
     assert there["std"] ** 2 == pytest.approx(known["004.V"], rel=0.2)
-
-
-def test_simulated_figures_are_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    words = ("--figure", "simulated", "--sparsity", 0.35, "--n-questions", 5)
-    run(*words, "--correlation", 0, "--correlation", 0.1, "--plot", tmp_path / "a.svg")
-    assert "β = 0.35" in (tmp_path / "a.svg").read_text("utf-8")
-    assert len(json.loads(run(*words, "--format", "json"))) == 71

@@ -5,9 +5,10 @@
 
 A line ``$ kgtrec ...`` is a command, and the lines below it are its standard output. Lines of
 standard error begin with ``! ``; ``= 2`` is the exit code unless it is 0. ``$ file NAME`` makes a
-file of the lines below it that begin with ``| ``, and ``$ cat NAME`` shows one. The blocks run one
-after another in one folder, the home of `fuzz_files`, which they call HOME. Lines with ``#`` are
-for readers.
+file of the lines below it that begin with ``| ``, ``$ cat NAME`` shows one, ``$ cmp NAME NAME``
+compares two, and ``$ grep REGEX NAME`` shows each matching text once. The blocks run one after
+another in one folder, the home of `fuzz_files`, which they call HOME. Lines with ``#`` are for
+readers.
 """
 
 from __future__ import annotations
@@ -90,6 +91,12 @@ def step(command: str, below: str) -> str:
         return play(words.replace("HOME", os.getcwd()))
     if program == "cat":
         return Path(words).read_text("utf-8").rstrip("\n")
+    if program == "cmp":
+        one, other = (Path(name).read_bytes() for name in words.split())
+        return "the same" if one == other else "different"
+    if program == "grep":
+        pattern, path = shlex.split(words)
+        return "\n".join(dict.fromkeys(re.findall(pattern, Path(path).read_text("utf-8"))))
     assert program == "file", command
     write(Path(words), "".join(f"{line[2:]}\n" for line in below.splitlines()))
     return below
