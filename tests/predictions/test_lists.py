@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from question_cases import ranking_case
-from refusals import assert_refused, each_row
+from refusals import each_row
 
 import kgtrec
 from kgtrec._internal.table import Interval
@@ -380,26 +380,6 @@ def test_listed_places_decide_among_equal_scores(tmp_path: Path) -> None:
     assert kgtrec.comparable(placed, unscored)
 
 
-def test_wrong_calls_say_what_to_do(tmp_path: Path) -> None:
-    questions = graph_of(ListCase({"test": [("a", "r", "b")]}), tmp_path).questions()
-    record = {"head": "a", "relation": "r", "predictions": ["b"]}
-    again = [record, record, record | {"predictions": ["a"]}]
-    for (lists, *form), how, message in (
-        ([tmp_path / "x"], {}, "its format is missing; give one of anyburl"),
-        ([tmp_path / "x", "kgx"], {}, "'kgx' is not a format of predictions"),
-        ([[record]], {"unlinkable": "keep"}, "choose 'place' or 'drop'"),
-        ([[record]], {"list_order": "file"}, "choose 'scores' or 'listed'"),
-        ([[record], "jsonl"], {}, "leave it out"),
-        ([record], {}, "have type dict"),
-        ([[record | {"relation": "z"}]], {}, "none of its 1 lists answers a question"),
-        ([again], {}, r"predictions:3: its question already has a list in line 1"),
-    ):
-        with pytest.raises(kgtrec.KgtrecError, match=message):
-            kgtrec.rank_lists(lists, questions, *form, **how)
-    said = kgtrec.rank_lists(again[:2], questions).manifest["scores"]["predictions"]
-    assert said["same_again"] == 1
-
-
 # -- Files of predictions: the same lists in every format, and errors of faulty files --------------
 
 
@@ -512,57 +492,6 @@ def test_top_ten_of_ogb_goes_by_number_and_row(home: Path) -> None:
     np.savez(home / "q.npz", t_pred_top10=holes)
     again = kgtrec.rank_lists(home / "q.npz", questions, "ogb-lsc")
     assert again.n_unlisted == 2
-
-
-@each_row(
-    "form, text, problem",
-    [("anyburl", b"", ": no lists"), ("jsonl", b"[" * 100_000 + b"\n", "is not JSON"),
-     ("jsonl", b'{"head": "\xff"}\n', "is not JSON")],
-)  # fmt: skip
-def test_malformed_files_that_no_transcript_shows(
-    home: Path, form: str, text: bytes, problem: str
-) -> None:
-    (home / "x").write_bytes(text)
-    questions = kgtrec.read_graph(home / "g").questions()
-    words = (str(home / "x"), problem, "; ")
-    assert_refused(kgtrec.rank_lists, kgtrec.InputError, words, home / "x", questions, form)
-
-
-@each_row(
-    "arrays, problem",
-    [({"x": np.zeros(3)}, "arrays ['x']"),
-     ({"t_pred_top10": np.zeros((2, 10), int)}, "of shape (2, 10), for 3 triples"),
-     ({"t_pred_top10": np.zeros((3, 10))}, "t_pred_top10 is float64"),
-     ({"t_pred_top10": np.full((3, 1), 5)}, "t_pred_top10[0, 0] is 5, not below 5"),
-     ({"t_pred_top10": np.array([None, {}], object)}, "not a readable .npz")],
-)  # fmt: skip
-def test_arrays_that_are_no_top_ten(home: Path, arrays: dict, problem: str) -> None:
-    path = home / "p.npz"
-    np.savez(path, **arrays)
-    questions = kgtrec.read_graph(home / "g").questions()
-    assert_refused(
-        kgtrec.rank_lists, kgtrec.InputError, (str(path), problem), path, questions, "ogb-lsc"
-    )
-
-
-def test_the_command_writes_ranks_run_and_qrels(home: Path) -> None:
-    _jsonl(home / "l.jsonl")
-    out = [str(home / name) for name in ("r.parquet", "r.run", "r.qrels")]
-    base = ["rank", "--graph", str(home / "g"), "--predictions", str(home / "l.jsonl")]
-    written = ["-o", out[0], "--write-run", out[1], "--write-qrels", out[2]]
-    outcome = CliRunner().invoke(cli, [*base, "--predictions-format", "jsonl", *written])
-    assert outcome.exit_code == 0, outcome.output
-    assert "5 predicted lists (jsonl), filtered by the graph." in outcome.output
-    assert "1 predictions name no entity and keep their places." not in outcome.output
-    assert "2 predictions name no entity and keep their places." in outcome.output
-    questions = kgtrec.read_graph(home / "g").questions()
-    again = kgtrec.rank_lists(out[1], questions, "trec", unlinkable="drop")
-    direct = kgtrec.rank_lists(home / "l.jsonl", questions, "jsonl", unlinkable="drop")
-    np.testing.assert_array_equal(again.greater, direct.greater)
-    np.testing.assert_array_equal(again.tied_ahead, direct.tied_ahead)
-    scored = ["rank", "--graph", "g", "-o", "o", "--scores", "x", "--unlinkable", "drop"]
-    outcome = CliRunner().invoke(cli, scored)
-    assert "without --predictions, leave out --unlink" in str(outcome.exception)
 
 
 def test_formats_are_listed_and_others_register(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +17,14 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
-from ir_measures import AP, ERR, RBP, RR, Judged, NumQ, P, nDCG
+from ir_measures import AP, RBP, RR, Judged, NumQ, P, nDCG
 from profiles import examples
 from question_cases import ranking_case
-from refusals import assert_refused, each_row
 
 import kgtrec
 from kgtrec import trec
 from kgtrec.cli import cli
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import InputError, UsageError
 from kgtrec.trec import ir_measures_provider
 from kgtrec.trec.eval.evaluate import MeasureRow
 from kgtrec.trec.eval.score import NothingShared
@@ -133,138 +130,6 @@ def test_ranks_are_those_of_trec_eval_and_digits_the_fewest(tmp_path: Path) -> N
     ]  # fmt: skip
     trec.write_qrels({"q": {"a": True, "b": np.int8(-1)}, "none": {}}, tmp_path / "q.gz")
     assert trec.read_qrels(tmp_path / "q.gz") == {"q": {"a": 1, "b": -1}}
-
-
-WRONG_RUNS = {
-    "document 'b c' under query 'q' cannot be written": {"q": {"a": 1.0, "b c": 2.0}},
-    "document '' under query 'q' cannot be written": {"p": {"a": 1.0}, "q": {"b": 1.0, "": 1.0}},
-    "query 'a\\tb' cannot be written": {"a\tb": {"a": 1.0}},
-    "query '' cannot be written": {"": {"a": 1.0}},
-    "query '#1' cannot begin a line": {"#1": {"a": 1.0}},
-    "document 'a' under query 'q' is NaN; remove it": {"q": {"a": math.nan}},
-    "the score of document 'a' under query 'q' is 'high'": {"q": {"a": "high"}},
-    "document 7.5 is not a text": {"q": {7.5: 1.0}},
-    "query 7.5 is not a text": {7.5: {"a": 1.0}},
-    "query 'q' has ['a']; give it a dict": {"q": ["a"]},
-    "have no document": {"q": {}},
-    "score of document 'd' under query 'q' is '2'": {"q": {"c": 1, "d": "2"}},
-    "is b'2'; it must be a number": {"q": {"c": np.float32(1), "d": b"2"}},
-    "under query 'q' is 1000": {"q": {"d": 10**400}},
-}
-
-
-WRONG_CALLS = [
-    (lambda: trec.read_run("none", as_="pandas"), UsageError, "as_='pandas' is unknown"),
-    (lambda: trec.read_run(None), UsageError, "None is not a path"),
-    (lambda: trec.read_qrels(None), UsageError, "None is not a path"),
-    (lambda: trec.read_qrels("none", as_="frame"), FileError, "does not exist"),
-    (lambda: trec.read_run("."), FileError, "this is a folder"),
-    (lambda: trec.write_run([("q", "a", 1.0)], "r"), UsageError,
-     "[('q', 'a', 1.0)] (list) was given; a run must be a path"),
-    (lambda: trec.write_qrels(None, "q"), UsageError, "was given; qrels must be a path"),
-    (lambda: trec.write_run("no.run", "r"), FileError, "does not exist"),
-    (lambda: trec.write_run(RUN, "r", tag="my run"), UsageError, "'my run' cannot be written"),
-    (lambda: trec.write_qrels({"q": {"a": 1.5}}, "q"), InputError, "under query 'q' is 1.5"),
-    (lambda: trec.evaluate({"q": {"d": 2**63}}, RUN, ["map"]), InputError,
-     "is 9223372036854775808; it must be a whole number within"),
-    (lambda: trec.evaluate(QRELS, {"q9": {"\u00ff": 1, "\udcc3\udcbf": 2}}, ["map"]), InputError,
-     "has document '\u00ff' twice"),
-    (lambda: trec.write_qrels(QRELS, "none/q"), FileError, "there is no folder"),
-    (lambda: trec.evaluate("-", "-", ["map"]), UsageError, "can be read only once"),
-    (lambda: trec.evaluate(QRELS, 5, ["map"]), UsageError,
-     "a pandas or polars frame, tuples of ir_measures"),
-    (lambda: trec.evaluate(5, RUN, ["map"]), UsageError,
-     "a pandas or polars frame, tuples of ir_measures"),
-    (lambda: trec.evaluate(QRELS, RUN, ["map"], as_="table"), UsageError, "as_='table' is unknown"),
-    (lambda: trec.evaluate(QRELS, RUN, ["relstring"], summary=True), UsageError,
-     "relstring has no value over all queries"),
-    (lambda: trec.evaluate(QRELS, RUN, ["runid"]), UsageError,
-     "runid has no value per query; pass summary=True"),
-    (lambda: trec.evaluate(QRELS, RUN, ["map"], compat=8), UsageError, "compat"),
-    (lambda: trec.evaluate(QRELS, RUN, ["mapp"]), UsageError, "did you mean 'map'"),
-    (lambda: trec.evaluate(QRELS, RUN, ["xyzzy"]), UsageError,
-     "'xyzzy': `kgtrec measures` lists all"),
-    (lambda: trec.summarise(trec.evaluate(QRELS, RUN, ["map"]), ["map", "P_5"]), UsageError,
-     "the rows have no P_5"),
-    (lambda: trec.summarise({}, ["map"]), InputError, "no query to average"),
-]  # fmt: skip
-
-
-def scored(**columns: Any) -> pd.DataFrame:
-    return pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0],
-                         **columns})  # fmt: skip
-
-
-WRONG_FRAMES = {
-    "no column 'query_id' or 'qid', only 'query', 'doc_id', 'score'": scored().rename(
-        columns={"query_id": "query"}
-    ),
-    "no column 'score'": scored().drop(columns="score"),
-    "query 'q' has document 'a' again in row 1; keep one of them": scored(doc_id=["a", "a"]),
-    "the score of document 'b' under query 'q' is NaN or missing (row 1)": scored(
-        score=[1.0, math.nan]
-    ),
-    "column 'doc_id' lacks an id in row 0": scored(doc_id=[None, "b"]),
-    "column 'doc_id' has 2.5, which is not a text; convert ids: frame.astype({'doc_id'": scored(
-        doc_id=[2.5, 3.5]
-    ),
-    "column 'query_id' has 3.5, which is not a text": scored(
-        query_id=pd.Series(["q", 3.5], dtype=object)
-    ),
-    "column 'score' is of type": scored(score=["high", "low"]),
-}
-
-
-WRONG_RELEVANCES = {
-    "float64; convert it to whole numbers: frame.astype": [1.0],
-    "within 64 bits": np.array([2**63], np.uint64),
-    "relevance of document 'a' under query 'q' is NaN": pd.array([None], dtype="Int64"),
-    "query 'q' has document 'a' again": [1, 1],
-}
-
-WRONG_ARGUMENTS = (
-    {"level": "2"}, {"level": None}, {"most": 2.0}, {"collection": "9"}, {"compat": "10"},
-    {"most": 2**70}, {"measures": ["kg_mr"], "entities": "5"},
-    {"measures": ["kg_mr"], "entities": 5.5}, {"measures": ["kg_mr"], "entities": 2**70},
-)  # fmt: skip
-
-
-def run_columns(*scores: float, kind: type = np.float64, n: int = 1) -> trec.RunColumns:
-    """Columns of n documents `a` under query `q`."""
-    names = np.frombuffer(b"a" * n, np.uint8)
-    return trec.RunColumns(
-        ["q"], np.array([0, n]), np.arange(n + 1), names, np.array(scores, kind), ""
-    )
-
-
-def wrong_calls() -> Iterator[tuple[Callable[[], Any], Any, str]]:
-    yield from WRONG_CALLS
-    for said, run in WRONG_RUNS.items():
-        yield lambda run=run: trec.write_run(run, "r"), (InputError, UsageError), said
-    for said, frame in WRONG_FRAMES.items():
-        yield lambda frame=frame: trec.write_run(frame, "r"), InputError, said
-        yield lambda frame=frame: trec.evaluate(QRELS, frame, ["map"]), InputError, said
-    for said, values in WRONG_RELEVANCES.items():
-        frame = pd.DataFrame({"qid": "q", "docno": "a", "relevance": values})
-        yield lambda frame=frame: trec.evaluate(frame, RUN, ["map"]), InputError, said
-    for more in WRONG_ARGUMENTS:
-        how = {"measures": ["map"], **more}
-        yield lambda how=how: trec.evaluate(QRELS, RUN, **how), UsageError, "whole"
-    for measures in (None, 5):
-        yield lambda names=measures: trec.evaluate(QRELS, RUN, names), UsageError, "no names"
-    yield lambda: run_columns(0, 0), UsageError, "1 names and 2 scores"
-    yield (lambda: run_columns(0, kind=np.float32), UsageError,
-           "scores is of type float32; it must be float64")  # fmt: skip
-    yield lambda: run_columns(math.nan), InputError, "document 'a' under query 'q' is NaN"
-    yield (lambda: trec.evaluate(QRELS, run_columns(0, 0, n=2), ["map"]), InputError,
-           "query 'q' has document 'a' twice")  # fmt: skip
-
-
-@each_row("call, error, said", wrong_calls())
-def test_wrong_calls(call, error, said: str, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert_refused(call, error, (said,))
-    assert os.listdir(tmp_path) == []
 
 
 def test_questions_and_their_runs_are_qrels_and_runs(tmp_path: Path) -> None:
@@ -466,15 +331,6 @@ def test_tuples_of_ir_measures(expected: Any) -> None:
     assert trec.evaluate(iter(qrels), (row for row in run), FEW) == expected
     numbers = [ir_measures.ScoredDoc(7, 12, 1)]
     assert trec.evaluate([ir_measures.Qrel(7, 12, 1)], numbers, ["P.1"]) == {"7": {"P_1": 1.0}}
-    for wrong, message in (
-        ([*run, ("q", "d", 1.0)], r"row 6 is \('q', 'd', 1.0\)"),
-        ([ir_measures.ScoredDoc("q", None, 1.0)], "document None is not a text"),
-        ([ir_measures.ScoredDoc("q", "d", "x")], "a score is 'x'"),
-        ([ir_measures.ScoredDoc("q", "d", None)], "a score is None"),
-        ([*run, run[0]], "again in row"),
-    ):
-        with pytest.raises(InputError, match=message):
-            trec.evaluate(THEIR_QRELS, wrong, FEW)
 
 
 def test_ranx_objects(expected: Any) -> None:
@@ -493,15 +349,6 @@ def test_ids_that_are_numbers_stand_for_their_decimal_form() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"qid": [7, 7], "docno": [12, 5], "score": [2.0, 1.0]})
     assert trec.evaluate(qrels, frame, FEW) == text
-    with pytest.raises(InputError, match="queries 7 and '7' have the same name"):
-        trec.evaluate(qrels, {7: {5: 1.0}, "7": {6: 1.0}}, FEW)
-    with pytest.raises(InputError, match=r"has document .5. twice"):
-        trec.evaluate(qrels, {7: {5: 1.0, "5": 2.0}}, FEW)
-    for bad in (True, 0.5, None, b"q"):
-        with pytest.raises(InputError, match="is not a text"):
-            trec.evaluate({bad: {"d": 1}}, run, FEW)
-        with pytest.raises(InputError, match="is not a text"):
-            trec.evaluate(qrels, {7: {bad: 1.0}}, FEW)
 
 
 # -- kgtrec as a provider of ir_measures, against ir_measures' own providers and by hand ---------
@@ -586,13 +433,6 @@ def test_all_forms_of_ir_measures() -> None:
     for other in (run, pd.DataFrame(scored), iter(scored), run):
         assert evaluator.calc_aggregate(other) == {RR: 0.5, NumQ: 1}
     assert evaluator.calc_aggregate({"other": {"a": 1.0}}) == {RR: 0, NumQ: 0}
-    with pytest.raises(InputError, match=r"has document .* again"):
-        PROVIDER.calc_aggregate([RR], judged, pd.DataFrame([*scored, *scored]))
-
-
-def test_what_it_does_not_have_is_named_at_once() -> None:
-    with pytest.raises(UsageError, match=r"does not have ERR@20, RBP, nDCG\(dcg='exp-log2'\)@5"):
-        PROVIDER.evaluator([AP, ERR @ 20, RBP, nDCG(dcg="exp-log2") @ 5], {"q": {"a": 1}})
 
 
 def test_registered_once_and_first_only_if_told() -> None:

@@ -17,7 +17,6 @@ from trec_oracle import Contradiction, Line, assessor_values, preference_values
 
 from kgtrec import trec
 from kgtrec.cli import cli
-from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures import judgement_groups, preferences
 from kgtrec.trec.measures.rows import TABLE
 
@@ -178,13 +177,5 @@ def test_python_takes_nested_dicts() -> None:
     assert trec.evaluate(prefs, run, ["prefs_simp"], qrels_format="prefs", summary=True) == {
         "prefs_simp": 1.0
     }
-    for wrong in ({"q": {"g": {"a": 1}}}, {"q": {"g": {"s": {"a": "1"}}}}, {}):
-        with pytest.raises(InputError):
-            trec.evaluate(wrong, run, ["prefs_simp"], qrels_format="prefs")
-    cycle = {"q": {"g": {"s": {"a": 2, "b": 1}, "t": {"b": 2, "a": 1}}}}
-    with pytest.raises(InputError, match="each preferred"):
-        trec.evaluate(cycle, run, ["prefs_simp"], qrels_format="prefs")
-    with pytest.raises(UsageError, match="pairs: this qrels_format is unknown"):
-        trec.evaluate(prefs, run, ["prefs_simp"], qrels_format="pairs")
     frame = trec.evaluate(prefs, run, ["prefs"], qrels_format="prefs", as_="frame")
     assert frame.loc["q", "prefs_avgjg"] == 1.0

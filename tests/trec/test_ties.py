@@ -22,7 +22,7 @@ from kgtrec.trec.measures.judge import read_lists
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 from kgtrec.trec.measures.rows import QRELS_ROWS
-from kgtrec.trec.measures.ties import TIES, check_tie_forms, tie_effect, tied_values
+from kgtrec.trec.measures.ties import TIES, tie_effect, tied_values
 from kgtrec.trec.measures.values import values
 
 CUTS = (1, 2, 3, 5, 8)
@@ -141,17 +141,6 @@ def test_a_group_that_both_m_and_j_cut_is_a_hypergeometric_draw() -> None:
     assert row["recall_3"][0] == pytest.approx(25 / 40, rel=1e-13)
     none = 15 * 14 * 13 / (40 * 39 * 38)
     assert row["success_1"][0] == pytest.approx(1 - none, rel=1e-13)
-
-
-def test_measures_without_a_form_are_all_named() -> None:
-    with pytest.raises(UsageError, match=r"bpref, infAP.*map_cut"):
-        check_tie_forms(resolve(["bpref", "infAP", "map"]), EvalOptions())
-    with pytest.raises(UsageError, match="ndcg_1=3"):
-        check_tie_forms(resolve(["ndcg.1=3"]), EvalOptions())
-    counts = resolve(["num_ret", "num_rel_ret", "set_P", "num_q"])
-    check_tie_forms(counts, EvalOptions())
-    with pytest.raises(UsageError, match="num_ret, num_rel_ret, set_P"):
-        check_tie_forms(counts, EvalOptions(most=5))
 
 
 # -- Do ties matter? What is said is held against every order of the tied documents --------------
