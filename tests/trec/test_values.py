@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 import pytest
-import pytrec_eval
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
@@ -173,16 +172,6 @@ def names(*measures: str, **how: object) -> list[str]:
     return [column.name for column in resolve(measures, **how)]  # type: ignore[arg-type]
 
 
-def test_nicknames_of_both_versions() -> None:
-    nine, ten = names("all_trec", compat=9), names("all_trec")
-    assert [name for name in ten if name in nine] == nine
-    assert [n for n in ten if n not in nine] == ["rbp", "rbp_resid", "unj_5", "unj_10", "unj_20"]
-    assert "relstring" in nine
-    for name in pytrec_eval.supported_nicknames:
-        if name in ("official", "set", "all_trec"):
-            assert {*nickname(name, 9)} == pytrec_eval.supported_nicknames[name]
-
-
 def test_first_parameters_win_on_the_command_line() -> None:
     def line(*measures: str) -> list[str]:
         return names(*measures, command_line=True)
@@ -214,8 +203,6 @@ def test_spellings_of_ir_measures_and_of_knowledge_graphs() -> None:
     }  # fmt: skip
     for spelling, name in spelled.items():
         assert names(spelling) == [name]
-    with pytest.raises(UsageError, match="give them for all measures"):
-        resolve(["AP(rel=2)@20"])
 
 
 def test_measures_of_other_formats_are_refused_by_name() -> None:
