@@ -31,9 +31,6 @@ FAMILIES = {*pytrec_eval.supported_nicknames["all_trec"]} - {"runid", "relstring
 
 NAMES = [column.name for column in resolve(FAMILIES)]
 
-CUT = ["map_cut_3", "ndcg_cut_3", "P_3", "recall_3", "success_3", "recip_rank", "map_cut_20",
-       "ndcg_cut_20", "P_1", "recall_20", "success_1"]  # fmt: skip
-
 DOCNO = ["d1", "d10", "d2", "é", "\udc80", "\udcff", "\U0001f600", "x\x00y", "no query", "0", "u0"]
 
 graded = st.dictionaries(st.sampled_from([*DOCNO, "never"]), st.integers(-9, 5), min_size=1)

@@ -124,23 +124,6 @@ def test_what_the_core_lacks_has_the_same_values(options) -> None:
     assert row == pytest.approx(evaluator.evaluate(run, summary=True))
 
 
-def test_the_names_of_numbers_are_compared_as_texts() -> None:
-    for name, rank in (("9", 11), ("99", 1), ("0", 120)):  # 9 is behind 99, ..., 90
-        evaluator = trec.Evaluator({"q": {name: 1}}, ["recip_rank"], ties="name")
-        assert evaluator.evaluate_scores(np.zeros((1, 120))) == {"q": {"recip_rank": 1 / rank}}
-
-
-def test_rows_are_of_the_qrels_queries_as_given_or_of_those_named() -> None:
-    evaluator = trec.Evaluator({"z": {"0": 1}, "a": {"1": 1}}, ["recip_rank"])
-    assert evaluator.queries == ["z", "a"]
-    both = evaluator.evaluate_scores(np.array([[2.0, 1.0], [2.0, 1.0]]))
-    assert [(q, row["RR"]) for q, row in both.items()] == [("z", 1.0), ("a", 0.5)]
-    one = evaluator.evaluate_scores(np.array([[2.0, 1.0]]), queries=["a"])
-    assert one == {"a": {"recip_rank": 0.5}}
-    frame = evaluator.evaluate_scores(np.array([[2.0, 1.0], [2.0, 1.0]]), as_="frame")
-    assert frame["recip_rank"].to_dict() == {"z": 1.0, "a": 0.5}
-
-
 CONSTANT = {"q2": {"a": 1.0, "b": 1.0, "c": 1.0}, "q10": {"x": 1.0, "y": 0.5}}
 
 
@@ -263,26 +246,6 @@ def test_the_largest_effect_is_named() -> None:
         trec.evaluate(qrels, run, ["recip_rank", "rbp"])
     with pytest.warns(TieWarning, match=r"2 of 2 queries .* rbp by up to 0\.0271;"):
         trec.evaluate(qrels, run, ["rbp"])
-
-
-def test_which_numbers_are_documents() -> None:
-    measures = ["num_rel", "num_ret", "num_rel_ret"]
-    evaluator = trec.Evaluator({"q": {"07": 1, "1": 1}}, measures)
-    assert [*evaluator.evaluate_scores(np.arange(9.0)[None])["q"].values()] == [9, 2, 1]
-    evaluator = trec.Evaluator({"q": {"b": 1}}, measures, documents=["a", "b"])
-    got = evaluator.evaluate_scores([[0.5, 0.25]], [[0, -1]])["q"]
-    assert [*got.values()] == [1, 1, 0]
-
-
-def test_only_tied_queries_have_other_values_under_ties() -> None:
-    qrels = {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1}}
-    run = {"a": {"x": 3.0, "y": 2.0}, "b": {"x": 1.0, "y": 1.0}, "c": {"x": 1.0, "y": 2.0}}
-    got = trec.Evaluator(qrels, ["recip_rank"]).evaluate_ties(run)
-    values = [[row["recip_rank"] for row in kind.values()] for kind in got[:4]]
-    assert values == [[1.0, 0.5, 0.5], [1.0, 0.75, 0.5], [1.0, 0.5, 0.5], [1.0, 1.0, 0.5]]
-    assert got.queries == 1
-    got.expected["a"]["recip_rank"] = 0.0  # rows of their own
-    assert got.value["a"]["RR"] == got.minimum["a"]["RR"] == 1.0
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -169,13 +169,3 @@ def test_white_space_of_any_kind_parts_fields(tmp_path: Path) -> None:
     run = {"q": {"a": 2.0, "b": 1.0}}
     rows = trec.evaluate(tmp_path / "qrels", run, ["prefs_simp"], qrels_format="qrels_prefs")
     assert rows == {"q": {"prefs_simp": 1.0}}
-
-
-def test_python_takes_nested_dicts() -> None:
-    run = {"q": {"a": 2.0, "b": 1.0}}
-    prefs = {"q": {"g": {"s": {"a": 1.5, "b": 0}}}}
-    assert trec.evaluate(prefs, run, ["prefs_simp"], qrels_format="prefs", summary=True) == {
-        "prefs_simp": 1.0
-    }
-    frame = trec.evaluate(prefs, run, ["prefs"], qrels_format="prefs", as_="frame")
-    assert frame.loc["q", "prefs_avgjg"] == 1.0

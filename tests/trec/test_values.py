@@ -29,12 +29,9 @@ from kgtrec.trec.measures import values as room
 from kgtrec.trec.measures.bounds import why_unbounded
 from kgtrec.trec.measures.family import PLACES, EvalOptions, Family
 from kgtrec.trec.measures.names import (
-    BadCutoff,
     Column,
     WrongFormat,
-    depth_needed,
     help_text,
-    ignored_parameters,
     resolve,
 )
 from kgtrec.trec.measures.relevant import Lists, View
@@ -168,43 +165,6 @@ def test_options_are_whole_numbers_that_can_be(name: str) -> None:
     assert getattr(EvalOptions(**{name: np.int64(9)}), name) == 9  # type: ignore[arg-type]
 
 
-def names(*measures: str, **how: object) -> list[str]:
-    return [column.name for column in resolve(measures, **how)]  # type: ignore[arg-type]
-
-
-def test_first_parameters_win_on_the_command_line() -> None:
-    def line(*measures: str) -> list[str]:
-        return names(*measures, command_line=True)
-
-    assert line("P", "P.5,10") == line("P.10,5", "P.7") == line("P.5,10", "P") == ["P_5", "P_10"]
-    assert line("official.3", "P.5")[-1] == "P_5"
-    assert line("ndcg_cut.10,20,23.4") == ["ndcg_cut_10", "ndcg_cut_20", "ndcg_cut_23"]
-    assert line("P.5", "P_7", "P@8") == ["P_5", "P_7", "P_8"]  # not trec_eval's, they add up
-    assert names("P.5", "P.7", "P") == ["P_5", "P_7"]
-    assert names("P.5,5") == ["P_5"]
-    assert ignored_parameters(["P.5", "P.7", "P_9", "official.3", "map"]) == ["P.7", "official.3"]
-    for wrong in ("P.5,5", "P.5,05", "P.0", "P.5,", "Rprec_mult.1,1.0"):
-        with pytest.raises(BadCutoff):
-            line(wrong)
-    for unknown in ("P.", ".5", "mapp", "", "P_"):
-        with pytest.raises(UsageError) as caught:
-            line(unknown)
-        assert caught.value.exit_code == 1
-
-
-def test_spellings_of_ir_measures_and_of_knowledge_graphs() -> None:
-    spelled = {
-        "AP@20": "map_cut_20", "nDCG@20": "ndcg_cut_20", "P@10": "P_10", "R@100": "recall_100",
-        "RR": "recip_rank", "Success@5": "success_5", "AP": "map", "nDCG": "ndcg",
-        "Bpref": "bpref", "Rprec": "Rprec", "infAP": "infAP", "RBP(p=0.5)": "rbp_p=0.5",
-        "RBP": "rbp_p=0.8", "Judged@10": "judged_10", "NumRet": "num_ret", "RR@10":
-        "recip_rank_cut_10", "Hits@3": "success_3", "MRR@10": "recip_rank_cut_10",
-        "hits@1": "success_1", "IPrec@0.2": "iprec_at_recall_0.20", "SetAP": "set_map",
-    }  # fmt: skip
-    for spelling, name in spelled.items():
-        assert names(spelling) == [name]
-
-
 def test_measures_of_other_formats_are_refused_by_name() -> None:
     for name, row in TABLE.items():
         for form, own in FORMATS.items():
@@ -224,12 +184,6 @@ def test_help_of_every_measure() -> None:
     assert "Printed in the summary only" in help_text([Column("gm_map")])
 
 
-def test_depth_that_columns_need() -> None:
-    assert depth_needed(resolve(["P.5,10", "num_ret", "relstring.30", "num_rel"])) == 30
-    assert depth_needed(resolve(["P.5", "map"])) is None
-    assert depth_needed(resolve(["num_q"])) == 1
-
-
 @pytest.mark.parametrize("sizes", [(9000, 1), (1, 9000, 1, 20000)])
 def test_names_of_queries_may_differ_in_length_by_much(sizes, tmp_path) -> None:
     """Space for lines is computed before writing, from the name of each query."""
@@ -239,18 +193,6 @@ def test_names_of_queries_may_differ_in_length_by_much(sizes, tmp_path) -> None:
     assert [(line[0], line[2]) for line in lines] == [
         (query, document) for query, documents in run.items() for document in documents
     ]
-
-
-def test_cutoffs_that_trec_eval_cuts_short() -> None:
-    """tests/golden/cli/trec-files.txt has those that are bad on the command line, too."""
-    for name in ("P.1.5", "iprec_at_recall.0.125", "iprec_at_recall.0.125,0.5"):
-        with pytest.raises(BadCutoff, match=r"'.*': ") as caught:
-            resolve([name])
-        assert caught.value.exit_code == 2
-        assert resolve([name], command_line=True)
-    for name, error in (("P.5,x", BadCutoff), ("P@x", UsageError)):
-        with pytest.raises(error, match=f"'{name}'"):
-            resolve([name])
 
 
 # -- The one function, and the one row ----------------------------------------------------------
