@@ -141,7 +141,7 @@ TYPES = (
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
     None, -1, 7, 1 << 62, 1 << 70, 1.5, -1e308, math.nan, True, "", "x", "tail", "../..", "\ud800",
-    [], {}, [[1, 2, 3]],
+    [], {"a": 1}, [[1, 2, 3]],
 )  # fmt: skip
 
 
