@@ -57,11 +57,8 @@ def served(*command: str, install: str = "moto[server]") -> Iterator[str]:
     )  # fmt: skip
     try:
         deadline = time.monotonic() + 120
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
+        with socket.socket() as client:
+            while client.connect_ex(("127.0.0.1", port)):
                 assert process.poll() is None, "the server ended"
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
@@ -78,32 +75,24 @@ def new_bucket(address: str, name: str, folder: Path) -> Any:
     """pyarrow's file system of an S3 server, with a bucket that holds all files of a folder."""
     from pyarrow import fs
 
-    system = fs.S3FileSystem(
-        access_key="k",
-        secret_key="s",
-        endpoint_override=address,
-        scheme="http",
-        allow_bucket_creation=True,
-        **SMALL,
-    )
-    return _filled(system, name, folder)
+    how = {"access_key": "k", "secret_key": "s", "scheme": "http", "allow_bucket_creation": True}
+    return _filled(fs.S3FileSystem(endpoint_override=address, **how, **SMALL), name, folder)
 
 
 def new_google_bucket(address: str, name: str, folder: Path) -> Any:
     """The same for a Google server."""
     from pyarrow import fs
 
-    system = fs.GcsFileSystem(
-        anonymous=True, endpoint_override=address, scheme="http", project_id="p"
-    )
-    return _filled(system, name, folder)
+    how = {"anonymous": True, "scheme": "http", "project_id": "p"}
+    return _filled(fs.GcsFileSystem(endpoint_override=address, **how), name, folder)
 
 
 def _filled(system: Any, name: str, folder: Path) -> Any:
     system.create_dir(name)
-    for path in (path for path in folder.rglob("*") if path.is_file()):
-        key = f"{name}/{path.relative_to(folder)}"
-        with system.open_output_stream(key, compression=None) as out:
+    for path in filter(Path.is_file, folder.rglob("*")):
+        with system.open_output_stream(
+            f"{name}/{path.relative_to(folder)}", compression=None
+        ) as out:
             out.write(path.read_bytes())
     return system
 
