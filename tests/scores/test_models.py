@@ -8,12 +8,11 @@ import fake_device
 import numpy as np
 import pytest
 from question_cases import N, R, random_questions, run_lists, some_scores
-from refusals import each_row
 
 import kgtrec
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError
 from kgtrec.scores import arrays, sources
-from kgtrec.scores.formulas import FORMULAS, REFUSED
+from kgtrec.scores.formulas import FORMULAS
 
 DIM = 4
 
@@ -170,42 +169,6 @@ def test_vectors_of_torch(questions: kgtrec.Questions) -> None:
         tensors = {k: torch.nn.Parameter(torch.tensor(v).to(kind)) for k, v in arrays.items()}
         got = kgtrec.Factors.from_embeddings(questions, name, **tensors)
         assert_scores(got, due_scores(name, questions), 1e-4)
-
-
-@each_row("model", [*REFUSED, "TransH", "ConvE"])
-def test_what_does_not_fall_apart_is_refused(model: str, questions: kgtrec.Questions) -> None:
-    with pytest.raises(UsageError, match=r"so it has no Factors; pass its scores"):
-        kgtrec.Factors.from_embeddings(questions, model, **PLAIN)
-
-
-@each_row(
-    "model, change, said",
-    [
-        ("distmul", {}, "model='distmul' is unknown; it must be 'distmult', 'complex'"),
-        ("cp", {}, "cp has the arrays entity, relation, entity_tail; got entity, relation"),
-        ("distmult", {"core": normal(4, 4, 4)}, "distmult has the arrays entity, relation; got"),
-        ("distmult", {"relation": normal(R, 5)}, "both need the same dimensions"),
-        ("distmult", {"entity": normal(N - 1, DIM)}, "vectors of 22 entities and 3 relations"),
-        ("distmult", {"relation": normal(2 * R, DIM)}, "inverse='none' needs 3 relations"),
-        ("distmult", {"inverse": "offset"}, "inverse='offset' needs 6 relations"),
-        ("distmult", {"inverse": "both"}, "inverse='both' is unknown"),
-        ("distmult", {"rows": "triples"}, "rows='triples' is unknown"),
-        ("distmult", {"entity": np.zeros((N, DIM), int)}, "entity has shape .* and dtype int64"),
-        ("distmult", {"entity": normal(N, 1)[:, 0]}, r"entity has shape \(23,\)"),
-        ("transe", {"norm": "l3"}, "norm='l3' is unknown"),
-        ("rotate", {"norm": "l1"}, "sums moduli"),
-        ("rotate", {"relation": normal(R, DIM)}, "moduli of relations differ from 1 by up to"),
-        ("complex", {"entity": normal(N, 5)}, "entity has 5 dimensions; give complex numbers"),
-        ("quate", {"entity": normal(N, 6), "relation": normal(R, 6)}, "a quaternion has four"),
-        ("rescal", {}, r"relation has shape \(3, 4\); expected \(n, 4, 4\)"),
-        ("tucker", {"core": normal(4, 4, 3)}, r"core has shape \(4, 4, 3\); expected \(4, 4, 4\)"),
-        ("cp", {"entity_tail": normal(N, 3)}, r"entity_tail has shape \(23, 3\)"),
-    ],
-)
-def test_bad_arrays_are_named(model, change, said, questions: kgtrec.Questions) -> None:
-    arrays = PLAIN | change
-    with pytest.raises((UsageError, InputError), match=said):
-        kgtrec.Factors.from_embeddings(questions, model, **arrays)
 
 
 def content(ranked) -> tuple:

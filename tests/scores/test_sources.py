@@ -1,4 +1,7 @@
-"""The same results for any source of scores, or one line about a source that changes."""
+"""The same results for any source of scores, or one line about a source that changes.
+
+test_refusals.txt has faulty sources.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from question_cases import assert_same
+from refusals import each_row
 
 import kgtrec
 from kgtrec import _core
 from kgtrec._internal.locations import RangedFile
 from kgtrec.cli import cli
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import FileError, InputError
 from kgtrec.ranking import blocks
 from kgtrec.scores import files
 from kgtrec.scores.mapped_files import Watch, guarded_maps, mapped_file
@@ -63,14 +66,6 @@ def in_blocks_of(rows: int, monkeypatch) -> None:
     """Sources that choose their own block size choose this one."""
     monkeypatch.setattr("kgtrec.scores.sources.BLOCK_BYTES", rows * N_ENTITIES * 4)
     monkeypatch.setattr("kgtrec.ranking.kernel._FACTOR_ROWS", rows)
-
-
-@pytest.mark.parametrize("threads", [1, 3, 64])
-@pytest.mark.parametrize("rows", [1, 64, 10_000])
-def test_threads_and_chunks(threads, rows, scores, questions, due, monkeypatch):
-    in_blocks_of(rows, monkeypatch)
-    got = kgtrec.rank(scores, questions, run_depth=20, threads=threads)
-    assert_same(got, due)
 
 
 @pytest.mark.parametrize("metric", ["dot", "l2"])
@@ -139,6 +134,7 @@ class ByDlpack:
 
 
 SOURCES: dict[str, Callable[[Path, np.ndarray], Any]] = {
+    "matrix": lambda folder, scores: scores,
     "memmap": lambda folder, scores: np.load(saved(folder, scores), mmap_mode="r"),
     "memoryview": lambda folder, scores: memoryview(scores),
     "name": lambda folder, scores: str(saved(folder, scores)),
@@ -155,31 +151,12 @@ SOURCES: dict[str, Callable[[Path, np.ndarray], Any]] = {
 }
 
 
-@pytest.mark.parametrize("rows", [9, 10_000])
+@pytest.mark.parametrize(("rows", "threads"), [(9, 3), (64, 64), (10_000, 2)])
 @pytest.mark.parametrize("source", SOURCES)
-def test_every_source(source, rows, tmp_path, scores, questions, due, monkeypatch):
+def test_every_source(source, rows, threads, tmp_path, scores, questions, due, monkeypatch):
     in_blocks_of(rows, monkeypatch)
-    got = kgtrec.rank(SOURCES[source](tmp_path, scores), questions, run_depth=20)
+    got = kgtrec.rank(SOURCES[source](tmp_path, scores), questions, run_depth=20, threads=threads)
     assert_same(got, due)
-
-
-# -- Messages about faulty streams -------------------------------------------------------------
-
-
-def test_faulty_streams_are_refused(scores, questions):
-    n = str(len(questions))
-    for source, words in (
-        ([scores[:-1]], n), ([scores, scores[:1]], n),
-        ([scores[:5], scores[5:, :-1]], str(N_ENTITIES)),
-        ([scores[:5], scores[5:].astype(np.float64)], "float64"),
-    ):  # fmt: skip
-        with pytest.raises(InputError, match=words):
-            kgtrec.rank(iter(source), questions)
-    with pytest.raises(InputError, match=r"sparse matrix \(csr_array\).*\.toarray\(\)"):
-        kgtrec.rank(scipy.sparse.csr_array(scores), questions)
-    ranker, other = kgtrec.Ranker(questions), kgtrec.Ranker(questions)
-    with pytest.raises(UsageError):
-        other.update(ranker.batch(0, ranker.n_rows), scores)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -322,6 +299,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "g" / "train.txt").write_text(
         "".join(lines[30:] + [f"e{e:05}\tr0\te{e:05}\n" for e in range(PAGES)])
     )
+    (tmp_path / "some.txt").write_text("r0\nr1\n")
     monkeypatch.chdir(tmp_path)
     n = len(kgtrec.read_graph("g", progress=False).questions())
     np.save("s.npy", rng.random((n, PAGES), dtype=np.float32))
@@ -349,50 +327,32 @@ def ranked(scores: str, change: Callable[[], None], block: int, *more: str) -> A
         return CliRunner().invoke(cli, [*words, "--write-qrels", "o.qrels", *more]).exception
 
 
-def refuses(path: str, act: str, block: int, scores: str, *more: str) -> None:
-    """One line about the file, code 2, nothing written."""
-    change, said = ACTS[act]
+FEW = ("--relations", "some.txt")
+CHANGES = [
+    *(("s.npy", "s.npy", (), act, block) for act in ACTS for block in (1, 3)),
+    *((path, scores, more, act, 2)
+      for path, scores, more in (("f.npy", "f.npy", ()), ("parts/0.npy", "parts", ()),
+                                 ("parts/2.npy", "parts", ()), ("s.npy", "s.npy", FEW))
+      for act in ("cut", "write")),
+    *(("s.npy", "s.npy", (), act, 8) for act in ("cut", "write")),  # the last block of 60 rows
+]  # fmt: skip
+
+
+@each_row("path, scores, more, act, block", CHANGES)
+def test_a_file_that_changes_while_it_is_ranked(home, path, scores, more, act, block) -> None:
+    """One line about the file, code 2, nothing written; as it was, the file is ranked."""
+    content, (change, said) = Path(path).read_bytes(), ACTS[act]
     error = ranked(scores, lambda: change(path), block, *more)
     assert isinstance(error, FileError)
     assert error.exit_code == 2
     assert str(error).startswith(f"{path}: {said}")
     assert str(error).endswith("; try again when nothing writes to it")
     assert "\n" not in str(error)
-    assert not list(Path().glob("o.*"))
-    assert not list(Path().glob(".kgtrec-*"))
-
-
-@pytest.mark.parametrize("block", [1, 3])
-@pytest.mark.parametrize("act", ACTS)
-def test_a_file_that_changes_while_it_is_ranked(home: Path, act: str, block: int) -> None:
-    refuses("s.npy", act, block, "s.npy")
-
-
-@pytest.mark.parametrize(
-    ("path", "scores", "more"),
-    [
-        ("f.npy", "f.npy", ()),
-        ("parts/0.npy", "parts", ()),
-        ("parts/2.npy", "parts", ()),
-        ("s.npy", "s.npy", ("--relations", "some.txt")),
-    ],
-)
-def test_other_layouts(home: Path, path: str, scores: str, more: tuple[str, ...]) -> None:
-    Path("some.txt").write_text("r0\nr1\n")
+    assert not [*Path().glob("o.*"), *Path().glob(".kgtrec-*")]
+    Path(path).write_bytes(content)
     assert ranked(scores, lambda: None, 0, *more) is None
     for name in ("o.parquet", "o.run", "o.qrels"):
         os.unlink(name)
-    for act in ("cut", "write"):
-        content = Path(path).read_bytes()
-        refuses(path, act, 2, scores, *more)
-        Path(path).write_bytes(content)
-
-
-@pytest.mark.parametrize("act", ["write", "cut"])
-def test_the_last_block(home: Path, act: str) -> None:
-    """Files that change after the last check between blocks."""
-    rows = np.load("s.npy", mmap_mode="r").shape[0]
-    refuses("s.npy", act, -(-rows // ((1 << 17) // (4 * PAGES))), "s.npy")
 
 
 def test_arrays_that_numpy_has_mapped(home: Path) -> None:
