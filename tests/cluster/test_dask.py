@@ -283,16 +283,6 @@ def test_what_cannot_be_done_is_one_clear_error(client, monkeypatch) -> None:
             with pytest.raises(InputError) as refusal:
                 rank(source)
             assert str(refusal.value) == str(here.value)
-    for source, options, error, words in (
-        (array[1:], {}, InputError, "expected"),
-        (array[array[:, 0] > 2], {}, InputError, "unknown size"),
-        (array.astype(np.int64), {}, InputError, "dtype int64"),
-        (lambda batch: scores, {}, UsageError, "have no file"),
-        (np.nan_to_num(scores), {"memory": "10MB"}, UsageError, "memory limit is too low"),
-    ):
-        assert_refused(rank, error, (words,), source, **options)
-    with pytest.raises(UsageError, match=r"pass a distributed\.Client"):
-        kgtrec.cluster.rank(scores, questions, "tcp://here:1")
 
 
 @pytest.mark.slow

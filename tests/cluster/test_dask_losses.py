@@ -21,10 +21,8 @@ from typing import Any
 import numpy as np
 import pytest
 from question_cases import N, assert_same_bytes, ranking_case
-from refusals import each_row
 
 import kgtrec
-from kgtrec.errors import UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
@@ -330,13 +328,6 @@ def test_a_lost_scheduler_is_not_taken_for_lost_workers(answers, monkeypatch) ->
         tasks._wait_for_scheduler(client, 0, 3, tasks._Lost())
     with pytest.raises(SchedulerLost, match=said):
         workers.look_at_workers(client, [], 3)
-
-
-@each_row("patience", [0, -1, float("nan"), "60", None, True])
-def test_patience_is_a_number_of_seconds(patience: object) -> None:
-    questions, scores = ranking_case(7)
-    with pytest.raises(UsageError, match="give the seconds to wait for a worker, above 0"):
-        kgtrec.cluster.rank(scores, questions, patience=patience)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

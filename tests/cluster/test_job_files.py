@@ -79,18 +79,6 @@ def test_models_by_pattern(path: Path) -> None:
     assert_refused(jobs, FileError, (same,), "runs/*/a")
 
 
-def test_what_is_no_toml_is_one_sentence(path: Path) -> None:
-    """tests/golden/cli/jobs.txt has the other faults, each by file and key."""
-    for text, message in (
-        ("a = 1\n = 2\n", "line 2"),
-        ("a = 1\na = 2\n", "not TOML"),
-        ("\xff", "not UTF-8"),
-        ("a = " + "[" * 5000, "lists are nested too deeply"),
-    ):
-        path.write_bytes(text.encode("latin-1"))
-        assert_refused(read_jobs, FileError, (message,), path)
-
-
 GUIDE = ROOT / "kgtrec" / "guides" / "clusters.md"
 Mrr = dict[tuple[Any, ...], float]
 

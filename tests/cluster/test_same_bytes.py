@@ -14,17 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from question_cases import N, R, graded_answers, some_scores
-from refusals import assert_refused
 from slow import slow_but
 
 import kgtrec
-from kgtrec.errors import FileError, InputError, UsageError
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'kgtrec[cluster]'")
 
 import dask.array as da
 from dask_workers import pieces, plan_as
-from distributed import Client
 
 import kgtrec.cluster
 from kgtrec.cluster import stored_ranks
@@ -207,27 +204,6 @@ def test_a_result_of_files_is_that_of_one_process(tmp_path, client, case, rows) 
     for name, ranks in (("due", due.ranks), ("blocks", result.ranks)):
         ranks.save(tmp_path / name, "realistic")
     assert (tmp_path / "blocks").read_bytes() == (tmp_path / "due").read_bytes()
-
-
-def test_what_is_refused(tmp_path: Path, client: Client) -> None:
-    rng = np.random.default_rng(6)
-    questions = questions_of("plain", rng)
-    scores = some_scores(rng, (len(questions), N))
-    scores[::7, ::3] = np.nan
-    stored = kgtrec.cluster.store_questions(questions, tmp_path)
-    sides = {"head": scores, "tail": scores}
-    for source, asked, path, options, error, words in (
-        (scores, questions, "x", {"memory": "50MB"}, UsageError, "allow more"),
-        (scores, questions, "x", {}, InputError, "NaN"),
-        (scores, tmp_path / "none", "x", {}, FileError, "No such file"),
-        (sides, stored, "x", {}, UsageError, "store them with rows='instances'"),
-        (scores, questions, "no/x", {}, FileError, "folder"),
-    ):
-        rank = kgtrec.cluster.rank_to_file
-        assert_refused(rank, error, (words,), source, asked, tmp_path / path, client, **options)
-    rows = (questions, tmp_path, "row")
-    assert_refused(kgtrec.cluster.store_questions, UsageError, ("rows='row' is unknown",), *rows)
-    assert not (tmp_path / "x").exists()
 
 
 @given(st.integers(0, 3000), st.integers(0, 99))
