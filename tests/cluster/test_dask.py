@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -232,26 +234,17 @@ def test_files_that_look_different_to_a_worker_are_not_shared(client, tmp_path) 
     path = tmp_path / "file"
     path.write_text("here")
     assert workers.look_at_workers(client, [str(path)])
-    assert not workers.look_at_workers(FakeClient(workers.look([])), [str(path)])
+
+    def one_worker(said: object) -> Any:
+        return SimpleNamespace(
+            nthreads=lambda: {"tcp://x": 1}, wait_for_workers=lambda *_, **__: None,
+            run=lambda *_, **__: {"tcp://x": said},
+        )  # fmt: skip
+
+    assert not workers.look_at_workers(one_worker(workers.look([])), [str(path)])
     for said, words in ((("0.0.1", []), "x has 0.0.1, but this process has kgtrec"),
                         (ModuleNotFoundError("kgtrec"), "has no kgtrec")):  # fmt: skip
-        assert_refused(workers.look_at_workers, UsageError, (words,), FakeClient(said), [])
-
-
-class FakeClient:
-    """One worker that gives the prescribed answers."""
-
-    def __init__(self, said: object) -> None:
-        self.said = said
-
-    def nthreads(self) -> dict[str, int]:
-        return {"tcp://x": 1}
-
-    def wait_for_workers(self, n: int, timeout: float) -> None:
-        pass
-
-    def run(self, *_: object, **__: object) -> dict[str, object]:
-        return {"tcp://x": self.said}
+        assert_refused(workers.look_at_workers, UsageError, (words,), one_worker(said), [])
 
 
 def test_a_task_that_fails_once_changes_nothing(client: Client, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -295,34 +296,23 @@ def test_a_scheduler_killed_in_mid_task_is_an_error(processes: Processes, tmp_pa
     assert time.monotonic() - struck[0] < LATE
 
 
-class Overloaded:
-    """A client whose scheduler has ended; under load, the client has not noticed it yet."""
+def failing(error: Exception) -> Callable[..., None]:
+    def fail(*_: object, **__: object) -> None:
+        raise error
 
-    status = "running"
-
-    class scheduler:
-        address = "tcp://192.0.2.7:8786"
-        ncores = None
-
-    def nthreads(self) -> dict[str, int]:
-        return {"tcp://192.0.2.8:9000": 1}
-
-    def run(self, *_: object, **__: object) -> None:
-        raise AssertionError("there is no worker")
-
-    def wait_for_workers(self, n_workers: int, timeout: float) -> None:
-        raise TimeoutError
-
-    def sync(self, *_: object, **__: object) -> dict[str, int]:
-        raise OSError("connection refused")
+    return fail
 
 
 @pytest.mark.parametrize("answers", [False, True])
-def test_a_lost_scheduler_is_not_taken_for_lost_workers(answers, monkeypatch) -> None:
-    client = Overloaded()
+def test_a_lost_scheduler_is_not_taken_for_lost_workers(answers) -> None:
+    """The scheduler has ended; under load, the client has not noticed it yet."""
+    client: Any = SimpleNamespace(
+        status="running", scheduler=SimpleNamespace(address="tcp://192.0.2.7:8786", ncores=None),
+        nthreads=lambda: {"tcp://192.0.2.8:9000": 1}, wait_for_workers=failing(TimeoutError()),
+        sync=(lambda *_, **__: {}) if answers else failing(OSError("connection refused")),
+    )  # fmt: skip
     said = "connection to the scheduler at tcp://192.0.2.7:8786 was lost"
     if answers:
-        client.sync = lambda *_, **__: {}  # type: ignore[method-assign]
         said = "scheduler at tcp://192.0.2.7:8786 has had no worker for 3 s"
     with pytest.raises(SchedulerLost, match=said):
         tasks._wait_for_scheduler(client, 0, 3, tasks._Lost())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkout import ROOT
-from refusals import assert_refused
+from refusals import assert_refused, each_row
 
 import kgtrec
 from kgtrec.cluster.batch.batch import MOST, Load
@@ -154,27 +154,23 @@ def test_an_answer_beyond_its_list_has_no_one_rank(batch, tmp_path: Path) -> Non
 # -- The number of jobs at a time: by rule, and by the client's memory ----------------------------
 
 
-def filled(tasks: int, threads: int, size: int, memory: int = 10**9) -> int:
-    """Jobs that begin, each as soon as allowed, until no other may."""
+@each_row("tasks, threads, size, memory, jobs", [
+    (100, 2, 10, 10**9, 2), (100, 64, 10, 10**9, 2), (16, 64, 10, 10**9, 8),
+    (100, 1024, 10, 10**9, 21), (1, 1024, 10, 10**9, MOST), (1, 1024, 30, 100, 3),
+    (1, 1024, 1000, 100, 1),
+])  # fmt: skip
+def test_small_jobs_fill_a_large_cluster_and_the_memory_of_the_client_bounds_them(
+    tasks: int, threads: int, size: int, memory: int, jobs: int
+) -> None:
     load, number = Load(memory), 0
     while load.has_room():
         load.begin(str(number))
         load.sized(str(number), size)
         load.watch(str(number), tasks, threads)
         number += 1
+    assert number == jobs
     load.end("0")
     assert load.has_room()
-    return number
-
-
-def test_small_jobs_fill_a_large_cluster_and_the_memory_of_the_client_bounds_them() -> None:
-    assert filled(tasks=100, threads=2, size=10) == 2
-    assert filled(tasks=100, threads=64, size=10) == 2
-    assert filled(tasks=16, threads=64, size=10) == 8
-    assert filled(tasks=100, threads=1024, size=10) == 21
-    assert filled(tasks=1, threads=1024, size=10) == MOST
-    assert filled(tasks=1, threads=1024, size=30, memory=100) == 3
-    assert filled(tasks=1, threads=1024, size=1000, memory=100) == 1
 
 
 def test_whoever_waits_is_told_of_each_task() -> None:

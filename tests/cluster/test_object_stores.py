@@ -182,16 +182,8 @@ entities = "../some.txt"
 def test_patterns_at_urls_match_as_those_of_files(store: str, home: Path) -> None:
     from kgtrec.cluster.batch.job_file import models_by_pattern
 
-    for pattern in [
-        "*.npz",
-        "s?a*s",
-        "shards",
-        "**/1*.npy",
-        "*/[0-3].npy",
-        "g/*",
-        "**/tr*.txt",
-        "m.npz",
-    ]:
+    patterns = "*.npz s?a*s shards **/1*.npy */[0-3].npy g/* **/tr*.txt m.npz"
+    for pattern in patterns.split():
         here = models_by_pattern(pattern, home, ())
         there = models_by_pattern(f"{URL}/{pattern}", home, ())
         # Files of other tests have other names.

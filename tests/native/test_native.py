@@ -149,17 +149,13 @@ def test_neon_under_an_emulator(tmp_path):
     assert "count_f32" in run(emulator, emulated, "--wrong", "count_end", "neon", status=1)
 
 
-def check_that_it_is_found(program: Path, wrong: str) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", WRONGS)
+def test_a_wrong_primitive_is_found(program, wrong):
     path = "scalar8" if wrong in BYTES else "scalar"
     output = run(program, "--wrong", wrong, path, status=1)
     assert f"{path}: {WRONGS[wrong]}" in output
     assert output.endswith("FAILED\n")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("wrong", WRONGS)
-def test_a_wrong_primitive_is_found(program, wrong):
-    check_that_it_is_found(program, wrong)
 
 
 @pytest.mark.slow
