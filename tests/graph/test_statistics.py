@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from study_cases import N_ENTITIES, N_RELATIONS, Triples, category, graphs, listed, percentile, wn18
 
 import kgtrec
-from kgtrec.cli.stats import command
 from kgtrec.graph.statistics.leakage import find_leaks
 from kgtrec.graph.statistics.popularity import (
     entity_frequencies,
@@ -24,7 +21,6 @@ from kgtrec.graph.statistics.popularity import (
     triple_mix,
 )
 from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
-from kgtrec.graph.statistics.summary import overview
 
 SPLITS = [None, "all", "train", "train,test", ["valid", "test"]]
 NAMES = [(), (), ("train",), ("train", "test"), ("valid", "test")]
@@ -129,43 +125,6 @@ def test_correlations(graph: kgtrec.Graph) -> None:
         assert value == pytest.approx(pearson(ends, relation), abs=1e-9, nan_ok=True)
         due = pearson(mean_places(ends), mean_places(relation))
         assert ranked == pytest.approx(due, abs=1e-9, nan_ok=True)
-
-
-# --- kgtrec stats ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    train = b"a\tlikes\tb\nb\tlikes\tc\nc\tlikes\ta\ncaf\xe9\tin\ta\na\tin\ta\n"
-    (tmp_path / "train.txt").write_bytes(train)
-    (tmp_path / "test.txt").write_text("b\tlikes\ta\nb\tlikes\ta\nd\tnew\ta\n")
-    return tmp_path
-
-
-def stats(*arguments: object) -> str:
-    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout_bytes.decode("utf-8", "surrogateescape")
-
-
-def test_stats(folder: Path) -> None:
-    text = stats(folder)
-    assert text.rstrip("\n") == str(overview(kgtrec.read_graph(folder)))
-    assert "5 entities, 3 relations, 7 triples" in text
-    assert max(map(len, text.splitlines())) <= 80
-    values = json.loads(stats(folder, "--format", "json"))
-    assert values["splits"]["test"] == {
-        "triples": 2, "duplicates": 1, "entities": 3, "relations": 2, "unseen_entities": 1,
-        "unseen_relations": 1,
-    }  # fmt: skip
-    assert values["categories"]["unseen"] == {"relations": 1, "train": 0, "test": 1}
-    assert values["leaks"]["pair linked the other way round"] == {"triples": 1, "percent": 50.0}
-    mix = json.loads(stats(folder, "--format", "json", "--percentile", "0"))["mix"]
-    assert mix["all popular"] == {"triples": 7, "percent": 100.0}
-    (folder / "train.txt").unlink()
-    values = json.loads(stats(folder, "--format", "json"))
-    assert {"leaks", "categories"}.isdisjoint(values)
-    assert values["splits"]["test"]["unseen_entities"] == "-"
 
 
 PUBLISHED = {"one_to_one": "1-1", "one_to_many": "1-N", "many_to_one": "N-1",
