@@ -285,20 +285,6 @@ def test_parts_of_a_matrix_on_a_device(case) -> None:
         kgtrec.rank(tensors, some)
 
 
-def test_wrong_tensors_on_a_device_are_named(case) -> None:
-    questions, scores, _ = case
-    ranker, on = kgtrec.Ranker(questions), fake_device.Tensor
-    batch = ranker.batch(0, 8)
-    for call, words, *arguments in (
-        (ranker.update, r"scores have shape \(8, 22\) for Batch", batch, on(scores[:8, 1:])),
-        (ranker.update, "scores have dtype int64", batch, on(scores[:8].astype(np.int64))),
-        (kgtrec.rank, "must be two-dimensional", on(scores[0]), questions),
-        (kgtrec.rank, "meta device, which has a shape", on(scores, "meta"), questions),
-    ):
-        with pytest.raises(InputError, match=words):
-            call(*arguments)
-
-
 # -- torch on the CPU --------------------------------------------------------------------------
 
 
