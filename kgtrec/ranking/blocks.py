@@ -1,7 +1,7 @@
 """Blocks of scores and factorised models ranked by one rule for NaN, and with a tolerance of ties.
 
-The native core says which rows hold a NaN. This module checks those rows again: did a candidate or
-an answer have the NaN score?
+The native core says how many candidates of a row have the score NaN, and which is the first. This
+module refuses such a row, or looks for NaN among the scores of its answers.
 
 A candidate c ties with the answer a if ``s(c) == s(a)``, or if ``|s(c) - s(a)|`` is finite and at
 most ``atol + rtol |s(a)|``, computed in the dtype of the scores: LibKGE's meaning. The rounded
@@ -139,12 +139,7 @@ def nan_error(
 def rank_block(state: NativeRanking, block: ScoreBlock, refuse: Refuse) -> None:
     """Rank a block of score rows, for all entities or for the state's range."""
     state.rank_rows(block)
-
-    def row_scores(row: int) -> Array:
-        scores = block.directed(row - block.start)
-        return state.lists.by_entity(int(state.plan.question[row]), scores)
-
-    _check_nan(state, (block.start, block.stop), block, row_scores, refuse)
+    _check_nan(state, (block.start, block.stop), block, refuse)
     if state.settings.tolerance is not None:
         _widen_ties(state, block.start, block, lambda part: part.rank_rows(block.at(0)))
 
@@ -177,11 +172,7 @@ def rank_all(
         factors = Factors(factors.queries[order], *factors.table)
     state = NativeRanking(lists, ordered, settings, factors.dtype.name, first_entity, answers)
     state.rank_factors(factors, advance)
-
-    def row_scores(row: int) -> Array:
-        return factors.scores(row, row + 1)[0]
-
-    _check_nan(state, (0, rows.n_rows), factors, row_scores, refuse)
+    _check_nan(state, (0, rows.n_rows), factors, refuse)
     if settings.tolerance is not None:
         _widen_ties(state, 0, factors, lambda part: part.rank_factors(factors))
     if own is not None:
@@ -192,14 +183,9 @@ def rank_all(
 
 
 def _check_nan(
-    state: NativeRanking,
-    rows: tuple[int, int],
-    scores: ScoreBlock | Factors,
-    row_scores: Callable[[int], Array],
-    refuse: Refuse,
+    state: NativeRanking, rows: tuple[int, int], scores: ScoreBlock | Factors, refuse: Refuse
 ) -> None:
     """Refuse the NaN candidates of rows just ranked, or mark the answers among them."""
-    plan = state.plan
     if state.answers is not None:
         state.target_nan[:] = np.isnan(state.answers)
     if not state.task.any_nan:
@@ -209,10 +195,8 @@ def _check_nan(
         return
     if state.settings.nan == "error":
         row = rows[0] + int(with_nan[0])
-        wrong = np.isnan(row_scores(row))
-        candidates = plan.row_candidates(state.lists, row)
-        entities = np.flatnonzero(wrong & candidates[state.first_entity :][: len(wrong)])
-        raise refuse(int(plan.question[row]), int(entities[0]), len(entities) - 1)
+        entity = int(state.nan_entity[row]) - state.first_entity
+        raise refuse(int(state.plan.question[row]), entity, int(state.nan_count[row]) - 1)
     if state.answers is None:
         targets = state.targets_of(*rows)
         state.target_nan[targets] = np.isnan(state.answer_scores(scores, targets))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._core import Lists, Order
-from kgtrec._internal.csr import Array, Bools, Csr, Int32, Int64, offsets_of, spans, take
+from kgtrec._internal.csr import Bools, Csr, Int32, Int64, offsets_of, spans, take
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.candidates import CandidateLists
 from kgtrec.questions.questions import Questions
@@ -94,21 +94,6 @@ class QuestionLists:
             return most
         return min(most, int(restricted.lists.lengths.max(initial=0)))
 
-    def by_entity(self, question: int, scores: Array) -> Array:
-        """A row's scores in id order, for any order of columns."""
-        if self.column_of is not None:
-            return scores[self.column_of]
-        candidate_lists = self.candidate_lists
-        if candidate_lists is None or candidate_lists.columns is None:
-            return scores
-        number = int(candidate_lists.of[question])
-        span = slice(
-            candidate_lists.lists.offsets[number], candidate_lists.lists.offsets[number + 1]
-        )
-        spread = np.zeros(self.n_labels)
-        spread[candidate_lists.lists.ids[span]] = scores[candidate_lists.columns[span]]
-        return spread
-
 
 def order_of(position: Int32 | None) -> Order | None:
     """The byte order of labels, from the place of each in it; None: ids are in that order."""
@@ -143,19 +128,6 @@ class Rows:
         starts = self.target_offsets[rows]
         offsets, own = spans(starts, self.target_offsets[rows + 1] - starts)
         return Rows(self.question[rows], offsets, self.targets[own], self.slot[rows]), own
-
-    def row_candidates(self, lists: QuestionLists, row: int) -> Bools:
-        """Which ids are candidates in a row, for any of its answers: bool (n_labels,)."""
-        question = self.question[row]
-        outside = lists.removed if self.slot[row] >= 0 else lists.known
-        mask = np.ones(lists.n_labels, dtype=bool)
-        candidate_lists = lists.candidate_lists
-        if candidate_lists is not None and candidate_lists.of[question] >= 0:
-            mask[:] = False
-            mask[candidate_lists.lists[int(candidate_lists.of[question])]] = True
-        mask[outside[question]] = False
-        mask[self.targets[self.target_offsets[row] : self.target_offsets[row + 1]]] = True
-        return mask
 
 
 @dataclass(frozen=True, eq=False)
