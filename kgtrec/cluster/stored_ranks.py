@@ -28,7 +28,7 @@ from kgtrec.measures import Measure
 from kgtrec.measures.rank_metrics import SPREAD_ROWS
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.instances import counted_columns, instance_columns, ranks_manifest, tie_report
-from kgtrec.ranking.parquet import ROW_GROUP, has_labels, ids_in, write_blocks
+from kgtrec.ranking.parquet import ROW_GROUP, used_ids, write_blocks
 from kgtrec.ranking.partial import PartialRanks, describe_parts
 from kgtrec.ranking.ranks import Ranks, typed_columns
 from kgtrec.results.result import Result
@@ -110,12 +110,12 @@ class StoredRanks:
         """Write the same file as `kgtrec.Ranks.save` for these ranks, byte for byte."""
         manifest, questions = self._manifest, self.store.questions()
         labels = questions.labels
+        # Every question has an answer.
         ids = {name: own for name, (own, _) in questions.columns.items()}
         ids |= {"answer": questions.answers.ids, "question": np.arange(len(questions))}
         if questions.kind == "relation":
             ids["relation"] = ids["answer"]
-        # Every question has an answer.
-        used = {name: ids_in(own) for name, own in ids.items() if has_labels(name, manifest)}
+        used = used_ids(ids, manifest)
         del questions, ids  # and their mapped pages
 
         def places(start: int, stop: int) -> tuple[Any, Any]:

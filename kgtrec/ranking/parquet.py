@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Float64, Int64, distinct, searched
+from kgtrec._internal.csr import Array, Int64, distinct, searched
 from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError, PathName, refuse
@@ -26,37 +26,26 @@ from kgtrec.questions.terms import NAMES, TERM
 from kgtrec.ranking.provenance import is_sound
 
 
-def check_copies(metadata: Any, schema: Any, key: bytes) -> None:
-    """InputError if a file's own description and Arrow's copy of it differ."""
+def _check_description(metadata: Any, table: Any, columns: Mapping[str, Array]) -> None:
+    """InputError unless a file's own description agrees with Arrow's copy of it, and its numbers of
+    rows and ranges of values with the columns."""
     import pyarrow as pa
 
     facts = metadata.metadata or {}
-    if b"ARROW:schema" not in facts:  # another program may have rewritten the columns
-        return
-    copy = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(facts[b"ARROW:schema"])))
-    if not copy.equals(schema) or (copy.metadata or {}).get(key) != facts.get(key):
-        raise InputError("its metadata is damaged")
-
-
-def check_row_counts(metadata: Any, n_rows: int) -> None:
-    """InputError unless a file's row groups, and their columns, add up to the table's rows."""
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    if not sum(group.num_rows for group in groups) == metadata.num_rows == n_rows:
+    if b"ARROW:schema" in facts:  # else another program may have rewritten the columns
+        copy = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(facts[b"ARROW:schema"])))
+        if not copy.equals(table.schema) or (copy.metadata or {}).get(_KEY) != facts.get(_KEY):
+            raise InputError("its metadata is damaged")
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    if not sum(group.num_rows for group in groups) == metadata.num_rows == table.num_rows:
         raise InputError(f"the numbers of rows do not add up to {metadata.num_rows}")
-    for group in groups:
-        for i in range(group.num_columns):
-            if group.column(i).num_values != group.num_rows:
-                name = group.column(i).path_in_schema
-                raise InputError(f"column {name!r} has too few rows")
-
-
-def check_value_ranges(metadata: Any, columns: Mapping[str, Array]) -> None:
-    """InputError unless each column of numbers has the range that the file declares."""
     stop = 0
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+    for group in groups:
         start, stop = stop, stop + group.num_rows
         for chunk in map(group.column, range(group.num_columns)):
             name, statistics = chunk.path_in_schema, chunk.statistics
+            if chunk.num_values != group.num_rows:
+                raise InputError(f"column {name!r} has too few rows")
             of_numbers = chunk.physical_type in ("INT64", "DOUBLE") and name in columns
             if not of_numbers or statistics is None or not statistics.has_min_max:
                 continue
@@ -188,29 +177,12 @@ _RANK = "rank"
 """A column for others' eyes, which follows from the counts; reading compares it with them."""
 
 
-def write_ranks(
-    path: PathName,
-    columns: Mapping[str, Array],
-    manifest: Mapping[str, Any],
-    relation_labels: list[str] | None,
-    entity_labels: Any,
-    rank: Callable[[int, int], Float64] | None = None,
-) -> None:
-    """Write columns, labels and manifest as one file; optionally ranks from the columns too (a
-    function of the first instance and the one behind the last); see `Ranks.save`."""
-    used = {name: ids_in(columns[name]) for name in columns if has_labels(name, manifest)}
-    n = len(columns["greater"])
-
-    def blocks() -> Iterator[dict[str, Array]]:
-        for start in range(0, max(1, n), ROW_GROUP):
-            stop = min(start + ROW_GROUP, n)
-            some = {name: column[start:stop] for name, column in columns.items()}
-            yield some if rank is None else {**some, _RANK: rank(start, stop)}
-
-    write_blocks(path, blocks(), manifest, used, relation_labels, entity_labels)
+def used_ids(columns: Mapping[str, Array], manifest: Mapping[str, Any]) -> dict[str, Int64]:
+    """The ids in each column that may have a column of labels, ascending, each once."""
+    return {name: _ids_in(ids) for name, ids in columns.items() if _has_labels(name, manifest)}
 
 
-def has_labels(name: str, manifest: Mapping[str, Any]) -> bool:
+def _has_labels(name: str, manifest: Mapping[str, Any]) -> bool:
     """Whether a column holds ids that may have a column of labels."""
     term = name.removeprefix(TERM)
     return (
@@ -220,7 +192,7 @@ def has_labels(name: str, manifest: Mapping[str, Any]) -> bool:
     )
 
 
-def ids_in(ids: Array) -> Int64:
+def _ids_in(ids: Array) -> Int64:
     """The ids of a column, ascending, each once; negative ones may occur but name no entity.
 
     A mask takes less memory than a sorted copy, unless ids are few and far between.
@@ -243,7 +215,7 @@ def write_blocks(
 ) -> None:
     """Write a file from blocks of `ROW_GROUP` instances; the last may have fewer.
 
-    ``used`` has the ids, ascending, in those columns of all blocks that `has_labels` accepts.
+    ``used`` has the ids, ascending, in those columns of all blocks that get labels (`used_ids`).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -338,10 +310,8 @@ def read_ranks(
         table, metadata = _read_table(local)
     header = _header(path, table)
     try:
-        check_copies(metadata, table.schema, _KEY)
-        check_row_counts(metadata, table.num_rows)
         columns = _columns(table)
-        check_value_ranges(metadata, columns)
+        _check_description(metadata, table, columns)
         return columns, header, _entities(table, columns)
     except MemoryError:
         raise

@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from pathlib import Path
@@ -351,15 +351,13 @@ def _by_question(parts: Sequence[PartialRanks], slot: Int64) -> tuple[Int64, Int
     return offsets, documents[at], scores[at]
 
 
-FORMAT = 2
+FORMAT = 3
 _TASK = ("first_row", "stop_row", "first_entity", "stop_entity")
 _FACTS = {
-    **dict.fromkeys((*_TASK, "nan_count", "depth"), "int64"),
-    **dict.fromkeys(("dtype", "path", "nan", "questions_hash"), "string"),
-    **dict.fromkeys(("atol", "rtol"), "float64"),
+    **dict.fromkeys((*_TASK, "nan_count"), "int64"),
+    **dict.fromkeys(("dtype", "path", "questions_hash", "settings"), "string"),
 }
 _ARRAYS = ("counts", "answer_nan", "lengths", "documents", "scores")
-_DECLARED = ("rows", "higher_is_better")
 _DIGEST = 32
 _START = b"\xff\xff\xff\xff"  # the first bytes of every Arrow IPC stream
 
@@ -372,7 +370,6 @@ def write_parts(
 ) -> None:
     """Write parts with scores of one dtype to a temporary file, and rename it when complete.
 
-    Settings that are not in the rows of parts, ``rows`` and ``higher_is_better``, join ``about``.
     Shapes: arrays (n,).
     """
     import pyarrow as pa
@@ -412,16 +409,13 @@ def _batch(
     """A part, and further arrays, as one row."""
     import pyarrow as pa
 
-    settings = part.settings
-    facts = dict(zip(_TASK, astuple(part.task), strict=True)) | vars(part) | vars(settings)
-    facts["depth"] = settings.run_depth
+    facts = vars(part.task) | vars(part) | {"settings": json.dumps(vars(part.settings))}
     columns = {name: pa.array([facts[name]], getattr(pa, kind)()) for name, kind in _FACTS.items()}
     beside = {name: getattr(part, name) for name in _ARRAYS} | dict(arrays)
     for name, array in beside.items():
         values = pa.array(np.ascontiguousarray(array).reshape(-1))
         columns[name] = pa.LargeListArray.from_arrays(pa.array([0, len(values)], "int64"), values)
-    about = about | {name: getattr(settings, name) for name in _DECLARED} | {"format": FORMAT}
-    text = json.dumps(about, sort_keys=True)
+    text = json.dumps(about | {"format": FORMAT}, sort_keys=True)
     schema = pa.schema(
         [(name, column.type) for name, column in columns.items()], {"kgtrec_parts": text}
     )
@@ -436,19 +430,19 @@ def read_about(path: PathName) -> dict[str, Any]:
 
 def read_parts(path: PathName) -> Iterator[PartialRanks]:
     """The parts of a file, in order; FileError before the first if it is incomplete."""
-    with _opened(path) as (about, reader):
+    with _opened(path) as (_, reader):
         for batch in reader:
             batch.validate(full=True)
             for row in range(batch.num_rows):
-                yield _part(batch.slice(row, 1), about)
+                yield _part(batch.slice(row, 1))
 
 
 def read_with_arrays(path: PathName, names: Iterable[str]) -> tuple[PartialRanks, dict[str, Array]]:
     """The only part of a file, and its further arrays; FileError if it is incomplete."""
-    with _opened(path) as (about, reader):
+    with _opened(path) as (_, reader):
         batch = reader.read_next_batch()
         batch.validate(full=True)
-        return _part(batch.slice(0, 1), about), {name: _array(batch, name) for name in names}
+        return _part(batch.slice(0, 1)), {name: _array(batch, name) for name in names}
 
 
 def _array(row: pa.RecordBatch, name: str) -> Array:
@@ -456,7 +450,7 @@ def _array(row: pa.RecordBatch, name: str) -> Array:
     return array
 
 
-def _part(row: pa.RecordBatch, about: dict[str, Any]) -> PartialRanks:
+def _part(row: pa.RecordBatch) -> PartialRanks:
     """A part of one row; ValueError if its arrays do not fit together."""
     facts = {name: row.column(name)[0].as_py() for name in _FACTS}
     arrays: dict[str, Any] = {name: _array(row, name) for name in _ARRAYS}
@@ -477,9 +471,7 @@ def _part(row: pa.RecordBatch, about: dict[str, Any]) -> PartialRanks:
     if not fitting:
         raise ValueError(f"the arrays of {task} do not fit together")
     arrays["counts"] = arrays["counts"].reshape(6, n_targets)
-    declared = {name: about[name] for name in _DECLARED}
-    declared |= {name: facts.pop(name) for name in ("nan", "atol", "rtol")}
-    settings = Settings(facts.pop("depth"), **declared)
+    settings = Settings(**json.loads(facts.pop("settings")))
     return PartialRanks(task, **arrays, **facts, settings=settings)
 
 

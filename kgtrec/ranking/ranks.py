@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -333,16 +333,20 @@ class Ranks:
         FileError
             The file cannot be written.
         """
-        from kgtrec.ranking.parquet import write_ranks
+        from kgtrec.ranking.parquet import ROW_GROUP, used_ids, write_blocks
 
         columns = {name: getattr(self, name) for name in self._names}
         manifest = self.manifest | {"tie_report": self.tie_report()}
 
-        def rank(start: int, stop: int) -> Float64:
-            return self._known_rank(rank_type or "", slice(start, stop))
+        def blocks() -> Iterator[dict[str, Array]]:
+            for start in range(0, max(1, len(self)), ROW_GROUP):
+                rows = slice(start, start + ROW_GROUP)
+                block = {name: column[rows] for name, column in columns.items()}
+                rank = {} if rank_type is None else {"rank": self._known_rank(rank_type, rows)}
+                yield block | rank
 
         labels = self.relation_labels, self.entity_labels
-        write_ranks(path, columns, manifest, *labels, None if rank_type is None else rank)
+        write_blocks(path, blocks(), manifest, used_ids(columns, manifest), *labels)
 
     def _known_rank(self, kind: str, rows: slice = slice(None)) -> Float64:
         """`rank` of some rows, NaN if the answer is beyond its predicted list."""
