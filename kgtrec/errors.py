@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from typing import NoReturn
 
@@ -60,6 +61,17 @@ class FileError(InputError):
 def refuse(path: PathName, line: int | None, found: str, hint: str) -> NoReturn:
     """Raise the FileError for a file, or for one of its lines."""
     raise FileError(path, line, found=found, hint=hint)
+
+
+@contextmanager
+def about(place: PathName | None) -> Iterator[None]:
+    """Begin the message of an InputError that names no file with this place, if there is one."""
+    try:
+        yield
+    except InputError as error:
+        if isinstance(error, FileError) or not place:
+            raise
+        raise InputError(f"{place}: {error}") from None
 
 
 def suggestion(

@@ -10,7 +10,7 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import FILES, saved
 from kgtrec.cli._report import Command, Report
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import UsageError, about
 
 with lazily():
     from kgtrec import align, plots
@@ -68,18 +68,13 @@ def command(**options: Any) -> Report:
         "sides": options["sides"], "threads": options["threads"],
         "similarity": options["similarity"] if matrix is None else matrix,
     }  # fmt: skip
-    try:
+    with about(", ".join(options[name] for name in ARRAYS if options[name])):
         if options["sizes"] is None:
             return _align(loaded, model, options)
         experiment = size_experiment(
             loaded["pairs"], sizes=_sizes(options["sizes"], len(loaded["pairs"])),
             repeats=options["repeats"], seed=options["seed"], **model,
         )  # fmt: skip
-    except InputError as error:
-        if isinstance(error, FileError):
-            raise
-        paths = ", ".join(options[name] for name in ARRAYS if options[name])
-        raise InputError(f"{paths}: {error}") from None
     figures = {"plot": lambda: plots.alignment_sizes(experiment)}
     return Report.of_table(experiment.table(), figures=figures)
 

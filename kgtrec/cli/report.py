@@ -16,7 +16,7 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import bounds_block, bounds_by_key, load_ranks, ranks_of_batch, warn_of
 from kgtrec.cli._report import Command, Report, blocks, single_or_all
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import UsageError, about
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -179,10 +179,8 @@ def _each(given: dict[str, S], make: Callable[[S], T]) -> dict[str, T]:
     """What `make` gives for each file; an error names the file."""
     made = {}
     for file, one in given.items():
-        try:
+        with about(file):
             made[file] = make(one)
-        except InputError as error:
-            raise InputError(f"{file}: {error}") from None
     return made
 
 

@@ -20,7 +20,7 @@ from kgtrec.cluster.content_hash import describe_file, hash_text, label_files
 from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.ranges import ONE_THREAD, Inputs
 from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles, describe_scores, save_scores
-from kgtrec.errors import InputError, PathName, UsageError
+from kgtrec.errors import InputError, PathName, UsageError, about
 from kgtrec.graph.formats import graph_files, split_format
 from kgtrec.graph.id_files import read_labels, read_names
 from kgtrec.questions.api import Graph, read_graph
@@ -233,14 +233,12 @@ def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> File
     questions, rows, n_rows = store.questions(), store.rows, store.n_rows
     chosen = rows_to_rank(questions, rows, n_rows, files.n_rows, factors)
     shape = (files.n_rows if chosen is None else len(chosen), files.n_columns)
-    try:
+    with about(files.place):
         if factors:
             settings = Settings(rows=rows, higher_is_better=higher_is_better)
             check_factors(shape, (n_rows, questions.n_labels), settings)
         else:
             check_shape(questions, rows, n_rows, shape)
-    except InputError as error:
-        raise InputError(f"{files.place}: {error}" if files.place else str(error)) from None
     if chosen is None:
         return files
     name = f"rows-{questions.fingerprint}-{rows}-{files.n_rows}.npy"

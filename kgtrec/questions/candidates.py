@@ -26,7 +26,7 @@ from kgtrec._internal.csr import (
     to_csr,
     to_keys,
 )
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import InputError, UsageError, about
 from kgtrec.graph import id_files
 from kgtrec.graph.openke import read_type_constraints
 from kgtrec.questions.terms import PLURAL
@@ -209,16 +209,12 @@ def _by_question(
                 path, questions.ids, labels, unknown
             )
             details |= file_details
-    try:
+    with about(path):
         negatives = isinstance(candidates, Mapping)
         if negatives:
             questions = separate(questions)
             candidates = _negatives(questions, candidates)
         return questions, _listed(questions, candidates, columns, negatives, details)
-    except InputError as error:
-        if path is None or isinstance(error, FileError):
-            raise
-        raise InputError(f"{path}: {error}") from None
 
 
 def _negatives(questions: Questions, arrays: Mapping[str, Any]) -> Array:

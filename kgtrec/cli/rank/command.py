@@ -24,7 +24,7 @@ from kgtrec.cli.rank.options import (
     question_request,
     tolerance,
 )
-from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.errors import UsageError, about
 
 with lazily():
     from kgtrec import Questions, Ranks, Result, evaluate
@@ -192,12 +192,8 @@ def _rank_answers(request: AnswerRequest, options: Options, outputs: Outputs) ->
     scores = load_scores(options["scores"])
     questions = request.ask(*scores.shape)
     depth = options["run_depth"] if options["run"] else 0
-    try:
+    with about(options["scores"]):
         ranks, run = rank_scores(scores, questions, depth, **how_ranked(options))
-    except FileError:
-        raise
-    except InputError as error:
-        raise InputError(f"{options['scores']}: {error}") from None
     result = Result(ranks, run=run if depth else None, questions=questions)
     return _written({"": result}, {"": questions}, options, outputs)
 
