@@ -13,7 +13,6 @@ import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,7 +35,7 @@ from kgtrec.questions.terms import NamedTerms, Term
 from kgtrec.ranking.rows import RowPlan, plan_rows
 from kgtrec.scores.files import RangedArray
 
-FORMAT = 6
+FORMAT = 7
 _GAP = 1 << 14  # bytes between rows that are read, too
 _OF_TASKS = (
     *(f"plan_{name}" for name in ("question", "target_offsets", "targets", "slot")),
@@ -144,8 +143,11 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
         "kgtrec": __version__,
         "rows": rows,
         "questions": packed,
+        "n_rows": plan.n_rows,
         "n_labels": questions.n_labels,
         "n_columns": questions.n_columns,
+        "n_targets": len(plan.targets),
+        "n_instances": questions.n_instances,
         "fingerprint": questions.fingerprint,
         "files": {path.name: hash_file(path) for path in sorted(folder.iterdir())},
     }
@@ -189,8 +191,9 @@ class Store:
     - folder, path: Result of `save_questions`.
     - verify, bool: Read all files once and compare their hashes.
 
-    - rows: What a row of scores represents.
+    - rows, n_rows: What a row of scores represents, and the number of rows.
     - n_labels, n_columns: Number of entities (or relations, if asked), and columns of a score row.
+    - n_targets, n_instances: Answers, counted over all rows; pairs of a question and an answer.
     - restricted, of_graph: Whether candidates are restricted, and the questions a graph's.
     - ordered: Whether ids of candidates ascend in the byte order of their names.
     """
@@ -209,8 +212,10 @@ class Store:
         if (self.body["format"], self.body["kgtrec"]) != (FORMAT, __version__):
             problem = f"questions of kgtrec {self.body['kgtrec']}, but this is kgtrec {__version__}"
             raise FileError(path, found=problem, hint=_HINT)
-        self.rows, self.n_labels, self.n_columns = (
-            self.body[name] for name in ("rows", "n_labels", "n_columns")
+        self.rows: str = self.body["rows"]
+        sizes = ("n_rows", "n_labels", "n_columns", "n_targets", "n_instances")
+        self.n_rows, self.n_labels, self.n_columns, self.n_targets, self.n_instances = (
+            int(self.body[name]) for name in sizes
         )
         self.restricted = self.has("candidate_lists_of")
         self.of_graph, self.ordered = self.has("asked_side"), not self.has("position")
@@ -230,21 +235,6 @@ class Store:
     def whole(self) -> bool:
         """Whether all files are here, not only those that tasks read."""
         return (self.folder / "answers_ids.npy").exists()
-
-    @cached_property
-    def n_rows(self) -> int:
-        """Number of rows of scores."""
-        return len(self.array("plan_question"))
-
-    @cached_property
-    def n_targets(self) -> int:
-        """Number of answers, counted over all rows."""
-        return len(self.array("plan_targets"))
-
-    @cached_property
-    def n_instances(self) -> int:
-        """Number of pairs of a question and an answer."""
-        return len(self.array("answers_ids"))
 
     def has(self, name: str) -> bool:
         """Whether the store holds an array."""

@@ -219,7 +219,7 @@ def partial(
     lists, rows, numbers, offset = open_slice(store, task.rows, task.entities)
 
     def refuse(question: int, entity: int, more: int) -> InputError:
-        problem = NanFound(int(numbers[question]), task.first_entity + entity, more)
+        problem = NanFound(int(numbers[question]), task.first_entity - offset + entity, more)
         return problem.named(inputs) if store.whole else problem
 
     state = rank_all(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,27 +33,6 @@ class Scaled(NamedTuple):
 
     scaled: Int64 | Float64
     scale: int
-
-
-class Ranked(Protocol):
-    """Items that have a rank, or a tie of several: instances, questions, triples."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, rows: Array) -> Ranked:
-        """Some of the items."""
-
-    def ranks(self, rank_type: str) -> Scaled:
-        """The rank; for ``expected`` its mean over the tie."""
-
-    def mean_of(self, f: Callable[[Float64], Float64]) -> Float64:
-        """Mean of a smooth ``f(rank)`` over the ranks that the tie allows, float64 (n,)."""
-
-    def variance(self) -> Float64:
-        """Variance of the rank over the tie, float64 (n,)."""
-
-    def share_within(self, quarters: int) -> Float64:
-        """Share of the tie at ranks up to ``quarters / 4``, float64 (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +77,7 @@ class Ties:
         return twice
 
     def ranks(self, rank_type: str) -> Scaled:
-        """The rank. Expected: the realistic rank, or the exact mean of a first answer's."""
+        """The rank; for ``expected`` its mean over the tie, as for a question's first answer."""
         if rank_type != "expected":
             return Scaled(self.twice_rank(rank_type), 2)
         if np.all(self.answers == 1):
@@ -106,16 +85,16 @@ class Ties:
         return Scaled(expected_rank(self.greater, self.size, self.answers), 1)
 
     def mean_of(self, f: Callable[[Float64], Float64]) -> Float64:
-        """See `Ranked`; for one answer a tie."""
+        """Mean of a smooth ``f(rank)`` over the ranks of a tie with one answer, float64 (n,)."""
         return sums_over(lambda x, rows: f(x), self.greater + 1, self.size) / self.size
 
     def variance(self) -> Float64:
-        """See `Ranked`; for one answer a tie."""
+        """Variance of the rank over a tie with one answer, float64 (n,)."""
         size = self.size.astype(np.float64)
         return (size * size - 1) / 12
 
     def share_within(self, quarters: int) -> Float64:
-        """See `Ranked`; for one answer a tie."""
+        """Share of a tie with one answer at ranks up to ``quarters / 4``, float64 (n,)."""
         return np.clip(quarters // 4 - self.greater, 0, self.size) / self.size
 
 
@@ -143,7 +122,7 @@ class PairedTies:
         return Scaled(self.head.twice_rank(kind) + self.tail.twice_rank(kind), 4)
 
     def mean_of(self, f: Callable[[Float64], Float64]) -> Float64:
-        """See `Ranked`: the number of pairs of ranks with a given sum rises, stays, and falls."""
+        """See `Ties`: the number of pairs of ranks with a given sum rises, stays, and falls."""
         start = self.head.greater + self.tail.greater + 2
         narrow = np.minimum(self.head.size, self.tail.size)
         wide = np.maximum(self.head.size, self.tail.size)
@@ -164,16 +143,20 @@ class PairedTies:
         return total / narrow / wide
 
     def variance(self) -> Float64:
-        """See `Ranked`."""
+        """See `Ties`."""
         return (self.head.variance() + self.tail.variance()) / 4
 
     def share_within(self, quarters: int) -> Float64:
-        """See `Ranked`: pairs of ranks up to a sum, by inclusion and exclusion."""
+        """See `Ties`: pairs of ranks up to a sum, by inclusion and exclusion."""
         total = quarters // 2 - self.head.greater - self.tail.greater
         first, second = self.head.size, self.tail.size
         pairs = _triangle(total) - _triangle(total - first) - _triangle(total - second)
         pairs += _triangle(total - first - second)
         return pairs / first / second
+
+
+Ranked = Ties | PairedTies
+"""Items that have a rank, or a tie of several: instances or questions, or triples."""
 
 
 def _triangle(total: Int64) -> Float64:

@@ -121,7 +121,7 @@ def _widen_ties(
 
 
 Refuse = Callable[[int, int, int], Exception]
-"""Makes an error: of a question, where in the range its first NaN is, and how many more."""
+"""Makes an error from a question, the entity of its first NaN, and how many more there are."""
 
 
 def nan_error(
@@ -195,8 +195,8 @@ def _check_nan(
         return
     if state.settings.nan == "error":
         row = rows[0] + int(with_nan[0])
-        entity = int(state.nan_entity[row]) - state.first_entity
-        raise refuse(int(state.plan.question[row]), entity, int(state.nan_count[row]) - 1)
+        entity, more = int(state.nan_entity[row]), int(state.nan_count[row]) - 1
+        raise refuse(int(state.plan.question[row]), entity, more)
     if state.answers is None:
         targets = state.targets_of(*rows)
         state.target_nan[targets] = np.isnan(state.answer_scores(scores, targets))

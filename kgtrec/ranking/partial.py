@@ -245,10 +245,8 @@ def assemble(
 ) -> tuple[Ranks, Run]:
     """Ranks and run, the same as those of one pass, from parts with all entities."""
     ordered = sorted(parts, key=lambda part: part.task)
-    described = describe_parts(ordered, plan.n_rows, questions)
-    if entity_ranges is not None:
-        tolerance = {key: described.pop(key) for key in ("tie_tolerance",) if key in described}
-        described |= {"entity_ranges": entity_ranges} | tolerance
+    ranges = {} if entity_ranges is None else {"entity_ranges": entity_ranges}
+    described = describe_parts(ordered, plan.n_rows, questions, **ranges)
     counts = _joined([part.counts for part in ordered], axis=1)
     unscored = _joined([part.answer_nan for part in ordered])
     ranks = Ranks.of_counts(questions, *plan.collect(counts, unscored), lambda: described)
@@ -289,11 +287,11 @@ def _run(
 
 
 def describe_parts(
-    ordered: Sequence[PartialRanks], n_rows: int, questions: Questions
+    ordered: Sequence[PartialRanks], n_rows: int, questions: Questions, **more: int
 ) -> dict[str, Any]:
     """The manifest's entry on the scores of parts, which come in the order of their rows.
 
-    Reads only descriptions, no counts; see `assemble` for the errors.
+    Reads only descriptions, no counts; see `assemble` for the errors. ``more`` are further entries.
     """
     if not ordered:
         raise UsageError("there are no parts to join; give at least one")
@@ -316,18 +314,19 @@ def describe_parts(
             raise UsageError(
                 f"parts overlap or leave a gap: {one.task} and {other.task}; give each row once"
             )
-    nan_count = sum(part.nan_count for part in ordered)
-    return _described(first.settings, first.dtype, nan_count, (part.path for part in ordered))
+    nan_count, paths = sum(part.nan_count for part in ordered), [part.path for part in ordered]
+    return _described(first.settings, first.dtype, nan_count, paths, **more)
 
 
 def _described(
-    settings: Settings, dtype: str, nan_count: int, paths: Iterable[str]
+    settings: Settings, dtype: str, nan_count: int, paths: Iterable[str], **more: int
 ) -> dict[str, Any]:
     described: dict[str, Any] = {
         "dtype": dtype,
         **settings.described(),
         "nan_count": nan_count,
         "kernel_path": join_paths(paths),
+        **more,
     }
     if settings.tolerance is not None:
         described["tie_tolerance"] = settings.tolerance._asdict()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -141,16 +142,12 @@ def rank_range(
         )
     settings = replace(answers.settings, run_depth=run_depth, threads=threads, nan=nan)
     scores, width = answers.checked(scores, first_entity)
-
-    def refuse(question: int, entity: int, more: int) -> InputError:
-        return nan_error(questions, question, first_entity + entity, more)
-
     state = rank_all(
         answers.lists,
         answers.plan,
         scores,
         settings,
-        refuse,
+        partial(nan_error, questions),
         first_entity=first_entity,
         answers=answers.values,
     )

@@ -175,7 +175,7 @@ def _rank_blocks(
     with progress_bar(n_rows, "rows", show) as bar:
         for block in source.blocks():
             stop = start + (len(block) if block.ndim else 0)
-            if block.ndim != 2 or block.shape[1] != plans[0][0].n_columns:
+            if block.ndim != 2 or block.shape[1] != first.n_columns:
                 raise InputError(_wrong_columns(first, block))
             if stop > n_rows:
                 raise InputError(_wrong_rows(first, rows, stop, n_rows, "at least "))

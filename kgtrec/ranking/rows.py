@@ -52,11 +52,6 @@ class QuestionLists:
         lists: QuestionLists = once(derived_from(questions), "lists", make)
         return lists
 
-    @cached_property
-    def n_columns(self) -> int:
-        """Number of columns of a score row: labels, or only the listed candidates."""
-        return self.n_labels if self.candidate_lists is None else self.candidate_lists.width
-
     def selected(self, questions: Int64) -> QuestionLists:
         """The lists of some questions, in any order, repeats allowed."""
         candidate_lists = self.candidate_lists

@@ -27,6 +27,7 @@ from kgtrec.cli.compare.inputs import (
     check_permutations,
     measures_or_usual,
     named,
+    notes_on_missing,
     samples_of,
 )
 from kgtrec.errors import UsageError
@@ -253,12 +254,7 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
         "reproduced, 0 if not. delta RI: 0 if the relative improvement was reproduced. "
         "(Breuer et al., SIGIR 2020)"
     )
-    notes = [
-        f"{name}: {count:,} queries of the qrels are not in the run; they count as if nothing were "
-        "retrieved; tau union and RBO ignore them"
-        for name, count in missing.items()
-        if count
-    ]
+    notes = notes_on_missing(missing, more="; tau union and RBO ignore them")
     return Report.of_sections(
         [("Does one experiment reproduce the other?", [orders, effects], text)],
         {"orders": orders.to_dict(), "effects": effects.to_dict()}, effects, notes=notes,

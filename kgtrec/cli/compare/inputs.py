@@ -106,13 +106,17 @@ def samples_of(
     if qrels is None:
         return samples_of_ranks(load_comparable(systems), keys), []
     samples, missing = samples_of_runs(qrels, systems, keys, entities=n_entities)
-    notes = [
-        f"{name}: {count:,} of {len(samples[0]):,} queries of the qrels are not in the run; they "
-        "count as if nothing were retrieved"
+    return samples, notes_on_missing(missing, f"of {len(samples[0]):,} ")
+
+
+def notes_on_missing(missing: Mapping[str, int], of_all: str = "", more: str = "") -> list[str]:
+    """Notes on queries that runs lack, by system."""
+    return [
+        f"{name}: {count:,} {of_all}queries of the qrels are not in the run; they count as if "
+        f"nothing were retrieved{more}"
         for name, count in missing.items()
         if count
     ]
-    return samples, notes
 
 
 by_measure = partial(stacked, named="measure")
