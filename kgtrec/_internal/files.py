@@ -68,6 +68,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text as a file. Bytes of ids that are not UTF-8 are written unchanged."""
+    with atomic_write(path) as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+
+
 def check_writable(*paths: str | os.PathLike[str] | None) -> None:
     """Check before long work that its results can be written; None is ignored."""
     for path in paths:

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from kgtrec._internal.files import atomic_write, check_writable
+from kgtrec._internal.files import check_writable, write_text
 from kgtrec._internal.locations import is_folder, is_location, names_in, real_path
 from kgtrec.cli._process import lazily
 from kgtrec.errors import KgtrecError, UsageError, suggestion
@@ -355,8 +355,7 @@ def _print(text: str | bytes, output: str | None) -> None:
     elif output is None:
         echo(text)
     else:
-        with atomic_write(output) as file:
-            file.write(f"{text.rstrip()}\n".encode("utf-8", "surrogateescape"))
+        write_text(output, f"{text.rstrip()}\n")
         note(f"wrote {output}")
 
 

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 with lazily():
     from kgtrec import Measure, Ranks, Result, read_graph
-    from kgtrec._internal.files import atomic_write
+    from kgtrec._internal.files import write_text
     from kgtrec.measures import averaging, parse_all
     from kgtrec.results.report import fitting, tie_note
     from kgtrec.results.slices import parse_by
@@ -260,8 +260,7 @@ def _write_page(files: tuple[str, ...], options: Options) -> Report:
         runs=dict(zip(ranks, map(read_run_columns, runs), strict=True)) if runs else None,
         test=options["test"] or "t", correction=options["correction"], level=options["level"],
     )  # fmt: skip
-    with atomic_write(path) as file:
-        file.write(page_text(data).encode("utf-8"))
+    write_text(path, page_text(data))
     return Report(notes=[f"wrote {path}"])
 
 

@@ -21,7 +21,7 @@ from kgtrec.errors import FileError, UsageError
 
 with lazily():
     from kgtrec import Ranks
-    from kgtrec._internal.files import atomic_write
+    from kgtrec._internal.files import write_text
     from kgtrec._internal.table import Table
     from kgtrec.cluster.batch.job_file import read_toml
     from kgtrec.measures import parse_all
@@ -90,12 +90,7 @@ def command(results: tuple[str, ...], **options: Any) -> Report:
     """
     suites = _suites(results, options)
     if options["html"]:
-        with atomic_write(options["html"]) as file:
-            file.write(
-                suite_page(suites, [_figures(one) for one in suites]).encode(
-                    "utf-8", "surrogateescape"
-                )
-            )
+        write_text(options["html"], suite_page(suites, [_figures(one) for one in suites]))
         note(f"wrote {options['html']}")
     return _report(suites, options["show"])
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kgtrec._internal.files import atomic_write
+from kgtrec._internal.files import write_text
 from kgtrec._internal.locations import exists, is_location, local_path
 from kgtrec.errors import FileError, PathName
 from kgtrec.graph.openke import is_numbered
@@ -45,8 +45,7 @@ def hash_file(path: PathName) -> str:
 def write_json(path: Path, content: Any) -> None:
     """Write a value of plain JSON types, after its hash."""
     text = json.dumps(content)
-    with atomic_write(path) as file:
-        file.write(f"{hash_text(text)}\n{text}".encode())
+    write_text(path, f"{hash_text(text)}\n{text}")
 
 
 def read_json(path: Path) -> Any:

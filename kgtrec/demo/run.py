@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec._internal.files import atomic_write, make_folder, write_array
+from kgtrec._internal.files import atomic_write, make_folder, write_array, write_text
 from kgtrec._internal.table import WIDTH, dump_json
 from kgtrec._version import __version__
 from kgtrec.errors import FileError, is_url, url_text
@@ -34,8 +34,8 @@ def run_demo(out: str | os.PathLike[str] = "kgtrec-demo", *, seed: int = 0) -> s
     with atomic_write(folder / "popularity.npy") as file:
         write_array(file, popularity)
     text = f"{report(results)}\n\n{_closing(folder)}\n"
-    _write_text(folder / "report.txt", text)
-    _write_text(folder / "report.json", dump_json(_numbers(results, seed)) + "\n")
+    write_text(folder / "report.txt", text)
+    write_text(folder / "report.json", dump_json(_numbers(results, seed)) + "\n")
     return text
 
 
@@ -96,11 +96,6 @@ def _write_files(folder: Path, results: Evaluated) -> None:
         assert result.run is not None  # evaluate() always makes one from scores
         result.run.write(folder / f"{name}.run", tag=name)
         result.ranks.save(folder / f"{name}.ranks.parquet")
-
-
-def _write_text(path: Path, text: str) -> None:
-    with atomic_write(path) as file:
-        file.write(text.encode("utf-8", "surrogateescape"))
 
 
 def _numbers(results: Evaluated, seed: int) -> dict[str, Any]:

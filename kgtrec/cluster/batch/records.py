@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kgtrec._internal.files import atomic_write, make_folder
+from kgtrec._internal.files import make_folder, write_text
 from kgtrec._internal.locations import (
     exists,
     fetched,
@@ -226,8 +226,7 @@ class Records:
     def _write(self, job: Job, record: dict[str, Any]) -> None:
         path = self._record(job)
         make_folder(path.parent)
-        with atomic_write(path) as file:
-            file.write(json.dumps(record, indent=1, sort_keys=True).encode() + b"\n")
+        write_text(path, f"{json.dumps(record, indent=1, sort_keys=True)}\n")
 
     def write_summary(self, outcomes: list[Outcome]) -> list[Path]:
         """One table of all jobs, as CSV and as Markdown."""
@@ -237,8 +236,7 @@ class Records:
         listed = "".join(["\n", *(f"- {note}\n" for note in notes)]) if notes else ""
         texts = {"summary.csv": table.to_csv(), "summary.md": table.to_markdown() + listed}
         for name, text in texts.items():
-            with atomic_write(self.output / name) as file:
-                file.write(text.encode("utf-8", "surrogateescape"))
+            write_text(self.output / name, text)
         return [self.output / name for name in texts]
 
 
