@@ -33,7 +33,7 @@ from kgtrec.errors import FileError, InputError, PathName, UsageError, refuse
 from kgtrec.measures import required_depth
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.blocks import thresholds
-from kgtrec.ranking.partial import PartialRanks, Task, read_about, read_parts, write_parts
+from kgtrec.ranking.partial import PartialRanks, join_rows, read_about, read_parts, write_parts
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.rows import RowPlan
 from kgtrec.ranking.settings import Settings
@@ -310,20 +310,9 @@ def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
     if first.by == "questions":
         parts = [part for share in shares for part in share]
     else:
-        parts = [merge((_joined_rows(list(share)) for share in shares), inputs)]
+        parts = [merge((join_rows(list(share)) for share in shares), inputs)]
     ranks, run = join_parts(parts, inputs)
     return ranks, run, store.questions(mapped=False)
-
-
-def _joined_rows(parts: list[PartialRanks]) -> PartialRanks:
-    """Blocks of rows with one range of entities as a single part."""
-    first, last = parts[0].task, parts[-1].task
-    arrays = ("counts", "answer_nan", "lengths", "documents", "scores")
-    joined: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in arrays
-    }
-    task = Task(first.first_row, last.stop_row, *first.entities)
-    return replace(parts[0], task=task, nan_count=sum(part.nan_count for part in parts), **joined)
 
 
 def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterator[PartialRanks]:

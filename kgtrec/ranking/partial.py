@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from pathlib import Path
@@ -247,10 +247,22 @@ def assemble(
     ordered = sorted(parts, key=lambda part: part.task)
     ranges = {} if entity_ranges is None else {"entity_ranges": entity_ranges}
     described = describe_parts(ordered, plan.n_rows, questions, **ranges)
-    counts = _joined([part.counts for part in ordered], axis=1)
-    unscored = _joined([part.answer_nan for part in ordered])
-    ranks = Ranks.of_counts(questions, *plan.collect(counts, unscored), lambda: described)
-    return ranks, _run(questions, ordered[0].settings, *_by_question(ordered, plan.slot))
+    whole = join_rows(ordered)
+    counted = plan.collect(whole.counts, whole.answer_nan)
+    ranks = Ranks.of_counts(questions, *counted, lambda: described)
+    return ranks, _run(questions, whole.settings, *_by_question(whole, plan.slot))
+
+
+def join_rows(parts: Sequence[PartialRanks]) -> PartialRanks:
+    """One part from blocks of consecutive rows with the same entities."""
+    first, last = parts[0], parts[-1]
+    if first is last:
+        return first
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in _ARRAYS
+    }
+    joined["task"] = replace(first.task, stop_row=last.task.stop_row)
+    return replace(first, nan_count=sum(part.nan_count for part in parts), **joined)
 
 
 def finished_ranks(
@@ -323,7 +335,9 @@ def _described(
 ) -> dict[str, Any]:
     described: dict[str, Any] = {
         "dtype": dtype,
-        **settings.described(),
+        "rows": settings.rows,
+        "higher_is_better": settings.higher_is_better,
+        "nan": settings.nan,
         "nan_count": nan_count,
         "kernel_path": join_paths(paths),
         **more,
@@ -333,21 +347,14 @@ def _described(
     return described
 
 
-def _joined(columns: list[Array], axis: int = 0) -> Array:
-    return columns[0] if len(columns) == 1 else np.concatenate(columns, axis=axis)
-
-
-def _by_question(parts: Sequence[PartialRanks], slot: Int64) -> tuple[Int64, Int32, Array]:
+def _by_question(part: PartialRanks, slot: Int64) -> tuple[Int64, Int32, Array]:
     """Candidates kept, from the order of rows to that of questions."""
-    lengths = _joined([part.lengths for part in parts])
-    documents = _joined([part.documents for part in parts])
-    scores = _joined([part.scores for part in parts])
-    question, starts = _listed(slot), offsets_of(lengths)
+    question, starts = _listed(slot), offsets_of(part.lengths)
     if (question[1:] > question[:-1]).all():
-        return starts, documents, scores
+        return starts, part.documents, part.scores
     order = np.argsort(question, kind="stable")
-    offsets, at = spans(starts[order], lengths[order])
-    return offsets, documents[at], scores[at]
+    offsets, at = spans(starts[order], part.lengths[order])
+    return offsets, part.documents[at], part.scores[at]
 
 
 FORMAT = 3

@@ -122,11 +122,6 @@ class Settings:
         """The settings that all parts of one ranking share, small enough to send with each."""
         return replace(self, threads=1, columns=None, duplicates="error")
 
-    def described(self) -> dict[str, Any]:
-        """The entry of these settings in the manifest of ranks, without the tolerance."""
-        names = ("rows", "higher_is_better", "nan")
-        return {name: getattr(self, name) for name in names}
-
 
 _checked = lru_cache(maxsize=16, typed=True)(Settings)  # for callers that rank again and again
 
