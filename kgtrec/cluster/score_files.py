@@ -25,7 +25,7 @@ import numpy as np
 from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import PARSING, atomic_write, map_array, write_array
 from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path
-from kgtrec.cluster.content_hash import WHOLE, describe_files, hash_text, stamps_of
+from kgtrec.cluster.content_hash import WHOLE, describe_files, hash_text
 from kgtrec.cluster.question_store import read_rows
 from kgtrec.errors import FileError, InputError, PathName, UsageError, url_text
 from kgtrec.ranking.rows import is_run
@@ -100,11 +100,6 @@ class Files:
     parts: tuple[ArrayFile, ...]
     selection: str = ""
     place: str = ""
-
-    @property
-    def arrays(self) -> dict[str, ArrayFile]:
-        """All arrays, by unique names."""
-        return {f"scores{number}": part for number, part in enumerate(self.parts)}
 
     @property
     def sources(self) -> list[str]:
@@ -197,6 +192,7 @@ class FactorFiles(Files):
 
     @property
     def arrays(self) -> dict[str, ArrayFile]:
+        """The arrays by the names of their roles."""
         return dict(zip(_FACTORS, self.parts, strict=False))
 
     @property
@@ -250,7 +246,7 @@ def local_paths(files: Files | None) -> list[str]:
     """Files of this machine that workers open: arrays, and the chosen rows."""
     if files is None:
         return []
-    paths = [array.path for array in files.arrays.values() if not array.is_remote]
+    paths = [array.path for array in files.parts if not array.is_remote]
     return paths + ([files.selection] if files.selection else [])
 
 
@@ -261,14 +257,10 @@ def moved(
     if files is None:
         return None
     parts = tuple(
-        part if part.is_remote else array_at(name, part) for name, part in files.arrays.items()
+        part if part.is_remote else array_at(f"scores{number}", part)
+        for number, part in enumerate(files.parts)
     )
     return replace(files, parts=parts, selection=selection if files.selection else "")
-
-
-def file_stamps(files: Files) -> list[tuple[int, ...]]:
-    """Stamps that change when a file is written to, even if its time is set back afterwards."""
-    return stamps_of(files.sources)
 
 
 def _selected(selection: str, first: int, stop: int) -> Int64:

@@ -25,10 +25,11 @@ from kgtrec._internal.files import atomic_write
 from kgtrec._internal.locations import exists, is_location, local_path, named_as, read_bytes
 from kgtrec._internal.runtime import progress_bar
 from kgtrec._version import __version__
+from kgtrec.cluster.content_hash import stamps_of
 from kgtrec.cluster.plan import Plan, make_plan
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.ranges import Inputs, join_parts, merge, rank_block
-from kgtrec.cluster.score_files import Files, file_stamps, identify_scores
+from kgtrec.cluster.score_files import Files, identify_scores
 from kgtrec.errors import FileError, InputError, PathName, UsageError, refuse
 from kgtrec.measures import required_depth
 from kgtrec.questions.questions import Questions
@@ -207,7 +208,7 @@ def open_shard(
     if count > total:
         raise UsageError(f"{count} shards are too many for {total} {by}; choose {total} or fewer")
     assert inputs.files is not None
-    stamps = file_stamps(inputs.files)
+    stamps = stamps_of(inputs.files.sources)
     header = ShardHeader(
         __version__, store.folder.name, store.body["fingerprint"], identify_scores(inputs.files),
         store.rows, settings.run_depth, settings.higher_is_better, settings.nan,
@@ -226,7 +227,7 @@ def rank_shard(shard: Shard, plan: Plan, progress: bool | None = None) -> None:
             for rows in plan.blocks:
                 yield rank_block(rows, plan.ranges, shard.inputs)
                 bar.update(rows[1] - rows[0])
-        changed = file_stamps(files) != shard.stamps
+        changed = stamps_of(files.sources) != shard.stamps
         if changed and identify_scores(files) != shard.header.scores:
             raise InputError(
                 f"{files.place}: the scores changed while this shard was ranked; rank it "

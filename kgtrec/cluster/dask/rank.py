@@ -20,7 +20,7 @@ from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import mapped_folder
 from kgtrec._internal.runtime import progress_bar
 from kgtrec._version import __version__
-from kgtrec.cluster.content_hash import hash_text, read_json, write_json
+from kgtrec.cluster.content_hash import hash_text, read_json, stamps_of, write_json
 from kgtrec.cluster.dask.shipment import Work, Workers
 from kgtrec.cluster.dask.tasks import do_all, rank_chunks
 from kgtrec.cluster.dask.workers import PATIENCE, TaskOptions, opened_client
@@ -28,7 +28,7 @@ from kgtrec.cluster.inputs import inputs_of_store, make_inputs
 from kgtrec.cluster.plan import PartFiles, format_bytes, make_plan, memory_bytes
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.ranges import Inputs, merge
-from kgtrec.cluster.score_files import file_stamps, identify_scores
+from kgtrec.cluster.score_files import identify_scores
 from kgtrec.cluster.stored_ranks import StoredRanks, result_bytes
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.questions import Questions
@@ -227,10 +227,10 @@ def _unchanged(inputs: Inputs) -> Callable[[], None]:
     files = inputs.files
     if files is None:
         return lambda: None
-    before = file_stamps(files)
+    before = stamps_of(files.sources)
 
     def check() -> None:
-        if file_stamps(files) != before:
+        if stamps_of(files.sources) != before:
             place = files.place or "the file with the scores"
             raise InputError(
                 f"{place} changed while it was ranked; rank again when nothing writes to it"
