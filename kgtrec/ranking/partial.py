@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -305,29 +304,21 @@ def describe_parts(
 
     Reads only descriptions, no counts; see `assemble` for the errors. ``more`` are further entries.
     """
-    if not ordered:
-        raise UsageError("there are no parts to join; give at least one")
-    first, last = ordered[0], ordered[-1]
+    reached = 0
     for part in ordered:
-        if part.task.entities != (0, questions.n_labels):
-            raise UsageError(
-                f"not all entities are in {part.task}; merge() the ranges of a block first"
-            )
         if part.questions_hash != questions.fingerprint:
             raise UsageError(f"{part.task} were ranked for other questions; rank them again")
-        _check_alike(first, part)
-    if first.task.first_row or last.task.stop_row != n_rows:
-        raise UsageError(
-            f"the parts do not cover all rows: first {first.task}, last {last.task}; add the "
-            "missing parts"
-        )
-    for one, other in pairwise(ordered):
-        if one.task.stop_row != other.task.first_row:
+        _check_alike(ordered[0], part)
+        if part.task.first_row != reached or part.task.entities != (0, questions.n_labels):
             raise UsageError(
-                f"parts overlap or leave a gap: {one.task} and {other.task}; give each row once"
+                f"parts overlap or leave a gap before {part.task}; give each row once, with all "
+                "entities"
             )
+        reached = part.task.stop_row
+    if reached != n_rows:
+        raise UsageError(f"the parts end before row {reached} of {n_rows}; add the missing parts")
     nan_count, paths = sum(part.nan_count for part in ordered), [part.path for part in ordered]
-    return _described(first.settings, first.dtype, nan_count, paths, **more)
+    return _described(ordered[0].settings, ordered[0].dtype, nan_count, paths, **more)
 
 
 def _described(
