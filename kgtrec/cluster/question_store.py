@@ -24,7 +24,7 @@ from kgtrec._internal.files import atomic_write, make_folder, map_array, sync_fo
 from kgtrec._internal.locations import mapped_folder
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import hash_file, hash_text, read_json, readable, write_json
-from kgtrec.errors import FileError, PathName, UsageError
+from kgtrec.errors import FileError, PathName
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import QualifierSets
 from kgtrec.questions.api import Graph
@@ -33,6 +33,7 @@ from kgtrec.questions.graph_terms import GraphTerms
 from kgtrec.questions.questions import Questions, require_columns_by_id
 from kgtrec.questions.terms import NamedTerms, Term
 from kgtrec.ranking.rows import RowPlan, plan_rows
+from kgtrec.ranking.settings import Settings
 from kgtrec.scores.files import RangedArray
 
 FORMAT = 7
@@ -89,9 +90,7 @@ def store_questions(questions: Questions, folder: PathName, rows: str = "questio
     UsageError
         Another word for `rows`, or questions with their own order of columns.
     """
-    if rows not in ("questions", "instances"):
-        raise UsageError(f"rows={rows!r} is unknown; choose 'questions' or 'instances'")
-    return save_questions(questions, rows, folder)
+    return save_questions(questions, Settings(rows=rows).rows, folder)
 
 
 def save_questions(

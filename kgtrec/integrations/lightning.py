@@ -16,7 +16,6 @@ import torch
 
 from kgtrec.errors import UsageError
 from kgtrec.integrations.torchmetrics import keys_of
-from kgtrec.measures import parse_all
 from kgtrec.questions.questions import Questions
 from kgtrec.results.result import Result, evaluate
 
@@ -66,8 +65,7 @@ class RankingCallback(Callback):
         super().__init__()
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise UsageError(f"every={every!r} is not a whole number from 1 on")
-        self.measures = list(keys_of(questions) if measures is None else measures)
-        parse_all(self.measures)
+        self.measures = keys_of(questions, measures)
         self.questions, self.score, self.every, self.options = questions, score, every, options
         self.result: Result | None = None
         self._validations = 0

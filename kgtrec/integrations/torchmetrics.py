@@ -69,8 +69,7 @@ class LinkPrediction(torchmetrics.Metric):
         super().__init__(**options)
         choose("incomplete", incomplete, ("error", "nan"))
         self.questions, self.incomplete = questions, incomplete
-        self.measures = list(keys_of(questions) if measures is None else measures)
-        parse_all(self.measures)
+        self.measures = keys_of(questions, measures)
         self._settings = Settings(
             rows=rows, columns=columns, higher_is_better=higher_scores_are_better,
             duplicates="ignore",
@@ -174,9 +173,12 @@ class LinkPrediction(torchmetrics.Metric):
             self._ranker.merge(ranked)
 
 
-def keys_of(questions: Questions) -> list[str]:
-    """The default measures."""
-    return [f"{questions.sides}.realistic.micro.{metric}" for metric in METRICS]
+def keys_of(questions: Questions, measures: Sequence[str] | None) -> list[str]:
+    """The measures, or the default ones of the asked sides; UsageError for unknown ones."""
+    usual = [f"{questions.sides}.realistic.micro.{metric}" for metric in METRICS]
+    keys = usual if measures is None else list(measures)
+    parse_all(keys)
+    return keys
 
 
 def _sent(ranker: Ranker) -> torch.Tensor:

@@ -54,15 +54,9 @@ class QuestionLists:
 
     def selected(self, questions: Int64) -> QuestionLists:
         """The lists of some questions, in any order, repeats allowed."""
-        candidate_lists = self.candidate_lists
-        return replace(
-            self,
-            known=take(self.known, questions),
-            removed=take(self.removed, questions),
-            candidate_lists=None
-            if candidate_lists is None
-            else candidate_lists.selected(questions),
-        )
+        known, removed = take(self.known, questions), take(self.removed, questions)
+        lists = self.candidate_lists and self.candidate_lists.selected(questions)
+        return replace(self, known=known, removed=removed, candidate_lists=lists)
 
     @cached_property
     def native(self) -> Lists:
