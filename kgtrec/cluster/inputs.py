@@ -26,7 +26,7 @@ from kgtrec.graph.id_files import read_labels, read_names
 from kgtrec.questions.api import Graph, read_graph
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.rank import check_shape, rows_to_rank
-from kgtrec.ranking.ranker import Ranker, check_factors
+from kgtrec.ranking.ranker import check_factors, prepared
 from kgtrec.ranking.settings import Settings
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
@@ -263,7 +263,7 @@ def make_inputs(
     """Write data in memory into a work folder, and describe data in files."""
     if isinstance(source, Mapping):  # a matrix per side has a row per triple
         settings = replace(settings, rows="instances")
-    Ranker.of(questions, settings)  # checks the questions, with the ranker's messages
+    prepared(questions, settings)  # checks the questions, with the ranker's messages
     store = Store(save_questions(questions, settings.rows, folder))
     return inputs_of_store(source, store, folder, settings)
 

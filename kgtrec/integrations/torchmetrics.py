@@ -22,7 +22,6 @@ from kgtrec.errors import UsageError, choose
 from kgtrec.measures import parse_all
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.ranker import Ranker
-from kgtrec.ranking.settings import Settings
 from kgtrec.results.result import Result
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10", "mr")
@@ -70,14 +69,16 @@ class LinkPrediction(torchmetrics.Metric):
         choose("incomplete", incomplete, ("error", "nan"))
         self.questions, self.incomplete = questions, incomplete
         self.measures = keys_of(questions, measures)
-        self._settings = Settings(
-            rows=rows, columns=columns, higher_is_better=higher_scores_are_better,
-            duplicates="ignore",
-        )  # fmt: skip
-        self._ranker = Ranker.of(questions, self._settings)
+        self._options: dict[str, Any] = {
+            "rows": rows, "columns": columns, "higher_is_better": higher_scores_are_better,
+        }  # fmt: skip
+        self._ranker = self._empty()
         self._merged: Ranker | None = None
         # The state that torchmetrics itself reduces; _sync_dist merges ranks.
         self.add_state("rows_given", default=torch.tensor(0), dist_reduce_fx="sum")
+
+    def _empty(self) -> Ranker:
+        return Ranker(self.questions, duplicates="ignore", **self._options)
 
     def update(self, scores: Any, triples: Any, side: str | None = None) -> None:
         """Rank one batch.
@@ -114,7 +115,7 @@ class LinkPrediction(torchmetrics.Metric):
     def reset(self) -> None:
         """Forget all ranked rows."""
         super().reset()
-        self._ranker, self._merged = Ranker.of(self.questions, self._settings), None
+        self._ranker, self._merged = self._empty(), None
 
     def merge_state(self, incoming_state: Any) -> None:
         """Add the ranked rows of another metric for the same questions.
@@ -145,7 +146,7 @@ class LinkPrediction(torchmetrics.Metric):
         gather = dist_sync_fn or torchmetrics.utilities.distributed.gather_all_tensors
         super()._sync_dist(gather, process_group)
         group = process_group or self.process_group
-        merged = Ranker.of(self.questions, self._settings)
+        merged = self._empty()
         for sent in gather(_sent(self._ranker).to(self.device), group=group):
             if len(sent) > 1:
                 with TemporaryDirectory() as folder:
@@ -168,7 +169,7 @@ class LinkPrediction(torchmetrics.Metric):
     def __setstate__(self, state: dict[str, Any]) -> None:
         ranked = state.pop("_ranker")
         super().__setstate__(state)
-        self._ranker = Ranker.of(self.questions, self._settings)
+        self._ranker = self._empty()
         if ranked is not None:
             self._ranker.merge(ranked)
 

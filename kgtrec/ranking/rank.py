@@ -121,7 +121,7 @@ def rank_all_rows(
     questions = list(named.values())
     plans = [prepared(each, settings) for each in questions]
     first, n_rows = questions[0], plans[0][1].n_rows
-    scores = as_source(source, first, lambda n: Ranker.of(first, settings).batches(n))
+    scores = as_source(source, first, lambda n: Ranker(first, **vars(settings)).batches(n))
     by_entity = isinstance(scores, Factors)
     n_scored = len(scores.queries) if isinstance(scores, Factors) else scores.n_rows
     chosen = rows_to_rank(first, settings.rows, n_rows, n_scored, by_entity)

@@ -143,16 +143,6 @@ class Ranker:
             "Ranker", RankOptions, options,
             run_depth=run_depth, threads=threads, duplicates=duplicates,
         )  # fmt: skip
-        self._prepare(questions, settings)
-
-    @classmethod
-    def of(cls, questions: Questions, settings: Settings) -> Ranker:
-        """A ranker with settings that exist already."""
-        ranker = cls.__new__(cls)
-        ranker._prepare(questions, settings)
-        return ranker
-
-    def _prepare(self, questions: Questions, settings: Settings) -> None:
         self.questions, self.settings = questions, settings
         self._lists, self._plan = prepared(questions, settings)
         asked = self._plan.question
