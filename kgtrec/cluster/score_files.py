@@ -102,6 +102,11 @@ class Files:
     place: str = ""
 
     @property
+    def arrays(self) -> dict[str, ArrayFile]:
+        """All arrays, by unique names."""
+        return {f"scores{number}": part for number, part in enumerate(self.parts)}
+
+    @property
     def sources(self) -> list[str]:
         """Paths of the user's files."""
         return [part.path for part in self.parts]
@@ -192,7 +197,6 @@ class FactorFiles(Files):
 
     @property
     def arrays(self) -> dict[str, ArrayFile]:
-        """The arrays by the names of their roles."""
         return dict(zip(_FACTORS, self.parts, strict=False))
 
     @property
@@ -257,8 +261,7 @@ def moved(
     if files is None:
         return None
     parts = tuple(
-        part if part.is_remote else array_at(f"scores{number}", part)
-        for number, part in enumerate(files.parts)
+        part if part.is_remote else array_at(name, part) for name, part in files.arrays.items()
     )
     return replace(files, parts=parts, selection=selection if files.selection else "")
 
