@@ -284,20 +284,12 @@ def _named_at_ends(
 
 
 def _band(axes: Axes, run: Simulation, row: int, metric: str, label: str, number: int) -> None:
-    if metric not in run.mean:
-        have = ", ".join(run.mean)
-        raise UsageError(f"metric {metric!r} was not simulated; choose one of: {have}")
-    style = series_style(number)
-    strengths, mean = np.array(run.strengths), run.mean[metric][row]
-    error = run.error(metric)[row]
+    style, exact = series_style(number), run.exact(metric, row)
+    strengths, mean, error = run.strengths, run.mean[metric][row], run.error(metric)[row]
     axes.fill_between(
         strengths, mean - 2 * error, mean + 2 * error, color=style["color"], alpha=SHADE, lw=0
     )
     axes.plot(strengths, mean, label=label, **style)
-    done, exact = np.isfinite(mean), np.full(len(mean), np.nan)
-    exact[done] = expectation(
-        strengths[done], run.betas[row], run.n_answers, run.n_entities, metric, run.rho, kept=True
-    )
     axes.plot(strengths, exact, **EXACT)
 
 

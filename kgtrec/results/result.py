@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from kgtrec._internal.csr import Float64
-from kgtrec._internal.table import Table, dump_json, lines_as_html
+from kgtrec._internal.table import Table, dump_json, lines_as_html, printed_cell
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
 from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_of
@@ -205,16 +205,30 @@ class Result(Mapping[str, float]):
         return self.wide_table().to_latex()
 
     def long_table(self) -> Table:
-        """One row per listed key."""
-        return tables.long_table(self, self._listed())
+        """One row per listed key: the key, its parts, and the value, or its ends."""
+        values = ["low:4", "high:4"] if self.has_intervals else ["value:4"]
+        columns = ["key", "side", "rank_type", "averaging", "metric", *values]
+        rows = []
+        for measure in self._listed():
+            metric, value = measure.key.partition(f"{measure.averaging}.")[2], self[measure]
+            ends = (getattr(value, "low", value), getattr(value, "high", value))
+            rows.append((self.label + measure.key, measure.side, measure.rank_type or "",
+                         measure.averaging, metric, *ends[: len(values)]))  # fmt: skip
+        return Table.of(columns, rows)
 
     def wide_table(self) -> Table:
         """One row per side, one column per published metric; or one row per requested key."""
-        return tables.wide_table(self)
+        if self.measures is None:
+            return self.side_table(tables.WIDE)
+        rows = [(self.label + measure.key, printed_cell(self[measure], measure.digits))
+                for measure in self.measures]  # fmt: skip
+        return Table.of("key,value", rows)
 
     def side_table(self, tails: Sequence[str]) -> Table:
         """One row per side; `tails` are keys without their side."""
-        return tables.side_table(self, tails)
+        rows = [(side, *(self[f"{side}.{tail}"] for tail in tails)) for side in self.sides]
+        measures = [Measure.parse(f"{self.sides[-1]}.{tail}") for tail in tails]
+        return tables.of_measures(self, "side", measures, rows)
 
     def rank_types(self, measures: Sequence[str | Measure] | None = None) -> Table:
         """All rank types, one row each; ``ranks.tie_report()`` explains their differences.
@@ -233,7 +247,19 @@ class Result(Mapping[str, float]):
         UsageError
             A measure of trec_eval, which has no rank type, or a side that was not evaluated.
         """
-        return tables.by_rank_type(self, measures)
+        tails = tables.BY_RANK_TYPE
+        parsed = parse_all(measures or [f"{self.sides[-1]}.micro.{tail}" for tail in tails])
+        for measure in parsed:
+            if measure.rank_type is None:
+                raise UsageError(
+                    f"{measure} uses the run's order, so it has no rank types; leave it out"
+                )
+        rows = [(kind, *(self[replace(measure, rank_type=kind)] for measure in parsed))
+                for kind in RANK_TYPES]  # fmt: skip
+        table = tables.of_measures(self, "ranks", parsed, rows)
+        pairs = zip(parsed, table.keys[1:], strict=True)
+        keys = [key.replace(f".{measure.rank_type}.", ".") for measure, key in pairs]
+        return replace(table, keys=("ranks", *keys))
 
     def slice(
         self,
@@ -278,8 +304,6 @@ class Result(Mapping[str, float]):
         InputError
             Invalid labels; the message names the line.
         """
-        if by == "side":
-            return tables.by_side(self, None if measures is None else parse_all(measures))
         if by == "relation" and self._ranks.of_graph:
             keys = measures or [f"{self.sides[-1]}.{tail}" for tail in tables.BY_RELATION]
             return tables.by_relation(self, self._calculator, parse_all(keys))

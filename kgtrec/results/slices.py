@@ -16,11 +16,11 @@ from kgtrec.graph.statistics.popularity import relation_popularity
 from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
 from kgtrec.graph.triples import n_qualifiers
 from kgtrec.measures import Measure, headings, parse_all
-from kgtrec.measures.averaging import SIDES
+from kgtrec.measures.averaging import SIDES, sides_present
 from kgtrec.measures.calculator import Calculator
 from kgtrec.ranking.instances import term_names, term_of
 from kgtrec.results.comparability import check_graph
-from kgtrec.results.tables import BY_RELATION
+from kgtrec.results.tables import BY_RELATION, BY_SIDE
 from kgtrec.results.triple_labels import UNLABELLED, TripleLabels, triple_labels
 
 if TYPE_CHECKING:
@@ -87,10 +87,11 @@ def sliced(
 ) -> Table:
     """See `Result.slice`, which takes the same arguments."""
     dimensions = parse_by(by, term_names(calculator.ranks))
-    parsed = parse_all(measures or [f"{calculator.sides[-1]}.{tail}" for tail in BY_RELATION])
+    tails = BY_SIDE if by == "side" else BY_RELATION
+    parsed = parse_all(measures or [f"{calculator.sides[-1]}.{tail}" for tail in tails])
     for measure in parsed:
         calculator.value(measure)  # refuses impossible measures, with the reason
-    sources = _Sources(calculator, graph, labels)
+    sources = _Sources(calculator.ranks, graph, labels)
     parts = [_grouped(name, sources) for name in _grouping(dimensions)]
     _check_whole_questions(calculator, parsed, dimensions, parts)
     sides = calculator.sides if "side" in dimensions else None
@@ -106,19 +107,18 @@ def sliced(
 
 
 def rows_by_part(
-    calculator: Calculator, by: str | Iterable[str], *, graph: Graph | None = None
+    ranks: Ranks, by: str | Iterable[str], *, graph: Graph | None = None
 ) -> dict[tuple[str, ...], Int64]:
     """Rows of the instances in each part, by the names of the part, in the order of `sliced`."""
-    dimensions = parse_by(by, term_names(calculator.ranks))
-    sources = _Sources(calculator, graph, None)
-    parts = [_grouped(name, sources) for name in _grouping(dimensions)]
-    side = calculator.ranks.side
-    rows = {}
-    for names, _, members in _groups(parts, len(calculator.ranks)):
-        for one in calculator.sides if "side" in dimensions else ():
-            rows[(*names, one)] = members[np.isin(side[members], SIDES[one])]
-        if "side" not in dimensions:
-            rows[names] = members
+    dimensions = parse_by(by, term_names(ranks))
+    parts = [_grouped(name, _Sources(ranks, graph, None)) for name in _grouping(dimensions)]
+    rows = {names: members for names, _, members in _groups(parts, len(ranks))}
+    if "side" in dimensions:
+        rows = {
+            (*names, side): members[np.isin(ranks.side[members], SIDES[side])]
+            for names, members in rows.items()
+            for side in sides_present(ranks)
+        }
     return {names: members for names, members in rows.items() if len(members)}
 
 
@@ -174,7 +174,9 @@ def _rows(
     measures: Sequence[Measure],
     sides: Sequence[str] | None,
 ) -> Iterable[tuple[Cell, ...]]:
-    part = calculator.part(members, [m.metric for m in measures if m.is_trec])
+    is_all = len(members) == len(calculator.ranks)
+    trec = [measure.metric for measure in measures if measure.is_trec]
+    part = calculator if is_all else calculator.part(members, trec)
     if sides is None:
         own = {measure.side for measure in measures}
         side = own.pop() if len(own) == 1 else calculator.sides[-1]
@@ -232,13 +234,9 @@ def _check_whole_questions(
 class _Sources:
     """The data from which dimensions are computed."""
 
-    calculator: Calculator
+    ranks: Ranks
     graph: Graph | None
     labels: TripleLabels | None
-
-    @property
-    def ranks(self) -> Ranks:
-        return self.calculator.ranks
 
     def graph_for(self, what: str) -> Graph:
         """The graph; UsageError if there is none, or another."""

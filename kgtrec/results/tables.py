@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kgtrec._internal.table import Cell, Interval, Table, printed_cell
+from kgtrec._internal.table import Table
 from kgtrec.errors import UsageError
-from kgtrec.measures import RANK_TYPES, Measure, headings, parse_all
+from kgtrec.measures import Measure, headings
 
 if TYPE_CHECKING:
     from kgtrec.measures.calculator import Calculator
@@ -27,6 +27,7 @@ BY_RELATION = ("realistic.micro.mrr", "realistic.micro.hits@1", "realistic.micro
                "realistic.micro.mr", "realistic.micro.amr")  # fmt: skip
 OVER_RELATIONS = ("realistic.macro_relation.mrr", "realistic.macro_relation.hits@10",
                   "stratified.mrr(0.5,0.5)", "stratified.hits@10(0.5,0.5)")  # fmt: skip
+WIDE = (*PUBLISHED, *(key for key in QUESTIONWISE if not key.endswith(".hits@1")))
 OVER_TERM = ("realistic.group.mrr", "realistic.group.hits@10")
 SAMPLED = "sampled."
 
@@ -39,78 +40,28 @@ def over_groups(ranks: Ranks) -> list[str]:
     return [f"{key}({name})" for name in named for key in OVER_TERM]
 
 
-def long_table(result: Result, measures: Sequence[Measure]) -> Table:
-    """One row per measure: its key, the parts of the key, and the value, or its ends."""
-    values = ["low:4", "high:4"] if result.has_intervals else ["value:4"]
-    columns = ["key", "side", "rank_type", "averaging", "metric", *values]
-    rows = []
-    for measure in measures:
-        metric = measure.key.partition(f"{measure.averaging}.")[2]
-        key, kind = result.label + measure.key, measure.rank_type or ""
-        value = result[measure]
-        ends = _ends(value) if result.has_intervals else (value,)
-        rows.append((key, measure.side, kind, measure.averaging, metric, *ends))
-    return Table.of(columns, rows)
-
-
-def _ends(value: float) -> tuple[float, float]:
-    """An interval's two ends; a number twice."""
-    return (value.low, value.high) if isinstance(value, Interval) else (value, value)
-
-
-def wide_table(result: Result) -> Table:
-    """One row per side and one column per published metric; one row per requested key, if any."""
-    if result.measures is not None:
-        rows = [
-            (result.label + measure.key, printed_cell(result[measure], measure.digits))
-            for measure in result.measures
-        ]
-        return Table.of("key,value", rows)
-    macro = tuple(key for key in QUESTIONWISE if not key.endswith(".hits@1"))
-    return side_table(result, (*PUBLISHED, *macro))
-
-
-def side_table(result: Result, tails: Sequence[str]) -> Table:
-    """One row per side; `tails` are keys without their side."""
-    measures = [Measure.parse(f"{result.sides[-1]}.{tail}") for tail in tails]
-    values = {side: [result[f"{side}.{tail}"] for tail in tails] for side in result.sides}
-    return labelled(result, _table("side", (), measures, values))
-
-
 def by_filter(results: Mapping[str, Result], side: str, tails: Sequence[str]) -> Table:
     """One row per filter, for results that differ in it; `tails` are keys without their side."""
     measures = [Measure.parse(f"{side}.{tail}") for tail in tails]
-    values = {name: [result[m] for m in measures] for name, result in results.items()}
-    first = next(iter(results.values()))
-    return labelled(first, _table("filter", (), measures, values))
+    rows = [(name, *(result[m] for m in measures)) for name, result in results.items()]
+    return of_measures(next(iter(results.values())), "filter", measures, rows)
 
 
-def by_rank_type(result: Result, measures: Sequence[str | Measure] | None) -> Table:
-    """One row per rank type; see `Result.rank_types`."""
-    parsed = parse_all(measures or [f"{result.sides[-1]}.micro.{tail}" for tail in BY_RANK_TYPE])
-    for measure in parsed:
-        if measure.rank_type is None:
-            raise UsageError(
-                f"{measure} uses the run's order, so it has no rank types; leave it out"
-            )
-    values = {kind: [result[replace(m, rank_type=kind)] for m in parsed] for kind in RANK_TYPES}
-    table = _table("ranks", (), parsed, values)
-    keys = [measure.key.replace(f".{measure.rank_type}.", ".") for measure in parsed]
-    return labelled(result, replace(table, keys=("ranks", *keys)))
-
-
-def by_side(result: Result, measures: Sequence[Measure] | None) -> Table:
-    """One row per side with its numbers of questions and instances."""
-    parsed = measures or [Measure.parse(f"{result.sides[-1]}.{tail}") for tail in BY_SIDE]
-    parsed = list(dict.fromkeys(replace(measure, side=result.sides[-1]) for measure in parsed))
-    values = {
-        side: [*result.count(side), *(result[replace(m, side=side)] for m in parsed)]
-        for side in result.sides
-    }
-    counts = ("questions", "instances")
-    keys = [measure.key.partition(".")[2] for measure in parsed]
-    table = _table("side", counts, parsed, values)
-    return labelled(result, replace(table, keys=("side", *counts, *keys)))
+def of_measures(
+    result: Result,
+    name: str,
+    measures: Sequence[Measure],
+    rows: Sequence[tuple[Any, ...]],
+    counts: tuple[str, ...] = (),
+) -> Table:
+    """A table of rows: a name, its counts, and its measures."""
+    table = Table(
+        (name, *counts, *headings(measures, sides=name != "side")),
+        (name, *counts, *(measure.key for measure in measures)),
+        (*(0 for _ in (name, *counts)), *(measure.digits for measure in measures)),
+        rows,
+    )
+    return labelled(result, table)
 
 
 def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measure]) -> Table:
@@ -129,8 +80,7 @@ def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measu
     columns = [calculator.per_relation(measure).tolist() for measure in measures]
     entries = zip(names, count.tolist(), *columns, strict=True)
     rows = sorted(entries, key=lambda row: (-row[1], row[0]))
-    table = _table("relation", ("count",), measures, {})
-    return labelled(result, replace(table, rows=rows))
+    return of_measures(result, "relation", measures, rows, ("count",))
 
 
 def labelled(result: Result, table: Table) -> Table:
@@ -142,18 +92,3 @@ def labelled(result: Result, table: Table) -> Table:
     titles = (f"sampled {table.titles[0]}", *table.titles[1:])
     keys = [f"{SAMPLED}{key}" if "." in key else key for key in table.keys]
     return replace(table, titles=titles, keys=keys)
-
-
-def _table(
-    name: str,
-    counts: tuple[str, ...],
-    measures: Sequence[Measure],
-    values: Mapping[str, Sequence[Cell]],
-) -> Table:
-    """A row per name: its counts and measures."""
-    return Table(
-        (name, *counts, *headings(measures, sides=name != "side")),
-        (name, *counts, *(measure.key for measure in measures)),
-        (0, *(0 for _ in counts), *(measure.digits for measure in measures)),
-        [(first, *others) for first, others in values.items()],
-    )

@@ -296,15 +296,10 @@ def _question_ids(questions: Questions, names: Mapping[Key, str] | None) -> dict
     return {names[key]: i for i, key in enumerate(keys_of(questions)) if key in names}
 
 
-def _group(questions: Questions) -> Int64:
-    """A number for each relation and side."""
-    return 2 * questions.relation.astype(np.int64) + questions.side
-
-
 def _chance(questions: Questions, fitting: FittingEntities) -> Float64:
     """Share of each question's candidates that fit; NaN if no entity is known to fit."""
     n = questions.n_entities
-    group = _group(questions)
+    group = 2 * questions.relation.astype(np.int64) + questions.side
     sizes = np.bincount(fitting.keys // n, minlength=2 * questions.graph.n_relations)
     owner = np.repeat(np.arange(len(questions)), questions.removed.lengths)
     taken = contains(fitting.keys, group[owner] * n + questions.removed.ids)
@@ -333,7 +328,7 @@ def _shares(
     listed = ~contains(to_keys(questions.removed, n), owner * n + entity)
     owner, entity = owner[listed], entity[listed]
     place = np.arange(len(owner)) - np.searchsorted(owner, np.arange(len(questions)))[owner]
-    group = _group(questions)[owner]
+    group = 2 * questions.relation[owner].astype(np.int64) + questions.side[owner]
     fits = contains(fitting.keys, group * n + entity)
     shares = np.full((len(cutoffs), len(questions)), np.nan)
     lengths = np.bincount(owner, minlength=len(questions))

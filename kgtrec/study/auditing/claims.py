@@ -27,7 +27,7 @@ from kgtrec.measures.random_baseline import Chance, Tally
 from kgtrec.measures.rank_metrics import RANK_ROWS
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
-from kgtrec.study.comparison.parts import ValueTable, read_value_table
+from kgtrec.study.comparison.parts import ValueTable, measure_of_heading, read_value_table
 
 Paths = PathName | Sequence[PathName]
 Numbers = Mapping[str, Mapping[str, str | float]]
@@ -106,30 +106,17 @@ def read_claims(
         paths = tables
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         table = read_value_table(path)
-        measures, others = _columns_of(table)
+        columns = [c for c in table.columns if c not in (table.system, table.column(SIDE))]
+        parsed = {column: measure_of_heading(_plain(column)) for column in columns}
+        measures = {column: one for column, one in parsed.items() if one is not None}
         if not measures:
-            columns = ", ".join(one for one in table.columns if one != table.system)
+            named = ", ".join(one for one in table.columns if one != table.system)
             hint = "name columns by measures: mrr, hits@10, ... (`kgtrec measures` lists them)"
-            problem = f"none of the columns is a measure ({columns})"
+            problem = f"none of the columns is a measure ({named})"
             raise FileError(table.path, found=problem, hint=hint)
-        ignored += [f"{table.path}: {one}" for one in others]
+        ignored += [f"{table.path}: {one}" for one in columns if one not in measures]
         claims += _claims_of(table, measures, rounding, side)
     return grouped((claim.model, claim) for claim in claims), ignored
-
-
-def _columns_of(table: ValueTable) -> tuple[dict[str, Measure], list[str]]:
-    """The columns that are measures, and those that are not."""
-    measures, others = {}, []
-    for column in table.columns:
-        if column in (table.system, table.column(SIDE)):
-            continue
-        key = re.sub(r"^(micro|macro)[_ ]", r"\1.", _plain(column).lower())
-        key = re.sub(r"\s*\(%\)$|\s*[↑↓]$", "", key).replace(" ", ".")
-        try:
-            measures[column] = Measure.parse(key)
-        except UsageError:
-            others.append(column)
-    return measures, others
 
 
 def _claims_of(

@@ -54,20 +54,16 @@ class RankingAgreement(ShownInLines):
     @classmethod
     def of(
         cls,
-        x: ArrayLike,
-        y: ArrayLike,
-        x_higher: bool = True,
-        y_higher: bool = True,
-        *,
+        x: Float64,
+        y: Float64,
         drawn: Sequence[Float64] = (np.empty(0), np.empty(0)),
         resampling: Resampling = COMPARING,
         over: str = "nothing",
     ) -> RankingAgreement:
-        """For two rankings (s,), with percentile intervals of draws of tau-b and tau-AP."""
-        first, second = _oriented(x, x_higher), _oriented(y, y_higher)
-        ends = [known_interval(values, resampling) for values in drawn]
-        taus = float(tau_b(first, second)), float(tau_ap(first, second))
-        return cls(*taus, ends[0], ends[1], resampling, over, len(first))
+        """For two rankings (s,), higher is better, with intervals of draws of tau-b and tau-AP."""
+        taus = float(tau_b(x, y)), float(tau_ap(x, y))
+        one, other = (known_interval(values, resampling) for values in drawn)
+        return cls(*taus, one, other, resampling, over, len(x))
 
     def _lines(self) -> tuple[str, str]:
         pairs = ((self.tau, self.tau_interval), (self.tau_ap, self.tau_ap_interval))
@@ -134,8 +130,8 @@ def ranking_correlation(
     InputError
         Not two rows of equally many finite values, two at least.
     """
-    first, second = _compared(x, y, x_higher, y_higher)
-    return float(tau_b(first, second)), float(tau_ap(first, second))
+    made = RankingAgreement.of(*_compared(x, y, x_higher, y_higher))
+    return made.tau, made.tau_ap
 
 
 def over_systems(
@@ -171,7 +167,7 @@ def over_systems(
     rng = np.random.default_rng(resampling.seed)
     weight = rng.multinomial(n, np.full(n, 1 / n), size=resampling.resamples).astype(np.float64)
     drawn = [of(_signs(first), _signs(second), weight) for of in (_tau_b, _tau_ap)]
-    return RankingAgreement.of(first, second, drawn=drawn, resampling=resampling, over="systems")
+    return RankingAgreement.of(first, second, drawn, resampling, "systems")
 
 
 def over_questions(
@@ -201,9 +197,7 @@ def over_questions(
         )
     signs = _signs(_oriented(x.draws, x_higher)), _signs(_oriented(y.draws, y_higher))
     drawn = [_tau_b(*signs), _tau_ap(*signs)]
-    made = RankingAgreement.of(
-        first, second, drawn=drawn, resampling=x.resampling, over="questions"
-    )
+    made = RankingAgreement.of(first, second, drawn, x.resampling, "questions")
     last = _signs(first), _signs(second), _unsettled(x) | _unsettled(y)
     return replace(
         made,

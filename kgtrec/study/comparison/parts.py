@@ -24,7 +24,6 @@ from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure, parse_all
-from kgtrec.measures.calculator import calculator_of
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.results.slices import rows_by_part
@@ -175,8 +174,7 @@ def _drawn_by_part(
         columns = [one.transform(own) for one, own in zip(samples, split, strict=True)]
         return np.concatenate(columns, axis=-1)
 
-    calculator = calculator_of(first.ranks, first.per_question)
-    for names, rows in rows_by_part(calculator, by, graph=graph).items():
+    for names, rows in rows_by_part(first.ranks, by, graph=graph).items():
         cluster = np.unique(samples[0].cluster[rows], return_inverse=True)[1].astype(np.int64)
         if cluster.max() == 0:  # one question has no spread
             continue
@@ -259,10 +257,10 @@ class ValueTable(ShownInLines):
         exact = self.column(key)
         if exact is not None:
             return exact
-        parsed = _parsed(key)
-        same = [one for one in self.columns if parsed is not None and _parsed(one) == parsed]
-        if same:
-            return same[0]
+        parsed = measure_of_heading(key)
+        for one in self.columns if parsed is not None else ():
+            if measure_of_heading(one) == parsed:
+                return one
         others = [one for one in self.columns if one != self.system]
         more = f" and {len(others) - FEW} more" if len(others) > FEW else ""
         raise UsageError(
@@ -274,15 +272,13 @@ def _plain(name: str) -> str:
     return name.strip().lower().replace("-", "").replace("_", "")
 
 
-def _parsed(key: str) -> Measure | None:
-    """The measure that a heading such as micro_mrr means; None if it means none."""
-    for averaging in ("micro", "macro"):
-        if key.lower().startswith(f"{averaging}_"):
-            key = f"{averaging}.{key[len(averaging) + 1 :]}"
-    try:
+def measure_of_heading(heading: str) -> Measure | None:
+    """The measure that a heading such as micro_mrr or "MRR (%)" means; None if it means none."""
+    key = re.sub(r"^(micro|macro)[_ ]", r"\1.", heading.strip(), flags=re.IGNORECASE)
+    key = re.sub(r"\s*\(%\)$|\s*[↑↓]$", "", key).replace(" ", ".")
+    with suppress(UsageError):
         return Measure.parse(key)
-    except UsageError:
-        return None
+    return None
 
 
 def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
@@ -391,7 +387,7 @@ def values_of_table(
                 hint = "name the columns that distinguish these rows with --by; this file has "
                 raise FileError(table.path, line, found=again, hint=hint + others)
             cells[system] = _number(table, line, row, column)
-        parsed = _parsed(column)
+        parsed = measure_of_heading(column)
         # Higher is better, unless a measure of this package says otherwise.
         higher = parsed is None or parsed.is_trec or bool(parsed.row[0].higher_is_better)
         chosen.append(SystemValues.of(key, parts, tuple(by) if parted else (), higher))
@@ -425,7 +421,7 @@ def values_at_ratios(
         )
     weighted = []
     for one in values_of_table(table, measures, [column]):
-        parsed = _parsed(one.measure)
+        parsed = measure_of_heading(one.measure)
         if parsed is not None and not is_micro_mean(parsed):
             raise UsageError(
                 f"{one.measure} is not a mean over instances, so it has no relation ratios; use a "

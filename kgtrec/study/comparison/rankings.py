@@ -570,8 +570,8 @@ def depth_curves(
                 f"{name} has values of shape {rows.shape}; give one row per depth ({len(depths)}) "
                 "and one column per system (two or more)"
             )
-        higher = name not in lower_is_better
+        rows = -rows if name in lower_is_better else rows
         whole = rows[depths.index(chosen)]
-        agreements.append(tuple(RankingAgreement.of(whole, row, higher, higher) for row in rows))
+        agreements.append(tuple(RankingAgreement.of(whole, row) for row in rows))
     every = np.array([*values.values()], np.float64)
     return DepthCurves(tuple(values), depths, chosen, tuple(agreements), (), every)

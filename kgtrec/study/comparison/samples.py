@@ -288,7 +288,7 @@ def _items(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str]:
     own = ranks.subset(np.isin(ranks.side, SIDES[measure.side]))
     if measure.averaging == "macro":
         if measure.is_trec:
-            values = _of_questions(own, measure)
+            values = native_values(own, [measure.metric])[measure.metric]
         else:
             values = measure.per_item(question_ties(own, *question_rows(own)))
         return values, np.unique(own.question), "questions"
@@ -311,7 +311,8 @@ def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64]:
     distinct, owner = np.unique(pairs, axis=1, return_inverse=True)
     if measure.is_trec:
         numbers = np.unique(ranks.question)
-        values = _of_questions(ranks, measure)[np.searchsorted(numbers, distinct[1])]
+        by_question = native_values(ranks, [measure.metric])[measure.metric]
+        values = by_question[np.searchsorted(numbers, distinct[1])]
     else:
         values = _means(measure.per_item(instance_ties(ranks.subset(rows))), owner.reshape(-1))
     groups, group = np.unique(distinct[0], return_inverse=True)
@@ -322,12 +323,6 @@ def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64]:
 def _means(values: Float64, owner: Int64) -> Float64:
     """Mean of the values of each owner."""
     return np.bincount(owner, weights=values) / np.bincount(owner)
-
-
-def _of_questions(ranks: Ranks, measure: Measure) -> Float64:
-    """A trec_eval measure of each question, in ascending number."""
-
-    return native_values(ranks, [measure.metric])[measure.metric]
 
 
 def samples_of_runs(

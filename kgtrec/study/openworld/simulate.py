@@ -416,6 +416,18 @@ class Simulation(ShownAsTables):
         """Standard error of the mean, shape (B, L). The paper's shaded bands are twice this."""
         return self.std[metric] / np.sqrt(self.tested)
 
+    def exact(self, metric: str, row: int) -> Float64:
+        """The exact expectation at each strength of a sparsity, NaN where none was simulated."""
+        if metric not in self.mean:
+            known = ", ".join(self.mean)
+            raise UsageError(f"metric {metric!r} was not simulated; choose one of: {known}")
+        done, values = np.isfinite(self.mean[metric][row]), np.full(len(self.strengths), np.nan)
+        values[done] = expectation(
+            np.array(self.strengths)[done], self.betas[row], self.n_answers, self.n_entities,
+            metric, self.rho, kept=True,
+        )  # fmt: skip
+        return values
+
 
 def simulate(
     strengths: Sequence[float] = STRENGTHS,
@@ -506,29 +518,19 @@ def simulation_table(runs: Sequence[Simulation], metric: str = "mrr") -> Table:
     """One row per correlation, sparsity and strength: simulated, exact, approximate values."""
     rows: list[tuple[Cell, ...]] = []
     for run in runs:
-        if metric not in run.mean:
-            known = ", ".join(run.mean)
-            raise UsageError(f"metric {metric!r} was not simulated; choose one of: {known}")
         for place, beta in enumerate(run.betas):
-            columns = run.tested[place], *_columns(run, metric, place)
-            for strength, *values in zip(
-                run.strengths, *(c.tolist() for c in columns), strict=True
-            ):
-                rows.append((run.rho, beta, strength, *values))
+            exact = run.exact(metric, place)
+            close = np.full(len(exact), np.nan)
+            positive = np.isfinite(exact) & (np.array(run.strengths) > 0)
+            if metric == "mrr" and beta > 0:
+                strengths = np.array(run.strengths)[positive]
+                close[positive] = approximation(strengths, beta, run.n_answers, run.rho)
+            columns = (
+                run.tested[place], run.mean[metric][place], run.std[metric][place],
+                run.error(metric)[place], exact, close,
+            )  # fmt: skip
+            cells = (column.tolist() for column in columns)
+            rows += [(run.rho, beta, *row) for row in zip(run.strengths, *cells, strict=True)]
     heads = ("correlation:2, sparsity:4, strength:2, questions, mean:4, std:4, error:4, exact:4, "
              "approximation:4")  # fmt: skip
     return Table.of(heads, rows, names=3)
-
-
-def _columns(run: Simulation, metric: str, place: int) -> tuple[Float64, ...]:
-    """Mean, standard deviation and error of each strength, its exact and its approximate value."""
-    strengths, mean = np.array(run.strengths), run.mean[metric][place]
-    exact, close = np.full((2, len(mean)), np.nan)
-    done, beta = np.isfinite(mean), run.betas[place]
-    exact[done] = expectation(
-        strengths[done], beta, run.n_answers, run.n_entities, metric, run.rho, kept=True
-    )
-    if metric == "mrr" and beta > 0:
-        positive = done & (strengths > 0)
-        close[positive] = approximation(strengths[positive], beta, run.n_answers, run.rho)
-    return mean, run.std[metric][place], run.error(metric)[place], exact, close

@@ -18,7 +18,7 @@ from kgtrec._internal.csr import Bools, Int32, Int64
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import PathName, UsageError
-from kgtrec.graph.statistics.popularity import SplitNames, triples_of
+from kgtrec.graph.statistics.popularity import triples_of
 from kgtrec.graph.statistics.relations import Categories
 from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.edited_files import EditedFile, Judgements, lines_of_triples
@@ -47,7 +47,6 @@ def trivial_rules(
     *,
     categories: Categories | None = None,
     types: RelationTypes | None = None,
-    known: SplitNames = None,
 ) -> list[str]:
     """The first rule that fires for each pooled triple, or "".
 
@@ -60,9 +59,7 @@ def trivial_rules(
         questions is false if the rule of either fires.
     types : mapping of int to (str, str), optional
         Apply the rules of types; relations without types never fire. An entity has a type if a
-        known triple has it where the relation requires that type.
-    known : names of splits
-        Splits that show the types of entities; all by default.
+        triple of any split has it where the relation requires that type.
 
     Returns
     -------
@@ -75,13 +72,12 @@ def trivial_rules(
             fires = np.isin(pool.triples[:, 1], categories.members(category)) & pool.asked[:, side]
             rules[fires & (rules == "")] = name
     if types is not None:
-        for name, wrong in zip(("type:head", "type:tail"), _of_wrong_type(pool, types, known),
-                               strict=True):  # fmt: skip
-            rules[wrong & (rules == "")] = name
+        for end, wrong in zip(("head", "tail"), _of_wrong_type(pool, types), strict=True):
+            rules[wrong & (rules == "")] = f"type:{end}"
     return [str(name) for name in rules]
 
 
-def _of_wrong_type(pool: Pool, types: RelationTypes, known: SplitNames) -> tuple[Bools, Bools]:
+def _of_wrong_type(pool: Pool, types: RelationTypes) -> tuple[Bools, Bools]:
     """Whether the head of each pooled triple lacks the required type, and whether the tail does."""
     graph = pool.graph
     names = sorted({name for pair in types.values() for name in pair})
@@ -89,7 +85,7 @@ def _of_wrong_type(pool: Pool, types: RelationTypes, known: SplitNames) -> tuple
     required = np.full((graph.n_relations, 2), -1, np.int64)
     for relation, (head, tail) in types.items():
         required[relation] = number[head], number[tail]
-    rows = triples_of(graph, known)
+    rows = triples_of(graph, None)
     has = np.zeros((graph.n_entities, len(names) + 1), bool)  # the last column: no type is required
     for end, column in ((0, 0), (2, 1)):
         has[rows[:, end], required[rows[:, 1], column]] = True

@@ -86,11 +86,13 @@ def curves_of_runs(
     depth_of: Mapping[str, Mapping[str, int]],
     measures: Sequence[str],
     *,
-    reference: int | None = None,
     resampling: Resampling = COMPARING,
     entities: int | None = None,
 ) -> DepthCurves:
     """Rank systems with the labels of every depth of a pool, with intervals.
+
+    All depths are compared with the first that has judgements: 0, the labels before pooling, unless
+    these are empty.
 
     Parameters
     ----------
@@ -103,9 +105,6 @@ def curves_of_runs(
     measures : sequence of str
         trec_eval's, and micro metrics such as "kg_mrr" and "kg_hits.10", which rank the answers of
         each depth without its other answers; see `samples_of_runs`.
-    reference : int, optional
-        Compare all depths with this one; by default the first with judgements: 0, the labels before
-        pooling, unless these are empty.
     resampling : Resampling
         How to make intervals; the same questions are resampled at every depth.
     entities : int, optional
@@ -114,7 +113,7 @@ def curves_of_runs(
     Raises
     ------
     UsageError
-        Fewer than three runs, unknown measures, or a reference deeper than the pool.
+        Fewer than three runs, or unknown measures.
     InputError
         No pooled document is judged.
     """
@@ -136,14 +135,11 @@ def curves_of_runs(
     for depth in depths:
         reduced = _without(judged, lambda query, d, most=depth: known[query].get(d, 0) > most)
         samples.append(samples_of_runs(reduced, loaded, measures, entities=entities)[0])
-    return with_intervals(samples, depths, reference, resampling)
+    return with_intervals(samples, depths, resampling)
 
 
 def with_intervals(
-    samples: Sequence[Sequence[Samples]],
-    depths: Sequence[int],
-    reference: int | None = None,
-    resampling: Resampling = COMPARING,
+    samples: Sequence[Sequence[Samples]], depths: Sequence[int], resampling: Resampling
 ) -> DepthCurves:
     """Depth curves with intervals over questions."""
     drawn = [[resample(one, resampling) for one in row] for row in samples]
@@ -151,10 +147,9 @@ def with_intervals(
     by_name = dict(zip(higher, zip(*drawn, strict=True), strict=True))
     values = {name: [one.estimate for one in column] for name, column in by_name.items()}
     lower = [name for name, is_better in higher.items() if not is_better]
-    curves = depth_curves(values, depths, reference, lower_is_better=lower)
-    at = curves.depths.index(curves.reference)
+    curves = depth_curves(values, depths, lower_is_better=lower)
     agreements = tuple(
-        tuple(over_questions(column[at], one, x_higher=higher[name], y_higher=higher[name])
+        tuple(over_questions(column[0], one, x_higher=higher[name], y_higher=higher[name])
               for one in column)
         for name, column in by_name.items()
     )  # fmt: skip
@@ -320,7 +315,7 @@ def curves_of_ranks(
         for depth in held
     )
     samples = [samples_of_ranks(ranks_of_depth, measures) for ranks_of_depth in at]
-    return with_intervals(samples, held, None, resampling)
+    return with_intervals(samples, held, resampling)
 
 
 # --- newcomers ---

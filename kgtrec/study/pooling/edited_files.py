@@ -27,7 +27,7 @@ from kgtrec._internal.table import ShownInLines, shortened, text_of_cell
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.labels import Labels
-from kgtrec.graph.triples import COLUMNS, as_triples, checked_ids, drop_duplicates
+from kgtrec.graph.triples import COLUMNS, as_triples, drop_duplicates
 from kgtrec.questions.filters import read_known
 
 if TYPE_CHECKING:
@@ -242,11 +242,6 @@ class Judgements(ShownInLines):
         return {name: values.count(value) for name, value in LABELS.items()}
 
 
-def triple_array(graph: Graph, triples: ArrayLike, name: str = "triples") -> Int32:
-    """Triples by id, checked against the graph; int32 array (n, 3)."""
-    return checked_ids(name, as_triples(name, triples), graph.n_entities, graph.n_relations)
-
-
 def read_triples(path: PathName, graph: Graph) -> Int32:
     """Distinct triples of a file in its order, as ids of the graph; int32 array (n, 3)."""
     return drop_duplicates(read_known(path, graph)[0].facts)
@@ -264,12 +259,6 @@ def lines_of_triples(graph: Graph, triples: Integers) -> Iterable[tuple[str, str
         for column, labels in enumerate((graph.entities, graph.relations, graph.entities))
     ]
     return zip(*columns, strict=True)
-
-
-def triple_text(graph: Graph, triple: Sequence[int]) -> str:
-    """A triple as people see it, for messages."""
-    head, relation, tail = (int(number) for number in triple)
-    return f"{graph.entities[head]} {graph.relations[relation]} {graph.entities[tail]}"
 
 
 def read_judgements(

@@ -19,9 +19,9 @@ from kgtrec._internal.csr import Array, Csr, Int32, Int64, Integers
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.graph.statistics.relations import kl_divergence
-from kgtrec.graph.triples import drop_duplicates, pack_triples
+from kgtrec.graph.triples import as_triples, checked_ids, drop_duplicates, pack_triples
 from kgtrec.questions.api import Graph, Questions
-from kgtrec.study.pooling.edited_files import EditedFile, triple_array, triple_text, write_triples
+from kgtrec.study.pooling.edited_files import EditedFile, lines_of_triples, write_triples
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,17 +234,17 @@ def seed_questions(
         No seed, or one that is not in the split.
     """
     whole = graph.split(split)
-    rows = triple_array(graph, seeds, "seeds")
+    rows = checked_ids("seeds", as_triples("seeds", seeds), graph.n_entities, graph.n_relations)
     rows = drop_duplicates(rows)
     if not len(rows):
         raise InputError("there are no seed triples; draw some with `kgtrec sample`")
     keys = pack_triples(np.concatenate([whole, rows]), graph.n_entities, graph.n_relations)
     missing = np.flatnonzero(~np.isin(keys[len(whole) :], keys[: len(whole)]))
     if len(missing):
+        first = " ".join(next(iter(lines_of_triples(graph, rows[missing[:1]]))))
         raise InputError(
             f"{len(missing):,} of {len(rows):,} seed triples are not in split {split!r}; the "
-            f"first is {triple_text(graph, rows[missing[0]])!r}; give the split that they come "
-            "from"
+            f"first is {first!r}; give the split that they come from"
         )
     own = replaced_split(graph, rows, split)
     questions = own.questions(split, extra_known=whole)

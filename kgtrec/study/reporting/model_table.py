@@ -305,8 +305,10 @@ def table_of_models(
     --------
     ``print(latex(table_of_models({"FB15k-237": {"TransE": ranks}})))``
     """
-    runs = {name: {model: _runs(one) for model, one in ranks.items()} for name, ranks in
-            systems.items()}  # fmt: skip
+    runs = {
+        name: {model: [one] if isinstance(one, Ranks) else list(one) for model, one in own.items()}
+        for name, own in systems.items()
+    }
     models = tuple(dict.fromkeys(model for ranks in runs.values() for model in ranks))
     several = any(len(one) > 1 for ranks in runs.values() for one in ranks.values())
     test = significance.test if significance else "bootstrap"
@@ -358,11 +360,6 @@ def _measures(
     )
     kinds = list(dict.fromkeys(map(kind_of, measures)))
     return sorted(measures, key=lambda measure: kinds.index(kind_of(measure)))
-
-
-def _runs(ranks: Ranks | Sequence[Ranks]) -> list[Ranks]:
-    """One run or several as a list."""
-    return [ranks] if isinstance(ranks, Ranks) else list(ranks)
 
 
 def _protocol(ranks: Mapping[str, Sequence[Ranks]]) -> Protocol:

@@ -402,13 +402,10 @@ def _comparisons(
     for samples in samples_of_ranks(systems, [f"{side}.{metric}" for metric in COMPARED]):
         one = compare(samples, test, correction, resampling=DRAWN, level=level)
         n = len(systems)
-        p = np.full((n, n), math.nan)
-        gap = np.full((n, n), math.nan)
-        for (i, j), value, difference in zip(
-            one.tests.pairs.tolist(), one.tests.corrected, one.effects.difference, strict=True
-        ):
-            p[i, j] = p[j, i] = value
-            gap[i, j], gap[j, i] = difference, -difference
+        p, gap = np.full((2, n, n), math.nan)
+        i, j = one.tests.pairs.T
+        p[i, j] = p[j, i] = one.tests.corrected
+        gap[i, j], gap[j, i] = one.effects.difference, -one.effects.difference
         low, high = one.intervals()
         comparisons.append({
             "key": samples.name, "title": samples.title, "digits": samples.digits,

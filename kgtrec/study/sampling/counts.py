@@ -179,11 +179,13 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
         Columns measure, sampled (the value among sampled candidates), estimate (NaN for MRR and
         Hits@k), low, high.
     """
+    from scipy.special import ndtri
+
     drawn, population = _sizes(ranks)
     check_level(level)
     expected = (population.mean() + 2) / 2
     mean, error = float(_estimate(ranks).mean()), _standard_error(ranks, drawn, population)
-    reach = normal_quantile((1 + level) / 2) * error
+    reach = float(ndtri((1 + level) / 2)) * error
     low, high = max(1.0, mean - reach), min(float(population.mean()) + 1, mean + reach)
     sampled, own = float(ranks.rank().mean()), (drawn.mean() + 2) / 2
     rows = [
@@ -261,12 +263,6 @@ def _standard_error(ranks: Ranks, drawn: Int64, population: Int64) -> float:
 def _questions(ranks: Ranks) -> Int64:
     numbers: Int64 = np.unique(ranks.question, return_inverse=True)[1].reshape(-1)
     return numbers
-
-
-def normal_quantile(probability: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(probability))
 
 
 def instances_of(questions: Questions, chosen: Int64) -> Int64:

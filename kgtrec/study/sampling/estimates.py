@@ -32,7 +32,6 @@ from kgtrec.study.sampling.counts import (
     count_sampled,
     instances_of,
     mean_bounds,
-    normal_quantile,
     rank_some,
     sums_of,
 )
@@ -202,6 +201,8 @@ class FullEstimates(ShownAsTables):
 
         Estimated, with noise, from the questions that were ranked in full; None if there are none.
         """
+        from scipy.special import ndtri
+
         if measure not in DECREASING or not within > 0:
             raise UsageError(
                 f"measure={measure!r}, within={within!r}; choose one of {', '.join(DECREASING)} as "
@@ -211,7 +212,7 @@ class FullEstimates(ShownAsTables):
             return None
         weights, chosen = importance(self.counts), self.check.questions
         squares = self._differences[measure] ** 2 / self.check.probability[chosen]
-        target = (within * len(self.counts.question) / normal_quantile((1 + self.level) / 2)) ** 2
+        target = (within * len(self.counts.question) / float(ndtri((1 + self.level) / 2))) ** 2
 
         def variance(size: int) -> float:
             p = capped(weights, size)[chosen]

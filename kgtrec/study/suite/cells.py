@@ -18,7 +18,6 @@ from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.random_baseline import Tally
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.results.result import Result
 from kgtrec.results.slices import rows_by_part
 from kgtrec.study.comparison.parts import read_value_table
 from kgtrec.study.comparison.samples import align_ranks, checked, samples_of_aligned
@@ -207,7 +206,7 @@ def parts_of_ranks(
         loaded = read_graph(Path(graphs) / graph.partition(", ")[0])
         for model, runs in own.items():
             for seed, one in runs.items():
-                for names, rows in rows_by_part(Result(one)._calculator, by, graph=loaded).items():
+                for names, rows in rows_by_part(one, by, graph=loaded).items():
                     part = parts.setdefault(", ".join(names), {}).setdefault(graph, {})
                     part.setdefault(model, {})[seed] = one.subset(rows)
     return parts

@@ -257,8 +257,6 @@ def test_questions_without_a_judgement_yet_are_unanswered(tmp_path: Path) -> Non
     assert own["map"][0] == pytest.approx(ap / 4)
     assert own["gm_map"][0] == pytest.approx(ap ** (1 / 4) * 1e-5 ** (3 / 4))
     assert (own["rbp_resid"][0] > 3 / 4).all()  # nothing is judged
-    with pytest.raises(UsageError, match="7 is not a depth"):
-        curves_of_runs(qrels, paths, depths, ["map"], reference=7, resampling=how)
 
 
 def test_depth_intervals_draw_the_same_questions_at_every_depth() -> None:
