@@ -18,7 +18,7 @@ from kgtrec.graph.triples import n_qualifiers
 from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
 from kgtrec.measures.calculator import Calculator
-from kgtrec.ranking.instances import term_names, term_of
+from kgtrec.ranking.instances import term_names, term_of, triple_ids
 from kgtrec.results.comparability import check_graph
 from kgtrec.results.tables import BY_RELATION, BY_SIDE
 from kgtrec.results.triple_labels import UNLABELLED, TripleLabels, triple_labels
@@ -177,13 +177,11 @@ def _rows(
     is_all = len(members) == len(calculator.ranks)
     trec = [measure.metric for measure in measures if measure.is_trec]
     part = calculator if is_all else calculator.part(members, trec)
-    if sides is None:
-        own = {measure.side for measure in measures}
-        side = own.pop() if len(own) == 1 else calculator.sides[-1]
-        yield (*names, *notes, *_count(part, side), *(_value(part, m) for m in measures))
-        return
-    for side in sides:
-        if _present(part, side) is not None:
+    own = {measure.side for measure in measures}
+    for side in sides or [own.pop() if len(own) == 1 else calculator.sides[-1]]:
+        if sides is None:
+            yield (*names, *notes, *_count(part, side), *(_value(part, m) for m in measures))
+        elif _present(part, side) is not None:
             values = (_value(part, replace(measure, side=side)) for measure in measures)
             yield (*names, side, *notes, *_count(part, side), *values)
 
@@ -307,14 +305,11 @@ def _by_half_links(of: _Sources) -> _Groups:
     graph, ranks = of.graph_for("half-links"), of.ranks
     if ranks.kind != "entity" or ranks.given_relation is not None or "train" not in graph.splits:
         raise UsageError("half-links need a train split, and questions for heads or tails")
-    relation = ranks.relation.astype(np.int64)
+    head, relation, tail = (ids.astype(np.int64) for ids in triple_ids(ranks))
     train, n = graph.splits["train"].astype(np.int64), np.int64(len(graph.entities))
-    asks_tail = ranks.side == 1
-    head = np.where(asks_tail, ranks.given, ranks.answer)
-    tail = np.where(asks_tail, ranks.answer, ranks.given)
     of_head = _are_among(relation * n + head, train[:, 1] * n + train[:, 0])
     of_tail = _are_among(relation * n + tail, train[:, 1] * n + train[:, 2])
-    given, asked = np.where(asks_tail, (of_head, of_tail), (of_tail, of_head))
+    given, asked = np.where(ranks.side == 1, (of_head, of_tail), (of_tail, of_head))
     return _Groups(np.int64(2) * ~given + ~asked, HALF_LINKS)
 
 

@@ -57,7 +57,7 @@ def _from_sequence(ranks: Ranks, labels: Sequence[str]) -> list[str | None]:
 
 
 def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
-    triples = _labelled_triples(ranks)
+    triples = triples_in_labels(ranks)
     evaluated = set(triples)
     entries: dict[Triple, tuple[str, int]] = {}
     first: tuple[Triple, int] | None = None
@@ -78,7 +78,7 @@ def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
     return [entries[triple][0] if triple in entries else None for triple in triples]
 
 
-def _labelled_triples(ranks: Ranks) -> list[Triple]:
+def triples_in_labels(ranks: Ranks) -> list[Triple]:
     """(head, relation, tail) of every instance, in labels."""
     relations, entities = ranks.relation_labels, ranks.entity_labels
     if relations is None or entities is None:

@@ -70,7 +70,7 @@ class AnswerChanges(ShownAsTables):
         """A row per side and k: Hits@k of both, and how many instances are gained and lost."""
         rows: list[tuple[Cell, ...]] = []
         ranks = [one.rank() for one in (self.before, self.after)]
-        for name, chosen in _by_side(self.before.side):
+        for name, chosen in by_side(self.before.side):
             for k in self.cutoffs:
                 gained, lost = (int(mask[chosen].sum()) for mask in self.gained_and_lost(k))
                 hits = [float((one[chosen] <= k).mean()) for one in ranks]
@@ -86,7 +86,7 @@ class AnswerChanges(ShownAsTables):
         if self.best is None:
             return None
         rows: list[tuple[Cell, ...]] = []
-        for name, chosen in _by_side(self.best[:, 0]):
+        for name, chosen in by_side(self.best[:, 0]):
             same, first, second = self.best[chosen, 1:].T > 0
             counts = (
                 same & first, same & ~first,
@@ -166,7 +166,7 @@ def changes_of_pairs(
     aligned = align_ranks(ranks)
     firsts = {name: checked_firsts(name, aligned[name], run) for name, run in (runs or {}).items()}
     one = next(iter(aligned.values()))
-    answers = _answers_by_question(one) if firsts else {}
+    answers = answers_by_question(one) if firsts else {}
     sides = dict(zip(one.question_ids, one.side.tolist(), strict=True)) if firsts else {}
     return [
         AnswerChanges(
@@ -194,7 +194,7 @@ def _best_answers(
     return np.array(rows, np.int64)
 
 
-def _answers_by_question(ranks: Ranks) -> dict[str, set[str]]:
+def answers_by_question(ranks: Ranks) -> dict[str, set[str]]:
     """Labels of the answers of every question."""
     if ranks.entity_labels is None:
         raise InputError("these ranks have no entity labels, which runs need; leave the runs out")
@@ -211,7 +211,7 @@ def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) ->
     Where ranks place an answer first, a run of the same scores holds it first, and the reverse.
     """
     firsts = {query: labels[0] for query, labels in best_labels(run).items()}
-    answers = _answers_by_question(ranks)
+    answers = answers_by_question(ranks)
     if not answers.keys() & firsts.keys():
         raise InputError(
             f"the run of {name!r} does not have the questions of these ranks, such as "
@@ -263,7 +263,7 @@ def best_labels(
     }
 
 
-def _by_side(side: Int64) -> list[tuple[str, Bools]]:
+def by_side(side: Int64) -> list[tuple[str, Bools]]:
     """Masks of each side that exists, and of both."""
     masks = [(name, side == number) for number, name in enumerate(NAMES) if (side == number).any()]
     return [*masks, ("both", np.ones(len(side), bool))] if len(masks) > 1 else masks

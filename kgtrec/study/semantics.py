@@ -19,10 +19,11 @@ from kgtrec._internal.csr import Bools, Float64, Int64, contains, distinct, grou
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import FileError, PathName, refuse_if
 from kgtrec.graph.graph import GraphData
-from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.id_files import arrow_bytes, lines_of, text_of
 from kgtrec.graph.openke import read_type_constraints
 from kgtrec.graph.statistics.popularity import SplitNames, triples_of
 from kgtrec.questions.api import Graph, Questions
+from kgtrec.study.changes import by_side
 from kgtrec.study.pooling.completion import read_relation_types
 from kgtrec.study.pooling.lists import run_entries
 from kgtrec.study.pooling.seeds import Key, keys_of
@@ -97,8 +98,6 @@ def fitting_by_types(
 
 def _members(graph: Graph, path: PathName) -> dict[str, Int64]:
     """Entities of each type."""
-    import pyarrow as pa
-
     hint = "write entity<TAB>type, or entity<TAB>type<TAB>type..."
     names: list[bytes] = []
     types: list[str] = []
@@ -110,7 +109,7 @@ def _members(graph: Graph, path: PathName) -> dict[str, Int64]:
         types += map(text_of, of_entity)
     if not names:
         raise FileError(path, found="the file is empty", hint=hint)
-    ids = graph.entities.positions(pa.array(names, pa.large_binary()))
+    ids = graph.entities.positions(arrow_bytes(names))
     if (ids < 0).all():
         hint = "labels must match the graph's byte for byte"
         raise FileError(path, found="no entity of this graph", hint=hint)
@@ -159,12 +158,10 @@ class SemanticShares(ShownAsTables):
 
         The authors of Sem@k average over triples, so a question counts once per answer.
         """
-        sides = {name: self.side == side for name, side in _SIDES if (self.side == side).any()}
-        if len(sides) > 1:
-            sides["both"] = np.ones(len(self.side), bool)
+        sides = by_side(self.side)
         rows: list[tuple[Cell, ...]] = []
         for system, name in enumerate(self.names):
-            for side, of_side in sides.items():
+            for side, of_side in sides:
                 chosen = of_side & ~np.isnan(self.values[system, 0])
                 for over, weights in (("questions", None), ("triples", self.triples[chosen])):
                     means = self._means(system, chosen, weights)

@@ -179,12 +179,10 @@ def rankings_of_values(
             f"values have shapes {shapes} for {len(systems)} systems; give one value per system"
         )
     higher = [name not in lower_is_better for name in values]
+    best_last = np.where(higher, 1, -1)[:, None] * rows
     over = tuple(
-        over_systems(
-            rows[i], rows[j], x_higher=higher[i], y_higher=higher[j], resampling=resampling
-        )
-        for i, j in pairs_of(len(rows)).tolist()
-    )  # fmt: skip
+        over_systems(*best_last[pair], resampling=resampling) for pair in pairs_of(len(rows))
+    )
     return Rankings(title, tuple(values), tuple(systems), np.array(rows), tuple(higher), over)
 
 

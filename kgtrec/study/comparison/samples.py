@@ -235,7 +235,10 @@ def checked(measures: Sequence[str | Measure]) -> list[Measure]:
     specs, problems = parse_all(measures), []
     for measure in specs:
         try:
-            _check(measure)
+            if not measure.is_trec:
+                transform_of(measure)
+            elif any(one.is_count or one.is_geometric for one in resolve([measure.metric])):
+                raise UsageError(f"{measure} is not a mean over questions; choose another measure")
         except UsageError as error:
             problems.append(str(error))
     if problems:
@@ -246,16 +249,6 @@ def checked(measures: Sequence[str | Measure]) -> list[Measure]:
 def samples_of_aligned(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> list[Samples]:
     """Values of one or more systems, whose instances have the same order."""
     return [_of_measure(aligned, measure) for measure in measures]
-
-
-def _check(measure: Measure) -> None:
-    if not measure.is_trec:
-        transform_of(measure)
-        return
-
-    for column in resolve([measure.metric]):
-        if column.is_count or column.is_geometric:
-            raise UsageError(f"{measure} is not a mean over questions; choose another measure")
 
 
 def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:

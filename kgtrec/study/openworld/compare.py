@@ -24,6 +24,8 @@ from numpy.typing import ArrayLike
 
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec.errors import InputError, UsageError, refuse_if
+from kgtrec.measures import Measure
+from kgtrec.measures.averaging import instance_ties
 from kgtrec.ranking.provenance import differences
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.openworld.formulas import (
@@ -39,7 +41,6 @@ from kgtrec.study.openworld.formulas import (
     normal_below,
     split_strength,
     sum_of_gains,
-    tied_gains,
 )
 from kgtrec.study.openworld.results import Comparison, Outlook
 
@@ -302,7 +303,8 @@ def question_values(ranks: Ranks, metric: str = "mrr") -> tuple[Float64, Float64
 
     Shapes: float64 (questions,) each, in ascending question number.
     """
-    gains = tied_gains(metric, ranks.greater, ranks.equal)
+    gain(metric)  # refuses metrics without a formula
+    gains = Measure.parse(f"both.expected.micro.{metric}").per_item(instance_ties(ranks))
     _, index = np.unique(ranks.question, return_inverse=True)
     answers = np.bincount(index).astype(np.float64)
     return np.bincount(index, gains) / answers, answers

@@ -71,20 +71,6 @@ def sum_of_gains(metric: str, last: int) -> Float64:
     return np.concatenate([[0.0], np.cumsum(gain(metric)(ranks))])
 
 
-def tied_gains(metric: str, greater: ArrayLike, equal: ArrayLike) -> Float64:
-    """Mean gain of an answer with ties broken at random, as in the paper.
-
-    Shapes: greater, equal (n,) -> float64 (n,).
-    """
-    above, tied = np.asarray(greater, np.int64), np.asarray(equal, np.int64)
-    alone = gain(metric)(above + 1)
-    if not tied.any():
-        return alone
-    total = sum_of_gains(metric, int((above + tied).max()) + 1)
-    mean = (total[above + tied + 1] - total[above]) / (tied + 1)
-    return np.where(tied > 0, mean, alone)
-
-
 def _number(text: str) -> float:
     try:
         value = float(text)

@@ -25,6 +25,7 @@ from kgtrec._internal.csr import Bools, Float64, Int64, inverse
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.ranking.ranks import Ranks
+from kgtrec.results.triple_labels import triples_in_labels
 from kgtrec.study.comparison.correlation import over_questions, tau_b
 from kgtrec.study.comparison.rankings import DepthCurves, depth_curves
 from kgtrec.study.comparison.samples import (
@@ -34,6 +35,7 @@ from kgtrec.study.comparison.samples import (
     samples_of_ranks,
     samples_of_runs,
 )
+from kgtrec.study.pooling.edited_files import lines_of_triples
 from kgtrec.study.pooling.seeds import Key, questions_of, read_question_ids, split_names
 from kgtrec.trec import read_qrels, read_run
 
@@ -180,18 +182,9 @@ def instance_depths(ranks: Ranks, pool: Pool) -> Int64:
         raise UsageError(
             "depths need ranks of entities with labels; save such ranks with `kgtrec rank`"
         )
-    entities, relations = pool.graph.entities, pool.graph.relations
-    depth_of = {
-        (entities[h], relations[r], entities[t]): depth
-        for (h, r, t), depth in zip(pool.triples.tolist(), pool.smallest.tolist(), strict=True)
-    }
-    rows = zip(*(c.tolist() for c in (ranks.side, ranks.given, ranks.relation, ranks.answer)),
-               strict=True)  # fmt: skip
-    depths = np.zeros(len(ranks), np.int64)
-    for row, (side, given, relation, answer) in enumerate(rows):
-        head, tail = (given, answer) if side else (answer, given)
-        labels = ranks.entity_labels[head], ranks.relation_labels[relation]
-        depths[row] = depth_of.get((*labels, ranks.entity_labels[tail]), 0)
+    pooled = lines_of_triples(pool.graph, pool.triples)
+    depth_of = dict(zip(pooled, pool.smallest.tolist(), strict=True))
+    depths = np.array([depth_of.get(one, 0) for one in triples_in_labels(ranks)], np.int64)
     if not depths.any():
         raise InputError(
             "none of the evaluated triples is in the pool; rank on the complete test split that "

@@ -25,7 +25,7 @@ from kgtrec._internal.csr import Int32, Int64, Integers
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines, shortened, text_of_cell
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
-from kgtrec.graph.id_files import lines_of, text_of
+from kgtrec.graph.id_files import arrow_bytes, bytes_of, lines_of, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import COLUMNS, as_triples, drop_duplicates
 from kgtrec.questions.filters import read_known
@@ -167,10 +167,8 @@ class EditedFile:
 
     def ids(self, labels: Labels, what: str, rows: Rows, column: int) -> Int64:
         """Ids of the labels in a column; labels that the graph lacks are faults, with the id -1."""
-        import pyarrow as pa
-
-        names = [cells[column].encode("utf-8", "surrogateescape") for _, cells in rows]
-        ids = labels.positions(pa.array(names, pa.large_binary())).astype(np.int64)
+        names = arrow_bytes([bytes_of(cells[column]) for _, cells in rows])
+        ids = labels.positions(names).astype(np.int64)
         for row in np.flatnonzero(ids < 0).tolist():
             number, cells = rows[row]
             problem = f"{what} {cells[column][:_QUOTED]!r} is not in the graph"

@@ -32,7 +32,7 @@ from kgtrec.ranking.instances import answer_label, question_text, term_names
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.report import warnings_of
 from kgtrec.results.result import Result
-from kgtrec.study.changes import best_labels, changes_of_pairs, checked_firsts
+from kgtrec.study.changes import answers_by_question, best_labels, changes_of_pairs, checked_firsts
 from kgtrec.study.comparison.parts import SystemValues, values_by_part
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
@@ -120,15 +120,14 @@ def _best_candidates(
 ) -> list[list[list[Head] | None]]:  # fmt: skip
     """Per row and model the best candidates of its question: (label, whether it is an answer)."""
     ids = ranks.subset(rows).question_ids
-    numbers = ranks.question[rows].tolist()
-    answers: dict[int, set[str]] = {number: set() for number in numbers}
-    for row in np.flatnonzero(np.isin(ranks.question, ranks.question[rows])).tolist():
-        answers[int(ranks.question[row])].add(answer_label(ranks, int(ranks.answer[row])))
+    asked = ranks.subset(np.isin(ranks.question, ranks.question[rows]))
+    is_named = runs and ranks.entity_labels is not None
+    answers = answers_by_question(asked) if is_named else {}
     cells: list[list[list[Head] | None]] = [[] for _ in rows]
     for name in systems:
         best = best_labels(runs[name], FIRST, set(ids)) if name in runs else {}
-        for number, (query, question) in enumerate(zip(ids, numbers, strict=True)):
-            names, right = best.get(query), answers[question]
+        for number, query in enumerate(ids):
+            names, right = best.get(query), answers.get(query, ())
             heads = None if names is None else [(label, label in right) for label in names]
             cells[number].append(heads)
     return cells
