@@ -149,12 +149,6 @@ class Pool(ShownAsTables):
         """The pool with a random sample of its triples to judge, for inferred AP."""
         return replace(self, draw=Draw(share, seed))
 
-    def at(self, depth: int) -> Pool:
-        """The pool of a smaller depth."""
-        self.check_depth(depth)
-        places = np.where(self.places <= depth, self.places, 0)
-        return replace(self, depth=depth, places=places)._with_places()
-
     def without(self, system: str) -> Pool:
         """The pool of the other systems."""
         if system not in self.systems or len(self.systems) == 1:
@@ -164,14 +158,11 @@ class Pool(ShownAsTables):
         at = self.systems.index(system)
         places = np.delete(self.places, at, axis=1)
         systems = tuple(name for name in self.systems if name != system)
-        return replace(self, systems=systems, places=places)._with_places()
-
-    def _with_places(self) -> Pool:
-        """Only the triples that have a place in a system."""
-        rows = np.flatnonzero((self.places > 0).any(axis=1))
-        names = [self.questions[row] for row in rows.tolist()]
-        triples, places, asked = self.triples[rows], self.places[rows], self.asked[rows]
-        return replace(self, triples=triples, places=places, asked=asked, questions=names)
+        rows = np.flatnonzero((places > 0).any(axis=1))  # those that another system brought
+        return replace(
+            self, systems=systems, places=places[rows], triples=self.triples[rows],
+            asked=self.asked[rows], questions=[self.questions[row] for row in rows.tolist()],
+        )  # fmt: skip
 
     def check_depth(self, depth: int, least: int = 1) -> None:
         """UsageError unless the pool has this depth."""
@@ -179,20 +170,6 @@ class Pool(ShownAsTables):
             raise UsageError(
                 f"depth {depth} is out of range: this pool has {least} to {self.depth}"
             )
-
-    def contributed(self) -> Int64:
-        """How many triples each system brought, shape (n_systems,)."""
-        return (self.places > 0).sum(axis=0)
-
-    def unique(self) -> Int64:
-        """How many triples only this system brought."""
-        brought = self.places > 0
-        return brought[brought.sum(axis=1) == 1].sum(axis=0)
-
-    def overlap(self) -> Int64:
-        """Number of triples that two systems share, shape (n_systems, n_systems)."""
-        brought = (self.places > 0).astype(np.int64)
-        return brought.T @ brought
 
     def depth_table(self, rules: Sequence[str] | None = None) -> Table:
         """One row per depth: triples and new ones; with rules or a sample, how many to judge."""
@@ -216,7 +193,8 @@ class Pool(ShownAsTables):
 
     def system_table(self, lists: Sequence[RankedLists] = ()) -> Table:
         """One row per system: its triples, those that only it has, and properties of its lists."""
-        own, alone = self.contributed(), self.unique()
+        brought = self.places > 0
+        own, alone = brought.sum(axis=0), brought[brought.sum(axis=1) == 1].sum(axis=0)
         heads = "system, pooled, alone, alone %:1"
         columns = [self.systems, own, alone, 100 * alone / np.maximum(own, 1)]
         if lists:
@@ -229,7 +207,8 @@ class Pool(ShownAsTables):
     def overlap_table(self) -> Table:
         """Number of triples that two systems share; on the diagonal, of one system."""
         heads = ((name, name, 0) for name in self.systems)
-        return Table.of_columns(["system", *heads], self.systems, *self.overlap())
+        brought = (self.places > 0).astype(np.int64)
+        return Table.of_columns(["system", *heads], self.systems, *brought.T @ brought)
 
 
 def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 10) -> Pool:

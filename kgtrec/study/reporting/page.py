@@ -22,7 +22,7 @@ import numpy as np
 
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.csr import Int64, grouped
-from kgtrec._internal.table import Interval, Table, escaped, finite
+from kgtrec._internal.table import Interval, escaped, finite
 from kgtrec._version import __version__
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
@@ -59,15 +59,11 @@ def changes_data(
         best = changes.best_table()
         data.append({
             "models": [place[name] for name in changes.names],
-            "hits": _rows(changes.table()),
-            "best": None if best is None else _rows(best),
-            "largest": _rows(changes.largest(LARGEST)),
+            "hits": changes.table().rows,
+            "best": None if best is None else best.rows,
+            "largest": changes.largest(LARGEST).rows,
         })  # fmt: skip
     return data
-
-
-def _rows(table: Table) -> list[list[Any]]:
-    return [list(row) for row in table.rows]
 
 
 Head = tuple[str, bool]

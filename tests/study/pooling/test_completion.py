@@ -214,7 +214,6 @@ def test_labels_of_the_sample_alone(case: Case, share: float, seed: int) -> None
     answered = qrels.of_answered()
     assert set(answered.ids) == {qrels.ids[q] for q in qrels.owner[qrels.labels == 1]}
     assert answered.offsets[-1] == len(answered.entities) == len(answered.labels)
-    assert pool.at(2).draw == pool.draw
     drawn_rows = [int(slow_draw(share, seed, t)) for t in shown_triples(case, pool.triples)]
     assert pool.depth_table().rows[-1][3:] == (sum(drawn_rows), sum(drawn_rows))
 

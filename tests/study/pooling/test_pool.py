@@ -112,10 +112,7 @@ def test_pool_is_that_of_plain_python(case: Case, depth: int, kind: str) -> None
     assert places_of(pool) == expected
     smallest = [min(expected[tuple(t)].values()) for t in pool.triples.tolist()]
     assert pool.smallest.tolist() == smallest
-    sizes = []
-    for less in range(1, depth + 1):
-        assert places_of(pool.at(less)) == slow_pool(case, less, kind)
-        sizes.append(len(pool.at(less)))
+    sizes = [len(slow_pool(case, less, kind)) for less in range(1, depth + 1)]
     assert [row[1] for row in pool.depth_table().rows] == sizes
     names = case.graph.questions("test").ids
     number = {q: names[i] for i, q in enumerate(asked_by(listed(case.graph, "test")))}
@@ -144,13 +141,14 @@ def test_contributions_and_overlap(case: Case) -> None:
         name: {t for t, own in slow_pool(case, 4, "filtered").items() if name in own}
         for name in pool.systems
     }
-    assert pool.contributed().tolist() == [len(own) for own in sets.values()]
-    alone = [
+    _, own, alone, _ = zip(*pool.system_table().rows, strict=True)
+    assert own == tuple(len(own) for own in sets.values())
+    assert alone == tuple(
         len(own - set().union(*(o for n, o in sets.items() if n != name)))
         for name, own in sets.items()
-    ]
-    assert pool.unique().tolist() == alone
-    assert pool.overlap().tolist() == [[len(a & b) for b in sets.values()] for a in sets.values()]
+    )
+    overlap = [list(row[1:]) for row in pool.overlap_table().rows]
+    assert overlap == [[len(a & b) for b in sets.values()] for a in sets.values()]
     if len(sets) > 1:
         less = Case(case.graph, case.seeds, {k: v for k, v in case.scores.items() if k != "s0"})
         assert places_of(pool.without("s0")) == slow_pool(less, 4, "filtered")

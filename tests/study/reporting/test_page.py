@@ -197,9 +197,9 @@ def test_changes_are_those_of_every_two_models(tmp_path: Path) -> None:
         both = {before: ranks[before], after: ranks[after]}
         files = [runs[before], runs[after]] if {before, after} <= runs.keys() else None
         due = answer_changes(both, files)
-        assert one["hits"] == [list(row) for row in due.table().rows]
-        assert one["largest"] == [list(row) for row in due.largest(25).rows]
-        assert one["best"] == (files and [list(row) for row in due.best_table().rows])
+        assert one["hits"] == due.table().rows
+        assert one["largest"] == due.largest(25).rows
+        assert one["best"] == (files and due.best_table().rows)
     assert page_data({"s0": ranks["s0"]}, runs={"s0": runs["s0"]})["changes"] == []
     bare = {name: Ranks({n: getattr(one, n) for n in one._names}, one.manifest)
             for name, one in ranks.items()}  # fmt: skip
