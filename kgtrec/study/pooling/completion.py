@@ -336,7 +336,8 @@ def complete(
         A depth that the pool does not have, or more or fewer rules than triples.
     """
     depth = pool.depth if depth is None else depth
-    pool.check_depth(depth, 0)
+    if isinstance(depth, bool) or not 0 <= depth <= pool.depth:
+        raise UsageError(f"depth {depth} is out of range: this pool has 0 to {pool.depth}")
     if rules is not None and len(rules) != len(pool):
         raise UsageError(
             f"{len(rules)} rules for {len(pool)} pooled triples; give one rule per triple"

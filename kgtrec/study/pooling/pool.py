@@ -164,13 +164,6 @@ class Pool(ShownAsTables):
             asked=self.asked[rows], questions=[self.questions[row] for row in rows.tolist()],
         )  # fmt: skip
 
-    def check_depth(self, depth: int, least: int = 1) -> None:
-        """UsageError unless the pool has this depth."""
-        if isinstance(depth, bool) or not least <= depth <= self.depth:
-            raise UsageError(
-                f"depth {depth} is out of range: this pool has {least} to {self.depth}"
-            )
-
     def depth_table(self, rules: Sequence[str] | None = None) -> Table:
         """One row per depth: triples and new ones; with rules or a sample, how many to judge."""
         every = np.ones(len(self), bool)
