@@ -196,21 +196,12 @@ def values_by_ratios(
 ) -> list[SystemValues]:
     """Micro values of all systems at the relation ratios of their test set, and of another."""
     results = {name: Result(one) for name, one in align_ranks(ranks).items()}
-    return [
-        _valued(
-            measure,
-            results,
-            {
-                ("own",): np.array([one[measure] for one in results.values()]),
-                ("given",): np.array(
-                    [reweighted(one, measure, counts) for one in results.values()]
-                ),
-            },
-            ("ratios",),
-            {},
-        )
-        for measure in parse_all(measures)
-    ]
+    valued = []
+    for measure in parse_all(measures):
+        pairs = [(one[measure], reweighted(one, measure, counts)) for one in results.values()]
+        own, given = np.array(pairs).T
+        valued.append(_valued(measure, results, {("own",): own, ("given",): given}, ["ratios"], {}))
+    return valued
 
 
 def _valued(
