@@ -261,7 +261,8 @@ def semantic_shares(
     )  # fmt: skip
     fitting = fitting_observed(questions.graph) if fitting is None else fitting
     chance = _chance(questions, fitting)
-    ids = _question_ids(questions, names)
+    named = questions.ids if names is None else map(names.get, keys_of(questions))
+    ids = {name: number for number, name in enumerate(named) if name is not None}
     of_runs = [
         _shares(run, name, ids, questions, fitting, cutoffs, threads) for name, run in runs.items()
     ]
@@ -284,13 +285,6 @@ def _other_questions(where: PathName, queries: Sequence[str]) -> FileError:
         f"{queries[0]!r}"
     )
     return FileError(where, found=problem, hint=hint)
-
-
-def _question_ids(questions: Questions, names: Mapping[Key, str] | None) -> dict[str, int]:
-    """Number of each question that has a name in runs."""
-    if names is None:
-        return {name: number for number, name in enumerate(questions.ids)}
-    return {names[key]: i for i, key in enumerate(keys_of(questions)) if key in names}
 
 
 def _chance(questions: Questions, fitting: FittingEntities) -> Float64:

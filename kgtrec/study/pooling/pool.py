@@ -247,7 +247,7 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
     owner = np.where(numbers[:, 0] >= 0, numbers[:, 0], numbers[:, 1])
     triples = triples[first]
     order = np.lexsort((triples[:, 2], triples[:, 0], smallest, owner))
-    triples = triples[order]
+    triples, names = triples[order], dict(zip(seeds.keys, seeds.ids, strict=True))
     return Pool(
         graph=seeds.graph,
         systems=tuple(one.name for one in lists),
@@ -255,16 +255,11 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
         triples=triples,
         places=places[order],
         asked=numbers[order] >= 0,
-        questions=_seed_questions_of(triples, seeds),
+        questions=[
+            ",".join(names[key] for key, _ in asked if key in names)
+            for asked in questions_of(triples)
+        ],
     )
-
-
-def _seed_questions_of(triples: Int64, seeds: SeedQuestions) -> list[str]:
-    """Names of all seed questions that each triple answers, even if only one brought it."""
-    names = dict(zip(seeds.keys, seeds.ids, strict=True))
-    return [
-        ",".join(names[key] for key, _ in asked if key in names) for asked in questions_of(triples)
-    ]
 
 
 def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> None:

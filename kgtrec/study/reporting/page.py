@@ -175,7 +175,12 @@ def page_data(
             *_tie_summary(ties),
             *_part_summary(headline, parts),
         ],
-        "headline": _headline(headline),
+        "headline": {
+            "keys": [column.measure.key for column in headline.columns],
+            "kinds": [kind_of(column.measure) for column in headline.columns],
+            "values": [_numbers(column.values) for column in headline.columns],
+            "ends": [list(map(_ends, column.values)) for column in headline.columns],
+        },
         "definitions": _definitions([c.measure for c in headline.columns], side),
         "metrics": list(BY_PART),
         "parts": parts,
@@ -254,17 +259,8 @@ def _part_summary(table: ModelTable, parts: Mapping[str, Any]) -> list[str]:
     return [f"{table.name(row)} has its highest MRR on {highest}, its lowest on {lowest}."]
 
 
-def _headline(table: ModelTable) -> dict[str, Any]:
-    """The table of models; ``ends`` are the ends of an interval, None for a single number."""
-    return {
-        "keys": [column.measure.key for column in table.columns],
-        "kinds": [kind_of(column.measure) for column in table.columns],
-        "values": [_numbers(column.values) for column in table.columns],
-        "ends": [list(map(_ends, column.values)) for column in table.columns],
-    }
-
-
 def _ends(value: float) -> list[float] | None:
+    """The ends of an interval; None for a single number."""
     return [value.low, value.high] if isinstance(value, Interval) else None
 
 

@@ -211,13 +211,6 @@ class Suite(ShownAsTables):
         """Place of every model by mean rank on every draw, float64 (B, models)."""
         return places(self._drawn.mean_rank)
 
-    @property
-    def best_share(self) -> Float64:
-        """Probability of being best: share of the draws, ties shared."""
-        mean_rank = np.nan_to_num(self._drawn.mean_rank, nan=np.inf)
-        is_first = mean_rank == mean_rank.min(axis=1, keepdims=True)
-        return np.asarray((is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0))
-
     @cached_property
     def order(self) -> list[int]:
         """Models by mean rank, the best first; models with too few graphs last, by mean."""
@@ -281,7 +274,9 @@ class Suite(ShownAsTables):
         means = map(self.means, names)
         ends = self.interval(self.mean_draws())
         rank_ends, place_ends = map(self.interval, (self._drawn.mean_rank, self.place_draws))
-        best, beats = self.best_share, self.better().sum(axis=1)
+        drawn = np.nan_to_num(self._drawn.mean_rank, nan=np.inf)
+        is_first = drawn == drawn.min(axis=1, keepdims=True)  # on a draw; ties share it
+        best = (is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0)
         mean_rank, borda, win_rate = self.standing
         statistics = np.array([mean_rank, *rank_ends, win_rate, borda, best])
         statistics[:, self.apart] = math.nan
@@ -294,7 +289,7 @@ class Suite(ShownAsTables):
             "mean rank:2", *self.resampling.columns(2, "mean_rank_"), "win rate:3", "Borda=borda:1",
             "P(best)=best:3", "place from=place_low", "to=place_high", "beats",
         ], self.cells.models, self.cells.present.sum(axis=1), *means, *ends, *statistics,
-            *place_texts, beats).in_order(self.order)  # fmt: skip
+            *place_texts, self.better().sum(axis=1)).in_order(self.order)  # fmt: skip
         return replace(table, bold=self._best(table, [*names, "mean_rank", "win_rate", "borda"]))
 
     def _best(self, table: Table, keys: Sequence[str]) -> frozenset[tuple[int, int]]:
