@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,6 @@ import oracle
 
 import kgtrec
 from kgtrec.questions.api import Questions
-from kgtrec.ranking.ranks import Ranks
 
 N, R, DEPTH = 23, 3, 7
 
@@ -76,49 +77,69 @@ def graded_answers(rng: np.random.Generator, n_questions: int = 23) -> kgtrec.Qu
     )  # fmt: skip
 
 
-def _candidates(questions: Questions, lists: list[set[int]] | None, question: int) -> set[int]:
-    return set(range(questions.n_labels)) if lists is None else lists[question]
+@functools.lru_cache(maxsize=9)
+def _places_by_name(questions: Questions) -> np.ndarray:
+    """The place of every candidate's name among all."""
+    names = [oracle.docno(label) for label in questions.candidate_labels]
+    return np.argsort(np.argsort(np.array(names)))
 
 
-def _docnos(questions: Questions) -> list[bytes]:
-    return [oracle.docno(label) for label in questions.candidate_labels]
+Expected = tuple[dict[str, np.ndarray], list[list[int]], int]
 
 
-def expected_counts(
-    questions: Questions, scores: np.ndarray, lists: list[set[int]] | None = None
-) -> dict[str, list[int]]:
-    """Micro and macro counts; ``lists``: the candidates of each question, all entities if None."""
-    names = ("greater", "equal", "tied_ahead", "candidates")
-    columns: dict[str, list[int]] = {f"{p}{name}": [] for p in ("", "macro_") for name in names}
-    docnos = _docnos(questions)
+def expected_of(
+    scores: np.ndarray,
+    questions: Questions,
+    depth: int = 0,
+    lists: Sequence[Collection[int]] | None = None,
+    tied: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+) -> Expected:
+    """Counts of every instance, the best of every question and the number of NaN, with masks over
+    whole rows. ``lists``: the candidates of each question; ``tied``: which scores tie with others.
+    """
+    n, names = scores.shape[1], _places_by_name(questions)
+    counts: dict[str, list[np.ndarray]] = {}
+    best, n_nan = [], 0
     for question, row in enumerate(scores):
-        candidates = _candidates(questions, lists, question)
-        for answer in questions.answers[question].tolist():
-            for prefix, away in (("", questions.known), ("macro_", questions.removed)):
-                among = candidates - set(away[question].tolist()) | {answer}
-                counts = oracle.count(row, answer, among, docnos)
-                if answer not in candidates:
-                    counts = oracle.Counts(len(among) - 1, 0, 0, len(among), False)
-                for name in names:
-                    columns[f"{prefix}{name}"].append(getattr(counts, name))
-    return columns
+        answers = questions.answers[question]
+        own, nan = row[answers][:, None], np.isnan(row)
+        listed = np.ones(n, bool)
+        if lists is not None:
+            listed = np.isin(np.arange(n), list(lists[question]))
+        worst = nan[answers] | ~listed[answers]
+        for prefix, out in (("", questions.known), ("macro_", questions.removed)):
+            among = listed.copy()
+            among[out[question]] = False
+            equal, above = row == own, row > own
+            ahead = (among & (above | equal & (names > names[answers][:, None]))).sum(axis=1)
+            if tied and not prefix:
+                equal = tied(row, own)
+                above &= ~equal
+            greater = (among & above).sum(axis=1)
+            last = among.sum() - among[answers]
+            due = {
+                "greater": np.where(worst, last, greater),
+                "equal": np.where(worst, 0, (among & equal).sum(axis=1) - among[answers]),
+                "tied_ahead": np.where(worst, 0, ahead - greater),
+                "candidates": last + 1,
+            }
+            for name, column in due.items():
+                counts.setdefault(prefix + name, []).append(column)
+        left = np.flatnonzero(among & ~nan)  # of the macro candidates
+        order = np.lexsort((names[left], row[left]))
+        best.append(left[order[::-1][:depth]].tolist())
+        among[answers] = True
+        n_nan += int((among & nan).sum())
+    return {name: np.concatenate(columns) for name, columns in counts.items()}, best, n_nan
 
 
-def expected_best(
-    questions: Questions, scores: np.ndarray, depth: int, lists: list[set[int]] | None = None
-) -> list[list[int]]:
-    """The best macro candidates of every question, in trec order."""
-    docnos = _docnos(questions)
-    return [
-        oracle.best(row, _candidates(questions, lists, q) - set(questions.removed[q].tolist()),
-                    docnos, depth) for q, row in enumerate(scores)
-    ]  # fmt: skip
-
-
-def assert_counts(ranks: Ranks, expected: dict[str, list[int]]) -> None:
-    """Check every column of counts."""
-    for name, values in expected.items():
-        np.testing.assert_array_equal(getattr(ranks, name), values, err_msg=name)
+def assert_due(got: Any, due: Expected, *context: object) -> None:
+    """Ranks and run have these counts, best candidates and number of NaN."""
+    ranks, run = got
+    for name, column in due[0].items():
+        assert np.array_equal(getattr(ranks, name), column), (name, *context)
+    assert run_lists(run) == due[1], context
+    assert ranks.manifest["scores"].get("nan_count", 0) == due[2], context
 
 
 def rewrite_as_openke(folder: Path) -> None:

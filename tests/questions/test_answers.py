@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import pytrec_eval
-from question_cases import assert_counts, assert_same, expected_counts
+from question_cases import assert_due, assert_same, expected_of
 from refusals import each_row
 
 import kgtrec
@@ -57,9 +57,9 @@ def complex_queries(
 def test_complex_queries_are_averaged_as_by_a_plain_loop(tied: bool, listed: bool) -> None:
     """As BetaE does: over the answers of a question, then over the questions of a structure."""
     questions, scores = complex_queries(3 + tied, tied, listed)
-    result = kgtrec.evaluate(scores, questions)
-    lists = [{*row.tolist()} for row in questions.candidate_lists.lists] if listed else None
-    assert_counts(result.ranks, expected_counts(questions, scores, lists))
+    ranked = kgtrec.rank(scores, questions)
+    result, lists = Result(ranked[0]), questions.candidate_lists.lists if listed else None
+    assert_due(ranked, expected_of(scores, questions, 0, lists))
     rank, prefix = result.ranks.greater + 1 + result.ranks.equal / 2, "sampled." * listed
     structure = np.array(questions.terms["structure"].labels)[questions.terms["structure"].codes]
     for metric, value in (("mrr", 1 / rank), ("hits@3", rank <= 3)):

@@ -14,12 +14,10 @@ from question_cases import (
     DEPTH,
     N,
     R,
-    assert_counts,
+    assert_due,
     assert_same,
-    expected_best,
-    expected_counts,
+    expected_of,
     random_questions,
-    run_lists,
     some_scores,
 )
 
@@ -70,8 +68,7 @@ def test_only_triples_of_the_subsets_are_asked(seed: int, sides: str) -> None:
         ranks, run = kgtrec.rank(scores, questions, run_depth=DEPTH, rows=kind)
         assert_same(kgtrec.rank(scores[at], questions, run_depth=DEPTH, rows=kind), (ranks, run))
     scores, lists = scores[at], [entities] * len(questions)
-    assert_counts(ranks, expected_counts(questions, scores, lists))
-    assert run_lists(run) == expected_best(questions, scores, DEPTH, lists)
+    assert_due((ranks, run), expected_of(scores, questions, DEPTH, lists))
     n_relation = [sum(rows[i][1] == r for i in evaluated) for r in range(R)]
     assert ranks.relation_popularity.tolist() == [n_relation[r] for r in ranks.relation]
     assert ranks.manifest["questions"]["subset"] == {
@@ -118,12 +115,12 @@ def test_each_triple_is_ranked_among_its_own_negatives(seed: int, m: int, raw: b
     sampled = questions.restrict(candidates=arrays)
     assert len(sampled) == sampled.n_instances == 2 * len(questions.triples)
     scores = some_scores(rng, (len(questions), N))  # one row per question serves all its triples
-    ranks = kgtrec.rank(scores, sampled)[0]
+    ranks, run = kgtrec.rank(scores, sampled)
     listed = np.concatenate([arrays["head_neg"], arrays["tail_neg"]]).tolist()
     answers = questions.answers.ids[questions.triple_rows].tolist()
     lists = [{*own, answer} for own, answer in zip(listed, answers, strict=True)]
     own_rows = questions.instance_question[questions.triple_rows]
-    assert_counts(ranks, expected_counts(sampled, scores[own_rows], lists))
+    assert_due((ranks, run), expected_of(scores[own_rows], sampled, 0, lists))
     full = questions.candidates[questions.triple_rows]
     assert ranks.full_candidates.tolist() == full.tolist()
 
@@ -330,8 +327,7 @@ def test_lists_restrict_as_sets_do(
         ranks, run = ranker.finish()
     else:
         ranks, run = kgtrec.rank(source, restricted, run_depth=DEPTH, rows=rows)
-    assert_counts(ranks, expected_counts(every, scores, lists))
-    assert run_lists(run) == expected_best(every, scores, DEPTH, lists)
+    assert_due((ranks, run), expected_of(scores, every, DEPTH, lists))
     sampled = "candidates" in options
     if sampled:
         assert restricted.full_candidates.tolist() == questions.candidates.tolist()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kernel_paths import PATHS
+from question_cases import assert_due, expected_of
 from slow import slow_after
 from strategies import LAYOUTS, laid_out
 
@@ -66,64 +67,6 @@ def test_the_environment_forces_a_path(tmp_path):
     assert done.stdout.strip() == "scalar"
 
 
-# -- What is due -------------------------------------------------------------------------------
-
-
-Expected = tuple[dict[str, np.ndarray], list[list[int]], int]
-
-
-@functools.lru_cache(maxsize=9)
-def places_by_name(questions: kgtrec.Questions) -> np.ndarray:
-    """The place of every entity's name among all."""
-    return np.argsort(np.argsort(np.array(list(questions.graph.entities.docnos))))
-
-
-def expected_of(
-    scores: np.ndarray, questions: kgtrec.Questions, depth: int, lists: Any, atol: float
-) -> Expected:
-    """Counts of every instance, the best of every question and the number of NaN, with masks over
-    whole rows. With lists, each question has its own candidates."""
-    n, names = scores.shape[1], places_by_name(questions)
-    counts: dict[str, list[np.ndarray]] = {}
-    best, n_nan = [], 0
-    for question, row in enumerate(scores):
-        answers = questions.answers[question]
-        own, nan = row[answers][:, None], np.isnan(row)
-        for prefix, out in (("", questions.known), ("macro_", questions.removed)):
-            among = np.ones(n, bool) if lists is None else np.isin(np.arange(n), lists[question])
-            among[out[question]] = False
-            tied, above = row == own, row > own
-            ahead = (among & (above | tied & (names > names[answers][:, None]))).sum(axis=1)
-            if atol and not prefix:
-                tied = np.abs(row - own) <= atol
-                above &= ~tied
-            greater = (among & above).sum(axis=1)
-            last = among.sum() - among[answers]  # answers without a score
-            due = {
-                "greater": np.where(nan[answers], last, greater),
-                "equal": np.where(nan[answers], 0, (among & tied).sum(axis=1) - among[answers]),
-                "tied_ahead": np.where(nan[answers], 0, ahead - greater),
-                "candidates": last + 1,
-            }
-            for name, column in due.items():
-                counts.setdefault(prefix + name, []).append(column)
-        left = np.flatnonzero(among & ~nan)  # of the macro candidates
-        order = np.lexsort((names[left], row[left]))
-        best.append(left[order[::-1][:depth]].tolist())
-        among[answers] = True
-        n_nan += int((among & nan).sum())
-    return {name: np.concatenate(columns) for name, columns in counts.items()}, best, n_nan
-
-
-def assert_due(got: tuple[kgtrec.Ranks, kgtrec.Run], due: Expected, *context: object) -> None:
-    ranks, run = got
-    for name, column in due[0].items():
-        assert np.array_equal(getattr(ranks, name), column), (name, *context)
-    lists = np.split(np.asarray(run.documents), run.offsets[1:-1])
-    assert [part.tolist() for part in lists] == due[1], context
-    assert ranks.manifest["scores"].get("nan_count", 0) == due[2], context
-
-
 def check(
     questions: kgtrec.Questions,
     scores: np.ndarray,
@@ -134,7 +77,9 @@ def check(
 ) -> None:
     """Each view of the scores, on every path."""
     sign = 1 if options.get("higher_is_better", True) else -1
-    due = expected_of(sign * scores, questions, depth, lists, options.get("atol", 0))
+    atol = options.get("atol")
+    tied = atol and (lambda row, own: np.abs(row - own) <= atol)
+    due = expected_of(sign * scores, questions, depth, lists, tied)
     for path in forced():
         for number, view in enumerate(views or [scores]):
             got = kgtrec.rank(view, questions, depth, 1, progress=False, **options)
@@ -434,7 +379,7 @@ def test_short_ranges_of_entities(n: int) -> None:
     scores = rng.integers(-9, 9, (SHORT_ROWS, 2 * n + 9)).astype(np.float32)
     spans = list(pairwise((0, 9, 9 + n, 2 * n + 9)))
     for depth in (0, 20):
-        due = expected_of(scores, questions, depth, None, 0)
+        due = expected_of(scores, questions, depth)
         for path in forced():
             answers = kgtrec.AnswerScores(questions)
             answers.fill(scores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from question_cases import N, R, assert_same, random_questions, some_scores
+from question_cases import N, R, assert_due, assert_same, expected_of, random_questions, some_scores
 from refusals import assert_refused
 
 import kgtrec
@@ -150,12 +151,14 @@ def test_each_filter_is_as_in_a_pass_of_its_own(rows: str, options: dict[str, An
 TOLERANCES = [(ATOL, RTOL), (0.5, 0.0), (0.0, 3.0)]
 
 
-def ties(scores: np.ndarray, own: Any, atol: float, rtol: float) -> np.ndarray:
+def ties(
+    scores: np.ndarray, own: np.ndarray, *, atol: float = 0.0, rtol: float = 0.0
+) -> np.ndarray:
     """Which scores tie, in their dtype: as isclose, where infinities are close to themselves."""
     kind = scores.dtype.type
     with np.errstate(all="ignore"):
-        apart = np.abs(scores - kind(own))
-        allowed = kind(atol) + np.abs(kind(rtol) * kind(own))
+        apart = np.abs(scores - own)
+        allowed = kind(atol) + np.abs(kind(rtol) * own)
     return (scores == own) | (np.isfinite(apart) & (apart <= allowed))
 
 
@@ -182,27 +185,6 @@ def crowded(
     return scores
 
 
-def check(
-    ranks: kgtrec.Ranks, exact: kgtrec.Ranks, questions: Any, scores: np.ndarray,
-    atol: float, rtol: float,
-) -> None:  # fmt: skip
-    """Every instance by the definition; all but micro ties as without a tolerance."""
-    for row in range(len(ranks)):
-        question, answer = int(ranks.question[row]), int(ranks.answer[row])
-        keep = np.ones(questions.n_entities, bool)
-        if questions.candidate_lists is not None:
-            keep = np.isin(np.arange(len(keep)), questions.candidate_lists.lists[0])
-        keep[questions.known[question]] = keep[answer] = False
-        line, own = scores[question], scores[question, answer]
-        tied = ties(line, own, atol, rtol)
-        greater = keep if np.isnan(own) else (line > own) & ~tied & keep
-        assert ranks.equal[row] == (tied & keep).sum(), (row, own)
-        assert ranks.greater[row] == greater.sum(), (row, own)
-    np.testing.assert_array_equal(ranks.rank("ordinal"), exact.rank("ordinal"))
-    for name in ("macro_greater", "macro_equal", "macro_tied_ahead", "answer_nan"):
-        np.testing.assert_array_equal(getattr(ranks, name), getattr(exact, name), name)
-
-
 @pytest.mark.parametrize("tolerance", TOLERANCES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize(
@@ -217,7 +199,7 @@ def test_counts_are_those_of_the_definition(how: str, dtype: str, tolerance: Any
     close, nan = dict(zip(("atol", "rtol"), tolerance, strict=True)), "error"
     if how == "nan":
         scores[:, 4], nan = np.nan, "worst"
-    exact = kgtrec.rank(scores, questions, 5, nan=nan)
+    lists = [range(5, 30)] * len(questions) if how == "entities" else None
     turned, more = scores, {"nan": nan}
     if how == "lower":
         turned, more = -scores, {"higher_is_better": False}
@@ -236,8 +218,8 @@ def test_counts_are_those_of_the_definition(how: str, dtype: str, tolerance: Any
         for part in np.array_split(order, 3):
             ranker.update(part, turned[part])
         ranks, run = ranker.finish()
-    check(ranks, exact[0], questions, scores, *tolerance)
-    np.testing.assert_array_equal(run.documents, exact[1].documents)
+    due = expected_of(scores, questions, 5, lists, functools.partial(ties, **close))
+    assert_due((ranks, run), due)
 
 
 @pytest.mark.parametrize("n", [40, 3000])  # tiles of scores; bounds from 8-bit products
@@ -254,7 +236,7 @@ def test_counts_of_a_factorised_model(n: int) -> None:
     exact = kgtrec.rank(factors, questions)[0]
     whole = kgtrec.rank(factors, questions, 5, **close)
     assert (whole[0].equal > exact.equal).mean() > 0.5
-    check(whole[0], exact, questions, scores, ATOL, RTOL)
+    assert_due(whole, expected_of(scores, questions, 5, None, functools.partial(ties, **close)))
     parts = in_ranges(
         lambda a, b: kgtrec.Factors(queries, entities[a:b]), questions, [9, 30], n, **close
     )
