@@ -15,7 +15,7 @@ with lazily():
     from kgtrec._internal.formats import Formats
     from kgtrec.demo.run import run_demo
     from kgtrec.graph.formats import GRAPHS
-    from kgtrec.measures.help import describe, explained, listed, overview
+    from kgtrec.measures.help import all_names, describe, explained, listed
     from kgtrec.predictions.readers import PREDICTIONS
 
 
@@ -81,7 +81,7 @@ def measures(names: tuple[str, ...]) -> Report:
     kgtrec measures --format json
     """
     if not names:
-        return Report(listed, overview)
+        return Report(listed, all_names)
     texts, problems = [], []
     for name in names:
         try:

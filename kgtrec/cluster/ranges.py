@@ -265,15 +265,15 @@ def rank_block(
     with guarded_maps(inputs.files.place if inputs.files else inputs.folder):
         is_cut = list(ranges) != [everything.entities]
         answers = answer_scores(everything, inputs, block) if is_cut else None
-        return merge(map(part, ranges), inputs)
+        return merge_parts(map(part, ranges), inputs)
 
 
-def merge(parts: Iterable[PartialRanks], inputs: Inputs) -> PartialRanks:
-    """`kgtrec.ranking.partial.merge`, with the store's order of names."""
+def merge_parts(parts: Iterable[PartialRanks], inputs: Inputs) -> PartialRanks:
+    """`kgtrec.ranking.partial.merge_adjacent`, with the store's order of names."""
     store = inputs.store()
     if store.ordered:
-        return parts_of.merge(parts, None)
-    return parts_of.merge(parts, lambda ids: read_rows(store.array("position"), ids))
+        return parts_of.merge_adjacent(parts, None)
+    return parts_of.merge_adjacent(parts, lambda ids: read_rows(store.array("position"), ids))
 
 
 def join_parts(parts: Sequence[PartialRanks], inputs: Inputs) -> tuple[Ranks, Run]:

@@ -28,7 +28,7 @@ from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import stamps_of
 from kgtrec.cluster.plan import Plan, make_plan
 from kgtrec.cluster.question_store import Store
-from kgtrec.cluster.ranges import Inputs, join_parts, merge, rank_block
+from kgtrec.cluster.ranges import Inputs, join_parts, merge_parts, rank_block
 from kgtrec.cluster.score_files import Files, identify_scores
 from kgtrec.errors import FileError, InputError, PathName, UsageError, refuse
 from kgtrec.measures import required_depth
@@ -311,7 +311,7 @@ def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
     if first.by == "questions":
         parts = [part for share in shares for part in share]
     else:
-        parts = [merge((join_rows(list(share)) for share in shares), inputs)]
+        parts = [merge_parts((join_rows(list(share)) for share in shares), inputs)]
     ranks, run = join_parts(parts, inputs)
     return ranks, run, store.questions(mapped=False)
 

@@ -21,29 +21,14 @@ from kgtrec.errors import InputError, UsageError
 _SEPARATORS = b"\x00\t\n\v\f\r "
 _NEEDS_ENCODING = rb"[\x00\x09-\x0d\x20]|%[0-9A-Fa-f]{2}"
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
-_TO_ESCAPE = re.compile(rb"[\x00\x09-\x0d\x20%]")
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _ITERATION_CHUNK = 1 << 16
 _BYTES_CHUNK = 1 << 20
 _FEW_IDS = 1 << 16
 
 
-def encode_docno(label: bytes) -> bytes:
-    """Form of a label that can stand in a TREC file.
-
-    White-space bytes, NUL and ``%`` become ``%XX``. A label without white space keeps its ``%``
-    unless two hexadecimal digits follow it. So most labels stay unchanged, and `decode_docno`
-    always restores the label.
-    """
-    if not label:
-        raise InputError("an empty label cannot be written to a TREC file; give it a name")
-    if not re.search(_NEEDS_ENCODING, label):
-        return label
-    return _TO_ESCAPE.sub(lambda match: b"%%%02X" % match.group()[0], label)
-
-
 def decode_docno(docno: bytes) -> bytes:
-    """Label that `encode_docno` turned into this docno."""
+    """Label that has this docno (see `Labels.docnos`)."""
     return _ESCAPE.sub(lambda match: bytes([int(match.group(1), 16)]), docno)
 
 
@@ -211,7 +196,12 @@ class Labels(Sequence[str]):
 
     @cached_property
     def docnos(self) -> Labels:
-        """Labels in the form for TREC files (see `encode_docno`); self if none changes."""
+        """Labels in the form for TREC files; self if none changes.
+
+        White-space bytes, NUL and ``%`` become ``%XX``. A label without white space keeps its ``%``
+        unless two hexadecimal digits follow it. So most labels stay unchanged, and `decode_docno`
+        always restores the label.
+        """
         if self._array is None or not self.n_encoded:
             return self
         import pyarrow.compute as pc

@@ -37,7 +37,7 @@ _SYMBOLS = (
 )
 
 
-def overview() -> dict[str, Any]:
+def all_names() -> dict[str, Any]:
     """All metrics, averagings, rank types, sides and trec_eval measures, as plain types."""
     return {
         "metrics": [_row(metric) for metric in METRICS],
@@ -50,7 +50,7 @@ def overview() -> dict[str, Any]:
 
 
 def listed() -> str:
-    """`overview` as text, at most 80 columns wide."""
+    """`all_names` as text, at most 80 columns wide."""
     parts = [
         "A key is SIDE.RANK_TYPE.AVERAGING.METRIC, as in both.realistic.micro.hits@10;\n"
         "for trec_eval's measures it is SIDE.macro.NAME. The defaults are both, realistic\n"

@@ -52,14 +52,14 @@ class Entries:
     tie_order: Int64
     listed: bool = False
 
-    def some(self, rows: Array) -> Entries:
+    def selected(self, rows: Array) -> Entries:
         """The entries of a mask or an index array."""
         scores = None if self.scores is None else self.scores[rows]
         return replace(self, owner=self.owner[rows], entity=self.entity[rows], scores=scores)
 
     def owned(self, owner: Int64) -> Entries:
         """The same entries with other owners, in any order."""
-        return replace(self, owner=owner).some(np.argsort(owner, kind="stable"))
+        return replace(self, owner=owner).selected(np.argsort(owner, kind="stable"))
 
     def ordered(self) -> Entries:
         """Sort by score, ties by name as in trec_eval, and keep the first entry of each entity."""
@@ -67,12 +67,12 @@ class Entries:
         if self.scores is not None and not self.listed:
             # A label that names no entity has no name to sort by: it comes first among ties.
             by_name = np.where(self.entity < 0, -1, self.tie_order[np.maximum(self.entity, 0)])
-            entries = self.some(np.lexsort((by_name, -self.scores, self.owner)))
+            entries = self.selected(np.lexsort((by_name, -self.scores, self.owner)))
         order = np.lexsort((np.arange(len(entries.owner)), entries.entity, entries.owner))
         owner, entity = entries.owner[order], entries.entity[order]
         repeated = np.zeros(len(order), dtype=bool)
         repeated[order[1:]] = (owner[1:] == owner[:-1]) & (entity[1:] == entity[:-1])
-        return entries.some(~repeated)
+        return entries.selected(~repeated)
 
     @property
     def tie(self) -> Int64:
@@ -145,7 +145,7 @@ class ListPlaces:
 
     def run(self, n_questions: int) -> Run:
         """The entries that count and name an entity as a run; owners are questions."""
-        entries = self._entries.some(self._counted & (self._entries.entity >= 0))
+        entries = self._entries.selected(self._counted & (self._entries.entity >= 0))
         offsets = np.searchsorted(entries.owner, np.arange(n_questions + 1)).astype(np.int64)
         lengths = np.diff(offsets)
         scores = entries.scores
@@ -241,7 +241,7 @@ def ranked_lists(
     entries, repeats = without_repeats(lists, matched.used, tie_order, listed)
     n_unlinkable = int((entries.entity < 0).sum())
     if unlinkable == "drop":
-        entries = entries.some(entries.entity >= 0)
+        entries = entries.selected(entries.entity >= 0)
     micro = _places(entries, questions, matched.question[entries.owner], questions.known)
     together, n_apart = _by_question(entries, matched, len(questions))
     macro = _places(together, questions, together.owner, questions.removed)
@@ -401,9 +401,9 @@ def _by_question(entries: Entries, matched: _Matched, n_questions: int) -> tuple
     n_apart = int((lists_of > 1).sum())
     if entries.scores is None:
         first = matched.of_question[question] == entries.owner
-        return entries.some(first).owned(question[first]), n_apart
+        return entries.selected(first).owned(question[first]), n_apart
     if entries.listed:  # lists of one question are merged by score; in each, the place decides
         falling = np.where(lists_of[question] > 1, -entries.scores, 0.0)
         order = np.lexsort((falling, question))
-        entries, question = entries.some(order), question[order]
+        entries, question = entries.selected(order), question[order]
     return entries.owned(question).ordered(), n_apart

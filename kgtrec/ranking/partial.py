@@ -1,8 +1,8 @@
 """Partial rankings: what some rows contribute for some entities, and how to join them.
 
 `kgtrec.ranking.ranges` makes parts of the entities; tasks and shards of `kgtrec.cluster` make parts
-of both. Counts add up, the best candidates merge (`merge`), and parts of all entities become
-`Ranks` and `Run` (`assemble`). A ranking of everything needs no parts (`finished_ranks`).
+of both. Counts add up, the best candidates merge (`merge_adjacent`), and parts of all entities
+become `Ranks` and `Run` (`assemble`). A ranking of everything needs no parts (`finished_ranks`).
 
 A file of parts is an Arrow IPC stream with a row per part, in record batches of one row. The
 BLAKE2b-256 of all its bytes follows; readers compare it before they decode anything. The schema's
@@ -155,7 +155,9 @@ def _listed(slot: Int64) -> Int64:
     return slot[slot >= 0] if (slot < 0).any() else slot
 
 
-def merge(parts: Iterable[PartialRanks], place: Callable[[Int32], Int32] | None) -> PartialRanks:
+def merge_adjacent(
+    parts: Iterable[PartialRanks], place: Callable[[Int32], Int32] | None
+) -> PartialRanks:
     """One part from several of the same rows with adjacent ranges, in ascending order."""
     return reduce(lambda one, other: _merge_two(one, other, place), parts)
 

@@ -18,7 +18,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.questions import Questions, describe_question, require_columns_by_id
 from kgtrec.ranking.blocks import nan_error, rank_all
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.partial import PartialRanks, Task, assemble, merge, partial_of
+from kgtrec.ranking.partial import PartialRanks, Task, assemble, merge_adjacent, partial_of
 from kgtrec.ranking.rows import QuestionLists, plan_rows
 from kgtrec.ranking.settings import Settings, TieOptions
 from kgtrec.scores.arrays import ScoreBlock, as_array
@@ -179,7 +179,7 @@ def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[
     if reached < questions.n_labels:
         raise UsageError(_gap(reached, questions.n_labels))
     order = answers.lists.order
-    whole = merge(ordered, None if order is None else order.position.__getitem__)
+    whole = merge_adjacent(ordered, None if order is None else order.position.__getitem__)
     return assemble([whole], answers.plan, questions, entity_ranges=len(ordered))
 
 

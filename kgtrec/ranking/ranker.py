@@ -265,9 +265,9 @@ class Ranker:
                 f"one row per row of the batch, one column per {self.questions.kind} (or per "
                 "listed candidate)"
             )
-        self.rank_rows(ids, ScoreBlock.of(scores, not self.settings.higher_is_better))
+        self.rank_checked(ids, ScoreBlock.of(scores, not self.settings.higher_is_better))
 
-    def rank_rows(self, ids: Int64, block: ScoreBlock) -> None:
+    def rank_checked(self, ids: Int64, block: ScoreBlock) -> None:
         """`update`, with checked ids and scores."""
 
         def rank_new(claim: object, new: Bools) -> None:

@@ -34,7 +34,7 @@ from kgtrec.errors import UsageError
 from kgtrec.trec.files.convert import is_frame, qrels_data, run_data
 from kgtrec.trec.files.text import Cut
 from kgtrec.trec.measures.family import EvalOptions
-from kgtrec.trec.measures.judge import ranked, read_judgements, read_lists
+from kgtrec.trec.measures.judge import ranked, read_judged_queries, read_lists
 from kgtrec.trec.measures.names import TABLE, Column, depth_needed, resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 from kgtrec.trec.measures.values import values
@@ -162,7 +162,7 @@ class ProvidedEvaluator(providers.Evaluator):
     def __init__(self, measures: list[Any], qrels: Any) -> None:
         queries = qrels if isinstance(qrels, Mapping) else qrels.queries
         super().__init__(measures, set(queries))
-        self.judgements = read_judgements(qrels)
+        self.judgements = read_judged_queries(qrels)
         self.columns: dict[_Setting, dict[Any, Column]] = {}
         for measure in measures:
             (column,) = resolve([_own_name(measure)])

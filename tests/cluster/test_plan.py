@@ -30,7 +30,14 @@ from kgtrec.cluster.content_hash import describe_files
 from kgtrec.cluster.inputs import make_inputs
 from kgtrec.cluster.plan import PartFiles, Plan, _most_rows, format_bytes, make_plan, memory_bytes
 from kgtrec.cluster.question_store import Store, read_rows, save_questions
-from kgtrec.cluster.ranges import Inputs, answer_scores, join_parts, merge, partial, rank_block
+from kgtrec.cluster.ranges import (
+    Inputs,
+    answer_scores,
+    join_parts,
+    merge_parts,
+    partial,
+    rank_block,
+)
 from kgtrec.cluster.score_files import describe_scores
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.ranking.partial import Task
@@ -143,7 +150,9 @@ def test_blocks_that_are_handed_over(tmp_path: Path) -> None:
         blocks = [scores[slice(*rows), slice(*task.entities)] for task in tasks]
         pairs = list(zip(tasks, blocks, strict=True))
         values = np.sum([answer_scores(task, inputs, block) for task, block in pairs], axis=0)
-        parts.append(merge([partial(task, inputs, values, block) for task, block in pairs], inputs))
+        parts.append(
+            merge_parts([partial(task, inputs, values, block) for task, block in pairs], inputs)
+        )
     local = kgtrec.rank(scores, questions, run_depth=4, higher_is_better=False)
     assert run_lists(join_parts(parts, inputs)[1]) == run_lists(local[1])
     assert (join_parts(parts, inputs)[0].greater == local[0].greater).all()

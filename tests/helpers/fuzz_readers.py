@@ -11,7 +11,7 @@ import trec_oracle as oracle
 from kgtrec.errors import FileError
 from kgtrec.trec.files.run import read_qrels_columns, read_run_columns
 from kgtrec.trec.files.text import Cut, ReadAhead
-from kgtrec.trec.measures.judge import read_judgements, read_lists
+from kgtrec.trec.measures.judge import read_judged_queries, read_lists
 
 SAYS = {
     "blank": "a blank line", "columns": " column", "score": "score ", "relevance": "relevance ",
@@ -47,7 +47,9 @@ def check_columns(path: Path, data: bytes, is_run: bool, threads: int):
         check_error(error, refusal)
         assert str(error).startswith(str(path))
         with pytest.raises(FileError) as again:  # also of queries without a judgement
-            read_lists({"q": {"d": 1}}, path, threads=threads) if is_run else read_judgements(path)
+            read_lists({"q": {"d": 1}}, path, threads=threads) if is_run else read_judged_queries(
+                path
+            )
         assert str(again.value) == str(error)
         return None
     queries, tag = read
@@ -74,7 +76,7 @@ def cut_of(options: dict) -> dict:
 
 def check_lists(qrels_path, run_path, qrels, run, options: dict, threads: int) -> bool:
     """Check lists against the oracle's, if both files are valid. Return whether they are plain."""
-    judged, how = read_judgements(qrels_path, threads=threads), cut_of(options)
+    judged, how = read_judged_queries(qrels_path, threads=threads), cut_of(options)
     lists = read_lists(judged, run_path, threads=threads, **how)
     check_as_oracle(lists, qrels, run, options)
     ahead = read_ahead(qrels_path, run_path, how["cut"])

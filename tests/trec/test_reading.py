@@ -27,7 +27,7 @@ from kgtrec.errors import FileError
 from kgtrec.trec.files import parse
 from kgtrec.trec.files import text as file_texts
 from kgtrec.trec.files.run import read_run
-from kgtrec.trec.measures.judge import read_judgements, read_lists
+from kgtrec.trec.measures.judge import read_judged_queries, read_lists
 from kgtrec.trec.measures.relevant import UNJUDGED
 
 
@@ -464,7 +464,7 @@ def test_a_pipe_is_no_file_that_changes() -> None:
 @pytest.mark.usefixtures("home")
 def test_what_is_written_afterwards_changes_nothing() -> None:
     """Judgements stay while run after run is read: as a copy, not as a view of the file."""
-    judgements = read_judgements("a.qrels")
+    judgements = read_judged_queries("a.qrels")
     before = read_lists(judgements, "a.run")
     with open("a.qrels", "r+b") as file:
         file.write(b"x" * 1000)

@@ -262,7 +262,7 @@ class _JobRunner:
             path = self.records.ranks(job)
             make_folder(path.parent)
             result.ranks.save(path, rank_type="realistic")
-        outcome = self.records.finished(job, before, values)
+        outcome = self.records.succeeded(job, before, values)
         shutil.rmtree(self.records.work(job), ignore_errors=True)
         return outcome
 

@@ -206,7 +206,7 @@ class Records:
         for path in (self._record(job), self.ranks(job)):
             remove(path)
 
-    def finished(self, job: Job, inputs: str, values: Mapping[str, float]) -> Outcome:
+    def succeeded(self, job: Job, inputs: str, values: Mapping[str, float]) -> Outcome:
         """Record a job whose ranks are written."""
         ranks = self._ranks_hash(job)
         self._write(

@@ -27,7 +27,7 @@ from kgtrec.cluster.dask.workers import PATIENCE, TaskOptions, opened_client
 from kgtrec.cluster.inputs import inputs_of_store, make_inputs
 from kgtrec.cluster.plan import PartFiles, format_bytes, make_plan, memory_bytes
 from kgtrec.cluster.question_store import Store
-from kgtrec.cluster.ranges import Inputs, merge
+from kgtrec.cluster.ranges import Inputs, merge_parts
 from kgtrec.cluster.score_files import identify_scores
 from kgtrec.cluster.stored_ranks import StoredRanks, result_bytes
 from kgtrec.errors import InputError, UsageError
@@ -198,7 +198,7 @@ def rank_parts(
             waiting.setdefault(work.rows, []).append(part)
             if len(waiting[work.rows]) == n_ranges[work.rows]:
                 ordered = sorted(waiting.pop(work.rows), key=lambda part: part.task)
-                take(merge(ordered, inputs))
+                take(merge_parts(ordered, inputs))
 
         with progress_bar(len(works), "parts", tasks.progress) as bar:
             for work in works:

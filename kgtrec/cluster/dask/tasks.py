@@ -37,7 +37,7 @@ from kgtrec.cluster.dask.workers import (
     count_cores,
     guarded,
 )
-from kgtrec.cluster.ranges import Inputs, NanFound, answer_scores, merge, partial
+from kgtrec.cluster.ranges import Inputs, NanFound, answer_scores, merge_parts, partial
 from kgtrec.errors import FileError, InputError, KgtrecError
 from kgtrec.ranking.partial import PartialRanks, Task
 from kgtrec.scores.arrays import as_array, score_dtype
@@ -248,7 +248,7 @@ def _rank_block(block: Any, task: Task, where: Inputs | Shipment, answers: Any) 
 
 
 def _merged(parts: list[Any], where: Inputs | Shipment) -> Any:
-    return _error(parts) or guarded(lambda: merge(parts, located(where)))
+    return _error(parts) or guarded(lambda: merge_parts(parts, located(where)))
 
 
 def _error(values: list[Any]) -> Exception | None:

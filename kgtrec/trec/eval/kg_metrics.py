@@ -100,17 +100,17 @@ class Micro:
 
     def values(self) -> dict[str, Floats]:
         """Metrics per query; NaN for a query without answers."""
-        return {name: finished(name, *part) for name, part in self.parts.items()}
+        return {name: ratio_of(name, *part) for name, part in self.parts.items()}
 
     def summary(self) -> dict[str, float]:
         """Metrics over all answers of all queries."""
         return {
-            name: float(finished(name, above.sum(), below.sum()))
+            name: float(ratio_of(name, above.sum(), below.sum()))
             for name, (above, below) in self.parts.items()
         }
 
 
-def finished(name: str, numerator: Floats, denominator: Floats) -> Floats:
+def ratio_of(name: str, numerator: Floats, denominator: Floats) -> Floats:
     """The metric from sums over answers; NaN if the denominator is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(denominator > 0, np.divide(numerator, denominator), np.nan)

@@ -26,7 +26,7 @@ from kgtrec.errors import InputError, refuse
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.text import PathName, ReadAhead, is_path
 from kgtrec.trec.measures.family import EvalOptions
-from kgtrec.trec.measures.judge import JudgedQueries, read_judgements, read_lists
+from kgtrec.trec.measures.judge import JudgedQueries, read_judged_queries, read_lists
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.own import FLOOR
 from kgtrec.trec.measures.relevant import NO_EFFECT, Lists, TieEffect, some_queries
@@ -183,7 +183,7 @@ def on_threads(threads: int, tasks: Sequence[Callable[[], Scored]]) -> list[Scor
     at_work: dict[int, int] = {}
     shown: list[tuple[int, tuple[Any, ...]]] = []
 
-    def do(place: int, _: int) -> None:
+    def score_task(place: int, _: int) -> None:
         at_work[get_ident()] = place
         try:
             results[place] = tasks[place]()
@@ -194,7 +194,7 @@ def on_threads(threads: int, tasks: Sequence[Callable[[], Scored]]) -> list[Scor
     with warnings.catch_warnings():
         warnings.showwarning = lambda *said: shown.append((at_work.get(get_ident(), 0), said[:4]))
         try:
-            share_rows(do, [(place, place + 1) for place in range(len(tasks))], threads)
+            share_rows(score_task, [(place, place + 1) for place in range(len(tasks))], threads)
         except Exception:
             if not errors:
                 raise
@@ -236,10 +236,10 @@ def read_qrels(request: Request) -> JudgedQueries | GroupJudgements:
 
         return read_groups(request.qrels, request.qrels_format)
     if is_path(request.qrels):
-        return read_judgements(request.qrels)
+        return read_judged_queries(request.qrels)
     from kgtrec.trec.files.convert import qrels_data
 
-    return read_judgements(qrels_data(request.qrels))
+    return read_judged_queries(qrels_data(request.qrels))
 
 
 def score_run(
@@ -385,7 +385,7 @@ def _intervals(
     resampled by query.
     """
     from kgtrec._internal.bootstrap import ratio_intervals
-    from kgtrec.trec.eval.kg_metrics import finished
+    from kgtrec.trec.eval.kg_metrics import ratio_of
 
     means = [c for c in columns if not (c.is_count or c.is_text or c.is_query_only)]
     numerators: list[Array] = [
@@ -400,7 +400,7 @@ def _intervals(
         if column.is_geometric:
             ends[row] = np.exp(ends[row])
     for row, name in enumerate(quotients, len(means)):
-        ends[row] = np.sort(finished(name, ends[row], np.ones(2)))
+        ends[row] = np.sort(ratio_of(name, ends[row], np.ones(2)))
     names = [*(column.name for column in means), *quotients]
     return {name: (float(low), float(high)) for name, (low, high) in zip(names, ends, strict=True)}
 

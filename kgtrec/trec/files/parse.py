@@ -222,12 +222,12 @@ def share_queries(
         start = parts[-1][1]
     faults: list[Fault] = []
 
-    def do(first: int, stop: int) -> None:
+    def note_fault(first: int, stop: int) -> None:
         fault = do_part(first, stop, slice(int(total[first]), int(total[stop])))
         if fault:
             faults.append(fault)
 
-    share_rows(do, parts, threads or available_cores())
+    share_rows(note_fault, parts, threads or available_cores())
     filled = [
         slice(int(total[first]), int(total[first] + counts[first:stop].sum()))
         for first, stop in parts
@@ -326,7 +326,7 @@ def write_run_lines(
     made: dict[int, memoryview] = {}
     writing = (-1, -1)
 
-    def do(start: int, stop: int) -> None:
+    def write_or_make(start: int, stop: int) -> None:
         if (start, stop) == writing:
             out.writelines(ready)
         else:
@@ -338,6 +338,6 @@ def write_run_lines(
     parts = [(start, min(start + step, n)) for start in range(0, n, step)]
     for first in range(0, len(parts), at_once):
         some = parts[first : first + at_once]
-        share_rows(do, [writing, *some], threads)
+        share_rows(write_or_make, [writing, *some], threads)
         ready[:] = [made.pop(start) for start, _ in some]
     out.writelines(ready)

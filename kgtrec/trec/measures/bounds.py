@@ -166,5 +166,5 @@ class _Worlds:
         return _Worlds(replace(worlds.lists, retrieved=length), worlds.is_open, worlds.outside)
 
     def _selected(self, keep: Bools) -> _Worlds:
-        left = _Worlds(self.lists.some(keep), self.is_open[keep], self.outside)
+        left = _Worlds(self.lists.selected(keep), self.is_open[keep], self.outside)
         return replace(left, outside=self.outside + self.inside - left.inside)

@@ -102,7 +102,9 @@ class JudgedQueries:
         )
 
 
-def read_judgements(qrels: PathName | QrelsData, *, threads: int | None = None) -> JudgedQueries:
+def read_judged_queries(
+    qrels: PathName | QrelsData, *, threads: int | None = None
+) -> JudgedQueries:
     """Read qrels, lines ``query iter document relevance``, in any order.
 
     Lines that start with ``#`` are comments. A relevance is a whole number within 64 bits; the
@@ -147,7 +149,7 @@ def read_lists(
     judgements.
     """
     if not isinstance(qrels, JudgedQueries):
-        qrels = read_judgements(qrels, threads=threads)
+        qrels = read_judged_queries(qrels, threads=threads)
     if ahead is not None and isinstance(run, str) and (listed := ahead.lists(run, cut)):
         n_run, tag, *parts = listed
         query, length, retrieved, relevance = (np.frombuffer(part, np.int64) for part in parts[:4])

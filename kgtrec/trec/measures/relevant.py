@@ -65,7 +65,7 @@ class Lists:
         """Rank from 0 of each listed document, if all are listed."""
         return np.arange(len(self.relevance)) - self.offsets[owners(self.offsets)]
 
-    def some(self, keep: Bools) -> Lists:
+    def selected(self, keep: Bools) -> Lists:
         """The lists of some documents; `retrieved` is unchanged."""
         offsets = offsets_of(keep)[self.offsets]
         relevance, scores = self.relevance[keep], self.scores[keep]
@@ -266,13 +266,13 @@ def _at_level(relevance: Ints, level: int) -> Bools:
 def narrowed(lists: Lists, options: EvalOptions) -> Lists:
     """The lists after -M and -J: cut at `most` documents, then without unjudged ones."""
     if options.most is not None and (lists.retrieved > options.most).any():
-        lists = lists.some(lists.ranks < options.most)
+        lists = lists.selected(lists.ranks < options.most)
         lists = replace(lists, retrieved=np.minimum(lists.retrieved, options.most))
     if options.judged_only:
         keep = lists.relevance >= 0
         if not keep.all():
             before = np.diff(lists.offsets)
-            lists = lists.some(keep)
+            lists = lists.selected(keep)
             lost = before - np.diff(lists.offsets)
             lists = replace(lists, retrieved=lists.retrieved - lost)
     return lists

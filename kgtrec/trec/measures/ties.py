@@ -180,7 +180,7 @@ def _judged_only(groups: TieGroups) -> TieGroups:
     if keep.all():
         return groups
     new_index = np.concatenate(([0], np.cumsum(keep)))
-    shorter = groups.lists.some(keep)
+    shorter = groups.lists.selected(keep)
     first = new_index[groups.first]
     start = first - shorter.offsets[groups.query]
     size = new_index[groups.first + groups.size] - first
