@@ -233,10 +233,11 @@ typedef struct {
 } kgt_placed;
 
 /* Writes what a row has of judged documents, one row after the other, and their number, count;
- * retrieved: documents of the row. out has room for every judged document; seen, for as many as a
- * query has most, is 0. Returns the first row that has a judged document twice, or -1. */
+ * retrieved: documents of the row. out has room for every judged document; seen, which is 0, and
+ * bounds have room for as many as a query has most. Returns the first row that has a judged
+ * document twice, or -1. */
 int64_t kgt_trec_places(const kgt_score_rows *rows, kgt_placed out, int64_t *count,
-                        int64_t *retrieved, int64_t *seen);
+                        int64_t *retrieved, int64_t *seen, double *bounds);
 
 /* The correctly rounded number that a field of a text is; false if it is none. The text goes on for
  * `size` bytes, the last of them a newline. */

@@ -1,8 +1,8 @@
 /* Places of judged documents among rows of scores, counted, not sorted: few documents are judged.
  */
 #include <math.h>
-#include <string.h>
 
+#include "isa_kernel.h"
 #include "trec.h"
 
 /* Whether the decimal text of a comes after that of b; both are at least 0. */
@@ -30,58 +30,17 @@ static double score_at(const kgt_score_rows *rows, int64_t at) {
     return rows->doubles != NULL ? rows->doubles[at] : (double)rows->singles[at];
 }
 
-static int64_t greater_of(const kgt_score_rows *rows, int64_t start, double bound, int64_t *same) {
-    int64_t greater = 0, equal = 0;
-    if (rows->doubles != NULL) {
-        const double *scores = rows->doubles + start;
-        for (int64_t i = 0; i < rows->n; i++) {
-            greater += scores[i] > bound;
-            equal += scores[i] == bound;
-        }
-    } else {
-        const float *scores = rows->singles + start;
-        const float single = (float)bound;
-        for (int64_t i = 0; i < rows->n; i++) {
-            greater += scores[i] > single;
-            equal += scores[i] == single;
-        }
-    }
-    *same = equal;
-    return greater;
-}
-
 typedef struct {
     const kgt_score_rows *rows;
     const int64_t *names;
     int64_t start;
-    bool gaps; /* some scores have no document and do not count */
+    bool hides; /* some columns have no document: their names are negative */
 } row;
-
-static bool is_document(const row *at, int64_t i) {
-    return (at->names == NULL || at->names[i] >= 0) && !isnan(score_at(at->rows, at->start + i));
-}
 
 static int64_t name_of(const row *at, int64_t i) { return at->names == NULL ? i : at->names[i]; }
 
-typedef struct {
-    int64_t place, relevance, first, size;
-} document;
-
-/* The document in column `own`; the caller sets its relevance. */
-static document locate(const row *at, int64_t own) {
-    const kgt_score_rows *rows = at->rows;
-    const double bound = score_at(rows, at->start + own);
-    int64_t same, greater = greater_of(rows, at->start, bound, &same), ahead = 0;
-    if (same == 1 && !at->gaps) return (document){greater, 0, greater, 1};
-    greater = same = 0;
-    for (int64_t i = 0; i < rows->n; i++) {
-        double score = score_at(rows, at->start + i);
-        if (score < bound || !is_document(at, i)) continue;
-        greater += score > bound;
-        same += score == bound;
-        ahead += score == bound && name_after(rows, name_of(at, i), name_of(at, own));
-    }
-    return (document){greater + ahead, 0, greater, same};
+static bool is_document(const row *at, int64_t i) {
+    return name_of(at, i) >= 0 && !isnan(score_at(at->rows, at->start + i));
 }
 
 /* The position of a name among ascending ones, or -1. */
@@ -97,38 +56,80 @@ static int64_t find(const int64_t *names, int64_t n, int64_t name) {
     return low < n && names[low] == name ? low : -1;
 }
 
-/* Inserts a document among the first n by its place. */
-static void insert(kgt_placed out, int64_t n, document new) {
+/* Counts into first the scores that exceed each of m bounds, and into size those that are not
+ * below. True if a score is NaN. */
+static bool count(const row *at, const void *bounds, size_t m, int64_t *first, int64_t *size) {
+    const kgt_kernel *kernel = kgt_kernel_active();
+    const kgt_score_rows *rows = at->rows;
+    bool nan = false;
+    for (size_t j = 0; j < m; j++) first[j] = size[j] = 0;
+    for (int64_t i = 0; i < rows->n; i += KGT_BLOCK) {
+        const size_t n = rows->n - i < KGT_BLOCK ? (size_t)(rows->n - i) : KGT_BLOCK;
+        if (rows->doubles != NULL)
+            nan |=
+                kernel->f64.count(rows->doubles + at->start + i, n, bounds, m, first, size, NULL);
+        else
+            nan |=
+                kernel->f32.count(rows->singles + at->start + i, n, bounds, m, first, size, NULL);
+    }
+    return nan;
+}
+
+static int64_t documents_of(row *at, bool nan) {
+    int64_t n = 0;
+    for (int64_t i = 0; at->names != NULL && i < at->rows->n; i++) at->hides |= at->names[i] < 0;
+    if (!nan && !at->hides) return at->rows->n;
+    for (int64_t i = 0; i < at->rows->n; i++) n += is_document(at, i);
+    return n;
+}
+
+/* Turns the column of document j into its place, and its two counts into its group of ties. */
+static void locate(const row *at, kgt_placed out, int64_t j) {
+    const kgt_score_rows *rows = at->rows;
+    const int64_t own = out.place[j];
+    const double bound = score_at(rows, at->start + own);
+    int64_t greater = 0, same = 0, ahead = 0;
+    out.size[j] -= out.first[j];
+    out.place[j] = out.first[j];
+    if (out.size[j] == 1 && !at->hides) return;
+    for (int64_t i = 0; i < rows->n; i++) {
+        double score = score_at(rows, at->start + i);
+        if (!(score >= bound) || name_of(at, i) < 0) continue;
+        greater += score > bound;
+        same += score == bound;
+        ahead += score == bound && name_after(rows, name_of(at, i), name_of(at, own));
+    }
+    out.first[j] = greater;
+    out.size[j] = same;
+    out.place[j] = greater + ahead;
+}
+
+/* Moves document n before those that it precedes, which are in order. */
+static void insert(kgt_placed out, int64_t n) {
+    const int64_t place = out.place[n], relevance = out.relevance[n];
+    const int64_t first = out.first[n], size = out.size[n];
     int64_t i = n;
-    for (; i > 0 && out.place[i - 1] > new.place; i--) {
+    for (; i > 0 && out.place[i - 1] > place; i--) {
         out.place[i] = out.place[i - 1];
         out.relevance[i] = out.relevance[i - 1];
         out.first[i] = out.first[i - 1];
         out.size[i] = out.size[i - 1];
     }
-    out.place[i] = new.place;
-    out.relevance[i] = new.relevance;
-    out.first[i] = new.first;
-    out.size[i] = new.size;
+    out.place[i] = place;
+    out.relevance[i] = relevance;
+    out.first[i] = first;
+    out.size[i] = size;
 }
 
-static int64_t documents_of(row *at) {
-    int64_t n = 0;
-    for (int64_t i = 0; i < at->rows->n; i++) n += is_document(at, i);
-    at->gaps = n < at->rows->n;
-    return n;
-}
-
-int64_t kgt_trec_places(const kgt_score_rows *rows, kgt_placed out, int64_t *count,
-                        int64_t *retrieved, int64_t *seen) {
+int64_t kgt_trec_places(const kgt_score_rows *rows, kgt_placed out, int64_t *n_placed,
+                        int64_t *retrieved, int64_t *seen, double *bounds) {
     for (int64_t i = 0; i < rows->n_rows; i++) {
-        const int64_t query = rows->judged_query[i], first = rows->judged_offsets[query];
-        const int64_t n_judged = rows->judged_offsets[query + 1] - first;
-        const int64_t *judged = rows->judged + first, *names = rows->names;
+        const int64_t query = rows->judged_query[i], start = rows->judged_offsets[query];
+        const int64_t n_judged = rows->judged_offsets[query + 1] - start;
+        const int64_t *judged = rows->judged + start, *names = rows->names;
         row at = {rows, names == NULL ? NULL : names + i * rows->names_stride, i * rows->stride,
                   false};
         int64_t n = 0;
-        retrieved[i] = documents_of(&at);
         for (int64_t j = 0; j < (names == NULL ? n_judged : rows->n); j++) {
             int64_t column = names == NULL ? judged[j] : j;
             int64_t position = names == NULL ? j : find(judged, n_judged, name_of(&at, j));
@@ -136,11 +137,19 @@ int64_t kgt_trec_places(const kgt_score_rows *rows, kgt_placed out, int64_t *cou
                 continue;
             if (seen[position] == i + 1) return i;
             seen[position] = i + 1;
-            document new = locate(&at, column);
-            new.relevance = rows->relevance[first + position];
-            insert(out, n++, new);
+            if (rows->doubles != NULL)
+                bounds[n] = rows->doubles[at.start + column];
+            else
+                ((float *)bounds)[n] = rows->singles[at.start + column];
+            out.place[n] = column;
+            out.relevance[n++] = rows->relevance[start + position];
         }
-        count[i] = n;
+        retrieved[i] = documents_of(&at, count(&at, bounds, (size_t)n, out.first, out.size));
+        for (int64_t j = 0; j < n; j++) {
+            locate(&at, out, j);
+            insert(out, j);
+        }
+        n_placed[i] = n;
         out = (kgt_placed){out.place + n, out.relevance + n, out.first + n, out.size + n};
     }
     return -1;

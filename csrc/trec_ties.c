@@ -248,12 +248,25 @@ static void close_worker(worker *at) {
     free(at->greatest);
 }
 
+/* Whether documents of query i are tied; most queries are done here. */
+static bool has_ties(const kgt_judged_lists *lists, const kgt_tied_places *ties, int64_t i) {
+    for (int64_t d = lists->offsets[i]; d < lists->offsets[i + 1]; d++)
+        if (ties->scores == NULL ? ties->size[d] > 1
+                                 : d > lists->offsets[i] && ties->scores[d] == ties->scores[d - 1])
+            return true;
+    return false;
+}
+
 kgt_status kgt_trec_ties(const kgt_judged_lists *lists, const kgt_tied_places *ties,
                          const kgt_column *columns, int64_t n_columns, const kgt_tie_values *out) {
-    worker at = {.n_members = 0};
-    bool sound = open_worker(&at, kgt_most_documents(lists), n_columns);
+    worker at = {.members = NULL};
+    bool sound = true;
     for (int64_t c = 0; c < n_columns; c++) out->most[c] = 0.0;
     for (int64_t i = 0; sound && i < lists->n_queries; i++) {
+        out->differs[i] = has_ties(lists, ties, i);
+        if (!out->differs[i]) continue;
+        if (at.members == NULL) sound = open_worker(&at, kgt_most_documents(lists), n_columns);
+        if (!sound) break;
         collect(&at, lists, ties, i);
         out->differs[i] = matters(&at);
         if (!out->differs[i]) continue;

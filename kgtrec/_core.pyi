@@ -262,10 +262,9 @@ class TrecNumbers:
     def of_scores(
         self,
         scores: NDArray[Any],
-        singles: bool,
         names: NDArray[np.int64] | None,
         decimal: bool,
-        queries: NDArray[np.int64],
+        queries: list[int],
         columns: TrecColumns,
         level: int,
         unjudged: int,

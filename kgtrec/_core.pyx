@@ -11,14 +11,14 @@ from os import environ
 
 from kgtrec.errors import UsageError
 
-from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.dict cimport PyDict_SetItem
 from cpython.float cimport PyFloat_AS_DOUBLE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memchr, memcpy, memset
 
 from kgtrec cimport _csrc as c
 
@@ -1093,12 +1093,14 @@ def measure_rows(object kind, list queries, list names, bytes values not None, d
     require(like is None or (differs is not None and len(differs) == n), "differs: wrong size")
     cdef const double *cells = <const double *> PyBytes_AS_STRING(values)
     cdef const char *news = PyBytes_AS_STRING(differs) if like is not None else NULL
-    cdef dict rows = {}, empty = dict.fromkeys(names)
+    cdef dict rows = {}
+    row = None
     for i in range(n):
         if like is not None and not news[i]:
             rows[queries[i]] = kind(like[queries[i]])
             continue
-        row = kind(empty)  # a copy, which already has its final size
+        # A copy of the row before already has its final size.
+        row = kind() if row is None else kind(row)
         for k in range(n_names):
             PyDict_SetItem(row, names[k], cells[k * n + i])
         rows[queries[i]] = row
@@ -1108,7 +1110,8 @@ def measure_rows(object kind, list queries, list names, bytes values not None, d
 cdef tuple changes_of(const c.kgt_judged_lists *lists, const c.kgt_tied_places *ties,
                       TrecColumns columns, bint forms):
     """Bytes per query: whether ties change it. The most that each measure changes. If `forms`, also the
-    mean, least and greatest values of the changed queries, bytes of float64 (columns, queries)."""
+    mean, least and greatest values of the changed queries, bytes of float64 (columns, queries); if
+    not, an empty tuple where ties change nothing."""
     cdef int64_t i, n = lists.n_queries, size = columns.n * n if forms else 0
     cdef c.kgt_status status
     cdef c.kgt_tie_values out
@@ -1123,6 +1126,8 @@ cdef tuple changes_of(const c.kgt_judged_lists *lists, const c.kgt_tied_places *
         with nogil:
             status = c.kgt_trec_ties(lists, ties, columns.columns, columns.n, &out)
         raise_for(status)
+        if not forms and memchr(out.differs, 1, n) == NULL:
+            return ()
         kinds = [(<char *> (first + k * size))[:8 * size] for k in range(3 if forms else 0)]
         differs = (<char *> out.differs)[:n]
         return differs, [block[i] for i in range(columns.n)], kinds
@@ -1209,66 +1214,67 @@ cdef class TrecNumbers:
         for i in range(offsets.shape[0] - 1):
             self.most = max(self.most, offsets[i + 1] - offsets[i])
 
-    def of_scores(self, scores, bint singles, const int64_t[:, ::1] names, bint decimal,
-                  const int64_t[::1] queries not None, TrecColumns columns not None, int64_t level,
-                  int64_t unjudged, bint ties, bint parts):
-        """Values of rows of scores for the queries with these numbers.
+    def of_scores(self, scores, const int64_t[:, ::1] names, bint decimal, list queries not None,
+                  TrecColumns columns not None, int64_t level, int64_t unjudged, bint ties,
+                  bint parts):
+        """Values of rows of scores (float32 or float64, C order) for the queries with these numbers.
 
         names: one row per row of scores, or one for all; None: the columns' positions.
         Returns bytes of values, (columns, queries); the first row with a judged document twice, or -1;
         if `ties`, the result of `changes_of`; and if `parts`, bytes of count, retrieved, place and
         relevance of kgt_trec_places.
         """
-        cdef const float[:, ::1] single
-        cdef const double[:, ::1] double_
+        cdef Py_buffer view  # a typed memoryview would cost as much as a short row
         cdef c.kgt_score_rows rows
         cdef c.kgt_judged_lists lists
-        cdef c.kgt_status status = c.KGT_OK
-        cdef int64_t i, n_judged = 0, twice, n = queries.shape[0]
         cdef c.kgt_placed placed
         cdef c.kgt_tied_places tied
-        rows.singles = NULL
-        rows.doubles = NULL
-        if singles:
-            single = scores
-            rows.singles = &single[0, 0]
-            rows.n_rows, rows.n = single.shape[0], single.shape[1]
-        else:
-            double_ = scores
-            rows.doubles = &double_[0, 0]
-            rows.n_rows, rows.n = double_.shape[0], double_.shape[1]
-        require(rows.n_rows == n, "scores: wrong number of rows")
-        rows.stride, rows.names, rows.names_stride, rows.decimal = rows.n, NULL, 0, decimal
-        if names is not None:
-            require(names.shape[1] == rows.n and names.shape[0] in (1, n), "names: wrong shape")
-            rows.names = &names[0, 0]
-            rows.names_stride = rows.n if names.shape[0] == n else 0
-        for i in range(n):
-            require(0 <= queries[i] < self.offsets.shape[0] - 1, "queries: out of range")
-            n_judged += self.offsets[queries[i] + 1] - self.offsets[queries[i]]
-        rows.judged_query, rows.judged_offsets = &queries[0], &self.offsets[0]
-        rows.judged, rows.relevance = &self.numbers[0], &self.relevance[0]
-        cdef int64_t *block = <int64_t *> malloc((3 * n + 1 + 4 * n_judged + columns.n * n + 1) * 8)
-        cdef int64_t *seen = <int64_t *> calloc(self.most + 1, 8)
+        cdef c.kgt_status status = c.KGT_OK
+        cdef int64_t i, twice, size, n_judged = 0, n = len(queries)
+        cdef int64_t *block = NULL
         cdef int64_t *count
         cdef int64_t *retrieved
         cdef int64_t *offsets
         cdef int64_t *place
         cdef int64_t *relevance
+        cdef int64_t *seen
+        cdef double *bounds
         cdef double *values
+        PyObject_GetBuffer(scores, &view, PyBUF_C_CONTIGUOUS)
         try:
-            if block == NULL or seen == NULL:
+            require(view.ndim == 2 and view.shape[0] == n, "scores: wrong shape")
+            require(view.itemsize == 8 or view.itemsize == 4, "scores: wrong item size")
+            rows.singles = <const float *> view.buf if view.itemsize == 4 else NULL
+            rows.doubles = <const double *> view.buf if view.itemsize == 8 else NULL
+            rows.n_rows, rows.n, rows.stride = n, view.shape[1], view.shape[1]
+            rows.names, rows.names_stride, rows.decimal = NULL, 0, decimal
+            if names is not None:
+                require(names.shape[1] == rows.n and names.shape[0] in (1, n), "names: wrong shape")
+                rows.names = &names[0, 0]
+                rows.names_stride = rows.n if names.shape[0] == n else 0
+            for i in queries:
+                require(0 <= i < self.offsets.shape[0] - 1, "queries: out of range")
+                n_judged += self.offsets[i + 1] - self.offsets[i]
+            size = 4 * n + 1 + 4 * n_judged + columns.n * n
+            block = <int64_t *> malloc((size + 2 * (self.most + 1)) * 8)
+            if block == NULL:
                 raise MemoryError
-            count, retrieved, offsets = block, block + n, block + 2 * n
+            for i in range(n):
+                block[i] = queries[i]
+            count, retrieved, offsets = block + n, block + 2 * n, block + 3 * n
             place = offsets + n + 1
             relevance = place + n_judged
             placed = c.kgt_placed(place, relevance, relevance + n_judged, relevance + 2 * n_judged)
             tied = c.kgt_tied_places(NULL, placed.first, placed.size)
             values = <double *> (relevance + 3 * n_judged)
-            lists = c.kgt_judged_lists(n, offsets, place, relevance, retrieved, &queries[0],
+            rows.judged_query, rows.judged_offsets = block, &self.offsets[0]
+            rows.judged, rows.relevance = &self.numbers[0], &self.relevance[0]
+            lists = c.kgt_judged_lists(n, offsets, place, relevance, retrieved, block,
                                        &self.offsets[0], &self.ranked[0], unjudged, level)
+            seen, bounds = block + size, <double *> (block + size + self.most + 1)
+            memset(seen, 0, (self.most + 1) * 8)
             with nogil:
-                twice = c.kgt_trec_places(&rows, placed, count, retrieved, seen)
+                twice = c.kgt_trec_places(&rows, placed, count, retrieved, seen, bounds)
                 if twice < 0:
                     offsets[0] = 0
                     for i in range(n):
@@ -1283,7 +1289,7 @@ cdef class TrecNumbers:
                 (<char *> place)[:8 * offsets[n]], (<char *> relevance)[:8 * offsets[n]])
         finally:
             free(block)
-            free(seen)
+            PyBuffer_Release(&view)
 
 
 def trec_score(const unsigned char[::1] text not None):

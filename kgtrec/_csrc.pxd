@@ -344,7 +344,7 @@ cdef extern from "trec.h" nogil:
         int64_t *size
 
     int64_t kgt_trec_places(const kgt_score_rows *rows, kgt_placed out, int64_t *count,
-                            int64_t *retrieved, int64_t *seen)
+                            int64_t *retrieved, int64_t *seen, double *bounds)
     c_bool kgt_trec_score(const char *text, int64_t size, double *score)
 
     ctypedef struct kgt_names:

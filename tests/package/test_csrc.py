@@ -117,7 +117,7 @@ ACROSS = {
     "rank": {"isa_kernel.h"},
     "factors": {"isa_bytes.h", "isa_kernel.h", "rank.h", "rank_row.h"},
     "stat": set(),
-    "trec": {"isa_platform.h"},
+    "trec": {"isa_kernel.h", "isa_platform.h"},
 }
 PUBLIC: dict[str, set[str]] = {f"{family}.h": {"kgt_status.h"} for family in FAMILIES} | {
     "kgtrec.h": {f"{family}.h" for family in FAMILIES},

@@ -14,8 +14,9 @@ import pytrec_eval
 import trm
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_paths import PATHS
 
-from kgtrec import trec
+from kgtrec import _core, trec
 from kgtrec.errors import InputError, TieWarning
 from kgtrec.trec.eval.score import on_threads
 
@@ -89,6 +90,24 @@ def test_arrays_have_the_values_of_dicts(qrels, data) -> None:
     assert close(evaluator.evaluate_scores(np.ma.array(filled, mask=hidden)), due)
     absent = np.where(hidden, -1, np.arange(14))
     assert close(evaluator.evaluate_scores(filled, absent), due)
+
+
+@pytest.fixture
+def by_every_path():
+    yield map(_core.force_path, PATHS)
+    _core.force_path(None)
+
+
+def test_long_rows_have_the_values_of_dicts(by_every_path) -> None:
+    draw = np.random.default_rng(5)
+    scores = np.where(draw.random((2, 5_001)) < 0.1, np.nan, draw.integers(0, 900, (2, 5_001)))
+    run = {q: {str(i): s for i, s in enumerate(scores[r]) if s == s} for r, q in enumerate("ab")}
+    qrels = {q: {str(d): int(d) % 3 for d in draw.integers(0, 5_001, 30)} for q in run}
+    evaluator = trec.Evaluator(qrels, MEASURES, ties="name")
+    due = evaluator.evaluate(run)
+    for _ in by_every_path:
+        assert evaluator.evaluate_scores(scores) == due
+        assert evaluator.evaluate_scores(scores.astype(np.float32)) == due
 
 
 @given(qrels=st.dictionaries(queries, judgements, min_size=1), seed=st.integers(0, 99))

@@ -27,7 +27,7 @@ from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_of, read_lists
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.own import core_columns, in_core
-from kgtrec.trec.measures.relevant import UNJUDGED, Ints, TieEffect, View
+from kgtrec.trec.measures.relevant import UNJUDGED, TieEffect, View
 from kgtrec.trec.measures.values import summary as summary_of
 from kgtrec.trec.measures.values import values
 
@@ -169,7 +169,8 @@ class Evaluator:
         self._columns = [c for c in self._request.columns if c.family != "runid"]
         self._measures = [c.name for c in self._columns]
         shown = [c for c in self._request.columns if not c.is_query_only]
-        self._is_shown = bool(self._columns), bool(shown)
+        micro = self._request.micro
+        self._is_shown = bool(self._columns or micro), bool(shown or micro)
         own = self._judged if isinstance(self._judged, JudgedQueries) else self._judged.judged
         held: Iterable[Any] = qrels.queries if isinstance(qrels, QrelsColumns) else own.names
         if isinstance(qrels, Mapping):
@@ -287,15 +288,15 @@ class Evaluator:
         names, always = own.order_of(documents, matrix.shape[1]), self._core is None
         columns = self._core or core_columns([], 10)
         cells, twice, tied, parts = own.native.of_scores(
-            matrix, matrix.dtype == np.float32, names, own.is_decimal, numbers, columns,
-            request.options.level, UNJUDGED, self._warns and not always, always,
+            matrix, names, own.is_decimal, numbers, columns, request.options.level, UNJUDGED,
+            self._warns and not always, always,
         )  # fmt: skip
         if twice >= 0:
             query = decoded(self._own.names[numbers[twice]])
             raise InputError(f"row {twice}, query {query!r}, has a judged document twice; keep one")
         if always:
             scored = scoring.scored_lists(
-                own.lists(matrix, names, numbers, parts), request, len(numbers)
+                own.lists(matrix, names, np.array(numbers), parts), request, len(numbers)
             )
             return self._of_scored(scored, summary, as_)
         self._warn_of(tied, len(numbers))
@@ -377,21 +378,20 @@ class Evaluator:
         return NumberedDocuments(self._own, self._documents)
 
     @cached_property
-    def _row_numbers(self) -> Ints:
-        return np.array([self._own.number[name_bytes(q, "query")] for q in self.queries], np.int64)
+    def _row_numbers(self) -> list[int]:
+        return [self._own.number[name_bytes(q, "query")] for q in self.queries]
 
-    def _of_rows(self, queries: Sequence[str] | None, n_rows: int) -> Ints:
+    def _of_rows(self, queries: Sequence[str] | None, n_rows: int) -> list[int]:
         """Numbers of the rows' queries."""
         if queries is None:
             numbers = self._row_numbers
         else:
-            number = [self._own.number.get(name_bytes(query, "query"), -1) for query in queries]
-            if -1 in number:
-                lacking = queries[number.index(-1)]
+            numbers = [self._own.number.get(name_bytes(query, "query"), -1) for query in queries]
+            if -1 in numbers:
+                lacking = queries[numbers.index(-1)]
                 raise InputError(f"the qrels do not have query {lacking!r}; leave its row out")
-            if len({*number}) < len(number):
+            if len({*numbers}) < len(numbers):
                 raise InputError("several rows have the same query; give each row its own")
-            numbers = np.array(number, np.int64)
         if len(numbers) != n_rows:
             raise UsageError(
                 f"there are {n_rows:,} rows of scores for {len(numbers):,} queries; give one row "
@@ -402,7 +402,7 @@ class Evaluator:
     def _check_shown(self, summary: bool, as_: str) -> None:
         """Raise UsageError if no measure has a value for this request."""
         choose("as_", as_, ("dict", "frame"))
-        if self._request.micro or self._is_shown[summary]:
+        if self._is_shown[summary]:
             return
         names = ", ".join(column.name for column in self._request.columns)
         problem, hint = "no value per query", "pass summary=True"
@@ -432,9 +432,9 @@ class Evaluator:
 
     def _warn_of(self, tied: tuple[Any, ...], n_queries: int) -> None:
         """Warn if the core reports that ties change a value."""
-        if tied and (queries := tied[0].count(1)):
+        if tied:
             most = dict(zip(self._measures, tied[1], strict=True))
-            self._warn(TieEffect.of(queries, most), n_queries)
+            self._warn(TieEffect.of(tied[0].count(1), most), n_queries)
 
     def _warn(self, effect: TieEffect, n_queries: int) -> None:
         """Warn of ties that change a value."""

@@ -337,13 +337,17 @@ def _is_decimal(name: bytes) -> bool:
     return name.isdigit() and len(name) < 19 and (name == b"0" or not name.startswith(b"0"))
 
 
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+
+
 def matrix_of(scores: Any, mask: Any, single: bool) -> NDArray[Any]:
     """Scores of float32 or float64, (queries, documents); NaN means no document."""
     if (
         type(scores) is np.ndarray
         and mask is None
         and scores.ndim == 2
-        and (scores.flags.c_contiguous and scores.dtype.str in ("<f4", "<f4" if single else "<f8"))
+        and (scores.dtype is _SINGLE or (scores.dtype is _DOUBLE and not single))
+        and scores.flags.c_contiguous
     ):
         return scores
     if hasattr(scores, "detach"):  # a tensor of torch, on any device

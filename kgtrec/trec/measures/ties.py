@@ -260,9 +260,9 @@ def tie_effect(
     if native:
         scores = np.ascontiguousarray(_compared(lists, options.compat), np.float64)
         core = core_columns(native, options.compat)
-        found, gaps, _ = core.ties(View(lists, options).documents, scores, False)
-        changed |= np.frombuffer(found, bool)
-        most.update(zip((column.name for column in native), gaps, strict=True))
+        if native_effect := core.ties(View(lists, options).documents, scores, False):
+            changed |= np.frombuffer(native_effect[0], bool)
+            most.update(zip((column.name for column in native), native_effect[1], strict=True))
     for start, _, part in parts(lists, _PART_DOCUMENTS) if others else ():
         chosen = tied_queries(part, options)
         tied = some_queries(part, chosen)
