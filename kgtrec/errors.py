@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from typing import NoReturn
@@ -85,10 +85,10 @@ def suggestion(
     return f"did you mean {' or '.join(close)}?" if close else otherwise
 
 
-def choose(name: str, value: object, choices: Collection[object]) -> None:
+def choose(name: str, value: object, choices: Iterable[object]) -> None:
     """UsageError unless the value of an argument is one of the choices."""
-    if value not in choices:
-        known = list(choices)
+    known = list(choices)
+    if value not in known:
         *most, last = map(repr, known)
         names = f"{', '.join(most)} or {last}" if most else last
         near = suggestion(str(value), [one for one in known if isinstance(one, str)])

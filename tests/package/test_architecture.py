@@ -332,6 +332,7 @@ SMALL = {
     "ranking/settings.py": "below all other modules of the folder",
     "ranking/provenance.py": "below ranks and their comparison",
     "ranking/ranked_rows.py": "what processes send, above partial rankings",
+    "results/tables.py": "below results, slices and reports",
     "results/triple_labels.py": "labels per triple, for slices alone",
 }
 SHORTEST, LONGEST = 150, 600

@@ -282,9 +282,14 @@ class Evaluator:
             A query that the qrels lack, or a judged document twice in a row.
         """
         self._check_shown(summary, as_)
-        request, own = self._request, self._numbered
+        request, (own, rows) = self._request, self._numbered
         matrix = matrix_of(scores, mask, request.options.compat < 10)
-        numbers = self._of_rows(queries, len(matrix))
+        numbers = rows if queries is None else self._numbers_of(queries)
+        if len(numbers) != len(matrix):
+            raise UsageError(
+                f"there are {len(matrix):,} rows of scores for {len(numbers):,} queries; give one "
+                "row per query of Evaluator.queries, or name the queries of the rows"
+            )
         names, always = own.order_of(documents, matrix.shape[1]), self._core is None
         columns = self._core or core_columns([], 10)
         cells, twice, tied, parts = own.native.of_scores(
@@ -369,34 +374,22 @@ class Evaluator:
         return self._judged
 
     @cached_property
-    def _numbered(self) -> NumberedDocuments:
+    def _numbered(self) -> tuple[NumberedDocuments, list[int]]:
+        """Documents, and the numbers of `queries`, for rows of scores."""
         request = self._request
         if request.qrels_format != "qrels" or request.options.complete or request.questions:
             raise UsageError(
                 "evaluate_scores needs qrels, and has neither complete nor questions; call evaluate"
             )
-        return NumberedDocuments(self._own, self._documents)
+        return NumberedDocuments(self._own, self._documents), self._numbers_of(self.queries)
 
-    @cached_property
-    def _row_numbers(self) -> list[int]:
-        return [self._own.number[name_bytes(q, "query")] for q in self.queries]
-
-    def _of_rows(self, queries: Sequence[str] | None, n_rows: int) -> list[int]:
-        """Numbers of the rows' queries."""
-        if queries is None:
-            numbers = self._row_numbers
-        else:
-            numbers = [self._own.number.get(name_bytes(query, "query"), -1) for query in queries]
-            if -1 in numbers:
-                lacking = queries[numbers.index(-1)]
-                raise InputError(f"the qrels do not have query {lacking!r}; leave its row out")
-            if len({*numbers}) < len(numbers):
-                raise InputError("several rows have the same query; give each row its own")
-        if len(numbers) != n_rows:
-            raise UsageError(
-                f"there are {n_rows:,} rows of scores for {len(numbers):,} queries; give one row "
-                "per query of Evaluator.queries, or name the queries of the rows"
-            )
+    def _numbers_of(self, queries: Sequence[str]) -> list[int]:
+        numbers = [self._own.number.get(name_bytes(query, "query"), -1) for query in queries]
+        if -1 in numbers:
+            lacking = queries[numbers.index(-1)]
+            raise InputError(f"the qrels do not have query {lacking!r}; leave its row out")
+        if len({*numbers}) < len(numbers):
+            raise InputError("several rows have the same query; give each row its own")
         return numbers
 
     def _check_shown(self, summary: bool, as_: str) -> None:
