@@ -168,6 +168,7 @@ batch/report/tested  report batch --format latex --columns mrr,hits@10 --test t
 # ---- align ----
 align/table  align $embeddings -o out.parquet --write-run out.run --write-qrels out.qrels
     --format <table|csv|json>
+align/table/print  align $embeddings -o out.parquet --format <markdown|latex>
 align/similarity  align $embeddings --similarity <cosine|dot|l2|l1> -o out.parquet --format json
 align/csls  align $embeddings --csls 10 -o out.parquet --format json
 align/sides  align $embeddings --sides <head|tail> -o out.parquet --format csv
@@ -316,6 +317,7 @@ changes/show  changes a.parquet b.parquet --run a.run --run b.run --name A --nam
 changes/k  changes a.parquet c.parquet --k 1,50 --largest 3 --format json
 stratify/vary  stratify a.parquet b.parquet --points 3 --vary <beta_e|beta_r|grid>
     --format <table|csv|json|markdown|latex>
+stratify/tsv  stratify a.parquet b.parquet --points 3 --format tsv
 stratify/graph  stratify a.parquet $g --count-entities train --count-relations all --points 3
     --format json
 stratify/ranks  stratify b.parquet --points 3 --at 0.5 -m mr --side tail --format csv
@@ -323,6 +325,9 @@ stratify/ranks  stratify b.parquet --points 3 --at 0.5 -m mr --side tail --forma
 
 # ---- openworld ----
 openworld/files  openworld a.parquet b.parquet --plot out.svg --format <table|json|csv>
+openworld/print  openworld a.parquet b.parquet --format <tsv|markdown|latex>
+openworld/values/print  openworld --values 0.190 0.193 --n-questions 500 --n-answers 28
+    --sparsity 0.35 --format <tsv|markdown|latex>
 openworld/density  openworld a.parquet b.parquet --density 0.7 --train-share 0.8 -m hits@10
     --format json
 openworld/values  openworld --values 0.190 0.193 --n-questions 500 --n-answers 28 --sparsity 0.35
@@ -333,6 +338,23 @@ openworld/metrics  openworld --figure expected -m <mrr|hits@10|p_mrr@0.5|log_mrr
 openworld/simulated  openworld --figure simulated --n-questions 30 --n-entities 500 --n-answers 9
     --correlation 0 --correlation 0.1 --plot out.svg --format <table|json|csv>
 openworld/study  openworld --study small --plot out.svg --format json
+
+# ---- suite, audit ----
+suite/rank/a  rank $g --scores a.npy -o many/countries/a.parquet
+suite/rank/b  rank $g --scores b.npy -o many/countries/b.parquet
+suite/rank/half/a  rank --graph half/graph --scores half/a.npy -o many/half/a.parquet
+suite/rank/half/b  rank --graph half/graph --scores half/b.npy -o many/half/b.parquet
+suite/folder  suite many $draws $all --show <models|cells|pairs>
+suite/by/rank  rank --graph small/openke --scores small/openke.npy -o parts/openke/a.parquet
+suite/by  suite parts $draws --by relation --graphs small -m mrr --format json
+suite/published  suite many.csv $draws $all --show <models|missing|bounds>
+suite/test  suite many.csv $draws --test wilcoxon --ci 90 --show pairs --format json
+suite/plots  suite many.csv $draws --plot out.svg --plot-rankings out-r.svg --plot-cells out-c.svg
+    --html out.html
+audit/possible  audit printed.csv --n-instances 680 --n-entities 893 $all
+audit/graph  audit printed.csv $g --percent --truncated --averaged-runs 3 --format json
+audit/protocols  audit printed-a.csv a.parquet $all
+audit/scores  audit printed-a.csv $g --scores a.npy --format json
 
 # ---- stats, sample, formats, measures, guides ----
 stats/formats  stats demo/graph --percentile 80 --plot out.svg --format <table|json>
@@ -360,6 +382,7 @@ judge/of-sample  judge sheets sampled.tsv --annotators a -o sheets-3
 judge/export  judge export sheets/anna.tsv -o out.tsv
 judge/agreement  judge agreement judged/anna.tsv judged/ben.tsv --by-relation
     --format <table|csv|json|markdown|latex>
+judge/agreement/tsv  judge agreement judged/anna.tsv judged/ben.tsv --by-relation --format tsv
 judge/agreement/blank  judge agreement judged/anna.tsv judged/ben.tsv --format json
     --blank <open|N|?>
 judge/check  judge check judged/anna.tsv judged/ben.tsv

@@ -400,6 +400,14 @@ def tables(home: Path) -> None:
         write(home / f"{name}.csv", "system,micro_mrr,macro_mrr\n" + lines(rows, ","))
     deep = [(m, d, *rng.random(2).round(3)) for d in (1, 5, 10) for m in names]
     write(home / "depths.csv", "system,depth,micro_mrr,macro_mrr\n" + lines(deep, ","))
+    for folder in ("many/countries", "many/half", "parts/openke"):
+        (home / folder).mkdir(parents=True)
+    cells = [(g, m, "mrr", round(rng.random(), 3)) for g in ("g1", "g2", "g3", "g4") for m in "ABC"]
+    write(home / "many.csv", "graph,model,metric,value\n" + lines(cells[:-1], ","))
+    row = "0.501,0.357,0.588,0.812,22.8"
+    header = "model,mrr,hits@1,hits@3,hits@10,mr\n"
+    write(home / "printed.csv", f"{header}A,{row}\nB,0.301{row[5:]}\n")
+    write(home / "printed-a.csv", "model,mrr,hits@1\na,0.293,0.168\n")
 
 
 JOBS = """

@@ -8,6 +8,7 @@ name after the language: ```` ```toml jobs.toml ````."""
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import pty
@@ -386,6 +387,23 @@ def test_a_name_has_one_type_and_inputs_are_inputs_and_outputs_say_so() -> None:
             is_output = one.type.role in ("output", "figure", "text", "later")
             assert is_output == name.startswith("--write-"), path
     assert {name for name, types in kinds.items() if len(types) > 1} <= SEVERAL_TYPES
+
+
+def test_baseline_has_every_command_in_every_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines that benchmarks/baseline.py records; a server waits for a browser."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    cases, baseline = map(importlib.import_module, ("baseline_cases", "baseline"))
+    tables = cases.DEMO, cases.INPUTS, cases.MERGED, cases.SETTLED, cases.WHOLE, cases.COMMANDS
+    rows = [row for table in tables for row in baseline.rows_of(table)]
+    lines = [shlex.split(line) for row in rows for _, line in baseline.spelt_out(*row)]
+    for path, command in commands(cli):
+        words = [word for word in path.split()[1:] if word.isalpha() and word.islower()]
+        given = [line for line in lines if line[: len(words)] == words]
+        assert given or words == ["judge", "serve"], path
+        for one in command.params:
+            if "--format" in one.opts:
+                used = {each[each.index("--format") + 1] for each in given if "--format" in each}
+                assert {*one.type.choices} <= used | {one.default}, path
 
 
 PACKAGE = Path(str(kgtrec.__file__)).parent
