@@ -22,6 +22,7 @@ class Provenance:
     - subset: How many entities, relations and triples a restricted evaluation keeps.
     - lists, known_files: Counts and files of candidate lists, and of further known facts.
     - popularity: Splits on which entities and relations were recounted.
+    - qrels: File and level of the qrels whose documents were ranked; None: ranked without qrels.
     - trec_agreement: Largest difference between pytrec_eval's and the native values per measure.
     """
 
@@ -53,6 +54,7 @@ class Provenance:
     nan_count: int = 0
     tie_tolerance: Mapping[str, float] | None = None
     predictions: Mapping[str, Any] = field(default_factory=dict)
+    qrels: Mapping[str, Any] | None = None
     popularity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     trec_agreement: Mapping[str, float] = field(default_factory=dict)
 

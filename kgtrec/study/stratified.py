@@ -248,7 +248,7 @@ def recounted(
     """
     check_graph(ranks, graph)
     copy = ranks.subset(np.arange(len(ranks)))
-    counted = dict(ranks.manifest.get("popularity", {}))
+    counted: dict[str, Sequence[str]] = {**ranks.provenance.popularity}
     if entities is not None:
         copy.answer_popularity = _answer_counts(ranks, graph, entities)[ranks.answer]
         counted["entities"] = list(named_splits(graph, entities))

@@ -241,7 +241,7 @@ def _written(
 
 def _of_answers(ranks: Ranks) -> Result:
     """The table for questions without a graph; for qrels with trec_eval's measures."""
-    qrels = ranks.manifest["questions"].get("qrels")
+    qrels = ranks.provenance.qrels
     measures = None
     if qrels is not None:  # gains of documents below the level are unknown
         measures = [f"all.{key}" for key in MEASURES[int(qrels["level"] > 1) :]]

@@ -171,10 +171,9 @@ def _check_known(ranks: Ranks, view: View, columns: Sequence[Column]) -> None:
     if n_nan > 0:
         found = f"{n_nan:,} scores of candidates were NaN; the ranks do not say of which questions"
         refuse(lambda c: c.row.counts_all, f"{found}; evaluate a run")
-    asked = ranks.manifest.get("questions", {}).get("qrels")
-    if asked is None or asked.get("judged_below") == 0:
+    if facts.qrels is None or facts.qrels.get("judged_below") == 0:
         return
-    own = asked["level"]
+    own = facts.qrels["level"]
     if view.least is None and view.options.level < own:
         raise UsageError(
             f"level={view.options.level} needs documents below relevance {own}, which are not "
