@@ -15,7 +15,7 @@ from typing import Any, overload
 import numpy as np
 
 from kgtrec._internal.csr import Array, Int32, Int64, Integers, offsets_of
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, refuse_if
 
 # White space by C's isspace() would end a docno; NUL would end the string that holds it.
 _SEPARATORS = b"\x00\t\n\v\f\r "
@@ -339,12 +339,15 @@ MAX_ID = (1 << 31) - 1  # ids per triple or candidate are int32
 def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequence[str]:
     """Labels as a sequence, whose places are their ids."""
     hint = "give labels in id order, or a mapping of each label to its id"
-    if isinstance(labels, Set):  # also keys of a mapping, whose order may differ from ids
-        raise UsageError(f"{name}= is a {type(labels).__name__}, which has no order; {hint}")
+    ids = labels.values() if isinstance(labels, Mapping) else ()
+    refuse_if(
+        (isinstance(labels, Set),  # also keys of a mapping, whose order may differ from ids
+         f"{name}= is a {type(labels).__name__}, which has no order; {hint}"),
+        (any(isinstance(i, (bool, np.bool_)) for i in ids),
+         f"{name}= maps labels to True or False, which are not ids; {hint}"),
+    )  # fmt: skip
     if not isinstance(labels, Mapping):
         return labels
-    if any(isinstance(i, (bool, np.bool_)) for i in labels.values()):
-        raise UsageError(f"{name}= maps labels to True or False, which are not ids; {hint}")
     ordered: list[str | None] = [None] * len(labels)
     for label, number in labels.items():
         try:

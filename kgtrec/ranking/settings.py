@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from kgtrec._internal.runtime import available_cores
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, choose
 
 
 class Tolerance(NamedTuple):
@@ -71,10 +71,8 @@ class Settings:
     duplicates: str = field(default="error", compare=False)
 
     def __post_init__(self) -> None:
-        if self.rows not in ("questions", "instances"):
-            raise UsageError(f"rows={self.rows!r} is unknown; choose 'questions' or 'instances'")
-        if self.nan not in ("error", "worst"):
-            raise UsageError(f"nan={self.nan!r} is unknown; choose 'error' or 'worst'")
+        choose("rows", self.rows, ("questions", "instances"))
+        choose("nan", self.nan, ("error", "worst"))
         if not isinstance(self.higher_is_better, (bool, np.bool_)):
             raise UsageError(f"higher_is_better={self.higher_is_better!r}; choose True or False")
         depth = whole_number("run_depth", self.run_depth, 0)
@@ -83,10 +81,7 @@ class Settings:
             is_number = isinstance(value, (int, float, np.integer, np.floating))
             if not is_number or isinstance(value, bool) or not 0 <= value < float("inf"):
                 raise UsageError(f"{name}={value!r}; it must be a number from 0, such as 1e-5")
-        if self.duplicates not in ("error", "ignore"):
-            raise UsageError(
-                f"duplicates={self.duplicates!r} is unknown; choose 'error' or 'ignore'"
-            )
+        choose("duplicates", self.duplicates, ("error", "ignore"))
         vars(self).update(  # the dataclass is frozen from here on
             run_depth=depth,
             threads=threads,

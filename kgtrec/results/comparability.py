@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 class Comparability:
     """Whether one table may compare the numbers of two evaluations; true if it may.
 
-    Attributes
-    ----------
-    reasons : tuple of str
-        Why not: one phrase per difference, the first evaluation before the second.
+    - reasons: Why not: one phrase per difference, the first evaluation before the second.
     """
 
     reasons: tuple[str, ...] = ()

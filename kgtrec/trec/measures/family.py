@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, refuse_if
 from kgtrec.trec.files.text import Cut
 
 _LARGEST_CUTOFF = 2**31 - 1
@@ -163,17 +163,15 @@ class EvalOptions:
             value = getattr(self, name)
             if not (is_whole(value) or (name == "most" and value is None)):
                 raise UsageError(f"{name}={value!r} is not a whole number within 64 bits; give one")
-        if self.level < 0:
-            raise UsageError(
-                f"the level of relevance (-l) is {self.level}; it must be 0 or more, because "
-                "relevances below 0 mean that a document was not judged"
-            )
-        if self.collection < 0:
-            raise UsageError(f"the collection size (-N) is {self.collection}; it must be 0 or more")
-        if self.most is not None and self.most < 0:
-            raise UsageError(f"the number of documents (-M) is {self.most}; it must be 0 or more")
-        if self.compat not in _VERSIONS:
-            raise UsageError(f"trec_eval's version (--compat) is {self.compat}; it must be 9 or 10")
+        low = "it must be 0 or more"
+        refuse_if(
+            (self.level < 0, f"the level of relevance (-l) is {self.level}; {low}, because "
+             "relevances below 0 mean that a document was not judged"),
+            (self.collection < 0, f"the collection size (-N) is {self.collection}; {low}"),
+            ((self.most or 0) < 0, f"the number of documents (-M) is {self.most}; {low}"),
+            (self.compat not in _VERSIONS,
+             f"trec_eval's version (--compat) is {self.compat}; it must be 9 or 10"),
+        )  # fmt: skip
 
     def cut(self, depth: int | None) -> Cut:
         """Lists to a depth (None: all of them), and documents that tie with the last one there."""
