@@ -547,9 +547,9 @@ def _check_distinct(ranks: Ranks) -> None:
 def _joined_manifest(parts: Sequence[Ranks]) -> dict[str, Any]:
     manifest: dict[str, Any] = json.loads(json.dumps(parts[0].manifest))
     if "scores" in manifest:
-        counts = [part.manifest["scores"].get("nan_count", 0) for part in parts]
-        manifest["scores"]["nan_count"] = sum(counts)
-        lists = [part.manifest["scores"].get("predictions") for part in parts]
+        facts = [part.provenance for part in parts]
+        manifest["scores"]["nan_count"] = sum(fact.nan_count for fact in facts)
+        lists = [fact.predictions for fact in facts]
         if all(lists):
             manifest["scores"]["predictions"] |= {
                 key: sum(one[key] for one in lists)
