@@ -362,7 +362,7 @@ stats/graphs  stats --format json <small/tsv|tsv,htr:small/htr|small/libkge|rota
     |dgl-ke,rth:small/dglke|small/pykeen|small/openke|small/csv|small/ntriples|small/arrow
     |small/ogb|ilpc:small/ilpc|grail:small/grail/v1|ultra:small/ultra|timed:timed
     |statements:statements|wikipeople>
-sample/by-relation  sample demo/graph -o out.tsv --share 0.1 --seed 7 --by-relation
+sample/by-relation  sample demo/graph -o out.tsv --share 0.1 --seed 7 --stratified
 sample/size  sample demo/graph -o out.tsv --size 25 --split valid
 formats/list  formats
 measures/list  measures --format <table|json>
@@ -377,7 +377,7 @@ pool/formats  pool $seeds a.run b.run -o out.tsv --format <table|json>
 pool/scores  pool $seeds a.npy a.shards dot.npz -o out.tsv --depth 4 --places <filtered|raw>
 judge/templates  judge templates pool.tsv -o templates.tsv
 judge/overlap  judge sheets pool.tsv --annotators a,b,c --overlap 0.3 --batch 50 --depth 3
-    --templates templates.tsv --by-relation --by-rule --seed 2 -o sheets-2
+    --templates templates.tsv --in-relation-order --by-rule --seed 2 -o sheets-2
 judge/of-sample  judge sheets sampled.tsv --annotators a -o sheets-3
 judge/export  judge export sheets/anna.tsv -o out.tsv
 judge/agreement  judge agreement judged/anna.tsv judged/ben.tsv --by-relation

@@ -16,9 +16,9 @@ GROUPED_FROM = 14
 HEADINGS = {
     "Input": (
         "--graph --graphs --scores --predictions --predictions-format --qrels --run --against "
-        "--against-graph --pool --judgements --seed-triples --questions --queries --documents "
-        "--known-has-answers --left --right --left-labels --right-labels --matrix --pairs "
-        "--valid-triples --test-triples --valid-negatives --test-negatives --valid-scores "
+        "--against-graph --pool --judgements --seed-triples --questions --answers --queries "
+        "--documents --known-has-answers --left --right --left-labels --right-labels --matrix "
+        "--pairs --valid-triples --test-triples --valid-negatives --test-negatives --valid-scores "
         "--test-scores --full-scores --labels --ratios --templates --names --done --adjudicated "
         "--zscores --qrels-format --run-format --name"
     ),
@@ -34,7 +34,8 @@ HEADINGS = {
     ),
     "Pooling and judging": (
         "--depth --sample --places --by-category --rules --blank --by-rule --by-relation "
-        "--annotators --overlap --batch --port --no-browser --link --facts --reverse --within --top"
+        "--stratified --in-relation-order --annotators --overlap --batch --port --no-browser "
+        "--link --facts --reverse --within --top"
     ),
     "Parts of a job": (
         "--shard --plan --shard-by --memory --scheduler --workers --patience --status"

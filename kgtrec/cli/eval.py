@@ -55,7 +55,7 @@ CONTEXT = {
 class _Whole(click.ParamType):
     """A whole number from 0 that fits 64 bits; trec_eval's atol would accept any text."""
 
-    name = "whole number"
+    name = "integer"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):

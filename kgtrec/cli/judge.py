@@ -90,7 +90,7 @@ def templates(pool: str, output: str) -> Report:
 @shared.option("--depth", "Only triples pooled at depth K.", type=click.IntRange(1), metavar="K")
 @shared.reads("--done", "Omit triples that have a label in this file; repeatable.", multiple=True)
 @shared.flag("--by-rule", "Include triples that a rule has labelled.")
-@shared.flag("--by-relation", "One relation after another: quicker to judge.")
+@shared.flag("--in-relation-order by_relation", "One relation after another: quicker to judge.")
 @shared.seed("Seed of the order.")
 def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Report:
     """Make judgement sheets from POOL: a pool file, or any TSV of head, relation and tail.

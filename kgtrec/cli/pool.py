@@ -38,7 +38,7 @@ CUTOFFS = (10, 20)
 @shared.option("--size", "Instead of a share: how many triples.", type=int, metavar="N")
 @shared.seed("Seed of the random numbers.", 42)
 @shared.split("Split to draw from.")
-@shared.flag("--by-relation", "Stratified: every relation has its share; the largest remainders "
+@shared.flag("--stratified by_relation", "Every relation has its share; the largest remainders "
              "round up.")  # fmt: skip
 def sample(graph: str, output: str, share: float | None, **options: Any) -> Report:
     """Draw seed triples from a split of the graph in DIR, and print how far their relations are
@@ -48,7 +48,7 @@ def sample(graph: str, output: str, share: float | None, **options: Any) -> Repo
 
     \b
     kgtrec sample FB15k-237 -o seed.tsv
-    kgtrec sample FB15k-237 --share 0.1 --seed 7 --by-relation -o seed.tsv
+    kgtrec sample FB15k-237 --share 0.1 --seed 7 --stratified -o seed.tsv
 
     \b
     Next:

@@ -542,7 +542,7 @@ def test_columns_of_short_keys_have_the_decimals_of_their_metric() -> None:
 
 
 ASKED = {
-    "complex": ["--questions", "complex.jsonl", "--candidates", "words.txt"],
+    "complex": ["--answers", "complex.jsonl", "--candidates", "words.txt"],
     "search": ["--qrels", "search.txt", "--queries", "topics.txt", "--documents", "names.txt"],
 }
 ANSWER_JOBS = """

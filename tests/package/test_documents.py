@@ -343,10 +343,12 @@ def test_what_is_shown_and_not_printed_is_found(tmp_path: Path, monkeypatch: pyt
 
 
 NAMES = [name for names in HEADINGS.values() for name in names.split()]
-SEVERAL_TYPES = {"--n-entities", "--seed", "--resamples", "--size", "--output", "--side"} | {
-    "--level", "--relevance-level", "--depth", "--ci"
+SEVERAL_TYPES = {"--output", "--side"}
+"""A folder of `demo`, which need not exist; sides in several columns of `report`."""
+SEVERAL_TEXTS = {"--graph", "--scores", "--qrels", "--run", "--type-constraints", "--names"} | {
+    "--relation-types", "--ratios", "--version"
 }  # fmt: skip
-"""Numbers that trec_eval's parser or a study checks more closely."""
+"""Files of one format, and what a command does with them; trec_eval's own letter."""
 
 
 def commands(
@@ -378,15 +380,19 @@ def test_every_option_is_in_the_table_and_every_row_is_an_option() -> None:
 
 
 def test_a_name_has_one_type_and_inputs_are_inputs_and_outputs_say_so() -> None:
-    kinds: dict[str, set[str]] = defaultdict(set)
+    kinds, texts = defaultdict(set), defaultdict(set)
     for path, one in OPTIONS:
         name = long_name(one)
-        kinds[name].add("flag" if one.is_flag else type(one.type).__name__)
+        kinds[name].add("flag" if one.is_flag else one.type.name.removesuffix(" range"))
+        is_file = isinstance(one.type, PathType)
+        is_output = is_file and one.type.role in ("output", "figure", "text", "later")
+        if one.is_flag or (is_file and not is_output):
+            texts[name].add(one.help)
         if name in ("--run", "--qrels", "--graph") or name.startswith("--write-"):
-            assert isinstance(one.type, PathType), path
-            is_output = one.type.role in ("output", "figure", "text", "later")
+            assert is_file, path
             assert is_output == name.startswith("--write-"), path
-    assert {name for name, types in kinds.items() if len(types) > 1} <= SEVERAL_TYPES
+    assert {name for name, types in kinds.items() if len(types) > 1} == SEVERAL_TYPES
+    assert {name for name, found in texts.items() if len(found) > 1} == SEVERAL_TEXTS
 
 
 def test_baseline_has_every_command_in_every_format(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def rank(**options: Any) -> Report:
     relevant documents (kgtrec guide dense-retrieval):
 
     \b
-    kgtrec rank --questions queries.jsonl --candidates entities.txt --scores m.npy -o r.parquet
+    kgtrec rank --answers queries.jsonl --candidates entities.txt --scores m.npy -o r.parquet
     kgtrec rank --qrels qrels.txt --documents ids.txt --queries q.txt --scores v.npz -o r.parquet
 
     As a job array of shards of at most 2 GB each; then kgtrec merge:

@@ -18,9 +18,9 @@ with lazily():
     from kgtrec.predictions.readers import PREDICTIONS
 
 of_answers = shared.all_of(
-    shared.reads("--questions", 'Instead of a graph: JSON lines {"id": ..., "answers": [label, '
-                 '...]}, optionally with "known", "candidates" and "terms" ({name: value}). '
-                 "--candidates then lists the labels of the score columns, one per line; without "
+    shared.reads("--answers questions", 'Instead of a graph: JSON lines {"id": ..., "answers": '
+                 '[label, ...]}, optionally with "known", "candidates" and "terms" ({name: value}).'
+                 " --candidates then lists the labels of the score columns, one per line; without "
                  "it answers are column numbers."),
     shared.reads("--qrels judged", "Instead of a graph: TREC qrels. Their relevant documents are "
                  "the answers."),
@@ -30,7 +30,7 @@ of_answers = shared.all_of(
                  "columns."),
     shared.option("--relevance-level level", "With --qrels: smallest relevance of an answer.",
                   type=int, default=1),
-    shared.flag("--known-has-answers", 'With --questions: "known" may contain the answers, too.'),
+    shared.flag("--known-has-answers", 'With --answers: "known" may contain the answers, too.'),
 )  # fmt: skip
 
 of_questions = shared.all_of(
@@ -113,7 +113,7 @@ _OF_GRAPHS = ("graph", "split", "sides", "context", "filters", "known", "entitie
 _OF_QRELS = ("queries", "documents", "level")
 _IDLE = {
     "--graph": (*_OF_QRELS, "known_has_answers"),
-    "--questions": (*_OF_GRAPHS, *_OF_QRELS),
+    "--answers": (*_OF_GRAPHS, *_OF_QRELS),
     "--qrels": (*_OF_GRAPHS, "candidates", "known_has_answers"),
 }
 _OF_SCORES = ("rows", "lower_is_better", "nan", "atol", "rtol", "threads", "shard", "plan", "by",
@@ -123,11 +123,11 @@ _OF_LISTS = ("format", "unlinkable", "list_order")
 
 def asks_answers(options: Mapping[str, Any]) -> bool:
     """Whether the questions have no graph; UsageError for ambiguous options."""
-    names = {"--graph": "graph", "--questions": "questions", "--qrels": "judged"}
+    names = {"--graph": "graph", "--answers": "questions", "--qrels": "judged"}
     present = [option for option, name in names.items() if options[name] is not None]
     if len(present) != 1:
         found = f"got {' and '.join(present)}" if present else "got none"
-        raise UsageError(f"give one of --graph DIR, --questions FILE and --qrels FILE; {found}")
+        raise UsageError(f"give one of --graph DIR, --answers FILE and --qrels FILE; {found}")
     shared.leave_out((True, _IDLE[present[0]], f"{{}}: not allowed with {present[0]}; leave out"))
     if present[0] != "--graph" and options["scores"] is None:
         raise UsageError("give the scores of the questions: --scores PATH")
