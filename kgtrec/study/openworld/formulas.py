@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError
+from kgtrec.measures.keys import find_metric
 
 GAINS = {
     "mrr": "1/r",
@@ -41,15 +42,15 @@ GAINS = {
 
 def gain(metric: str) -> Callable[[Any], Float64]:
     """The function 1/f of a metric: the gain of a rank, 1 at rank 1, never rising."""
-    name, _, suffix = metric.partition("@")
-    parameter = _number(suffix)
-    if name == "mrr" and not suffix:
+    row, parameter = find_metric(metric) or (None, 0)
+    name = row and row.name
+    if name == "mrr":
         return lambda rank: 1.0 / np.asarray(rank, np.float64)
-    if name == "log_mrr" and not suffix:
+    if name == "log_mrr":
         return lambda rank: 1.0 / np.log2(np.asarray(rank, np.float64) + 1.0)
-    if name == "hits" and parameter >= 1 and parameter == int(parameter):
+    if name == "hits@k":
         return lambda rank: (np.asarray(rank) <= parameter).astype(np.float64)
-    if name == "p_mrr" and 0 < parameter < 1:
+    if name == "p_mrr@p":
         return lambda rank: np.asarray(rank, np.float64) ** -parameter
     known = "; ".join(f"{key}: {text}" for key, text in GAINS.items())
     raise UsageError(f"metric {metric!r} has no open-world formula; choose one of: {known}")
@@ -69,14 +70,6 @@ def sum_of_gains(metric: str, last: int) -> Float64:
     """Sums F(0) = 0, F(1), ..., F(last) of the gains of ranks 1 to r: float64, (last + 1,)."""
     ranks = np.arange(1, last + 1)
     return np.concatenate([[0.0], np.cumsum(gain(metric)(ranks))])
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
 
 
 ENTITIES = 14505
