@@ -237,14 +237,19 @@ class Resampled:
 
 
 def resampled_means(
-    values: Float64, cluster: Int64, transform: Callable[[Float64], Float64], how: Resampling
+    values: Float64,
+    cluster: Int64,
+    transform: Callable[[Float64], Float64],
+    how: Resampling,
+    weight: Float64 | None = None,
 ) -> Resampled:
     """Means of the values (n, s) of items over drawn clusters. Clusters are numbered without gaps.
 
     `transform` turns means into values of a measure. One seed gives the same bits for any number
-    of threads.
+    of threads. `weight` (n,): what the values are multiples of, with a mean of 1; by default 1.
     """
-    sums = cluster_sums(np.column_stack([values, np.ones(len(values))]), cluster)
+    weight = np.ones(len(values)) if weight is None else weight
+    sums = cluster_sums(np.column_stack([values, weight]), cluster)
     drawn = _drawn_sums(
         sums,
         how.resamples,

@@ -19,7 +19,7 @@ from kgtrec import Questions
 from kgtrec.errors import FileError, UsageError
 from kgtrec.questions.terms import Term
 from kgtrec.results.result import Result
-from kgtrec.study.comparison.samples import samples_of_ranks
+from kgtrec.study.comparison.samples import resample, samples_of_ranks
 
 LABELS = ["a", "b", "c", "d", "é"]
 
@@ -200,6 +200,10 @@ def test_group_averages_are_compared_question_by_question() -> None:
         values = [Result(one)[key] for one in ranks.values()]
         assert samples.means() == pytest.approx(values, abs=1e-12)
         assert samples.n_clusters <= len(questions)
+        for one in (samples, samples.by_cluster()) if samples.weight is not None else ():
+            drawn = resample(replace(one, values=np.stack([one.weight, one.values[:, 0]], axis=1)))
+            assert drawn.draws[:, 0] == pytest.approx(1)  # all values are 1
+            assert drawn.draws[:, 1].max() <= 1
 
 
 def test_terms_of_answers_part_questions() -> None:

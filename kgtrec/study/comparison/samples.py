@@ -63,6 +63,8 @@ class Samples(ShownInLines):
       independent. Items that share no question are separate clusters.
     - unit: What an item is: "instances", "questions", "triples", "relations" or "queries".
     - transform: From means over items to values of the measure; monotone.
+    - weight, float64 (n,) or None: Factor in the values of each item; their mean is 1. Draws divide
+      by the sum of theirs, so that means stay within the measure's range.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Samples(ShownInLines):
     higher_is_better: bool = True
     transform: OfMean = same
     digits: int = 4
+    weight: Float64 | None = None
 
     def __post_init__(self) -> None:
         values = self.values
@@ -116,16 +119,22 @@ class Samples(ShownInLines):
         """
         if self.n_clusters == len(self):
             return self
-        sums = cluster_sums(self.values, self.cluster)
-        values = sums * (len(sums) / len(self))
-        return replace(self, values=values, cluster=np.arange(len(sums)), unit="questions")
+        columns = np.column_stack([self.values, *([] if self.weight is None else [self.weight])])
+        sums = cluster_sums(columns, self.cluster)
+        values, weight = np.split(sums * (len(sums) / len(self)), [self.values.shape[1]], axis=1)
+        return replace(
+            self, values=values, cluster=np.arange(len(sums)), unit="questions",
+            weight=None if self.weight is None else weight[:, 0],
+        )  # fmt: skip
 
 
 def resample(samples: Samples, resampling: Resampling = COMPARING) -> Resampled:
     """Resample the questions, and value all systems on the same draws."""
     if samples.n_clusters < 2:
         raise UsageError(f"{samples.name}: one question is too few to draw from; give two or more")
-    return resampled_means(samples.values, samples.cluster, samples.transform, resampling)
+    return resampled_means(
+        samples.values, samples.cluster, samples.transform, resampling, samples.weight
+    )
 
 
 def short_name(key: str) -> str:
@@ -257,45 +266,47 @@ def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:
     if measure.averaging in OF_GRAPHS:
         require_graph(measure, first)
     items = [_items(ranks, measure) for ranks in aligned.values()]
-    _, cluster, unit = items[0]
+    _, cluster, unit, weight = items[0]
     return Samples(
         name="sampled." * first.sampled + measure.key,
         title=measure.title,
         systems=tuple(aligned),
-        values=np.column_stack([values for values, _, _ in items]),
+        values=np.column_stack([values for values, *_ in items]),
         cluster=np.unique(cluster, return_inverse=True)[1].astype(np.int64),
         unit=unit,
         higher_is_better=measure.higher_is_better is not False,
         transform=same if measure.is_trec else transform_of(measure),
         digits=measure.digits,
+        weight=weight,
     )
 
 
-def _items(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str]:
-    """Value and cluster of each item, in the same order for all systems, and the items' unit."""
+def _items(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str, Float64 | None]:
+    """Value and cluster of each item, in the same order for all systems; the items' unit, and their
+    weight in the values."""
     if measure.averaging == "group":
-        return (*_in_groups(ranks, measure), "questions")
+        return _in_groups(ranks, measure)
     if measure.averaging == "triple":
         ties = Weighing.of(ranks, "triple", measure.side).ties
-        return measure.per_item(ties), np.unique(ranks.triple), "triples"
+        return measure.per_item(ties), np.unique(ranks.triple), "triples", None
     own = ranks.subset(np.isin(ranks.side, SIDES[measure.side]))
     if measure.averaging == "macro":
         if measure.is_trec:
             values = native_values(own, [measure.metric])[measure.metric]
         else:
             values = measure.per_item(question_ties(own, *question_rows(own)))
-        return values, np.unique(own.question), "questions"
+        return values, np.unique(own.question), "questions", None
     values = measure.per_item(instance_ties(own))
     if measure.averaging == "micro":
-        return values, own.question, "instances"
+        return values, own.question, "instances", None
     by_question = measure.averaging == "question"
     owners, owner = np.unique(own.question if by_question else own.relation, return_inverse=True)
-    return _means(values, owner), owners, "questions" if by_question else "relations"
+    return _means(values, owner), owners, "questions" if by_question else "relations", None
 
 
-def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64]:
-    """Each question's value in its group of questions, and its number; the plain mean of the values
-    is that over the groups."""
+def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str, Float64]:
+    """Items that are questions in their groups; the plain mean of the values is that over the
+    groups."""
     term, names = term_of_group(measure, ranks)
     rows = np.arange(len(ranks))
     if names:
@@ -310,7 +321,8 @@ def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64]:
         values = _means(measure.per_item(instance_ties(ranks.subset(rows))), owner.reshape(-1))
     groups, group = np.unique(distinct[0], return_inverse=True)
     sizes = np.bincount(group)
-    return values * (len(values) / (len(groups) * sizes[group])), distinct[1]
+    weight = len(values) / (len(groups) * sizes[group])
+    return values * weight, distinct[1], "questions", weight
 
 
 def _means(values: Float64, owner: Int64) -> Float64:

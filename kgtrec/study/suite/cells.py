@@ -188,7 +188,7 @@ def _drawn(
         transform = partial(
             row.with_chance, chance=row.chance(Tally.of(first.candidates[of_side]), parameter)
         )
-    means = resampled_means(samples.values, samples.cluster, transform, how)
+    means = resampled_means(samples.values, samples.cluster, transform, how, samples.weight)
     return means.estimate, means.draws
 
 

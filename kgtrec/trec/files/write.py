@@ -164,7 +164,7 @@ def _checked(columns: RunColumns | QrelsColumns, kind: str) -> list[bytes]:
     """The queries as bytes; refuses names that a file cannot hold."""
     ends = columns.name_offsets[1:]
     if not len(ends):
-        raise InputError(f"these {kind} have no document, but readers refuse empty files")
+        raise InputError(f"a file without lines is refused by readers; give the {kind} a document")
     queries = [name_bytes(query, "query") for query in columns.queries]
     written = [queries[place] for place in np.flatnonzero(np.diff(columns.offsets)).tolist()]
     for name in written:

@@ -120,8 +120,8 @@ def compare_values(
         if len(bad):
             first = int(bad[0])
             raise KgtrecError(
-                f"{name} of question {query_ids[first]!r} is {theirs[first]!r} from pytrec_eval "
-                f"but {ours[first]!r} from the ranks ({len(bad):,} of {len(gap):,} questions "
+                f"{name} of question {query_ids[first]!r} is {theirs[first]:.17g} from pytrec_eval "
+                f"but {ours[first]:.17g} from the ranks ({len(bad):,} of {len(gap):,} questions "
                 "differ); give a run and ranks of the same scores and questions. If they are, "
                 "please report this as an error of kgtrec"
             )
