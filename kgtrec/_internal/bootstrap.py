@@ -243,13 +243,13 @@ def resampled_means(
     how: Resampling,
     weight: Float64 | None = None,
 ) -> Resampled:
-    """Means of the values (n, s) of items over drawn clusters. Clusters are numbered without gaps.
+    """Means of the values (n, s) of items over drawn clusters, which are numbered without gaps.
 
-    `transform` turns means into values of a measure. One seed gives the same bits for any number
-    of threads. `weight` (n,): what the values are multiples of, with a mean of 1; by default 1.
+    `transform` turns means into values of a measure. `weight` (n,): factors in the values, with a
+    mean of 1. One seed gives the same bits for any number of threads.
     """
-    weight = np.ones(len(values)) if weight is None else weight
-    sums = cluster_sums(np.column_stack([values, weight]), cluster)
+    shares = np.ones(len(values)) if weight is None else weight
+    sums = cluster_sums(np.column_stack([values, shares]), cluster)
     drawn = _drawn_sums(
         sums,
         how.resamples,
