@@ -157,7 +157,9 @@ def stack(parts: list[Csr]) -> Csr:
 
 def offsets_of(lengths: npt.ArrayLike) -> Int64:
     """The starts of consecutive lists of these lengths, and the end of the last one."""
-    return np.append(0, np.cumsum(lengths, dtype=np.int64))
+    offsets = np.zeros(np.size(lengths) + 1, np.int64)
+    np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
+    return offsets
 
 
 def spans(starts: Int64 | int, lengths: Integers) -> tuple[Int64, Int64]:

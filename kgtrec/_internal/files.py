@@ -15,7 +15,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from os import PathLike
-from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -23,6 +22,8 @@ from kgtrec._internal.locations import is_location, local_path, reachable, sent
 from kgtrec.errors import FileError, refuse_url
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy.typing as npt
 
 # Errors of writing whose cause is the target, not the code that writes.
@@ -44,6 +45,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with place as copy, atomic_write(copy) as file:
             yield file
         return
+    from pathlib import Path
+
     direct = _is_special(path)
     # The name of a pipe under /dev/fd resolves to no path that can be opened.
     target = Path(path) if direct else Path(os.path.realpath(path))
@@ -76,6 +79,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def check_writable(*paths: str | os.PathLike[str] | None) -> None:
     """Check before long work that its results can be written; None is ignored."""
+    from pathlib import Path
+
     for path in paths:
         if path is not None and is_location(path):
             local = local_path(path)
@@ -125,6 +130,8 @@ def make_folder(folder: str | os.PathLike[str]) -> None:
     local = local_path(folder) if is_location(folder) else folder
     if local is None:
         return
+    from pathlib import Path
+
     refuse_url(local)
     path = Path(local)
     made = [one for one in (path, *path.parents) if not one.exists()]

@@ -14,15 +14,16 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
 from functools import lru_cache
-from pathlib import Path
 from threading import Thread
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any
 
 from kgtrec.errors import LOCATION, FileError, is_url, refuse_url, url_text
+
+if TYPE_CHECKING:
+    from pathlib import Path  # imported where it is used: it takes 5 ms
 
 # pyarrow retries a Google store for 15 minutes. The first request must succeed within seconds.
 _PATIENCE, _FIRST = timedelta(seconds=30), timedelta(seconds=2)
@@ -34,7 +35,7 @@ def file_system(url: str) -> tuple[Any, str]:
     if scheme == "file":
         from pyarrow import fs
 
-        return fs.LocalFileSystem(), unquote(path, errors="surrogateescape")
+        return fs.LocalFileSystem(), local_path(url) or ""
     bucket = path.partition("/")[0]
     if not bucket:
         hint = f"write {scheme}://BUCKET/NAME"
@@ -51,6 +52,8 @@ def _google(endpoint: str, bucket: str) -> Any:
 
     OSError if nothing answers: only a store that has answered once gets long retries.
     """
+    from urllib.parse import urlsplit
+
     from pyarrow import fs
 
     options: dict[str, Any] = {}
@@ -68,6 +71,8 @@ def _google(endpoint: str, bucket: str) -> Any:
 @lru_cache(16)
 def _s3(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
     """Amazon's store, or another server from the environment; cached, as finding it is slow."""
+    from urllib.parse import urlsplit
+
     from pyarrow import fs
 
     environment = dict(settings)
@@ -104,6 +109,8 @@ def local_path(path: str | os.PathLike[str]) -> str | None:
     url = _url(path)
     if not url.startswith("file:"):
         return None
+    from urllib.parse import unquote
+
     return unquote(url.removeprefix("file://"), errors="surrogateescape")
 
 
@@ -116,6 +123,8 @@ def real_path(path: str | os.PathLike[str]) -> str:
 
 def mapped_folder(path: str | os.PathLike[str], what: str) -> Path:
     """A local folder of memory-mapped files, from its path or ``file://`` URL."""
+    from pathlib import Path
+
     local = local_path(path) if is_location(path) else os.fspath(path)
     refuse_url(
         path if local is None else local,
@@ -131,6 +140,8 @@ def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Pat
 
     A `FileError` about the copy, or a file in it, names the URL instead.
     """
+    from pathlib import Path
+
     if not is_location(path):
         yield Path(path)
         return
@@ -160,6 +171,8 @@ def named_as(url: str | os.PathLike[str], copy: str | os.PathLike[str]) -> Itera
 @contextmanager
 def sent(url: str | os.PathLike[str]) -> Iterator[Path]:
     """A local file that is sent to a URL when the block ends without error."""
+    from pathlib import Path
+
     url = _url(url)
     with _temporary_folder() as folder:
         copy = Path(folder) / (url.rpartition("/")[2] or "copy")
@@ -244,6 +257,8 @@ def files_below(folder: str | os.PathLike[str]) -> list[str]:
     """Sorted relative names of all files in a folder and its folders; none if it is missing."""
     local = local_path(folder) if is_location(folder) else folder
     if local is not None:
+        from pathlib import Path
+
         paths = (path for path in Path(local).glob("**/*") if path.is_file())
         return sorted(path.relative_to(local).as_posix() for path in paths)
     url = _url(folder).rstrip("/")
@@ -263,7 +278,8 @@ def remove(path: str | os.PathLike[str]) -> None:
     """Remove a file, on this machine or at a URL, if it exists."""
     local = local_path(path) if is_location(path) else path
     if local is not None:
-        Path(local).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(local)
         return
     url = _url(path)
     with _explained(url):
@@ -388,6 +404,8 @@ def _send(copy: Path, url: str) -> None:
 
 
 def _fetch(url: str, copy: Path, folders: bool) -> None:
+    from pathlib import Path
+
     kind, system, info = _looked_up(url)
     if kind == "nothing":
         raise FileNotFoundError

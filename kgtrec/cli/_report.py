@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,6 +21,8 @@ from kgtrec.cli._process import lazily
 from kgtrec.errors import KgtrecError, UsageError, suggestion
 
 with lazily():
+    from pathlib import Path
+
     from kgtrec._internal.table import Table, dump_json, stacked
     from kgtrec.cli._names import by_heading, in_option_names
     from kgtrec.graph.formats import graph_files, split_format

@@ -221,10 +221,13 @@ def _evaluate(
     twice = next((run for place, run in enumerate(runs) if run in runs[:place]), None)
     if twice:
         raise UsageError(f"{twice!r} is named twice; name each run once")
-    _refuse_ranks(qrels, runs)
     request = _request(qrels, runs, options)
-    with request.read_ahead() as ahead:  # until numpy is loaded
-        scored = score(request, ahead)  # all runs, before anything is printed
+    try:
+        with request.read_ahead() as ahead:  # until numpy is loaded
+            scored = score(request, ahead)  # all runs, before anything is printed
+    except FileError:
+        _refuse_ranks(qrels, runs)
+        raise
     notes = []
     for run in scored:
         texts = _notes(run, request)
