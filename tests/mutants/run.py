@@ -122,6 +122,7 @@ def verdict_on(mutant: Mutant, place: Path, show: bool) -> str:
             return "NO BUILD"
         markers = ["-m", "" if mutant.slow else "not slow"]  # pyproject.toml leaves slow ones out
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "-x", "-q"]
+        command.append("--hypothesis-profile=mutants")
         environment = {**os.environ, "PYTHONPATH": str(place)}
         try:
             done = subprocess.run(
