@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from profiles import examples
 from question_cases import ranking_case
@@ -73,6 +73,8 @@ def queries(draw: st.DrawFn, highest: int = 5) -> Query:
 
 
 many = st.lists(queries(), min_size=1, max_size=4)
+# More non-relevant documents than relevant ones before a relevant one; half an answer is recalled.
+BEFORE, HALF = [([0, 0, 1], [0, 0, 1])], [([1, 1, 0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 1, 1, 1])]
 
 
 @examples(1.5)
@@ -82,6 +84,8 @@ many = st.lists(queries(), min_size=1, max_size=4)
     compat=st.sampled_from([9, 10]),
     collection=st.integers(0, 99),
 )
+@example(some=HALF, level=1, compat=9, collection=9)
+@example(some=HALF, level=1, compat=10, collection=9)
 def test_own_measures_against_definitions(some, level, compat, collection) -> None:
     options = EvalOptions(level, collection, compat)
     got = values(lists_of(some), COLUMNS, options)
@@ -99,6 +103,7 @@ def test_own_measures_against_definitions(some, level, compat, collection) -> No
 
 @examples(1.5)
 @given(some=many, level=st.integers(0, 7))
+@example(some=BEFORE, level=1)
 def test_native_takeover_has_the_bits_of_pytrec_eval(some, level) -> None:
     lists = lists_of(some)
     ours = values(lists, FED, EvalOptions(level, compat=9))
