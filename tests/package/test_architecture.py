@@ -292,7 +292,7 @@ def test_the_site_describes_every_class_once() -> None:
 
 # Lines of Python per folder, at most. These are what has been reached; they only go down.
 BUDGET = {
-    "graph": 3_870,
+    "graph": 3_860,
     "questions": 2_610,
     "scores": 1_420,
     "ranking": 4_330,
@@ -300,7 +300,7 @@ BUDGET = {
     "measures": 2_850,
     "trec": 7_560,
     "results": 1_560,
-    "study": 16_540,
+    "study": 16_520,
     "plots": 1_650,
     "cluster": 4_920,
     "integrations": 1_550,
