@@ -217,11 +217,11 @@ class Study:
         labels = self.labels
         done = [complete(labels.seeds, pool, labels.judgements, depth=k) for k in DEPTHS]
         samples = [self.samples(one) for one in done]
-        ranked = with_intervals(samples, DEPTHS, 0, Resampling(resamples=DRAWS))
+        ranked = with_intervals(samples, DEPTHS, Resampling(resamples=DRAWS))
         lists = [self.judged(one) for one in done]
         judged = {name: np.array([own[name] for own in lists]) for name in JUDGED}
         settled = [sum(map(_settled, row)) for row in samples]
-        return Curves(done, ranked, judged, depth_curves(judged, DEPTHS, 0), settled)
+        return Curves(done, ranked, judged, depth_curves(judged, DEPTHS), settled)
 
 
 def report(files: Files, labels: Labels) -> Iterator[str]:
