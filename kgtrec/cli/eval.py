@@ -281,10 +281,10 @@ def _resampling(options: Mapping[str, Any]) -> Resampling | None:
 
 
 def _refuse_ranks(qrels: str, runs: Sequence[str]) -> None:
-    """Raise FileError if a file is Parquet, as files of ranks are."""
+    """Raise FileError if a file is Parquet, as ranks are; a pipe would wait for a writer."""
     for path, what in ((qrels, "qrels"), *((run, "run") for run in runs)):
-        with suppress(OSError), open(path, "rb") as file:
-            if os.path.isfile(path) and file.read(4) == b"PAR1":
+        with suppress(OSError), open(path if os.path.isfile(path) else os.devnull, "rb") as file:
+            if file.read(4) == b"PAR1":
                 found = f"a Parquet file, not {'a TREC run' if what == 'run' else 'TREC qrels'}"
                 hint = f"give the {what} as a text file; for ranks, use `kgtrec report`"
                 raise FileError(path, found=found, hint=hint)
