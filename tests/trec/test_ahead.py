@@ -1,4 +1,4 @@
-"""Lists of plain files, and files that are not plain. test_reading.py and fuzz_readers.py compare
+"""Lists of plain files, and files that are not plain. test_reading.py and reader_checks.py compare
 the lists with the oracle's."""
 
 from __future__ import annotations

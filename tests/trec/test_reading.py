@@ -11,10 +11,10 @@ from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 
-import fuzz_readers
 import numpy as np
 import pyarrow as pa
 import pytest
+import reader_checks
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,7 +101,7 @@ def test_columns_are_the_oracles(folder, is_run, data, threads, small):
             patch.setattr(parse, "_PART_BYTES", 8)
             patch.setattr(parse, "_PART_DOCUMENTS", 1)
             patch.setattr(parse, "_FEW_GROUPS", 1)
-        fuzz_readers.check_columns(write(folder, content), content, is_run, threads)
+        reader_checks.check_columns(write(folder, content), content, is_run, threads)
 
 
 options = st.fixed_dictionaries(
@@ -156,9 +156,9 @@ def test_lists_are_the_oracles(folder, run, qrels, options, data, threads):
     paths = [write(folder, b"".join(judged), "qrels"), write(folder, b"".join(lines), "run")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parse, "_PART_DOCUMENTS", data.draw(st.sampled_from([1, 10, 1000])))
-        checked = fuzz_readers.check_lists(*paths, raw_qrels, raw_run, options, threads)
+        checked = reader_checks.check_lists(*paths, raw_qrels, raw_run, options, threads)
         assert checked == is_plain
-    how = fuzz_readers.cut_of(options)
+    how = reader_checks.cut_of(options)
     from_files, from_dicts = read_lists(*paths, **how), read_lists(qrels, run, **how)
     for name in ("offsets", "relevance", "scores", "retrieved", "judged_offsets", "judged"):
         one, other = getattr(from_files, name), getattr(from_dicts, name)
@@ -189,7 +189,7 @@ def test_long_lists(tmp_path: Path, order: str) -> None:
     paths = write(tmp_path, judged, "q"), write(tmp_path, b"".join(lines), "r")
     for depth in (None, 1, 20, 349, 351, 700):
         for more in ({}, {"keep_ties": True}, {"judged_only": True}, {"single": True}):
-            fuzz_readers.check_lists(*paths, qrels, run, {"depth": depth, **more}, 2)
+            reader_checks.check_lists(*paths, qrels, run, {"depth": depth, **more}, 2)
 
 
 @pytest.mark.parametrize("separator", " \t")
@@ -304,12 +304,12 @@ def test_damaged_files(folder, run, qrels, options, sizes):
             some = [1, few, getattr(parse, name)]
             patch.setattr(parse, name, sizes.draw(st.sampled_from(some)))
         threads = sizes.draw(st.integers(1, 3))
-        ranked = fuzz_readers.check_columns(paths[1], run, True, threads)
-        judged = fuzz_readers.check_columns(paths[0], qrels, False, threads)
+        ranked = reader_checks.check_columns(paths[1], run, True, threads)
+        judged = reader_checks.check_columns(paths[0], qrels, False, threads)
         if ranked is not None and judged is not None:
-            fuzz_readers.check_lists(*paths, judged, ranked, options, threads)
+            reader_checks.check_lists(*paths, judged, ranked, options, threads)
         else:
-            ahead = fuzz_readers.read_ahead(*paths, fuzz_readers.Cut())
+            ahead = reader_checks.read_ahead(*paths, reader_checks.Cut())
             assert ahead.lists(str(paths[1]), ahead.cut) is None
 
 
@@ -349,7 +349,7 @@ def test_parts_of_any_size(tmp_path: Path, monkeypatch, threads, is_run, text) -
         for size in range(1, len(text)):
             monkeypatch.setattr(parse, "_PART_BYTES", size)
             monkeypatch.setattr(parse, "_PART_DOCUMENTS", size % 5)
-            fuzz_readers.check_columns(path, mark + text, is_run, threads)
+            reader_checks.check_columns(path, mark + text, is_run, threads)
 
 
 LINE = b"q1 Q0 doc 12 3.25 tag"
@@ -362,7 +362,7 @@ def check_line(folder: Path, line: bytes) -> None:
     for behind in BEHIND:
         text = b"q1 Q0 first 1 9.5 tag\n" + line + b"\n" + behind
         path.write_bytes(text)
-        fuzz_readers.check_columns(path, text, True, 1)
+        reader_checks.check_columns(path, text, True, 1)
 
 
 @pytest.mark.parametrize("byte", slow_after(5, b" \n\r\0#.\t\v\f\x08\x0e\x1f!0-e\x80\xa0\xff"))
@@ -388,7 +388,7 @@ def test_a_line_at_any_distance_from_the_end(tmp_path: Path) -> None:
         for end in (b"", b"\n"):
             text = b"a 0 d 1 0.5 t\n" + LINE + b"\n" + b"#" * n + end
             path.write_bytes(text)
-            fuzz_readers.check_columns(path, text, True, 1)
+            reader_checks.check_columns(path, text, True, 1)
 
 
 # -- Run and qrels files that are written to, cut short or replaced while they are read: one line
