@@ -145,9 +145,7 @@ class GraphData:
         """Build from triples and qualifiers; the sets of these become a fourth column."""
         sizes = len(entities), len(relations)
         for name, (_, own) in pairs.items():
-            # Relation and value take the columns of a triple's relation and tail.
-            as_facts = np.column_stack([np.zeros(len(own), np.int64), own])
-            checked_ids(f"qualifiers[{name!r}]", as_facts, *sizes)
+            checked_ids(f"qualifiers[{name!r}]", own, *sizes, columns=("relation", "value"))
         numbers, sets = number_sets(pairs)
         splits = {
             name: np.column_stack([checked_ids(name, rows, *sizes), numbers[name]])

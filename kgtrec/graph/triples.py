@@ -50,26 +50,30 @@ def as_triples(name: str, triples: npt.ArrayLike, widths: tuple[int, ...] = (3,)
 
 
 def checked_ids(
-    name: str, triples: Array, n_entities: int, n_relations: int, n_contexts: int = 0
+    name: str,
+    rows: Array,
+    n_entities: int,
+    n_relations: int,
+    n_contexts: int = 0,
+    columns: tuple[str, ...] = (*COLUMNS, "context"),
 ) -> Int32:
     """Copy as int32; InputError naming the first id that is negative or too large."""
-    sizes = (n_entities, n_relations, n_entities, n_contexts)
-    for column, size in enumerate(sizes[: triples.shape[1]]):
-        ids = triples[:, column]
+    sizes = {
+        "relation": (n_relations, "n_relations"),
+        "context": (n_contexts, "the number of contexts"),
+    }
+    for number, (column, ids) in enumerate(zip(columns, rows.T, strict=False)):
+        size, count = sizes.get(column, (n_entities, "n_entities"))
         if not len(ids) or (ids.min() >= 0 and ids.max() < size):
             continue
         row = int(np.flatnonzero((ids < 0) | (ids >= size))[0])
-        noun = ("entity", "relation", "entity", "context")[column]
+        noun = column if column in sizes else "entity"
         limit = "is negative" if ids[row] < 0 else f"is not below the {size} of this graph"
-        count = {"relation": "n_relations", "context": "the number of contexts"}.get(
-            noun, "n_entities"
-        )
         raise InputError(
-            f"{name}, row {row}, column {column} ({(*COLUMNS, 'context')[column]}): "
-            f"{noun} id {ids[row]} {limit}; ids run from 0 to {count} - 1, "
-            "and columns are head, relation, tail"
+            f"{name}, row {row}, column {number} ({column}): {noun} id {ids[row]} {limit}; ids run "
+            f"from 0 to {count} - 1, and columns are {', '.join(columns[: rows.shape[1]])}"
         )
-    return np.array(triples, dtype=np.int32, order="C")
+    return np.array(rows, dtype=np.int32, order="C")
 
 
 def pack_triples(triples: Int32, n_entities: int, n_relations: int) -> Int64:

@@ -63,6 +63,11 @@ def as_array(scores: Any, name: str = "scores") -> Array:
 def score_dtype(array: Array, name: str = "scores") -> str:
     """Name of the dtype in which scores are compared."""
     found = _OF_NUMPY.get(array.dtype) or array.dtype.name  # numpy makes names anew each time
+    if array.dtype.kind in "SU":
+        raise InputError(
+            f"{name} are texts (dtype {array.dtype}); they must be numbers: convert texts such as "
+            "'0.5' with .astype('float32')"
+        )
     if found not in _FLOATS:
         raise InputError(
             f"{name} have dtype {array.dtype}; they must be one of {', '.join(_FLOATS)}: "

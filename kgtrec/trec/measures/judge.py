@@ -357,8 +357,8 @@ def matrix_of(scores: Any, mask: Any, single: bool) -> NDArray[Any]:
     kind = matrix.dtype.name
     if matrix.ndim != 2 or not (matrix.dtype.kind in "iuf" or kind == "bfloat16"):
         raise UsageError(
-            f"scores are {kind} of shape {matrix.shape}; give numbers with one row per query and "
-            "one column per document"
+            f"scores have dtype {matrix.dtype} and shape {matrix.shape}; they must be numbers, "
+            "with one row per query and one column per document"
         )
     narrow = single or kind in ("float16", "bfloat16", "float32")
     matrix = np.ascontiguousarray(matrix, np.float32 if narrow else np.float64)
