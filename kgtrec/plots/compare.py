@@ -4,6 +4,7 @@ many models on many graphs: places, critical differences, a heat map of cells.""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 from kgtrec.errors import UsageError
 from kgtrec.plots.style import (
     COLUMN,
+    Item,
     bare,
+    draw_lines,
     figure,
     label_ends,
-    label_panels,
     legend_above,
     name_rows,
     panel_grid,
@@ -55,17 +57,14 @@ def intervals(compared: Sequence[SystemComparison]) -> Figure:
     compared : sequence of SystemComparison
         One per measure, of the same systems.
     """
-    from matplotlib.lines import Line2D
-
     require(compared, "comparison")
-    order = compared[0].order
-    names = [short(compared[0].samples.systems[i], 20) for i in order]
-    made, places = _side_by_side(len(compared), 0.75, names)
-    for axes, one in zip(places, compared, strict=True):
+    first = compared[0]
+    made, panels = _side_by_side(compared, first.samples.systems, first.order, 0.75)
+    for axes, one in panels:
         low, high = one.intervals()
         better = one.tests.better(one.level)
         best = one.order[0]
-        for row, i in enumerate(order):
+        for row, i in enumerate(first.order):
             value = one.resampled.estimate[i]
             fill = "none" if better[best, i] else "full"
             # Corrected intervals may exclude the value; bars have no negative length.
@@ -73,21 +72,25 @@ def intervals(compared: Sequence[SystemComparison]) -> Figure:
             look = series_style(i, marked=True) | {"linestyle": "none", "fillstyle": fill}
             axes.errorbar([value], [row], xerr=ends, capsize=1.5, elinewidth=0.8, **look)
         axes.set_xlabel(f"{one.samples.title} ({one.samples.unit})")
-    label_panels(places)
-    percent, level = compared[0].resampling.percent, compared[0].level
-    grey: dict[str, Any] = {"color": "#444444", "marker": "o", "linewidth": 0.8}
-    filled = Line2D([], [], label=f"best, or not worse ({percent:g}% intervals)", **grey)
-    empty = Line2D([], [], label=f"worse at p < {level:g}", fillstyle="none", **grey)
-    return legend_above(made, [filled, empty])
+    labels = {
+        "full": f"best, or not worse ({first.resampling.percent:g}% intervals)",
+        "none": f"worse at p < {first.level:g}",
+    }
+    for fill, label in labels.items():
+        made.axes[0].plot([], [], color="#444444", marker="o", linewidth=0.8, fillstyle=fill,
+                          label=label)  # fmt: skip
+    return legend_above(made)
 
 
-def _side_by_side(n_panels: int, height: float, names: Sequence[str]) -> tuple[Figure, list[Axes]]:
-    """Panels with one row per system, and names at the left."""
-    made, places = panel_grid(n_panels, 4, height=height + 0.2 * len(names), sharey=True)
-    for panel in places:
-        panel.locator_params(axis="x", nbins=4)
-    name_rows(places[0], names, "system")
-    return made, places
+def _side_by_side(
+    items: Sequence[Item], systems: Sequence[str], order: Sequence[int], height: float
+) -> tuple[Figure, list[tuple[Axes, Item]]]:
+    """Panels with one row per system, in this order, and names at the left."""
+    made, panels = panel_grid(items, 4, height=height + 0.2 * len(order), sharey=True)
+    for axes, _ in panels:
+        axes.locator_params(axis="x", nbins=4)
+    name_rows(made.axes[0], [short(systems[i], 20) for i in order], "system")
+    return made, panels
 
 
 @styled()
@@ -104,11 +107,9 @@ def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
     """
     made, axes = figure()
     pairs = np.arange(1, discrimination.p.shape[1] + 1)
-    for number, (title, p, area) in enumerate(
-        zip(discrimination.titles, discrimination.p, discrimination.area.tolist(), strict=True)
-    ):
-        style = series_style(number, points=len(pairs))
-        axes.plot(pairs, p, label=f"{title}: {area:.4f}", **style)
+    areas = discrimination.area.tolist()
+    named = [f"{t}: {area:.4f}" for t, area in zip(discrimination.titles, areas, strict=True)]
+    draw_lines(axes, zip(named, repeat(pairs), discrimination.p), spaced=True)
     axes.axhline(level, color="#888888", linewidth=0.6, label=f"p = {level:g}")
     axes.set(xlabel="pair of systems, largest p-value first",
              ylabel=f"p ({discrimination.test} test)", ylim=(-0.02, 1.02))  # fmt: skip
@@ -133,11 +134,11 @@ def pair_matrix(compared: Sequence[SystemComparison]) -> Figure:
     wide = max(COLUMN, 1.15 + 0.17 * many)
     columns = 2 if len(compared) > 1 and wide <= COLUMN else 1
     height = 1.15 + 0.155 * max(many, 5)
-    made, places = panel_grid(len(compared), columns, width=wide * columns, height=height)
-    for panel, one in zip(places, compared, strict=True):
-        _matrix(panel, one)
+    titles = [f"{one.samples.title} ({one.samples.unit})" for one in compared]
+    made, panels = panel_grid(compared, columns, titles=titles, width=wide * columns, height=height)
+    for axes, one in panels:
+        _matrix(axes, one)
     _key(made, compared[0])
-    label_panels(places)
     return made
 
 
@@ -166,7 +167,7 @@ def _matrix(axes: Any, one: SystemComparison) -> None:
     axes.set_yticks(range(many), rows)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
-    axes.set(xlabel="place of the system", title=f"{one.samples.title} ({one.samples.unit})")
+    axes.set_xlabel("place of the system")
     bare(axes)
 
 
@@ -204,12 +205,10 @@ def left_out(measures: Sequence[Reuse]) -> Figure:
     require(measures, "measure")
     first = measures[0]
     order = np.argsort(-first.full, kind="stable").tolist()
-    names = [short(first.systems[i], 20) for i in order]
-    made, places = _side_by_side(len(measures), 1.05, names)
-    for axes, one in zip(places, measures, strict=True):
+    made, panels = _side_by_side(measures, first.systems, order, 1.05)
+    for axes, one in panels:
         _left_out(axes, one, order)
         axes.set_xlabel(one.measure)
-    label_panels(places)
     return legend_above(made, title="at the right: place, and place without its own judgements")
 
 
@@ -257,10 +256,9 @@ def bump_chart(rankings: Rankings | Sequence[Rankings]) -> Figure:
     columns = 2 if most == 2 and len(several) > 1 else 1
     width = max(COLUMN, 2 * _LABEL + _STEP * (most - 1)) * columns
     height = 0.85 + 0.17 * len(several[0].systems)
-    made, places = panel_grid(len(several), columns, width=width, height=height)
-    for panel, one in zip(places, several, strict=True):
-        _bump(panel, one)
-    label_panels(places)
+    made, panels = panel_grid(several, columns, width=width, height=height)
+    for axes, one in panels:
+        _bump(axes, one)
     return made
 
 
@@ -318,17 +316,13 @@ def sensitivity(result: Sensitivity) -> Figure:
     """
     made, axes = figure(height=2.7)
     share = 100 * result.shares
-    low, high = result.spread()
-    for number, (title, tau) in enumerate(zip(result.titles, result.mean(), strict=True)):
-        style = series_style(number, points=len(result.shares))
-        axes.plot(share, tau, label=title, **style)
-        if len(result.titles) <= BANDS:
-            axes.fill_between(share, low[number], high[number], color=style["color"],
-                              alpha=0.13, linewidth=0)  # fmt: skip
+    many = len(result.titles)
+    bands = result.spread() if many <= BANDS else ()
+    draw_lines(axes, zip(result.titles, repeat(share), result.mean(), *bands), spaced=True)
     axes.set(xlabel="test triples kept (%)", ylabel="Kendall's τ to the whole test set",
              xlim=(0, 100), ylim=(None, 1.02))  # fmt: skip
     band = range_patch("95 % of the parts")
-    return legend_above(made, [band] * (len(result.titles) <= BANDS))
+    return legend_above(made, [band] * (many <= BANDS))
 
 
 @styled()

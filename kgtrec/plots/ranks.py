@@ -12,8 +12,8 @@ from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
 from kgtrec.plots.style import (
     MARKERS,
+    draw_lines,
     figure,
-    label_panels,
     legend_above,
     metric_title,
     name_rows,
@@ -63,10 +63,11 @@ def rank_distribution(ranks: Mapping[str, Ranks], kind: str = "realistic") -> Fi
     # A name and dots that no system has, not even one with random scores.
     axes.plot(points, _chance(first, points), color="#555555", linewidth=0.9,
               linestyle=(0, (1, 2)), label=CHANCE, zorder=3)  # fmt: skip
-    for number, (name, one) in enumerate(ranks.items()):
+    rows = []
+    for name, one in ranks.items():
         rank, counts = np.unique(one.rank(kind), return_counts=True)
-        share = np.cumsum(counts) / len(one)
-        axes.step(rank, share, where="post", label=_named(name, one), **series_style(number))
+        rows.append((_named(name, one), rank, np.cumsum(counts) / len(one)))
+    draw_lines(axes, rows, drawstyle="steps-post")
     axes.set(
         xscale="log", xlim=(0.9, None), ylim=(0, 1), xlabel=f"k ({kind} rank)",
         ylabel="share with rank ≤ k",
@@ -85,19 +86,17 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
     """
     require(ranks, "ranks")
     made, axes = figure()
-    for number, (name, one) in enumerate(ranks.items()):
-        tied = np.sort(one.equal[one.equal > 0])
-        if not len(tied):
-            style = series_style(number, marked=True)
-            axes.plot([], [], label=_named(name, one) + NO_TIES, **style)
-            continue
-        width, first = np.unique(tied, return_index=True)
-        share = (len(tied) - first) / len(one)
-        if width[0] > 1:  # as many tie with at least one other
+    rows = []
+    for name, one in ranks.items():
+        width, first = np.unique(np.sort(one.equal[one.equal > 0]), return_index=True)
+        label = _named(name, one) + ("" if len(width) else NO_TIES)
+        tied = np.count_nonzero(one.equal)
+        share = (tied - first) / len(one)
+        if len(width) and width[0] > 1:  # as many tie with at least one other
             width, share = np.insert(width, 0, 1), np.insert(share, 0, share[0])
-        style = series_style(number, points=len(width)) | {"clip_on": False}
-        # Steps: shares do not change between two widths.
-        axes.step(width, share, where="pre", label=_named(name, one), **style)
+        rows.append((label, width, share))
+    # Steps: shares do not change between two widths.
+    draw_lines(axes, rows, spaced=True, drawstyle="steps-pre", clip_on=False)
     axes.set_xscale("log")
     if any(one.equal.any() for one in ranks.values()):
         axes.set_yscale("log")  # which cannot show shares of 0
@@ -280,21 +279,19 @@ def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) 
     """
     several = experiments if isinstance(experiments, Mapping) else {"": experiments}
     names = _shared_metrics(several)
-    made, places = panel_grid(len(names), 2, height=1.7, sharex=True)
-    for panel, name in zip(places, names, strict=True):
-        for number, (model, one) in enumerate(several.items()):
-            values, style = one.values[name], series_style(number, marked=True)
-            ends = values.min(axis=1), values.max(axis=1)
-            panel.fill_between(one.sizes, *ends, color=style["color"], alpha=0.2, lw=0)
-            middle, label = values.mean(axis=1), short(model) or None
-            panel.plot(one.sizes, middle, clip_on=False, label=label, **style)
-        panel.set_xscale("log")
-        panel.set_ylim(bottom=min(0.0, *(one.values[name].min() for one in several.values())))
-        panel.set_ylabel(metric_title(name))
-    for panel in places[-2:]:
-        panel.set_xlabel("test alignments = candidates")
-        panel.tick_params(labelbottom=True)
-    label_panels(places)
+    made, panels = panel_grid(names, 2, height=1.7, sharex=True)
+    for axes, name in panels:
+        values = [one.values[name] for one in several.values()]
+        rows = (
+            (short(model) or None, one.sizes, own.mean(axis=1), own.min(axis=1), own.max(axis=1))
+            for (model, one), own in zip(several.items(), values, strict=True)
+        )
+        draw_lines(axes, rows, marked=True, clip_on=False)
+        axes.set(xscale="log", ylabel=metric_title(name))
+        axes.set_ylim(bottom=min(0.0, *(own.min() for own in values)))
+    for axes, _ in panels[-2:]:
+        axes.set_xlabel("test alignments = candidates")
+        axes.tick_params(labelbottom=True)
     return legend_above(made, [range_patch("all repeats (line: mean)")])
 
 
@@ -356,16 +353,15 @@ def over_time(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
         at: time for each in results.values() for at, time in each.ranks.context_labels.items()
     }
     there = {row[0] for rows in slices.values() for row in rows}
-    place = {
-        time: x for x, time in enumerate(labels[at] for at in sorted(labels) if labels[at] in there)
-    }
+    times = [labels[at] for at in sorted(labels) if labels[at] in there]
+    place = {time: x for x, time in enumerate(times)}
     made, axes = figure()
-    for number, (name, rows) in enumerate(slices.items()):
-        at = [place[str(row[0])] for row in rows]
-        values = np.array([row[-1] for row in rows], dtype=np.float64)
-        label, style = _named(name, results[name].ranks), series_style(number, points=len(rows))
-        axes.plot(at, values, label=label, **style)
-    times = list(place)
+    rows = (
+        (_named(name, results[name].ranks), [place[str(row[0])] for row in own],
+         np.array([row[-1] for row in own], dtype=np.float64))
+        for name, own in slices.items()
+    )  # fmt: skip
+    draw_lines(axes, rows, spaced=True)
     ticks = np.unique(np.linspace(0, len(times) - 1, min(_TICKS, len(times))).round())
     axes.set_xticks(ticks, [short(times[int(at)]) for at in ticks])
     axes.set(xlabel="time of the question", ylabel=metric_title(metric))

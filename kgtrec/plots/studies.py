@@ -10,9 +10,9 @@ import numpy as np
 from kgtrec.errors import UsageError
 from kgtrec.plots.style import (
     COLUMN,
+    draw_lines,
     figure,
     label_ends,
-    label_panels,
     legend_above,
     metric_title,
     panel_grid,
@@ -53,10 +53,8 @@ def reliability_curves(curves: Sequence[ReliabilityCurve]) -> Figure:
     require(curves, "reliability curve")
     made, axes = figure(height=2.6)
     axes.plot([0, 1], [0, 1], color="#888888", linewidth=0.8, linestyle=":", label="as claimed")
-    for number, curve in enumerate(curves):
-        label = f"{curve.name} (ECE {curve.ece[0]:.3f})"
-        look = series_style(number, marked=True)
-        axes.plot(curve.predicted, curve.observed, label=label, **look)
+    rows = ((f"{one.name} (ECE {one.ece[0]:.3f})", one.predicted, one.observed) for one in curves)
+    draw_lines(axes, rows, marked=True)
     axes.set(xlabel="predicted probability", ylabel="share of true triples",
              xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))  # fmt: skip
     return legend_above(made)
@@ -80,19 +78,17 @@ def beta_curves(grids: Mapping[str, BetaGrid]) -> Figure:
         A whole grid, or curves over different exponents or of different metrics.
     """
     metrics, varied = _common(grids)
-    made, places = panel_grid(len(metrics), 2, height=2.0)
-    for panel, metric in zip(places, metrics, strict=True):
-        for number, (name, grid) in enumerate(grids.items()):
-            label = short(name) + " (sampled)" * grid.sampled
-            at, values = getattr(grid, varied), grid[metric].ravel()
-            panel.plot(at, values, label=label, **series_style(number))
-        exponent = "β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)"
-        panel.set(xlabel=exponent, ylabel=f"strat-{metric_title(metric)}", xlim=(-1, 1))
-        panel.set_xticks([-1, -0.5, 0, 0.5, 1])
-    if len(grids) > 1 or any(grid.sampled for grid in grids.values()):
-        legend_above(made)
-    label_panels(places)
-    return made
+    exponent = "β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)"
+    made, panels = panel_grid(metrics, 2, height=2.0)
+    for axes, metric in panels:
+        draw_lines(axes, (
+            (short(name) + " (sampled)" * grid.sampled, getattr(grid, varied), grid[metric].ravel())
+            for name, grid in grids.items()
+        ))  # fmt: skip
+        axes.set(xlabel=exponent, ylabel=f"strat-{metric_title(metric)}", xlim=(-1, 1))
+        axes.set_xticks([-1, -0.5, 0, 0.5, 1])
+    plain = len(grids) == 1 and not any(grid.sampled for grid in grids.values())
+    return made if plain else legend_above(made)
 
 
 @styled()
@@ -148,9 +144,11 @@ def popularity(frequencies: Mapping[str, Frequencies]) -> Figure:
     """
     require(frequencies, "frequencies")
     made, axes = figure()
-    for number, (name, one) in enumerate(frequencies.items()):
-        share = [100 * one.top(percent)[1] for percent in PERCENTS]
-        axes.plot(PERCENTS, share, label=short(name), **series_style(number))
+    shares = {
+        short(name): [100 * one.top(percent)[1] for percent in PERCENTS]
+        for name, one in frequencies.items()
+    }
+    draw_lines(axes, ((name, PERCENTS, share) for name, share in shares.items()))
     axes.set_xscale("log")
     axes.set_xticks([0.1, 1, 10, 100], ["0.1 %", "1 %", "10 %", "100 %"])
     axes.set(xlabel="share of the most frequent items", ylim=(0, 102),
@@ -173,7 +171,6 @@ def _varied(grid: BetaGrid) -> str:
     return "beta_e" if len(grid.beta_e) > 1 else "beta_r"
 
 
-SHADE = 0.2
 EXACT: dict[str, Any] = {"color": "#000000", "linestyle": (0, (1, 1.5)), "linewidth": 0.9}
 FEW = 6
 """Up to this many lines have their names at their ends."""
@@ -202,12 +199,13 @@ def expected_metric(
     """
     require(betas, "betas")
     made, axes = figure()
-    ends = []
-    for number, beta in enumerate(betas):
+    lines = []
+    for beta in betas:
         strengths = _possible(np.linspace(0.0, 1.0, 101), beta, rho)
         values = expectation(strengths, beta, n_answers, n_entities, metric, rho, kept=True)
-        axes.plot(strengths, values, label=f"{beta:g}", **series_style(number))
-        ends.append(values[-1] if len(strengths) and strengths[-1] == 1.0 else np.nan)
+        lines.append((f"{beta:g}", strengths, values))
+    draw_lines(axes, lines)
+    ends = [y[-1] if len(x) and x[-1] == 1.0 else np.nan for _, x, y in lines]
     _strength_axis(axes, f"expected {title_of(metric)}")
     axes.set_ylim(bottom=0)
     if not _named_at_ends(axes, betas, ends, 1):
@@ -251,25 +249,23 @@ def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> F
     The paper calls its bands two standard deviations; what its program draws is two standard
     errors, as here.
     """
+    from matplotlib.lines import Line2D
+
     several = [runs] if isinstance(runs, Simulation) else list(runs)
     require(several, "runs")
     if any(run.betas != several[0].betas for run in several):
         raise UsageError("the simulations have different sparsities; give runs of the same betas")
+    betas, named = several[0].betas, False
     if isinstance(runs, Simulation):
         made, axes = figure()
-        for row, beta in enumerate(runs.betas):
-            _band(axes, runs, row, metric, f"β = {beta:g}", row)
-        _strength_axis(axes, title_of(metric))
-        ends, right = runs.mean[metric][:, -1], runs.strengths[-1]
-        named = _named_at_ends(axes, runs.betas, ends, right)
-        return legend_above(made, _explained(), series=not named)
-    made, places = panel_grid(len(several[0].betas), 2)
-    for row, (axes, beta) in enumerate(zip(places, several[0].betas, strict=True)):
-        for number, run in enumerate(several):
-            _band(axes, run, row, metric, f"$\\rho$ = {run.rho:g}", number)
-        axes.set_title(f"β = {beta:g}")
-        _strength_axis(axes, title_of(metric))
-    return legend_above(made, _explained())
+        _simulated(axes, [(f"β = {b:g}", runs, row) for row, b in enumerate(betas)], metric)
+        named = _named_at_ends(axes, betas, runs.mean[metric][:, -1], runs.strengths[-1])
+    else:
+        made, panels = panel_grid(range(len(betas)), 2, titles=[f"β = {b:g}" for b in betas])
+        for axes, row in panels:
+            _simulated(axes, [(f"$\\rho$ = {run.rho:g}", run, row) for run in several], metric)
+    exact = Line2D([], [], label="exact", **EXACT)
+    return legend_above(made, [exact, range_patch("± 2 standard errors")], series=not named)
 
 
 def _named_at_ends(
@@ -283,21 +279,16 @@ def _named_at_ends(
     return True
 
 
-def _band(axes: Axes, run: Simulation, row: int, metric: str, label: str, number: int) -> None:
-    style, exact = series_style(number), run.exact(metric, row)
-    strengths, mean, error = run.strengths, run.mean[metric][row], run.error(metric)[row]
-    axes.fill_between(
-        strengths, mean - 2 * error, mean + 2 * error, color=style["color"], alpha=SHADE, lw=0
-    )
-    axes.plot(strengths, mean, label=label, **style)
-    axes.plot(strengths, exact, **EXACT)
-
-
-def _explained() -> list[Any]:
-    """Legend entries of the lines and bands of simulations."""
-    from matplotlib.lines import Line2D
-
-    return [Line2D([], [], label="exact", **EXACT), range_patch("± 2 standard errors")]
+def _simulated(axes: Axes, lines: Sequence[tuple[str, Simulation, int]], metric: str) -> None:
+    """Each line is a label, a simulation, and the number of one of its sparsities."""
+    rows = []
+    for label, run, row in lines:
+        mean, reach = run.mean[metric][row], 2 * run.error(metric)[row]
+        rows.append((label, run.strengths, mean, mean - reach, mean + reach))
+    draw_lines(axes, rows)
+    for _, run, row in lines:
+        axes.plot(run.strengths, run.exact(metric, row), **EXACT)
+    _strength_axis(axes, title_of(metric))
 
 
 @styled()
@@ -323,9 +314,10 @@ def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None =
         raise UsageError(f"metrics {unknown or names} were not measured; choose from: {have}")
     cells = [(panel, name) for panel in several for name in names]
     columns = min(3, len(cells)) if len(several) == 1 or len(names) == 1 else len(names)
-    made, places = panel_grid(len(cells), columns, width=2.3 * columns, height=2.2)
+    titles = [f"d = {100 * panel.density:g} %, {panel.removal}" for panel, _ in cells]
+    made, places = panel_grid(cells, columns, titles=titles, width=2.3 * columns, height=2.2)
     styles = _model_styles([curve.model for panel in several for curve in panel.curves])
-    for axes, (panel, name) in zip(places, cells, strict=True):
+    for axes, (panel, name) in places:
         _sparse_full(axes, panel, name, styles)
     return legend_above(made, [line for axes in made.axes for line in axes.get_lines()])
 
@@ -351,9 +343,7 @@ def _sparse_full(axes: Axes, panel: Panel, metric: str, styles: dict[str, dict[s
     if metric in panel.theory:
         axes.plot(*panel.theory[metric], color="#888888", linewidth=2.5, alpha=0.5, zorder=0.5,
                   label="theory, no correlation")  # fmt: skip
-    axes.set_title(f"d = {100 * panel.density:g} %, {panel.removal}")
-    axes.set_xlabel(f"full {title_of(metric)}")
-    axes.set_ylabel(f"sparse {title_of(metric)}")
+    axes.set(xlabel=f"full {title_of(metric)}", ylabel=f"sparse {title_of(metric)}")
 
 
 @styled()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import shortened
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Item = TypeVar("Item")
 
 # Okabe and Ito's palette without its yellow, which is too pale on white. The colours differ for
 # people with all common colour vision deficiencies; dashes and markers differ in a grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+SHADE = 0.2
+"""Opacity of a band around a line."""
 
 COLUMN = 3.4
 """Width in inches of one column of a two-column page."""
@@ -161,14 +165,25 @@ def figure(
     return made, made.subplots(rows, columns, **axes)
 
 
-def panel_grid(count: int, columns: int, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of `count` panels, in rows of at most `columns`."""
-    columns = min(count, columns)
+def panel_grid(
+    items: Sequence[Item], columns: int, *, titles: Sequence[str] = (), **options: Any
+) -> tuple[Figure, list[tuple[Axes, Item]]]:
+    """A figure with a panel per item, in rows of at most `columns`.
+
+    Several panels are lettered (a), (b), ..., so that a caption can name them.
+    """
+    count, columns = len(items), min(len(items), columns)
     made, axes = figure(columns, -(-count // columns), squeeze=False, **options)
-    places: list[Axes] = list(axes.flat)
-    for left_over in places[count:]:
+    for left_over in axes.flat[count:]:
         left_over.remove()
-    return made, places[:count]
+    panels = [*zip(axes.flat, items, strict=False)]
+    for number, (panel, _) in enumerate(panels):
+        title = titles[number] if titles else ""
+        if count > 1:
+            panel.set_title(f"({chr(97 + number)}) {title}".rstrip(), loc="left")
+        else:
+            panel.set_title(title)
+    return made, panels
 
 
 def require(data: Sized, what: str) -> None:
@@ -194,6 +209,25 @@ def series_style(number: int, marked: bool = False, points: int = 0) -> dict[str
         step = max(1, points // 8)
         style["markevery"] = number * step // len(MARKERS) % step, step
     return style
+
+
+def draw_lines(
+    axes: Axes,
+    rows: Iterable[tuple[Any, ...]],
+    *,
+    marked: bool = False,
+    spaced: bool = False,
+    **look: Any,
+) -> None:
+    """A line per row: label, x, y, and perhaps both ends of a band around it.
+
+    Markers are at every point, or `spaced`: at eight points of a line.
+    """
+    for number, (label, x, y, *band) in enumerate(rows):
+        style = series_style(number, marked or spaced, len(x) if spaced else 0) | look
+        axes.plot(x, y, label=label, **style)
+        if band:
+            axes.fill_between(x, *band, color=style["color"], alpha=SHADE, linewidth=0)
 
 
 def legend_above(
@@ -286,22 +320,14 @@ def short(name: str, most: int = 28) -> str:
     return shortened(name, most).replace("$", r"\$")
 
 
-def label_panels(panels: Sequence[Axes]) -> None:
-    """Put (a), (b), ... above several panels of a figure, so that its caption can name them."""
-    for number, panel in enumerate(panels if len(panels) > 1 else ()):
-        title = panel.get_title()
-        panel.set_title(f"({chr(97 + number)}) {title}".rstrip(), loc="left")
-        if title:
-            panel.set_title("")
-
-
-def check_plot(path: str | os.PathLike[str]) -> None:
-    """Refuse a name under which no figure can be saved, before the work."""
+def check_plot(path: str | os.PathLike[str]) -> str:
+    """The format of a figure's file; refuse other names, before the work."""
     ending = Path(path).suffix.lower().lstrip(".")
     if ending not in FORMATS:
         kinds = ", ".join(f".{form}" for form in FORMATS)
         raise UsageError(f"plot file {os.fspath(path)!r}: its name must end in one of {kinds}")
     _matplotlib()
+    return ending
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -314,8 +340,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     FileError
         The file cannot be written; an older one of that name stays as it was.
     """
-    check_plot(path)
-    ending = Path(path).suffix.lower().lstrip(".")
+    ending = check_plot(path)
     # No date inside: the same data give the same file.
     undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     with styled(), atomic_write(path) as out:
