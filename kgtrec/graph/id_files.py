@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Int64
+from kgtrec._internal.csr import Array, Int64, K
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, PathName, choose, refuse
 from kgtrec.graph.labels import Labels, first_repeat
@@ -67,10 +67,7 @@ def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
         if len(pair) != 2:
             columns = f"{len(pair)} column{'s' * (len(pair) > 1)} instead of 2"
             refuse(path, number, f"{columns}: {text_of(text)!r}", "write left<TAB>right")
-        if pair in at:
-            what = f"{text_of(text)!r} is repeated (first in line {at[pair]})"
-            refuse(path, number, what, "give each alignment once")
-        at[pair] = number
+        refuse_repeat(path, at, pair, number, repr(text_of(text)), "give each alignment once")
     if not at:
         refuse(path, None, "no pairs: the file is empty", "write left<TAB>right")
     parts = []
@@ -96,7 +93,8 @@ def read_candidates(
         "`kgtrec convert --write-questions` writes them"
     )
     number_of = {name.encode(): number for number, name in enumerate(question_ids)}
-    owner, line_of = [], [0] * len(question_ids)
+    line_of: dict[int, int] = {}
+    owner: list[int] = []
     names: list[bytes] = []
     at: list[int] = []
     for line, text in lines_of(path):
@@ -107,16 +105,13 @@ def read_candidates(
                 f"{text_of(name)!r} is not the id of a question"
             )  # fmt: skip
             refuse(path, line, what, hint)
-        if line_of[question]:
-            what = f"question {text_of(name)!r} is repeated (first in line {line_of[question]})"
-            refuse(path, line, what, "give each question one line")
-        line_of[question] = line
+        what = f"question {text_of(name)!r}"
+        refuse_repeat(path, line_of, question, line, what, "give each question one line")
         owner += [question] * len(labels)
         names += labels
         at += [line] * len(labels)
-    if 0 in line_of:
-        first = question_ids[line_of.index(0)]
-        problem = f"{line_of.count(0):,} questions have no line, first {first!r}"
+    if missing := [name for number, name in enumerate(question_ids) if number not in line_of]:
+        problem = f"{len(missing):,} questions have no line, first {missing[0]!r}"
         refuse(path, None, problem, "give each question one line")
     ids, missed = known_ids(path, entities, arrow_bytes(names), at, unknown, drop=False)
     owners = np.array(owner, dtype=np.int64)[ids >= 0]
@@ -169,6 +164,14 @@ def known_ids(
             path, lines[first], f"{text_of(names[first].as_py())!r} is not in the graph{more}", SKIP
         )
     return ids[~bad] if drop else ids, int(bad.sum())
+
+
+def refuse_repeat(
+    path: PathName, lines: dict[K, int], key: K, line: int, what: str, hint: str
+) -> None:
+    """Note the line of a key; FileError if an earlier line has the same one."""
+    if lines.setdefault(key, line) != line:
+        refuse(path, line, f"{what} is repeated (first in line {lines[key]})", hint)
 
 
 def arrow_bytes(names: list[bytes]) -> Any:

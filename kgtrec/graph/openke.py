@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Int32, Int64
+from kgtrec._internal.csr import Int64
 from kgtrec.errors import FileError, PathName, refuse
-from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, text_of
-from kgtrec.graph.labels import MAX_ID, Labels
-from kgtrec.graph.readers.common import GraphTables, labels_by_id, number_rows
+from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, refuse_repeat, text_of
+from kgtrec.graph.labels import Labels
+from kgtrec.graph.readers.common import GraphTables, labels_by_id, numbered_tables
 from kgtrec.graph.tsv import NUMBERED, find_split_files
 
 _TRIPLES = (
@@ -45,23 +45,22 @@ def read_openke(folder: Path, columns: str | None = None) -> GraphTables:
         needed = any(path.name.endswith(NUMBERED) for path in files.values())
         known = needed or (folder / name).is_file()
         labels.append(read_openke_ids(folder / name)[0] if known else None)
-    sizes = [MAX_ID if names is None else len(names) for names in labels]
-    splits: dict[str, Any] = {split: _triples(path, *sizes) for split, path in files.items()}
-    return GraphTables(splits, labels[0], labels[1])
+    totals: dict[Path, int] = {}
 
+    def lines_in(path: Path) -> Iterator[tuple[int, bytes]]:
+        lines = lines_of(path)
+        totals[path] = _count(path, lines, _TRIPLES)
+        return lines
 
-def _triples(path: Path, n_entities: int, n_relations: int) -> Int32:
-    lines = lines_of(path)
-    total = _count(path, lines, _TRIPLES)
-    triples = number_rows(path, lines, "htr", n_entities, n_relations, _TRIPLES)
-    if len(triples) != total:
-        what = f"{len(triples):,} triples, but the first line says {total:,}"
-        refuse(
-            path, None, what, "copy the file again if it is cut short, or correct its first line"
-        )
-    if not total:
-        refuse(path, None, "no triples", "add triples, or remove the file")
-    return triples
+    tables = numbered_tables(files, labels, "htr", _TRIPLES, lines_in)
+    for split, path in files.items():
+        if (n := len(tables.splits[split])) != totals[path]:
+            what = f"{n:,} triples, but the first line says {totals[path]:,}"
+            hint = "copy the file again if it is cut short, or correct its first line"
+            refuse(path, None, what, hint)
+        if not n:
+            refuse(path, None, "no triples", "add triples, or remove the file")
+    return tables
 
 
 def read_type_constraints(
@@ -127,14 +126,12 @@ def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple
             refuse(path, number, f"{len(ids)} ids, but the line says {size}", form)
         if len(ids) and ids.max() >= n_entities:
             refuse(path, number, f"entity {ids.max()} is not below {n_entities}", "correct the id")
-        if len(lists) % 2 == 1:
-            if lists[-1][0] != relation:
-                what = f"relation {relation} follows the heads of relation {lists[-1][0]}"
-                refuse(path, number, what, form)
-        elif relation in seen:
-            what = f"relation {relation} is repeated (first in line {seen[relation]})"
-            refuse(path, number, what, "keep one of them")
-        seen.setdefault(relation, number)
+        if len(lists) % 2 == 0:
+            what = f"relation {relation}"
+            refuse_repeat(path, seen, relation, number, what, "keep one of them")
+        elif lists[-1][0] != relation:
+            what = f"relation {relation} follows the heads of relation {lists[-1][0]}"
+            refuse(path, number, what, form)
         lists.append((relation, ids))
     if len(lists) != 2 * total:
         what = (

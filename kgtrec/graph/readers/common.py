@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, cycle, islice
@@ -14,7 +14,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Array, Bools, Int32, Int64, offsets_of, spans
 from kgtrec.errors import PathName, refuse
-from kgtrec.graph.id_files import arrow_bytes, text_of
+from kgtrec.graph.id_files import arrow_bytes, lines_of, refuse_repeat, text_of
 from kgtrec.graph.labels import MAX_ID, Labels
 from kgtrec.graph.triples import COLUMNS, SPLITS
 from kgtrec.graph.tsv import entries_of, load_triples, pick_splits, split_names
@@ -148,16 +148,27 @@ def in_byte_order(numbers: Mapping[bytes, int]) -> tuple[Triples, Labels]:
     return place, Labels.from_arrow(arrow_bytes(ordered), ascending=True)
 
 
-def number_rows(
-    path: PathName,
-    lines: Iterator[tuple[int, bytes]],
+def numbered_tables(
+    files: Mapping[str, Path],
+    labels: Sequence[Labels | None],
     columns: str,
-    n_entities: int,
-    n_relations: int,
     form: str,
+    lines_in: Callable[[Path], Iterator[tuple[int, bytes]]] = lines_of,
+) -> GraphTables:
+    """Lines of three numbers in this order, those of the labels of entities and of relations."""
+    sizes = [MAX_ID if own is None else len(own) for own in labels]
+    limits = np.array([sizes[c == "r"] for c in columns])
+    splits = {
+        split: _number_rows(path, lines_in(path), columns, limits, form)
+        for split, path in files.items()
+    }
+    return GraphTables({**splits}, labels[0], labels[1])
+
+
+def _number_rows(
+    path: PathName, lines: Iterator[tuple[int, bytes]], columns: str, limits: Int64, form: str
 ) -> Triples:
-    """Triples from lines of three numbers, shape (n, 3), as head, relation, tail."""
-    limits = np.array([n_relations if c == "r" else n_entities for c in columns])
+    """Triples, shape (n, 3), as head, relation, tail."""
     parts = [np.empty((0, 3), np.int32)]
     while batch := list(islice(lines, _LINES)):
         rows = [text.split() for _, text in batch]
@@ -199,9 +210,7 @@ def labels_by_id(
             refuse(path, line, f"{text_of(text[:60])!r}{less}", hint)
         number = int(digits)
         for seen, key, what in ((at_id, number, "id"), (at_label, text_of(label), "label")):
-            if seen.setdefault(key, line) != line:
-                found = f"{what} {key!r} is repeated (first in line {seen[key]})"
-                refuse(path, line, found, "keep one of the lines")
+            refuse_repeat(path, seen, key, line, f"{what} {key!r}", "keep one of the lines")
         names[number] = label
     due = len(names) if n is None else n
     if not due:

@@ -23,12 +23,12 @@ from kgtrec.graph.readers.common import (
     id_column,
     labelled_tables,
     labels_by_id,
-    number_rows,
+    numbered_tables,
     outsiders,
     sorted_labels,
     split_files,
 )
-from kgtrec.graph.triples import COLUMNS
+from kgtrec.graph.triples import COLUMNS, SPLITS
 from kgtrec.graph.tsv import renumber_column
 
 _ENDINGS = (".txt", ".tsv", "")
@@ -62,14 +62,9 @@ def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
     if columns is None:
         hint = "declare it, as in dgl-ke,hrt:DIR"
         refuse(folder, None, "the order of its columns is unknown", hint)
-    entities, relations = (_dictionary(folder, name) for name in _DICTIONARIES)
+    labels = [_dictionary(folder, name) for name in _DICTIONARIES]
     form = f"each line must be three numbers from 0, in the order {columns}"
-    sizes = len(entities), len(relations)
-    splits = {
-        split: number_rows(path, lines_of(path), columns, *sizes, form=form)
-        for split, path in split_files(folder, _ENDINGS).items()
-    }
-    return GraphTables(dict(splits), entities, relations)
+    return numbered_tables(split_files(folder, _ENDINGS), labels, columns, form)
 
 
 def _dictionary(folder: Path, name: str) -> Labels:
@@ -147,18 +142,17 @@ def read_libkge(folder: Path, columns: str | None = None) -> GraphTables:
     """The splits that ``dataset.yaml`` names, under LibKGE's own numbers."""
     settings = _settings(folder / "dataset.yaml")
     names = [(f"files.{kind}_ids.filename", f"{kind}_ids.del") for kind in ("entity", "relation")]
-    entities, relations = (_mapped(folder / str(settings.get(*name))) for name in names)
-    sizes = len(entities), len(relations)
-    splits = {}
-    for split in ("train", "valid", "test"):
-        name = settings.get(f"files.{split}.filename", f"{split}.del")
-        path = folder / str(name)
-        if path.is_file() or f"files.{split}.filename" in settings:
-            splits[split] = number_rows(path, lines_of(path), columns or "hrt", *sizes, _TRIPLES)
-    if not splits:
+    labels = [_mapped(folder / str(settings.get(*name))) for name in names]
+    files = {}
+    for split in SPLITS:
+        named = settings.get(f"files.{split}.filename")
+        path = folder / str(named or f"{split}.del")
+        if named or path.is_file():
+            files[split] = path
+    if not files:
         hint = "run LibKGE's preprocessing of this dataset"
         refuse(folder, None, "no train.del, valid.del or test.del", hint)
-    return GraphTables(splits, entities, relations)
+    return numbered_tables(files, labels, columns or "hrt", _TRIPLES)
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -264,24 +258,22 @@ def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
                 f"its labels differ from those of {first}",
                 "give all splits' factories the same entity_to_id= and relation_to_id=",
             )
-    sizes = len(labels[0]), len(labels[1])
-    splits: dict[str, Any] = {}
-    for split, home in homes.items():
-        path = home / "numeric_triples.tsv.gz"
-        rows = _after_header(path, ["head", "relation", "tail"])
-        lines = ((line, b"\t".join(fields)) for line, fields in rows)
-        splits[split] = number_rows(path, lines, "hrt", *sizes, _PYKEEN_TRIPLES)
-    return GraphTables(splits, labels[0], labels[1])
+    files = {split: home / "numeric_triples.tsv.gz" for split, home in homes.items()}
+
+    def lines_in(path: Path) -> Iterator[tuple[int, bytes]]:
+        for line, fields in _after_header(path, [*COLUMNS]):
+            yield line, b"\t".join(fields)
+
+    return numbered_tables(files, labels, "hrt", _PYKEEN_TRIPLES, lines_in)
 
 
 def _labels_of(home: Path, kind: str) -> Labels:
     path = home / f"{kind}_to_id.tsv.gz"
-    rows = _after_header(path, ["id", "label"])
-    parts = (
+    rows = (
         (line, b"\t".join(fields), *(fields if len(fields) == 2 else (b"", b"")))
-        for line, fields in rows
+        for line, fields in _after_header(path, ["id", "label"])
     )
-    return labels_by_id(path, parts, _PYKEEN_MAP)[0]
+    return labels_by_id(path, rows, _PYKEEN_MAP)[0]
 
 
 def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[bytes]]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,18 +26,13 @@ _DECLARE = (
 )
 
 
-def read_csv(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.csv`` and so on, with a first line of names or with declared columns."""
-    files = split_files(folder, (".csv",))
-    return label_rows({split: _csv_rows(path, columns) for split, path in files.items()})
-
-
 def read_tab_separated(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.txt`` and so on, with declared columns."""
     return labelled_tables(split_files(folder, (".txt", ".tsv", "")), columns or "hrt")
 
 
 def _csv_rows(path: Path, columns: str | None) -> Iterator[list[bytes]]:
+    """The first line names the columns, unless they are declared."""
     rows = delimited_rows(path, ",", "correct the line")
     _, first = next(rows, (1, []))
     if not first:
@@ -70,13 +66,8 @@ _LITERAL = re.compile(rb"\s*\S+\s+<[^<>]*>\s*\"")
 _HINT = "write <head> <relation> <tail> . with IRIs (without escapes) or blank nodes _:name"
 
 
-def read_ntriples(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.nt`` and so on; labels are the IRIs without their brackets, and ``_:name``."""
-    files = split_files(folder, (".nt",))
-    return label_rows({split: _rows(path) for split, path in files.items()})
-
-
-def _rows(path: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
+def _nodes(path: Path, _: Any = None) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Labels are the IRIs without their brackets, and ``_:name``."""
     for line, text in lines_of(path, gaps=True):
         match = _LINE.fullmatch(text)
         if match is not None:
@@ -100,19 +91,8 @@ _JSON_FORM = (
 )
 
 
-def read_statements(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.txt`` and so on as in StarE's repository: lines of 3, 5, 7, ... labels."""
-    files = split_files(folder, (".txt", ".csv", ""))
-    return label_rows({split: _fields(path) for split, path in files.items()}, qualified=True)
-
-
-def read_wikipeople(folder: Path, columns: str | None = None) -> GraphTables:
-    """``n-ary_train.json`` and so on: roles and values; the triple's end in ``_h`` and ``_t``."""
-    files = split_files(folder, (".json", ".jsonl"), "n-ary_")
-    return label_rows({split: _records(path) for split, path in files.items()}, qualified=True)
-
-
-def _fields(path: PathName) -> Iterator[list[bytes]]:
+def _fields(path: PathName, _: Any = None) -> Iterator[list[bytes]]:
+    """Lines of 3, 5, 7, ... labels, as in StarE's repository."""
     fields: list[bytes] = []
     for line, text in lines_of(path):
         fields = text.split(b",")
@@ -126,7 +106,8 @@ def _fields(path: PathName) -> Iterator[list[bytes]]:
         refuse(path, None, _EMPTY, _FORM)
 
 
-def _records(path: Path) -> Iterator[list[bytes]]:
+def _records(path: Path, _: Any = None) -> Iterator[list[bytes]]:
+    """Roles and values; the triple's end in ``_h`` and ``_t``."""
     fields = None
     for line, text in lines_of(path):
         try:
@@ -157,6 +138,27 @@ def _statement(record: Mapping[str, Any]) -> list[bytes] | None:
         return None
     return [label.encode() for label in labels]
 
+
+def _read(
+    folder: Path,
+    columns: str | None = None,
+    *,
+    rows: Callable[[Path, str | None], Iterator[Sequence[bytes]]],
+    endings: tuple[str, ...],
+    prefix: str = "",
+    qualified: bool = False,
+) -> GraphTables:
+    """Files named ``prefix + split + ending`` with a row of labels per fact."""
+    files = split_files(folder, endings, prefix)
+    return label_rows({split: rows(path, columns) for split, path in files.items()}, qualified)
+
+
+read_csv = partial(_read, rows=_csv_rows, endings=(".csv",))
+read_ntriples = partial(_read, rows=_nodes, endings=(".nt",))
+read_statements = partial(_read, rows=_fields, endings=(".txt", ".csv", ""), qualified=True)
+read_wikipeople = partial(
+    _read, rows=_records, endings=(".json", ".jsonl"), prefix="n-ary_", qualified=True
+)
 
 _TIMED_FORM = "write head, relation, tail and time (or since and until), with tabs between them"
 
