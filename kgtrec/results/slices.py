@@ -181,26 +181,26 @@ def _rows(
     for side in sides or [own.pop() if len(own) == 1 else calculator.sides[-1]]:
         if sides is None:
             yield (*names, *notes, *_count(part, side), *(_value(part, m) for m in measures))
-        elif _present(part, side) is not None:
+        elif side_of_part(side, part.sides) is not None:
             values = (_value(part, replace(measure, side=side)) for measure in measures)
             yield (*names, side, *notes, *_count(part, side), *values)
 
 
-def _present(part: Calculator, side: str) -> str | None:
-    """The side to request from a part: its only side if "both" is requested."""
-    if side in part.sides:
+def side_of_part(side: str, present: Sequence[str]) -> str | None:
+    """The side to request from a part: its only one for "both"; None if the part lacks the side."""
+    if side in present:
         return side
-    return part.sides[-1] if side == "both" else None
+    return present[-1] if side == "both" else None
 
 
 def _value(part: Calculator, measure: Measure) -> float:
     """The value; NaN if the part has no instance on the measure's side."""
-    side = _present(part, measure.side)
+    side = side_of_part(measure.side, part.sides)
     return float("nan") if side is None else part.value(replace(measure, side=side))
 
 
 def _count(part: Calculator, side: str) -> tuple[int, int]:
-    present = _present(part, side)
+    present = side_of_part(side, part.sides)
     return (0, 0) if present is None else part.count(present)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import math
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from compare_cases import graph as small_graph
 from compare_cases import systems
 from scipy import stats
 
@@ -190,3 +192,58 @@ def test_the_page_and_the_figures(tmp_path: Path) -> None:
     assert (page.count("<svg"), page.count("<b>"), page.count("<script")) == (3, 0, 0)
     assert all(file.stat().st_size > 1000 for file in files)
     assert "m1" in suite_page([suite_of(values_with_ties(0, 2, 2))])  # no test of two
+
+
+@pytest.mark.filterwarnings("error")
+def test_parts_of_one_side_have_its_values_or_none(ranks: Any, tmp_path: Path) -> None:
+    """A part with only tails: both sides mean tails there, and heads are missing."""
+    few = Resampling(resamples=100)
+
+    def tails(one: Any) -> Any:
+        return {name: tails(own) for name, own in one.items()} if isinstance(one, dict) else (
+            one.subset(np.flatnonzero(one.side == 1))
+        )  # fmt: skip
+
+    part = {**ranks, "g0": tails(ranks["g0"])}
+    for key in ("mrr", "adjusted_mrr", "macro.mrr", "map"):
+        both, tail, head = (
+            one.cells for one in suite_of_ranks(
+                part, [key, f"tail.{key}", f"head.{key}"], resampling=few, part="given only"
+            )
+        )  # fmt: skip
+        assert np.array_equal(both.values[:, 0], tail.values[:, 0])
+        assert np.isnan(head.values[:, 0]).all()
+        assert ("a", "g0") in head.missing
+        assert ("a", "g0") not in both.missing
+        assert len({both.title, tail.title, head.title}) == 3
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_the_command_compares_parts_of_one_side(tmp_path: Path) -> None:
+    for number in range(2):
+        name, made = f"g{number}", small_graph(number)
+        folder, ranks = tmp_path / "graphs" / name, tmp_path / "ranks" / "g" / name
+        for path in (folder, ranks.parent / name):
+            path.mkdir(parents=True)
+        for split in ("train", "test"):
+            (folder / f"{split}.txt").write_text("".join(
+                "\t".join((made.entities[h], made.relations[r], made.entities[t])) + "\n"
+                for h, r, t in made.split(split).tolist()
+            ))  # fmt: skip
+        questions = kgtrec.read_graph(folder).questions("test")
+        for model in "ab":
+            rng = np.random.default_rng([number, ord(model)])
+            scores = rng.random((len(questions), len(made.entities))).astype(np.float32)
+            one = kgtrec.evaluate(scores, questions, progress=False).ranks
+            one.save(ranks / f"{model}.parquet")
+    some = (tmp_path / "ranks" / "g", "--graphs", tmp_path / "graphs", "--resamples", 100)
+    options = ("--by", "half-links", "--format", "csv", "-m", "mrr,tail.mrr")
+    rows = {
+        (line[0].removeprefix("both.realistic.micro."), line[1]): line[2:]
+        for line in csv.reader(run(*some, *options).splitlines())
+    }
+    assert all(rows["mrr, given only", m] == rows["tail.realistic.micro.mrr, given only", m]
+               for m in "ab")  # fmt: skip
+    assert rows["mrr, asked only", "a"][0] == "2"
+    assert rows["tail.realistic.micro.mrr, asked only", "a"][:2] == ["0", "nan"]
+    assert "MRR, given only\nmodel" in run(*some, "--by", "half-links", "-m", "head.mrr")

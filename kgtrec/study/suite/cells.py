@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,10 +15,10 @@ from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure
-from kgtrec.measures.averaging import SIDES
+from kgtrec.measures.averaging import SIDES, sides_present
 from kgtrec.measures.random_baseline import Tally
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.results.slices import rows_by_part
+from kgtrec.results.slices import rows_by_part, side_of_part
 from kgtrec.study.comparison.parts import read_value_table
 from kgtrec.study.comparison.samples import align_ranks, checked, samples_of_aligned
 
@@ -36,6 +36,7 @@ class SuiteCells(ShownAsTables):
     - draws, float64 (B, models, graphs): The same with questions and seeds resampled; None if
       neither is known.
     - part: Name of the part of the questions; "" for all of them.
+    - heading: Of the measure among others; its title if empty.
     """
 
     measure: Measure
@@ -45,11 +46,13 @@ class SuiteCells(ShownAsTables):
     seeds: Int64
     draws: Float64 | None = None
     part: str = ""
+    heading: str = ""
 
     @property
     def title(self) -> str:
         """Heading of the measure, with the part of the questions."""
-        return f"{self.measure.title}, {self.part}" if self.part else self.measure.title
+        heading = self.heading or self.measure.title
+        return f"{heading}, {self.part}" if self.part else heading
 
     @property
     def sign(self) -> float:
@@ -127,16 +130,16 @@ def _cells_of(
 
 # -- Ranks -----------------------------------------------------------------------------------------
 
-RanksBySeed = Mapping[str, "Ranks"]
-
 
 def cells_of_ranks(
-    ranks: Mapping[str, Mapping[str, RanksBySeed]], measures: Sequence[Measure],
-    how: Resampling = DRAWING,
+    ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]], measures: Sequence[Measure],
+    how: Resampling = DRAWING, part: str = "",
 ) -> list[SuiteCells]:  # fmt: skip
     """The cells of ranks by graph, model and seed.
 
-    An adjusted measure takes the chance level of all questions of a graph in every draw.
+    An adjusted measure takes the chance level of all questions of a graph in every draw. On a part
+    of the questions that has only one side on a graph, measures of both sides take this side there,
+    and measures of the other side have no value, as in `Result.slice`.
     """
     graphs = tuple(ranks)
     models = tuple(dict.fromkeys(model for own in ranks.values() for model in own))
@@ -148,10 +151,14 @@ def cells_of_ranks(
     seeds = np.zeros(shape, np.int64)
     for g, (graph, own) in enumerate(ranks.items()):
         columns = {(model, seed): one for model, runs in own.items() for seed, one in runs.items()}
+        present = sides_present(next(iter(columns.values())))
         rng = np.random.default_rng([how.seed, g])
         for measure, (values, draws) in tables.items():
+            side = side_of_part(measure.side, present) if part else measure.side
+            if side is None:
+                continue
             try:
-                estimate, drawn = _drawn(columns, measure, how)
+                estimate, drawn = _drawn(columns, replace(measure, side=side), how)
             except InputError as problem:
                 raise InputError(f"{graph}: {problem}") from None
             for m, model in enumerate(models):
@@ -161,7 +168,7 @@ def cells_of_ranks(
                     values[m, g] = estimate[at].mean()
                     draws[:, m, g] = over_runs(drawn[:, at], rng)
     return [
-        SuiteCells(measure, models, graphs, values, seeds, draws)
+        SuiteCells(measure, models, graphs, values, seeds, draws, part)
         for measure, (values, draws) in tables.items()
     ]
 
@@ -173,9 +180,7 @@ def _drawn(
     named = {f"{model}\x00{seed}": one for (model, seed), one in columns.items()}
     is_adjusted = not measure.is_trec and measure.row[0].is_adjusted
     if is_adjusted and measure.averaging != "micro":
-        raise UsageError(
-            f"{measure} is not an adjusted measure of micro averages; choose one of those"
-        )
+        raise UsageError(f"{measure} is not an average over instances; choose a micro average")
     specs = checked([measure.base if is_adjusted else measure])
     (samples,) = samples_of_aligned(align_ranks(named, least=1), specs)
     if not is_adjusted:
@@ -193,7 +198,7 @@ def _drawn(
 
 
 def parts_of_ranks(
-    ranks: Mapping[str, Mapping[str, RanksBySeed]], by: str, graphs: str
+    ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]], by: str, graphs: str
 ) -> dict[str, dict[str, dict[str, dict[str, Ranks]]]]:
     """The ranks of every part of the questions, by the part's name.
 

@@ -18,7 +18,7 @@ from kgtrec._internal.bootstrap import Resampling, drawn_clusters
 from kgtrec._internal.csr import Bools, Float64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError, choose
-from kgtrec.measures import Measure, parse_all
+from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.correlation import known_interval
 from kgtrec.study.comparison.significance import corrected, pairs_of, wilcoxon
@@ -259,11 +259,11 @@ class Suite(ShownAsTables):
                 gap = ranks[None, :] - ranks[:, None]
                 better[np.ix_(who, who)] = gap >= self.friedman.critical_difference
             return better
-        found, values = self.pairs, self.cells.sign * self.cells.values
-        for i, j, p in zip(found["first"], found["second"], found["corrected"], strict=True):
-            if p < self.level:
-                up = np.nanmean(values[i] - values[j]) > 0
-                better[i, j], better[j, i] = up, not up
+        found = self.pairs
+        pairs = np.stack([found["first"], found["second"]])
+        is_first = self.cells.sign * found["difference"] > 0
+        ends = np.where(is_first, pairs, pairs[::-1])
+        better[tuple(ends[:, found["corrected"] < self.level])] = True
         return better
 
     # -- Tables ----------------------------------------------------------------------------------
@@ -366,13 +366,9 @@ class Suite(ShownAsTables):
 def _range_of(measure: Measure) -> tuple[float, float]:
     """Ends of a measure's range; infinite if it has none."""
     text = "[0, 1]" if measure.is_trec else measure.row[0].range
-    ends = []
-    for part, otherwise in zip(text.strip("[]()").split(","), (-math.inf, math.inf), strict=True):
-        try:
-            ends.append(float(part))
-        except ValueError:
-            ends.append(otherwise)
-    return ends[0], ends[1]
+    ends = zip(text.strip("[]()").split(", "), (-math.inf, math.inf), strict=True)
+    low, high = (float(end) if re.fullmatch(r"-?[\d.]+", end) else no_end for end, no_end in ends)
+    return low, high
 
 
 def suites(
@@ -389,7 +385,7 @@ def suites(
     """
     choose("test", test, TESTS)
     made = []
-    for one in cells:
+    for one, heading in zip(cells, headings([one.measure for one in cells]), strict=True):
         own: dict[str, tuple[str, ...]] = {}
         for name, patterns in (groups or {}).items():
             own[name] = tuple(
@@ -399,7 +395,8 @@ def suites(
                 raise UsageError(
                     f"group {name!r} has no graph; choose some of {', '.join(one.graphs)}"
                 )
-        made.append(Suite(one, own | {ALL: one.graphs}, test, resampling, level))
+        titled = replace(one, heading=heading)
+        made.append(Suite(titled, own | {ALL: one.graphs}, test, resampling, level))
     return made
 
 
@@ -441,9 +438,7 @@ def suite_of_ranks(
         graph: {model: one if isinstance(one, Mapping) else {"": one} for model, one in own.items()}
         for graph, own in ranks.items()
     }
-    cells = [
-        replace(one, part=part) for one in cells_of_ranks(by_seed, parse_all(measures), resampling)
-    ]
+    cells = cells_of_ranks(by_seed, parse_all(measures), resampling, part)
     return suites(cells, groups, test=test, resampling=resampling, level=level)
 
 
