@@ -85,15 +85,26 @@ def suggestion(
     return f"did you mean {' or '.join(close)}?" if close else otherwise
 
 
-def choose(name: str, value: object, choices: Iterable[object]) -> None:
-    """UsageError unless the value of an argument is one of the choices."""
+def must_be(value: object, choices: Iterable[object], also: str = "") -> str:
+    """What an unknown value can be: ``it must be 'a', 'b' or 'c' (did you mean 'b'?)``.
+
+    A long list shows only similar names, if there are any. `also` may be ``a .npy file``.
+    """
     known = list(choices)
-    if value not in known:
-        *most, last = map(repr, known)
-        names = f"{', '.join(most)} or {last}" if most else last
-        near = suggestion(str(value), [one for one in known if isinstance(one, str)])
-        hint = f"; {near}" if near else ""
-        raise UsageError(f"{name}={value!r} is unknown; it must be {names}{hint}")
+    near = suggestion(str(value), [one for one in known if isinstance(one, str)], n=2)
+    if near and len(known) > 12:
+        return near
+    *most, last = [*map(repr, known), *filter(None, [also])] or ["absent here"]
+    names = f"{', '.join(most)} or {last}" if most else last
+    return f"it must be {names}{near and f' ({near})'}"
+
+
+def choose(
+    name: str, value: object, choices: Iterable[object], found: str = "is unknown", also: str = ""
+) -> None:
+    """UsageError unless the value of an argument is one of the choices; `also` as in `must_be`."""
+    if value not in (known := list(choices)):
+        raise UsageError(f"{name}={value!r} {found}; {must_be(value, known, also)}")
 
 
 def refuse_if(*rows: tuple[object, str]) -> None:

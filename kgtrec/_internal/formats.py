@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from kgtrec.errors import UsageError, suggestion
+from kgtrec.errors import UsageError, must_be
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,8 @@ class Formats:
         own = {row.name: row for row in self.rows}
         match = own.get(name) or self.all().get(name)
         if match is None:
-            hint = suggestion(name, self.all(), f"choose one of {', '.join(self.all())}")
-            raise UsageError(
-                f"{name!r} is not a format of {self.what}; {hint} (`kgtrec formats` explains them)"
-            )
+            what = f"is not a format of {self.what} (`kgtrec formats` explains them)"
+            raise UsageError(f"{name!r} {what}; {must_be(name, self.all())}")
         return match
 
     def all(self) -> Mapping[str, Format]:

@@ -18,7 +18,7 @@ import click
 from kgtrec._internal.files import check_writable, write_text
 from kgtrec._internal.locations import is_folder, is_location, names_in, real_path
 from kgtrec.cli._process import lazily
-from kgtrec.errors import KgtrecError, UsageError, suggestion
+from kgtrec.errors import KgtrecError, UsageError, must_be, suggestion
 
 with lazily():
     from pathlib import Path
@@ -181,9 +181,7 @@ class Choice(click.Choice[str]):
     """One of several words; the message about another one suggests the most similar."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        text = super().get_invalid_choice_message(value, ctx)
-        near = suggestion(str(value), self.choices)
-        return f"{text.rstrip('.')}; {near}" if near else text
+        return f"{value!r} is unknown; {must_be(value, self.choices)}"
 
 
 READ, GRAPH_FOLDER, SCORES = map(PathType, ("an input", "the graph", "the scores"))

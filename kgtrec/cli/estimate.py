@@ -9,13 +9,11 @@ import click
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report
-from kgtrec.errors import UsageError
 
 with lazily():
     from kgtrec import Graph
     from kgtrec._internal.files import atomic_write, write_array
     from kgtrec.cluster.inputs import QuestionRequest
-    from kgtrec.study.sampling import draw
     from kgtrec.study.sampling.counts import SampledCounts, count_sampled, rank_some
     from kgtrec.study.sampling.draw import draw_candidates
     from kgtrec.study.sampling.estimates import FullEstimates, draw_check, full_estimates
@@ -114,12 +112,7 @@ def _check(options: dict[str, Any]) -> None:
 def _by(graph: Graph, options: dict[str, Any]) -> Any:
     if options["type_constraints"] is not None:
         return fitting_by_constraints(graph, options["type_constraints"])
-    by = options["by"]
-    if by not in draw.NAMES and not by.endswith(".npy"):
-        raise UsageError(
-            f"--draw-by {by!r} is unknown; give {', '.join(draw.NAMES)}, or a .npy file"
-        )
-    return by
+    return options["by"]
 
 
 def _estimates(

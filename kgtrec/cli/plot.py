@@ -10,7 +10,7 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, must_be
 
 with lazily():
     from kgtrec import Ranks, Result, plots, read_graph
@@ -113,8 +113,7 @@ def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
     present = sides_present(ranks)
     if side not in present:
         raise UsageError(
-            f"{name}: --side {side}, but these ranks contain only {', '.join(present)}; "
-            "choose one of these, or leave --side out"
+            f"{name}: these ranks contain no --side {side}; {must_be(side, present)}, or left out"
         )
     if side == "both":
         return ranks

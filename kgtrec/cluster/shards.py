@@ -30,7 +30,7 @@ from kgtrec.cluster.plan import Plan, make_plan
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.ranges import Inputs, join_parts, merge_parts, rank_block
 from kgtrec.cluster.score_files import Files, identify_scores
-from kgtrec.errors import FileError, InputError, PathName, UsageError, refuse
+from kgtrec.errors import FileError, InputError, PathName, UsageError, choose, refuse
 from kgtrec.measures import required_depth
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.blocks import thresholds
@@ -194,8 +194,7 @@ def open_shard(
 ) -> Shard:
     """Shard ``number`` (from 1) of ``count``."""
     store, settings = inputs.store(), inputs.settings
-    if by not in WAYS:
-        raise UsageError(f"by={by!r} is unknown; choose one of {', '.join(WAYS)}")
+    choose("by", by, WAYS)
     if by == "auto":
         few = store.n_rows < _FEW_ROWS * count and store.n_labels > store.n_rows
         by = "entities" if few and not store.restricted else "questions"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -105,31 +105,21 @@ def _systems(results: Evaluated) -> str:
 
 def _ties(results: Evaluated) -> str:
     systems = {**results.filtered, "constant": results.constant}
-    rows: list[tuple[Cell, ...]] = [
-        (
-            name,
-            *(result[key] for key in TIES.values()),
-            100 * float(np.mean(result.ranks.equal > 0)),
-        )
-        for name, result in systems.items()
+    rows: list[tuple[Any, ...]] = [
+        (name, *(one[key] for key in TIES.values()), 100 * float(np.mean(one.ranks.equal > 0)))
+        for name, one in systems.items()
     ]
-    table = _table([*TIES, "% tied"], rows)
-    least = {kind: results.constant[key] for kind, key in TIES.items()}
-    ranges = {
-        name: [result[TIES[kind]] for kind in ("optimistic", "pessimistic")]
-        for name, result in results.filtered.items()
-    }
-    widest = max(ranges, key=lambda name: ranges[name][0] - ranges[name][1])
-    ends = ranges[widest]
+    *ours, constant = rows
+    name, most, _, least, _ = max(ours, key=lambda row: row[1] - row[3])
     texts = [
         "constant gives every entity the same score. If ties count as wins, its MRR is "
-        f"{least['optimistic']:.3f}; by realistic ranks it is {least['realistic']:.3f}, with AMRI "
+        f"{constant[1]:.3f}; by realistic ranks it is {constant[2]:.3f}, with AMRI "
         f"{results.constant[AMRI]:.3f}: it has learned nothing.",
-        "Among the systems, ties change {} most: from {:.3f} if all are wins to {:.3f} if all are "
-        "losses.".format(widest, *ends),
+        f"Among the systems, ties change {name} most: from {most:.3f} if all are wins to "
+        f"{least:.3f} if all are losses.",
         _orders(systems, TIES),
     ]
-    return _section("2. Ties: MRR by rank type", table, *texts)
+    return _section("2. Ties: MRR by rank type", _table([*TIES, "% tied"], rows), *texts)
 
 
 def _filtering(results: Evaluated) -> str:

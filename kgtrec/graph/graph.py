@@ -18,7 +18,14 @@ import numpy.typing as npt
 from kgtrec._internal.csr import Array, Int32, Int64
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.table import lines_as_html
-from kgtrec.errors import GraphWarning, InputError, PathName, UsageError, refuse, suggestion
+from kgtrec.errors import (
+    GraphWarning,
+    InputError,
+    PathName,
+    UsageError,
+    must_be,
+    refuse,
+)
 from kgtrec.graph.labels import Labels, resolve_labels
 from kgtrec.graph.triples import (
     SPLITS,
@@ -253,11 +260,8 @@ class GraphData:
     def split(self, name: str) -> Int32:
         """Distinct triples of one split, shape (n, 3); UsageError if the graph lacks it."""
         if not isinstance(name, str) or name not in self.splits:
-            have = ", ".join(map(repr, self.splits))
             which = "this graph" if self.name is None else f"graph {self.name!r}"
-            near = suggestion(name, self.splits) if isinstance(name, str) else ""
-            hint = f"{near} It has {have}" if near else f"choose one of: {have}"
-            raise UsageError(f"{which} has no split {name!r}; {hint}")
+            raise UsageError(f"{which} has no split {name!r}; {must_be(name, self.splits)}")
         return self.splits[name]
 
     @cached_property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kgtrec.errors import UsageError, suggestion
+from kgtrec.errors import UsageError, must_be
 
 ORDER = (
     "first-evaluation", "reading-the-report", "report", "numbers", "ties",
@@ -22,8 +22,7 @@ ORDER = (
 def path(name: str) -> Path:
     """The file of a guide."""
     if name not in ORDER:
-        hint = suggestion(name, ORDER, f"choose one of {', '.join(ORDER)}")
-        raise UsageError(f"{name!r} is not a guide; {hint}")
+        raise UsageError(f"{name!r} is not a guide; {must_be(name, ORDER)}")
     return Path(__file__).with_name(f"{name}.md")
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from numpy.typing import ArrayLike
 
-from kgtrec.errors import UsageError, suggestion
+from kgtrec.errors import UsageError, must_be, suggestion
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.chance_metrics import CHANCE_ROWS
 from kgtrec.measures.metric import Metric
@@ -187,8 +187,7 @@ def problem_of(measure: KeyParts) -> str | None:
         ("a rank type", measure.rank_type, RANK_TYPES),
     ):
         if word is not None and word not in known:
-            hint = suggestion(word, known, f"choose one of {', '.join(known)}")
-            return f"{word!r} is not {noun}; {hint}"
+            return f"{word!r} is not {noun}; {must_be(word, known)}"
     row = find_metric(measure.metric)
     if row is None:
         return _trec_problem(measure)
@@ -326,6 +325,6 @@ def random_scorer(metric: str, candidates: ArrayLike, weight: ArrayLike | None =
     match = find_metric(metric.lower()) if isinstance(metric, str) else None
     row, parameter = match or (None, 0)
     if row is None or row not in RANK_ROWS or row.chance is None:
-        known = ", ".join(row.name for row in RANK_ROWS if row.chance is not None)
-        raise UsageError(f"{metric!r} has no expectation by chance; choose one of {known}")
+        known = [row.name for row in RANK_ROWS if row.chance is not None]
+        raise UsageError(f"{metric!r} has no expectation by chance; {must_be(metric, known)}")
     return row.chance(Tally.of(candidates, weight), parameter)

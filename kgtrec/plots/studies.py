@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, choose
 from kgtrec.plots.style import (
     COLUMN,
     draw_lines,
@@ -308,10 +308,9 @@ def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None =
     several = list(panels) if isinstance(panels, Sequence) else [panels]
     require(several, "panels")
     names = list(several[0].curves[0].full) if metrics is None else list(metrics)
-    unknown = [name for name in names if name not in several[0].curves[0].full]
-    if unknown or not names:
-        have = ", ".join(several[0].curves[0].full)
-        raise UsageError(f"metrics {unknown or names} were not measured; choose from: {have}")
+    require(names, "metrics")
+    for name in names:
+        choose("metric", name, several[0].curves[0].full, "was not measured")
     cells = [(panel, name) for panel in several for name in names]
     columns = min(3, len(cells)) if len(several) == 1 or len(names) == 1 else len(names)
     titles = [f"d = {100 * panel.density:g} %, {panel.removal}" for panel, _ in cells]

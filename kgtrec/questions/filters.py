@@ -25,15 +25,7 @@ from kgtrec._internal.csr import (
     stack,
     to_csr,
 )
-from kgtrec.errors import (
-    FileError,
-    FilterWarning,
-    InputError,
-    PathName,
-    UsageError,
-    choose,
-    suggestion,
-)
+from kgtrec.errors import FileError, FilterWarning, InputError, PathName, UsageError, choose
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.id_files import SKIP, check_unknown
 from kgtrec.graph.labels import Labels
@@ -241,12 +233,8 @@ def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, A
                 "one of them"
             )
         known = known._replace(splits=tuple(splits.split("+")))
-    if chosen not in choices:
-        raise UsageError(
-            f"filter={chosen!r} does not say which facts are known at a context ({name}); choose "
-            f"one of {', '.join(choices)}; name splits in filter_splits or after a colon, as in "
-            f"{choices[0]}:train+test"
-        )
+    unclear = f"does not say which facts are known at a context ({name})"
+    choose("filter", chosen, choices, unclear, f"one with splits, as {choices[0]}:train+test")
     details = {"context": name, "context_filter": chosen}
     return (known if chosen == "raw" else known._replace(name=None)), details
 
@@ -287,11 +275,8 @@ def _by_protocol(graph: GraphData, choice: Any) -> tuple[str | None, Iterable[st
     if choice not in PROTOCOLS:
         if choice in graph.splits:
             return None, (choice,)
-        near = suggestion(choice, [*PROTOCOLS, *graph.splits])
-        raise UsageError(
-            f"filter={choice!r} is unknown; {near + ' ' if near else ''}choose one of "
-            f"{', '.join(PROTOCOLS)}, or name splits (this graph has {', '.join(graph.splits)})"
-        )
+        known = dict.fromkeys([*PROTOCOLS, *graph.splits])
+        choose("filter", choice, known, also="several splits, as in train,test")
     name = "raw" if choice == "none" else choice
     splits = PROTOCOLS[choice]
     present = None if splits is None else tuple(split for split in splits if split in graph.splits)

@@ -26,7 +26,7 @@ from kgtrec._internal.csr import (
     spans,
     to_keys,
 )
-from kgtrec.errors import InputError, UsageError, refuse
+from kgtrec.errors import InputError, UsageError, choose, refuse
 from kgtrec.predictions.lists import ANY, PredictedLists
 from kgtrec.predictions.readers import PREDICTIONS
 from kgtrec.questions.questions import Questions
@@ -223,10 +223,8 @@ def ranked_lists(
     predictions: Any, questions: Questions, format: str | None, unlinkable: str, list_order: str
 ) -> tuple[Ranks, Run]:
     """As `rank_lists`, and the filtered lists as a run."""
-    if unlinkable not in UNLINKABLE:
-        raise UsageError(f"unlinkable={unlinkable!r} is unknown; choose 'place' or 'drop'")
-    if list_order not in ORDERS:
-        raise UsageError(f"list_order={list_order!r} is unknown; choose 'scores' or 'listed'")
+    choose("unlinkable", unlinkable, UNLINKABLE)
+    choose("list_order", list_order, ORDERS)
     if questions.details.get("separate"):
         raise UsageError(
             "with negatives each answer has its own question, for which there are no lists; "

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import Array, Bools, Float64, Int64
 from kgtrec._internal.table import lines_as_html
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import NAMES, TERM
@@ -443,8 +443,7 @@ def _typed(name: str, values: npt.ArrayLike, dtype: type) -> Array:
 
 
 def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64:
-    if kind not in RANK_TYPES:
-        raise UsageError(f"rank type {kind!r} is unknown; choose one of {', '.join(RANK_TYPES)}")
+    choose("kind", kind, RANK_TYPES)
     behind: dict[str, Any] = {
         "optimistic": 0,
         "realistic": equal / 2,

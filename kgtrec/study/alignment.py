@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import Array, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import InputError, UsageError, refuse_if
+from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.graph.labels import Labels
 from kgtrec.measures import Measure
 from kgtrec.questions.api import Graph, Questions
@@ -36,13 +36,13 @@ _BLOCK_BYTES = 64 << 20
 def similarities(left: Any, right: Any, similarity: Any, csls: int) -> Similarities:
     """Embeddings or a matrix, checked; parameters as for `kgtrec.align`."""
     name = similarity if isinstance(similarity, str) else None  # of embeddings; None: a matrix
+    if name is not None:
+        choose("similarity", name, SIMILARITIES, also="a matrix")
     refuse_if(
         (isinstance(csls, bool) or not isinstance(csls, (int, np.integer)) or csls < 0,
          f"csls={csls!r} is not a number of neighbours; give one, such as 10 (0: no CSLS)"),
         (name is None and (left is not None or right is not None),
          "embeddings and a similarity matrix were given; give only one of them"),
-        (name is not None and name not in SIMILARITIES, f"similarity={name!r} is unknown; choose "
-         f"one of {', '.join(SIMILARITIES)}, or give a matrix"),
         (name is not None and (left is None or right is None),
          "embeddings are missing; give left and right ones, or similarity=matrix"),
     )  # fmt: skip

@@ -75,10 +75,7 @@ class BetaGrid(ShownAsTables):
 
     def __getitem__(self, metric: str) -> Float64:
         """The grid of one metric, float64 (e, r)."""
-        if metric not in self.metrics:
-            raise UsageError(
-                f"this grid has no {metric!r}; choose one of {', '.join(self.metrics)}"
-            )
+        choose("metric", metric, self.metrics, "is not in this grid")
         return self.values[self.metrics.index(metric)]
 
     def caption(self) -> str:

@@ -336,7 +336,7 @@ class _Reader:
         for key, value in table.items():
             kind, at, before = schema.get(key), f"{prefix}{key}", len(self.faults)
             if kind is None:
-                self._fault(at, f"unknown key; choose one of {', '.join(schema)}")
+                self._tried(at, choose, "key", key, schema)
             elif isinstance(kind, list):
                 self._tried(at, choose, key, value, kind)
             elif kind is Settings:
@@ -449,9 +449,7 @@ class _Reader:
     def _path(self, place: str, path: str, names: Mapping[str, str]) -> str:
         """A path of the file with names filled in, relative to the file's folder."""
         for name in _PLACE.findall(path):
-            if name not in names:
-                have = ", ".join(f"{{{known}}}" for known in names) or "none here"
-                self._fault(place, f"{{{name}}} in {path!r} is unknown; choose one of {have}")
+            self._tried(place, choose, "name", name, names, f"of {path!r} is unknown")
         if "\0" in path:
             self._fault(place, f"{path!r} is not a path, because it contains a null character")
         filled = _PLACE.sub(lambda match: names.get(match.group(1), match.group()), path)

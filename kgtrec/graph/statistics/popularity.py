@@ -10,7 +10,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Float64, Int32, Int64, inverse
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, must_be
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.triples import count_entities, drop_duplicates
 
@@ -27,7 +27,7 @@ def named_splits(graph: GraphData, splits: SplitNames = None) -> tuple[str, ...]
     for name in names:
         graph.split(name)
     if not names:
-        raise UsageError(f"no split is given; choose from {', '.join(graph.splits)}")
+        raise UsageError(f"no split is given; {must_be('', graph.splits)}")
     return tuple(name for name in graph.splits if name in names)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from kgtrec._internal.csr import grouped
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import FileError, PathName, UsageError
+from kgtrec.errors import FileError, PathName, UsageError, must_be, refuse
 from kgtrec.measures import RANK_TYPES, Measure
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.metric import Metric, inverse, inverse_exp, same
@@ -127,8 +127,7 @@ def _claims_of(
     for line, cells in table.rows:
         own = cells[side_column].lower() if side_column else side
         if own not in SIDES:
-            hint = f"choose one of {', '.join(SIDES)}"
-            raise FileError(table.path, line, found=f"side {own!r} is unknown", hint=hint)
+            refuse(table.path, line, f"side {own!r} is unknown", must_be(own, SIDES))
         model = _plain(cells[table.system])
         first = lines.setdefault((model, own), line)
         if first != line:

@@ -441,8 +441,7 @@ class Classification(ShownAsTables):
         values = {name: self.overall.values[k, 0] for k, name in enumerate(METRICS)}
         for curve, end in zip(self.curves, ("", ".platt", ".isotonic"), strict=True):
             values |= {f"brier{end}": curve.brier[0], f"ece{end}": curve.ece[0]}
-        if key not in values:
-            raise UsageError(f"value {key!r} is unknown; choose one of {', '.join(values)}")
+        choose("value", key, values)
         return float(values[key])
 
     def _of(self) -> str:

@@ -21,7 +21,7 @@ from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import InputError, UsageError, refuse_if
+from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all
 from kgtrec.ranking.kernel import available_cores, share_rows
 from kgtrec.ranking.ranks import Ranks
@@ -556,10 +556,7 @@ def depth_curves(
     """
     depths = tuple(int(depth) for depth in depths)
     chosen = depths[0] if reference is None else reference
-    if chosen not in depths:
-        raise UsageError(
-            f"reference {chosen!r} is not a depth; choose one of {', '.join(map(str, depths))}"
-        )
+    choose("reference", chosen, depths, "is not a depth")
     agreements = []
     for name, table in values.items():
         rows = np.asarray(table, np.float64)

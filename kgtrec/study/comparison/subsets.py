@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.csr import Bools, Float64, Int64
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import InputError, UsageError, must_be
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES, Weighing, instance_ties, require_side, sides_present
 from kgtrec.measures.metric import OfMean, same
@@ -290,7 +290,8 @@ def _trec_family(measure: Measure) -> tuple[str, int]:
 
     column = resolve([measure.metric])[0]
     if column.family not in _SEEN:
-        raise UsageError(f"{measure} does not follow from ranks; choose one of {', '.join(_SEEN)}")
+        known = must_be(column.family, _SEEN)
+        raise UsageError(f"{measure} does not follow from ranks; {known}")
     return column.family, int(column.cutoff or 0)
 
 

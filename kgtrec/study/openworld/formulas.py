@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import ShownInLines
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, must_be
 from kgtrec.measures.keys import find_metric
 
 GAINS = {
@@ -52,8 +52,7 @@ def gain(metric: str) -> Callable[[Any], Float64]:
         return lambda rank: (np.asarray(rank) <= parameter).astype(np.float64)
     if name == "p_mrr@p":
         return lambda rank: np.asarray(rank, np.float64) ** -parameter
-    known = "; ".join(f"{key}: {text}" for key, text in GAINS.items())
-    raise UsageError(f"metric {metric!r} has no open-world formula; choose one of: {known}")
+    raise UsageError(f"metric {metric!r} has no open-world formula; {must_be(metric, GAINS)}")
 
 
 def title_of(metric: str) -> str:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, choose
 from kgtrec.questions.api import Graph
 from kgtrec.study.openworld.formulas import (
     ENTITIES,
@@ -418,9 +418,7 @@ class Simulation(ShownAsTables):
 
     def exact(self, metric: str, row: int) -> Float64:
         """The exact expectation at each strength of a sparsity, NaN where none was simulated."""
-        if metric not in self.mean:
-            known = ", ".join(self.mean)
-            raise UsageError(f"metric {metric!r} was not simulated; choose one of: {known}")
+        choose("metric", metric, self.mean, "was not simulated")
         done, values = np.isfinite(self.mean[metric][row]), np.full(len(self.strengths), np.nan)
         values[done] = expectation(
             np.array(self.strengths)[done], self.betas[row], self.n_answers, self.n_entities,

@@ -30,7 +30,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Bools, Int64, contains, to_keys
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import FileError, InputError, PathName, UsageError, refuse_if
+from kgtrec.errors import FileError, InputError, PathName, UsageError, must_be, refuse_if
 from kgtrec.graph.triples import pack_triples
 from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.edited_files import EditedFile, lines_of_triples, write_lines
@@ -394,7 +394,7 @@ def _places(file: EditedFile, number: int, cells: list[str]) -> dict[str, int]:
     """Places by system; note a fault if the line is wrong."""
     _, _, _, side, question, depth, systems, *_ = cells
     if side not in ASKED:
-        file.fault(number, f"side {side!r} is not one of {', '.join(ASKED)}")
+        file.fault(number, f"side {side!r} is unknown; {must_be(side, ASKED)}")
     elif question.count(",") != 1 and ("," in question or side == "both"):
         names = "give one or two names (two for both)"
         file.fault(number, f"questions {question!r} beside side {side!r}: {names}")

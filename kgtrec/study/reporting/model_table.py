@@ -16,7 +16,7 @@ import numpy as np
 from kgtrec._internal.bootstrap import COMPARING
 from kgtrec._internal.csr import Bools
 from kgtrec._internal.table import Interval
-from kgtrec.errors import InputError, UsageError, refuse_if
+from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
 from kgtrec.ranking.provenance import Provenance
@@ -344,8 +344,8 @@ def _measures(
     sides: Sequence[str] | None,
 ) -> list[Measure]:
     """Measures of every requested side; measures of one kind are neighbours."""
-    if unknown := [side for side in sides or () if side not in SIDES]:
-        raise UsageError(f"{unknown[0]!r} is not a side; choose one of {', '.join(SIDES)}")
+    for side in sides or ():
+        choose("side", side, SIDES)
     present = sides_present(next(iter(ranks.values()))[0])
     free = [
         isinstance(column, str) and column.partition(".")[0].strip().lower() not in SIDES

@@ -59,10 +59,7 @@ def weights_of(by: Any, questions: Questions) -> tuple[Weights, str]:
         return _checked(by, questions), "weights of a function"
     if isinstance(by, (str, PathLike)):
         if not fspath(by).endswith(".npy"):
-            raise UsageError(
-                f"by={fspath(by)!r} is unknown; choose one of {', '.join(NAMES)}, or give a .npy "
-                "file"
-            )
+            choose("by", fspath(by), NAMES, also="a .npy file")
         return _of_matrix(load_matrix(by), questions, fspath(by)), f"weights of {fspath(by)}"
     if hasattr(by, "__array__"):
         return _of_matrix(np.asarray(by), questions, "weights"), "weights of an array"

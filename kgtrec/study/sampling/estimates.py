@@ -203,11 +203,9 @@ class FullEstimates(ShownAsTables):
         """
         from scipy.special import ndtri
 
-        if measure not in DECREASING or not within > 0:
-            raise UsageError(
-                f"measure={measure!r}, within={within!r}; choose one of {', '.join(DECREASING)} as "
-                "measure, and a half width above 0 as within"
-            )
+        choose("measure", measure, DECREASING)
+        if not within > 0:
+            raise UsageError(f"within={within!r}; give a half width above 0, such as 0.002")
         if self.full is None:
             return None
         weights, chosen = importance(self.counts), self.check.questions

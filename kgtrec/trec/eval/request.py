@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, must_be
 from kgtrec.trec.eval.kg_names import MicroColumn, micro_columns
 from kgtrec.trec.files.text import PathName, ReadAhead, is_path
 from kgtrec.trec.measures.family import EvalOptions
@@ -80,8 +80,8 @@ class Request:
         """The measures of trec_eval, in its order; UsageError for unknown names."""
         if self.qrels_format not in FORMATS:
             raise UnknownFormat(
-                f"-R {self.qrels_format}: this qrels_format is unknown; it must be one of "
-                f"{', '.join(FORMATS)}"
+                f"qrels_format={self.qrels_format!r} is unknown; "
+                f"{must_be(self.qrels_format, FORMATS)}"
             )
         names: Sequence[str] = (OFFICIAL[self.qrels_format],)
         if self.measures is not None:
