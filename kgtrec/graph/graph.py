@@ -18,14 +18,7 @@ import numpy.typing as npt
 from kgtrec._internal.csr import Array, Int32, Int64
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.table import lines_as_html
-from kgtrec.errors import (
-    GraphWarning,
-    InputError,
-    PathName,
-    UsageError,
-    must_be,
-    refuse,
-)
+from kgtrec.errors import GraphWarning, InputError, PathName, UsageError, must_be, refuse
 from kgtrec.graph.labels import Labels, resolve_labels
 from kgtrec.graph.triples import (
     SPLITS,

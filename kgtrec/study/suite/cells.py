@@ -97,7 +97,7 @@ def read_numbers(path: str | os.PathLike[str], how: Resampling = DRAWING) -> lis
         try:
             value, metric = float(cells["value"]), Measure.parse(cells["metric"])
         except ValueError as problem:  # for a metric, the problem says what is wrong
-            hint = "choose one of `kgtrec measures`"
+            hint = "give a number, and a metric of `kgtrec measures`"
             raise FileError(table.path, line, found=str(problem), hint=hint) from None
         model, graph, seed = cells["model"], cells["graph"], cells.get("seed", "")
         own = runs.setdefault(metric, {}).setdefault((model, graph), {})
