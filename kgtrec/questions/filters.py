@@ -20,16 +20,16 @@ from kgtrec._internal.csr import (
     finder,
     inverse,
     offsets_of,
+    owners,
     position_type,
     spans,
     stack,
     to_csr,
 )
-from kgtrec.errors import FileError, FilterWarning, InputError, PathName, UsageError, choose
+from kgtrec.errors import FilterWarning, InputError, PathName, UsageError, choose, refuse
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.id_files import SKIP, check_unknown
 from kgtrec.graph.labels import Labels
-from kgtrec.graph.readers.common import GraphTables
 from kgtrec.graph.readers.text import read_known_file
 from kgtrec.graph.triples import (
     QualifierSets,
@@ -44,9 +44,6 @@ from kgtrec.questions.candidates import label_ids, restrict
 from kgtrec.questions.graph_terms import COLUMNS, QUALIFIER, AskedSide, GraphTerms
 from kgtrec.questions.questions import Questions, column_of_label, is_usual_filter
 from kgtrec.questions.terms import PLURAL, SIDES
-
-_TERMS = ("head", "relation", "tail")
-_PAIR = ("qualifier relation", "qualifier value")
 
 
 class KnownFacts(NamedTuple):
@@ -68,25 +65,39 @@ def read_known(
     """Known facts from a file with lines as in a split; their context may be new to the graph."""
     check_unknown(unknown)
     tables = read_known_file(path, context)
-    entities = _places(graph.entities, tables.entities)
-    relations = _places(graph.relations, tables.relations)
-    rows = tables.splits["known"]
-    ids = np.column_stack([entities[rows[:, 0]], relations[rows[:, 1]], entities[rows[:, 2]]])
-    bad = np.any(ids < 0, axis=1)
-    counts, pairs = np.zeros(len(rows), np.int64), np.empty((0, 2), np.int64)
+    rows, offsets, pairs = tables.splits["known"], np.zeros(1, np.int64), np.empty((0, 2), np.int64)
     if tables.qualifiers is not None:
-        offsets, own = tables.qualifiers["known"]
-        counts = np.diff(offsets)
-        pairs = np.column_stack([relations[own[:, 0]], entities[own[:, 1]]])
-    owner = np.repeat(np.arange(len(rows)), counts)
-    bad[owner[(pairs < 0).any(axis=1)]] = True
-    if bad.any() and unknown == "error":
-        _refuse(path, int(np.flatnonzero(bad)[0]), int(bad.sum()) - 1, ids, pairs, owner, tables)
-    details = {"file": str(path), "triples": int((~bad).sum()), "unknown": int(bad.sum())}
+        offsets, pairs = tables.qualifiers["known"]
+    places = [*map(_places, (graph.entities, graph.relations), tables.labels)]
+    every, owner = np.arange(len(rows)), owners(offsets)
+    columns = [  # of labels: name, fact of each, kind, number in the file, and id in the graph
+        (name, fact, kind, codes, places[kind][codes])
+        for name, fact, kind, codes in (
+            ("head", every, 0, rows[:, 0]), ("relation", every, 1, rows[:, 1]),
+            ("tail", every, 0, rows[:, 2]), ("qualifier relation", owner, 1, pairs[:, 0]),
+            ("qualifier value", owner, 0, pairs[:, 1]),
+        )
+    ]  # fmt: skip
+    ids = [column[-1] for column in columns]
+    bad = np.zeros(len(rows), bool)
+    for _, fact, _, _, own in columns:
+        bad[fact[own < 0]] = True
+    n_bad = int(bad.sum())
+    if n_bad and unknown == "error":
+        row = int(np.argmax(bad))
+        name, label = next(
+            (name, tables.labels[kind][codes[at]])
+            for name, fact, kind, codes, own in columns
+            for at in np.flatnonzero((fact == row) & (own < 0))
+        )
+        lines = f", nor are labels of {n_bad - 1:,} more lines" if n_bad > 1 else ""
+        refuse(path, row + 1, f"{name} {label!r} is not in the graph{lines}", SKIP)
+    details = {"file": str(path), "triples": len(rows) - n_bad, "unknown": n_bad}
+    triples, pairs = np.column_stack(ids[:3])[~bad], np.column_stack(ids[3:])[~bad[owner]]
     if tables.qualifiers is not None:
-        return _qualified(graph, ids[~bad], counts[~bad], pairs[~bad[owner]]), details
-    times = [_places(graph.contexts, tables.times)[rows[:, 3:]]] if tables.times else []
-    return KnownFacts(np.column_stack([ids, *times])[~bad].astype(np.int32)), details
+        return _qualified(graph, triples, np.diff(offsets)[~bad], pairs), details
+    times = [_places(graph.contexts, tables.times)[rows[~bad, 3]]] if tables.times else []
+    return KnownFacts(np.column_stack([triples, *times]).astype(np.int32)), details
 
 
 def _qualified(graph: GraphData, triples: Int64, counts: Int64, pairs: Int64) -> KnownFacts:
@@ -106,23 +117,6 @@ def _places(labels: Labels | None, names: Any) -> Int64:
     """The id of each name; -1: unknown."""
     assert labels is not None  # the graph has contexts, and a reader gives all labels
     return labels.positions(Labels.from_strings(names).to_arrow())
-
-
-def _refuse(
-    path: PathName, row: int, more: int, ids: Int64, pairs: Int64, owner: Int64, tables: GraphTables
-) -> None:
-    """FileError that names the first unknown label of a line."""
-    labels: tuple[Any, Any] = (tables.entities, tables.relations)
-    own = tables.splits["known"][row, :3]
-    terms = [(name, labels[at == 1][own[at]], ids[row, at]) for at, name in enumerate(_TERMS)]
-    for at in np.flatnonzero(owner == row).tolist():
-        pair = tables.qualifiers["known"][1][at] if tables.qualifiers else ()
-        values = zip(_PAIR, labels[::-1], pair, pairs[at], strict=True)
-        terms += [(name, texts[code], place) for name, texts, code, place in values]
-    name, label, _ = next(term for term in terms if term[2] < 0)
-    found = f"{name} {label!r} is not in the graph"
-    lines = f", nor are labels of {more:,} more lines" if more else ""
-    raise FileError(path, row + 1, found=found + lines, hint=SKIP)
 
 
 _CHUNK = 1 << 18
