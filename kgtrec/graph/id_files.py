@@ -9,13 +9,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Int64, K
+from kgtrec._internal.csr import Array, Int64, K, offsets_of
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, PathName, choose, refuse
 from kgtrec.graph.labels import Labels, first_repeat
@@ -92,33 +92,28 @@ def read_candidates(
         "write question<TAB>entity<TAB>entity..., with question ids as "
         "`kgtrec convert --write-questions` writes them"
     )
-    number_of = {name.encode(): number for number, name in enumerate(question_ids)}
-    line_of: dict[int, int] = {}
-    owner: list[int] = []
-    names: list[bytes] = []
-    at: list[int] = []
+    names = [name.encode() for name in question_ids]
+    asked = set(names)
+    lists: dict[bytes, list[bytes]] = {}
+    line_of: dict[bytes, int] = {}
     for line, text in lines_of(path):
         name, *labels = text.split(b"\t")
-        question = number_of.get(name)
-        if question is None or b"" in labels:
-            what = f"an empty label in {text_of(text)!r}" if question is not None else (
-                f"{text_of(name)!r} is not the id of a question"
-            )  # fmt: skip
-            refuse(path, line, what, hint)
+        if name not in asked:
+            refuse(path, line, f"{text_of(name)!r} is not the id of a question", hint)
+        if b"" in labels:
+            refuse(path, line, f"an empty label in {text_of(text)!r}", hint)
         what = f"question {text_of(name)!r}"
-        refuse_repeat(path, line_of, question, line, what, "give each question one line")
-        owner += [question] * len(labels)
-        names += labels
-        at += [line] * len(labels)
-    if missing := [name for number, name in enumerate(question_ids) if number not in line_of]:
-        problem = f"{len(missing):,} questions have no line, first {missing[0]!r}"
+        refuse_repeat(path, line_of, name, line, what, "give each question one line")
+        lists[name] = labels
+    if missing := [name for name in names if name not in lists]:
+        problem = f"{len(missing):,} questions have no line, first {text_of(missing[0])!r}"
         refuse(path, None, problem, "give each question one line")
-    ids, missed = known_ids(path, entities, arrow_bytes(names), at, unknown, drop=False)
-    owners = np.array(owner, dtype=np.int64)[ids >= 0]
-    order = np.argsort(owners, kind="stable")
-    bounds = np.searchsorted(owners[order], np.arange(1, len(question_ids)))
-    lists = np.split(ids[ids >= 0][order], bounds)
-    return lists, {"file": str(path), "unknown": missed}
+    lengths = [*map(len, lists.values())]
+    at = np.repeat([*line_of.values()], lengths)
+    labels = [*chain.from_iterable(lists.values())]
+    ids, missed = known_ids(path, entities, arrow_bytes(labels), at, unknown, drop=False)
+    of = dict(zip(lists, np.split(ids, offsets_of(lengths)[1:-1]), strict=True))
+    return [of[name][of[name] >= 0] for name in names], {"file": str(path), "unknown": missed}
 
 
 def read_negatives(path: PathName) -> dict[str, Array]:
@@ -150,7 +145,7 @@ def known_ids(
     path: PathName,
     labels: Labels,
     names: Any,
-    lines: Sequence[int],
+    lines: Sequence[int] | Int64,
     unknown: str,
     drop: bool = True,
 ) -> tuple[Int64, int]:
@@ -161,7 +156,10 @@ def known_ids(
         first = int(np.flatnonzero(bad)[0])
         more = f" (nor are {int(bad.sum()) - 1:,} more labels)" if bad.sum() > 1 else ""
         refuse(
-            path, lines[first], f"{text_of(names[first].as_py())!r} is not in the graph{more}", SKIP
+            path,
+            int(lines[first]),
+            f"{text_of(names[first].as_py())!r} is not in the graph{more}",
+            SKIP,
         )
     return ids[~bad] if drop else ids, int(bad.sum())
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Array, Bools, Int32, Int64, Integers, offsets_of, spans
+from kgtrec._internal.csr import Array, Bools, Int32, Int64, Integers, offsets_of, owners, spans
 from kgtrec.errors import InputError
 from kgtrec.graph.labels import Labels
 
@@ -290,7 +290,7 @@ def number_sets(
 
 def _set_keys(offsets: Int64, pairs: Int64) -> list[bytes]:
     """The bytes of each fact's pairs, ascending and each once: equal for equal sets."""
-    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    owner = owners(offsets)
     order = np.lexsort((pairs[:, 1], pairs[:, 0], owner))
     owner, pairs = owner[order], pairs[order]
     first = np.ones(len(owner), bool)
@@ -331,7 +331,7 @@ def value_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
 def given_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
     """As `value_rows`, with the fact's other values of the relation, which the question gives."""
     owner, at = _pairs_of(sets, facts[:, 3])
-    set_of = np.repeat(np.arange(len(sets)), sets.lengths)
+    set_of = owners(sets.offsets)
     keys = set_of * (1 + int(sets.pairs.max(initial=0))) + sets.pairs[:, 0]
     first, last = (np.searchsorted(keys, keys[at], side) for side in ("left", "right"))
     owner, target = np.repeat(owner, last - first), np.repeat(at, last - first)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Csr, Int64, contains, distinct, offsets_of, spans, to_csr
+from kgtrec._internal.csr import Csr, Int64, contains, distinct, offsets_of, owners, spans, to_csr
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.labels import Labels
@@ -70,7 +70,7 @@ class Flat:
     @property
     def owner(self) -> Int64:
         """The question of each item."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        return owners(self.offsets)
 
     def shown(self, item: int) -> Any:
         """An item in the form for messages."""
@@ -203,14 +203,7 @@ def _grades(grades: Any, names: Sequence[str], n: int) -> Int64:
 
 
 def _terms(terms: Mapping[str, Any], n: int) -> dict[str, Term]:
-    made = {check_name(name): Term.of(name, values) for name, values in terms.items()}
-    for name, term in made.items():
-        if len(term.codes) != n:
-            raise InputError(
-                f"term {name!r} has {len(term.codes)} values for {n} questions; give one per "
-                "question"
-            )
-    return made
+    return {check_name(name): Term.of(name, values, n) for name, values in terms.items()}
 
 
 def table_of_qrels(qrels: Any, names: Sequence[str] | None = None, level: int = 1) -> AnswerTable:
@@ -378,14 +371,13 @@ def fields_of(
             )
     removed = to_csr(known[~contains(keys, known)], n_questions, n)
     lists = Csr(answers.offsets, ids[order].astype(np.int32))
-    owner = np.repeat(np.arange(n_questions), lists.lengths)
     origin = {**({"name": name} if name else {}), **table.origin}
     return {
         "asked": NamedTerms(list(table.names), table.terms, labels, origin),
         "answers": lists,
         "known": to_csr(distinct([known, keys]), n_questions, n),
         "removed": removed,
-        "instance_question": owner,
+        "instance_question": answers.owner,
         "instance_triple": np.arange(len(ids)),
         "triple_rows": np.arange(len(ids)),
         "grades": None if table.grades is None else table.grades[order],

@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Array, Bools, Csr, Int64, Integers, contains, inverse, to_keys
+from kgtrec._internal.csr import (
+    Array,
+    Bools,
+    Csr,
+    Int64,
+    Integers,
+    contains,
+    inverse,
+    owners,
+    to_keys,
+)
 from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import hash_array
@@ -263,7 +273,7 @@ class Questions:
         """Candidates of each question less those of a filter: int64, shape (Q,)."""
         if self.candidate_lists is None:
             return self.n_labels - filtered.lengths
-        question = np.repeat(np.arange(len(self)), filtered.lengths)
+        question = owners(filtered.offsets)
         inside = self.candidate_lists.holds(question, filtered.ids, self.n_labels)
         taken = np.bincount(question[inside], minlength=len(self))
         return self.candidate_lists.sizes(self.n_labels) - taken
@@ -276,25 +286,21 @@ class Questions:
     @cached_property
     def fingerprint(self) -> str:
         """Hash (32 hexadecimal digits) of the questions, their answers and both filters."""
-        hasher = hashlib.blake2b(digest_size=16)
         text, before, after = self.asked.hashed()
-        hasher.update(text.encode())
-        for name, array in before.items():
-            hash_array(hasher, name, array)
+        arrays = dict(before)
         for name in ("answers", "known", "removed"):
             csr: Csr = getattr(self, name)
-            hash_array(hasher, f"{name} offsets", csr.offsets)
-            hash_array(hasher, f"{name} ids", csr.ids)
-        for name, array in after.items():
-            hash_array(hasher, name, array)
-        if self.candidate_lists is not None:
-            hash_array(hasher, "domain of", self.candidate_lists.of)
-            hash_array(hasher, "domain offsets", self.candidate_lists.lists.offsets)
-            hash_array(hasher, "domain ids", self.candidate_lists.lists.ids)
+            arrays |= {f"{name} offsets": csr.offsets, f"{name} ids": csr.ids}
+        arrays |= after
+        if (own := self.candidate_lists) is not None:
+            arrays |= {"domain of": own.of, "domain offsets": own.lists.offsets,
+                       "domain ids": own.lists.ids}  # fmt: skip
         if self.grades is not None:
-            hash_array(hasher, "grades", self.grades)
-        for name, term in self.answer_terms.items():
-            hash_array(hasher, f"answers by {name}", term.codes)
+            arrays["grades"] = self.grades
+        arrays |= {f"answers by {name}": term.codes for name, term in self.answer_terms.items()}
+        hasher = hashlib.blake2b(text.encode(), digest_size=16)
+        for name, array in arrays.items():
+            hash_array(hasher, name, array)
         return hasher.hexdigest()
 
     def describe(self) -> dict[str, Any]:

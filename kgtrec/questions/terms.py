@@ -60,13 +60,17 @@ class Term:
     labels: Sequence[str] | None = None
 
     @classmethod
-    def of(cls, name: str, values: Any) -> Term:
-        """From integers, or from texts, which become ordered categories; else InputError."""
+    def of(cls, name: str, values: Any, n: int) -> Term:
+        """From n integers, or texts, which become ordered categories; else InputError."""
         items = values.tolist() if isinstance(values, np.ndarray) else list(values)
         if (number := first_odd(items)) is not None:
             raise InputError(
                 f"term {name!r} of question {number} is {items[number]!r}; give all of them a "
                 "text, or all a whole number"
+            )
+        if len(items) != n:
+            raise InputError(
+                f"term {name!r} has {len(items)} values for {n} questions; give one per question"
             )
         if not isinstance((*items, 0)[0], str):
             return cls(np.array(items, np.int64))
