@@ -16,16 +16,14 @@ from typing import Any
 import click
 
 from kgtrec._internal.files import check_writable, write_text
-from kgtrec._internal.locations import is_folder, is_location, names_in, real_path
+from kgtrec._internal.locations import is_folder, names_in, real_path
 from kgtrec.cli._process import lazily
 from kgtrec.errors import KgtrecError, UsageError, must_be, suggestion
 
 with lazily():
-    from pathlib import Path
-
     from kgtrec._internal.table import Table, dump_json, stacked
     from kgtrec.cli._names import by_heading, in_option_names
-    from kgtrec.graph.formats import graph_files, split_format
+    from kgtrec.graph.formats import graph_files
     from kgtrec.plots.style import check_plot, save
 
 FORMATS = ("table", "csv", "tsv", "markdown", "latex", "json")
@@ -227,21 +225,14 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[tuple[str,
             raise UsageError(f"{option} {output} would overwrite {other}; give another file name")
 
 
-def _files_of(role: str, path: str) -> Iterable[str | Path]:
+def _files_of(role: str, path: str) -> Iterable[str]:
     if role == GRAPH_FOLDER.role:
         with warnings.catch_warnings():  # reading the graph repeats them
             warnings.simplefilter("ignore")
-            return list(_graph_files(path).values())
+            return list(graph_files(path).values())
     if role == SCORES.role and is_folder(path):
         return [f"{path}/{name}" for name in names_in(path) or () if name.endswith(".npy")]
     return [path]
-
-
-def _graph_files(graph: str) -> Mapping[str, str | Path]:
-    url = split_format(graph)[1]
-    if not is_location(url):
-        return graph_files(graph)
-    return {name: f"{url}/{name}" for name in names_in(url) or ()}
 
 
 # -- Commands --------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kgtrec._internal.formats import Format, Formats
-from kgtrec._internal.locations import is_location
+from kgtrec._internal.locations import files_below, is_location
 from kgtrec.errors import PathName, UsageError, choose, refuse, refuse_url
 from kgtrec.graph.tsv import find_split_files, has_splits
 
@@ -168,8 +168,12 @@ def _recognised(folder: Path) -> str:
     return formats[0] if formats else "tsv"
 
 
-def graph_files(folder: PathName) -> dict[str, Path]:
-    """The files of a graph by name: its splits for TSV and OpenKE, all files for other formats."""
+def graph_files(folder: PathName) -> dict[str, Any]:
+    """Files of a graph by name: splits of TSV and OpenKE; all of other formats, and at URLs."""
+    url = split_format(os.fspath(folder))[1]
+    if is_location(url):
+        names = files_below(url) or refuse(url, None, "the folder does not exist", "check the name")
+        return {name: f"{url.rstrip('/')}/{name}" for name in names}
     place = graph_place(folder)
     refuse_url(place.folder)
     if place.format in ("tsv", "openke"):

@@ -36,7 +36,7 @@ from kgtrec._version import __version__
 from kgtrec.cluster.batch.job_file import FILE_KEYS, Job, JobBatch, with_side
 from kgtrec.cluster.content_hash import describe_files, hash_file, hash_text, label_files, stamps_of
 from kgtrec.errors import FileError, InputError, PathName, refuse
-from kgtrec.graph.formats import graph_files, split_format
+from kgtrec.graph.formats import graph_files
 from kgtrec.measures import Measure
 from kgtrec.ranking.provenance import Provenance
 from kgtrec.results.comparability import tolerance_text
@@ -137,7 +137,7 @@ class Records:
     def _question_files(self, job: Job) -> tuple[list[Any], list[Any]]:
         """The graph's files, and the others, which follow the scores in the hash of `inputs`."""
         graph, settings = getattr(job.request, "graph", None), job.settings
-        splits = {} if graph is None else _graph_files(graph)
+        splits = {} if graph is None else graph_files(graph)
         constraints = [settings["type_constraints"]] if "type_constraints" in settings else []
         here = {name: path for name, path in splits.items() if isinstance(path, Path)}
         others: list[Any] = list(label_files(here, constraints))
@@ -253,16 +253,6 @@ def _ranks_in(output: PathName) -> list[tuple[str, str, str, Path]]:
     folder = Path(output) / "ranks"
     found = (_RANKS.fullmatch(name) for name in files_below(folder))
     return sorted((match[1], match[2], match[3], folder / match[0]) for match in found if match)
-
-
-def _graph_files(folder: str) -> Mapping[str, str | Path]:
-    """Files of a graph; at a URL all files of its folder, which may hold others, too."""
-    url = split_format(folder)[1]
-    if not is_location(url):
-        return graph_files(folder)
-    if not (names := files_below(url)):
-        raise FileError("", found="the folder does not exist", hint=_CHECK).at(url)
-    return {name: f"{url.rstrip('/')}/{name}" for name in names}
 
 
 def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
