@@ -23,6 +23,7 @@ from kgtrec.study.pooling.edited_files import EditedFile, Judgements, read_judge
 from kgtrec.study.pooling.pool import Pool
 from kgtrec.study.pooling.seeds import (
     SeedQuestions,
+    keys_of,
     questions_of,
     read_question_ids,
     replaced_split,
@@ -67,14 +68,15 @@ def read_labels(files: Files) -> Labels:
 def _published_pool(files: Files, graph: kgtrec.Graph, seeds: SeedQuestions) -> Pool:
     path = files.labels("supplementary/pooling_depth.txt")
     file = EditedFile(path, "head, relation, tail and depth, with tabs between")
-    lines = [*file.rows(len(file.first))]
+    columns = ["head", "relation", "tail", "depth", *map(str, range(4, len(file.first)))]
+    lines = [*file.rows(columns)]
     triples = file.triple_ids(graph, lines)
     file.refuse_faults()
-    depth = np.array([int(cells[3]) for _, cells in lines])
-    keys = set(seeds.keys)
-    asked = questions_of(triples)
-    sides = np.array([[key in keys for key, _ in each] for each in asked])
-    names = [",".join(seeds.names[key] for key, _ in each if key in keys) for each in asked]
+    depth = np.array([int(cells["depth"]) for _, cells in lines])
+    keys = {*seeds.keys.tolist()}
+    asked = questions_of(graph, triples)[0]
+    sides = np.isin(asked, seeds.keys)
+    names = [",".join(seeds.names[key] for key in each if key in keys) for each in asked.tolist()]
     return Pool(graph, ("published",), int(depth.max()), triples, depth[:, None], sides, names)
 
 
@@ -149,10 +151,7 @@ def _questions(files: Files, labels: Labels) -> Iterator[Row]:
     whole = labels.at(10)
     printed = read_triples(files.labels("test.txt"), labels.graph)
     questions = replaced_split(labels.graph, printed, "test").questions("test")
-    keys = zip(
-        questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist(), strict=True
-    )
-    ours = dict(zip(keys, questions.ids, strict=True))
+    ours = dict(zip(keys_of(questions).tolist(), questions.ids, strict=True))
     theirs = read_question_ids(files.labels("trec_queries.txt"), labels.graph)
     yield row("questions of FB-Test-S-C, names included", ours == theirs, published=True)
     own = read_question_ids(files.data("FB-Test-O/trec_queries.txt"), labels.graph)

@@ -26,7 +26,7 @@ from kgtrec.questions.api import Graph, Questions
 from kgtrec.study.changes import by_side
 from kgtrec.study.pooling.completion import read_relation_types
 from kgtrec.study.pooling.lists import run_entries
-from kgtrec.study.pooling.seeds import Key, keys_of
+from kgtrec.study.pooling.seeds import Names, keys_of
 from kgtrec.trec.files.run import Run
 
 CUTOFFS = (1, 3, 10)
@@ -218,7 +218,7 @@ def semantic_shares(
     fitting: FittingEntities | None = None,
     *,
     cutoffs: Sequence[int] = CUTOFFS,
-    names: Mapping[Key, str] | None = None,
+    names: Names | None = None,
     resampling: Resampling | None = None,
     threads: int | None = None,
 ) -> SemanticShares:
@@ -237,7 +237,7 @@ def semantic_shares(
         By default `fitting_observed` of the train split.
     cutoffs : sequence of int
         k, each at least 1.
-    names : mapping of (side, entity, relation) to str, optional
+    names : mapping of int to str, optional
         How runs name the questions (`read_question_ids`); by default as `questions` does.
     resampling : Resampling, optional
         How to make intervals; whole questions are drawn. 95 % by default.
@@ -261,7 +261,7 @@ def semantic_shares(
     )  # fmt: skip
     fitting = fitting_observed(questions.graph) if fitting is None else fitting
     chance = _chance(questions, fitting)
-    named = questions.ids if names is None else map(names.get, keys_of(questions))
+    named = questions.ids if names is None else map(names.get, keys_of(questions).tolist())
     ids = {name: number for number, name in enumerate(named) if name is not None}
     of_runs = [
         _shares(run, name, ids, questions, fitting, cutoffs, threads) for name, run in runs.items()

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import numpy as np
 
 from kgtrec._internal.table import cell_of, text_of_cell
-from kgtrec.errors import FileError, InputError, PathName, UsageError
+from kgtrec.errors import InputError, PathName, UsageError
 from kgtrec.study.pooling.edited_files import EditedFile, write_lines
 
 if TYPE_CHECKING:
@@ -256,13 +256,10 @@ def write_templates(path: PathName, templates: Templates) -> None:
 
 def read_templates(path: PathName) -> Templates:
     """Read templates; refuse the file with all its faults."""
-    file = EditedFile(path, "each line must be relation<TAB>template")
-    if tuple(file.first) != HEADER:
-        problem = "the first line is {!r}".format("\t".join(file.first)[:80])
-        raise FileError(path, 1, found=problem, hint=f"it must be {'<TAB>'.join(HEADER)}")
+    file = EditedFile(path)
     templates: dict[str, str] = {}
-    for number, cells in file.rows(2, 1):
-        relation, template = map(text_of_cell, cells)
+    for number, cells in file.below(HEADER):
+        relation, template = map(text_of_cell, cells.values())
         _check_template(file, number, relation, template)
         file.is_new(number, relation, f"relation {relation!r}", "keep one template per relation")
         templates[relation] = template
@@ -282,10 +279,11 @@ def _check_template(file: EditedFile, number: int, relation: str, template: str)
 
 def read_names(path: PathName) -> dict[str, str]:
     """Read names of entities; the first line may be a header ``id<TAB>name``."""
-    file = EditedFile(path, "each line must be id<TAB>name")
+    file = EditedFile(path)
     headed = [cell.lower() for cell in file.first] == ["id", "name"]
     names: dict[str, str] = {}
-    for number, (entity, text) in file.rows(2, int(headed)):
+    for number, cells in file.rows(("id", "name"), int(headed)):
+        entity, text = cells.values()
         name = text.strip()
         if not entity or not name:
             file.fault(number, f"an empty id or name in {entity!r}, {text!r}")

@@ -104,7 +104,7 @@ def scan_sheet(path: PathName) -> tuple[Sheet, list[Fault]]:
 
 
 def _scanned(path: PathName) -> tuple[Sheet, EditedFile]:
-    file = EditedFile(path, "")
+    file = EditedFile(path)
     items: dict[Triple, Item] = {}
     for number, cells in file.records(NEEDED, COLUMNS, text_of_cell):
         label = cells["label"].strip()
@@ -181,11 +181,6 @@ class PooledTriple(NamedTuple):
     rule: str = ""
     drawn: bool = True
 
-    @property
-    def triple(self) -> Triple:
-        """Head, relation and tail."""
-        return self.head, self.relation, self.tail
-
 
 def annotator_of(path: PathName) -> str:
     """Whose sheet a file is, by its name: ``anna.tsv``, ``anna.batch2.judged.tsv`` -> ``anna``."""
@@ -199,7 +194,7 @@ def read_pooled(path: PathName) -> list[PooledTriple]:
     The file has a header that names ``head``, ``relation`` and ``tail`` (and ``depth``, ``rule`` or
     a sample, as pool files do; other columns are ignored), or lines ``head relation tail``.
     """
-    file = EditedFile(path, "")
+    file = EditedFile(path)
     sample = next((name for name in file.first if read_draw(name)), "")
     triples: dict[Triple, PooledTriple] = {}
     for number, cells in file.records(NEEDED[:3]):
@@ -233,7 +228,7 @@ def to_judge(
         if (depth is None or one.depth <= depth)
         and (by_rule or not one.rule)
         and one.drawn
-        and one.triple not in done
+        and one[:3] not in done
     ]
 
 
@@ -261,8 +256,8 @@ def make_batches(
         overlap = 0.0
     templates.require(one.relation for one in triples)
     items = [
-        Item(*one.triple, question=templates.question(*one.triple, names or {}))
-        for one in sorted(triples, key=lambda one: one.triple)
+        Item(*one[:3], question=templates.question(*one[:3], names or {}))
+        for one in sorted(triples, key=lambda one: one[:3])
     ]
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(items)).tolist()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, compress
 
 import numpy as np
 
@@ -22,8 +23,8 @@ from kgtrec.graph.statistics.popularity import triples_of
 from kgtrec.graph.statistics.relations import Categories
 from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.edited_files import EditedFile, Judgements, lines_of_triples
-from kgtrec.study.pooling.pool import Pool
-from kgtrec.study.pooling.seeds import Key, SeedQuestions, questions_of
+from kgtrec.study.pooling.pool import SIDES, Pool, fired_of
+from kgtrec.study.pooling.seeds import SeedQuestions, places_among, questions_of
 
 RelationTypes = Mapping[int, tuple[str, str]]
 """Relation to the types of its heads and of its tails."""
@@ -37,9 +38,6 @@ RULES = {
     "type:tail": "the tail is not known to have the type that the relation requires",
 }
 """Every rule and its reason, in the order of application."""
-
-_CATEGORY_RULES = (("1-1:head", 0, "1-1"), ("1-N:head", 0, "1-N"), ("1-1:tail", 1, "1-1"),
-                   ("N-1:tail", 1, "N-1"))  # fmt: skip
 
 
 def trivial_rules(
@@ -67,46 +65,45 @@ def trivial_rules(
         Keys of `RULES`, length n.
     """
     rules = np.full(len(pool), "", dtype=object)
-    if categories is not None:
-        for name, side, category in _CATEGORY_RULES:
-            fires = np.isin(pool.triples[:, 1], categories.members(category)) & pool.asked[:, side]
-            rules[fires & (rules == "")] = name
-    if types is not None:
-        for end, wrong in zip(("head", "tail"), _of_wrong_type(pool, types), strict=True):
-            rules[wrong & (rules == "")] = f"type:{end}"
+    wrong = np.zeros((len(pool), 2), bool) if types is None else _of_wrong_type(pool, types)
+    for name in RULES:
+        kind, _, end = name.partition(":")
+        side = SIDES.index(end)
+        if kind == "type":
+            fires = wrong[:, side]
+        else:
+            members = () if categories is None else categories.members(kind)
+            fires = np.isin(pool.triples[:, 1], members) & pool.asked[:, side]
+        rules[fires & (rules == "")] = name
     return [str(name) for name in rules]
 
 
-def _of_wrong_type(pool: Pool, types: RelationTypes) -> tuple[Bools, Bools]:
-    """Whether the head of each pooled triple lacks the required type, and whether the tail does."""
+def _of_wrong_type(pool: Pool, types: RelationTypes) -> Bools:
+    """Whether head and tail of each pooled triple lack the required type, shape (n, 2)."""
     graph = pool.graph
-    names = sorted({name for pair in types.values() for name in pair})
-    number = {name: i for i, name in enumerate(names)}
-    required = np.full((graph.n_relations, 2), -1, np.int64)
-    for relation, (head, tail) in types.items():
-        required[relation] = number[head], number[tail]
-    rows = triples_of(graph, None)
-    has = np.zeros((graph.n_entities, len(names) + 1), bool)  # the last column: no type is required
-    for end, column in ((0, 0), (2, 1)):
-        has[rows[:, end], required[rows[:, 1], column]] = True
+    names = {name: number for number, name in enumerate(sorted({*chain(*types.values())}))}
+    required = np.full((graph.n_relations, 2), len(names))  # the last number: no type is required
+    for relation, pair in types.items():
+        required[relation] = [names[name] for name in pair]
+    has = np.zeros((graph.n_entities, len(names) + 1), bool)
+    rows, ends = triples_of(graph, None), [0, 2]
+    has[rows[:, ends], required[rows[:, 1]]] = True
     has[:, -1] = True
-    head, relation, tail = pool.triples.T
-    return ~has[head, required[relation, 0]], ~has[tail, required[relation, 1]]
+    return ~has[pool.triples[:, ends], required[pool.triples[:, 1]]]
 
 
 def read_relation_types(path: PathName, graph: Graph) -> dict[int, tuple[str, str]]:
     """Types of heads and tails from lines ``relation<TAB>type of heads<TAB>type of tails``."""
-    file = EditedFile(path, "write relation<TAB>type of its heads<TAB>type of its tails")
-    rows = []
-    for number, cells in file.rows(3):
-        if all(cell.strip() for cell in cells):
-            rows.append((number, cells))
-        else:
-            file.fault(number, f"an empty name in {' '.join(cells)!r}")
+    file = EditedFile(path)
+    rows = [*file.rows(("relation", "type of its heads", "type of its tails"))]
+    for number, cells in rows:
+        if not all(cell.strip() for cell in cells.values()):
+            file.fault(number, f"an empty name in {' '.join(cells.values())!r}")
     file.refuse_faults()
-    ids = file.ids(graph.relations, "relation", rows, 0).tolist()
     types: dict[int, tuple[str, str]] = {}
-    for relation, (line, (name, head, tail)) in zip(ids, rows, strict=True):
+    ids = file.ids(graph.relations, "relation", rows).tolist()
+    for relation, (line, cells) in zip(ids, rows, strict=True):
+        name, head, tail = cells.values()
         file.is_new(line, name, f"relation {name!r}", "give each relation one line")
         types[relation] = head.strip(), tail.strip()
     file.refuse_faults()
@@ -133,16 +130,14 @@ TRUE, FALSE, UNKNOWN = 1, 0, -1
 class Qrels(ShownInLines):
     """Judgements by question.
 
-    - offsets: int64 (n_questions + 1,)
-    - entities, int64 (n,): Ascending within each question.
+    - keys, int64 (n,): Question and entity, question * n_entities + entity; ascending.
     - labels, int64 (n,): 1, 0, or -1 for pooled and undecided.
     - nameless: Number of omitted questions, for which runs have no name.
     """
 
     graph: Graph
     ids: list[str]
-    offsets: Int64
-    entities: Int64
+    keys: Int64
     labels: Int64
     nameless: int = 0
 
@@ -152,19 +147,19 @@ class Qrels(ShownInLines):
     def _lines(self) -> tuple[str, str]:
         counts = [int((self.labels == label).sum()) for label in (TRUE, FALSE, UNKNOWN)]
         return (
-            f"{len(self):,} questions, {len(self.entities):,} judged candidates",
+            f"{len(self):,} questions, {len(self.keys):,} judged candidates",
             "{:,} true, {:,} false, {:,} undecided".format(*counts),
         )
 
     @property
     def owner(self) -> Int64:
         """Question of every entry, shape (n,)."""
-        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        return self.keys // self.graph.n_entities
 
     @property
-    def keys(self) -> Int64:
-        """Question and entity of every entry as one number, shape (n,), ascending."""
-        return self.owner * self.graph.n_entities + self.entities
+    def entities(self) -> Int64:
+        """Entity of every entry, shape (n,), ascending within each question."""
+        return self.keys % self.graph.n_entities
 
     @property
     def answered(self) -> Bools:
@@ -173,14 +168,13 @@ class Qrels(ShownInLines):
 
     def of_answered(self) -> Qrels:
         """Only questions with an answer; for others there is no estimate."""
-        keep = self.answered
-        rows = keep[self.owner]
-        lengths = np.diff(self.offsets)[keep]
+        keep, owner = self.answered, self.owner
+        rows = keep[owner]
+        moved = np.cumsum(~keep)[owner] * self.graph.n_entities
         return replace(
             self,
-            ids=[name for name, answered in zip(self.ids, keep.tolist(), strict=True) if answered],
-            offsets=np.concatenate(([0], np.cumsum(lengths))),
-            entities=self.entities[rows],
+            ids=[*compress(self.ids, keep.tolist())],
+            keys=(self.keys - moved)[rows],
             labels=self.labels[rows],
         )
 
@@ -242,15 +236,14 @@ class Completion(ShownAsTables):
         return self.of(TRUE).astype(np.int32)
 
     @property
-    def reverse(self) -> list[Key]:
-        """Questions of the complete split that have no seed, so nothing was pooled for them.
+    def reverse(self) -> Int64:
+        """Keys of the complete split's questions without a seed: nothing was pooled for them.
 
         A true pooled (h', r, t) answers the seed's (?, r, t), and adds the question (h', r, ?).
         """
-        seeded = set(self.seeds.keys)
-        asked = questions_of(self.split)
-        new = dict.fromkeys(each[side][0] for side in (0, 1) for each in asked)
-        return [key for key in new if key not in seeded]
+        asked = questions_of(self.seeds.graph, self.split)[0].T.ravel()
+        in_order = asked[np.sort(np.unique(asked, return_index=True)[1])]
+        return in_order[~np.isin(in_order, self.seeds.keys)]
 
     def qrels(self, reverse: bool = False) -> Qrels:
         """The labels by question, as runs name them."""
@@ -258,27 +251,23 @@ class Completion(ShownAsTables):
 
     @cached_property
     def _seed_qrels(self) -> Qrels:
-        return self._qrels_with([])
+        return self._qrels_with(np.empty(0, np.int64))
 
-    def _qrels_with(self, added: Sequence[Key]) -> Qrels:
+    def _qrels_with(self, added: Int64) -> Qrels:
         """Labels of the seeds' questions, and of the added ones."""
-        keys = [*self.seeds.keys, *added]
-        named = [key for key in keys if key in self.seeds.names]
-        number = {key: i for i, key in enumerate(named)}
-        rows = sorted(
-            (number[key], entity, label)
-            for asked, label in zip(questions_of(self.triples), self.labels.tolist(), strict=True)
-            for key, entity in asked
-            if key in number
-        )
-        table = np.array(rows, np.int64).reshape(-1, 3)
-        offsets = np.searchsorted(table[:, 0], np.arange(len(named) + 1)).astype(np.int64)
+        graph, names = self.seeds.graph, self.seeds.names
+        keys = [*self.seeds.keys.tolist(), *added.tolist()]
+        named = [key for key in keys if key in names]
+        asked, answers = (one.ravel() for one in questions_of(graph, self.triples))
+        number = places_among(np.array(named, np.int64), asked)
+        rows = np.flatnonzero(number >= 0)
+        own = number[rows] * graph.n_entities + answers[rows]
+        order = np.argsort(own)
         return Qrels(
-            graph=self.seeds.graph,
-            ids=[self.seeds.names[key] for key in named],
-            offsets=offsets,
-            entities=table[:, 1],
-            labels=table[:, 2],
+            graph=graph,
+            ids=[names[key] for key in named],
+            keys=own[order],
+            labels=np.repeat(self.labels, 2)[rows[order]],
             nameless=len(keys) - len(named),
         )
 
@@ -338,13 +327,8 @@ def complete(
     depth = pool.depth if depth is None else depth
     if isinstance(depth, bool) or not 0 <= depth <= pool.depth:
         raise UsageError(f"depth {depth} is out of range: this pool has 0 to {pool.depth}")
-    if rules is not None and len(rules) != len(pool):
-        raise UsageError(
-            f"{len(rules)} rules for {len(pool)} pooled triples; give one rule per triple"
-        )
     in_depth = pool.smallest <= depth
-    pooled = pool.triples[in_depth]
-    fired = np.array([bool(rule) for rule in rules or [""] * len(pool)], bool)[in_depth]
+    pooled, fired = pool.triples[in_depth], fired_of(pool, rules)[in_depth]
     said = judgements.of(pooled)
     labels = np.where(said >= 0, said, UNKNOWN)
     by_rule = fired & (said < 0)

@@ -36,7 +36,7 @@ from kgtrec.study.comparison.samples import (
     samples_of_runs,
 )
 from kgtrec.study.pooling.edited_files import lines_of_triples
-from kgtrec.study.pooling.seeds import Key, questions_of, read_question_ids, split_names
+from kgtrec.study.pooling.seeds import Names, questions_of, read_question_ids, split_names
 from kgtrec.trec import read_qrels, read_run
 
 if TYPE_CHECKING:
@@ -46,19 +46,19 @@ Contributors = Mapping[str, Mapping[str, frozenset[str]]]
 Qrels = Mapping[str, Mapping[str, int]]
 
 
-def depths_of(pool: Pool, names: Mapping[Key, str] | None = None) -> dict[str, dict[str, int]]:
+def depths_of(pool: Pool, names: Names | None = None) -> dict[str, dict[str, int]]:
     """Question, then candidate, to the smallest depth at which the pool contains it."""
     smallest: list[int] = pool.smallest.tolist()
     depths = pool.by_candidate(smallest)
     names = names or {}
-    for asked, depth in zip(questions_of(pool.triples), smallest, strict=True):
-        for key, entity in asked:
-            if key in names:
-                depths.setdefault(names[key], {})[pool.graph.entities[entity]] = depth
+    asked, answers = (one.ravel().tolist() for one in questions_of(pool.graph, pool.triples))
+    for key, entity, depth in zip(asked, answers, np.repeat(smallest, 2).tolist(), strict=True):
+        if key in names:
+            depths.setdefault(names[key], {})[pool.graph.entities[entity]] = depth
     return depths
 
 
-def names_of_pool(pool: Pool, path: PathName | None = None) -> dict[Key, str]:
+def names_of_pool(pool: Pool, path: PathName | None = None) -> Names:
     """How runs name questions, also those without a seed."""
     if path is not None:
         names = read_question_ids(path, pool.graph)
@@ -68,17 +68,15 @@ def names_of_pool(pool: Pool, path: PathName | None = None) -> dict[Key, str]:
                 "`kgtrec pool --questions` read"
             )
         return names
-    for split in pool.graph.splits:
-        names = split_names(pool.graph, split)
-        if _names_fit(pool, names):
-            return names
-    return {}
+    every = (split_names(pool.graph, split) for split in pool.graph.splits)
+    return next((names for names in every if _names_fit(pool, names)), {})
 
 
-def _names_fit(pool: Pool, names: Mapping[Key, str]) -> bool:
+def _names_fit(pool: Pool, names: Names) -> bool:
+    asked = questions_of(pool.graph, pool.triples)[0].tolist()
     return all(
-        set(joined.split(",")) <= {names.get(key) for key, _ in asked}
-        for asked, joined in zip(questions_of(pool.triples), pool.questions, strict=True)
+        set(joined.split(",")) <= {names.get(key) for key in keys}
+        for keys, joined in zip(asked, pool.questions, strict=True)
     )
 
 
@@ -224,14 +222,11 @@ def _check(ranks: Ranks) -> None:
         "with answers outside their candidates": facts.outside,
         "of a part of the triples": facts.subset,
     }
-    reasons = " and ".join(reason for reason, applies in doubts.items() if applies)
-    refuse_if(
-        (
-            reasons,
+    if reasons := " and ".join(reason for reason, applies in doubts.items() if applies):
+        raise UsageError(
             f"ranks {reasons} do not show the order of the answers of a question; "
-            "give full ranks, or runs with --qrels",
+            "give full ranks, or runs with --qrels"
         )
-    )
 
 
 def _deeper_answers(ranks: Ranks, deep: Bools) -> list[Int64]:

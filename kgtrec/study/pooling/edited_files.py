@@ -13,7 +13,7 @@ writes them (`kgtrec._internal.table`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,8 +33,8 @@ from kgtrec.questions.filters import read_known
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
 
-Rows = Sequence[tuple[int, Sequence[str]]]
-"""Numbers of lines and their cells."""
+Rows = Sequence[tuple[int, Mapping[str, str]]]
+"""Numbers of lines, and their cells by column."""
 
 _NEEDED = (*COLUMNS, "label")
 _SHOWN = 10  # faults in a message
@@ -72,12 +72,12 @@ class Faults(FileError):
 
 
 class EditedFile:
-    """The lines of a file and its faults so far; `hint` says what a line must look like.
+    """The lines of a file and its faults so far; `hint` says more of a line than its columns.
 
     A file that is missing, empty or not text is refused at once.
     """
 
-    def __init__(self, path: PathName, hint: str) -> None:
+    def __init__(self, path: PathName, hint: str = "") -> None:
         self.path, self.hint = path, hint
         self.faults: list[Fault] = []
         self._first_lines: dict[Hashable, int] = {}
@@ -110,18 +110,29 @@ class EditedFile:
         """Note what is wrong with a line."""
         self.faults.append(Fault(line, found, hint or self.hint))
 
-    def rows(self, width: int, skip: int = 0) -> Iterator[tuple[int, list[str]]]:
-        """Number and cells of every line of `width` columns after the first `skip` lines."""
+    def below(self, header: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+        """The rows below a first line that is this header; FileError for another one."""
+        if self.first != [*header]:
+            shown, hint = "\t".join(self.first), f"the first line must be {_line(header)}"
+            hint += f"; {self.hint}" if self.hint else ""
+            raise FileError(self.path, 1, found=f"header {shown[:_QUOTED]!r}", hint=hint)
+        return self.rows(header, 1)
+
+    def rows(
+        self, columns: Sequence[str], skip: int = 0, decoded: Callable[[str], str] = str
+    ) -> Iterator[tuple[int, dict[str, str]]]:
+        """Number and `decoded` cells of every line with these columns after `skip` lines."""
+        self.hint = self.hint or f"each line must be {_line(columns)}"
         for number, text in self._lines[skip:]:
             cells = text.split("\t")
             if "\r" in text:
                 problem = f"a carriage return inside {text[:_QUOTED]!r}"
                 self.fault(number, problem, "use CR or LF only at the end of lines")
-            elif len(cells) == width:
-                yield number, cells
+            elif len(cells) == len(columns):
+                yield number, dict(zip(columns, map(decoded, cells), strict=True))
             else:
                 count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
-                self.fault(number, f"{count} instead of {width}: {text[:_QUOTED]!r}")
+                self.fault(number, f"{count} instead of {len(columns)}: {text[:_QUOTED]!r}")
 
     def records(
         self,
@@ -129,7 +140,7 @@ class EditedFile:
         known: Collection[str] = (),
         decoded: Callable[[str], str] = str,
     ) -> Iterator[tuple[int, dict[str, str]]]:
-        """Number and cells, by column, of every line with a triple.
+        """Number and cells of every line with a triple.
 
         A first line with three of the names head, relation, tail and label is a header. It must
         have the `needed` columns, and no others than `known`, if these are given. Its cells are
@@ -138,7 +149,7 @@ class EditedFile:
         names = [cell.strip().lower() for cell in self.first]
         headed = len({*names} & {*_NEEDED}) > 2
         names = names if headed else [*needed]
-        self.hint = f"each line must be {shortened('<TAB>'.join(names), 4 * _QUOTED)}"
+        self.hint = f"each line must be {_line(names)}"
         self.hint += "" if headed else ", or name the columns in the first line"
         hint = f"name the columns {' '.join(known or needed)} in the first line, with tabs between"
         for name in dict.fromkeys([*needed, *names]):
@@ -150,8 +161,7 @@ class EditedFile:
                 self.fault(1, f"column {name[:_QUOTED]!r} appears twice", hint)
         if not all(names.count(name) == 1 for name in needed):
             return
-        for number, texts in self.rows(len(names), int(headed)):
-            cells = dict(zip(names, map(decoded, texts) if headed else texts, strict=True))
+        for number, cells in self.rows(names, int(headed), decoded if headed else str):
             if empty := [name for name in COLUMNS if not cells[name]]:
                 every = "every triple needs a head, a relation and a tail"
                 self.fault(number, f"an empty {empty[0]}", every)
@@ -165,26 +175,30 @@ class EditedFile:
             self.fault(line, f"{shown} is also in line {other}", hint)
         return other == line
 
-    def ids(self, labels: Labels, what: str, rows: Rows, column: int) -> Int64:
+    def ids(self, labels: Labels, what: str, rows: Rows, column: str = "") -> Int64:
         """Ids of the labels in a column; labels that the graph lacks are faults, with the id -1."""
-        names = arrow_bytes([bytes_of(cells[column]) for _, cells in rows])
-        ids = labels.positions(names).astype(np.int64)
+        texts = [cells[column or what] for _, cells in rows]
+        ids = labels.positions(arrow_bytes([*map(bytes_of, texts)])).astype(np.int64)
         for row in np.flatnonzero(ids < 0).tolist():
-            number, cells = rows[row]
-            problem = f"{what} {cells[column][:_QUOTED]!r} is not in the graph"
-            self.fault(number, problem, "labels must match the graph's byte for byte")
+            problem = f"{what} {texts[row][:_QUOTED]!r} is not in the graph"
+            self.fault(rows[row][0], problem, "labels must match the graph's byte for byte")
         return ids
 
     def triple_ids(self, graph: Graph, rows: Rows) -> Int64:
-        """Ids of the first three cells, head, relation and tail; shape (n, 3)."""
+        """Ids of head, relation and tail, shape (n, 3)."""
         labels = (graph.entities, graph.relations, graph.entities)
-        columns = [self.ids(labels[c], COLUMNS[c], rows, c) for c in range(3)]
+        columns = [self.ids(own, name, rows) for own, name in zip(labels, COLUMNS, strict=True)]
         return np.stack(columns, axis=1)
 
     def refuse_faults(self, advice: str = "") -> None:
         """Raise Faults if there are any."""
         if self.faults:
             raise Faults(self.path, self.faults, advice)
+
+
+def _line(columns: Sequence[str]) -> str:
+    """The form of a line, as messages show it."""
+    return shortened("<TAB>".join(columns), 4 * _QUOTED)
 
 
 def write_lines(path: PathName, rows: Iterable[Sequence[str]]) -> None:
@@ -290,23 +304,22 @@ def read_judgements(
     at: dict[Triple, str] = {}
     rows = repeated = blanks = 0
     for path in files:
-        file = EditedFile(path, "")
-        read = [
-            (number, [*(cells[name] for name in COLUMNS), cells["label"].strip()])
-            for number, cells in file.records(_NEEDED, decoded=text_of_cell)
-        ]
+        file = EditedFile(path)
+        read = [*file.records(_NEEDED, decoded=text_of_cell)]
         file.refuse_faults()
         if not read:
             raise FileError(path, found="no judgements below the header", hint=file.hint)
         rows += len(read)
-        blanks += sum(not cells[3] for _, cells in read)
         ids = file.triple_ids(graph, read)
         for (line, cells), (head, relation, tail) in zip(read, ids.tolist(), strict=True):
             triple, here = (head, relation, tail), f"{path}:{line}"
-            value = _label_of(file, line, cells[3], blank)
+            label = cells["label"].strip()
+            blanks += not label
+            value = _label_of(file, line, label, blank)
             place = at.setdefault(triple, here)
             if min(triple) >= 0 and labels.setdefault(triple, value) != value:
-                problem = f"{' '.join(cells[:3])!r} is labelled {cells[3] or blank!r}, and "
+                shown = " ".join(cells[name] for name in COLUMNS)
+                problem = f"{shown!r} is labelled {label or blank!r}, and "
                 hint = "ask an adjudicator, and keep one label per triple"
                 file.fault(line, f"{problem}otherwise in {place}", hint)
             repeated += place != here

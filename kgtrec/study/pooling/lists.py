@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Int32, Int64, contains, to_keys
+from kgtrec._internal.csr import Array, Bools, Int32, Int64, contains, owners, spans, to_keys
 from kgtrec._internal.locations import is_folder
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose, refuse_if
@@ -24,7 +24,7 @@ from kgtrec.ranking.rank import rank
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import load_scores
 from kgtrec.scores.sources import selected
-from kgtrec.study.pooling.seeds import SeedQuestions, keys_of, questions_of
+from kgtrec.study.pooling.seeds import SeedQuestions, keys_of, places_among, questions_of
 from kgtrec.trec.files.run import Run, read_run_columns
 
 PLACES = ("filtered", "raw")
@@ -65,26 +65,28 @@ class RankedLists(ShownInLines):
 
     - offsets, int64 (Q + 1,): Question i has the entries ``offsets[i]:offsets[i + 1]``.
     - entities, int32 (n,): With the answers of the seeds, without other known entities.
+    - keys, int64 (n,): Question and entity as one number, question * n_entities + entity.
+    - of_seeds, bool (n,): Whether a seed has this answer.
     - scores: (n,)
     - places, int64 (n,): From 1. "filtered": among these candidates. "raw": in the run, with known
       candidates.
     - missing: Number of seed questions that the run lacks.
     - known: Number of omitted known candidates.
     - unfiltered: How many of these are in other splits than the seeds'; 0 for a filtered run.
-    - found: Number of answers of the seeds in their lists.
     - from_scores: Whether `score_lists` ranked them.
     """
 
     name: str
     offsets: Int64
     entities: Int32
+    keys: Int64
+    of_seeds: Bools
     scores: Array
     places: Int64
     kind: str
     missing: int
     known: int
     unfiltered: int
-    found: int
     from_scores: bool = False
 
     def __len__(self) -> int:
@@ -97,18 +99,19 @@ class RankedLists(ShownInLines):
         )
 
     @property
+    def found(self) -> int:
+        """Number of answers of the seeds in their lists."""
+        return int(self.of_seeds.sum())
+
+    @property
     def owner(self) -> Int64:
         """Question of every entry, shape (n,)."""
-        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        return owners(self.offsets)
 
     @property
     def positions(self) -> Int64:
         """Place of every entry in its list here, from 0; shape (n,)."""
-        return np.arange(len(self.entities)) - self.offsets[self.owner]
-
-    def keys(self, n_entities: int) -> Int64:
-        """Question and entity of every entry as one number, shape (n,)."""
-        return self.owner * n_entities + self.entities
+        return spans(0, np.diff(self.offsets))[1]
 
     def shorter_than(self, depth: int) -> int:
         """Questions of the run whose list ends before this depth."""
@@ -168,25 +171,26 @@ def run_lists(
             f"this run ({', '.join(map(repr, queries[:1]))}, ...); give the list of its questions "
             "(--questions)"
         )
-    starts = np.searchsorted(owner, np.arange(len(seeds) + 1))
-    raw = np.arange(len(owner)) - starts[owner] + 1
     keys = owner * graph.n_entities + entities
-    known = contains(to_keys(seeds.questions.removed, graph.n_entities), keys)
-    answers = contains(to_keys(seeds.questions.answers, graph.n_entities), keys)
-    unknown = ~known
-    offsets = np.searchsorted(owner[unknown], np.arange(len(seeds) + 1)).astype(np.int64)
-    filtered = np.arange(offsets[-1]) - offsets[owner[unknown]] + 1
+    removed, answers, elsewhere = (
+        contains(to_keys(known, graph.n_entities), keys)
+        for known in (seeds.questions.removed, seeds.questions.answers, seeds.elsewhere)
+    )
+    kept = ~removed
+    _, raw = spans(1, np.bincount(owner, minlength=len(seeds)))
+    offsets, filtered = spans(1, np.bincount(owner[kept], minlength=len(seeds)))
     return RankedLists(
-        name,
-        offsets,
-        entities[unknown].astype(np.int32),
-        scores[unknown],
-        filtered if places == "filtered" else raw[unknown],
-        places,
+        name=name,
+        offsets=offsets,
+        entities=entities[kept].astype(np.int32),
+        keys=keys[kept],
+        of_seeds=answers[kept],
+        scores=scores[kept],
+        places=filtered if places == "filtered" else raw[kept],
+        kind=places,
         missing=len(seeds) - len(present),
-        known=int(known.sum()),
-        unfiltered=int(contains(to_keys(seeds.elsewhere, graph.n_entities), keys).sum()),
-        found=int(answers.sum()),
+        known=int(removed.sum()),
+        unfiltered=int(elsewhere.sum()),
     )
 
 
@@ -341,10 +345,8 @@ def _rows(seeds: SeedQuestions, rows: str, n_rows: int | None, path: PathName) -
     if n_rows == counts[rows]:
         keys = keys_of(whole)
         if rows == "instances":  # all head sides come before all tail sides
-            asked = questions_of(seeds.graph.split(seeds.split))
-            keys = [each[side][0] for side in (0, 1) for each in asked]
-        first = {key: row for row, key in reversed([*enumerate(keys)])}
-        return np.array([first[key] for key in seeds.keys], np.int64)
+            keys = questions_of(seeds.graph, seeds.graph.split(seeds.split))[0].T.ravel()
+        return places_among(keys, seeds.keys)
     if rows == "questions" and n_rows == len(seeds):
         return None
     other = "instances" if rows == "questions" else "questions"

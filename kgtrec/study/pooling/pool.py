@@ -21,14 +21,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import TypeVar
 
 import numpy as np
 
-from kgtrec._internal.csr import Bools, Int64, contains, to_keys
+from kgtrec._internal.csr import Bools, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, PathName, UsageError, must_be, refuse_if
 from kgtrec.graph.triples import pack_triples
@@ -56,7 +56,7 @@ class Draw:
              f"seed {self.seed} of the sample is below 0; give 0 or more"),
         )  # fmt: skip
 
-    def takes(self, triples: Iterable[tuple[str, str, str]]) -> Bools:
+    def takes(self, triples: Iterable[tuple[str, ...]]) -> Bools:
         """Whether each triple, as labels, is drawn; shape (n,)."""
         limit, seed = self.share * 2**_BITS, str(self.seed)
         texts = ("\t".join((seed, *one)).encode("utf-8", "surrogateescape") for one in triples)
@@ -166,9 +166,8 @@ class Pool(ShownAsTables):
 
     def depth_table(self, rules: Sequence[str] | None = None) -> Table:
         """One row per depth: triples and new ones; with rules or a sample, how many to judge."""
-        every = np.ones(len(self), bool)
-        fired = np.array([bool(rule) for rule in rules or [""] * len(self)], bool)
-        columns = {"pooled": every}
+        fired = fired_of(self, rules)
+        columns = {"pooled": np.ones(len(self), bool)}
         if rules is not None:
             columns["by rule"] = fired
         if self.draw is not None:
@@ -204,6 +203,20 @@ class Pool(ShownAsTables):
         return Table.of_columns(["system", *heads], self.systems, *brought.T @ brought)
 
 
+def rules_of(pool: Pool, rules: Sequence[str] | None) -> Sequence[str]:
+    """The rule of each pooled triple, "" for none; UsageError for more or fewer rules."""
+    if rules is not None and len(rules) != len(pool):
+        raise UsageError(
+            f"{len(rules)} rules for {len(pool)} pooled triples; give one rule per triple"
+        )
+    return [""] * len(pool) if rules is None else rules
+
+
+def fired_of(pool: Pool, rules: Sequence[str] | None) -> Bools:
+    """Whether a rule labels each pooled triple, shape (n,)."""
+    return np.array(rules_of(pool, rules), object).astype(bool)
+
+
 def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 10) -> Pool:
     """Pool the lists of systems to a depth.
 
@@ -227,7 +240,7 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
         The places of a run are raw, but the run contains no known candidates.
     """
     _check_lists(lists, seeds, depth)
-    parts = [_within(one, seeds, depth) for one in lists]
+    parts = [_within(one, depth) for one in lists]
     question, entity, place = (np.concatenate(column) for column in zip(*parts, strict=True))
     system = np.repeat(np.arange(len(lists)), [len(part[0]) for part in parts])
     questions = seeds.questions
@@ -247,7 +260,7 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
     owner = np.where(numbers[:, 0] >= 0, numbers[:, 0], numbers[:, 1])
     triples = triples[first]
     order = np.lexsort((triples[:, 2], triples[:, 0], smallest, owner))
-    triples, names = triples[order], dict(zip(seeds.keys, seeds.ids, strict=True))
+    triples, names = triples[order], dict(zip(seeds.keys.tolist(), seeds.ids, strict=True))
     return Pool(
         graph=seeds.graph,
         systems=tuple(one.name for one in lists),
@@ -256,8 +269,8 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
         places=places[order],
         asked=numbers[order] >= 0,
         questions=[
-            ",".join(names[key] for key, _ in asked if key in names)
-            for asked in questions_of(triples)
+            ",".join(names[key] for key in asked if key in names)
+            for asked in questions_of(seeds.graph, triples)[0].tolist()
         ],
     )
 
@@ -284,11 +297,9 @@ def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int)
         )
 
 
-def _within(one: RankedLists, seeds: SeedQuestions, depth: int) -> tuple[Int64, Int64, Int64]:
+def _within(one: RankedLists, depth: int) -> tuple[Int64, Int64, Int64]:
     """Question, entity and place of the candidates down to a depth, without seeds."""
-    width = seeds.questions.n_entities
-    seed = contains(to_keys(seeds.questions.answers, width), one.keys(width))
-    shallow = (one.places <= depth) & ~seed
+    shallow = (one.places <= depth) & ~one.of_seeds
     return one.owner[shallow], one.entities[shallow].astype(np.int64), one.places[shallow]
 
 
@@ -310,13 +321,12 @@ def write_pool(path: PathName, pool: Pool, rules: Sequence[str] | None = None) -
     UsageError
         There are more or fewer rules than triples.
     """
-    if rules is not None and len(rules) != len(pool):
-        raise UsageError(f"{len(rules)} rules for {len(pool)} triples; give one rule per triple")
+    named = rules_of(pool, rules)
     bad = next((name for name in pool.systems if not name or set(name) & set(",\t\r\n")), None)
     if bad is not None:
         raise InputError(f"the system's name {bad!r} cannot be written to a pool file; rename it")
     header = COLUMNS if pool.draw is None else (*COLUMNS, str(pool.draw))
-    write_lines(path, chain([header], _cells(pool, rules or [""] * len(pool))))
+    write_lines(path, chain([header], _cells(pool, named)))
 
 
 def _cells(pool: Pool, rules: Sequence[str]) -> Iterable[tuple[str, ...]]:
@@ -350,19 +360,22 @@ def read_pool(path: PathName, graph: Graph) -> tuple[Pool, list[str]]:
         are in two lines, or a sample that is not the one of the draw: these lines are listed.
     """
     file = EditedFile(path, _HINT)
-    draw = _draw_of(file)
-    lines = [*file.rows(len(COLUMNS) + (draw is not None), 1)]
+    draw = read_draw(file.first[-1])
+    header = (*COLUMNS, file.first[-1]) if draw else COLUMNS
+    lines = [*file.below(header)]
     places_of = [_places(file, number, cells) for number, cells in lines]
-    takes = draw.takes((c[0], c[1], c[2]) for _, c in lines).tolist() if draw else ()
+    shown = [tuple(cells[name] for name in COLUMNS[:3]) for _, cells in lines]
+    takes = draw.takes(shown).tolist() if draw else ()
     for (number, cells), drawn in zip(lines, takes, strict=False):
-        if cells[8] != _DRAWN[drawn]:
-            file.fault(number, f"{cells[8]!r} where the draw {draw} says {_DRAWN[drawn]!r}")
+        if cells[header[-1]] != _DRAWN[drawn]:
+            said = f"{cells[header[-1]]!r} where the draw {draw} says {_DRAWN[drawn]!r}"
+            file.fault(number, said)
     file.refuse_faults()
     if not lines:
         raise FileError(path, found="the file has no pooled triple", hint=_HINT)
     ids = file.triple_ids(graph, lines)
-    for number, cells in lines:
-        file.is_new(number, tuple(cells[:3]), repr(" ".join(cells[:3])), "keep one of the lines")
+    for (number, _), triple in zip(lines, shown, strict=True):
+        file.is_new(number, triple, repr(" ".join(triple)), "keep one of the lines")
     file.refuse_faults()
     systems = sorted({name for own in places_of for name in own})
     places = np.array([[own.get(name, 0) for name in systems] for own in places_of], np.int64)
@@ -372,27 +385,16 @@ def read_pool(path: PathName, graph: Graph) -> tuple[Pool, list[str]]:
         depth=int(places.max()),
         triples=ids,
         places=places,
-        asked=np.array([ASKED[cells[3]] for _, cells in lines], bool),
-        questions=[cells[4] for _, cells in lines],
+        asked=np.array([ASKED[cells["side"]] for _, cells in lines], bool),
+        questions=[cells["question"] for _, cells in lines],
         draw=draw,
     )
-    return pool, [cells[7] for _, cells in lines]
+    return pool, [cells["rule"] for _, cells in lines]
 
 
-def _draw_of(file: EditedFile) -> Draw | None:
-    """The draw that the header names, after checking the header."""
-    names = file.first
-    draw = read_draw(names[-1]) if len(names) == len(COLUMNS) + 1 else None
-    if tuple(names[: len(names) - (draw is not None)]) != COLUMNS:
-        shown, expected = "\t".join(names)[:120], "<TAB>".join(COLUMNS)
-        hint = f"the first line must be {expected}; {_HINT}"
-        raise FileError(file.path, 1, found=f"header {shown!r}", hint=hint)
-    return draw
-
-
-def _places(file: EditedFile, number: int, cells: list[str]) -> dict[str, int]:
+def _places(file: EditedFile, number: int, cells: Mapping[str, str]) -> dict[str, int]:
     """Places by system; note a fault if the line is wrong."""
-    _, _, _, side, question, depth, systems, *_ = cells
+    side, question, depth, systems = (cells[name] for name in COLUMNS[3:7])
     if side not in ASKED:
         file.fault(number, f"side {side!r} is unknown; {must_be(side, ASKED)}")
     elif question.count(",") != 1 and ("," in question or side == "both"):

@@ -11,11 +11,12 @@ import operator
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Array, Csr, Int32, Int64, Integers
+from kgtrec._internal.csr import Array, Csr, Int32, Int64, Integers, searched
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.graph.statistics.relations import kl_divergence
@@ -152,14 +153,33 @@ def _sizes(triples: Array) -> tuple[int, int, int]:
     return len(np.unique(wide[:, 1])), len(np.unique(wide[:, [0, 2]])), questions
 
 
-Key = tuple[int, int, int]
-"""Side (0: the head is asked, 1: the tail), given entity and relation of a question."""
+Names = Mapping[int, str]
+"""Key of a question (see `question_keys`) to its name in runs."""
 
 
-def keys_of(questions: Questions) -> list[Key]:
-    """Side, given entity and relation of each question."""
-    columns = (questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist())
-    return list(zip(*columns, strict=True))
+def question_keys(graph: Graph, side: Any, entity: Integers, relation: Integers) -> Int64:
+    """One number per question: side (0: the head is asked, 1: the tail), relation, given entity."""
+    of_relation = np.asarray(side, np.int64) * graph.n_relations + relation
+    return of_relation * graph.n_entities + entity
+
+
+def keys_of(questions: Questions) -> Int64:
+    """The key of each question."""
+    return question_keys(questions.graph, questions.side, questions.entity, questions.relation)
+
+
+def questions_of(graph: Graph, triples: Integers) -> tuple[Int64, Int64]:
+    """Keys of the questions for head and tail of each triple, and their answers; (n, 2) each."""
+    head, relation, tail = triples.astype(np.int64).T
+    keys = question_keys(graph, 0, tail, relation), question_keys(graph, 1, head, relation)
+    return np.stack(keys, axis=1), np.stack([head, tail], axis=1)
+
+
+def places_among(keys: Int64, wanted: Int64) -> Int64:
+    """The first place of each wanted key among keys in any order; -1 for other keys."""
+    order = np.argsort(keys, kind="stable")
+    at = searched(keys[order], wanted)
+    return np.where(at < 0, -1, order[at])
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +200,7 @@ class SeedQuestions(ShownInLines):
     elsewhere: Csr
     seeds: Int32
     split: str
-    names: Mapping[Key, str]
+    names: Names
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -192,21 +212,22 @@ class SeedQuestions(ShownInLines):
         )
 
     @property
-    def keys(self) -> list[Key]:
-        """Side, given entity and relation of each question."""
+    def keys(self) -> Int64:
+        """The key of each question."""
         return keys_of(self.questions)
 
     @property
     def ids(self) -> list[str]:
         """Name of each question in runs; UsageError if one has none."""
-        lacking = [key for key in self.keys if key not in self.names]
+        keys = self.keys.tolist()
+        lacking = [key for key in keys if key not in self.names]
         if lacking:
             raise UsageError(
                 f"{len(lacking):,} of {len(self):,} seed questions have no name in the question "
                 f"list; the first is {question_text(self.graph, lacking[0])}; give the list that "
                 "the runs were made with"
             )
-        return [self.names[key] for key in self.keys]
+        return [self.names[key] for key in keys]
 
 
 def seed_questions(
@@ -214,7 +235,7 @@ def seed_questions(
     seeds: npt.ArrayLike,
     split: str = "test",
     *,
-    names: Mapping[Key, str] | None = None,
+    names: Names | None = None,
 ) -> SeedQuestions:
     """Questions of seed triples; all triples of the graph's splits are known.
 
@@ -224,9 +245,9 @@ def seed_questions(
     seeds : int array (n, 3)
         Triples of the split.
     split : str
-    names : mapping of (side, entity, relation) to str, optional
-        How runs name the questions. Default: as `kgtrec convert` and `kgtrec rank` do for the
-        split.
+    names : mapping of int to str, optional
+        How runs name the questions, by their keys (`kgtrec.study.pooling.seeds.question_keys`).
+        Default: as `kgtrec convert` and `kgtrec rank` do for the split.
 
     Raises
     ------
@@ -261,44 +282,40 @@ def replaced_split(graph: Graph, rows: Int32, split: str) -> Graph:
     return other
 
 
-def split_names(graph: Graph, split: str) -> dict[Key, str]:
+def split_names(graph: Graph, split: str) -> Names:
     """Names of a split's questions, as `kgtrec convert` writes them."""
     questions = graph.questions(split)
-    return dict(zip(keys_of(questions), questions.ids, strict=True))
+    return dict(zip(keys_of(questions).tolist(), questions.ids, strict=True))
 
 
-def questions_of(triples: Integers) -> list[tuple[tuple[Key, int], tuple[Key, int]]]:
-    """The two questions of each triple, for its head and for its tail, with their answers."""
-    return [(((0, t, r), h), ((1, h, r), t)) for h, r, t in triples.tolist()]
-
-
-def question_text(graph: Graph, key: Key) -> str:
+def question_text(graph: Graph, key: int) -> str:
     """A question as people see it, for messages."""
-    side, entity, relation = key
+    of_relation, entity = divmod(key, graph.n_entities)
+    side, relation = divmod(of_relation, graph.n_relations)
     known, label = graph.entities[entity], graph.relations[relation]
     return repr(f"({known}, {label}, ?)" if side else f"(?, {label}, {known})")
 
 
-def read_question_ids(path: PathName, graph: Graph) -> dict[Key, str]:
+def read_question_ids(path: PathName, graph: Graph) -> Names:
     """Names of questions from lines ``name<TAB>entity<TAB>relation``, as `kgtrec convert` writes.
 
     Names that begin with "head" ask for the head, those with "tail" for the tail.
     """
     hint = "write name<TAB>entity<TAB>relation with names headN or tailN, as `kgtrec convert` does"
     file = EditedFile(path, hint)
-    rows = []
-    for number, cells in file.rows(3):
-        if cells[0][:4] in ("head", "tail"):
-            rows.append((number, cells))
-        else:
-            file.fault(number, f"the name {cells[0]!r}")
+    rows = [*file.rows(("name", "entity", "relation"))]
+    for number, cells in rows:
+        if not cells["name"].startswith(("head", "tail")):
+            file.fault(number, f"the name {cells['name']!r}")
     file.refuse_faults()
-    entities = file.ids(graph.entities.docnos, "entity", rows, 1).tolist()
-    relations = file.ids(graph.relations.docnos, "relation", rows, 2).tolist()
+    entities = file.ids(graph.entities.docnos, "entity", rows)
+    relations = file.ids(graph.relations.docnos, "relation", rows)
     file.refuse_faults()
-    names: dict[Key, str] = {}
-    for (line, (name, *_)), entity, relation in zip(rows, entities, relations, strict=True):
-        key = int(name.startswith("tail")), entity, relation
+    names: dict[int, str] = {}
+    sides = [cells["name"].startswith("tail") for _, cells in rows]
+    keys = question_keys(graph, sides, entities, relations).tolist()
+    for (line, cells), key in zip(rows, keys, strict=True):
+        name = cells["name"]
         for one, shown in ((name, repr(name)), (key, question_text(graph, key))):
             file.is_new(line, one, shown, "give each question one line")
         names[key] = name

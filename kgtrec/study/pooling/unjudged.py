@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Int64, contains, searched, to_keys
+from kgtrec._internal.csr import Int64, contains, offsets_of, searched
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import UsageError, refuse_if
 from kgtrec.study.pooling.completion import FALSE, TRUE, UNKNOWN, Completion
@@ -37,9 +37,7 @@ def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
     Every seed question is included; those that the run lacks have an empty list.
     """
     qrels = completion.qrels()
-    keys = qrels.keys
-    listed = lists.keys(qrels.graph.n_entities)
-    at = searched(keys, listed)
+    at = searched(qrels.keys, lists.keys)
     relevance = np.where(at >= 0, qrels.labels[at], UNJUDGED)
     order = np.lexsort((-qrels.labels, qrels.owner))
     return Lists(
@@ -48,7 +46,7 @@ def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
         relevance=relevance,
         scores=lists.scores.astype(np.float64),
         retrieved=np.diff(lists.offsets),
-        judged_offsets=qrels.offsets,
+        judged_offsets=offsets_of(np.bincount(qrels.owner, minlength=len(qrels))),
         judged=qrels.labels[order],
         tag=lists.name,
     )
@@ -103,12 +101,9 @@ def means(rows: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, float
 def shares(lists: RankedLists, completion: Completion, cutoff: int) -> dict[str, int]:
     """How many of the first candidates of all questions are seeds, added, false and unjudged."""
     judged = judged_lists(lists, completion)
-    questions = completion.seeds.questions
-    answers = to_keys(questions.answers, questions.n_entities)
-    seed = contains(answers, lists.keys(questions.n_entities))
     masks = {
-        "seed": seed,
-        "added": (judged.relevance == TRUE) & ~seed,
+        "seed": lists.of_seeds,
+        "added": (judged.relevance == TRUE) & ~lists.of_seeds,
         "false": judged.relevance == FALSE,
         "unjudged": np.isin(judged.relevance, (UNJUDGED, UNKNOWN)),
     }
@@ -200,13 +195,10 @@ def open_candidates(
             f"within {within} is below 0; give 0 or more (20 is usual, 0 is only the pool)"
         )
     qrels = completion.qrels()
-    keys = qrels.keys
-    parts = [keys[qrels.labels == UNKNOWN]]
+    parts = [qrels.keys[qrels.labels == UNKNOWN]]
     for lists in systems:
-        shown = lists.keys(qrels.graph.n_entities)
-        if within is not None:
-            shown = shown[lists.positions < within]
-        parts.append(shown[~contains(keys, shown)])
+        shown = lists.keys if within is None else lists.keys[lists.positions < within]
+        parts.append(shown[~contains(qrels.keys, shown)])
     return np.unique(np.concatenate(parts))
 
 
@@ -264,7 +256,7 @@ def _ends(
     lists: RankedLists, judged: Lists, candidates: Int64, width: int, columns: Sequence[Column]
 ) -> dict[str, tuple[float, float]]:
     """Means of the bounds over questions."""
-    is_open = contains(candidates, lists.keys(width))
+    is_open = contains(candidates, lists.keys)
     n_open = np.bincount(candidates // width, minlength=len(lists))
     inside = np.bincount(lists.owner[is_open], minlength=len(lists))
     ends = bounds(judged, is_open, n_open - inside, columns)

@@ -21,6 +21,7 @@ from kgtrec.study.judging.sheets import read_pooled
 from kgtrec.study.pooling.completion import Completion, complete
 from kgtrec.study.pooling.edited_files import Judgements, read_judgements
 from kgtrec.study.pooling.pool import Draw, make_pool, read_draw, read_pool, write_pool
+from kgtrec.study.pooling.seeds import question_keys
 from kgtrec.study.pooling.unjudged import (
     MEASURES,
     intervals,
@@ -87,7 +88,10 @@ def test_labels_complete_split_qrels_and_shares(judged_case, depth, cutoff, data
     assert {tuple(t) for t in completion.split.tolist()} == true
     assert [tuple(t) for t in completion.split.tolist()][: len(case.seeds)] == case.seeds
     reverse = set(asked_by(sorted(true))) - set(asked_by(case.seeds))
-    assert {(("head", "tail")[side], *rest) for side, *rest in completion.reverse} == reverse
+    sides, entities, relations = zip(*reverse, strict=True) if reverse else ((), (), ())
+    ends = [int(side == "tail") for side in sides]
+    keys = question_keys(case.graph, ends, np.array(entities, int), np.array(relations, int))
+    assert sorted(completion.reverse.tolist()) == sorted(keys.tolist())
     assert completion.unused == len(set(labels) - set(expected))
     assert completion.doubted == sum(labels.get(t) == 0 for t in case.seeds)
     assert completion.overruled == sum(labels.get(t) == 1 for t in fired)
@@ -214,7 +218,11 @@ def test_labels_of_the_sample_alone(case: Case, share: float, seed: int) -> None
     qrels = completion.sample.qrels()
     answered = qrels.of_answered()
     assert set(answered.ids) == {qrels.ids[q] for q in qrels.owner[qrels.labels == 1]}
-    assert answered.offsets[-1] == len(answered.entities) == len(answered.labels)
+    rows = [
+        [(one.ids[q], e, x) for q, e, x in zip(one.owner, one.entities, one.labels, strict=True)]
+        for one in (qrels, answered)
+    ]
+    assert rows[1] == [row for row in rows[0] if row[0] in answered.ids]
     drawn_rows = [int(slow_draw(share, seed, t)) for t in shown_triples(case, pool.triples)]
     assert pool.depth_table().rows[-1][3:] == (sum(drawn_rows), sum(drawn_rows))
 

@@ -36,7 +36,7 @@ from kgtrec.study.pooling.depths import (
 from kgtrec.study.pooling.edited_files import Judgements
 from kgtrec.study.pooling.lists import RankedLists
 from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
-from kgtrec.study.pooling.seeds import SeedQuestions, replaced_split
+from kgtrec.study.pooling.seeds import SeedQuestions, keys_of, question_keys, replaced_split
 
 N, R, DEEPEST = 7, 2, 3
 METRICS = ("mrr", "hits@2", "mr", "expected.mrr", "macro.mrr", "macro.hits@1", "map", "ordinal.mrr",
@@ -272,10 +272,12 @@ def test_reverse_questions_are_asked_from_their_triples_depth_on(tmp_path: Path)
         test=np.array([[0, 0, 1], [3, 0, 2]]), n_entities=4, entities=["A", "B", "C", "D"],
         relations=["r"],
     )  # fmt: skip
-    names = dict(zip(zip(*(getattr(graph.questions("test"), column).tolist()
-                           for column in ("side", "entity", "relation")), strict=True),
-                     graph.questions("test").ids, strict=True))  # fmt: skip
-    asked, reverse = names[0, 1, 0], names[1, 3, 0]  # a seed asks (?, r, B), none asks (D, r, ?)
+    names = dict(zip(keys_of(graph.questions("test")).tolist(), graph.questions("test").ids,
+                     strict=True))  # fmt: skip
+    asked, reverse = (  # a seed asks (?, r, B), none asks (D, r, ?)
+        names[int(question_keys(graph, side, np.array(entity), np.array(0)))]
+        for side, entity in ((0, 1), (1, 3))
+    )
     pool = Pool(graph, ("one",), 5, np.array([[3, 0, 1]]), np.array([[4]]),
                 np.array([[True, False]]), [asked])  # fmt: skip
     assert names_of_pool(pool) == names

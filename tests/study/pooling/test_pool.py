@@ -27,7 +27,7 @@ from kgtrec.study.pooling.lists import (
     system_names,
 )
 from kgtrec.study.pooling.pool import make_pool, read_pool, write_pool
-from kgtrec.study.pooling.seeds import read_question_ids, sample_seeds, seed_questions
+from kgtrec.study.pooling.seeds import questions_of, read_question_ids, sample_seeds, seed_questions
 
 
 def graph_of(relations: list[int]) -> kgtrec.Graph:
@@ -179,7 +179,8 @@ def test_files_of_runs_and_pools_give_the_same(case, tmp_path_factory):
 
 def test_systems_are_named_by_their_files_and_doubted_if_they_find_little() -> None:
     assert system_names(["x/a.run", "b.run.gz", "c.txt"]) == ["a", "b", "c"]
-    weak = replace(small().lists()[0], found=0, from_scores=True)
+    strong = small().lists()[0]
+    weak = replace(strong, of_seeds=strong.of_seeds & False, from_scores=True)
     (sentence,) = doubts([weak], small().questions, 99)  # it is not reported as short
     assert "check the model, and the order of the rows" in sentence
 
@@ -191,7 +192,8 @@ def test_a_question_list_renames_the_questions(tmp_path: Path) -> None:
     kgtrec.write_questions(graph.questions(), tmp_path / "q.tsv")
     assert "50%20%25" in (tmp_path / "q.tsv").read_text()
     names = read_question_ids(tmp_path / "q.tsv", graph)
-    assert names == {(0, 2, 0): "head0", (1, 1, 0): "tail0"}
+    (keys,) = questions_of(graph, np.array([[1, 0, 2]]))[0].tolist()
+    assert names == dict(zip(keys, ["head0", "tail0"], strict=True))
     renamed = {key: f"{name[:4]}x{name[4:]}" for key, name in names.items()}
     assert seed_questions(graph, [(1, 0, 2)], names=renamed).ids == ["headx0", "tailx0"]
 
