@@ -1,7 +1,7 @@
 """Ranking in parts: by blocks of questions and ranges of entities, over processes and machines.
 
 In: a score source, questions, and memory that a task may use. Out: the ranks and run of one
-process. Open `plan` first (which parts, how large, how long), then `ranges` (one part, and several
+process. Open `plan` first (which parts, how large, how long), then `parts` (one part, and several
 merged). `question_store`: questions as memory-mapped files; `score_files`: scores by place and
 content; `stored_ranks`: ranks and run in files. Three ways to run parts: `dask/`, `shards` (a job
 array), and `batch/` (many jobs on Dask).

@@ -17,8 +17,8 @@ from kgtrec._internal.files import atomic_write, map_array, write_array
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import describe_file, hash_text, label_files
+from kgtrec.cluster.parts import ONE_THREAD, Inputs
 from kgtrec.cluster.question_store import Store, save_questions
-from kgtrec.cluster.ranges import ONE_THREAD, Inputs
 from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles, describe_scores, save_scores
 from kgtrec.errors import InputError, PathName, UsageError, about
 from kgtrec.graph.formats import graph_files, split_format

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from kgtrec._internal.csr import Int64, offsets_of
+from kgtrec.cluster.parts import GATHERED, Inputs, rank_block
 from kgtrec.cluster.question_store import Store
-from kgtrec.cluster.ranges import GATHERED, Inputs, rank_block
 from kgtrec.cluster.score_files import FactorFiles, ScoreFiles
 from kgtrec.errors import FileError, UsageError
 from kgtrec.ranking.partial import PartialRanks, Task, read_parts, write_parts

@@ -26,15 +26,16 @@ from kgtrec._internal.locations import exists, is_location, local_path, named_as
 from kgtrec._internal.runtime import progress_bar
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import stamps_of
+from kgtrec.cluster.parts import Inputs, join_parts, merge_parts, rank_block
 from kgtrec.cluster.plan import Plan, make_plan
 from kgtrec.cluster.question_store import Store
-from kgtrec.cluster.ranges import Inputs, join_parts, merge_parts, rank_block
 from kgtrec.cluster.score_files import Files, identify_scores
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose, refuse
 from kgtrec.measures import required_depth
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.blocks import thresholds
 from kgtrec.ranking.partial import PartialRanks, join_rows, read_about, read_parts, write_parts
+from kgtrec.ranking.provenance import PARTS, Provenance, told_differences
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.rows import RowPlan
 from kgtrec.ranking.settings import Settings
@@ -109,27 +110,12 @@ class ShardHeader:
 
     def differences(self, other: ShardHeader) -> str:
         """Differences between two shards, for people; "" if they belong to one ranking."""
-        named = []
-        for key, name in _NAMES.items():
-            mine, its = getattr(self, key), getattr(other, key)
-            if mine != its:
-                plain = isinstance(mine, (int, str)) and key != "questions"
-                named.append(f"{name} {mine} and {its}" if plain else f"other {name}")
-        return ", ".join(named)
+        return told_differences(self, other, _COMMON)
 
 
-_NAMES = {
-    "kgtrec": "version of kgtrec",
-    "questions": "graph, split or filter",
-    "scores": "scores",
-    "rows": "--rows",
-    "run_depth": "--run-depth",
-    "higher_is_better": "--lower-is-better",
-    "nan": "--nan",
-    "tolerance": "--atol or --rtol",
-    "by": "--shard-by",
-    "count": "number of shards",
-}
+_COMMON = tuple(
+    field.name for field in fields(ShardHeader) if field.name not in ("questions_hash", "number")
+)
 
 
 # -- One shard ---------------------------------------------------------------------------------
@@ -318,14 +304,14 @@ def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
 def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterator[PartialRanks]:
     """The parts of a shard, in order; FileError if one is impossible in spite of its hash."""
     rows, entities = header.share(store)
-    plan, settings, at = store.plan(), header.settings, rows[0]
+    plan, at = store.plan(), rows[0]
     for part in read_parts(path):
         task = part.task
         if task.first_row != at:
             raise _impossible(path, f"a part of {task} where row {at} must follow")
         if task.entities != entities or not at < task.stop_row <= rows[1]:
             raise _impossible(path, f"a part of {task}, which belongs to another shard")
-        if fault := _fault(part, plan, settings):
+        if fault := _fault(part, plan, header):
             raise _impossible(path, f"{fault} in {task}")
         at = task.stop_row
         yield part
@@ -333,7 +319,7 @@ def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterato
         raise _impossible(path, f"it ends at row {at} instead of {rows[1]}")
 
 
-def _fault(part: PartialRanks, plan: RowPlan, settings: Settings) -> str:
+def _fault(part: PartialRanks, plan: RowPlan, header: ShardHeader) -> str:
     """Why a part is impossible; "" if it is possible."""
     first, stop = part.task.rows
     n_answers = int(plan.target_offsets[stop] - plan.target_offsets[first])
@@ -344,10 +330,11 @@ def _fault(part: PartialRanks, plan: RowPlan, settings: Settings) -> str:
         return f"{counted} instead of {n_answers} and {n_lists}"
     if part.dtype not in _DTYPES or part.nan_count < 0:
         return f"dtype {part.dtype!r}, nan_count {part.nan_count!r}"
-    if part.settings.tolerance != settings.tolerance:
-        return f"tie tolerance {part.settings.tolerance}"
-    if n_lists and part.lengths.max() > settings.run_depth:
-        return f"lengths up to {part.lengths.max()} instead of at most {settings.run_depth}"
+    due = Provenance.of_scores(header.questions_hash, header.settings, part.dtype)
+    if told := told_differences(part.provenance, due, PARTS):
+        return told
+    if n_lists and part.lengths.max() > header.run_depth:
+        return f"lengths up to {part.lengths.max()} instead of at most {header.run_depth}"
     if len(part.documents) and not low <= part.documents.min() <= part.documents.max() < high:
         return f"entities from {part.documents.min()} to {part.documents.max()}"
     return "counts below 0" if n_answers and part.counts.min() < 0 else ""

@@ -21,8 +21,8 @@ import numpy as np
 
 from kgtrec._internal.csr import Array, Bools, Csr, Int32, Int64, spans
 from kgtrec._internal.files import atomic_write
+from kgtrec.cluster.parts import Inputs
 from kgtrec.cluster.question_store import Store, read_rows
-from kgtrec.cluster.ranges import Inputs
 from kgtrec.errors import PathName
 from kgtrec.measures import Measure
 from kgtrec.measures.rank_metrics import SPREAD_ROWS

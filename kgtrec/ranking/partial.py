@@ -30,6 +30,7 @@ from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, PathName, UsageError, refuse
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.kernel import NativeRanking
+from kgtrec.ranking.provenance import Provenance, check_alike
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.rows import RowPlan, Rows
 from kgtrec.ranking.settings import Settings
@@ -107,6 +108,11 @@ class PartialRanks(ShownInLines):
     settings: Settings
     questions_hash: str
 
+    @property
+    def provenance(self) -> Provenance:
+        """What it has in common with all other parts of its ranking."""
+        return Provenance.of_scores(self.questions_hash, self.settings, self.dtype)
+
     def _lines(self) -> tuple[str, str]:
         return (
             f"counts of {self.counts.shape[1]:,} answers, {len(self.documents):,} candidates kept",
@@ -155,6 +161,20 @@ def _listed(slot: Int64) -> Int64:
     return slot[slot >= 0] if (slot < 0).any() else slot
 
 
+def _check_cover(
+    what: str, spans: Iterable[tuple[int, int]], start: int = 0, end: int | None = None
+) -> None:
+    """UsageError unless parts, in order, contain each of some rows or entities once."""
+    for first, stop in spans if end is None else (*spans, (end, end)):
+        if first > start:
+            gone = f"{what} {start} to {first - 1}"
+            raise UsageError(f"{gone} are in no part; add a part with them")
+        if first < start:
+            twice = f"{what} {first} to {min(start, stop) - 1}"
+            raise UsageError(f"{twice} are in more than one part; give each to one part")
+        start = stop
+
+
 def merge_adjacent(
     parts: Iterable[PartialRanks], place: Callable[[Int32], Int32] | None
 ) -> PartialRanks:
@@ -165,12 +185,11 @@ def merge_adjacent(
 def _merge_two(
     one: PartialRanks, other: PartialRanks, place: Callable[[Int32], Int32] | None
 ) -> PartialRanks:
-    if one.task.rows != other.task.rows or one.task.stop_entity != other.task.first_entity:
-        raise UsageError(
-            f"parts are not adjacent: {one.task} and {other.task}; give adjacent ranges of the "
-            "same rows"
-        )
-    _check_alike(one, other)
+    both = f"{one.task} and {other.task}"
+    if one.task.rows != other.task.rows:
+        raise UsageError(f"{both} do not have the same rows; merge ranges of the same rows")
+    _check_cover("entities", [one.task.entities, other.task.entities], one.task.first_entity)
+    check_alike(both, one.provenance, other.provenance)
     return PartialRanks(
         Task(*one.task.rows, one.task.first_entity, other.task.stop_entity),
         one.counts + other.counts,
@@ -182,23 +201,6 @@ def _merge_two(
         one.settings,
         one.questions_hash,
     )
-
-
-def _check_alike(one: PartialRanks, other: PartialRanks) -> None:
-    if one.questions_hash != other.questions_hash:
-        raise UsageError(
-            f"parts were ranked for different questions: {one.task} and {other.task}; rank all "
-            "parts for the same questions"
-        )
-    mine, its = (
-        [part.dtype, part.settings.run_depth, part.settings.nan, part.settings.tolerance]
-        for part in (one, other)
-    )
-    if mine != its:
-        raise UsageError(
-            f"{one.task} have dtype, run depth, nan and tie tolerance {mine}; {other.task} have "
-            f"{its}; rank all ranges alike"
-        )
 
 
 def join_paths(paths: Iterable[str]) -> str:
@@ -306,19 +308,11 @@ def describe_parts(
 
     Reads only descriptions, no counts; see `assemble` for the errors. ``more`` are further entries.
     """
-    reached = 0
+    expected = replace(ordered[0].provenance, questions_hash=questions.fingerprint)
     for part in ordered:
-        if part.questions_hash != questions.fingerprint:
-            raise UsageError(f"{part.task} were ranked for other questions; rank them again")
-        _check_alike(ordered[0], part)
-        if part.task.first_row != reached or part.task.entities != (0, questions.n_labels):
-            raise UsageError(
-                f"parts overlap or leave a gap before {part.task}; give each row once, with all "
-                "entities"
-            )
-        reached = part.task.stop_row
-    if reached != n_rows:
-        raise UsageError(f"the parts end before row {reached} of {n_rows}; add the missing parts")
+        check_alike(f"{part.task} and this ranking", part.provenance, expected)
+        _check_cover("entities", [part.task.entities], 0, questions.n_labels)
+    _check_cover("rows", [part.task.rows for part in ordered], 0, n_rows)
     nan_count, paths = sum(part.nan_count for part in ordered), [part.path for part in ordered]
     return _described(ordered[0].settings, ordered[0].dtype, nan_count, paths, **more)
 

@@ -6,9 +6,12 @@ reads it here, under the name of a field.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
+
+from kgtrec.errors import UsageError
+from kgtrec.ranking.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class Provenance:
     - subset: How many entities, relations and triples a restricted evaluation keeps.
     - lists, known_files: Counts and files of candidate lists, and of further known facts.
     - popularity: Splits on which entities and relations were recounted.
+    - rows, run_depth: Settings of a ranking of scores; manifests do not record the run depth.
     - qrels: File and level of the qrels whose documents were ranked; None: ranked without qrels.
     - trec_agreement: Largest difference between pytrec_eval's and the native values per measure.
     """
@@ -52,6 +56,8 @@ class Provenance:
     higher_is_better: bool | None = None
     nan: str | None = None
     nan_count: int = 0
+    rows: str | None = None
+    run_depth: int | None = None
     tie_tolerance: Mapping[str, float] | None = None
     predictions: Mapping[str, Any] = field(default_factory=dict)
     qrels: Mapping[str, Any] | None = None
@@ -66,6 +72,14 @@ class Provenance:
         known = {name: facts[name] for name in _NAMES if facts.get(name) is not None}
         lists = {name: tuple(fact) for name, fact in known.items() if isinstance(fact, list)}
         return cls(asked=bool(parts[0]), **known | lists)
+
+    @classmethod
+    def of_scores(cls, questions_hash: str, settings: Settings, dtype: str) -> Provenance:
+        """What a part of a ranking has in common with the others (`PARTS`)."""
+        names = ("higher_is_better", "nan", "rows", "run_depth")
+        own: dict[str, Any] = {name: getattr(settings, name) for name in names}
+        tolerance = settings.tolerance and settings.tolerance._asdict()
+        return cls(questions_hash=questions_hash, dtype=dtype, tie_tolerance=tolerance, **own)
 
 
 _NAMES = frozenset(each.name for each in fields(Provenance)) - {"asked"}
@@ -97,6 +111,45 @@ SCORING = ("dtype", "higher_is_better", "nan", "tie_tolerance")
 """What decides the ranks that scores give."""
 
 
-def differences(a: Provenance, b: Provenance, names: Iterable[str] = EVALUATION) -> list[str]:
-    """Those of the named fields in which two provenances differ."""
+PARTS = ("questions_hash", *SCORING, "rows", "run_depth")
+"""What all parts of one ranking have in common."""
+
+_TOLD = {
+    "graph_hash": "other graph",
+    "questions_hash": "other questions",
+    "questions": "other graph, split or filter",
+    "scores": "other scores",
+    "filter_splits": "filter {!r} and {!r}",
+    "extra_known": "further known triples {!r} and {!r}",
+    "n_entities": "number of entities {!r} and {!r}",
+    "tie_tolerance": "tie tolerance {!r} and {!r}",
+    "tolerance": "tie tolerance {!r} and {!r}",
+    "run_depth": "run depth {!r} and {!r}",
+    "kgtrec": "version of kgtrec {} and {}",
+    "by": "--shard-by {} and {}",
+    "count": "number of shards {} and {}",
+}
+"""How people call the fields, with both values unless these are hashes; others by their names."""
+
+
+def differences(a: Any, b: Any, names: Iterable[str] = EVALUATION) -> list[str]:
+    """Those of the named fields in which two provenances, or two headers of shards, differ."""
     return [name for name in names if getattr(a, name) != getattr(b, name)]
+
+
+def told_differences(a: Any, b: Any, names: Iterable[str]) -> str:
+    """The same for people: "other scores, run depth 3 and 4"; empty if there are none."""
+    return ", ".join(
+        _TOLD.get(name, name + " {!r} and {!r}").format(getattr(a, name), getattr(b, name))
+        for name in differences(a, b, names)
+    )
+
+
+def check_alike(who: str, a: Provenance, b: Provenance, names: Sequence[str] = PARTS) -> None:
+    """UsageError if two parts, ``who`` of the message, do not belong to one evaluation."""
+    differing = differences(a, b, names)
+    if differing:
+        asked = any(name in EVALUATION for name in differing)
+        same = "with the same graph, split, sides, filter and candidates" if asked else "alike"
+        told = told_differences(a, b, differing)
+        raise UsageError(f"{who} do not belong together ({told}); rank all parts {same}")

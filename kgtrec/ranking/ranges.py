@@ -163,25 +163,8 @@ def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[
     UsageError
         Ranges that overlap, leave entities out, or belong to other questions, dtypes or depths.
     """
-    questions = answers.questions
-    ordered = sorted(parts, key=lambda part: part.task.first_entity)
-    reached = 0
-    for part in ordered:
-        first, stop = part.task.entities
-        if first > reached:
-            raise UsageError(_gap(reached, first))
-        if first < reached:
-            raise UsageError(
-                f"the range {first} to {stop - 1} overlaps another, which ends at {reached - 1}; "
-                "give disjoint ranges"
-            )
-        reached = stop
-    if reached < questions.n_labels:
-        raise UsageError(_gap(reached, questions.n_labels))
-    order = answers.lists.order
+    if not parts:
+        raise UsageError("there are no parts to merge; rank every range with rank_range")
+    ordered, order = sorted(parts, key=lambda part: part.task), answers.lists.order
     whole = merge_adjacent(ordered, None if order is None else order.position.__getitem__)
-    return assemble([whole], answers.plan, questions, entity_ranges=len(ordered))
-
-
-def _gap(first: int, stop: int) -> str:
-    return f"no range contains the entities {first} to {stop - 1}; add a part with them"
+    return assemble([whole], answers.plan, answers.questions, entity_ranges=len(ordered))

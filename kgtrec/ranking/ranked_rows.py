@@ -22,6 +22,7 @@ from kgtrec.ranking.partial import (
     read_with_arrays,
     write_parts,
 )
+from kgtrec.ranking.provenance import Provenance, check_alike
 from kgtrec.ranking.rows import QuestionLists, RowPlan
 from kgtrec.ranking.settings import Settings
 
@@ -76,22 +77,10 @@ class RankedRows:
         self, questions: Questions, settings: Settings, plan: RowPlan, lists: QuestionLists
     ) -> None:
         """UsageError if these are not rows of such a ranking."""
-        mine, there = self.part, self.part.settings
-        here = _no_deeper(settings, questions.n_labels)
+        mine, here = self.part, _no_deeper(settings, questions.n_labels)
         width = min(here.run_depth, lists.most_candidates) if here.run_depth else 0
-        if mine.questions_hash != questions.fingerprint:
-            raise UsageError(
-                "these rows were ranked for other questions; merge rankers of the same graph, "
-                "split, sides, filter and candidates"
-            )
-        for name in ("rows", "higher_is_better", "run_depth", "nan", "tolerance"):
-            ours, theirs = getattr(here, name), getattr(there, name)
-            if ours != theirs:
-                shown = "tie tolerance" if name == "tolerance" else name
-                raise UsageError(
-                    f"these rows were ranked with {shown}={theirs!r}, but this ranker has "
-                    f"{ours!r}; rank all parts alike"
-                )
+        due = Provenance.of_scores(questions.fingerprint, here, mine.dtype)
+        check_alike("these rows and this ranker", mine.provenance, due)
         fitting = (np.diff(self.row_ids) > 0).all() and len(self.row_ids) == mine.task.stop_row
         fitting = fitting and 0 <= self.row_ids[0] <= self.row_ids[-1] < plan.n_rows
         own = plan.selected(self.row_ids)[0] if fitting else None

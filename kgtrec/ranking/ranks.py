@@ -25,7 +25,7 @@ from kgtrec.ranking.instances import (
     ranks_manifest,
     tie_report,
 )
-from kgtrec.ranking.provenance import SCORING, Provenance, differences
+from kgtrec.ranking.provenance import EVALUATION, SCORING, Provenance, check_alike
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
 
@@ -388,18 +388,8 @@ class Ranks:
             raise UsageError("concat needs at least one Ranks")
         ours = parts[0].provenance
         for number, part in enumerate(parts[1:], start=1):
-            theirs = part.provenance
-            for name in differences(ours, theirs):
-                raise UsageError(
-                    f"part {number} has {name} {_shown(theirs, name)}, part 0 has "
-                    f"{_shown(ours, name)}; only ranks of the same graph, split, sides and filter "
-                    "can be joined"
-                )
-            for name in differences(ours, theirs, SCORING):
-                raise UsageError(
-                    f"part {number} was scored with {name} {_shown(theirs, name)}, part 0 with "
-                    f"{_shown(ours, name)}; rank all parts alike"
-                )
+            of = f"part {number} and part 0"
+            check_alike(of, part.provenance, ours, EVALUATION + SCORING)
         columns = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in parts[0]._names
@@ -524,11 +514,6 @@ def _rank_fault(ranks: Ranks, rank: Float64 | None) -> str | None:
         rows.append(int(np.flatnonzero(wrong)[0]))
     row = max(rows)
     return f"in row {row}, rank {rank[row]:g}, but {ranks.greater[row]} greater"
-
-
-def _shown(provenance: Provenance, name: str) -> str:
-    value = getattr(provenance, name)
-    return repr(list(value) if isinstance(value, tuple) else value)
 
 
 def _check_distinct(ranks: Ranks) -> None:

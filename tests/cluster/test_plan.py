@@ -28,9 +28,7 @@ import kgtrec
 from kgtrec.cluster import content_hash
 from kgtrec.cluster.content_hash import describe_files
 from kgtrec.cluster.inputs import make_inputs
-from kgtrec.cluster.plan import PartFiles, Plan, _most_rows, format_bytes, make_plan, memory_bytes
-from kgtrec.cluster.question_store import Store, read_rows, save_questions
-from kgtrec.cluster.ranges import (
+from kgtrec.cluster.parts import (
     Inputs,
     answer_scores,
     join_parts,
@@ -38,6 +36,8 @@ from kgtrec.cluster.ranges import (
     partial,
     rank_block,
 )
+from kgtrec.cluster.plan import PartFiles, Plan, _most_rows, format_bytes, make_plan, memory_bytes
+from kgtrec.cluster.question_store import Store, read_rows, save_questions
 from kgtrec.cluster.score_files import describe_scores
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.ranking.partial import Task
@@ -265,7 +265,7 @@ IMPORTED = 42 << 20
 
 _MEASURE = """
 import pickle, sys
-from kgtrec.cluster.ranges import rank_block
+from kgtrec.cluster.parts import rank_block
 from kgtrec.cluster.plan import make_plan
 inputs, memory = pickle.load(sys.stdin.buffer)
 def peak():

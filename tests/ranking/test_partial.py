@@ -266,7 +266,7 @@ def test_a_tolerance_is_named_and_not_comparable(tmp_path: Path) -> None:
     assert kgtrec.comparable(kgtrec.Ranks.load(tmp_path / "t.parquet"), tolerant)
     half = np.arange(len(exact.ranks)) < 5
     parts = exact.ranks.subset(half), tolerant.ranks.subset(~half)
-    with pytest.raises(UsageError, match="tie_tolerance"):
+    with pytest.raises(UsageError, match="tie tolerance"):
         kgtrec.Ranks.concat(parts)
 
 
@@ -280,5 +280,5 @@ def test_shards_of_another_tolerance_are_refused(tmp_path: Path) -> None:
         return CliRunner().invoke(cli, [*source, *folder, *words]).exception
 
     assert run("--atol", "1e-5") is None
-    assert "another ranking (other --atol or --rtol" in str(run())
+    assert "another ranking (tie tolerance [1e-05, 0.0] and [0.0, 0.0]" in str(run())
     assert "atol=inf" in str(run("--atol", "inf"))

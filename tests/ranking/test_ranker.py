@@ -192,7 +192,7 @@ def test_only_rows_that_were_kept_fix_the_dtype(questions, scores) -> None:
     with pytest.raises(InputError, match="NaN for question"):
         ranker.update(range(n), spoilt)
     other.update([0], wide[:1])
-    with pytest.raises(UsageError, match="were ranked with nan='worst'"):
+    with pytest.raises(UsageError, match="together \\(nan 'worst' and 'error'"):
         ranker.merge(other)
     ranker.update([0], scores[:1])
     for row in (1, 2):

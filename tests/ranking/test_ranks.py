@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -157,18 +158,25 @@ def test_values_that_are_nan_are_summed_and_what_was_checked_is_dropped() -> Non
 
 
 @pytest.mark.parametrize(
-    ("part", "name"),
+    ("part", "name", "told"),
     [
-        *(("questions", name) for name in (
-            "graph_hash", "split", "filter_splits", "extra_known", "n_entities", "questions_hash",
-        )),
-        *(("scores", name) for name in ("dtype", "higher_is_better", "nan", "tie_tolerance")),
+        ("questions", "graph_hash", "other graph"),
+        ("questions", "split", "split 'other' and 'test'"),
+        ("questions", "filter_splits", "filter 'other' and "),
+        ("questions", "extra_known", "further known triples 'other' and 0"),
+        ("questions", "n_entities", "number of entities 'other' and "),
+        ("questions", "questions_hash", "other questions"),
+        ("scores", "dtype", "dtype 'other' and 'float32'"),
+        ("scores", "higher_is_better", "higher_is_better 'other' and True"),
+        ("scores", "nan", "nan 'other' and 'error'"),
+        ("scores", "tie_tolerance", "tie tolerance 'other' and None"),
     ],
-)  # fmt: skip
-def test_parts_of_different_evaluations(part: str, name: str) -> None:
+)
+def test_parts_of_different_evaluations(part: str, name: str, told: str) -> None:
     parts = by_relation()
     parts[1].manifest[part][name] = "other"
-    with pytest.raises(UsageError, match=rf"^part 1 (has|was scored with) {name} 'other'"):
+    said = re.escape(f"part 1 and part 0 do not belong together ({told}")
+    with pytest.raises(UsageError, match=f"^{said}"):
         Ranks.concat(parts)
 
 

@@ -25,9 +25,9 @@ from kgtrec.cluster.dask.shipment import Work, Workers
 from kgtrec.cluster.dask.tasks import do_all, rank_chunks
 from kgtrec.cluster.dask.workers import PATIENCE, TaskOptions, opened_client
 from kgtrec.cluster.inputs import inputs_of_store, make_inputs
+from kgtrec.cluster.parts import Inputs, merge_parts
 from kgtrec.cluster.plan import PartFiles, format_bytes, make_plan, memory_bytes
 from kgtrec.cluster.question_store import Store
-from kgtrec.cluster.ranges import Inputs, merge_parts
 from kgtrec.cluster.score_files import identify_scores
 from kgtrec.cluster.stored_ranks import StoredRanks, result_bytes
 from kgtrec.errors import InputError, UsageError

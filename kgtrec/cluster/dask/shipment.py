@@ -36,7 +36,7 @@ from kgtrec.cluster.dask.workers import (
     in_reach,
     look_at_workers,
 )
-from kgtrec.cluster.ranges import Inputs, rank_block
+from kgtrec.cluster.parts import Inputs, rank_block
 from kgtrec.cluster.score_files import ArrayFile, ScoreFiles, local_paths, moved
 from kgtrec.ranking.partial import Task
 

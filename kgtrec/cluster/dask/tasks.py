@@ -37,7 +37,7 @@ from kgtrec.cluster.dask.workers import (
     count_cores,
     guarded,
 )
-from kgtrec.cluster.ranges import Inputs, NanFound, answer_scores, merge_parts, partial
+from kgtrec.cluster.parts import Inputs, NanFound, answer_scores, merge_parts, partial
 from kgtrec.errors import FileError, InputError, KgtrecError
 from kgtrec.ranking.partial import PartialRanks, Task
 from kgtrec.scores.arrays import as_array, score_dtype
