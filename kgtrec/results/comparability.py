@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgtrec.errors import UsageError
 from kgtrec.ranking.provenance import Provenance, differences
+from kgtrec.ranking.ranks import Ranks
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
-    from kgtrec.ranking.ranks import Ranks
     from kgtrec.results.result import Result
 
 
@@ -51,7 +51,7 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
     >>> if not same:
     ...     print("; ".join(same.reasons))
     """
-    one, other = _ranks_of(a), _ranks_of(b)
+    one, other = (each if isinstance(each, Ranks) else each.ranks for each in (a, b))
     ours, theirs = one.provenance, other.provenance
     if not (ours.asked and theirs.asked):
         unknown = ("one of them does not record which questions were asked",)
@@ -67,12 +67,6 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
     if not reasons and (len(one) != len(other) or (one.candidates != other.candidates).any()):
         reasons.append("one of them is only a part of the evaluation")
     return Comparability(tuple(reasons))
-
-
-def _ranks_of(source: Ranks | Result) -> Ranks:
-    untyped: Any = source
-    ranks: Ranks = getattr(untyped, "ranks", untyped)
-    return ranks
 
 
 def _graph(facts: Provenance) -> str:

@@ -41,14 +41,12 @@ def summary(result: Result) -> str:
         last = "Macro (per question; MRR and Hits of its first answer)"
         tables[last] = result.side_table(QUESTIONWISE)
         parts += [f"{_sampled(result)}{name}\n{fitting(result, t)}" for name, t in tables.items()]
-        parts += filter(None, [_over_relations(result, side)])
+        parts.append(_over_relations(result, side))
     else:
         parts.append(result.wide_table().to_text())
     parts.append(_wrapped([_ties(result), *_trec_notes(result)]))
-    warnings = warnings_of(result)
-    if warnings:
-        parts.append(_wrapped([f"WARNING: {warning}" for warning in warnings]))
-    return "\n\n".join(parts)
+    parts.append(_wrapped([f"WARNING: {warning}" for warning in warnings_of(result)]))
+    return "\n\n".join(filter(None, parts))
 
 
 def side_by_side(results: Mapping[str, Result]) -> str:
@@ -59,19 +57,18 @@ def side_by_side(results: Mapping[str, Result]) -> str:
         "Micro, {} (per instance, realistic ranks)": PUBLISHED,
         "Macro, {} (per question; MRR and Hits of its first answer)": QUESTIONWISE,
     }
-    intervals = any(result.has_intervals for result in results.values())
+    widest = next((one for one in results.values() if one.has_intervals), first)
     for heading, tails in headings.items():
         for side in first.sides:
-            table = by_filter(results, side, tails)
-            text = (table.transposed() if intervals else table).to_text()
-            parts.append(_sampled(first) + heading.format(_sides(side)) + "\n" + text)
+            text = fitting(widest, by_filter(results, side, tails))
+            parts.append(f"{_sampled(first)}{heading.format(_sides(side))}\n{text}")
     parts.append(_wrapped([f"{name}: {_ties(result)}" for name, result in results.items()]))
     warnings = [
         f"WARNING: {name}: {warning}"
         for name, result in results.items()
         for warning in warnings_of(result)
     ]
-    return "\n\n".join([*parts, *([_wrapped(warnings)] if warnings else [])])
+    return "\n\n".join(filter(None, [*parts, _wrapped(warnings)]))
 
 
 def fitting(result: Result, table: Table) -> str:

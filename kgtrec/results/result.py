@@ -128,11 +128,7 @@ class Result(Mapping[str, float]):
             return default
 
     def __contains__(self, key: object) -> bool:
-        try:
-            self[key]  # type: ignore[index]
-        except (UsageError, InputError):
-            return False
-        return True
+        return self.get(key) is not None  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[str]:
         return (self.label + measure.key for measure in self._listed())
@@ -228,7 +224,7 @@ class Result(Mapping[str, float]):
         """One row per side; `tails` are keys without their side."""
         rows = [(side, *(self[f"{side}.{tail}"] for tail in tails)) for side in self.sides]
         measures = [Measure.parse(f"{self.sides[-1]}.{tail}") for tail in tails]
-        return tables.of_measures(self, "side", measures, rows)
+        return tables.of_measures(self._ranks, ("side",), measures, rows)
 
     def rank_types(self, measures: Sequence[str | Measure] | None = None) -> Table:
         """All rank types, one row each; ``ranks.tie_report()`` explains their differences.
@@ -256,10 +252,8 @@ class Result(Mapping[str, float]):
                 )
         rows = [(kind, *(self[replace(measure, rank_type=kind)] for measure in parsed))
                 for kind in RANK_TYPES]  # fmt: skip
-        table = tables.of_measures(self, "ranks", parsed, rows)
-        pairs = zip(parsed, table.keys[1:], strict=True)
-        keys = [key.replace(f".{measure.rank_type}.", ".") for measure, key in pairs]
-        return replace(table, keys=("ranks", *keys))
+        keys = [measure.key.replace(f".{measure.rank_type}.", ".") for measure in parsed]
+        return tables.of_measures(self._ranks, ("ranks",), parsed, rows, keys=keys)
 
     def slice(
         self,
@@ -306,11 +300,10 @@ class Result(Mapping[str, float]):
         """
         if by == "relation" and self._ranks.of_graph:
             keys = measures or [f"{self.sides[-1]}.{tail}" for tail in tables.BY_RELATION]
-            return tables.by_relation(self, self._calculator, parse_all(keys))
+            return tables.by_relation(self._calculator, parse_all(keys))
         from kgtrec.results.slices import sliced
 
-        parts = sliced(self._calculator, by, measures, graph=graph, labels=labels)
-        return tables.labelled(self, parts)
+        return sliced(self._calculator, by, measures, graph=graph, labels=labels)
 
     def _listed(self) -> list[Measure]:
         if self.measures is not None:
@@ -484,16 +477,15 @@ def evaluate(
     from kgtrec.ranking.rank import rank_all_rows
 
     settings = Settings.of("evaluate", EvaluateOptions, options, run_depth=20)
-    depth = max(map(_depth, [*COMPARED, *(m.metric for m in parsed or () if m.is_trec)]))
-    if depth > settings.run_depth:
-        settings = replace(settings, run_depth=depth)
+    depths = map(_depth, [*COMPARED, *(m.metric for m in parsed or () if m.is_trec)])
+    settings = replace(settings, run_depth=max(settings.run_depth, *depths))
     several = questions if isinstance(questions, Mapping) else {"": questions}
     states = rank_all_rows(scores, several, settings, progress)
-    results = {}
-    for (name, each), state in zip(several.items(), states, strict=True):
-        run = partial(finished_run, state, each)
-        ranks = finished_ranks(state, each)
-        results[name] = Result(ranks, run=run, questions=each, measures=parsed, check=True)
+    results = {
+        name: Result(finished_ranks(state, each), run=partial(finished_run, state, each),
+                     questions=each, measures=parsed, check=True)
+        for (name, each), state in zip(several.items(), states, strict=True)
+    }  # fmt: skip
     return results if several is questions else results[""]
 
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Bools, Int64
+from kgtrec._internal.csr import Array, Int64, contains, distinct
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.popularity import relation_popularity
 from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
 from kgtrec.graph.triples import n_qualifiers
-from kgtrec.measures import Measure, headings, parse_all
+from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
 from kgtrec.measures.calculator import Calculator
 from kgtrec.ranking.instances import term_names, term_of, triple_ids
 from kgtrec.results.comparability import check_graph
-from kgtrec.results.tables import BY_RELATION, BY_SIDE
+from kgtrec.results.tables import BY_RELATION, BY_SIDE, of_measures
 from kgtrec.results.triple_labels import UNLABELLED, TripleLabels, triple_labels
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class _Groups:
 
     code: Int64
     names: Sequence[str]
-    notes: Sequence[tuple[int, ...]] | None = None  # further columns of a group
+    notes: Sequence[tuple[int, int]] = ()  # further columns of a group
 
 
 def parse_by(by: str | Iterable[str], terms: Sequence[str] | None = ()) -> tuple[str, ...]:
@@ -92,18 +93,24 @@ def sliced(
     for measure in parsed:
         calculator.value(measure)  # refuses impossible measures, with the reason
     sources = _Sources(calculator.ranks, graph, labels)
-    parts = [_grouped(name, sources) for name in _grouping(dimensions)]
-    _check_whole_questions(calculator, parsed, dimensions, parts)
-    sides = calculator.sides if "side" in dimensions else None
-    if sides is not None:
+    parts = {name: _grouped(name, sources) for name in dimensions if name != "side"}
+    _check_whole_questions(calculator, parsed, dimensions, [*parts.values()])
+    keys: list[str] | None = None
+    sides: tuple[str, ...] = ("",)
+    if "side" in dimensions:
         # A measure of each side becomes one column: the row gives the side.
+        sides = calculator.sides
         parsed = list(dict.fromkeys(replace(measure, side=sides[-1]) for measure in parsed))
+        keys = [measure.key.partition(".")[2] for measure in parsed]
     rows = [
         row
-        for names, notes, members in _groups(parts, len(calculator.ranks))
+        for names, notes, members in _groups([*parts.values()], len(calculator.ranks))
         for row in _rows(calculator, names, notes, members, parsed, sides)
     ]
-    return _table(dimensions, parts, parsed, rows)
+    noted = [name for name, part in parts.items() if part.notes]
+    ends = [f"{name} " * (len(noted) > 1) + end for name in noted for end in ("from", "to")]
+    counts = (*ends, "questions", "instances")
+    return of_measures(calculator.ranks, dimensions, parsed, rows, counts, keys)
 
 
 def rows_by_part(
@@ -111,7 +118,8 @@ def rows_by_part(
 ) -> dict[tuple[str, ...], Int64]:
     """Rows of the instances in each part, by the names of the part, in the order of `sliced`."""
     dimensions = parse_by(by, term_names(ranks))
-    parts = [_grouped(name, _Sources(ranks, graph, None)) for name in _grouping(dimensions)]
+    sources = _Sources(ranks, graph, None)
+    parts = [_grouped(name, sources) for name in dimensions if name != "side"]
     rows = {names: members for names, _, members in _groups(parts, len(ranks))}
     if "side" in dimensions:
         rows = {
@@ -122,48 +130,19 @@ def rows_by_part(
     return {names: members for names, members in rows.items() if len(members)}
 
 
-def _grouping(dimensions: Sequence[str]) -> list[str]:
-    """The dimensions other than the side."""
-    return [name for name in dimensions if name != "side"]
-
-
-def _table(
-    dimensions: Sequence[str], parts: Sequence[_Groups], measures: Sequence[Measure], rows: Any
-) -> Table:
-    keys = [measure.key for measure in measures]
-    if "side" in dimensions:
-        keys = [key.partition(".")[2] for key in keys]
-    noted = [name for name, part in zip(_grouping(dimensions), parts, strict=True) if part.notes]
-    several = len(noted) > 1
-    notes = tuple(f"{name} {end}" if several else end for name in noted for end in ("from", "to"))
-    counts = (*notes, "questions", "instances")
-    names = len(dimensions)
-    return Table(
-        (*dimensions, *counts, *headings(measures, sides="side" not in dimensions)),
-        (*dimensions, *counts, *keys),
-        (*(0,) * (names + len(counts)), *(measure.digits for measure in measures)),
-        rows,
-        names,
-    )
-
-
 def _groups(
     parts: Sequence[_Groups], n: int
 ) -> Iterable[tuple[tuple[str, ...], tuple[int, ...], Int64]]:
     """Names, notes and instances of every group with instances, in the order of the names."""
-    code = np.zeros(n, np.int64)
-    for part in parts:
-        code = code * len(part.names) + part.code
+    sizes = [1, *(len(part.names) for part in parts)]
+    code = np.ravel_multi_index([np.zeros(n, np.int64), *(part.code for part in parts)], sizes)
     order = np.argsort(code, kind="stable")
     numbers, starts = np.unique(code[order], return_index=True)
-    for number, members in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
-        names: list[str] = []
-        notes: tuple[int, ...] = ()
-        for part in reversed(parts):
-            number, place = divmod(number, len(part.names))
-            names.insert(0, part.names[place])
-            notes = (*(part.notes[place] if part.notes else ()), *notes)
-        yield tuple(names), notes, members
+    _, *places = np.unravel_index(numbers, sizes)
+    for *place, members in zip(*places, np.split(order, starts[1:]), strict=True):
+        own = [*zip(parts, place, strict=True)]
+        notes = chain.from_iterable(part.notes[at] for part, at in own if part.notes)
+        yield tuple(part.names[at] for part, at in own), tuple(notes), members
 
 
 def _rows(
@@ -172,18 +151,21 @@ def _rows(
     notes: tuple[int, ...],
     members: Int64,
     measures: Sequence[Measure],
-    sides: Sequence[str] | None,
+    sides: Sequence[str],
 ) -> Iterable[tuple[Cell, ...]]:
+    """One row per side that has instances; for the side "", a row of measures of any side."""
     is_all = len(members) == len(calculator.ranks)
     trec = [measure.metric for measure in measures if measure.is_trec]
     part = calculator if is_all else calculator.part(members, trec)
     own = {measure.side for measure in measures}
-    for side in sides or [own.pop() if len(own) == 1 else calculator.sides[-1]]:
-        if sides is None:
-            yield (*names, *notes, *_count(part, side), *(_value(part, m) for m in measures))
-        elif side_of_part(side, part.sides) is not None:
-            values = (_value(part, replace(measure, side=side)) for measure in measures)
-            yield (*names, side, *notes, *_count(part, side), *values)
+    usual = own.pop() if len(own) == 1 else calculator.sides[-1]
+    for side in sides:
+        present = side_of_part(side or usual, part.sides)
+        if present is None and side:
+            continue
+        count = (0, 0) if present is None else part.count(present)
+        values = (_value(part, measure, side or measure.side) for measure in measures)
+        yield (*names, *filter(None, [side]), *notes, *count, *values)
 
 
 def side_of_part(side: str, present: Sequence[str]) -> str | None:
@@ -193,15 +175,10 @@ def side_of_part(side: str, present: Sequence[str]) -> str | None:
     return present[-1] if side == "both" else None
 
 
-def _value(part: Calculator, measure: Measure) -> float:
-    """The value; NaN if the part has no instance on the measure's side."""
-    side = side_of_part(measure.side, part.sides)
-    return float("nan") if side is None else part.value(replace(measure, side=side))
-
-
-def _count(part: Calculator, side: str) -> tuple[int, int]:
+def _value(part: Calculator, measure: Measure, side: str) -> float:
+    """The value on a side; NaN if the part has no instance there."""
     present = side_of_part(side, part.sides)
-    return (0, 0) if present is None else part.count(present)
+    return float("nan") if present is None else part.value(replace(measure, side=present))
 
 
 def _check_whole_questions(
@@ -292,23 +269,16 @@ def _by_quartile(of: _Sources, what: str = "quartile", column: str = "answer") -
     return _Groups(quartile[getattr(of.ranks, column)].astype(np.int64), QUARTILES, notes)
 
 
-def _are_among(keys: Int64, many: Int64) -> Bools:
-    """Whether each of some keys is among many others: `np.isin` hashes the many, this does not."""
-    some, place = np.unique(keys, return_inverse=True)
-    at = np.searchsorted(some, many)
-    held = np.zeros(len(some) + 1, bool)
-    held[at[np.append(some, -1)[at] == many]] = True
-    return held[place.reshape(-1)]
-
-
 def _by_half_links(of: _Sources) -> _Groups:
     graph, ranks = of.graph_for("half-links"), of.ranks
     if ranks.kind != "entity" or ranks.given_relation is not None or "train" not in graph.splits:
         raise UsageError("half-links need a train split, and questions for heads or tails")
     head, relation, tail = (ids.astype(np.int64) for ids in triple_ids(ranks))
     train, n = graph.splits["train"].astype(np.int64), np.int64(len(graph.entities))
-    of_head = _are_among(relation * n + head, train[:, 1] * n + train[:, 0])
-    of_tail = _are_among(relation * n + tail, train[:, 1] * n + train[:, 2])
+    of_head, of_tail = (
+        contains(distinct([train[:, 1] * n + train[:, column]]), relation * n + ids)
+        for ids, column in ((head, 0), (tail, 2))
+    )
     given, asked = np.where(ranks.side == 1, (of_head, of_tail), (of_tail, of_head))
     return _Groups(np.int64(2) * ~given + ~asked, HALF_LINKS)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.table import Table
@@ -44,27 +43,34 @@ def by_filter(results: Mapping[str, Result], side: str, tails: Sequence[str]) ->
     """One row per filter, for results that differ in it; `tails` are keys without their side."""
     measures = [Measure.parse(f"{side}.{tail}") for tail in tails]
     rows = [(name, *(result[m] for m in measures)) for name, result in results.items()]
-    return of_measures(next(iter(results.values())), "filter", measures, rows)
+    return of_measures(next(iter(results.values())).ranks, ("filter",), measures, rows)
 
 
 def of_measures(
-    result: Result,
-    name: str,
+    ranks: Ranks,
+    names: tuple[str, ...],
     measures: Sequence[Measure],
     rows: Sequence[tuple[Any, ...]],
     counts: tuple[str, ...] = (),
+    keys: Sequence[str] | None = None,
 ) -> Table:
-    """A table of rows: a name, its counts, and its measures."""
-    table = Table(
-        (name, *counts, *headings(measures, sides=name != "side")),
-        (name, *counts, *(measure.key for measure in measures)),
-        (*(0 for _ in (name, *counts)), *(measure.digits for measure in measures)),
-        rows,
-    )
-    return labelled(result, table)
+    """A table of rows: names, counts, and measures under their own keys or other ones.
+
+    The first heading mentions sampled candidates or wider ties.
+    """
+    first = (*names, *counts)
+    titles = [*first, *headings(measures, sides="side" not in names)]
+    keys = [measure.key for measure in measures] if keys is None else keys
+    if ranks.provenance.tie_tolerance:
+        titles[0] = f"tolerant {titles[0]}"
+    if ranks.sampled:
+        titles[0] = f"sampled {titles[0]}"
+        keys = [SAMPLED + key for key in keys]
+    digits = [*(0 for _ in first), *(measure.digits for measure in measures)]
+    return Table(titles, (*first, *keys), digits, rows, len(names))
 
 
-def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measure]) -> Table:
+def by_relation(calculator: Calculator, measures: Sequence[Measure]) -> Table:
     """One row per relation, largest first."""
     sides = {measure.side for measure in measures}
     if len(sides) > 1:
@@ -73,22 +79,11 @@ def by_relation(result: Result, calculator: Calculator, measures: Sequence[Measu
             "ask for one side at a time"
         )
     for measure in measures:
-        result[measure]  # refuses impossible measures, with the reason
+        calculator.value(measure)  # refuses impossible measures, with the reason
     relation, count = calculator.relations(sides.pop())
-    labels = result.ranks.relation_labels
+    labels = calculator.ranks.relation_labels
     names = [str(r) if labels is None else str(labels[r]) for r in relation.tolist()]
     columns = [calculator.per_relation(measure).tolist() for measure in measures]
     entries = zip(names, count.tolist(), *columns, strict=True)
     rows = sorted(entries, key=lambda row: (-row[1], row[0]))
-    return of_measures(result, "relation", measures, rows, ("count",))
-
-
-def labelled(result: Result, table: Table) -> Table:
-    """The table; its first heading mentions sampled candidates or wider ties."""
-    if result.ranks.provenance.tie_tolerance:
-        table = replace(table, titles=(f"tolerant {table.titles[0]}", *table.titles[1:]))
-    if not result.ranks.sampled:
-        return table
-    titles = (f"sampled {table.titles[0]}", *table.titles[1:])
-    keys = [f"{SAMPLED}{key}" if "." in key else key for key in table.keys]
-    return replace(table, titles=titles, keys=keys)
+    return of_measures(calculator.ranks, ("relation",), measures, rows, ("count",))
