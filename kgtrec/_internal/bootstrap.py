@@ -14,7 +14,7 @@ the second order. It costs no more here, because a jackknife over clusters is on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,15 +165,18 @@ def _whole_multiples(columns: Float64) -> tuple[Float64, Float64]:
 # -- Values that are not means ---------------------------------------------------------------------
 
 
-def drawn_clusters(n_clusters: int, how: Resampling, items: int = 1) -> Iterator[Float64]:
-    """The number of times that each draw takes each cluster, some draws at a time.
+def on_draws(
+    values: Callable[[Float64], Float64], n_clusters: int, how: Resampling, items: int = 1
+) -> Float64:
+    """What a function gives for every draw, in rows.
 
-    Shape: float64 (draws, n_clusters).
+    It gets some draws at a time: how often each takes each cluster, float64 (draws, n_clusters).
+    `items` is the number of columns that it makes of them.
     """
     random = np.random.default_rng(how.seed)
     step = max(1, _WEIGHTS_AT_A_TIME // max(items, n_clusters))
-    for first in range(0, how.resamples, step):
-        yield _times_drawn(random, min(step, how.resamples - first), n_clusters, np.int64)
+    sizes = [min(step, how.resamples - first) for first in range(0, how.resamples, step)]
+    return np.concatenate([values(_times_drawn(random, n, n_clusters, np.int64)) for n in sizes])
 
 
 def over_runs(runs: Float64, random: np.random.Generator) -> Float64:

@@ -30,19 +30,9 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
 
-DIMENSIONS = {
-    "relation": "the relation",
-    "category": "1-1, 1-N, N-1 or N-N by the graph's train split",
-    "side": "the entity of the triple that is asked for",
-    "quartile": "the answer's popularity among all entities, Q1 the rarest",
-    "given-quartile": "the given entity's popularity among all entities, Q1 the rarest",
-    "relation-quartile": "the relation's popularity among all relations, Q1 the rarest",
-    "half-links": "whether train has the given and the asked entity at this end of the relation",
-    "label": "one label per triple, from a file",
-    "time": "the time at which the question was asked",
-    "qualifiers": "the number of (other) qualifiers that the question gives",
-}
-"""Dimensions for slices of graph questions, and their meanings."""
+DIMENSIONS = ("relation", "side", "category", "quartile", "given-quartile", "relation-quartile",
+              "half-links", "label", "time", "qualifiers")  # fmt: skip
+"""Dimensions for slices of graph questions."""
 
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
 HALF_LINKS = ("both", "given only", "asked only", "neither")
@@ -67,11 +57,11 @@ def parse_by(by: str | Iterable[str], terms: Sequence[str] | None = ()) -> tuple
     names = [name.strip() if isinstance(name, str) else name for name in names]
     for name in names:
         if not name or (terms is not None and name not in (*DIMENSIONS, *terms)):
+            *most, last = map(repr, DIMENSIONS)
             named = "".join(f", or {term!r}" for term in terms or ())
             raise UsageError(
-                f"cannot slice by {name!r}; slice by 'relation', 'side', 'category', 'quartile', "
-                "'given-quartile', 'relation-quartile', 'half-links', 'label', 'time' or "
-                f"'qualifiers'{named}, or by several, as in 'category,side'"
+                f"cannot slice by {name!r}; slice by {', '.join(most)} or {last}{named}, or by "
+                "several, as in 'category,side'"
             )
     if not names or len(set(names)) < len(names):
         raise UsageError(f"cannot slice by {by!r}; name each dimension once, as in category,side")
@@ -247,6 +237,7 @@ def _grouped(name: str, of: _Sources) -> _Groups:
 
 
 def _by_category(of: _Sources) -> _Groups:
+    """Groups 1-1, 1-N, N-1 and N-N of relations by the graph's train split."""
     if of.ranks.given_relation is not None:
         raise UsageError(
             "only relations of primary triples have categories, but these ranks are of values of "
@@ -270,6 +261,7 @@ def _by_quartile(of: _Sources, what: str = "quartile", column: str = "answer") -
 
 
 def _by_half_links(of: _Sources) -> _Groups:
+    """Whether train has the given and the asked entity at this end of the relation."""
     graph, ranks = of.graph_for("half-links"), of.ranks
     if ranks.kind != "entity" or ranks.given_relation is not None or "train" not in graph.splits:
         raise UsageError("half-links need a train split, and questions for heads or tails")
@@ -284,6 +276,7 @@ def _by_half_links(of: _Sources) -> _Groups:
 
 
 def _by_label(of: _Sources) -> _Groups:
+    """The users' labels of triples."""
     if of.labels is None:
         raise UsageError(
             "slices by label need labels; give labels= in Python, or --labels FILE on the command "
@@ -293,6 +286,7 @@ def _by_label(of: _Sources) -> _Groups:
 
 
 def _by_number(qualifiers: Term) -> _Groups:
+    """The number of (other) qualifiers that the question gives."""
     counts = np.array([n_qualifiers(text) for text in qualifiers.labels or ()])[qualifiers.codes]
     sizes, code = np.unique(counts, return_inverse=True)
     return _Groups(code.reshape(-1).astype(np.int64), list(map(str, sizes.tolist())))

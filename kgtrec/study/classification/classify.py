@@ -20,18 +20,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.bootstrap import (
-    Resampling,
-    cluster_sums,
-    drawn_clusters,
-    percentile_interval,
-)
+from kgtrec._internal.bootstrap import Resampling, cluster_sums, on_draws, percentile_interval
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table, dump_json
 from kgtrec.errors import UsageError, choose
 from kgtrec.study.classification.labelled_triples import LabelledTriples
 
-METRICS = ("accuracy", "precision", "recall", "f1", "mcc", "auc_roc", "auc_pr")
+TITLES = {
+    "accuracy": "accuracy", "precision": "precision", "recall": "recall", "f1": "F1",
+    "mcc": "MCC", "auc_roc": "AUC-ROC", "auc_pr": "AUC-PR",
+}  # fmt: skip
+"""Metrics, and how tables name them."""
+METRICS = tuple(TITLES)
 
 
 def binary_metrics(labels: Bools, scores: Float64, predicted: Bools, weights: Float64) -> Float64:
@@ -258,6 +258,10 @@ def reliability(
 ) -> ReliabilityCurve:
     """How far a calibrator's probabilities agree with the labels.
 
+    Chance adds to every bin's distance, and the bootstrap adds it again, so percentiles of the ECE
+    would be too high. The lower end subtracts the most that chance may have added: the difference
+    of draws from the sample. The upper end, a percentile, is too high rather than too low.
+
     Shapes: labels, scores (n,), group int64 (n,).
     """
     probabilities = calibrator.probabilities(scores)
@@ -268,32 +272,21 @@ def reliability(
     columns[np.arange(len(bins)), 2 + bins] = probabilities - labels
     sums = cluster_sums(columns, group)
     sample = _shares(sums.sum(axis=0, keepdims=True))[0]
-    times = drawn_clusters(len(sums), how, columns.shape[1])
-    draws = np.concatenate([_shares(weights @ sums) for weights in times])
+    draws = on_draws(lambda times: _shares(times @ sums), len(sums), how, columns.shape[1])
+    errors, of_draws = sample[1:], draws[:, 1:]
+    distances = [np.abs(one).sum(axis=1) for one in (of_draws - errors, of_draws)]
+    ends, (_, added), (_, high) = percentile_interval(np.stack([draws[:, 0], *distances], 1), how)
+    ece = np.abs(errors).sum()
     predicted, observed = (np.bincount(bins, part) / sizes for part in (probabilities, labels))
     return ReliabilityCurve(
         calibrator.name, predicted, observed, sizes,
-        np.append(sample[0], percentile_interval(draws[:, :1], how)),
-        _with_ece_interval(sample[1:], draws[:, 1:], how),
+        np.append(sample[0], ends), np.array([ece, max(0.0, ece - added), high]),
     )  # fmt: skip
 
 
 def _shares(totals: Float64) -> Float64:
     """Rows of totals (triples, squared errors, errors by bin), each divided by the triples."""
     return totals[:, 1:] / totals[:, :1]
-
-
-def _with_ece_interval(errors: Float64, draws: Float64, how: Resampling) -> Float64:
-    """ECE and its interval, from the errors of bins (b,) and of the same on draws (B, b).
-
-    Chance adds to every bin's distance, and the bootstrap adds it again, so percentiles would be
-    too high. The lower end subtracts the most that chance may have added: the difference of draws
-    from the sample. The upper end, a percentile, is too high rather than too low.
-    """
-    value = np.abs(errors).sum()
-    added = percentile_interval(np.abs(draws - errors).sum(axis=1, keepdims=True), how)[0, 1]
-    high = percentile_interval(np.abs(draws).sum(axis=1, keepdims=True), how)[0, 1]
-    return np.array([value, max(0.0, value - added), high])
 
 
 def classify(
@@ -390,17 +383,12 @@ def _metrics(
     arrays = (test.labels[rows], test.scores[rows], predicted[rows])
     values = binary_metrics(*arrays, np.ones((1, len(rows))))[0]
     group = _groups(test.triples[rows])
-    times = drawn_clusters(int(group.max()) + 1, how, len(rows))
-    draws = np.concatenate([binary_metrics(*arrays, weights[:, group]) for weights in times])
+    draws = on_draws(
+        lambda times: binary_metrics(*arrays, times[:, group]), int(group.max()) + 1, how, len(rows)
+    )
     ends = percentile_interval(draws, how)
     n_true = int(arrays[0].sum())
     return RelationMetrics(n_true, len(rows) - n_true, np.column_stack([values, ends]))
-
-
-TITLES = dict(
-    zip(METRICS, ("accuracy", "precision", "recall", "F1", "MCC", "AUC-ROC", "AUC-PR"), strict=True)
-)
-"""Metrics as tables name them."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from kgtrec._internal.bootstrap import Resampling, drawn_clusters
+from kgtrec._internal.bootstrap import Resampling, on_draws
 from kgtrec._internal.csr import Bools, Float64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError, choose
@@ -177,7 +177,7 @@ class Suite(ShownAsTables):
     @cached_property
     def _weights(self) -> Float64:
         """How often each draw takes each graph, float64 (B, graphs)."""
-        return np.concatenate([*drawn_clusters(len(self.cells.graphs), self.resampling)])
+        return on_draws(lambda times: times, len(self.cells.graphs), self.resampling)
 
     @cached_property
     def _drawn(self) -> Standing:
