@@ -433,7 +433,7 @@ def _typed(name: str, values: npt.ArrayLike, dtype: type) -> Array:
 
 
 def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64:
-    choose("kind", kind, RANK_TYPES)
+    choose("rank_type", kind, RANK_TYPES)
     behind: dict[str, Any] = {
         "optimistic": 0,
         "realistic": equal / 2,

@@ -90,7 +90,7 @@ def test_sparse_full_draws_every_checkpoint_in_one_style_a_model():
     # The model that decided which facts are missing has no curve there.
     assert "RESCAL, 4 rounds" in styles[0]
     assert "RESCAL, 4 rounds" not in styles[2]
-    with pytest.raises(UsageError, match="were not measured"):
+    with pytest.raises(UsageError, match="was not measured"):
         sparse_full(study.panels, ["mr"])
 
 

@@ -142,7 +142,7 @@ def test_an_answer_beyond_its_list_has_no_one_rank(batch, tmp_path: Path) -> Non
     import pyarrow.parquet as pq
 
     ranks = kgtrec.Ranks.load(next(batch[0].rglob("*.parquet")))
-    with pytest.raises(UsageError, match="rank type 'best' is unknown"):
+    with pytest.raises(UsageError, match="rank_type='best' is unknown"):
         ranks.save(tmp_path / "x.parquet", "best")
     ranks.unlisted = ranks.macro_unlisted = np.arange(len(ranks)) % 3 == 0
     ranks.save(tmp_path / "lists.parquet", "ordinal")
