@@ -89,16 +89,19 @@ class Style:
     @classmethod
     def parse(cls, text: str) -> Style:
         """Read ``size=9,width=3.25,family=serif``; other settings keep their defaults."""
-        chosen: dict[str, Any] = {}
+        kinds, chosen = {"size": float, "width": float, "family": str, "text": str}, {}
         for part in text.split(","):
             key, equals, value = (word.strip() for word in part.partition("="))
-            if key not in ("size", "width", "family", "text") or not equals or not value:
+            if key not in kinds or not equals or not value:
                 raise UsageError(
                     f"--style {text!r}: {part!r} is not a setting; write "
                     "size=POINTS,width=INCHES,family=FONT,text=outlines, or some of them"
                 )
-            texts = key in ("family", "text")
-            chosen[key] = value if texts else _number(text, key, value)
+            try:
+                chosen[key] = kinds[key](value)
+            except ValueError:
+                problem = f"--style {text!r}: {key} {value!r} is not a number"
+                raise UsageError(problem) from None
         style = cls(**chosen)
         style.check_font()
         return style
@@ -141,13 +144,6 @@ def using(style: Style) -> Iterator[None]:
         yield
     finally:
         _chosen.reset(token)
-
-
-def _number(text: str, key: str, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise UsageError(f"--style {text!r}: {key} {value!r} is not a number") from None
 
 
 def figure(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,9 @@ from kgtrec.study.pooling.edited_files import LABELS
 FORMAT = 1
 LONGEST = 2000
 """Characters that a link or a note may have."""
+
+# One line, in characters that a file can hold.
+_CELL = re.compile(rf"[^\x00-\x1f\x7f\ud800-\udc7f\udd00-\udfff]{{0,{LONGEST}}}")
 
 _HINT = "if the sheet is new, move the journal away; otherwise put the old sheet back"
 
@@ -79,21 +83,9 @@ class _Answers:
         if entry.get("label") not in (*LABELS, ""):
             return f"label {entry.get('label')!r} is not Y, N or ?"
         for name in ("evidence", "note"):
-            if not _is_cell(entry.get(name)):
+            if not isinstance(entry.get(name), str) or not _CELL.fullmatch(entry[name]):
                 return f"{name} is not one line of at most {LONGEST:,} characters"
         return None
-
-
-def _is_cell(text: Any) -> bool:
-    if not isinstance(text, str) or len(text) > LONGEST:
-        return False
-    if any(ord(character) < 32 or ord(character) == 127 for character in text):
-        return False
-    try:
-        text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def journal_path(sheet: PathName) -> Path:

@@ -63,17 +63,12 @@ _INTRANSITIVE = {
     "resided", "served", "studied", "worked",
 }  # fmt: skip
 _IS = ("is", "was", "are", "were")
-# Third person singular, which looks like a plural: label form -> infinitive.
+# Third person singular, which looks like a plural.
 _VERBS = {
-    "adjoins": "adjoin", "affects": "affect", "appears": "appear", "belongs": "belong",
-    "borders": "border",
-    "causes": "cause", "comes": "come", "competes": "compete", "contains": "contain",
-    "controls": "control", "creates": "create", "employs": "employ", "follows": "follow",
-    "includes": "include", "influences": "influence", "interacts": "interact", "knows": "know",
-    "leads": "lead", "lives": "live", "manages": "manage", "owns": "own",
-    "plays": "play", "precedes": "precede", "produces": "produce", "publishes": "publish",
-    "regulates": "regulate", "represents": "represent", "speaks": "speak", "studies": "study",
-    "supports": "support", "teaches": "teach", "treats": "treat", "works": "work",
+    "adjoins", "affects", "appears", "belongs", "borders", "causes", "comes", "competes",
+    "contains", "controls", "creates", "employs", "follows", "includes", "influences", "interacts",
+    "knows", "leads", "lives", "manages", "owns", "plays", "precedes", "produces", "publishes",
+    "regulates", "represents", "speaks", "studies", "supports", "teaches", "treats", "works",
 }  # fmt: skip
 _PLURALS = {
     "alumni": "alumnus", "children": "child", "criteria": "criterion", "media": "medium",
@@ -162,7 +157,7 @@ def _asked(subject: str, phrase: str) -> str:
         return _asked(subject, more)
     verb = next((word for word in words if word in _VERBS), None)
     if verb is not None and (verb in (first, last)):
-        infinitive = " ".join(_VERBS.get(word, word) for word in words)
+        infinitive = " ".join(_without_s(word) if word in _VERBS else word for word in words)
         return f"Does {subject} {infinitive} {TAIL}?"
     if _is_plural(phrase):
         return f"Does {subject} have {TAIL} among its {phrase}?"
@@ -206,9 +201,13 @@ def _singular(word: str) -> str:
         return word
     if not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
+    return word[:-2] if word.endswith("uses") else _without_s(word)
+
+
+def _without_s(word: str) -> str:
     if word.endswith("ies"):
         return f"{word[:-3]}y"
-    return word[:-2] if word.endswith(("ches", "shes", "xes", "sses", "uses")) else word[:-1]
+    return word[:-2] if word.endswith(("ches", "shes", "xes", "sses")) else word[:-1]
 
 
 def _a(phrase: str) -> str:

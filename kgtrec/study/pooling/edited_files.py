@@ -300,8 +300,7 @@ def read_judgements(
     files = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     if not files:
         raise UsageError("no judgement file is given; give at least one")
-    labels: dict[Triple, int] = {}
-    at: dict[Triple, str] = {}
+    at: dict[Triple, tuple[int, str]] = {}
     rows = repeated = blanks = 0
     for path in files:
         file = EditedFile(path)
@@ -316,14 +315,15 @@ def read_judgements(
             label = cells["label"].strip()
             blanks += not label
             value = _label_of(file, line, label, blank)
-            place = at.setdefault(triple, here)
-            if min(triple) >= 0 and labels.setdefault(triple, value) != value:
+            first, place = at.setdefault(triple, (value, here))
+            if first != value and min(triple) >= 0:
                 shown = " ".join(cells[name] for name in COLUMNS)
                 problem = f"{shown!r} is labelled {label or blank!r}, and "
                 hint = "ask an adjudicator, and keep one label per triple"
                 file.fault(line, f"{problem}otherwise in {place}", hint)
             repeated += place != here
         file.refuse_faults()
+    labels = {triple: value for triple, (value, _) in at.items()}
     return Judgements(labels, rows, repeated, blanks)
 
 

@@ -41,26 +41,27 @@ _SIDES = ("heads", "tails")
 
 def weights_of(by: Any, questions: Questions) -> tuple[Weights, str]:
     """A function of (side, relation) that gives the weight of every entity, and its description."""
-    if isinstance(by, str) and by == "uniform":
+    name = fspath(by) if isinstance(by, (str, PathLike)) else ""
+    if name == "uniform":
         ones = np.ones(questions.n_entities)
         return (lambda side, relation: ones), "uniform"
-    if isinstance(by, str) and by == "frequency":
+    if name == "frequency":
         return _frequency(questions)
     if questions.sides == "qualifier":
         raise UsageError(
             "weights are for heads and tails, but these questions ask for values of qualifiers; "
             "choose by='uniform' or by='frequency'"
         )
-    if isinstance(by, str) and by == "observed":
+    if name == "observed":
         by = fitting_observed(questions.graph)
     if isinstance(by, FittingEntities):
         return _fitting(by, questions)
     if callable(by):
         return _checked(by, questions), "weights of a function"
-    if isinstance(by, (str, PathLike)):
-        if not fspath(by).endswith(".npy"):
-            choose("by", fspath(by), NAMES, also="a .npy file")
-        return _of_matrix(load_matrix(by), questions, fspath(by)), f"weights of {fspath(by)}"
+    if name:
+        if not name.endswith(".npy"):
+            choose("by", name, NAMES, also="a .npy file")
+        return _of_matrix(load_matrix(name), questions, name), f"weights of {name}"
     if hasattr(by, "__array__"):
         return _of_matrix(np.asarray(by), questions, "weights"), "weights of an array"
     raise UsageError(
