@@ -281,13 +281,14 @@ def _named_at_ends(
 
 def _simulated(axes: Axes, lines: Sequence[tuple[str, Simulation, int]], metric: str) -> None:
     """Each line is a label, a simulation, and the number of one of its sparsities."""
+    exact = [(run.strengths, run.exact(metric, row)) for _, run, row in lines]
     rows = []
     for label, run, row in lines:
         mean, reach = run.mean[metric][row], 2 * run.error(metric)[row]
         rows.append((label, run.strengths, mean, mean - reach, mean + reach))
     draw_lines(axes, rows)
-    for _, run, row in lines:
-        axes.plot(run.strengths, run.exact(metric, row), **EXACT)
+    for line in exact:
+        axes.plot(*line, **EXACT)
     _strength_axis(axes, title_of(metric))
 
 
