@@ -288,7 +288,7 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
     judged = agreeing.by_annotator(files, _blank(blank))
     if len(judged) < 2:
         raise UsageError(f"one annotator, {next(iter(judged))}; give the sheets of two or more")
-    return Report.of_table(agreeing.agreement_table(agreeing.agreements(judged, by_relation)))
+    return Report.of_table(agreeing.table_of_annotators(agreeing.agreements(judged, by_relation)))
 
 
 @command.command(short_help="Merge the labels of several annotators.")

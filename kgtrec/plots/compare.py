@@ -350,7 +350,7 @@ def depth_curves(curves: DepthCurves) -> Figure:
     if len(curves.depths) <= 15:
         axes.set_xticks(list(curves.depths))
     axes.set_ylim(top=1.05)
-    level = curves.agreements[0][0].resampling.percent
+    level = next(iter(curves.agreements.values())).resampling.percent
     bars = f"bars: {level:g}% intervals" if curves.interval is not None else ""
     if many > FEW or max(map(len, curves.measures)) > SHORT:
         return legend_above(made, title=bars or None)

@@ -292,18 +292,11 @@ def _rankings_report(
     table, whole = rankings.table(), rankings.interval_table()
     notes = [*notes, *_left_out(ours[0], theirs[0], rankings.left_out)]
     values = {
-        one.measure: {name: _by_part(each) for name, each in zip(names, (one, its), strict=True)}
+        one.measure: {names[0]: one.by_name(), names[1]: its.by_name()}
         for one, its in zip(ours, theirs, strict=True)
     }
     data = {"rankings": whole.to_dict(), "values": values}
     return Report.of_sections([(heading, [table, whole], DRAWN)], data, whole, notes=notes)
-
-
-def _by_part(one: of_parts.SystemValues) -> dict[str, dict[str, float]]:
-    return {
-        ", ".join(part): dict(zip(one.systems, values.tolist(), strict=True))
-        for part, values in one.parts.items()
-    }
 
 
 def _left_out(
@@ -445,7 +438,10 @@ def depths(
         f"depth to that at depth {curves.reference}"
     )
     text = f"{curves.least_alike()} Intervals resample the questions."
-    data = {"rankings": whole.to_dict(), "values": curves.values_by_name()}
+    data = {
+        "rankings": whole.to_dict(),
+        "values": {one.measure: one.by_name() for one in curves.values},
+    }
     return Report.of_sections(
         [(heading, [table, whole], text)], data, whole,
         figures={"plot": lambda: plots.depth_curves(curves)},

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
-from kgtrec._internal.csr import Bools, Float64
+from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.study.comparison.samples import samples_of_runs
@@ -74,10 +74,6 @@ class RankingAgreement(ShownInLines):
             "intervals",
         )
 
-    def columns(self) -> tuple[float, ...]:
-        """What tables show: tau-b and its interval, tau-AP and its interval."""
-        return (self.tau, *self.tau_interval, self.tau_ap, *self.tau_ap_interval)
-
 
 def tau_b(x: ArrayLike, y: ArrayLike) -> Float64:
     """Kendall's tau-b along the last axis.
@@ -118,6 +114,11 @@ def tau_ap(x: ArrayLike, y: ArrayLike) -> Float64:
         NaN if `x` or `y` is constant.
     """
     return _tau_ap(_signs(x), _signs(y))
+
+
+def places_of(values: Float64) -> Int64:
+    """1 and the number of better systems, higher is better: float64 (..., s) -> int64 (..., s)."""
+    return np.asarray(1 + (values[..., None, :] > values[..., :, None]).sum(axis=-1))
 
 
 def ranking_correlation(
@@ -230,18 +231,17 @@ def _reaching(
 
 
 def agreement_table(
-    heads: Sequence[str], names: Iterable[Sequence[str]], agreements: Iterable[RankingAgreement],
-    *, count_systems: bool = True,
-) -> Table:  # fmt: skip
+    heads: Sequence[str], names: Iterable[Sequence[str]], agreements: Iterable[RankingAgreement]
+) -> Table:
     """A row per agreement under its names: correlations with their intervals."""
     rows: list[tuple[Cell, ...]] = [
-        (*name, *(one.n_systems,) * count_systems, *one.columns())
+        (*name, one.n_systems, one.tau, *one.tau_interval, one.tau_ap, *one.tau_ap_interval)
         for name, one in zip(names, agreements, strict=True)
     ]
     taus = ("tau-b=tau_b:4", "low=tau_b.low:4", "high=tau_b.high:4",
             "tau-AP=tau_ap:4", "low=tau_ap.low:4", "high=tau_ap.high:4")  # fmt: skip
     named = ((head, head.replace(" ", "_"), 0) for head in heads)
-    return Table.of([*named, *("systems",) * count_systems, *taus], rows, len(heads))
+    return Table.of([*named, "systems", *taus], rows, len(heads))
 
 
 def known_interval(drawn: Float64, resampling: Resampling) -> tuple[float, float]:

@@ -94,6 +94,13 @@ class SystemValues(ShownAsTables):
         whole = None if self.whole is None else self.whole[places]
         return replace(self, systems=tuple(systems), parts=rows, whole=whole)
 
+    def by_name(self) -> dict[str, dict[str, float]]:
+        """Part, then system, to the value."""
+        return {
+            ", ".join(part): dict(zip(self.systems, values.tolist(), strict=True))
+            for part, values in self.parts.items()
+        }
+
     def table(self) -> Table:
         """One row per part: its size, the values, and its order of systems.
 

@@ -30,6 +30,7 @@ from kgtrec.study.comparison.correlation import (
     agreement_table,
     over_questions,
     over_systems,
+    places_of,
     tau_b,
 )
 from kgtrec.study.comparison.parts import WHOLE, SystemValues
@@ -74,9 +75,7 @@ class Rankings(ShownAsTables):
 
     def places(self) -> Int64:
         """1 and the number of better systems, int64 (k, s); systems that tie share a place."""
-        sign = np.where(self.higher, 1.0, -1.0)[:, None]
-        signed = sign * self.values
-        return 1 + (signed[:, None, :] > signed[:, :, None]).sum(axis=2)
+        return places_of(np.where(self.higher, 1.0, -1.0)[:, None] * self.values)
 
     def value_table(self) -> Table:
         """A row per system, best by the first ranking first: value and place in each ranking."""
@@ -188,35 +187,46 @@ def rankings_of_values(
 
 @dataclass(frozen=True, eq=False)
 class PartRankings(ShownAsTables):
-    """How well the rankings of systems by two sets of labels agree, by measure and part.
+    """How well two rankings of the same systems agree, by measure and part.
 
     - dimensions: What the names of a part mean.
-    - parts, systems: Those that both sets of labels have.
-    - agreements: Intervals over systems; all NaN if a system has no value on the part.
-    - left_out: Parts that only one of them has.
+    - systems: Those of both rankings; empty if they have no names.
+    - agreements: By measure and part, all parts of the first measure first. Intervals are NaN if a
+      ranking is unknown, or if only values are known.
+    - left_out: Parts that only one of two sets of labels has.
     """
 
     _shown = ("table", "interval_table")
 
-    measures: tuple[str, ...]
     dimensions: tuple[str, ...]
-    parts: tuple[tuple[str, ...], ...]
     systems: tuple[str, ...]
     agreements: Mapping[tuple[str, tuple[str, ...]], RankingAgreement]
     left_out: tuple[tuple[str, ...], ...] = ()
 
-    def tau(self, measure: str, part: tuple[str, ...] = WHOLE) -> float:
-        """Kendall's tau-b of the two rankings; NaN if a ranking is unknown."""
-        return self.agreements[measure, part].tau
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """By which systems are ranked."""
+        return tuple(dict.fromkeys(measure for measure, _ in self.agreements))
+
+    @property
+    def parts(self) -> tuple[tuple[str, ...], ...]:
+        """Parts on which systems are ranked."""
+        return tuple(dict.fromkeys(part for _, part in self.agreements))
+
+    @property
+    def tau(self) -> Float64:
+        """Kendall's tau-b, float64 (m, parts); NaN if a ranking is unknown."""
+        taus = np.array([one.tau for one in self.agreements.values()])
+        return taus.reshape(len(self.measures), -1)
 
     def table(self) -> Table:
         """A row per part: tau-b by every measure, as in Zhou et al., Table 3."""
-        taus = [[self.tau(measure, part) for part in self.parts] for measure in self.measures]
         titles = {measure: short_name(measure) for measure in self.measures}
-        return table_by_measure(self.dimensions, self.parts, titles, taus, len(self.dimensions))
+        dimensions = self.dimensions
+        return table_by_measure(dimensions, self.parts, titles, self.tau, len(dimensions))
 
     def interval_table(self) -> Table:
-        """A row per measure and part: tau-b and tau-AP with intervals over systems."""
+        """A row per measure and part: tau-b and tau-AP with intervals."""
         names = [(measure, *part) for measure, part in self.agreements]
         return agreement_table(("measure", *self.dimensions), names, self.agreements.values())
 
@@ -258,9 +268,7 @@ def rankings_by_part(
                 values, one.higher_is_better is not False, resampling
             )
     dimensions = ours[0].dimensions or theirs[0].dimensions or ("questions",)
-    return PartRankings(
-        tuple(measures), dimensions, tuple(parts), systems, agreements, tuple(left_out)
-    )
+    return PartRankings(dimensions, systems, agreements, tuple(left_out))
 
 
 def shared_systems(one: SystemValues, other: SystemValues) -> tuple[str, ...]:
@@ -465,33 +473,28 @@ def _subsets(n_triples: int, sizes: Float64, repeats: int, numbers: range, seed:
 
 
 @dataclass(frozen=True, eq=False)
-class DepthCurves(ShownAsTables):
+class DepthCurves(PartRankings):
     """Correlation of rankings of systems at every depth of a pool with the ranking at one depth.
 
+    Parts are depths, and intervals are over questions; see `kgtrec.study.pooling.depths`.
+
     - reference: The depth that all are compared with.
-    - agreements: A row of depths per measure. The intervals are over questions, and NaN if only
-      values are known; see `kgtrec.study.pooling.depths`.
-    - systems: Empty if only values were given.
-    - values: float64 (m, d, s)
+    - values: Of each measure at every depth; empty if systems have no names.
     """
 
-    measures: tuple[str, ...]
-    depths: tuple[int, ...]
-    reference: int
-    agreements: tuple[tuple[RankingAgreement, ...], ...]
-    systems: tuple[str, ...]
-    values: Float64
+    reference: int = 0
+    values: tuple[SystemValues, ...] = ()
 
     @property
-    def tau(self) -> Float64:
-        """tau-b, float64 (m, d)."""
-        return np.array([[one.tau for one in row] for row in self.agreements])
+    def depths(self) -> tuple[int, ...]:
+        """Ascending."""
+        return tuple(int(depth) for (depth,) in self.parts)
 
     @property
     def interval(self) -> Float64 | None:
         """Ends of the intervals of `tau`, float64 (2, m, d); None if only values are known."""
-        ends = np.array([[one.tau_interval for one in row] for row in self.agreements])
-        return np.moveaxis(ends, 2, 0) if self.systems else None
+        ends = np.array([one.tau_interval for one in self.agreements.values()])
+        return ends.T.reshape(2, *self.tau.shape) if self.systems else None
 
     def least_alike(self) -> str:
         """A sentence: where the rankings differ most from the reference's."""
@@ -502,29 +505,6 @@ class DepthCurves(ShownAsTables):
             f"Least like depth {self.reference}: {self.measures[k]} at depth {self.depths[at]}, "
             f"{self.tau[k, at]:.4f}."
         )
-
-    def values_by_name(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Measure, then depth, then system, to the value; empty if systems have no names."""
-        values = zip(self.measures, self.values.tolist(), strict=True) if self.systems else ()
-        return {
-            name: {str(depth): dict(zip(self.systems, row, strict=True))
-                   for depth, row in zip(self.depths, rows, strict=True)}
-            for name, rows in values
-        }  # fmt: skip
-
-    def interval_table(self) -> Table:
-        """A row per measure and depth: tau-b and tau-AP, with intervals."""
-        if not self.systems:
-            raise UsageError("these curves have no intervals; use table() instead")
-        names = [(name, str(depth)) for name in self.measures for depth in self.depths]
-        return agreement_table(
-            ("measure", "depth"), names, chain(*self.agreements), count_systems=False
-        )
-
-    def table(self) -> Table:
-        """One row per depth, one column per measure: tau-b."""
-        titles = {name: short_name(name) for name in self.measures}
-        return table_by_measure(("depth",), [(str(d),) for d in self.depths], titles, self.tau)
 
 
 def depth_curves(
@@ -557,7 +537,7 @@ def depth_curves(
     depths = tuple(int(depth) for depth in depths)
     chosen = depths[0] if reference is None else reference
     choose("reference", chosen, depths, "is not a depth")
-    agreements = []
+    agreements: dict[tuple[str, tuple[str, ...]], RankingAgreement] = {}
     for name, table in values.items():
         rows = np.asarray(table, np.float64)
         if rows.ndim != 2 or len(rows) != len(depths) or rows.shape[1] < 2:
@@ -567,6 +547,6 @@ def depth_curves(
             )
         rows = -rows if name in lower_is_better else rows
         whole = rows[depths.index(chosen)]
-        agreements.append(tuple(RankingAgreement.of(whole, row) for row in rows))
-    every = np.array([*values.values()], np.float64)
-    return DepthCurves(tuple(values), depths, chosen, tuple(agreements), (), every)
+        for depth, row in zip(depths, rows, strict=True):
+            agreements[name, (str(depth),)] = RankingAgreement.of(whole, row)
+    return DepthCurves(("depth",), (), agreements, reference=chosen)

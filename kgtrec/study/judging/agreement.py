@@ -111,7 +111,7 @@ def _counts(
     return counts
 
 
-def agreement_table(agreements: Sequence[Agreement]) -> Table:
+def table_of_annotators(agreements: Sequence[Agreement]) -> Table:
     """One row per pair of annotators and relation; it shows how often each said Y, N and ?."""
     rows: list[tuple[Cell, ...]] = []
     for one in agreements:

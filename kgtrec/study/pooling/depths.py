@@ -14,7 +14,7 @@ Buckley et al. 2007).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,9 @@ from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.triple_labels import triples_in_labels
-from kgtrec.study.comparison.correlation import over_questions, tau_b
-from kgtrec.study.comparison.rankings import DepthCurves, depth_curves
+from kgtrec.study.comparison.correlation import over_questions, places_of, tau_b
+from kgtrec.study.comparison.parts import SystemValues
+from kgtrec.study.comparison.rankings import DepthCurves
 from kgtrec.study.comparison.samples import (
     Samples,
     align_ranks,
@@ -142,18 +143,19 @@ def with_intervals(
     samples: Sequence[Sequence[Samples]], depths: Sequence[int], resampling: Resampling
 ) -> DepthCurves:
     """Depth curves with intervals over questions."""
-    drawn = [[resample(one, resampling) for one in row] for row in samples]
-    higher = {one.name: one.higher_is_better for one in samples[0]}
-    by_name = dict(zip(higher, zip(*drawn, strict=True), strict=True))
-    values = {name: [one.estimate for one in column] for name, column in by_name.items()}
-    lower = [name for name, is_better in higher.items() if not is_better]
-    curves = depth_curves(values, depths, lower_is_better=lower)
-    agreements = tuple(
-        tuple(over_questions(column[0], one, x_higher=higher[name], y_higher=higher[name])
-              for one in column)
-        for name, column in by_name.items()
-    )  # fmt: skip
-    return replace(curves, systems=samples[0][0].systems, agreements=agreements)
+    parts: list[tuple[str, ...]] = [(str(depth),) for depth in depths]
+    agreements, values = {}, []
+    for of_depths in zip(*samples, strict=True):
+        first, *_ = of_depths
+        name, higher = first.name, first.higher_is_better
+        whole, *_ = drawn = [resample(one, resampling) for one in of_depths]
+        for part, one in zip(parts, drawn, strict=True):
+            agreements[name, part] = over_questions(whole, one, x_higher=higher, y_higher=higher)
+        rows = {part: one.estimate for part, one in zip(parts, drawn, strict=True)}
+        values.append(SystemValues(name, first.systems, rows, ("depth",), higher))
+    return DepthCurves(
+        ("depth",), values[0].systems, agreements, reference=depths[0], values=tuple(values)
+    )
 
 
 def _without(judged: Qrels, is_dropped: Callable[..., bool]) -> Qrels:
@@ -399,21 +401,22 @@ def leave_one_out(
     alone = _brought_alone(qrels, contributors)
     took_part = _took_part(runs, contributors)
 
-    def means(judged: Qrels) -> list[float]:
+    def means(judged: Qrels) -> Float64:
         (samples,), _ = samples_of_runs(judged, runs, [name])
-        return samples.means().tolist()
+        return samples.means()
 
-    before, rows = means(qrels), []
-    for number, system in enumerate(runs):
-        own = alone.get(system, {})
-        after = means(_without(qrels, lambda query, d, own=own: d in own.get(query, ())))
+    rows, counts = [means(qrels)], []
+    for own in (alone.get(system, {}) for system in runs):
+        rows.append(means(_without(qrels, lambda query, d, own=own: d in own.get(query, ()))))
         brought = [qrels[query][d] for query, documents in own.items() for d in documents]
-        rows.append(
-            (before[number], after[number], _place(before, number), _place(after, number),
-             len(brought), sum(r > 0 for r in brought), float(tau_b(before, after)))
-        )  # fmt: skip
-    whole, left, place, then, judged, relevant, tau = map(np.array, zip(*rows, strict=True))
-    return Reuse(name, tuple(runs), took_part, whole, left, place, then, judged, relevant, tau)
+        counts.append((len(brought), sum(r > 0 for r in brought)))
+    whole, *left = rows
+    place, *then = places_of(np.array(rows))
+    judged, relevant = np.array(counts).T
+    return Reuse(
+        name, tuple(runs), took_part, whole, np.diagonal(left), place, np.diagonal(then), judged,
+        relevant, tau_b(left, whole),
+    )  # fmt: skip
 
 
 def _took_part(runs: Mapping[str, Any], contributors: Contributors) -> tuple[str, ...]:
@@ -426,10 +429,6 @@ def _took_part(runs: Mapping[str, Any], contributors: Contributors) -> tuple[str
             f"{', '.join(sorted(pooled_by))}; give the runs the names of these systems"
         )
     return took_part
-
-
-def _place(values: list[float], number: int) -> int:
-    return 1 + sum(value > values[number] for value in values)
 
 
 def _brought_alone(qrels: Qrels, contributors: Contributors) -> dict[str, dict[str, set[str]]]:
