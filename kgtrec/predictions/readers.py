@@ -31,7 +31,7 @@ from kgtrec.errors import FileError, InputError, refuse
 from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, text_of
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.predictions.lists import ANY, ListsBuilder, PredictedLists, checked_score, ids_of
-from kgtrec.questions.graph_terms import ASKED, GIVEN
+from kgtrec.questions.graph_terms import ASKS
 from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import SIDES
 from kgtrec.trec.files.run import Run
@@ -131,7 +131,7 @@ def _collected(
         if not isinstance(record, Mapping):
             refuse(path, line, f"{_shown(record)}, not an object", _LINE)
         side = _side(path, line, record, questions.kind)
-        given = [_label(path, line, record, COLUMNS[column]) for column in GIVEN[side]]
+        given = [_label(path, line, record, COLUMNS[column]) for column in ASKS[side].given]
         labels, scores = _predictions(path, line, record.get("predictions"))
         name = questions.graph.context_name
         context = None if name is None else _label(path, line, record, name)
@@ -142,8 +142,8 @@ def _collected(
 def _side(path: Any, line: int, record: Mapping[str, Any], kind: str) -> int:
     """Code of the side that a record omits; the relation only if relations are asked."""
     known = [name for name in COLUMNS if record.get(name) is not None]
-    for side, columns in enumerate(GIVEN[: 3 if kind == "relation" else 2]):
-        if known == [COLUMNS[column] for column in sorted(columns)]:
+    for side, asks in enumerate(ASKS[: 3 if kind == "relation" else 2]):
+        if known == [COLUMNS[column] for column in sorted(asks.given)]:
             return side
     ends = [name for name in known if name != "relation"]
     what = f"{' and '.join(ends) or 'neither head nor tail'} in {_shown(record)}"
@@ -200,12 +200,12 @@ def read_ogb_lsc(path: str | PathLike[str], questions: Questions) -> PredictedLi
             continue
         rows = arrays[name]
         _check(path, name, rows, questions)
-        first, second = (triples[:, column] for column in GIVEN[side])
+        first, second = (triples[:, column] for column in ASKS[side].given)
         code, listed = np.full(len(rows), side), rows >= 0
         parts.append(
             (
                 questions.numbers(f"{path}: lists in format 'ogb-lsc'", code, first, second),
-                triples[:, ASKED[side]],
+                triples[:, ASKS[side].asked],
                 np.arange(1, len(rows) + 1),
                 listed.sum(axis=1),
                 rows[listed].astype(np.int64),
@@ -259,9 +259,9 @@ def read_pykeen(path: str | PathLike[str], questions: Questions) -> PredictedLis
         worse = -checked_score(path, line, score, repr(labels[0]))
         triple = [label.encode("utf-8", "surrogateescape") for label in labels]
         for side in SIDES[questions.sides]:
-            first, second = (triple[column] for column in GIVEN[side])
+            first, second = (triple[column] for column in ASKS[side].given)
             entries = lists.setdefault((side, first, second), [])
-            entries.append((worse, line, triple[ASKED[side]]))
+            entries.append((worse, line, triple[ASKS[side].asked]))
     if not lists:
         refuse(path, None, "no predictions after the first line", _PYKEEN_HINT)
     builder = ListsBuilder(questions, "pykeen", path)

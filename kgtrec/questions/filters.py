@@ -41,7 +41,7 @@ from kgtrec.graph.triples import (
     value_rows,
 )
 from kgtrec.questions.candidates import label_ids, restrict
-from kgtrec.questions.graph_terms import COLUMNS, QUALIFIER, AskedSide, GraphTerms
+from kgtrec.questions.graph_terms import COLUMNS, AskedSide, GraphTerms
 from kgtrec.questions.questions import Questions, column_of_label, is_usual_filter
 from kgtrec.questions.terms import PLURAL, SIDES
 
@@ -322,7 +322,7 @@ def _others(
 ) -> list[tuple[Int32, bool]]:
     """Facts known beside the evaluated ones, for a side, and whether in any context."""
     others = [side.facts(name) for name in filters if static or name != split]
-    if side.code != QUALIFIER:
+    if not side.asks.of_statements:
         return [(rows, static) for rows in [*others, *(one.facts for one in extra)]]
     graph = side.graph
     for one in extra:
@@ -342,7 +342,7 @@ def _evaluated_rows(
         return None
     graph, triples = side.graph, side.facts(split)
     ends = triples[:, (0, 2)]
-    if side.code == QUALIFIER:
+    if side.asks.of_statements:
         ends = np.column_stack([graph.statements[triples[:, 0]][:, (0, 2)], triples[:, 2]])
     mask = np.ones(len(triples), dtype=bool)
     sizes: dict[str, int | None] = {}
@@ -370,7 +370,7 @@ def _ask(
     evaluated_is_known: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Fields of the questions of one side, numbered within it; `_others` describes ``others``."""
-    n_labels, triples = side.sizes[side.asked], side.facts(split)
+    n_labels, triples = side.n_labels, side.facts(split)
     every = side.keys(triples)
     triples, pairs = (triples, every) if rows is None else (triples[rows], every[rows])
     pairs, first, number = np.unique(pairs, return_index=True, return_inverse=True)
@@ -380,7 +380,7 @@ def _ask(
     appearance = np.argsort(first)
     rank = inverse(appearance)
     # Rows of a split are distinct, so these keys are too: any sort keeps them apart.
-    keys = rank[number] * n_labels + triples[:, side.asked]
+    keys = rank[number] * n_labels + triples[:, side.asks.asked]
     del number, first
     order = np.argsort(keys)
     answers = keys[order]
@@ -406,13 +406,13 @@ def _look_up(
     side: AskedSide, pairs: Int64, rank: Int64, triples: Int32, static: bool
 ) -> Iterator[Int64]:
     """Keys (question, answer) of the facts that a question asks for, unsorted, with repeats."""
-    n_labels, n_contexts = side.sizes[side.asked], side.sizes[3]
+    n_labels, n_contexts = side.n_labels, side.sizes[3]
     if static:  # a pair is asked in several contexts, and a fact answers it in all of them
         every, starts, counts = np.unique(
             pairs // n_contexts, return_index=True, return_counts=True
         )
         pairs, n_contexts = every, 1
-    first_column, second = side.given
+    first_column, second = side.asks.given
     # Few of many million triples touch an asked entity: a table look-up drops the rest before
     # the binary search.
     touched = np.zeros(side.sizes[first_column], dtype=bool)
@@ -428,9 +428,9 @@ def _look_up(
         at = find(side.keys(rows, not static))
         hit = at >= 0
         if not static:
-            yield rank[at[hit]] * n_labels + rows[hit, side.asked]
+            yield rank[at[hit]] * n_labels + rows[hit, side.asks.asked]
             continue
-        keys = np.unique(at[hit] * n_labels + rows[hit, side.asked])
+        keys = np.unique(at[hit] * n_labels + rows[hit, side.asks.asked])
         pair, answer = keys // n_labels, keys % n_labels
         times = counts[pair]
         yield rank[spans(starts[pair], times)[1]] * n_labels + np.repeat(answer, times)

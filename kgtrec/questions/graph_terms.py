@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,22 +25,33 @@ if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
     from kgtrec.questions.questions import Questions
 
-QUALIFIER = NAMES.index("qualifier")
 
-ASKED = (0, 2, 1, 2)
-"""Column of a fact that is asked, by side."""
+class Side(NamedTuple):
+    """Which columns of a fact the questions of a side ask for and give.
 
-GIVEN = ((2, 1), (0, 1), (0, 2), (0, 1))
-"""Columns of a fact that are given, by side: an entity (or statement), then the relation or the
-other entity."""
+    - gives: Names of the given pair: an entity (or statement), then the relation or other entity.
+    - text: How people read a question: columns of ranks, and "?" for what is asked.
+    """
 
-TEXTS = (
-    ("?", "relation", "given"),
-    ("given", "relation", "?"),
-    ("given", "?", "given_tail"),
-    ("given", "given_relation", "given_tail", "relation", "?"),
-)
-"""How people read a question, by side: columns of ranks, and "?" for what is asked."""
+    asked: int
+    given: tuple[int, int]
+    gives: tuple[str, str]
+    text: tuple[str, ...]
+
+    @property
+    def of_statements(self) -> bool:
+        """Whether the facts are those of qualifiers' values."""
+        return self.gives[0] == "statement"
+
+
+ASKS = (
+    Side(0, (2, 1), ("entity", "relation"), ("?", "relation", "given")),
+    Side(2, (0, 1), ("entity", "relation"), ("given", "relation", "?")),
+    Side(1, (0, 2), ("entity", "tail"), ("given", "?", "given_tail")),
+    Side(2, (0, 1), ("statement", "relation"),
+         ("given", "given_relation", "given_tail", "relation", "?")),
+)  # fmt: skip
+"""The sides of a graph's questions, by code."""
 
 LABELS = {
     "given": "entities", "given_relation": "relations", "given_tail": "entities",
@@ -49,18 +60,11 @@ LABELS = {
 """Columns of ranks that hold what questions give, and the labels of a graph for their ids."""
 
 COLUMNS = {
-    name: [column for column in LABELS if column in TEXTS[codes[0]]]
+    name: [column for column in LABELS if column in ASKS[codes[0]].text]
     for name, codes in SIDES.items()
-    if codes[0] < len(TEXTS)
+    if codes[0] < len(ASKS)
 }
 """Which of these columns there are, by sides, except the context."""
-
-_GIVES: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(("head", "tail", "both"), ("entity", "relation")),
-    "relation": ("entity", "tail"),
-    "qualifier": ("statement", "relation"),
-}
-"""Names of the pair that questions give, by their sides."""
 
 _OTHERS = {
     "entity": "these questions ask for a qualifier's value (sides='qualifier'), so they give "
@@ -78,44 +82,50 @@ class AskedSide:
     """A side of a graph's facts, whose questions have one key per pair of given ids and context.
 
     - code: Place in `NAMES`.
-    - asked, given: Its `ASKED` and `GIVEN`.
+    - asks: Its row of `ASKS`.
     - sizes: The number of possible ids in each column of its facts, and of contexts.
     """
 
     graph: GraphData
     code: int
-    asked: int
-    given: tuple[int, int]
+    asks: Side
     sizes: tuple[int, int, int, int]
 
     @classmethod
     def of(cls, graph: GraphData, code: int) -> AskedSide:
         """A side of a graph; InputError if there are too many keys."""
-        first = len(graph.statements) if code == QUALIFIER else graph.n_entities
+        asks = ASKS[code]
+        first = len(graph.statements) if asks.of_statements else graph.n_entities
         n = 1 if graph.contexts is None else len(graph.contexts)
         sizes = (first, graph.n_relations, graph.n_entities, n)
-        one, other = (sizes[column] for column in GIVEN[code])
+        one, other = (sizes[column] for column in asks.given)
         if one * other * n > np.iinfo(np.int64).max:
             raise InputError(
                 f"{one:,} x {other:,} given pairs at {n:,} contexts are too many; leave out "
                 "entities and relations that occur in no fact"
             )
-        return cls(graph, code, ASKED[code], GIVEN[code], sizes)
+        return cls(graph, code, asks, sizes)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of candidates."""
+        return self.sizes[self.asks.asked]
 
     def facts(self, split: str) -> Int32:
         """The facts of a split: int32, shape (n, 3), or (n, 4) with context."""
-        whole = self.graph.facts
-        return self.graph.qualifier_facts(split) if self.code == QUALIFIER else whole[split]
+        graph = self.graph
+        return graph.qualifier_facts(split) if self.asks.of_statements else graph.facts[split]
 
     def keys(self, facts: Integers, context: bool = True) -> Int64:
         """The key of the question that each fact answers, or of its pair, without the context."""
-        columns = self.given if self.graph.contexts is None or not context else (*self.given, 3)
+        has_context = context and self.graph.contexts is not None
+        columns = (*self.asks.given, 3) if has_context else self.asks.given
         return self.joined(*(facts[:, column] for column in columns))
 
     def joined(self, first: Integers, second: Integers, context: Integers | None = None) -> Int64:
         """The keys of given ids: int64, shape (n,)."""
         keys: Int64 = first.astype(np.int64)
-        for ids, column in ((second, self.given[1]), (context, 3)):
+        for ids, column in ((second, self.asks.given[1]), (context, 3)):
             if ids is not None:
                 keys *= self.sizes[column]
                 keys += ids
@@ -123,7 +133,7 @@ class AskedSide:
 
     def parted(self, keys: Int64) -> tuple[tuple[Int32, Int32], Int32 | None]:
         """The pairs behind such keys, and the contexts if the graph has any."""
-        size, n_contexts = self.sizes[self.given[1]], self.sizes[3]
+        size, n_contexts = self.sizes[self.asks.given[1]], self.sizes[3]
         context = None if self.graph.contexts is None else (keys % n_contexts).astype(np.int32)
         pair = keys // n_contexts
         return ((pair // size).astype(np.int32), (pair % size).astype(np.int32)), context
@@ -149,9 +159,9 @@ class GraphTerms:
     def __getattr__(self, name: str) -> Any:
         if name not in _OTHERS:
             raise AttributeError(name)
-        if name not in _GIVES[self.sides]:
+        if name not in self._asks.gives:
             raise UsageError(_OTHERS[name])
-        ids = self.given[_GIVES[self.sides].index(name)]
+        ids = self.given[self._asks.gives.index(name)]
         return self.graph.statements[ids] if name == "statement" else ids
 
     def taken(self, questions: Any) -> GraphTerms:
@@ -160,9 +170,13 @@ class GraphTerms:
         return replace(self, **{name: taken(getattr(self, name), questions) for name in names})
 
     @property
+    def _asks(self) -> Side:
+        return ASKS[SIDES[self.sides][0]]
+
+    @property
     def kind(self) -> str:
         """The kind of candidates: "entity", or "relation" if the relation is asked."""
-        return "relation" if self.sides == "relation" else "entity"
+        return "relation" if self._asks.asked == 1 else "entity"
 
     @property
     def candidate_labels(self) -> Labels:
@@ -177,7 +191,7 @@ class GraphTerms:
     @property
     def columns(self) -> dict[str, Any]:
         """What the questions give, as columns of ranks, (Q,) each."""
-        ids = [*self.statement.T, self.given[1]] if self.sides == "qualifier" else self.given
+        ids = [*self.statement.T, self.given[1]] if self._asks.of_statements else self.given
         columns = dict(zip(COLUMNS[self.sides], ids, strict=True))
         return columns if self.context is None else {**columns, "context": self.context}
 
@@ -190,7 +204,7 @@ class GraphTerms:
 
     def batch_terms(self, questions: Int64) -> dict[str, Int64]:
         """What some questions give, in the form of `Batch`."""
-        first, second = _GIVES[self.sides]
+        first, second = self._asks.gives
         columns: dict[str, Any] = {first: self.given[0], second: self.given[1], "side": self.side}
         if self.context is not None:
             columns["context"] = self.context
@@ -270,11 +284,10 @@ class GraphTerms:
 
     def hashed(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         """Parts of a fingerprint: a text, arrays before the answers, and arrays after."""
-        second = "tail" if self.kind == "relation" else "relation"
         before = {"side": self.side.astype(np.int8), "entity": self.given[0]}
         after = {} if self.context is None else {"context": self.context}
         text = f"{self.graph.fingerprint} {self.split} {self.sides}"
-        return text, {**before, second: self.given[1]}, after
+        return text, {**before, self._asks.gives[1]: self.given[1]}, after
 
     def described(self, facts: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
         """Where the questions come from, combined with facts about them, in plain JSON types."""
@@ -356,14 +369,14 @@ class GraphTerms:
         facts = side.facts(self.split)
         facts = facts if self.kept is None else facts[self.kept]
         keys, number = np.unique(side.keys(facts), return_inverse=True)
-        of_facts = number.reshape(-1) * side.sizes[side.asked] + facts[:, side.asked]
+        of_facts = number.reshape(-1) * side.n_labels + facts[:, side.asks.asked]
         order = np.argsort(of_facts)
         return keys, of_facts[order], order
 
 
 def side_text(side: int, texts: Mapping[str, str]) -> str:
     """A question of a side as people read it, from the text of each of its columns of ranks."""
-    terms = [texts.get(column, column) for column in (*TEXTS[side], "context")]
+    terms = [texts.get(column, column) for column in (*ASKS[side].text, "context")]
     return f"({', '.join(terms if 'context' in texts else terms[:-1])})"
 
 
@@ -382,7 +395,7 @@ def places_of(terms: Questions, triples: npt.ArrayLike) -> Int64:
     )  # fmt: skip
     side, (keys, of_facts, order) = terms.aspects[0], terms.fact_keys
     number = searched(keys, side.keys(rows))
-    fact = number * side.sizes[side.asked] + rows[:, side.asked]
+    fact = number * side.n_labels + rows[:, side.asks.asked]
     at = searched(of_facts, np.where(number < 0, -1, fact))
     if (at < 0).any():
         first = int(np.flatnonzero(at < 0)[0])

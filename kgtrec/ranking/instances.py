@@ -11,7 +11,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Array, Bools, Int64
 from kgtrec._version import __version__
-from kgtrec.questions.graph_terms import ASKED, COLUMNS, GIVEN, LABELS, side_text
+from kgtrec.questions.graph_terms import ASKS, COLUMNS, LABELS, side_text
 from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import NAMES, TERM, Term
 
@@ -68,9 +68,8 @@ def triple_ids(ranks: Ranks) -> list[Int64]:
     second = ranks.relation if ranks.given_tail is None else ranks.given_tail
     for side in np.unique(ranks.side).tolist():
         rows = ranks.side == side
-        for column, ids in zip(
-            (ASKED[side], *GIVEN[side]), (ranks.answer, ranks.given, second), strict=True
-        ):
+        asked = (ASKS[side].asked, *ASKS[side].given)
+        for column, ids in zip(asked, (ranks.answer, ranks.given, second), strict=True):
             columns[column][rows] = ids[rows]
     return columns
 

@@ -24,7 +24,7 @@ from kgtrec._internal.csr import Bools, Csr, Float64, Int64, distinct, to_csr, t
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.questions.candidates import CandidateLists, apply_lists
-from kgtrec.questions.graph_terms import ASKED
+from kgtrec.questions.graph_terms import ASKS
 from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import NAMES as SIDE_NAMES
 from kgtrec.scores.files import load_matrix
@@ -84,7 +84,7 @@ def _frequency(questions: Questions) -> tuple[Weights, str]:
 
     def weights(side: int, relation: int) -> Float64:
         own = order[bounds[relation] : bounds[relation + 1]]
-        counts = np.bincount(rows[own, ASKED[side]], minlength=graph.n_entities)
+        counts = np.bincount(rows[own, ASKS[side].asked], minlength=graph.n_entities)
         return counts.astype(np.float64) ** POWER
 
     return weights, f"frequency in train, to the power of {POWER}"
