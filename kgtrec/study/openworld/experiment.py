@@ -280,11 +280,13 @@ def family_study(
 
 
 class _Case(NamedTuple):
-    """One way of hiding facts: its sparse questions, and which full-test rows are missing."""
+    """One way of hiding facts: its sparse questions, which full-test rows are missing, and a curve
+    of each model."""
 
     removal: str
     sparse: Questions
     missing: Bools
+    curves: list[Curve]
 
 
 def _panels(
@@ -295,19 +297,17 @@ def _panels(
     full = tree.graph(world.train, _ordered(world.full_test)).questions(sides="tail")
     slices = _slices(world.train, full.n_entities, len(RELATIONS))
     cases = [_case(tree, world, full, slices, removal, seed) for removal in removals]
-    curves: dict[str, list[Curve]] = {removal: [] for removal in removals}
     for model in models:
-        points: dict[str, list[list[float]]] = {removal: [] for removal in removals}
+        points = []
         for checkpoint in model.checkpoints(slices, seed):
             complete = checkpoint.ranks(full)
-            for case in cases:
-                points[case.removal].append(_point(checkpoint, complete, case))
+            points.append([_point(checkpoint, complete, case) for case in cases])
             bar.update(1)
-        for case in cases:
+        for case, own in zip(cases, zip(*points, strict=True), strict=True):
             if case.removal == "independent" or model.label != REFERENCE:
-                curves[case.removal].append(_curve(model.label, points[case.removal]))
+                case.curves.append(_curve(model.label, own))
     for case in cases:
-        yield _panel(density, full, case, curves[case.removal])
+        yield _panel(density, full, case)
 
 
 def _chosen(tree: FamilyTree, world: OpenWorld, n_questions: int, seed: int) -> OpenWorld:
@@ -356,7 +356,7 @@ def _case(
     every, gone = (
         _question_of(part, people) * people + part[:, 2] for part in (rows, world.missing)
     )
-    return _Case(removal, sparse, np.isin(every, gone))
+    return _Case(removal, sparse, np.isin(every, gone), [])
 
 
 def _point(checkpoint: Checkpoint, complete: Ranks, case: _Case) -> list[float]:
@@ -378,14 +378,11 @@ def _metrics(ranks: Ranks) -> list[float]:
 
 def _curve(label: str, points: Sequence[list[float]]) -> Curve:
     step, rho, *values = np.array(points).T
-    full, sparse = (
-        dict(zip(METRICS, one, strict=True))
-        for one in (values[: len(METRICS)], values[len(METRICS) :])
-    )
+    full, sparse = (dict(zip(METRICS, side, strict=True)) for side in np.split(np.array(values), 2))
     return Curve(label, step.astype(np.int64), full, sparse, rho)
 
 
-def _panel(density: float, full: Questions, case: _Case, curves: list[Curve]) -> Panel:
+def _panel(density: float, full: Questions, case: _Case) -> Panel:
     sparsity = float(case.missing.mean())
     count, times = np.unique(full.answers.lengths, return_counts=True)
     weight = times / times.sum()
@@ -394,4 +391,5 @@ def _panel(density: float, full: Questions, case: _Case, curves: list[Curve]) ->
     complete, lacking = worlds
     theory = {metric: (complete.curve(metric)[1], lacking.curve(metric)[1]) for metric in FORMULAS}
     every, left = (float(one.answers.lengths.mean()) for one in (full, case.sparse))
-    return Panel(density, case.removal, sparsity, len(full), every, left, tuple(curves), theory)
+    curves = tuple(case.curves)
+    return Panel(density, case.removal, sparsity, len(full), every, left, curves, theory)

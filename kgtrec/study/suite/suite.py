@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -294,14 +294,14 @@ class Suite(ShownAsTables):
 
     def _best(self, table: Table, keys: Sequence[str]) -> frozenset[tuple[int, int]]:
         """Row and column of the best ranked model by each key."""
-        ranked = [row for row, m in enumerate(self.order) if not self.apart[m]]
-        bold = set()
+        bold: set[tuple[int, int]] = set()
         for key in keys:
             column = table.keys.index(key)
             sign = -1.0 if key == "mean_rank" else self.cells.sign if key in self.groups else 1.0
-            values = [sign * cast("float", table.rows[row][column]) for row in ranked]
-            best = np.fmax.reduce(values, initial=-np.inf)
-            bold |= {(row, column) for row, v in zip(ranked, values, strict=True) if v == best}
+            values = sign * np.array([row[column] for row in table.rows], np.float64)
+            values[self.apart[self.order]] = np.nan
+            rows = np.flatnonzero(values == np.fmax.reduce(values, initial=-np.inf))
+            bold |= {(row, column) for row in rows.tolist()}
         return frozenset(bold)
 
     def cell_table(self) -> Table:
