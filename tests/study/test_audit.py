@@ -154,3 +154,12 @@ def test_one_side_alone(graph: kgtrec.Graph) -> None:
     found = protocols_of({"m": table}, {"x": result.ranks})
     assert found.matches["m"][0].words == "tail only, optimistic ranks"
     assert "tail only, optimistic ranks" in found.text()
+
+
+def test_no_number_agrees_with_an_undefined_value(graph: kgtrec.Graph) -> None:
+    """AMRI is undefined if every answer is the only candidate."""
+    asked = graph.questions("test", sides="tail")
+    single = asked.restrict(candidates=[one[:1] for one in asked.answers], outside="worst")
+    ranks, _ = kgtrec.rank(scores_of(asked, 0, 9), single)
+    with pytest.raises(UsageError, match="none of the numbers of m can be computed"):
+        protocols_of({"m": {"mrr": "1.00", "amri": "0.50"}}, {"m": ranks})

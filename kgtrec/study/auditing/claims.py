@@ -12,14 +12,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.csr import grouped
+from kgtrec._internal.csr import Float64, grouped
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import FileError, PathName, UsageError, must_be, refuse
+from kgtrec.errors import PathName, UsageError, must_be, refuse
 from kgtrec.measures import RANK_TYPES, Measure
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.metric import Metric, inverse, inverse_exp, same
@@ -96,15 +97,14 @@ def read_claims(
     """
     claims: list[Claim] = []
     ignored: list[str] = []
-    paths: Paths = ()
-    if isinstance(tables, Mapping):
-        for model, numbers in tables.items():
+    paths = [tables] if isinstance(tables, (str, os.PathLike)) else tables
+    if isinstance(paths, Mapping):
+        for model, numbers in paths.items():
             for key, value in numbers.items():
                 measure = _on_side(Measure.parse(key), side)
                 claims += _claimed(str(model), measure, str(value), rounding, "", None)
-    else:
-        paths = tables
-    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+        paths = ()
+    for path in paths:
         table = read_value_table(path)
         columns = [c for c in table.columns if c not in (table.system, table.column(SIDE))]
         parsed = {column: measure_of_heading(_plain(column)) for column in columns}
@@ -112,8 +112,7 @@ def read_claims(
         if not measures:
             named = ", ".join(one for one in table.columns if one != table.system)
             hint = "name columns by measures: mrr, hits@10, ... (`kgtrec measures` lists them)"
-            problem = f"none of the columns is a measure ({named})"
-            raise FileError(table.path, found=problem, hint=hint)
+            refuse(table.path, None, f"none of the columns is a measure ({named})", hint)
         ignored += [f"{table.path}: {one}" for one in columns if one not in measures]
         claims += _claims_of(table, measures, rounding, side)
     return grouped((claim.model, claim) for claim in claims), ignored
@@ -131,10 +130,8 @@ def _claims_of(
         model = _plain(cells[table.system])
         first = lines.setdefault((model, own), line)
         if first != line:
-            raise FileError(
-                table.path, line, found=f"second row of model {model!r} (first: line {first})",
-                hint="give every row its own name, or add a column `side`",
-            )  # fmt: skip
+            found = f"second row of model {model!r} (first: line {first})"
+            refuse(table.path, line, found, "give every row its own name, or add a column `side`")
         for column, measure in measures.items():
             yield from _claimed(
                 model, _on_side(measure, own), cells[column], rounding, table.path, line
@@ -159,12 +156,10 @@ def _claimed(
         problem, hint = _out_of_range(interval, measure, rounding)
     except InvalidOperation:
         problem, hint = f"{cell.strip()!r} is not a number", "leave the cell empty if it is unknown"
+    if problem and path:
+        refuse(path, line, problem, hint)
     if problem:
-        raise (
-            FileError(path, line, found=problem, hint=hint)
-            if path
-            else UsageError(f"{model}: {problem}; {hint}")
-        )
+        raise UsageError(f"{model}: {problem}; {hint}")
     text = f"{value}%" if _is_percent(measure, rounding) and value[-1] != "%" else value
     yield Claim(model, measure, text, *interval, value != bare)
 
@@ -175,7 +170,11 @@ def _plain(cell: str) -> str:
 
 
 def _is_percent(measure: Measure, rounding: Rounding) -> bool:
-    return rounding.percent and (measure.is_trec or measure.row[0].range.endswith("1]"))
+    return rounding.percent and _is_share(measure)
+
+
+def _is_share(measure: Measure) -> bool:
+    return measure.is_trec or measure.row[0].range.endswith("1]")
 
 
 def _interval(text: str, measure: Measure, rounding: Rounding) -> Interval:
@@ -198,15 +197,12 @@ def _interval(text: str, measure: Measure, rounding: Rounding) -> Interval:
 def _out_of_range(interval: Interval, measure: Measure, rounding: Rounding) -> tuple[str, str]:
     """What is wrong with a number on its own, and a hint; both empty if nothing is wrong."""
     low, high = interval
-    if measure.is_trec or measure.row[0].range.endswith("1]"):
-        if low > 1:
-            hint = (
-                "correct it, or leave out --percent (percent=True) if nothing is a percentage"
-                if rounding.percent
-                else "pass --percent (percent=True) if the table has percentages"
-            )
-            return f"{measure.title} is above 1", hint
-    elif measure.row[0].range.startswith("[1,") and high < 1:
+    if _is_share(measure) and low > 1:
+        hint = "pass --percent (percent=True) if the table has percentages"
+        if rounding.percent:
+            hint = "correct it, or leave out --percent (percent=True) if nothing is a percentage"
+        return f"{measure.title} is above 1", hint
+    if not measure.is_trec and measure.row[0].range.startswith("[1,") and high < 1:
         return f"{measure.title} is below 1", "correct it: ranks begin at 1"
     return "", ""
 
@@ -244,19 +240,18 @@ class Sizes:
     @classmethod
     def of_questions(cls, questions: Any) -> Sizes:
         """The sizes of questions, for both sides together and for each."""
-        side = np.asarray(questions.side)[questions.instance_question]
-        all_of = {"head": side == 0, "tail": side == 1}
-        if not all(part.any() for part in all_of.values()):
-            all_of = {}
-        chosen = {questions.sides: np.ones(len(side), bool)} | all_of
-        candidates = np.asarray(questions.candidates)
-        distinct = {
-            name: len(np.unique(questions.instance_question[part])) for name, part in chosen.items()
-        }
+        question, candidates = questions.instance_question, np.asarray(questions.candidates)
+        side = np.asarray(questions.side)[question]
+        rows = {questions.sides: np.arange(len(side))}
+        of_sides = {name: np.flatnonzero(side == k) for k, name in enumerate(("head", "tail"))}
+        if all(map(len, of_sides.values())):
+            rows |= of_sides
         return cls(
-            {name: int(part.sum()) for name, part in chosen.items()}, questions.n_labels, distinct,
-            {name: Tally.of(candidates[part]) for name, part in chosen.items()},
-        )  # fmt: skip
+            {name: len(own) for name, own in rows.items()},
+            questions.n_labels,
+            {name: len(np.unique(question[own])) for name, own in rows.items()},
+            {name: Tally.of(candidates[own]) for name, own in rows.items()},
+        )
 
 
 class Limit(NamedTuple):
@@ -294,22 +289,25 @@ def _limits_of(claim: Claim, sizes: Sizes) -> Iterator[Limit]:
     if row.name == "median_rank":
         # Half of the ranks are up to the upper end, and at most half are below the lower one.
         hits = BASES["hits@k"]
-        yield Limit(claim, hits, math.floor(2 * high) / 2, 0.5, 1.0, lambda mean: math.nan)
-        yield Limit(claim, hits, math.ceil(2 * low) / 2 - 0.5, 0.0, 0.5, lambda mean: math.nan)
+        yield Limit(claim, hits, math.floor(2 * high) / 2, 0.5, 1.0, _unknown)
+        yield Limit(claim, hits, math.ceil(2 * low) / 2 - 0.5, 0.0, 0.5, _unknown)
         return
     base = BASES[row.base] if row.is_adjusted else row
-    back: Callable[[float], float] = float
-    if row.is_adjusted:
-        unadjusted = _unadjusted(row, base, parameter, claim, sizes)
-        if unadjusted is None:
-            return
-        (low, high), back = unadjusted
-    of_mean = base.of_mean
-    if of_mean is not None:
-        low, high = sorted(_MEAN_OF[of_mean](end) for end in (low, high))
-        yield Limit(
-            claim, base, parameter, low, high, lambda mean: back(float(of_mean(np.asarray(mean))))
-        )
+    if base.of_mean is None:
+        return
+    mean_of = _MEAN_OF[base.of_mean]
+    if not row.is_adjusted:
+        back, ends = _printed_by(base.of_mean), [low, high]
+    else:
+        ways = [_printed_by(partial(row.with_chance, chance=one))
+                for one in _chances(row, parameter, claim, sizes)]  # fmt: skip
+        back, ends = ways[0] if len(ways) == 1 else _unknown, []
+        for printed in ways:  # linear in the base's value
+            at_one, at_two = (printed(mean_of(value)) for value in (1.0, 2.0))
+            ends += [1.0 + (end - at_one) / (at_two - at_one) for end in (low, high)]
+    if ends:
+        means = mean_of(min(ends)), mean_of(max(ends))
+        yield Limit(claim, base, parameter, min(means), max(means), back)
 
 
 _MEAN_OF: dict[Any, Callable[[float], float]] = {
@@ -321,33 +319,26 @@ _MEAN_OF: dict[Any, Callable[[float], float]] = {
 """From a metric back to the mean that `Metric.of_mean` makes it from."""
 
 
-def _unadjusted(
-    row: Metric, base: Metric, parameter: float, claim: Claim, sizes: Sizes
-) -> tuple[Interval, Callable[[float], float]] | None:
-    """The base's interval under an adjusted metric's, and the way back; None: chance is unknown."""
+def _unknown(mean: float) -> float:
+    """The way back from a mean if there is none."""
+    return math.nan
+
+
+def _printed_by(of_mean: Callable[[Float64], Float64]) -> Callable[[float], float]:
+    """The way back from a mean by a function of arrays."""
+    return lambda mean: float(of_mean(np.asarray(mean)))
+
+
+def _chances(row: Metric, parameter: float, claim: Claim, sizes: Sizes) -> list[Chance]:
+    """An adjusted metric's chance level, or both extremes of it; nothing if it is unknown."""
     if row.chance is None or row.from_moments is None or claim.measure.averaging != "micro":
-        return None
+        return []
     tally = sizes.candidates.get(claim.measure.side)
-    if tally is not None:
-        chances = [row.chance(tally, parameter)]
-    elif row.name.startswith("z_"):
-        return None
-    else:  # filtering leaves between one and all of the entities
-        extremes = (Tally.of([2]), Tally.of([max(sizes.entities, 2)]))
-        chances = [row.chance(one, parameter) for one in extremes]
-    mean_of = _MEAN_OF[base.of_mean]
-    ends: list[float] = []
-    back: Callable[[float], float] = float
-    for chance in chances:
-
-        def adjusted(value: float, chance: Chance = chance) -> float:
-            return float(row.with_chance(np.asarray(mean_of(value)), chance))
-
-        at_one, at_two = adjusted(1.0), adjusted(2.0)  # it is linear in the base's value
-        slope = at_two - at_one
-        ends += [1.0 + (end - at_one) / slope for end in (claim.low, claim.high)]
-        back = adjusted if tally is not None else lambda value: math.nan
-    return (min(ends), max(ends)), back
+    if tally is None and row.name.startswith("z_"):
+        return []
+    # Filtering leaves between one and all of the entities.
+    extremes = [Tally.of([2]), Tally.of([max(sizes.entities, 2)])]
+    return [row.chance(one, parameter) for one in (extremes if tally is None else [tally])]
 
 
 AVERAGES = ("micro", "macro", "question", "relation", "macro_relation", "triple")
@@ -362,25 +353,19 @@ CUTOFFS = range(1, 101)
 
 
 class TriedProtocol(NamedTuple):
-    """One way to compute numbers from scores; `words` says how it differs from the default."""
+    """One way to compute numbers from scores."""
 
-    filter: str
     side: str
+    filter: str
     rank_type: str
     averaging: str
 
-    def words(self, sides: Sequence[str], filters: Sequence[str]) -> str:
-        """What differs from all known answers filtered, both sides, realistic ranks and micro."""
-        parts = []
-        if self.side != sides[0]:
-            parts.append(f"{self.side} only")
-        if self.filter != filters[0]:
-            parts.append(_FILTER_WORDS.get(self.filter, f"filter {self.filter}"))
-        if self.rank_type != "realistic":
-            parts.append(f"{self.rank_type} ranks")
-        if self.averaging != "micro":
-            parts.append(f"{self.averaging} average")
-        return ", ".join(parts) or "the default protocol"
+    def differs_from(self, default: TriedProtocol) -> list[str]:
+        """In words, what differs."""
+        words = (f"{self.side} only", _FILTER_WORDS.get(self.filter, f"filter {self.filter}"),
+                 f"{self.rank_type} ranks", f"{self.averaging} average")  # fmt: skip
+        rows = zip(words, self, default, strict=True)
+        return [word for word, own, usual in rows if own != usual]
 
 
 class Match(NamedTuple):
@@ -497,22 +482,25 @@ def protocols_of(
 def _matches(model: str, claims: Sequence[Claim], results: Mapping[str, Result]) -> Iterator[Match]:
     """Every protocol that has the measures, the fewest differences from the default first."""
     sides, filters = next(iter(results.values())).sides[::-1], tuple(results)
-    every = [TriedProtocol(*one) for one in product(filters, sides, RANK_TYPES, AVERAGES)]
-    default = TriedProtocol(filters[0], sides[0], "realistic", "micro")
-    every.sort(key=lambda one: sum(a != b for a, b in zip(one, default, strict=True)))
-    for protocol in every:
-        result, values, distance = results[protocol.filter], {}, 0.0
+    default = TriedProtocol(sides[0], filters[0], "realistic", "micro")
+    every = [
+        TriedProtocol(side, filtered, *rest)
+        for filtered, side, *rest in product(filters, sides, RANK_TYPES, AVERAGES)
+    ]
+    for protocol in sorted(every, key=lambda one: len(one.differs_from(default))):
+        values: dict[str, float] = {}
+        distances = [0.0]
         for claim in claims:
-            value = _value(claim.measure, protocol, result)
-            if value is None:
+            value = _value(claim.measure, protocol, results[protocol.filter])
+            if value is None or math.isnan(value):
                 break
             values[claim.name] = value
-            if not claim.contains(value):
-                printed = (claim.low + claim.high) / 2
-                distance = max(distance, abs(value - printed) / max(abs(printed), 1e-12))
+            printed = (claim.low + claim.high) / 2
+            away = abs(value - printed) / max(abs(printed), 1e-12)
+            distances.append(0.0 if claim.contains(value) else away)
         else:
-            if values and not math.isnan(distance):
-                yield Match(model, protocol.words(sides, filters), distance, values)
+            words = ", ".join(protocol.differs_from(default)) or "the default protocol"
+            yield Match(model, words, max(distances), values)
 
 
 def _value(measure: Measure, protocol: TriedProtocol, result: Result) -> float | None:
