@@ -77,7 +77,6 @@ def questions_data(systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns])
     first = next(iter(systems.values()))
     chosen = {name: _chosen(name, systems) for name in systems}
     rows = np.unique(np.concatenate([rows for lists in chosen.values() for rows in lists.values()]))
-    place = {int(row): number for number, row in enumerate(rows)}
     ranks = np.stack([one.rank()[rows] for one in systems.values()], axis=1)
     heads = _best_candidates(first, rows, systems, runs)
     instances = [
@@ -91,7 +90,7 @@ def questions_data(systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns])
         for number, row in enumerate(rows.tolist())
     ]
     lists = {
-        name: {kind: [place[int(row)] for row in row_numbers] for kind, row_numbers in one.items()}
+        name: {kind: np.searchsorted(rows, own).tolist() for kind, own in one.items()}
         for name, one in chosen.items()
     }
     return {"rows": instances, "lists": lists, "runs": sorted(runs)}
@@ -369,12 +368,11 @@ def _popularity(systems: Mapping[str, Ranks]) -> dict[str, Any]:
     code = np.where(counts > 0, np.floor(np.log2(np.maximum(counts, 1))) + 1, 0).astype(np.int64)
     bins = np.unique(code)
     members = [np.flatnonzero(code == number) for number in bins]
-    values: dict[str, list[list[float | None]]] = {metric: [] for metric in BY_PART}
-    for ranks in systems.values():
-        r = ranks.rank()
-        gains: dict[str, Any] = {"mrr": 1 / r, "hits@1": r <= 1, "hits@10": r <= 10, "mr": r}
-        for metric, gain in gains.items():
-            values[metric].append(_numbers(np.mean(gain[rows]) for rows in members))
+    parts = [[Result(ranks.subset(rows)) for rows in members] for ranks in systems.values()]
+    values = {
+        metric: [_numbers(one[f"{one.sides[-1]}.{metric}"] for one in own) for own in parts]
+        for metric in BY_PART
+    }
     return {
         "from": [int(counts[rows].min()) for rows in members],
         "to": [int(counts[rows].max()) for rows in members],
