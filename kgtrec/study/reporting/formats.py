@@ -13,12 +13,13 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from kgtrec._internal.csr import grouped
 from kgtrec._internal.table import Interval, Table, escaped, latex_text, readable
 from kgtrec.measures import Measure
 from kgtrec.measures.measure import trec_title
@@ -35,10 +36,12 @@ from kgtrec.study.comparison.samples import Samples
 if TYPE_CHECKING:
     from kgtrec.study.reporting.model_table import ModelTable
 
+T = TypeVar("T")
 
-def spans(texts: Iterable[str]) -> list[tuple[str, int]]:
+
+def spans(items: Iterable[T]) -> list[tuple[T, int]]:
     """Equal neighbours merged, with their number."""
-    return [(text, len(list(group))) for text, group in groupby(texts)]
+    return [(item, len(list(group))) for item, group in groupby(items)]
 
 
 def place_marks(values: Sequence[float], digits: int, better: bool | None) -> list[int]:
@@ -124,25 +127,24 @@ def comparison_latex(compared: Sequence[SystemComparison]) -> str:
     Rows are in the order of the first measure, best first.
     """
     systems, order = compared[0].samples.systems, compared[0].order
-    grouped = dict.fromkeys(_kind(one.samples) for one in compared)
-    compared = [one for kind in grouped for one in compared if _kind(one.samples) == kind]
+    by_kind = grouped((_kind(one.samples), one) for one in compared)
+    compared = [*chain.from_iterable(by_kind.values())]
     columns = [_compared_column(one, order) for one in compared]
     names = [f"({letter(row, len(order))}) {systems[i]}" for row, i in enumerate(order)]
-    kinds = [_kind(one.samples) for one in compared]
-    levels = [spans(kinds)] if any(kinds) else []
+    levels = [[(kind, len(own)) for kind, own in by_kind.items()]] if any(by_kind) else []
     return _float(_compared_caption(compared), "System", names, columns, levels)
 
 
 def _columns_of(table: ModelTable) -> list[_Column]:
-    rows = range(len(table.models))
+    many = len(table.models)
     return [
         _Column(
             column.measure.title,
             column.measure.higher_is_better,
             column.printed(),
             column.places(),
-            [table.superscript(column, row) for row in rows],
-            [column.spread(row) for row in rows],
+            [letters(beaten, many) for beaten in column.beaten or [()] * many],
+            column.spreads(),
         )
         for column in table.columns
     ]
@@ -234,19 +236,18 @@ def _rows(names: Sequence[str], columns: Sequence[_Column]) -> Iterable[str]:
             yield r"\addlinespace[2pt]"
         cells = [latex_text(name)]
         for column in columns:
-            number = _number(column.numbers[row])
+            number = _latex_number(column.numbers[row])
             marked = (number, rf"\textbf{{{number}}}", rf"\underline{{{number}}}")
             cells.append(marked[column.places[row]])
             cells += [column.follows(row)] if column.is_pair else []
         yield " & ".join(cells) + r" \\"
         if with_more:
-            below = [one.over(rf"\scriptsize {_number(one.below[row])}") for one in columns]
+            below = [one.over(rf"\scriptsize {_latex_number(one.below[row])}") for one in columns]
             yield " & ".join(["", *below]) + r" \\"
 
 
-def _number(text: str) -> str:
-    """A number, or two with an en dash between them."""
-    return re.sub(r"(?<=\d)-(?=\d)", "--", latex_text(text))
+def _latex_number(text: str) -> str:
+    return _dashed(latex_text(text), "--")
 
 
 # -- Other formats -------------------------------------------------------------------------------
@@ -370,9 +371,9 @@ def _body(
     return lines
 
 
-def _dashed(text: str) -> str:
+def _dashed(text: str, dash: str = "\N{EN DASH}") -> str:
     """A number, or two with an en dash between them."""
-    return re.sub(r"(?<=\d)-(?=\d)", "\u2013", text)
+    return re.sub(r"(?<=\d)-(?=\d)", dash, text)
 
 
 def _markdown_text(text: str) -> str:

@@ -14,7 +14,7 @@ from statistics import fmean, stdev
 import numpy as np
 
 from kgtrec._internal.bootstrap import COMPARING
-from kgtrec._internal.csr import Bools
+from kgtrec._internal.csr import Bools, grouped
 from kgtrec._internal.table import Interval
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all
@@ -29,7 +29,6 @@ from kgtrec.study.comparison.report import (
     compare_replicates,
     folds_of,
     letter,
-    letters,
 )
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
@@ -170,11 +169,10 @@ class ModelColumn:
         """The values as printed in the table; an en dash if there is none."""
         return [ABSENT if math.isnan(v) else f"{v:,.{self.digits}f}" for v in self.values]
 
-    def spread(self, row: int) -> str:
-        """The deviation of a model with several runs as printed in the table, else ""."""
-        if not self.deviations or math.isnan(self.deviations[row]):
-            return ""
-        return f"{self.deviations[row]:,.{self.digits}f}"
+    def spreads(self) -> list[str]:
+        """The deviations of models with several runs as printed in the table, else ""."""
+        deviations = self.deviations or (math.nan,) * len(self.values)
+        return ["" if math.isnan(v) else f"{v:,.{self.digits}f}" for v in deviations]
 
     def places(self) -> list[int]:
         """See `place_marks`."""
@@ -207,10 +205,6 @@ class ModelTable:
             return self.name(row)
         return f"({letter(row, len(self.models))}) {self.name(row)}"
 
-    def superscript(self, column: ModelColumn, row: int) -> str:
-        """Letters of the models that this one significantly beats by the measure."""
-        return letters(column.beaten[row], len(self.models)) if column.beaten else ""
-
     def levels(self) -> list[list[tuple[str, int]]]:
         """Lines of headings above the measures: (text, columns it spans), first the graphs.
 
@@ -218,13 +212,11 @@ class ModelTable:
         """
         lines = []
         if len(self.protocols) > 1:
-            lines.append(spans([c.dataset for c in self.columns]))
-        kinds = [kind_of(column.measure) for column in self.columns]
-        if len(set(kinds)) > 1:
+            lines.append(spans(column.dataset for column in self.columns))
+        pairs = [(column.dataset, kind_of(column.measure)) for column in self.columns]
+        if len({kind for _, kind in pairs}) > 1:
             # A span ends with its graph, even if the next one has the same text.
-            pairs = zip((column.dataset for column in self.columns), kinds, strict=True)
-            merged = spans("\0".join(pair) for pair in pairs)
-            lines.append([(text.partition("\0")[2], size) for text, size in merged])
+            lines.append([(kind, size) for (_, kind), size in spans(pairs)])
         return lines
 
     def titles(self) -> list[str]:
@@ -318,18 +310,11 @@ def table_of_models(
          f"both drawn; use the bootstrap test (--test bootstrap), not {test}"),
     )  # fmt: skip
     own_columns = [
-        column
+        column if digits is None else replace(column, digits=digits)
         for dataset, ranks in runs.items()
-        for column in _columns(dataset, ranks, models, _measures(ranks, columns, sides))
-    ]
-    if digits is not None:
-        own_columns = [replace(column, digits=digits) for column in own_columns]
-    if significance is not None:
-        own_columns = [
-            replace(column, beaten=_beaten(runs[column.dataset], column.measure,
-                                           models, significance))
-            for column in own_columns
-        ]  # fmt: skip
+        for column in _columns(dataset, ranks, models, _measures(ranks, columns, sides),
+                               significance)
+    ]  # fmt: skip
     protocols = {name: _protocol(ranks) for name, ranks in runs.items()}
     sampled = frozenset(
         model for ranks in runs.values() for model, own in ranks.items()
@@ -358,8 +343,7 @@ def _measures(
             for column, is_free in zip(columns, free, strict=True)
         ]
     )
-    kinds = list(dict.fromkeys(map(kind_of, measures)))
-    return sorted(measures, key=lambda measure: kinds.index(kind_of(measure)))
+    return [*chain.from_iterable(grouped((kind_of(one), one) for one in measures).values())]
 
 
 def _protocol(ranks: Mapping[str, Sequence[Ranks]]) -> Protocol:
@@ -389,6 +373,7 @@ def _columns(
     ranks: Mapping[str, Sequence[Ranks]],
     models: Sequence[str],
     measures: Sequence[Measure],
+    significance: Significance | None,
 ) -> list[ModelColumn]:
     results = {model: [Result(run) for run in runs] for model, runs in ranks.items()}
     several = any(len(runs) > 1 for runs in ranks.values())
@@ -397,9 +382,8 @@ def _columns(
         values = [[one[measure] for one in results.get(model, ())] for model in models]
         spread = [stdev(own) if len(own) > 1 else math.nan for own in values] if several else ()
         means = tuple(map(_mean, values))
-        columns.append(
-            ModelColumn(dataset, measure, means, measure.digits, deviations=tuple(spread))
-        )
+        beaten = _beaten(ranks, measure, models, significance) if significance else None
+        columns.append(ModelColumn(dataset, measure, means, measure.digits, beaten, tuple(spread)))
     return columns
 
 
@@ -427,8 +411,10 @@ def _beaten(
     except UsageError:  # AMRI and the like: not a mean over items
         return None
     rows = [models.index(model) for model in ranks]
-    beaten = {row: tuple(sorted(rows[j] for j in better[i].nonzero()[0])) for i, row in
-              enumerate(rows)}  # fmt: skip
+    beaten = {
+        row: tuple(sorted(rows[j] for j in own.nonzero()[0]))
+        for row, own in zip(rows, better, strict=True)
+    }
     return tuple(beaten.get(row, ()) for row in range(len(models)))
 
 
