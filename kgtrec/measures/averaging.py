@@ -69,7 +69,7 @@ def require_side(request: object, side: str, present: tuple[str, ...]) -> str:
 def require_graph(request: object, ranks: Ranks) -> None:
     """Raise UsageError if the request needs triples but the ranks' questions have no graph."""
     if not ranks.of_graph:
-        known = ", ".join(ranks.manifest["terms"]) or "none"
+        known = ", ".join(ranks.provenance.terms) or "none"
         raise UsageError(
             f"{request} needs relations or triples, but these questions are not of a graph; "
             f"group.METRIC(TERM) averages over the values of a term ({known})"

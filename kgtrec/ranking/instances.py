@@ -23,7 +23,7 @@ def term_of(ranks: Ranks, name: str) -> Term | None:
     """The term of that name in ranks: its code per instance, and labels. None: no such term."""
     if not ranks.of_graph:
         codes = getattr(ranks, f"{TERM}{name}", None)
-        return None if codes is None else Term(codes, ranks.manifest["terms"][name])
+        return None if codes is None else Term(codes, ranks.provenance.terms[name])
     if name == "relation":
         return Term(ranks.relation, ranks.relation_labels)
     if ranks.context is None or ranks.provenance.context != name:
@@ -35,7 +35,7 @@ def term_of(ranks: Ranks, name: str) -> Term | None:
 
 def term_names(ranks: Ranks) -> list[str]:
     """Names of the terms of ranks, except those of a graph."""
-    return [] if ranks.of_graph else list(ranks.manifest["terms"])
+    return [] if ranks.of_graph else list(ranks.provenance.terms)
 
 
 def answer_label(ranks: Ranks, answer: int) -> str:
@@ -47,10 +47,12 @@ def question_text(ranks: Ranks, row: int) -> str:
     """The question of an instance: "(head, relation, ?)", with its time or qualifiers if it has
     any; without a graph its name and terms."""
     if not ranks.of_graph:
-        ids = ranks.manifest["question_ids"]
-        named = [(name, term_of(ranks, name)) for name in term_names(ranks)]
-        texts = [f"{name} {term.texts(term.codes[[row]])[0]}" for name, term in named if term]
-        return ", ".join([ids[int(ranks.question[row])], *texts])
+        facts = ranks.provenance
+        texts = [
+            f"{name} {_text(labels, int(getattr(ranks, TERM + name)[row]))}"
+            for name, labels in facts.terms.items()
+        ]
+        return ", ".join([facts.question_ids[int(ranks.question[row])], *texts])
     side = int(ranks.side[row])
     sources = {"entities": ranks.entity_labels, "relations": ranks.relation_labels,
                "contexts": ranks.context_labels}  # fmt: skip

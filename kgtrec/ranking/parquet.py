@@ -23,7 +23,7 @@ from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError, PathName, refuse
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.terms import NAMES, TERM
-from kgtrec.ranking.provenance import is_sound
+from kgtrec.ranking.provenance import Provenance, is_sound
 
 
 def _check_description(metadata: Any, table: Any, columns: Mapping[str, Array]) -> None:
@@ -179,17 +179,10 @@ _RANK = "rank"
 
 def used_ids(columns: Mapping[str, Array], manifest: Mapping[str, Any]) -> dict[str, Int64]:
     """The ids in each column that may have a column of labels, ascending, each once."""
-    return {name: _ids_in(ids) for name, ids in columns.items() if _has_labels(name, manifest)}
-
-
-def _has_labels(name: str, manifest: Mapping[str, Any]) -> bool:
-    """Whether a column holds ids that may have a column of labels."""
-    term = name.removeprefix(TERM)
-    return (
-        name in IDS
-        or (name != term and manifest["terms"].get(term) is not None)
-        or (name == "question" and "question_ids" in manifest)
-    )
+    facts = Provenance.of(manifest)
+    labelled = [f"{TERM}{name}" for name, labels in facts.terms.items() if labels is not None]
+    labelled += (*IDS, "question") if facts.question_ids else IDS
+    return {name: _ids_in(ids) for name, ids in columns.items() if name in labelled}
 
 
 def _ids_in(ids: Array) -> Int64:
@@ -251,12 +244,13 @@ def write_blocks(
 
 def _texts(used: Iterable[str], manifest: Mapping[str, Any]) -> dict[str, Callable[[int], str]]:
     """Functions from ids to labels, for the columns whose labels the manifest holds."""
+    facts = Provenance.of(manifest)
     texts: dict[str, Callable[[int], str]] = {
-        "context": lambda number: str(manifest["contexts"][str(number)]),
-        "question": lambda number: str(manifest["question_ids"][number]),
+        f"{TERM}{name}": str if labels is None else labels.__getitem__
+        for name, labels in facts.terms.items()
     }
-    for name, labels in manifest.get("terms", {}).items():
-        texts[f"{TERM}{name}"] = labels.__getitem__ if labels is not None else str
+    texts["context"] = lambda number: facts.contexts[str(number)]
+    texts["question"] = facts.question_ids.__getitem__
     return {name: texts[name] for name in sorted(used) if name in texts}
 
 
@@ -430,22 +424,9 @@ def _header(path: PathName, table: Any) -> dict[str, Any]:
     labels = header.get("relation_labels")
     manifest = header.get("manifest")
     sound = isinstance(manifest, dict) and isinstance(labels, (list, type(None)))
-    if not sound or not is_sound(header["manifest"]) or not _are_names(header["manifest"]):
+    if not sound or not is_sound(header["manifest"]):
         raise not_ranks(path, "its metadata is damaged")
     return header | {"relation_labels": labels}
-
-
-def _are_names(manifest: Mapping[str, Any]) -> bool:
-    """Whether its entries on questions without a graph are names, terms and a level."""
-    facts, terms = manifest.get("questions") or {}, manifest.get("terms", {})
-    if not isinstance(terms, dict):
-        return False
-    lists = [manifest.get("question_ids", []), *(one for one in terms.values() if one is not None)]
-    qrels = facts.get("qrels", {"level": 1})
-    level = qrels.get("level") if isinstance(qrels, dict) else None
-    return type(level) is int and all(
-        isinstance(one, list) and all(isinstance(text, str) for text in one) for one in lists
-    )
 
 
 def _entities(table: Any, columns: Mapping[str, Array]) -> EntityLabels | None:

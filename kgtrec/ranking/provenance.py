@@ -26,6 +26,9 @@ class Provenance:
     - lists, known_files: Counts and files of candidate lists, and of further known facts.
     - popularity: Splits on which entities and relations were recounted.
     - rows, run_depth: Settings of a ranking of scores; manifests do not record the run depth.
+    - question_ids, terms: Names of questions, and labels per term (None: its values are numbers).
+      Empty if the questions come from a graph.
+    - contexts: Labels of times or sets of qualifiers, by number.
     - qrels: File and level of the qrels whose documents were ranked; None: ranked without qrels.
     - trec_agreement: Largest difference between pytrec_eval's and the native values per measure.
     """
@@ -60,6 +63,9 @@ class Provenance:
     run_depth: int | None = None
     tie_tolerance: Mapping[str, float] | None = None
     predictions: Mapping[str, Any] = field(default_factory=dict)
+    question_ids: Sequence[str] = ()
+    terms: Mapping[str, Sequence[str] | None] = field(default_factory=dict)
+    contexts: Mapping[str, str] = field(default_factory=dict)
     qrels: Mapping[str, Any] | None = None
     popularity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     trec_agreement: Mapping[str, float] = field(default_factory=dict)
@@ -67,11 +73,10 @@ class Provenance:
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> Provenance:
         """Read a manifest; missing entries and None become defaults."""
-        parts = [manifest.get(part) or {} for part in ("questions", "scores")]
-        facts = {**parts[0], **parts[1], **manifest}
-        known = {name: facts[name] for name in _NAMES if facts.get(name) is not None}
-        lists = {name: tuple(fact) for name, fact in known.items() if isinstance(fact, list)}
-        return cls(asked=bool(parts[0]), **known | lists)
+        facts = _facts(manifest)
+        known = {name: facts[name] for name in _KINDS if facts.get(name) is not None}
+        tuples = {name: tuple(known[name]) for name in _TUPLES if name in known}
+        return cls(asked=bool(manifest.get("questions")), **known | tuples)
 
     @classmethod
     def of_scores(cls, questions_hash: str, settings: Settings, dtype: str) -> Provenance:
@@ -82,26 +87,32 @@ class Provenance:
         return cls(questions_hash=questions_hash, dtype=dtype, tie_tolerance=tolerance, **own)
 
 
-_NAMES = frozenset(each.name for each in fields(Provenance)) - {"asked"}
+# The type of each field by its first word, and the type in JSON for it; None always fits.
+_FIRST = {each.name: str(each.type).replace("[", " ").split()[0] for each in fields(Provenance)}
+_JSON = {"str": str, "int": int, "bool": bool, "tuple": list, "Sequence": list, "Mapping": dict}
+_KINDS = {name: _JSON[word] for name, word in _FIRST.items() if name != "asked"}
+_TUPLES = [name for name, word in _FIRST.items() if word == "tuple"]
 
-# The type in JSON of each field, by the first word of its type here; None always fits.
-_JSON = {"str": str, "int": int, "bool": bool, "tuple": list, "Mapping": dict}
-_KINDS = {
-    each.name: _JSON[each.type.replace("[", " ").split()[0]]
-    for each in fields(Provenance)
-    if isinstance(each.type, str) and each.name in _NAMES
-}
+
+def _facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """All facts by name: on the questions, whose terms are only listed there; scores; others."""
+    questions, scores = (manifest.get(part) or {} for part in ("questions", "scores"))
+    return {**questions, "terms": None, **scores, **manifest}
 
 
 def is_sound(manifest: Mapping[str, Any]) -> bool:
     """Whether the facts of a manifest, which may be damaged, have the types of the fields."""
-    parts = [manifest.get("questions", {}), manifest.get("scores", {}), manifest]
-    if not all(isinstance(part, dict) for part in parts):
+    if not all(isinstance(manifest.get(part, {}), dict) for part in ("questions", "scores")):
         return False
-    facts = [(name, part[name]) for part in parts for name in _KINDS if part.get(name) is not None]
-    agreement = manifest.get("trec_agreement") or {}
-    return all(isinstance(fact, _KINDS[name]) for name, fact in facts) and all(
-        isinstance(value, float) for value in agreement.values()
+    known = {name: fact for name, fact in _facts(manifest).items() if fact is not None}
+    if not all(isinstance(known[name], kind) for name, kind in _KINDS.items() if name in known):
+        return False
+    names = [known.get("question_ids"), *known.get("terms", {}).values()]
+    return (
+        all(isinstance(value, float) for value in known.get("trec_agreement", {}).values())
+        and type(known.get("qrels", {"level": 1}).get("level")) is int
+        and all(isinstance(some, list) for some in names if some is not None)
+        and all(isinstance(text, str) for some in names for text in some or ())
     )
 
 

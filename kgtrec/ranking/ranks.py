@@ -197,7 +197,7 @@ class Ranks:
         due = [name for name in _TYPES if name not in _OPTIONAL]
         if self.of_graph:
             return due
-        terms = [f"{TERM}{name}" for name in self.manifest.get("terms", {})]
+        terms = [f"{TERM}{name}" for name in self.provenance.terms]
         return [name for name in due if name not in _OF_GRAPHS] + terms
 
     @property
@@ -205,10 +205,10 @@ class Ranks:
         names = [*self._expected, *(n for n in _OPTIONAL if getattr(self, n) is not None)]
         return names if self.of_graph else sorted(names, key=lambda name: name.startswith(TERM))
 
-    @property
+    @cached_property
     def of_graph(self) -> bool:
         """Whether the questions come from a graph; otherwise the manifest names them."""
-        return "question_ids" not in self.manifest
+        return not self.provenance.question_ids
 
     @property
     def provenance(self) -> Provenance:
@@ -218,7 +218,7 @@ class Ranks:
     @cached_property
     def context_labels(self) -> dict[int, str]:
         """Labels of the times, or sets of qualifiers, by number; empty if questions have none."""
-        return {int(number): text for number, text in self.manifest.get("contexts", {}).items()}
+        return {int(number): text for number, text in self.provenance.contexts.items()}
 
     @property
     def kind(self) -> str:
@@ -288,12 +288,14 @@ class Ranks:
     def question_ids(self) -> list[str]:
         """Name of every instance's question (head0, ..., tail0, ...), as in TREC files; or
         relation0, ..."""
-        if not self.of_graph:
-            ids = self.manifest["question_ids"]
-            return [ids[number] for number in self.question.tolist()]
-        heads = self.provenance.n_head_questions
+        facts = self.provenance
+        if facts.question_ids:
+            return [facts.question_ids[number] for number in self.question.tolist()]
         pairs = zip(self.side.tolist(), self.question.tolist(), strict=True)
-        names = [f"{NAMES[side]}{number - heads * (side == 1)}" for side, number in pairs]
+        names = [
+            f"{NAMES[side]}{number - facts.n_head_questions * (side == 1)}"
+            for side, number in pairs
+        ]
         if self.context is None:
             return names
         texts, own = self.context_labels, np.unique(self.context, return_inverse=True)
@@ -492,9 +494,9 @@ def _fault_of_terms(ranks: Ranks) -> str | None:
     """The fault that questions or values of terms are missing, or have no name in the manifest."""
     if not len(ranks):
         return "there are no rows"
-    named = {"question": ranks.manifest["question_ids"]}
-    named |= {f"{TERM}{name}": labels for name, labels in ranks.manifest["terms"].items()}
-    for name, labels in named.items():
+    facts = ranks.provenance
+    named = {f"{TERM}{name}": labels for name, labels in facts.terms.items()}
+    for name, labels in {"question": facts.question_ids, **named}.items():
         codes = getattr(ranks, name)
         if labels is not None and not 0 <= codes.min() <= codes.max() < len(labels):
             return f"{name} from {codes.min()} to {codes.max()}, but {len(labels)} names"

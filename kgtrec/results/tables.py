@@ -35,7 +35,7 @@ def over_groups(ranks: Ranks) -> list[str]:
     """Keys of averages over relations, or over each term that has categories."""
     if ranks.of_graph:
         return list(OVER_RELATIONS)
-    named = [name for name, labels in ranks.manifest["terms"].items() if labels is not None]
+    named = [name for name, labels in ranks.provenance.terms.items() if labels is not None]
     return [f"{key}({name})" for name in named for key in OVER_TERM]
 
 

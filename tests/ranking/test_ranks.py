@@ -162,7 +162,7 @@ def test_values_that_are_nan_are_summed_and_what_was_checked_is_dropped() -> Non
     [
         ("questions", "graph_hash", "other graph"),
         ("questions", "split", "split 'other' and 'test'"),
-        ("questions", "filter_splits", "filter 'other' and "),
+        ("questions", "filter_splits", "filter ('o', 't', 'h', 'e', 'r') and ('test',)"),
         ("questions", "extra_known", "further known triples 'other' and 0"),
         ("questions", "n_entities", "number of entities 'other' and "),
         ("questions", "questions_hash", "other questions"),
