@@ -73,10 +73,10 @@ def _published_pool(files: Files, graph: kgtrec.Graph, seeds: SeedQuestions) -> 
     triples = file.triple_ids(graph, lines)
     file.refuse_faults()
     depth = np.array([int(cells["depth"]) for _, cells in lines])
-    keys = {*seeds.keys.tolist()}
+    own = dict(zip(seeds.keys.tolist(), seeds.ids, strict=True))
     asked = questions_of(graph, triples)[0]
     sides = np.isin(asked, seeds.keys)
-    names = [",".join(seeds.names[key] for key in each if key in keys) for each in asked.tolist()]
+    names = [(own.get(head, ""), own.get(tail, "")) for head, tail in asked.tolist()]
     return Pool(graph, ("published",), int(depth.max()), triples, depth[:, None], sides, names)
 
 

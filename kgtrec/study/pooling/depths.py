@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kgtrec._internal.bootstrap import COMPARING, Resampling
-from kgtrec._internal.csr import Bools, Float64, Int64, inverse
+from kgtrec._internal.csr import Bools, Float64, Int64, Integers, inverse, numbered
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.ranking.ranks import Ranks
@@ -50,13 +50,7 @@ Qrels = Mapping[str, Mapping[str, int]]
 def depths_of(pool: Pool, names: Names | None = None) -> dict[str, dict[str, int]]:
     """Question, then candidate, to the smallest depth at which the pool contains it."""
     smallest: list[int] = pool.smallest.tolist()
-    depths = pool.by_candidate(smallest)
-    names = names or {}
-    asked, answers = (one.ravel().tolist() for one in questions_of(pool.graph, pool.triples))
-    for key, entity, depth in zip(asked, answers, np.repeat(smallest, 2).tolist(), strict=True):
-        if key in names:
-            depths.setdefault(names[key], {})[pool.graph.entities[entity]] = depth
-    return depths
+    return pool.by_candidate(smallest, names)
 
 
 def names_of_pool(pool: Pool, path: PathName | None = None) -> Names:
@@ -74,10 +68,9 @@ def names_of_pool(pool: Pool, path: PathName | None = None) -> Names:
 
 
 def _names_fit(pool: Pool, names: Names) -> bool:
-    asked = questions_of(pool.graph, pool.triples)[0].tolist()
+    keys = questions_of(pool.graph, pool.triples)[0].ravel().tolist()
     return all(
-        set(joined.split(",")) <= {names.get(key) for key in keys}
-        for keys, joined in zip(asked, pool.questions, strict=True)
+        name in ("", names.get(key)) for key, name in zip(keys, chain(*pool.questions), strict=True)
     )
 
 
@@ -233,28 +226,18 @@ def _check(ranks: Ranks) -> None:
 
 def _deeper_answers(ranks: Ranks, deep: Bools) -> list[Int64]:
     """Deep answers of each instance's question: above it, tied, tied and ahead, and all."""
-    keys = (ranks.macro_tied_ahead, ranks.macro_greater, ranks.question)
-    order = np.lexsort(keys)
-    question, place = ranks.question[order], ranks.macro_greater[order]
-    new_question = np.append(True, question[1:] != question[:-1])[: len(order)]
-    new_tie = new_question | np.append(True, place[1:] != place[:-1])[: len(order)]
-    before = np.concatenate([[0], np.cumsum(deep[order])]).astype(np.int64)
-    (first, last), (top, bottom) = (_rank_ends(new) for new in (new_tie, new_question))
-    sorted_counts = (
-        before[first] - before[top],
-        before[last] - before[first],
-        before[:-1] - before[first],
-        before[bottom] - before[top],
-    )
-    place = inverse(order)
-    return [values[place] for values in sorted_counts]
+    question = numbered(ranks.question)[1]
+    width = int(ranks.macro_greater.max(initial=0)) + 1
+    tie = numbered(question.astype(np.int64) * width + ranks.macro_greater)[1]
+    order = np.lexsort((ranks.macro_tied_ahead, tie))
+    before: Int64 = (np.cumsum(deep[order]) - deep[order])[inverse(order)]
 
+    def counted(group: Integers) -> tuple[Int64, Int64]:
+        own = np.bincount(group, deep).astype(np.int64)
+        return own[group], (np.cumsum(own) - own)[group]
 
-def _rank_ends(new: Bools) -> tuple[Int64, Int64]:
-    """First row of each row's group, and the row after its last."""
-    starts = np.flatnonzero(new)
-    group = np.cumsum(new) - 1
-    return starts[group], np.append(starts[1:], len(new))[group]
+    (tied, before_tie), (every, before_question) = counted(tie), counted(question)
+    return [before_tie - before_question, tied, before - before_tie, every]
 
 
 def _popularity(ranks: Ranks, deep: Bools) -> dict[str, Int64]:

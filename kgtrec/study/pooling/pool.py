@@ -35,7 +35,7 @@ from kgtrec.graph.triples import pack_triples
 from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.edited_files import EditedFile, lines_of_triples, write_lines
 from kgtrec.study.pooling.lists import RankedLists, check_depth
-from kgtrec.study.pooling.seeds import SeedQuestions, questions_of
+from kgtrec.study.pooling.seeds import Names, SeedQuestions, questions_of
 
 _BITS = 64
 _WRITTEN = re.compile(r"sample=([0-9.e+-]+),seed=([0-9]+)")
@@ -78,6 +78,8 @@ def read_draw(text: str) -> Draw | None:
 
 
 T = TypeVar("T")
+Labelled = dict[str, dict[str, T]]
+"""Question, then the label of a candidate, to a value."""
 SIDES = ("head", "tail")
 
 
@@ -91,9 +93,8 @@ class Pool(ShownAsTables):
     - places, int64 (n, n_systems): Best place of the triple in each system, over its head and its
       tail question; 0 if it is not within the depth.
     - asked, bool (n, 2): Whether it was put forward for a head question, and for a tail question.
-    - questions: Names of the seed questions that it answers, head before tail, joined with a comma:
-      those that it was pooled for, and its other question if a seed asks that, too. A label serves
-      both.
+    - questions: Names of the seed questions for its head and for its tail, "" for none: those that
+      it was pooled for, and its other question if a seed asks that, too. A label serves both.
     - draw: Selects the triples to judge, if not all; see `sampled`.
     """
 
@@ -105,7 +106,7 @@ class Pool(ShownAsTables):
     triples: Int64
     places: Int64
     asked: Bools
-    questions: Sequence[str]
+    questions: Sequence[tuple[str, str]]
     draw: Draw | None = None
 
     def __len__(self) -> int:
@@ -127,15 +128,20 @@ class Pool(ShownAsTables):
         """Which entity of each triple is the candidate: "head", "tail" or "both"."""
         return ["both" if h and t else "head" if h else "tail" for h, t in self.asked.tolist()]
 
-    def by_candidate(self, values: Sequence[T]) -> dict[str, dict[str, T]]:
-        """Seed question, then the label of a candidate, to the value of its triple."""
-        rows: dict[str, dict[str, T]] = {}
-        columns = (self.triples.tolist(), self.asked.tolist(), self.questions, values)
-        for (head, _, tail), ends, joined, value in zip(*columns, strict=True):
-            names = joined.split(",")
-            answers = (head, tail) if len(names) == 2 else (head if ends[0] else tail,)
-            for question, entity in zip(names, answers, strict=True):
-                rows.setdefault(question, {})[self.graph.entities[entity]] = value
+    def by_candidate(self, values: Sequence[T], names: Names | None = None) -> Labelled[T]:
+        """Question, then the label of a candidate, to the value of its triple.
+
+        With names, for all questions that have one; otherwise for those of the seeds.
+        """
+        asked, answers = questions_of(self.graph, self.triples)
+        named = self.questions
+        if names:
+            named = [(names.get(head, ""), names.get(tail, "")) for head, tail in asked.tolist()]
+        rows: Labelled[T] = {}
+        for pair, entities, value in zip(named, answers.tolist(), values, strict=True):
+            for question, entity in zip(pair, entities, strict=True):
+                if question:
+                    rows.setdefault(question, {})[self.graph.entities[entity]] = value
         return rows
 
     @property
@@ -269,8 +275,8 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
         places=places[order],
         asked=numbers[order] >= 0,
         questions=[
-            ",".join(names[key] for key in asked if key in names)
-            for asked in questions_of(seeds.graph, triples)[0].tolist()
+            (names.get(head, ""), names.get(tail, ""))
+            for head, tail in questions_of(seeds.graph, triples)[0].tolist()
         ],
     )
 
@@ -333,7 +339,7 @@ def _cells(pool: Pool, rules: Sequence[str]) -> Iterable[tuple[str, ...]]:
     rows = zip(
         lines_of_triples(pool.graph, pool.triples),
         pool.sides,
-        pool.questions,
+        (",".join(filter(None, names)) for names in pool.questions),
         pool.smallest.tolist(),
         pool.places.tolist(),
         rules,
@@ -386,10 +392,16 @@ def read_pool(path: PathName, graph: Graph) -> tuple[Pool, list[str]]:
         triples=ids,
         places=places,
         asked=np.array([ASKED[cells["side"]] for _, cells in lines], bool),
-        questions=[cells["question"] for _, cells in lines],
+        questions=[_names(cells) for _, cells in lines],
         draw=draw,
     )
     return pool, [cells["rule"] for _, cells in lines]
+
+
+def _names(cells: Mapping[str, str]) -> tuple[str, str]:
+    """Names of the seed questions for head and tail."""
+    head, comma, tail = cells["question"].partition(",")
+    return (head, tail) if comma or cells["side"] == "head" else ("", head)
 
 
 def _places(file: EditedFile, number: int, cells: Mapping[str, str]) -> dict[str, int]:

@@ -76,9 +76,9 @@ def count_bounds(
     cases = np.stack(np.broadcast_arrays(*(np.asarray(a, np.int64) for a in
                                            (seen, drawn, population))))  # fmt: skip
     flat = cases.reshape(3, -1)
-    if ((flat[0] < 0) | (flat[0] > flat[1]) | (flat[1] > flat[2])).any():
-        at = int(((flat[0] < 0) | (flat[0] > flat[1]) | (flat[1] > flat[2])).argmax())
-        found = ", ".join(map(str, flat[:, at]))
+    wrong = (flat[0] < 0) | (flat[0] > flat[1]) | (flat[1] > flat[2])
+    if wrong.any():
+        found = ", ".join(map(str, flat[:, wrong.argmax()]))
         raise UsageError(
             f"seen, drawn, population = {found}; give counts with 0 <= seen <= drawn <= population"
         )

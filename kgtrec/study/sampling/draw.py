@@ -41,7 +41,7 @@ _SIDES = ("heads", "tails")
 
 def weights_of(by: Any, questions: Questions) -> tuple[Weights, str]:
     """A function of (side, relation) that gives the weight of every entity, and its description."""
-    name = fspath(by) if isinstance(by, (str, PathLike)) else ""
+    name = fspath(by) if isinstance(by, (str, PathLike)) else None
     if name == "uniform":
         ones = np.ones(questions.n_entities)
         return (lambda side, relation: ones), "uniform"
@@ -58,7 +58,7 @@ def weights_of(by: Any, questions: Questions) -> tuple[Weights, str]:
         return _fitting(by, questions)
     if callable(by):
         return _checked(by, questions), "weights of a function"
-    if name:
+    if name is not None:
         if not name.endswith(".npy"):
             choose("by", name, NAMES, also="a .npy file")
         return _of_matrix(load_matrix(name), questions, name), f"weights of {name}"

@@ -77,7 +77,9 @@ def pool_of_depths(graph: kgtrec.Graph, depths: np.ndarray) -> Pool:
     deep = np.flatnonzero(depths)
     triples = graph.split("test")[deep].astype(np.int64)
     asked = np.tile([True, False], (len(deep), 1))
-    return Pool(graph, ("one",), DEEPEST, triples, depths[deep][:, None], asked, ["q"] * len(deep))
+    return Pool(
+        graph, ("one",), DEEPEST, triples, depths[deep][:, None], asked, [("", "q")] * len(deep)
+    )
 
 
 @examples(0.5)
@@ -280,15 +282,15 @@ def test_reverse_questions_are_asked_from_their_triples_depth_on(tmp_path: Path)
         for side, entity in ((0, 1), (1, 3))
     )
     pool = Pool(graph, ("one",), 5, np.array([[3, 0, 1]]), np.array([[4]]),
-                np.array([[True, False]]), [asked])  # fmt: skip
+                np.array([[True, False]]), [(asked, "")])  # fmt: skip
     assert names_of_pool(pool) == names
     assert depths_of(pool, names) == {asked: {"D": 4}, reverse: {"B": 4}}
     path = tmp_path / "names.tsv"
     path.write_text("head9\tB\tr\ntail9\tD\tr\n")
-    assert names_of_pool(replace(pool, questions=["elsewhere"])) == {}
+    assert names_of_pool(replace(pool, questions=[("elsewhere", "")])) == {}
     with pytest.raises(UsageError, match="other question names than the pool"):
         names_of_pool(pool, path)
-    own = replace(pool, questions=["head9"])
+    own = replace(pool, questions=[("head9", "")])
     assert depths_of(own, names_of_pool(own, path)) == {"head9": {"D": 4}, "tail9": {"B": 4}}
 
 
