@@ -22,7 +22,7 @@ from kgtrec.errors import FileError, UsageError
 with lazily():
     from kgtrec import read_graph
     from kgtrec._internal.bootstrap import Resampling
-    from kgtrec.trec.eval import kg_names, output
+    from kgtrec.trec.eval import output
     from kgtrec.trec.eval.kg_metrics import GraphFiltered
     from kgtrec.trec.eval.request import Request, UnknownFormat
     from kgtrec.trec.eval.score import Scored, score
@@ -236,10 +236,9 @@ def _evaluate(
             same = f"pytrec_eval has {', '.join(theirs) or 'none of them'}"
             texts.append(f"kgtrec computed {', '.join(run.values)}; {same}")
         notes += [f"{run.file}: " * (len(runs) > 1) + text for text in texts]
-    of_trec = [name for name in request.measures or () if not name.startswith("kg_")]
     notes += [
         f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count"
-        for name in every.ignored_parameters(of_trec)
+        for name in every.ignored_parameters(request.measures or ())
     ]
     return _report(scored, request, notes)
 
@@ -366,11 +365,8 @@ def _measure_help(measures: Sequence[str]) -> str:
     """A description of each measure; for a nickname, of all its measures."""
     nicknames = {name: every.NICKNAMES[name] for name in measures if name in every.NICKNAMES}
     heads = [f"{name}: {', '.join(meant)}\n" for name, meant in nicknames.items()]
-    micro, others = kg_names.micro_columns(measures)
-    text = kg_names.micro_help(micro)
-    if others:
-        text = every.help_text(every.resolve(others, command_line=True, qrels_format=None)) + text
-    return "\n".join([*heads, text]).rstrip("\n")
+    columns = every.resolve(measures, command_line=True, qrels_format=None, of_answers=True)
+    return "\n".join([*heads, every.help_text(columns)]).rstrip("\n")
 
 
 def _overview(context: click.Context) -> str:
@@ -380,8 +376,6 @@ def _overview(context: click.Context) -> str:
     with formatter.section("Measures (-h -m NAME explains one)"):
         for names in _by_parameters().values():
             formatter.write_text(names)
-        micro = ", ".join(kg_names.MICRO)
-        formatter.write_text(f"{micro} (over answers, as kg_mrr,kg_hits.1,3,10)")
     return formatter.getvalue().rstrip("\n")
 
 
@@ -397,5 +391,7 @@ def _by_parameters() -> dict[str, str]:
         head = heads.get(row.kind, "")
         if row.format not in ("any", "qrels"):
             head = f"of judgements in groups, -R {row.format}"
+        if row.of_answers:
+            head = "over answers, as kg_mrr,kg_hits.1,3,10"
         by_head.setdefault(head, []).append(name)
     return {head: f"{', '.join(names)} ({head})" for head, names in by_head.items()}

@@ -7,10 +7,11 @@ import textwrap
 from typing import Any
 
 from kgtrec.errors import UsageError
-from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric, find_metric, is_key, near_metric
+from kgtrec.measures import keys
+from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric, filled, is_key
 from kgtrec.measures.measure import Measure
 from kgtrec.measures.ties import RANK_TYPES
-from kgtrec.trec.measures.names import key_column
+from kgtrec.trec.measures.names import key_column, stems_at
 from kgtrec.trec.measures.rows import TABLE
 
 WIDTH = 80
@@ -29,7 +30,6 @@ _SECTIONS = {
     "side": (SIDE_TEXTS, "{}.realistic.micro.mrr"),
 }
 """Words of keys with their texts, and where they are in a key."""
-_TREC_ENDING = {"rank": "_k", "point": "_x", "signed point": "_x"}
 _SENTENCE = re.compile(r"(?<=[\w)]\.) (?=[A-Z(])|; ")
 _SYMBOLS = (
     "r rank, c number of candidates, w weight of an item (1 for micro) and W their sum; E and Var "
@@ -62,8 +62,7 @@ def listed() -> str:
         _block(
             "trec_eval's measures, over questions",
             {
-                name + _TREC_ENDING.get(row.kind, ""): _SENTENCE.split(row.text)[0].rstrip(".")
-                + "."
+                name + row.ending: _SENTENCE.split(row.text)[0].rstrip(".") + "."
                 for name, row in TABLE.items()
                 if is_key(row)
             },
@@ -77,7 +76,8 @@ def listed() -> str:
 def describe(name: str) -> dict[str, Any]:
     """The table's facts about one measure, averaging, rank type or side, as plain types."""
     word = name.strip().lower()
-    metric = _metric_called(word)
+    found = keys.find_metric(word)
+    metric = found[0] if found else keys.STEMS.get(re.sub("[@_.][kp]$", "", word))
     if metric is not None:
         return _row(metric)
     for kind, (texts, form) in _SECTIONS.items():
@@ -91,7 +91,7 @@ def describe(name: str) -> dict[str, Any]:
         measure = Measure.parse(name)
         facts = describe(measure.metric if measure.is_trec else measure.row[0].name)
         return facts | {"keys": list(dict.fromkeys([measure.key, *facts["keys"]]))}
-    near = near_metric(word, (*AVERAGINGS, *RANK_TYPES)) or "`kgtrec measures` lists all"
+    near = keys.near_metric(word, (*AVERAGINGS, *RANK_TYPES)) or "`kgtrec measures` lists all"
     raise UsageError(f"no measure {name!r}; {near}")
 
 
@@ -108,7 +108,7 @@ def explained(name: str) -> str:
 
 def _row(metric: Metric) -> dict[str, Any]:
     better = {True: "higher is better", False: "lower is better", None: "neither end is better"}
-    row: dict[str, Any] = {
+    row = {
         "name": metric.name,
         "title": metric.symbol,
         "help": metric.help,
@@ -116,25 +116,21 @@ def _row(metric: Metric) -> dict[str, Any]:
         "in_which": _SYMBOLS,
         "range": metric.range,
         "direction": better[metric.higher_is_better],
-    }
-    if metric.parameter is not None:
-        says = {"k": "k: a cutoff, 1 or more", "p": "p: an exponent, 0 < p < 1"}
-        row["parameter"] = says[metric.parameter]
-    row |= {
+        "parameter": keys.PARAMETERS.get(metric.name[-2:], []),
         "averagings": list(metric.averagings),
         "rank_types": list(RANK_TYPES),
         "keys": _keys(metric),
         "beware": list(metric.caveats),
-        "in_PyKEEN": [name for name in metric.pykeen if name != metric.name],
-        "in_LibKGE": [name for name in metric.libkge if name != metric.name],
-        "elsewhere": [name for name in metric.papers if name != metric.name],
+        "in_PyKEEN": list(metric.pykeen),
+        "in_LibKGE": list(metric.libkge),
+        "elsewhere": list(metric.papers),
         "reference": metric.reference,
     }
     return {label: value for label, value in row.items() if value != []}
 
 
 def _keys(metric: Metric) -> list[str]:
-    name = metric.named(10 if metric.takes_cutoff else 0.5)
+    name = filled(metric.name)
     keys = [f"both.realistic.micro.{name}", f"tail.expected.micro.{name}"]
     keys += [
         f"both.realistic.{averaging}.{name}"
@@ -152,14 +148,14 @@ def _trec_row(family: str) -> dict[str, Any]:
         beware = f"Only for files of qrels and runs: kgtrec eval {how}-m {family} QRELS RUN."
         return {"name": family, "kind": "measure of run files", "help": table.text,
                 "beware": [beware], "reference": "kgtrec eval -h -m " + family}  # fmt: skip
-    key = family + {"rank": "_10", "point": "_0.20"}.get(table.kind, "")
-    says = {"rank": "k: a cutoff, 1 or more", "point": "x: two decimals"}.get(table.kind)
+    name = family + table.ending
+    says = keys.PARAMETERS.get(name[-2:])
     return {
-        "name": family + _TREC_ENDING.get(table.kind, ""),
+        "name": name,
         "kind": "trec_eval measure",
         "help": table.text,
         **({"parameter": says} if says else {}),
-        "keys": [f"both.macro.{key}", f"tail.macro.{key}"],
+        "keys": [f"{side}.macro.{filled(name)}" for side in ("both", "tail")],
         "beware": [
             "It follows the run's order, so it has no rank type. It averages over questions, while "
             "micro averages count answers.",
@@ -179,29 +175,15 @@ def _averages(word: str) -> dict[str, Any]:
     return ({"keys": [keys[word]]} if word in keys else {}) | {"defined_for": names}
 
 
-def _metric_called(word: str) -> Metric | None:
-    """A metric by any of its names, with a parameter, its letter, or neither."""
-    if word.endswith("@p"):
-        word = word.removesuffix("p") + "0.5"
-    for spelled in (word, f"{word}@10", f"{word}@0.5", f"{word}10", f"{word}_10",
-                    f"{word[:-1]}10" if word[-2:] in ("@k", "_k", ".k") else word):  # fmt: skip
-        row = find_metric(spelled)
-        if row is not None:
-            return row[0]
-    return None
-
-
 def _family_called(name: str) -> str | None:
     """A family by its name, by another spelling, or with a letter for its parameter."""
-    for family in TABLE:
-        if family.lower() == name.lower():
-            return family
-    stem = name[:-2] if name[-2:] in ("_k", "@k", ".k") else name
-    for spelled in (name, f"{stem}_10", f"{stem}_0.20", f"{stem}@10"):
-        column = key_column(spelled)
-        if column is not None:
-            return column.family
-    return None
+    families = {family.lower(): family for family in TABLE}
+    if name.lower() in families:
+        return families[name.lower()]
+    column = key_column(name)
+    if column is not None:
+        return column.family
+    return (families | stems_at()).get(re.sub("[@_.][kx]$", "", name).lower())
 
 
 def _marked(metric: Metric) -> str:

@@ -16,7 +16,7 @@ from kgtrec.measures.metric import Metric
 from kgtrec.measures.random_baseline import Chance, Tally
 from kgtrec.measures.rank_metrics import RANK_ROWS, SPREAD_ROWS
 from kgtrec.measures.ties import RANK_TYPES
-from kgtrec.trec.measures.names import TABLE, Family, canonical
+from kgtrec.trec.measures.names import TABLE, Family, canonical, split_name
 
 AVERAGINGS = {
     "micro": "every (triple, side) counts equally; candidates filtered per answer",
@@ -31,7 +31,8 @@ AVERAGINGS = {
 
 METRICS: tuple[Metric, ...] = (*RANK_ROWS, *CHANCE_ROWS, *SPREAD_ROWS)
 
-_BY_NAME = {name: metric for metric in METRICS for name in (metric.name, *metric.aliases)}
+STEMS = {stem: metric for metric in METRICS for stem in metric.stems}
+"""Every name of a metric, without its parameter."""
 
 
 @lru_cache(maxsize=1024)
@@ -42,19 +43,17 @@ def find_metric(name: str) -> tuple[Metric, int | float] | None:
     (p_mrr@p, 0.5). None for an unknown name, a missing or surplus parameter, a cutoff below 1,
     or an exponent outside (0, 1).
     """
-    exponent = re.fullmatch(r"(.*@)([0-9]*\.?[0-9]+(?:e-?[0-9]{1,3})?)", name)
-    if exponent and exponent[1] + "p" in _BY_NAME:
-        p = float(exponent[2])
-        return (_BY_NAME[exponent[1] + "p"], p) if 0 < p < 1 else None
-    stem = name.rstrip("0123456789")
-    digits = name[len(stem) :]
-    metric = _BY_NAME.get(stem + "k" if digits else stem)
-    if metric is None or metric.parameter == "p":
+    stem, separator, text = split_name(name, STEMS)
+    metric = STEMS.get(stem)
+    if metric is None or bool(separator) != bool(metric.parameter):
         return None
-    if metric.takes_cutoff != bool(digits) or len(digits) > 18:
-        return None
-    cutoff = int(digits or 0)
-    return None if digits and cutoff < 1 else (metric, cutoff)
+    if not separator:
+        return metric, 0
+    if metric.takes_cutoff:
+        cutoff = int(text) if re.fullmatch("[0-9]{1,18}", text) else 0
+        return (metric, cutoff) if cutoff else None
+    exponent = re.fullmatch(r"[0-9]*\.?[0-9]+(?:e-?[0-9]{1,3})?", text)
+    return (metric, float(text)) if exponent and 0 < float(text) < 1 else None
 
 
 FORM = "side.rank_type.averaging.metric, for example both.realistic.micro.hits@10, or hits@10"
@@ -239,18 +238,25 @@ def _trec_problem(measure: KeyParts) -> str | None:
 
 
 def _unknown_metric(name: str) -> str:
-    bare = re.sub("[@_.]k$", "", name.lower())
-    for known in metric_names():
-        row = find_metric(known)
-        if row and row[0].parameter == "p":
-            if bare.partition("@")[0] == known.partition("@")[0]:
-                return f"{name!r} needs an exponent in (0, 1), as in {known}"
-            continue
-        stem = known.rstrip("0123456789.").rstrip("@_")
-        if stem != known and stem.lower() == bare:
-            return f"{name!r} needs a cutoff above 0, as in {known}"
+    families = {family.lower(): family for family, row in TABLE.items() if is_key(row)}
+    word = re.sub("[@_.]k$", "", name.lower())
+    stem = split_name(word, (*STEMS, *families))[0].partition("@")[0]
+    example = STEMS[stem].name if stem in STEMS else ""
+    if stem in families:
+        example = families[stem] + TABLE[families[stem]].ending
+    if example[-2:] in PARAMETERS:
+        return f"{name!r} needs {PARAMETERS[example[-2:]][3:]}, as in {filled(example)}"
     near = near_metric(name)
     return f"{name!r} is not a metric" + (f"; {near}" if near else "")
+
+
+PARAMETERS = {
+    "@k": "k: a cutoff, 1 or more",
+    "_k": "k: a cutoff, 1 or more",
+    "@p": "p: an exponent, 0 < p < 1",
+    "_x": "x: two decimals",
+}
+"""What the last letters of a name in the tables mean."""
 
 
 def number(value: float) -> str:
@@ -258,34 +264,28 @@ def number(value: float) -> str:
     return repr(float(value) + 0.0).removesuffix(".0")
 
 
-def metric_names(aliases: bool = True, cutoff: str = "") -> list[str]:
-    """Every name of a metric, with an example of the cutoff or exponent that it takes."""
-    ending = {"rank": f"_{cutoff or 20}", "point": "_0.20"}
-    rows = [
-        re.sub("(?<=[@_.])k$", cutoff or "10", re.sub("@p$", "@0.5", name))
-        for metric in METRICS
-        for name in (metric.name, *(metric.aliases if aliases else ()))
-    ]
-    return rows + [name + ending.get(row.kind, "") for name, row in TABLE.items() if is_key(row)]
-
-
 def is_key(row: Family) -> bool:
     """Whether results have a measure of trec_eval."""
-    return row.format in ("any", "qrels") and row.output != "string"
+    return row.format in ("any", "qrels") and row.output != "string" and not row.of_answers
+
+
+def filled(name: str, cutoff: str = "10") -> str:
+    """A name of a table, with an example of the parameter that it takes."""
+    for letter, example in (("k", cutoff), ("p", "0.5"), ("x", "0.20")):
+        name = re.sub(f"(?<=[@_.]){letter}$", example, name)
+    return name
 
 
 def near_metric(word: str, others: Iterable[str] = ()) -> str:
     """ "did you mean ...?" with the most similar names and the word's own cutoff; "" if none."""
     match = re.search(r"(?<=[@_.])[1-9][0-9]*$", word)
-    cutoff = match[0] if match else ""
-    at = [
-        row.ir_measures.replace("(cutoff)", f"@{cutoff or 20}")
-        for row in TABLE.values()
-        if "(cutoff)" in row.ir_measures
-    ]
-    every = [*metric_names(True, cutoff), *at, *others]
-    own = suggestion(word, metric_names(False), n=3, cutoff=0.5)
-    return suggestion(word, every, own, n=3, cutoff=0.85)
+    cutoff = match[0] if match else "10"
+    trec = [name + row.ending for name, row in TABLE.items() if is_key(row)]
+    at = [row.ir_measures.replace("(cutoff)", "@k") for row in TABLE.values()]
+    own = [filled(name, cutoff) for name in (*(metric.name for metric in METRICS), *trec)]
+    aliases = [filled(name, cutoff) for metric in METRICS for name in metric.aliases]
+    every = [*own, *aliases, *(filled(name, cutoff) for name in at if "@" in name), *others]
+    return suggestion(word, every, suggestion(word, own, n=3, cutoff=0.5), n=3, cutoff=0.85)
 
 
 def random_scorer(metric: str, candidates: ArrayLike, weight: ArrayLike | None = None) -> Chance:

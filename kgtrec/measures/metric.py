@@ -125,8 +125,13 @@ class Metric(NamedTuple):
     @property
     def aliases(self) -> tuple[str, ...]:
         """Every other accepted spelling."""
-        spelled = dict.fromkeys((*self.pykeen, *self.libkge, *self.papers))
-        return tuple(name for name in spelled if name != self.name)
+        return tuple(dict.fromkeys((*self.pykeen, *self.libkge, *self.papers)))
+
+    @property
+    def stems(self) -> tuple[str, ...]:
+        """Every spelling without its parameter: "hits", "hits_at"."""
+        names = (self.name, *self.aliases)
+        return names if self.parameter is None else tuple(name[:-2] for name in names)
 
     @property
     def parameter(self) -> str | None:

@@ -101,7 +101,7 @@ def test_spellings() -> None:
 def test_what_no_command_line_gives() -> None:
     both = parse_all(["both.micro.mrr", "both.realistic.micro.mrr"])
     assert both == [Measure("both", "realistic", "micro", "mrr")]
-    with pytest.raises(UsageError, match="is not a metric"):
+    with pytest.raises(UsageError, match="needs a cutoff, 1 or more"):
         Measure.parse(f"both.micro.hits@{'9' * 5000}")
 
 

@@ -16,16 +16,16 @@ import kgtrec
 from kgtrec import trec
 from kgtrec.errors import InputError
 from kgtrec.trec.eval.kg_metrics import Micro, micro_values
-from kgtrec.trec.eval.kg_names import micro_columns
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import read_lists
+from kgtrec.trec.measures.names import resolve
 
 # Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
 ASKED = "kg_mr,kg_mrr,kg_hits.1,3,10,kg_amr,kg_amri"
 
-COLUMNS, _ = micro_columns([ASKED])
+COLUMNS = resolve([ASKED], of_answers=True)
 
 Qrels = dict[str, dict[str, int]]
 
@@ -136,7 +136,7 @@ RUN = {"q": {"x": 9.0, "a": 8.0, "y": 7.0, "b": 7.0, "n": 7.0, "z": 1.0}}
 
 
 def test_expected_ranks_the_limit_and_an_open_end() -> None:
-    columns, _ = micro_columns(["kg_mrr"])
+    columns = resolve(["kg_mrr"], of_answers=True)
     summary = micro_of(QRELS, RUN, columns=columns, ties="expected").summary()
     assert summary["kg_mrr_low"] == pytest.approx((1 / 2 + (1 / 2 + 1 / 3 + 1 / 4) / 3) / 3)
     without_entities = micro_of(QRELS, RUN, columns=columns).summary()
@@ -149,14 +149,16 @@ def test_expected_ranks_the_limit_and_an_open_end() -> None:
 
 def test_names() -> None:
     def names_of(*measures: str) -> list[str]:
-        return [column.name for column in micro_columns(measures)[0] if column.end == "low"]
+        columns = resolve(measures, of_answers=True)
+        return [column.name for column in columns if column.end != "high"]
 
     assert names_of("kg_hits.10,1", "kg_mr") == ["kg_mr_low", "kg_hits_1_low", "kg_hits_10_low"]
     assert names_of("kg_hits.1,kg_mrr,kg_hits_3") == names_of("kg_mrr", "kg_hits@3", "kg_hits.1")
     assert names_of("kg_hits") == names_of("kg_hits.1,3,10")
-    columns, others = micro_columns(["map", "kg_mrr", "P.5,10"])
-    assert (len(columns), others) == (2, ["map", "P.5,10"])
-    assert [column.name for column in columns] == ["kg_mrr_low", "kg_mrr_high"]
+    both = names_of("kg_mrr,map,P.5,10", "kg_mr")
+    assert both == ["map", "P_5", "P_10", "kg_mr_low", "kg_mrr_low"]
+    ends = [column.name for column in resolve(["kg_mrr"], of_answers=True)]
+    assert ends == ["kg_mrr_low", "kg_mrr_high"]
 
 
 # -- Raw runs that a graph filters: the numbers of filtered ranks, from `eval` and from lists ----

@@ -174,15 +174,17 @@ def test_measures_of_other_formats_are_refused_by_name() -> None:
     for name, row in TABLE.items():
         for form, own in FORMATS.items():
             if row.format in ("any", own):
-                assert {column.family for column in resolve([name], qrels_format=form)} == {name}
+                assert {
+                    column.family for column in resolve([name], qrels_format=form, of_answers=True)
+                } == {name}
                 continue
             with pytest.raises(WrongFormat, match=f"Can't calculate measure '{name}'") as caught:
-                resolve([name], qrels_format=form)
+                resolve([name], qrels_format=form, of_answers=True)
             assert caught.value.exit_code == 4
 
 
 def test_help_of_every_measure() -> None:
-    text = help_text(resolve(TABLE, qrels_format=None))
+    text = help_text(resolve(TABLE, qrels_format=None, of_answers=True))
     assert [line for line in text.splitlines() if not line.startswith(" ")] == list(TABLE)
     assert max(map(len, text.splitlines())) <= 80
     assert "Default: -m utility.1,-1,0,0" in text
@@ -279,8 +281,8 @@ def test_a_metric_of_ranks_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
         higher_is_better=False, range="[1, inf)", reference="here", averagings=("micro", "macro"),
         value=square, papers=("mean_squared_rank",),
     )  # fmt: skip
-    for name in (row.name, *row.aliases):
-        monkeypatch.setitem(keys._BY_NAME, name, row)
+    for stem in row.stems:
+        monkeypatch.setitem(keys.STEMS, stem, row)
     assert keys.find_metric("mean_squared_rank") == (row, 0)
     questions, scores = ranking_case(0)
     result = kgtrec.evaluate(scores, questions)

@@ -43,12 +43,11 @@ from kgtrec.measures.calculator import OF_GRAPHS
 from kgtrec.measures.metric import FALLING, OfMean, same
 from kgtrec.results.comparability import comparable
 from kgtrec.trec.measures.family import EvalOptions
-from kgtrec.trec.measures.names import resolve
+from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.values import native_values
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
-    from kgtrec.trec.eval.kg_names import MicroColumn
     from kgtrec.trec.eval.score import Scored
     from kgtrec.trec.files.columns import RunColumns
 
@@ -379,7 +378,7 @@ def samples_of_runs(
     request = Request(qrels, [*runs.values()], measures, options, entities=entities)
     columns, micro = request.columns, request.micro
     wrong = [c.name for c in columns if c.row.higher_is_better is None]
-    quotients = [c.name for c in micro if c.row.over_chance]
+    quotients = [c.name for c in micro if c.row.of_answers != "mean"]
     refuse_if(
         (wrong, f"{', '.join(wrong)}: these measures do not say which run is better; compare by "
          "map, ndcg_cut_20, bpref, ..."),
@@ -402,11 +401,11 @@ def samples_of_runs(
     return samples, {name: one.unanswered for name, one in scored.items()}
 
 
-def _of_answers(column: MicroColumn, scored: Mapping[str, Scored]) -> list[Float64]:
+def _of_answers(column: Column, scored: Mapping[str, Scored]) -> list[Float64]:
     """A micro metric, one value per query: its sum over answers, by the mean number of answers.
 
     The mean over queries then equals the mean over all answers, as if the queries' sizes were fixed
     (see `Samples.by_cluster`).
     """
-    parts = [one.micro.parts[column.name] for one in scored.values() if one.micro is not None]
+    parts = [one.micro.parts[column] for one in scored.values() if one.micro is not None]
     return [sums * (len(sums) / answers.sum()) for sums, answers in parts]

@@ -3,5 +3,5 @@
 In: qrels, runs and options. Out: values per query and the row for all, text as trec_eval prints it.
 Open `request` first (what is asked), then `score`, which carries it out and standardises.
 `evaluate` is the Python call, and `output` prints. `kg_metrics` computes micro metrics of graphs
-from a run, and `kg_names` has their rows.
+from a run.
 """

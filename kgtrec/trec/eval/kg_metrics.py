@@ -19,10 +19,10 @@ import numpy as np
 from kgtrec._internal.csr import contains, offsets_of, owners, to_keys
 from kgtrec.errors import InputError, UsageError
 from kgtrec.predictions.lists import ids_of
-from kgtrec.trec.eval.kg_names import MicroColumn, row_of
 from kgtrec.trec.files.columns import RunColumns
 from kgtrec.trec.files.parse import name_buffers
 from kgtrec.trec.measures.family import EvalOptions, is_whole
+from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrowed, parts
 from kgtrec.trec.measures.ties import tie_groups
 
@@ -87,39 +87,38 @@ _PART_DOCUMENTS = 2_000_000
 class Micro:
     """Metrics as quotients of sums over answers.
 
-    - parts, float64 (n_queries,): Column name to numerator and denominator of each query. The
-      metric, of a query or of many, is the sum of numerators over the sum of denominators; for
-      kg_amri it is 1 minus that.
+    - parts, float64 (n_queries,): Numerator and denominator of each query. The metric, of a query
+      or of many, is the sum of numerators over the sum of denominators; an index is 1 minus that.
     - answers, missing, int64 (n_queries,): Answers of each query, and how many of them the run
       lacks.
     """
 
-    parts: dict[str, tuple[Floats, Floats]]
+    parts: dict[Column, tuple[Floats, Floats]]
     answers: Ints
     missing: Ints
 
     def values(self) -> dict[str, Floats]:
         """Metrics per query; NaN for a query without answers."""
-        return {name: ratio_of(name, *part) for name, part in self.parts.items()}
+        return {column.name: ratio_of(column, *part) for column, part in self.parts.items()}
 
     def summary(self) -> dict[str, float]:
         """Metrics over all answers of all queries."""
         return {
-            name: float(ratio_of(name, above.sum(), below.sum()))
-            for name, (above, below) in self.parts.items()
+            column.name: float(ratio_of(column, above.sum(), below.sum()))
+            for column, (above, below) in self.parts.items()
         }
 
 
-def ratio_of(name: str, numerator: Floats, denominator: Floats) -> Floats:
+def ratio_of(column: Column, numerator: Floats, denominator: Floats) -> Floats:
     """The metric from sums over answers; NaN if the denominator is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(denominator > 0, np.divide(numerator, denominator), np.nan)
-    return 1.0 - ratio if row_of(name).is_index else ratio
+    return 1.0 - ratio if column.row.of_answers == "index" else ratio
 
 
 def micro_values(
     lists: Lists,
-    columns: Sequence[MicroColumn],
+    columns: Sequence[Column],
     options: EvalOptions,
     *,
     entities: int | Ints | None = None,
@@ -142,14 +141,14 @@ def micro_values(
     sums = {}
     for column in columns:
         numerators, denominators = zip(*(piece.sums(column, ties) for piece in pieces), strict=True)
-        sums[column.name] = np.concatenate(numerators), np.concatenate(denominators)
+        sums[column] = np.concatenate(numerators), np.concatenate(denominators)
     answers, missing = ([getattr(p, name) for p in pieces] for name in ("answers", "missing"))
     return Micro(sums, np.concatenate(answers), np.concatenate(missing))
 
 
-def check_micro(columns: Sequence[MicroColumn], options: EvalOptions, entities: int | None) -> None:
+def check_micro(columns: Sequence[Column], options: EvalOptions, entities: int | None) -> None:
     """Raise UsageError if a metric has no value with these options or needs `entities`."""
-    needing = dict.fromkeys(c.family for c in columns if c.row.needs_entities)
+    needing = dict.fromkeys(c.family for c in columns if c.row.function == "mean_rank")
     if entities is None and needing:
         raise UsageError(
             f"{', '.join(needing)} need the number of entities to rank answers that the run does "
@@ -191,32 +190,37 @@ class _Ranked:
         self.query = np.repeat(groups.query, count)
         self.ranks = np.repeat(greater, count), np.repeat(groups.size - count, count)
 
-    def sums(self, column: MicroColumn, ties: str | None) -> tuple[Floats, Floats]:
+    def sums(self, column: Column, ties: str | None) -> tuple[Floats, Floats]:
         """Numerator and denominator of every query."""
         per_answer = _per_answer(column, ties)
         listed = np.bincount(
             self.query, weights=per_answer(*self.ranks), minlength=len(self.answers)
         )
-        above = self.worst if column.is_at_worst_ranks else self.best
+        is_worst = (column.end == "low") == column.row.higher_is_better
+        above = self.worst if is_worst else self.best
         if above is None:  # without end: 1/rank and hits are 0
             rest = np.zeros(len(self.answers))
         else:
             rest = per_answer(above, np.zeros_like(above))
         total = listed + self.missing * rest
         answers = self.answers.astype(np.float64)
-        if not column.row.over_chance:
+        if column.row.of_answers == "mean":
             return total, answers
         assert self.worst is not None
         random = answers * (self.worst + 2) / 2  # candidates = worst + 1
-        return (total - answers, random - answers) if column.row.is_index else (total, random)
+        return (
+            (total - answers, random - answers)
+            if column.row.of_answers == "index"
+            else (total, random)
+        )
 
 
-def _per_answer(column: MicroColumn, ties: str | None) -> Callable[[Ints, Ints], Floats]:
+def _per_answer(column: Column, ties: str | None) -> Callable[[Ints, Ints], Floats]:
     """The metric of answers, from the numbers of documents above them and tied with them."""
     from kgtrec.measures import rank_metrics
     from kgtrec.measures.ties import Ties
 
-    function, cutoff = getattr(rank_metrics, column.row.value), float(column.cutoff or 0)
+    function, cutoff = getattr(rank_metrics, str(column.row.function)), float(column.cutoff or 0)
     kind = ties or "realistic"
     if ties in ("min", "max"):
         best = (ties == "max") == column.row.higher_is_better

@@ -17,12 +17,9 @@ import numpy as np
 
 if TYPE_CHECKING:  # trec_eval's lines need no tables
     from kgtrec._internal.table import Cell, Table
-    from kgtrec.trec.eval.kg_names import MicroColumn
     from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import Scored
     from kgtrec.trec.measures.names import Column
-
-    Printed = Column | MicroColumn
 
 
 RUN_FILE = "run_file"
@@ -48,7 +45,7 @@ def trec_text(runs: Sequence[Scored], request: Request) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _summary_lines(scored: Scored, column: Printed) -> str:
+def _summary_lines(scored: Scored, column: Column) -> str:
     """The line of a measure, and the lines of its interval's ends."""
     text = _filled([_ALL], [column], [[scored.summary[column.name]]], scored.is_zscored)
     ends = scored.intervals.get(column.name)
@@ -61,7 +58,7 @@ def _summary_lines(scored: Scored, column: Printed) -> str:
 
 
 def _filled(
-    queries: Sequence[str], columns: Sequence[Printed], values: list[list[Any]], is_zscored: bool
+    queries: Sequence[str], columns: Sequence[Column], values: list[list[Any]], is_zscored: bool
 ) -> str:
     """Lines of some queries, filled into one template per query."""
     forms = [_form(column, is_zscored) for column in columns]
@@ -76,13 +73,13 @@ def _filled(
     return "".join(map(template.__mod__, zip(*columns_and_queries, strict=True)))
 
 
-def _form(column: Printed, is_zscored: bool) -> str:
+def _form(column: Column, is_zscored: bool) -> str:
     if column.is_text:
         return "'%s'" if column.is_query_only else "%s"
     return "%d" if column.is_count and not is_zscored else _FLOAT
 
 
-def _name(column: Printed, is_zscored: bool) -> str:
+def _name(column: Column, is_zscored: bool) -> str:
     return f"Z{column.name:<22s}" if is_zscored and not column.is_text else f"{column.name:<22s}"
 
 
@@ -155,7 +152,7 @@ def as_data(runs: Sequence[Scored], request: Request) -> dict[str, Any]:
 
 
 def _summary_rows(
-    runs: Sequence[Scored], columns: Sequence[Printed]
+    runs: Sequence[Scored], columns: Sequence[Column]
 ) -> Iterator[tuple[str, list[Cell]]]:
     for column in columns:
         cells: list[Cell] = []
@@ -166,7 +163,7 @@ def _summary_rows(
         yield _name(column, runs[0].is_zscored).rstrip(), cells
 
 
-def _query_rows(runs: Sequence[Scored], columns: Sequence[Printed]) -> Iterator[tuple[Cell, ...]]:
+def _query_rows(runs: Sequence[Scored], columns: Sequence[Column]) -> Iterator[tuple[Cell, ...]]:
     names = [_name(column, runs[0].is_zscored).rstrip() for column in columns]
     rows = [
         dict(zip(run.queries, zip(*_cells(run, columns, "'{}'"), strict=True), strict=False))
@@ -180,7 +177,7 @@ def _query_rows(runs: Sequence[Scored], columns: Sequence[Printed]) -> Iterator[
             yield (query, name, *chain.from_iterable((cell, *blank) for cell in cells))
 
 
-def _cells(run: Scored, columns: Sequence[Printed], text: str = "{}") -> list[list[Cell]]:
+def _cells(run: Scored, columns: Sequence[Column], text: str = "{}") -> list[list[Cell]]:
     """Values of every query, column by column, as cells of a table."""
     cells: list[list[Cell]] = []
     for column in columns:
@@ -193,7 +190,7 @@ def _cells(run: Scored, columns: Sequence[Printed], text: str = "{}") -> list[li
     return cells
 
 
-def _cell(value: float | str, column: Printed, is_zscored: bool) -> Cell:
+def _cell(value: float | str, column: Column, is_zscored: bool) -> Cell:
     if isinstance(value, str):
         return value
     return int(value) if column.is_count and not is_zscored else float(value)

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kgtrec.errors import UsageError, must_be
-from kgtrec.trec.eval.kg_names import MicroColumn, micro_columns
 from kgtrec.trec.files.text import PathName, ReadAhead, is_path
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed, resolve
@@ -76,23 +75,19 @@ class Request:
     command_line: bool = False
 
     @cached_property
-    def columns(self) -> list[Column]:
-        """The measures of trec_eval, in its order; UsageError for unknown names."""
+    def _all(self) -> list[Column]:
+        """All measures, in trec_eval's order; UsageError for unknown names."""
         if self.qrels_format not in FORMATS:
             raise UnknownFormat(
                 f"qrels_format={self.qrels_format!r} is unknown; "
                 f"{must_be(self.qrels_format, FORMATS)}"
             )
-        names: Sequence[str] = (OFFICIAL[self.qrels_format],)
-        if self.measures is not None:
-            micro, names = micro_columns(self.measures)
-            if micro and not names:
-                return []
         columns = resolve(
-            names,
+            (OFFICIAL[self.qrels_format],) if self.measures is None else self.measures,
             command_line=self.command_line,
             compat=self.options.compat,
             qrels_format=self.qrels_format,
+            of_answers=True,
         )
         if self.ties is None or self.measures is not None:
             return columns
@@ -101,14 +96,19 @@ class Request:
         return [column for column in columns if has_tie_form(column, self.options)]
 
     @cached_property
-    def micro(self) -> list[MicroColumn]:
-        """The micro metrics among the measures."""
-        return micro_columns(self.measures or ())[0]
+    def columns(self) -> list[Column]:
+        """The measures of queries."""
+        return [column for column in self._all if not column.row.of_answers]
+
+    @cached_property
+    def micro(self) -> list[Column]:
+        """The measures of answers."""
+        return [column for column in self._all if column.row.of_answers]
 
     @property
     def depth(self) -> int | None:
         """Number of documents per query that the measures look at; None: all."""
-        return None if self.micro else depth_needed(self.columns)
+        return depth_needed(self._all)
 
     def read_ahead(self) -> ReadAhead:
         """Reads the files of runs, if no graph filters them, while other modules are loaded."""
@@ -117,16 +117,12 @@ class Request:
         return ReadAhead(self.qrels, self.runs if is_plain else (), cut)
 
     @property
-    def _all(self) -> list[Column | MicroColumn]:
-        return [*self.columns, *self.micro]
-
-    @property
-    def of_a_query(self) -> list[Column | MicroColumn]:
+    def of_a_query(self) -> list[Column]:
         """Columns that are printed for one query."""
         return [column for column in self._all if not column.is_summary_only]
 
     @property
-    def of_all(self) -> list[Column | MicroColumn]:
+    def of_all(self) -> list[Column]:
         """Columns that are printed for all queries together."""
         return [column for column in self._all if not column.is_query_only]
 
@@ -137,8 +133,6 @@ class Request:
         rows = (
             (grouped and self.ties is not None, "--ties works only with qrels, not with judgements "
              "in groups; leave it out, or give -R qrels"),
-            (grouped and has_micro, "kg_ measures work only with qrels, not with judgements in "
-             "groups; leave them out, or give -R qrels"),
             (has_entities and not has_micro, "--n-entities needs kg_ measures; add some, such as "
              "-m kg_mr,kg_mrr, or leave --n-entities out"),
             (has_entities and self.questions is not None, "the graph gives the number of entities; "

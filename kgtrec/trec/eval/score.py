@@ -399,9 +399,9 @@ def _intervals(
     for row, column in enumerate(means):
         if column.is_geometric:
             ends[row] = np.exp(ends[row])
-    for row, name in enumerate(quotients, len(means)):
-        ends[row] = np.sort(ratio_of(name, ends[row], np.ones(2)))
-    names = [*(column.name for column in means), *quotients]
+    for row, column in enumerate(quotients, len(means)):
+        ends[row] = np.sort(ratio_of(column, ends[row], np.ones(2)))
+    names = [column.name for column in (*means, *quotients)]
     return {name: (float(low), float(high)) for name, (low, high) in zip(names, ends, strict=True)}
 
 

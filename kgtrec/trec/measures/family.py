@@ -214,7 +214,8 @@ class Family(NamedTuple):
     - format: The format of its judgements: "qrels", "prefs" (or qrels_prefs), "qrels_jg",
       "any".
     - function: "core" if the native core computes it; else ``"module.name"`` in this folder, so
-      that help needs no numpy; "" only for runid. For "gains" the function if gains are given.
+      that help needs no numpy; "" only for runid. For "gains" the function if gains are given. For
+      measures of answers the function of `kgtrec.measures.rank_metrics` with the value of each.
     - aliases: Other names; ``"RBP:p=0.8"`` includes parameters.
     - at: Text before "@" and a cutoff, in lower case: "ap" for ``AP@20``.
     - ir_measures: Its name there, with the distinguishing parameter: "AP", "AP(cutoff)".
@@ -226,6 +227,9 @@ class Family(NamedTuple):
       or with `graded` those with a gain.
     - direction: Whether higher is better; None if neither end is.
     - sees: "all" documents of a query, those down to the "cutoff", or "nothing".
+    - of_answers: "" for measures of queries. Measures of answers are a "mean" over answers, its
+      "ratio" to that of a random order, or an "index", 1 minus the ratio of ranks from 0. They have
+      a low and a high end, because an answer that the run lacks may have many ranks.
     """
 
     text: str
@@ -247,6 +251,12 @@ class Family(NamedTuple):
     judged_from: int | None = None
     direction: bool | None = True
     sees: str = "all"
+    of_answers: str = ""
+
+    @property
+    def ending(self) -> str:
+        """What follows its name in a result key: "_k" for a cutoff, "_x" for a decimal, or ""."""
+        return {"rank": "_k", "point": "_x"}.get(self.kind, "")
 
     @property
     def higher_is_better(self) -> bool | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from kgtrec.errors import UsageError, suggestion
 from kgtrec.trec.measures.family import WrongParameters, parameters_of
-from kgtrec.trec.measures.rows import FORMATS, NICKNAMES, TABLE, Family, nickname
+from kgtrec.trec.measures.rows import ANSWER_ROWS, FORMATS, NICKNAMES, TABLE, Family, nickname
 
 
 class BadCutoff(UsageError):
@@ -33,6 +33,7 @@ class Column:
     - numbers: Parameters of utility and 11pt_avg.
     - gains: Relevance and its gain, if not the default.
     - persistence: Of rbp and rbp_resid.
+    - end: "low" or "high" of a measure of answers.
     - typed: Parameters in the name, if trec_eval repeats them as typed.
     """
 
@@ -41,6 +42,7 @@ class Column:
     numbers: tuple[float, ...] = ()
     gains: tuple[tuple[int, float], ...] = ()
     persistence: float = 0.9
+    end: str = ""
     typed: str = ""
 
     @property
@@ -50,9 +52,8 @@ class Column:
 
     @cached_property
     def name(self) -> str:
-        """trec_eval's name: ``map``, ``P_10``, ``iprec_at_recall_0.10``, ``set_F_2.0``."""
-        parameter = self.parameter
-        return f"{self.family}_{parameter}" if parameter else self.family
+        """trec_eval's name: ``map``, ``P_10``, ``iprec_at_recall_0.10``; ``kg_hits_10_low``."""
+        return "_".join(filter(None, (self.family, self.parameter, self.end)))
 
     @property
     def parameter(self) -> str:
@@ -93,6 +94,8 @@ class Column:
         """Number of documents per query that matter; None if all do."""
         if self.row.sees == "nothing":
             return 1
+        if self.row.of_answers:
+            return None
         if self.row.kind == "rank" or self.row.sees == "cutoff":
             return int(self.cutoff or 0)
         return None
@@ -110,15 +113,24 @@ def resolve(
     command_line: bool = False,
     compat: int = 10,
     qrels_format: str | None = "qrels",
+    of_answers: bool = False,
 ) -> list[Column]:
-    """Columns for measure names, in table order, without repeats."""
+    """Columns for measure names, in table order, without repeats.
+
+    Measures of answers, which may be listed in one name, are refused unless `of_answers`.
+    """
     names = (measures,) if isinstance(measures, str) else tuple(measures)
-    return [*_resolved(names, command_line, compat, qrels_format, len(TABLE))]
+    return [*_resolved(names, command_line, compat, qrels_format, of_answers, len(TABLE))]
 
 
 @lru_cache(512)
 def _resolved(
-    measures: tuple[str, ...], command_line: bool, compat: int, qrels_format: str | None, rows: int
+    measures: tuple[str, ...],
+    command_line: bool,
+    compat: int,
+    qrels_format: str | None,
+    of_answers: bool,
+    rows: int,
 ) -> tuple[Column, ...]:
     """`resolve`, cached by the number of rows in the table."""
     if not measures:
@@ -127,25 +139,30 @@ def _resolved(
     settled: set[str] = set()
     unknown: list[str] = []
     wrong: list[str] = []
-    for name in measures:
+    for name in _listed(measures):
         family, separator, text = _split(name, command_line)
         families = nickname(family, compat)
         if families is not None:
             for one in families:
                 by_family.setdefault(one, {})
             continue
-        if family not in TABLE or (separator and not text):
+        row = TABLE.get(family)
+        if row is None or (separator and not text):
             unknown.append(_why_unknown(name))
             continue
-        into = by_family.setdefault(family, {})
-        if not separator or (command_line and TABLE[family].kind == "ignored"):
+        if row.of_answers and not of_answers:
+            unknown.append(f"{name!r} is a measure of answers, not of queries; choose another here")
             continue
-        if command_line and separator == ".":
+        into = by_family.setdefault(family, {})
+        if not separator or (command_line and row.kind == "ignored"):
+            continue
+        strict = command_line and not row.of_answers
+        if strict and separator == ".":
             if family in settled:
                 continue
             settled.add(family)
         try:
-            given = parameters_of(family, TABLE[family], text, strict=command_line)
+            given = parameters_of(family, row, text, strict)
             into.update((Column(family, **one), None) for one in given)
         except WrongParameters as error:
             wrong.append(f"{name!r}: {error}")
@@ -158,6 +175,12 @@ def _resolved(
         raise BadCutoff("; ".join(wrong))
     ordered = (family for family in TABLE if family in by_family)
     return tuple(column for family in ordered for column in _of(family, by_family[family]))
+
+
+def _listed(measures: Iterable[str]) -> Iterator[str]:
+    """The names, each alone: ``kg_mrr,kg_hits.1,10`` is a list."""
+    for name in measures:
+        yield from re.split(r",(?!\d)", name) if name.startswith("kg_") else [name]
 
 
 def _of_other_formats(families: Iterable[str], qrels_format: str | None) -> list[str]:
@@ -210,9 +233,9 @@ def ignored_parameters(measures: Iterable[str]) -> list[str]:
     """Names of ``-m`` whose parameters `resolve` with ``command_line`` ignores."""
     seen: set[str] = set()
     ignored = []
-    for name in measures:
+    for name in _listed(measures):
         family, separator, _ = _split(name, command_line=True)
-        if separator == ".":
+        if separator == "." and family not in ANSWER_ROWS:
             if family in seen or family in NICKNAMES or TABLE[family].kind == "ignored":
                 ignored.append(name)
             seen.add(family)
@@ -242,38 +265,54 @@ def wrapped(text: str, width: int = 76) -> list[str]:
     return textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")
 
 
-def _of(family: str, columns: dict[Column, None]) -> list[Column]:
+def _of(family: str, given: dict[Column, None]) -> list[Column]:
     """Columns of a family: the requested ones, ascending, or the defaults."""
-    if columns:
-        once = {column.name: column for column in columns}
-        return sorted(once.values(), key=lambda c: (c.cutoff is not None, c.cutoff or 0.0))
     row = TABLE[family]
-    if row.kind in ("rank", "point", "signed point", "number"):
-        return [Column(family, cutoff) for cutoff in row.defaults]
-    return [Column(family, numbers=row.defaults)]
+    if given:
+        once = {column.name: column for column in given}
+        columns = sorted(once.values(), key=lambda c: (c.cutoff is not None, c.cutoff or 0.0))
+    elif row.kind in ("rank", "point", "signed point", "number"):
+        columns = [Column(family, cutoff) for cutoff in row.defaults]
+    else:
+        columns = [Column(family, numbers=row.defaults)]
+    if row.of_answers:
+        return [replace(column, end=end) for column in columns for end in ("low", "high")]
+    return columns
+
+
+def split_name(name: str, stems: Iterable[str]) -> tuple[str, str, str]:
+    """Stem, separator and parameters of a measure's name; a name without any is a stem.
+
+    The stem is what precedes ``@``, or else the longest of `stems` that ``.`` or ``_`` follows:
+    ``Rprec_mult`` is not Rprec with the parameter "mult".
+    """
+    at = re.fullmatch(r"([^@]+)@(-?[\d.].*)", name)
+    if at:
+        return at[1], "@", at[2]
+    for stem in sorted(stems, key=len, reverse=True):
+        rest = name[len(stem) :]
+        if name == stem:
+            break
+        if name.startswith(stem) and re.match(r"\.|_(?:-?[\d.]|p=)", rest):
+            return stem, rest[0], rest[1:]
+    return name, "", ""
 
 
 def _split(name: str, command_line: bool) -> tuple[str, str, str]:
-    """Family, separator and parameters; the separator is empty for a bare family."""
-    if name in TABLE or name in NICKNAMES:
-        return name, "", ""
-    name = _translated(name)
-    if command_line and "." in name and name.partition(".")[0] in (*TABLE, *NICKNAMES):
-        stem, dot, rest = name.partition(".")
-        return stem, dot, rest
-    # The longest first, so that Rprec_mult is not read as Rprec with the parameter "mult".
-    for family in sorted(TABLE, key=len, reverse=True):
-        rest = name[len(family) :]
-        if not rest and name == family:
-            return family, "", ""
-        if name.startswith(family) and (rest[0] == "." or re.match(r"_(?:-?[\d.]|p=)", rest)):
-            return family, rest[0], rest[1:]
-    return name, "", ""
+    """Family, separator and parameters of a name in any spelling, as `split_name` gives them."""
+    stem, dot, text = name.partition(".")
+    if stem in NICKNAMES and (command_line or not dot):
+        return stem, dot, text
+    persistence = re.fullmatch(r"(?i:rbp)\(\s*(p\s*=\s*[0-9.]+)\s*\)", name)
+    if persistence:
+        return "rbp", "_", persistence[1].replace(" ", "")
+    family, separator, text = split_name(_aliases().get(name, name), TABLE)
+    return stems_at().get(family.lower(), family) if separator == "@" else family, separator, text
 
 
 def _aliases() -> dict[str, str]:
     """Other spellings of a whole name, to trec_eval's with parameters."""
-    aliases = {}
+    aliases: dict[str, str] = {}
     for family, row in TABLE.items():
         for alias in row.aliases:
             spelling, _, parameters = alias.partition(":")
@@ -286,26 +325,11 @@ def stems_at() -> dict[str, str]:
     return {stem: family for family, row in TABLE.items() for stem in row.at}
 
 
-def _translated(name: str) -> str:
-    """trec_eval's spelling of ``AP@20``, ``RR`` and ``RBP(p=0.8)``; other names unchanged."""
-    whole = _aliases().get(name)
-    if whole is not None:
-        return whole
-    stem, at, cut = name.partition("@")
-    family = stems_at().get(stem.lower()) if at else None
-    if family is not None:
-        return f"{family}_{cut}"
-    persistence = re.fullmatch(r"(?i:rbp)\(\s*(p\s*=\s*[0-9.]+)\s*\)", name)
-    return f"rbp_{persistence[1].replace(' ', '')}" if persistence else name
-
-
 def _recased(name: str) -> str:
     """The name with its family spelt as in the table, because case does not matter in keys."""
-    lower = name.lower()
-    for known in sorted([*TABLE, *_aliases()], key=lambda text: (-len(text), text not in TABLE)):
-        if lower.startswith(known.lower()) and lower[len(known) : len(known) + 1] in ("", ".", "_"):
-            return known + lower[len(known) :]
-    return name
+    known = {text.lower(): text for text in (*_aliases(), *TABLE)}
+    stem, separator, text = split_name(name.lower(), known)
+    return known.get(stem, stem) + separator + text
 
 
 def _why_unknown(name: str) -> str:
@@ -314,17 +338,13 @@ def _why_unknown(name: str) -> str:
             f"measure {name!r}: one measure cannot have its own level of relevance or judged_only; "
             "give them for all measures, as options (-l, -J)"
         )
-    hint = _SAME.get(name.lower()) or _similar(name) or "`kgtrec measures` lists all"
+    hint = _similar(name) or "`kgtrec measures` lists all"
+    if name.lower() == "mrr":
+        first = "'recip_rank' (the first answer of each query)"
+        hint = f"did you mean {first}, or 'kg_mrr' (each answer)?"
+    elif f"kg_{name.lower()}" in ANSWER_ROWS:
+        hint = f"did you mean 'kg_{name.lower()}'?"
     return f"unknown measure {name!r}: {hint}"
-
-
-_SAME = {
-    "mrr": "did you mean 'recip_rank' (the first answer of each query), or 'kg_mrr' (each answer)?",
-    "mr": "did you mean 'kg_mr'?",
-    "amr": "did you mean 'kg_amr'?",
-    "amri": "did you mean 'kg_amri'?",
-}
-"""Metrics of ranks, and the measures of runs that they correspond to."""
 
 
 def _similar(name: str) -> str:

@@ -2,7 +2,8 @@
 
 All code about measures reads these rows: names and keys (`kgtrec.trec.measures.names`), values,
 expectations and notes under ties, bounds, the provider of ir_measures, and all help. Measures of
-qrels come first, then measures of judgements in groups: preferences, and several assessors.
+qrels come first, then measures of judgements in groups: preferences, and several assessors. The
+last ones are metrics of graphs, which are means over answers.
 """
 
 from __future__ import annotations
@@ -338,7 +339,43 @@ GROUP_ROWS: dict[str, Family] = {
 }  # fmt: skip
 
 
-TABLE: dict[str, Family] = {**QRELS_ROWS, **GROUP_ROWS}
+_LISTED = (
+    " An answer is a relevant document. Its rank does not count other answers of its query, and "
+    "counts documents that tie with it half. As listed: all other documents of the run count, even "
+    "answers in other splits, unless the run itself was filtered. Printed as NAME_low and "
+    "NAME_high: the rank of an answer that is not in the run lies between the run's end and the "
+    "number of candidates. That is the number of entities (--n-entities) without other answers."
+)
+_OF_ANSWERS = "it is a mean over answers, and has a low and a high end itself"
+
+
+def _answers(
+    text: str, function: str, of_answers: str = "mean", *, higher: bool = True,
+    defaults: tuple[float, ...] = (), at: tuple[str, ...] = (),
+) -> Family:  # fmt: skip
+    needs = " Needs --n-entities." if function == "mean_rank" else ""
+    return Family(
+        text + _LISTED + needs, kind="rank" if defaults else "", defaults=defaults, ours=True,
+        function=function, at=at, bounds=_OF_ANSWERS, direction=higher, of_answers=of_answers,
+    )  # fmt: skip
+
+
+ANSWER_ROWS: dict[str, Family] = {
+    "kg_mr": _answers("Mean rank of the answers, as listed.", "mean_rank", higher=False),
+    "kg_mrr": _answers("Mean of 1 / rank over the answers, as listed.", "reciprocal_rank"),
+    "kg_hits": _answers(
+        "Share of the answers with a rank up to k, as listed. Example: kg_hits.1,3,10.",
+        "hits", defaults=(1, 3, 10), at=("kg_hits",)),
+    "kg_amr": _answers(
+        "Mean rank, as listed, over the mean rank of a random order, which is the mean of "
+        "(candidates + 1) / 2. 1 is random, lower is better. (Berrendorf et al. 2020)",
+        "mean_rank", "ratio", higher=False),
+    "kg_amri": _answers(
+        "1 - (mean rank, as listed, - 1) / (mean rank at random - 1): 1 is perfect, 0 is random.",
+        "mean_rank", "index"),
+}  # fmt: skip
+
+TABLE: dict[str, Family] = {**QRELS_ROWS, **GROUP_ROWS, **ANSWER_ROWS}
 
 FORMATS = {"qrels": "qrels", "prefs": "prefs", "qrels_prefs": "prefs", "qrels_jg": "qrels_jg"}
 """Names of the formats of judgements (-R), and the format whose measures each uses."""
