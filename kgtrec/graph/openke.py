@@ -10,10 +10,10 @@ import numpy as np
 
 from kgtrec._internal.csr import Int64
 from kgtrec.errors import FileError, PathName, refuse
-from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, refuse_repeat, text_of
+from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, refuse_repeat
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import GraphTables, labels_by_id, numbered_tables
-from kgtrec.graph.tsv import NUMBERED, find_split_files
+from kgtrec.graph.tsv import NUMBERED, find_split_files, quoted
 
 _TRIPLES = (
     "the first line must be the number of triples, each other line head tail relation, as numbers "
@@ -115,7 +115,7 @@ def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple
         fields = text.split()
         # More digits are more than int64 holds.
         if len(fields) < 2 or not all(field.isdigit() and len(field) <= 18 for field in fields):
-            refuse(path, number, f"{text_of(text[:60])!r}", form)
+            refuse(path, number, quoted(text), form)
         values = np.array(fields, dtype=np.int64)
         relation, size, ids = int(values[0]), int(values[1]), values[2:]
         if relation >= n_relations:
@@ -156,5 +156,5 @@ def _mapped(
 def _count(path: PathName, lines: Iterator[tuple[int, bytes]], form: str) -> int:
     number, text = next(lines, (1, b""))
     if not text.strip().isdigit() or len(text.strip()) > 18:
-        refuse(path, number, f"{text_of(text[:60])!r} instead of a number", form)
+        refuse(path, number, f"{quoted(text)} instead of a number", form)
     return int(text)

@@ -60,6 +60,12 @@ def damaged(path: Path, error: OSError) -> FileError:
     )
 
 
+def quoted(line: bytes, limit: int = 60) -> str:
+    """The start of a line, for messages."""
+    text = line[: limit * 4].decode("utf-8", "backslashreplace")
+    return repr(text) if len(text) <= limit else repr(text[:limit]) + "..."
+
+
 def packed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Number and text of every line of a plain or packed file."""
     raw, stream = open_packed(path)
@@ -96,19 +102,19 @@ def scan(path: Path, columns: str = "hrt") -> None:
 def _check_line(path: Path, number: int, line: bytes, columns: str, wanted: str) -> None:
     if number == 1:
         _check_binary(path, line, wanted)
-    quoted, fields = _quote(line), line.split(b"\t")
+    shown, fields = quoted(line), line.split(b"\t")
     if b"\0" in line:
         hint = "remove NUL bytes: they end a text in many programs"
-        refuse(path, number, f"a NUL byte in {quoted}", hint)
+        refuse(path, number, f"a NUL byte in {shown}", hint)
     if b"\r" in line:
         hint = "end lines with LF or CRLF, and keep carriage returns out of labels"
-        refuse(path, number, f"a carriage return inside the line {quoted}", hint)
+        refuse(path, number, f"a carriage return inside the line {shown}", hint)
     if len(fields) != 3:
         raise _wrong_columns(path, number, line, len(fields), wanted)
     for column, field in zip(_names(columns), fields, strict=True):
         if not field:
             hint = "every head, relation and tail needs a label"
-            refuse(path, number, f"an empty {column} in {quoted}", hint)
+            refuse(path, number, f"an empty {column} in {shown}", hint)
 
 
 def _check_binary(path: Path, line: bytes, wanted: str) -> None:
@@ -120,12 +126,12 @@ def _check_binary(path: Path, line: bytes, wanted: str) -> None:
         refuse(path, None, "UTF-16 text", "save the file as UTF-8")
     controls = sum(byte < 32 and byte not in b"\t\r" for byte in line[:1024])
     if controls > 0.1 * min(len(line), 1024):
-        refuse(path, 1, f"binary data: {_quote(line)}", f"give a text file: {wanted}")
+        refuse(path, 1, f"binary data: {quoted(line)}", f"give a text file: {wanted}")
 
 
 def _wrong_columns(path: Path, number: int, line: bytes, columns: int, wanted: str) -> FileError:
     count = "1 column" if columns == 1 else f"{columns} columns"
-    problem, hint = f"{count} instead of 3: {_quote(line)}", wanted
+    problem, hint = f"{count} instead of 3: {quoted(line)}", wanted
     if columns == 1:
         if number == 1 and line.strip().isdigit():
             problem += ", a count as in OpenKE's format"
@@ -140,11 +146,6 @@ def _wrong_columns(path: Path, number: int, line: bytes, columns: int, wanted: s
         timed = "; or, if the fourth is a time, read it as timed:DIR" if columns in (4, 5) else ""
         hint = f"remove the other columns (cut -f 1-3): {wanted}{timed}"
     return FileError(path, number, found=problem, hint=hint)
-
-
-def _quote(line: bytes, limit: int = 60) -> str:
-    text = line[: limit * 4].decode("utf-8", "backslashreplace")
-    return repr(text) if len(text) <= limit else repr(text[:limit]) + "..."
 
 
 Triples = Int32

@@ -30,6 +30,7 @@ from kgtrec._internal.formats import Format, Formats
 from kgtrec.errors import FileError, InputError, refuse
 from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, text_of
 from kgtrec.graph.triples import COLUMNS
+from kgtrec.graph.tsv import quoted
 from kgtrec.predictions.lists import ANY, ListsBuilder, PredictedLists, checked_score, ids_of
 from kgtrec.questions.graph_terms import ASKS
 from kgtrec.questions.questions import Questions
@@ -59,7 +60,7 @@ def read_anyburl(path: str | PathLike[str], questions: Questions) -> PredictedLi
         if expected == 0:
             triple = text.split(b"\t") if b"\t" in text else text.split(b" ")
             if len(triple) != 3 or text.startswith(_STARTS):
-                refuse(path, line, f"{text_of(text[:60])!r} instead of a triple", _RECORD)
+                refuse(path, line, f"{quoted(text)} instead of a triple", _RECORD)
         else:
             if expected == 1:
                 first = 1 if text.startswith(_STARTS[1]) else 0  # heads, unless tails come first
@@ -79,7 +80,7 @@ def _candidates(
     path: str | PathLike[str], line: int, text: bytes, start: bytes
 ) -> tuple[list[bytes], list[float]]:
     if not text.startswith(start):
-        refuse(path, line, f"{text_of(text[:60])!r} instead of {start.decode()!r}", _RECORD)
+        refuse(path, line, f"{quoted(text)} instead of {start.decode()!r}", _RECORD)
     fields = text[len(start) :].strip(b" \t").split(b"\t")
     if fields == [b""]:
         return [], []
@@ -119,7 +120,7 @@ def _parsed(path: str | PathLike[str]) -> Iterable[tuple[int, Any]]:
             try:
                 yield line, json.loads(text)
             except (ValueError, RecursionError) as error:
-                what = f"{text_of(text[:60])!r} is not JSON ({error})"
+                what = f"{quoted(text)} is not JSON ({error})"
                 raise FileError(path, line, found=what, hint=_LINE) from None
 
 

@@ -17,6 +17,7 @@ from kgtrec._internal.csr import Csr, Int64, contains, distinct, offsets_of, own
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.labels import Labels
+from kgtrec.graph.tsv import quoted
 from kgtrec.questions.candidates import restrict
 from kgtrec.questions.terms import NamedTerms, Term, check_name, first_odd, is_value
 from kgtrec.trec.files.columns import QrelsColumns
@@ -288,9 +289,9 @@ def _checked_line(
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise refuse(f"{text_of(text[:60])!r} is not JSON ({error})") from None
+        raise refuse(f"{quoted(text)} is not JSON ({error})") from None
     if not isinstance(record, dict) or not isinstance(record.get("id"), str):
-        raise refuse(f"{text_of(text[:60])!r} is not a question with an id")
+        raise refuse(f"{quoted(text)} is not a question with an id")
     if unknown := set(record) - _KEYS:
         raise refuse(f"an unknown key {min(unknown)!r}")
     if not is_value(record["id"]):

@@ -17,7 +17,7 @@ from kgtrec.errors import PathName, refuse
 from kgtrec.graph.id_files import arrow_bytes, lines_of, refuse_repeat, text_of
 from kgtrec.graph.labels import MAX_ID, Labels
 from kgtrec.graph.triples import COLUMNS, SPLITS
-from kgtrec.graph.tsv import entries_of, load_triples, pick_splits, split_names
+from kgtrec.graph.tsv import entries_of, load_triples, pick_splits, quoted, split_names
 
 Triples = Int32
 
@@ -189,7 +189,7 @@ def _refuse_first(
     for number, text in batch:
         fields = text.split()
         if len(fields) != 3 or not all(field.isdigit() for field in fields):
-            refuse(path, number, f"{text_of(text[:60])!r}", form)
+            refuse(path, number, quoted(text), form)
         for what, field, limit in zip(names, fields, limits, strict=True):
             if len(field) > _DIGITS or int(field) >= limit:
                 problem = f"{what} {text_of(field[:60])} is not below {limit}"
@@ -207,7 +207,7 @@ def labels_by_id(
         sound = label and digits.isdigit() and len(digits) <= _DIGITS
         if not sound or (n is not None and int(digits) >= n):
             less = "" if n is None else f" is not a label with an id below {n}"
-            refuse(path, line, f"{text_of(text[:60])!r}{less}", hint)
+            refuse(path, line, f"{quoted(text)}{less}", hint)
         number = int(digits)
         for seen, key, what in ((at_id, number, "id"), (at_label, text_of(label), "label")):
             refuse_repeat(path, seen, key, line, f"{what} {key!r}", "keep one of the lines")

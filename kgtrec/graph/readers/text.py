@@ -18,7 +18,7 @@ from kgtrec.graph.id_files import bytes_of, delimited_rows, lines_of, regular_fi
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import GraphTables, label_rows, labelled_tables, split_files
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import load_facts, renumber_column
+from kgtrec.graph.tsv import load_facts, quoted, renumber_column
 
 _DECLARE = (
     "begin the file with a line of column names (head,relation,tail in any order), or declare "
@@ -75,9 +75,9 @@ def _nodes(path: Path, _: Any = None) -> Iterator[tuple[bytes, bytes, bytes]]:
             yield head or blank_head or b"", relation, tail or blank_tail or b""
         elif text.strip() and not text.lstrip().startswith(b"#"):
             if _LITERAL.match(text):
-                what = f"a literal in {text_of(text[:60])!r}, which is not an entity"
+                what = f"a literal in {quoted(text)}, which is not an entity"
                 refuse(path, line, what, "leave triples with literals out of the file")
-            refuse(path, line, f"{text_of(text[:60])!r}", _HINT)
+            refuse(path, line, quoted(text), _HINT)
 
 
 _FORM = (
@@ -97,9 +97,9 @@ def _fields(path: PathName, _: Any = None) -> Iterator[list[bytes]]:
     for line, text in lines_of(path):
         fields = text.split(b",")
         if len(fields) < 3 or b"" in fields:
-            refuse(path, line, f"{text_of(text[:60])!r}", _FORM)
+            refuse(path, line, quoted(text), _FORM)
         if not len(fields) & 1:
-            what = f"{len(fields)} labels: the qualifier relation {text_of(fields[-1][:60])!r} has "
+            what = f"{len(fields)} labels: the qualifier relation {quoted(fields[-1])} has "
             refuse(path, line, f"{what}no value", _FORM)
         yield fields
     if not fields:
@@ -114,9 +114,9 @@ def _records(path: Path, _: Any = None) -> Iterator[list[bytes]]:
             record = json.loads(text)
             fields = _statement(record) if isinstance(record, Mapping) else None
         except (ValueError, RecursionError) as error:  # also for text that is not UTF-8
-            refuse(path, line, f"{text_of(text[:60])!r} ({error})", _JSON_FORM)
+            refuse(path, line, f"{quoted(text)} ({error})", _JSON_FORM)
         if fields is None:
-            refuse(path, line, f"{text_of(text[:60])!r}", _JSON_FORM)
+            refuse(path, line, quoted(text), _JSON_FORM)
         yield fields
     if fields is None:
         refuse(path, None, _EMPTY, _JSON_FORM)
@@ -208,15 +208,13 @@ def _checked(path: Path) -> Iterator[bytes]:
     for line, text in lines_of(path):
         fields = text.split(b"\t")
         if len(fields) not in (4, 5) or b"" in fields:
-            refuse(path, line, f"{text_of(text[:60])!r}", _TIMED_FORM)
+            refuse(path, line, quoted(text), _TIMED_FORM)
         if width and len(fields) != width:
             refuse(
                 path, line, f"{len(fields)} columns, but {width} in the lines before", _TIMED_FORM
             )
         if b"\0" in text or b"\r" in text:
-            refuse(
-                path, line, f"a NUL byte or carriage return in {text_of(text[:60])!r}", _TIMED_FORM
-            )
+            refuse(path, line, f"a NUL byte or carriage return in {quoted(text)}", _TIMED_FORM)
         width = len(fields)
         yield text
     if not width:
