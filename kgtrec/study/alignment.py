@@ -228,13 +228,6 @@ def alignment_questions(
     rows = _checked_pairs(pairs)
     n_left = _size("left", n_left, left_labels, rows[:, 0])
     n_right = _size("right", n_right, right_labels, rows[:, 1])
-    for name, ids, size in (("left", rows[:, 0], n_left), ("right", rows[:, 1], n_right)):
-        wrong = np.flatnonzero((ids < 0) | (ids >= size))
-        if len(wrong):
-            raise InputError(
-                f"pairs, row {wrong[0]}: {name} id {ids[wrong[0]]} does not exist; ids of {name} "
-                f"entities go from 0 to {size - 1}"
-            )
     triples = np.stack([rows[:, 0], np.zeros(len(rows), np.int64), rows[:, 1] + n_left], axis=1)
     labels = _joined_labels(n_left, left_labels, n_right, right_labels)
     graph = Graph.from_arrays(test=triples, entities=labels, relations=[RELATION])
@@ -424,14 +417,20 @@ def _checked_pairs(pairs: npt.ArrayLike) -> Int64:
 
 
 def _size(name: str, size: int | None, labels: Sequence[str] | None, ids: Array) -> int:
-    if labels is not None:
-        if size is not None and size != len(labels):
-            raise InputError(
-                f"there are {len(labels)} {name} labels for {size} {name} entities; give one per "
-                "entity"
-            )
-        return len(labels)
-    return int(ids.max()) + 1 if size is None else int(size)
+    """Entities of a side, which has a label for each and all of the ids."""
+    if size is None:
+        size = int(ids.max()) + 1 if labels is None else len(labels)
+    if labels is not None and size != len(labels):
+        raise InputError(
+            f"there are {len(labels)} {name} labels for {size} {name} entities; give one per entity"
+        )
+    wrong = np.flatnonzero((ids < 0) | (ids >= size))
+    if len(wrong):
+        raise InputError(
+            f"pairs, row {wrong[0]}: {name} id {ids[wrong[0]]} does not exist; ids of {name} "
+            f"entities go from 0 to {size - 1}"
+        )
+    return int(size)
 
 
 def _joined_labels(

@@ -163,26 +163,24 @@ class SemanticShares(ShownAsTables):
         for system, name in enumerate(self.names):
             for side, of_side in sides:
                 chosen = of_side & ~np.isnan(self.values[system, 0])
-                for over, weights in (("questions", None), ("triples", self.triples[chosen])):
-                    means = self._means(system, chosen, weights)
-                    n = int(chosen.sum() if weights is None else weights.sum())
+                triples = self.triples[chosen]
+                for over, weights in (("questions", np.ones_like(triples)), ("triples", triples)):
+                    means = self._means(system, chosen, weights.astype(np.float64))
                     rows += [
-                        (name, side, f"Sem@{k}", over, n, *row)
+                        (name, side, f"Sem@{k}", over, int(weights.sum()), *row)
                         for k, row in zip(self.cutoffs, means, strict=True)
                     ]
         columns = "system, side, measure, over, n, value:4, low:4, high:4, chance:4"
         return Table.of(columns, rows, names=4)
 
-    def _means(
-        self, system: int, chosen: Bools, weights: Int64 | None
-    ) -> list[tuple[float, float, float, float]]:
+    def _means(self, system: int, chosen: Bools, weights: Float64) -> list[list[float]]:
         """Weighted mean, its interval, and chance, for each k; whole questions are drawn."""
-        values = self.values[system][:, chosen]
-        below = None if weights is None else weights.astype(np.float64)
-        own = list(values if weights is None else values * weights)
-        ends = ratio_intervals(own, [below] * len(own), self.resampling).tolist()
-        *means, expected = (_mean(row, below) for row in (*values, self.chance[chosen]))
-        return [(m, low, high, expected) for m, (low, high) in zip(means, ends, strict=True)]
+        sums = np.vstack([self.values[system], self.chance])[:, chosen] * weights
+        *own, _ = sums
+        ends = ratio_intervals(own, [weights] * len(own), self.resampling)
+        with np.errstate(invalid="ignore"):  # without a question, all is NaN
+            *means, chance = sums.sum(axis=1) / weights.sum()
+        return np.column_stack([means, ends, np.full(len(own), chance)]).tolist()
 
     def notes(self) -> list[str]:
         """One sentence per kind of omission."""
@@ -204,12 +202,6 @@ class SemanticShares(ShownAsTables):
                     f"{name} has no candidate for {missing:,} questions, which are left out"
                 )
         return notes
-
-
-def _mean(values: Float64, weights: Float64 | None) -> float:
-    if not len(values):
-        return float("nan")
-    return float(values.mean() if weights is None else values @ weights / weights.sum())
 
 
 def semantic_shares(

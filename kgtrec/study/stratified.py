@@ -357,11 +357,10 @@ def reweighted(
             f"{spec} is not a mean over instances, so it has no relation ratios; use a micro "
             "average of MR, MRR or Hits@k, as in both.realistic.micro.mrr"
         )
+    by_label = _by_label(result, counts)
     rows = result.slice("relation", [spec]).rows
-    values = {str(row[0]): float(row[-1]) for row in rows}
-    counts_by_label = _by_label(result, counts)
-    weights = [counts_by_label.get(name, 0.0) for name in values]
-    return reweighted_mean(list(values.values()), weights)
+    weights = [by_label.get(str(row[0]), 0.0) for row in rows]
+    return reweighted_mean([float(row[-1]) for row in rows], weights)
 
 
 def reweighted_table(
@@ -392,18 +391,19 @@ def coverage_note(result: Result, counts: Mapping[str, float]) -> str | None:
     """A sentence on the relations that only one of two sets has; None if there is none."""
     ranks = result.ranks
     labels = ranks.relation_labels
-    evaluated = {str(r) if labels is None else labels[r] for r in np.unique(ranks.relation)}
+    numbers, sizes = np.unique(ranks.relation, return_counts=True)
+    names = [str(r) if labels is None else labels[r] for r in numbers.tolist()]
+    evaluated = dict(zip(names, sizes.tolist(), strict=True))
     weighted = {name for name, count in counts.items() if count > 0}
     parts = []
-    if foreign := weighted - evaluated:
+    if foreign := weighted - evaluated.keys():
         triples = sum(counts[name] for name in foreign)
         parts.append(
             f"{len(foreign):,} given relations ({triples:,.10g} of {sum(counts.values()):,.10g} "
             "triples) were not evaluated and are ignored"
         )
-    if unweighted := evaluated - weighted:
-        held = [label in unweighted for label in labels] if labels else None
-        instances = int(np.asarray(held)[ranks.relation].sum()) if held else 0
+    if unweighted := evaluated.keys() - weighted:
+        instances = sum(evaluated[name] for name in unweighted)
         parts.append(
             f"{len(unweighted):,} evaluated relations ({instances:,} of {len(ranks):,} instances) "
             "have no given triple and are ignored"

@@ -12,7 +12,7 @@ from study_cases import graphs, listed
 import kgtrec
 from kgtrec import Result
 from kgtrec.measures import RANK_TYPES
-from kgtrec.study.stratified import beta_curve, beta_grid, betas, recounted
+from kgtrec.study.stratified import beta_curve, beta_grid, betas, coverage_note, recounted
 
 
 def evaluated(graph: kgtrec.Graph, seed: int = 0, levels: int = 4) -> Result:
@@ -86,3 +86,10 @@ def test_recounted_on_the_default_splits_is_the_default(sides: str) -> None:
     assert same.answer_popularity.tolist() == ranks.answer_popularity.tolist()
     assert same.relation_popularity.tolist() == ranks.relation_popularity.tolist()
     assert recounted(ranks, graph, "test").answer_popularity.sum() < same.answer_popularity.sum()
+
+
+def test_notes_count_instances_of_relations_without_labels() -> None:
+    result = evaluated(kgtrec.Graph.from_arrays(test=[[0, 0, 1], [1, 0, 2], [1, 1, 0]]))
+    result.ranks.relation_labels = None
+    note = "1 evaluated relations (2 of 6 instances) have no given triple and are ignored"
+    assert coverage_note(result, {"0": 3}) == note
