@@ -206,17 +206,19 @@ class Resampled:
     """Values of the systems, and their values on other draws of the questions.
 
     - draws, float64 (B, s): On each draw of as many clusters; ``estimate`` (s,) has no draw.
-    - jackknife, float64 (clusters, s): Without each cluster in turn.
+    - jackknife, float64 (clusters, s): Without each cluster in turn; None if runs are drawn, too.
     - resampling: The number of draws, and the confidence of intervals.
     """
 
     estimate: Float64
     draws: Float64
-    jackknife: Float64
+    jackknife: Float64 | None
     resampling: Resampling = COMPARING
 
     def interval(self) -> Float64:
-        """Bias-corrected and accelerated (BCa) intervals of the values, float64 (2, s)."""
+        """BCa intervals of the values, float64 (2, s); of percentiles if there is no jackknife."""
+        if self.jackknife is None:
+            return np.asarray(np.quantile(self.draws, self.resampling.tails, axis=0))
         from scipy.special import ndtr, ndtri
 
         n_draws, draws = len(self.draws), self.draws
@@ -254,10 +256,7 @@ def resampled_means(
     shares = np.ones(len(values)) if weight is None else weight
     sums = cluster_sums(np.column_stack([values, shares]), cluster)
     drawn = _drawn_sums(
-        sums,
-        how.resamples,
-        lambda first: np.random.default_rng([how.seed, first]),
-        available_cores(),
+        sums, how.resamples, lambda at: np.random.default_rng([how.seed, at]), available_cores()
     )
     left = sums.sum(axis=0) - sums
     return Resampled(

@@ -93,11 +93,9 @@ class SystemComparison(ShownAsTables):
 
     def pair_table(self) -> Table:
         """A row per pair, the better system first: difference, interval, p, effect sizes."""
-        tests, sizes = self.tests, self.effects
-        interval = self.resampled.difference_interval(tests.pairs)  # not corrected
-        values = [sizes.difference, *interval, tests.p, tests.corrected, sizes.d_z,
-                  sizes.superiority]  # fmt: skip
-        return _pair_table(self, self.samples, tests.pairs, values, tests.correction)
+        tests = self.tests
+        sizes = self.effects.d_z, self.effects.superiority
+        return _pair_table(self, self.samples, tests.correction, tests.p, tests.corrected, *sizes)
 
     def method(self) -> str:
         """The test in words: "paired t-test over 20,466 instances, Holm's correction"."""
@@ -174,25 +172,26 @@ def _best_first(values: Float64, higher: bool) -> list[int]:
 
 
 def _pair_table(
-    made: SystemComparison | Replicates, samples: Samples | Replicates, pairs: Int64,
-    values: Sequence[Float64], correction: str,
+    made: SystemComparison | Replicates, samples: Samples | Replicates, correction: str,
+    p: Float64, fixed: Float64, *sizes: Float64,
 ) -> Table:  # fmt: skip
     """A row per pair, the better first: difference, its interval, both p, and sizes if known."""
-    place = np.argsort(made.order)
+    place, pairs = np.argsort(made.order), pairs_of(len(samples.systems))
+    low, high = made.resampled.difference_interval(pairs)  # not corrected
     turned = place[pairs[:, 0]] > place[pairs[:, 1]]
     pairs = np.where(turned[:, None], pairs[:, ::-1], pairs)
     sign = np.where(turned, -1.0, 1.0)
-    gap, low, high, p, fixed, *sizes = values
     ends = np.sort([sign * low, sign * high], axis=0)
+    first, second = made.resampled.estimate[pairs].T
     if sizes:
-        sizes = [sign * sizes[0], np.where(turned, 1 - sizes[1], sizes[1])]
+        sizes = sign * sizes[0], np.where(turned, 1 - sizes[1], sizes[1])
     titles = {"none": "p as it is", "bh": "p (BH)"}
     title = titles.get(correction, f"p ({correction.capitalize()})")
     columns = ["system", "against", f"difference:{samples.digits}",
                *made.resampling.columns(samples.digits), "p:5", f"{title}=p.corrected:5",
                *["d_z:3", "wins=superiority:3"][: len(sizes)]]  # fmt: skip
     names = ([samples.systems[i] for i in of] for of in pairs.T)
-    table = Table.of_columns(columns, *names, sign * gap, *ends, p, fixed, *sizes, names=2)
+    table = Table.of_columns(columns, *names, first - second, *ends, p, fixed, *sizes, names=2)
     return table.in_order(np.lexsort(place[pairs].T[::-1]))
 
 
@@ -260,7 +259,7 @@ class Replicates(ShownAsTables):
 
     - name, title: The measure's key, and its heading.
     - values: The measure of every run, an array a system.
-    - draws, float64 (B, s): Means of the systems on each draw of questions and runs.
+    - resampled: Means of the systems, also on draws of questions and runs.
     - folds: Sets of questions: 1 for runs that all answer the same ones.
     """
 
@@ -270,17 +269,21 @@ class Replicates(ShownAsTables):
     title: str
     systems: tuple[str, ...]
     values: tuple[Float64, ...]
-    draws: Float64
+    resampled: Resampled
     higher_is_better: bool = True
     digits: int = 4
     correction: str = "holm"
     folds: int = 1
-    resampling: Resampling = COMPARING
+
+    @property
+    def resampling(self) -> Resampling:
+        """Of the intervals."""
+        return self.resampled.resampling
 
     @property
     def means(self) -> Float64:
         """Mean over the runs of each system, float64 (s,)."""
-        return np.array([values.mean() for values in self.values])
+        return self.resampled.estimate
 
     @property
     def order(self) -> list[int]:
@@ -292,10 +295,6 @@ class Replicates(ShownAsTables):
         """Standard deviation over runs (n - 1), float64 (s,); NaN of a single run."""
         return np.array([v.std(ddof=1) if len(v) > 1 else np.nan for v in self.values])
 
-    def interval(self) -> Float64:
-        """Percentile intervals of the means over questions and runs, float64 (2, s)."""
-        return np.asarray(np.quantile(self.draws, self.resampling.tails, axis=0))
-
     @property
     def pairs(self) -> Int64:
         """All pairs of systems, int64 (p, 2)."""
@@ -303,7 +302,7 @@ class Replicates(ShownAsTables):
 
     def p_values(self) -> Float64:
         """Two-sided p of every pair, float64 (p,), as by the bootstrap test of `pairwise`."""
-        return p_of_draws(self.means, self.draws, self.pairs)
+        return p_of_draws(self.resampled, self.pairs)
 
     def better(self, level: float = 0.05) -> Bools:
         """Whether each system is significantly better than each other, bool (s, s)."""
@@ -320,17 +319,13 @@ class Replicates(ShownAsTables):
                    *self.resampling.columns(digits), f"least=min:{digits}",
                    f"largest=max:{digits}"]  # fmt: skip
         table = Table.of_columns(columns, self.systems, map(len, self.values), self.means,
-                                 self.deviations, *self.interval(), *ends)  # fmt: skip
+                                 self.deviations, *self.resampled.interval(), *ends)  # fmt: skip
         return table.in_order(self.order)
 
     def pair_table(self) -> Table:
         """A row per pair, the better first: difference, its interval, p, and corrected p."""
-        p, (first, second) = self.p_values(), self.pairs.T
-        gaps = self.draws[:, first] - self.draws[:, second]
-        values = [self.means[first] - self.means[second],
-                  *np.quantile(gaps, self.resampling.tails, axis=0), p,
-                  corrected(p, self.correction)]  # fmt: skip
-        return _pair_table(self, self, self.pairs, values, self.correction)
+        p = self.p_values()
+        return _pair_table(self, self, self.correction, p, corrected(p, self.correction))
 
 
 def grouped_names(names: Sequence[str]) -> list[str]:
@@ -387,11 +382,14 @@ def compare_replicates(
             np.concatenate([v[c[k]] for v, (_, c) in zip(means, fold_samples, strict=True)])
             for k in range(len(systems))
         )
+        estimate = np.array([own.mean() for own in values])
+        draws = _over_folds(np.stack(drawn), rng)
         first = fold_samples[0][0]
         replicates.append(
             Replicates(
-                first.name, first.title, tuple(systems), values, _over_folds(np.stack(drawn), rng),
-                first.higher_is_better, first.digits, correction, len(folds), resampling,
+                first.name, first.title, tuple(systems), values,
+                Resampled(estimate, draws, None, resampling), first.higher_is_better, first.digits,
+                correction, len(folds),
             )
         )  # fmt: skip
     return replicates

@@ -160,7 +160,7 @@ def pairwise(
     elif test == "bootstrap":
         drawn = resampled or resample(samples, replace(COMPARING, seed=seed))
         statistic = drawn.estimate[pairs[:, 0]] - drawn.estimate[pairs[:, 1]]
-        p = p_of_draws(drawn.estimate, drawn.draws, pairs)
+        p = p_of_draws(drawn, pairs)
     else:
         statistic = np.array([gap.mean() for gap in _gaps(samples.values, pairs)])
         p = _randomisation_tests(samples.values, pairs, permutations, seed, threads)
@@ -305,9 +305,10 @@ def _randomisation_tests(
     return (beyond.sum(axis=0) + 1) / (permutations + 1)
 
 
-def p_of_draws(values: Float64, draws: Float64, pairs: Int64) -> Float64:
-    """p of the pairs of systems by their values (s,) and those on draws (B, s), float64 (p,)."""
-    first, second = pairs[:, 0], pairs[:, 1]
+def p_of_draws(resampled: Resampled, pairs: Int64) -> Float64:
+    """p of the pairs (p, 2) of systems by their values on draws, float64 (p,)."""
+    values, draws = resampled.estimate, resampled.draws
+    first, second = pairs.T
     observed, drawn = values[first] - values[second], draws[:, first] - draws[:, second]
     slack = _ROUNDING * np.abs(values).max()
     beyond = (np.abs(drawn - observed) >= np.abs(observed) - slack).sum(axis=0)

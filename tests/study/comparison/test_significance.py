@@ -349,7 +349,7 @@ def check_draws(fast: np.ndarray, slow: np.ndarray) -> None:
 @pytest.mark.slow
 def test_draws_are_distributed_as_those_of_a_slow_bootstrap(systems):
     (replicates,) = compare_replicates(systems, ["mrr"], resampling=Resampling(resamples=10_000))
-    check_draws(replicates.draws, slow_draws([list(systems.values())], 800))
+    check_draws(replicates.resampled.draws, slow_draws([list(systems.values())], 800))
 
 
 def test_means_and_deviations_are_those_of_the_runs(systems: dict[str, list[Ranks]]) -> None:
@@ -371,10 +371,12 @@ def test_folds_have_questions_of_their_own() -> None:
     for place, name in enumerate(systems):
         due = [mean(v for one in slow_values(fold[place]).values() for v in one) for fold in folds]
         assert replicates.values[place].tolist() == pytest.approx(due), name
-    check_draws(replicates.draws, slow_draws([[[one] for one in fold] for fold in folds], 150))
+    check_draws(
+        replicates.resampled.draws, slow_draws([[[one] for one in fold] for fold in folds], 150)
+    )
     alone = {"a": systems["a"][:3]}
     (replicates,) = compare_replicates(alone, ["mrr"], resampling=Resampling(resamples=200))
-    assert replicates.draws.shape == (200, 1)
+    assert replicates.resampled.draws.shape == (200, 1)
     assert len(replicates.values[0]) == replicates.folds == 3
 
 
@@ -383,7 +385,7 @@ def test_a_single_run_each_is_the_bootstrap_over_questions() -> None:
     (replicates,) = compare_replicates(one, ["mrr"], resampling=Resampling(resamples=500, seed=3))
     (samples,) = samples_of_ranks({n: own[0] for n, own in one.items()}, ["mrr"])
     assert np.array_equal(
-        replicates.draws, resample(samples, Resampling(resamples=500, seed=3)).draws
+        replicates.resampled.draws, resample(samples, Resampling(resamples=500, seed=3)).draws
     )
 
 
