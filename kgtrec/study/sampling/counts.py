@@ -68,34 +68,34 @@ class RankBounds(ShownInLines):
 
 
 def count_bounds(
-    seen: npt.ArrayLike, drawn: npt.ArrayLike, population: npt.ArrayLike, miss: float
+    seen: npt.ArrayLike,
+    drawn: npt.ArrayLike,
+    population: npt.ArrayLike,
+    miss: float,
+    *,
+    tied: Int64 | int = 0,
 ) -> tuple[Int64, Int64]:
-    """Bounds on how many of a population are special, from how many of the drawn ones are."""
+    """Bounds on how many of a population are special, from how many of the drawn ones are.
+
+    Each fails with probability `miss` at most. The upper one counts those that are `tied`, too.
+    """
     if not 0 < miss < 1:
         raise UsageError(f"miss={miss!r} is not a probability between 0 and 1")
-    cases = np.stack(np.broadcast_arrays(*(np.asarray(a, np.int64) for a in
-                                           (seen, drawn, population))))  # fmt: skip
-    flat = cases.reshape(3, -1)
-    wrong = (flat[0] < 0) | (flat[0] > flat[1]) | (flat[1] > flat[2])
+    least = np.asarray(seen, np.int64)
+    columns = (least, least + tied, np.asarray(drawn, np.int64), np.asarray(population, np.int64))
+    cases = np.stack(np.broadcast_arrays(*columns))
+    flat = cases.reshape(4, -1)
+    wrong = (flat[0] < 0) | (flat[1] > flat[2]) | (flat[2] > flat[3])
     if wrong.any():
-        found = ", ".join(map(str, flat[:, wrong.argmax()]))
+        found = ", ".join(map(str, flat[1:, wrong.argmax()]))
         raise UsageError(
             f"seen, drawn, population = {found}; give counts with 0 <= seen <= drawn <= population"
         )
-    different, where = np.unique(flat, axis=1, return_inverse=True)
-    where = where.reshape(-1)
-    g, k, n = different
-    high = _most(g, k, n, miss)[where]
-    low = (n - _most(k - g, k, n, miss))[where]  # the same for those that are not special
-    return low.reshape(cases.shape[1:]), high.reshape(cases.shape[1:])
-
-
-def _above(
-    greater: Int64, equal: Int64, drawn: Int64, population: Int64, miss: float
-) -> tuple[Int64, Int64]:
-    """Bounds on how many of a population rank above an answer, at any place in its ties."""
-    low = count_bounds(greater, drawn, population, miss)[0]
-    return low, count_bounds(greater + equal, drawn, population, miss)[1]
+    (least, most, k, n), where = np.unique(flat, axis=1, return_inverse=True)
+    low = n - _most(k - least, k, n, miss)  # from those that are not special
+    ends = np.stack([low, _most(most, k, n, miss)])[:, where.reshape(-1)]
+    low, high = ends.reshape(2, *cases.shape[1:])
+    return low, high
 
 
 def _most(seen: Int64, drawn: Int64, population: Int64, miss: float) -> Int64:
@@ -153,7 +153,7 @@ def rank_bounds(ranks: Ranks, level: float = 0.95) -> RankBounds:
     """
     drawn, population = _sizes(ranks)
     check_level(level)
-    low, high = _above(ranks.greater, ranks.equal, drawn, population, (1 - level) / 2)
+    low, high = count_bounds(ranks.greater, drawn, population, (1 - level) / 2, tied=ranks.equal)
     return RankBounds(_estimate(ranks), low + 1, high + 1, level)
 
 
@@ -200,7 +200,7 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
     exact = (drawn == population).all()
     miss = 0.0 if exact else (1 - level) / 10
     tail = miss or 0.5  # bounds of a fully drawn population are the count itself at every level
-    least, most = _above(ranks.greater, ranks.equal, drawn, population, tail)
+    least, most = count_bounds(ranks.greater, drawn, population, tail, tied=ranks.equal)
     unsure = _questions(ranks), drawn < population
     for name, f in DECREASING.items():
         ends = mean_bounds(f, least + 1, most + 1, *unsure, level, miss)
@@ -429,7 +429,7 @@ class SampledCounts(ShownInLines):
         `miss`.
         """
         tail = miss / max(1, int((self.population > self.drawn).any(axis=1).sum()))
-        low, high = _above(self.greater, self.equal, self.drawn, self.population, tail)
+        low, high = count_bounds(self.greater, self.drawn, self.population, tail, tied=self.equal)
         own = self.others_greater + 1
         return own + low.sum(axis=0), own + self.others_equal + high.sum(axis=0)
 
