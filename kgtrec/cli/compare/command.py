@@ -287,20 +287,17 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
         "std: deviation between runs. Intervals and p: questions and runs (or folds) are drawn "
         f"anew ({resampling.resamples:,} times), {correction} correction."
     )
-    values = {one.name: one.value_table() for one in comparisons}
-    pairs = {one.name: one.pair_table() for one in comparisons} if len(systems) > 1 else {}
-    sections = []
+    folds = comparisons[0].folds
+    size = f"{len(runs)} runs of {len(systems)} systems" + f" on {folds} folds" * (folds > 1)
+    rows = by_measure({one.name: one.value_table() for one in comparisons})
+    sections, notes = [], []
+    data: dict[str, object] = {}
     for one in comparisons:
-        folds = f" on {one.folds} folds" if one.folds > 1 else ""
-        heading = f"{one.name}: {len(runs)} runs of {len(systems)} systems{folds}"
-        tables = [values[one.name], *([pairs[one.name]] if pairs else [])]
-        sections.append((heading, tables, text))
-    data: dict[str, object] = {
-        one.name: {"systems": one.value_table().to_dict(), "pairs": one.pair_table().to_dict()}
-        for one in comparisons
-    }
-    notes = []
-    if comparisons[0].folds > 1:
+        values, pairs = one.value_table(), one.pair_table()
+        tables = [values, pairs] if len(systems) > 1 else [values]
+        sections.append((f"{one.name}: {size}", tables, text))
+        data[one.name] = {"systems": values.to_dict(), "pairs": pairs.to_dict()}
+    if folds > 1:
         notes = ["kgtrec compares how far the best runs disagree only on the same questions; folds "
                  "have different ones"]  # fmt: skip
     else:
@@ -313,7 +310,7 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
             "best": close.best, "models": list(close.models), "epsilon": close.epsilon,
             "by": close.table().to_dict(),
         }  # fmt: skip
-    return Report.of_sections(sections, data, by_measure(values), notes=notes)
+    return Report.of_sections(sections, data, rows, notes=notes)
 
 
 def _by_system(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str, list[Ranks]]:

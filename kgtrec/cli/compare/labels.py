@@ -394,11 +394,11 @@ def reuse(
     results = [
         leave_one_out(judged, runs, contributors, key) for key in measures_or_usual(keys, qrels)
     ]
-    sections = [
-        (f"{one.measure}: each system left out of the pool in turn", [one.table()], one.sentence())
-        for one in results
-    ]
     tables = {one.measure: one.table() for one in results}
+    sections = [
+        (f"{name}: each system left out of the pool in turn", [table], one.sentence())
+        for (name, table), one in zip(tables.items(), results, strict=True)
+    ]
     data = {name: table.to_dict() for name, table in tables.items()}
     return Report.of_sections(
         sections, data, by_measure(tables), figures={"plot": lambda: plots.left_out(results)}
