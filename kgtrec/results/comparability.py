@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -97,11 +97,9 @@ def _candidates(facts: Provenance) -> str:
     return f"candidates restricted by {facts.restricted}" if facts.restricted else "all candidates"
 
 
-def tolerance_text(facts: Provenance) -> str:
+def tolerance_text(tolerance: Mapping[str, float] | None) -> str:
     """The tolerance within which scores tie with an answer."""
-    if not facts.tie_tolerance:
-        return "equal scores"
-    return f"within {facts.tie_tolerance['atol']:g} + {facts.tie_tolerance['rtol']:g} |score|"
+    return "within {atol:g} + {rtol:g} |score|".format(**tolerance) if tolerance else "equal scores"
 
 
 def _unlinkable(facts: Provenance) -> str | None:
@@ -126,7 +124,7 @@ _FACTS: dict[str, Callable[[Provenance], str | None]] = {
     "answers at the worst rank": lambda facts: str(facts.outside),
     "predictions that name no entity": _unlinkable,
     "order of lists": lambda facts: facts.predictions.get("list_order"),
-    "ties": tolerance_text,
+    "ties": lambda facts: tolerance_text(facts.tie_tolerance),
 }
 
 

@@ -123,8 +123,8 @@ def _header(result: Result, filters: str | None = None) -> str:
     lines += [*_restrictions(facts), *_predictions(result)]
     if facts.tie_tolerance:
         lines.append(
-            f"Micro ranks count scores {tolerance_text(facts)} of the answer's as ties; ordinal "
-            "and macro ranks count only equal scores."
+            f"Micro ranks count scores {tolerance_text(facts.tie_tolerance)} of the answer's as "
+            "ties; ordinal and macro ranks count only equal scores."
         )
     return _wrapped(lines)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kgtrec._internal.table import Table
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure, headings
+from kgtrec.questions.terms import Term
 
 if TYPE_CHECKING:
     from kgtrec.measures.calculator import Calculator
@@ -81,8 +82,7 @@ def by_relation(calculator: Calculator, measures: Sequence[Measure]) -> Table:
     for measure in measures:
         calculator.value(measure)  # refuses impossible measures, with the reason
     relation, count = calculator.relations(sides.pop())
-    labels = calculator.ranks.relation_labels
-    names = [str(r) if labels is None else str(labels[r]) for r in relation.tolist()]
+    names = Term(calculator.ranks.relation, calculator.ranks.relation_labels).texts(relation)
     columns = [calculator.per_relation(measure).tolist() for measure in measures]
     entries = zip(names, count.tolist(), *columns, strict=True)
     rows = sorted(entries, key=lambda row: (-row[1], row[0]))

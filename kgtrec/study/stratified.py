@@ -31,6 +31,7 @@ from kgtrec.measures import RANK_TYPES, Measure, parse_all, stratified_grid
 from kgtrec.measures.averaging import SIDES, require_graph, require_side, sides_present
 from kgtrec.measures.metric import same
 from kgtrec.measures.stratified import DEFAULT_METRICS, Strata, stratified_means
+from kgtrec.questions.terms import Term
 from kgtrec.results.comparability import check_graph
 
 if TYPE_CHECKING:
@@ -390,9 +391,8 @@ def reweighted_table(
 def coverage_note(result: Result, counts: Mapping[str, float]) -> str | None:
     """A sentence on the relations that only one of two sets has; None if there is none."""
     ranks = result.ranks
-    labels = ranks.relation_labels
     numbers, sizes = np.unique(ranks.relation, return_counts=True)
-    names = [str(r) if labels is None else labels[r] for r in numbers.tolist()]
+    names = Term(ranks.relation, ranks.relation_labels).texts(numbers)
     evaluated = dict(zip(names, sizes.tolist(), strict=True))
     weighted = {name for name, count in counts.items() if count > 0}
     parts = []

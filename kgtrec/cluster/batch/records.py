@@ -38,7 +38,6 @@ from kgtrec.cluster.content_hash import describe_files, hash_file, hash_text, la
 from kgtrec.errors import FileError, InputError, PathName, refuse
 from kgtrec.graph.formats import graph_files
 from kgtrec.measures import Measure
-from kgtrec.ranking.provenance import Provenance
 from kgtrec.results.comparability import tolerance_text
 
 _FORMAT = 2  # 1: ranks without the column `rank`
@@ -271,7 +270,7 @@ def batch_notes(batch: JobBatch) -> list[str]:
     """Notes on results: what ties within a tolerance, and ranks that belong to no job."""
     tolerances = {job.protocol: job.scoring(0).tolerance for job in batch.jobs}
     notes = [
-        f"{protocol}: scores {tolerance_text(Provenance(tie_tolerance=tolerance._asdict()))} tie"
+        f"{protocol}: scores {tolerance_text(tolerance._asdict())} tie"
         for protocol, tolerance in tolerances.items()
         if tolerance is not None
     ]

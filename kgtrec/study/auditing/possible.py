@@ -368,11 +368,10 @@ def _problems(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> I
 def _answers(limit: Limit, sizes: Sizes) -> int | None:
     """How many answers a share of hits is taken of; None if unknown, or for other measures."""
     measure = limit.claim.measure
+    is_own = limit.row.name == "hits@k" and measure.metric == limit.row.named(limit.parameter)
+    if not is_own or measure.rank_type == "expected":
+        return None
     of_average = {"micro": sizes.instances, "macro": sizes.questions}
-    if measure.metric != limit.row.named(limit.parameter) or limit.row.name != "hits@k":
-        return None
-    if measure.rank_type == "expected":
-        return None
     return of_average.get(measure.averaging, {}).get(measure.side)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from kgtrec._internal.bootstrap import COMPARING
 from kgtrec._internal.csr import Bools, grouped
-from kgtrec._internal.table import Interval
+from kgtrec._internal.table import Interval, ShownInLines
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
@@ -180,7 +180,7 @@ class ModelColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class ModelTable:
+class ModelTable(ShownInLines):
     """Models by measures.
 
     - columns: Columns with the same heading are neighbours.
@@ -227,9 +227,9 @@ class ModelTable:
             for i, c in enumerate(self.columns)
         ]
 
-    def __repr__(self) -> str:
-        titles = ", ".join(dict.fromkeys(column.measure.title for column in self.columns))
-        return f"ModelTable\n  {len(self.models):,} models\n  {titles}"
+    def _lines(self) -> tuple[str, str]:
+        titles = dict.fromkeys(column.measure.title for column in self.columns)
+        return f"{len(self.models):,} models", ", ".join(titles)
 
     def _repr_html_(self) -> str:
         return html_text(self)
