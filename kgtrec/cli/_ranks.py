@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from kgtrec.cli._process import lazily
-from kgtrec.cli._report import warn
+from kgtrec.cli._report import File, warn
 
 with lazily():
     from kgtrec import Questions, Ranks, Result, comparable, write_qrels
@@ -44,18 +45,17 @@ def load_comparable(files: Mapping[str, str]) -> dict[str, Ranks]:
     return load_ranks(files, compared=False)
 
 
-def saved(
+def files_of(
     result: Any, questions: Questions | None, files: Mapping[str, str | None],
     options: Mapping[str, Any],
-) -> list[str]:  # fmt: skip
-    """Write the ranks, run and qrels of a result into `files`; returns their paths."""
-    result.ranks.save(files["output"])
-    if files["run"]:
-        assert result.run is not None  # it is from scores, not from saved ranks
-        result.run.cut(options["run_depth"]).write(files["run"], options["tag"])
-    if files["qrels"]:
-        write_qrels(questions, files["qrels"])
-    return [path for path in files.values() if path]
+) -> list[File]:  # fmt: skip
+    """What writes the ranks, run and qrels of a result into `files`."""
+
+    def run(path: str) -> None:
+        result.run.cut(options["run_depth"]).write(path, options["tag"])
+
+    qrels = partial(write_qrels, questions)
+    return [(files["output"], result.ranks.save), (files["run"], run), (files["qrels"], qrels)]
 
 
 def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:

@@ -7,6 +7,7 @@ rest: it checks the files named on the command line first, and shows the report 
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
@@ -29,6 +30,7 @@ with lazily():
 FORMATS = ("table", "csv", "tsv", "markdown", "latex", "json")
 Section = tuple[str, Sequence["Table"], str]
 """A heading, its tables, and a sentence on them."""
+File = tuple[str | None, str | Callable[[str], object]]
 
 
 class FailedInPart(KgtrecError):
@@ -44,7 +46,10 @@ class Report:
     - rows: One table for CSV, TSV, Markdown and LaTeX.
     - forms: Formats with their own content.
     - notes: Lines for standard error, after the results.
+    - files: Paths, None if a file is not asked for, each with its text or with what writes it.
+    - content: What these files contain.
     - figures: What draws each figure, by the parameter that names the file, such as "plot".
+    - pages: The text for a terminal of some columns, which shows it page by page.
     - code: The command's exit code.
     - error: The failure in spite of these results; the exit code is then 2.
     """
@@ -54,7 +59,10 @@ class Report:
     rows: Table | None = None
     forms: Mapping[str, Callable[[], str | bytes]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    files: Sequence[File] = ()
+    content: str = ""
     figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    pages: Callable[[int], str] | None = None
     code: int = 0
     error: str = ""
 
@@ -113,6 +121,20 @@ class Report:
         if self.rows is None:
             raise UsageError(f"--format {form} writes only one table; choose it with --show")
         return rendered(self.rows, form)
+
+    def write(self) -> list[str]:
+        """Write the files; returns a line about them, if there are any."""
+        written = []
+        for path, content in self.files:
+            if not path:
+                continue
+            written.append(path)
+            if isinstance(content, str):
+                write_text(path, content)
+            else:
+                content(path)
+        said = f"wrote {', '.join(written)}" + f": {self.content}" * bool(self.content)
+        return [said] if written else []
 
     def figure(self, name: str) -> Any:
         """One of the figures of the report."""
@@ -282,19 +304,23 @@ class Command(click.Command):
         values = {name: value for name, value in ctx.params.items() if name not in endings}
         assert self.callback is not None
         try:
-            report = ctx.invoke(self.callback, **values)
+            report: Report = ctx.invoke(self.callback, **values)
+            report.notes = [*report.write(), *report.notes]
         except KgtrecError as error:
             error.args = (in_option_names(str(error), self),)
             raise
-        if isinstance(report, Report):
-            self._show(report, ctx)
+        self._show(report, ctx)
         return report
 
     def _show(self, report: Report, ctx: click.Context) -> None:
         for text in report.notes:
             note(text)
         form = ctx.params.get("form", "table")
-        if report.has(form):
+        if report.pages is not None and sys.stdout.isatty():
+            from shutil import get_terminal_size
+
+            click.echo_via_pager(report.pages(get_terminal_size().columns))
+        elif report.has(form):
             files = [ctx.params[str(one.name)] for one in self.params if one.type is PRINT_TO]
             _print(report.rendered(form), files[0] if files else None)
         for parameter in self.params:

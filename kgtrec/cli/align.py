@@ -8,7 +8,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
-from kgtrec.cli._ranks import FILES, saved
+from kgtrec.cli._ranks import FILES, files_of
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError, about
 
@@ -88,11 +88,9 @@ def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any
         asked = alignment_questions(
             loaded["pairs"], *loaded["sizes"], sides=options["sides"], **labels
         )
-    written = saved(result, asked, {name: options[name] for name in FILES}, options)
+    files = files_of(result, asked, {name: options[name] for name in FILES}, options)
     forms = {"csv": result.to_csv, "markdown": result.to_markdown, "latex": result.to_latex}
-    return Report(
-        lambda: str(result), result.to_dict, forms=forms, notes=[f"wrote {', '.join(written)}"]
-    )
+    return Report(lambda: str(result), result.to_dict, forms=forms, files=files)
 
 
 def _check(options: dict[str, Any]) -> None:

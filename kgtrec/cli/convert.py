@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from kgtrec.cli import _options as shared
@@ -36,15 +38,12 @@ def command(
         )
     loaded = read_graph(graph)
     questions = loaded.questions(split, sides, context=context)
-    if qrels:
-        write_qrels(questions, qrels)
-    if topics:
-        write_questions(questions, topics)
-    notes = [
-        f"{len(questions):,} questions with {questions.n_instances:,} answers of split "
-        f"{split!r} written to {' and '.join(filter(None, (qrels, topics)))}"
-    ]
     encoded = loaded.entities.n_encoded + loaded.relations.n_encoded
-    if encoded:
-        notes.append(f"{encoded:,} labels with blanks are percent-encoded")
-    return Report(notes=notes)
+    return Report(
+        files=[
+            (qrels, partial(write_qrels, questions)), (topics, partial(write_questions, questions))
+        ],
+        content=f"{len(questions):,} questions with {questions.n_instances:,} answers of split "
+        f"{split!r}",
+        notes=[f"{encoded:,} labels with blanks are percent-encoded"] * bool(encoded),
+    )  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
-from kgtrec.cli._report import Command, Report
+from kgtrec.cli._report import Command, File, Report
 
 with lazily():
     from kgtrec import Graph
@@ -16,7 +17,7 @@ with lazily():
     from kgtrec.cluster.inputs import QuestionRequest
     from kgtrec.study.sampling.counts import SampledCounts, count_sampled, rank_some
     from kgtrec.study.sampling.draw import draw_candidates
-    from kgtrec.study.sampling.estimates import FullEstimates, draw_check, full_estimates
+    from kgtrec.study.sampling.estimates import FullCheck, FullEstimates, draw_check, full_estimates
     from kgtrec.study.semantics import fitting_by_constraints
 
 
@@ -80,17 +81,20 @@ def command(**options: Any) -> Report:
     questions = QuestionRequest(**asked, filters=(options["known"],)).questions()
     by = _by(questions.graph, options)
     draw = draw_candidates(questions, options["size"], by, seed=options["seed"])
-    notes = _written(options["candidates"], draw.candidates)
+    files: list[File] = [(options["candidates"], partial(_write, draw.candidates))]
     if options["scores"] is None:
-        return Report(notes=notes)
+        return Report(files=files)
     ranking = {
         "higher_is_better": not options["lower_is_better"], "nan": options["nan"],
         "threads": options["threads"],
     }  # fmt: skip
     counts = count_sampled(draw, options["scores"], columns=options["columns"], **ranking)
-    estimates = _estimates(counts, options, ranking, notes)
+    check = draw_check(counts, options["full"], options["seed"]) if options["full"] else None
+    if check is not None:
+        files.append((options["full_questions"], partial(_write, check.questions)))
+    estimates = _estimates(counts, check, options, ranking)
     text = estimates.text(options["within"])
-    return Report.of_table(estimates.table(), lambda: text, notes=notes)
+    return Report.of_table(estimates.table(), lambda: text, files=files)
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -116,24 +120,16 @@ def _by(graph: Graph, options: dict[str, Any]) -> Any:
 
 
 def _estimates(
-    counts: SampledCounts, options: dict[str, Any], ranking: dict[str, Any], notes: list[str]
+    counts: SampledCounts, check: FullCheck | None, options: dict[str, Any], ranking: dict[str, Any]
 ) -> FullEstimates:
     level = options["ci"] / 100
-    check = draw_check(counts, options["full"], options["seed"]) if options["full"] else None
-    if check is not None:
-        notes += _written(options["full_questions"], check.questions)
-    apart = options["columns"] == "candidates"
-    scores = options["full_scores"] if apart else options["scores"]
+    scores = options["full_scores" if options["columns"] == "candidates" else "scores"]
     if check is None or scores is None or not len(check.questions):
         return full_estimates(counts, level=level)
     full = rank_some(scores, counts.draw.questions, check.questions, **ranking)
     return full_estimates(counts, check, full, level)
 
 
-def _written(path: str | None, array: Any) -> list[str]:
-    """Write an array if a file is named; returns a note about it."""
-    if path is None:
-        return []
+def _write(array: Any, path: str) -> None:
     with atomic_write(path) as file:
         write_array(file, array)
-    return [f"wrote {path}"]

@@ -6,7 +6,6 @@ Supports only the Markdown that guides use: a library would double the start-up 
 from __future__ import annotations
 
 import re
-import sys
 from itertools import zip_longest
 
 import click
@@ -132,10 +131,4 @@ def command(name: str | None, as_path: bool) -> Report:
         path = str(guides.path(name))
         return Report(lambda: path)
     text = guides.text(name)
-    if sys.stdout.isatty():
-        import shutil
-
-        width = min(shutil.get_terminal_size().columns, MOST)
-        click.echo_via_pager(rendered(text, width))
-        return Report()
-    return Report(lambda: text)
+    return Report(lambda: text, pages=lambda columns: rendered(text, min(columns, MOST)))

@@ -71,8 +71,10 @@ def templates(pool: str, output: str) -> Report:
     made = asking.generated_templates(
         sorted({one.relation for one in sheet_files.read_pooled(pool)})
     )
-    asking.write_templates(output, made)
-    return Report(notes=[f"wrote {output}: {len(made.by_relation):,} templates"])
+    return Report(
+        files=[(output, lambda path: asking.write_templates(path, made))],
+        content=f"{len(made.by_relation):,} templates",
+    )
 
 
 @command.command(short_help="A sheet of questions for each annotator.")
@@ -119,8 +121,7 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
         triples, questions, names, annotators=people, overlap=options["overlap"],
         size=options["batch"], seed=options["seed"], by_relation=options["by_relation"],
     )  # fmt: skip
-    paths, files = sheet_files.write_new_sheets(output, made), list(made)
-    text = f"{len(paths):,} sheets in {output}: {files[0]} to {files[-1]}"
+    first, *_, last = [*made, *made]
     left = len(pooled) - len(triples)
     notes = [
         f"{len(triples):,} triples to judge, {left:,} left out (rule, sample, depth, judged "
@@ -131,7 +132,10 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
     if options["name_file"] and nameless:
         missing = f"{len(nameless):,} entities have no name, the first is {nameless[0]!r}"
         notes.append(warning(missing))
-    return Report(lambda: text, notes=notes)
+    return Report(
+        files=[(output, lambda folder: sheet_files.write_new_sheets(folder, made))],
+        content=f"{len(made):,} sheets, {first} to {last}", notes=notes,
+    )  # fmt: skip
 
 
 # --- Judging --------------------------------------------------------------------------------------
@@ -151,7 +155,7 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
 @shared.reads("--names name_file", "With --graph: names of entities in facts, lines id<TAB>name.")
 def serve(
     sheet: str, port: int | None, no_browser: bool, output: str | None, **options: Any
-) -> None:
+) -> Report:
     """Judge the triples of SHEET in the browser, by keyboard: Y, N, ?; U is undo.
 
     The page is only for this machine and for you: its address ends in a token that no other user
@@ -174,9 +178,10 @@ def serve(
         try:
             with nullcontext() if no_browser else _browser(server.url):
                 server.serve()
-        finally:
-            written = journal.counts()[""] < len(journal)
-            note(_progress(journal) + f"; the labels are in {server.output}" * written)
+        except BaseException:
+            note(_ended(journal, server.output))
+            raise
+        return Report(notes=[_ended(journal, server.output)])
 
 
 def _how_to_end() -> str:
@@ -204,6 +209,11 @@ def _context(
 def _progress(journal: Any) -> str:
     total = len(journal)
     return f"{journal.sheet.path}: {total - journal.counts()['']:,} of {total:,} judged"
+
+
+def _ended(journal: Any, output: str) -> str:
+    written = journal.counts()[""] < len(journal)
+    return _progress(journal) + f"; the labels are in {output}" * written
 
 
 @contextmanager
@@ -243,8 +253,10 @@ def export(sheet: str, output: str | None) -> Report:
     if output is None:  # a default name must not overwrite a foreign file
         journals.check_earlier_state(target, sheet)
     judged = journals.judged_sheet(sheet)
-    sheet_files.write_sheet(target, judged.items)
-    return Report(notes=[f"wrote {target}: {_counted(judged)}"])
+    return Report(
+        files=[(target, lambda path: sheet_files.write_sheet(path, judged.items))],
+        content=_counted(judged),
+    )
 
 
 # --- After judging --------------------------------------------------------------------------------
@@ -313,14 +325,14 @@ def merge(
     _keep_sheets(files, {"--output": output, "--conflicts": conflicts})
     decided = journals.judged_sheet(adjudicated) if adjudicated else None
     merged = agreeing.merge_sheets(agreeing.by_annotator(files, _blank(blank)), decided, seed)
-    if conflicts and merged.conflicts:
-        sheet_files.write_new_sheet(conflicts, merged.conflicts)
-    sheet_files.write_sheet(output, merged.final)
-    notes = [f"wrote {output}" + (f", {conflicts}" if conflicts and merged.conflicts else "")]
+    notes, new = [], conflicts if merged.conflicts else None
     if merged.conflicts and not conflicts:
         left = f"{len(merged.conflicts):,} conflicts are left out"
         notes.append(warning(f"{left}; --conflicts FILE makes a sheet of them"))
-    return Report(merged.table().to_text, notes=notes)
+    return Report(merged.table().to_text, notes=notes, files=[
+        (new, lambda path: sheet_files.write_new_sheet(path, merged.conflicts)),
+        (output, lambda path: sheet_files.write_sheet(path, merged.final)),
+    ])  # fmt: skip
 
 
 @command.command(short_help="A balanced sample of merged labels, for a second judgement.")
@@ -341,9 +353,10 @@ def audit(sheet: str, size: int, output: str, seed: int) -> Report:
     """
     _keep_sheets([sheet], {"--output": output})
     drawn = agreeing.audit_sample(journals.judged_sheet(sheet).items, size, seed)
-    sheet_files.write_new_sheet(output, drawn)
-    text = f"wrote {output}: {len(drawn):,} triples, half of them labelled Y in {sheet}"
-    return Report(notes=[text])
+    return Report(
+        files=[(output, lambda path: sheet_files.write_new_sheet(path, drawn))],
+        content=f"{len(drawn):,} triples, half of them labelled Y in {sheet}",
+    )
 
 
 def _keep_sheets(sheets: Sequence[str], outputs: dict[str, str | None]) -> None:

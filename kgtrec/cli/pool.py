@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import click
@@ -55,14 +56,13 @@ def sample(graph: str, output: str, share: float | None, **options: Any) -> Repo
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run b.run -o pool.tsv
     """
     drawn = sample_seeds(read_graph(graph), share, **options)
-    drawn.write(output)
     divergence = (
         f"KL({options['split']} || sample) of the relation distributions: {drawn.divergence:.4f}"
     )
     return Report(
         lambda: f"{drawn.table().to_text()}\n\n{divergence}",
-        notes=[f"{len(drawn):,} seed triples written to {output}"],
-    )
+        files=[(output, drawn.write)], content=f"{len(drawn):,} seed triples",
+    )  # fmt: skip
 
 
 @click.command(cls=Command)
@@ -145,7 +145,6 @@ def pool(
     ]  # fmt: skip
     made = replace(make_pool(lists, seeds, depth), draw=draw)
     rules = _rules(made, options["types"], options["by_category"])
-    write_pool(output, made, rules)
     marked = "" if draw is None else f", {int(made.drawn.sum()):,} of them in the sample"
     tables = {
         "depths": made.depth_table(rules),
@@ -154,9 +153,11 @@ def pool(
     }
     if rules is not None:
         tables["rules"] = completion.rule_table(made, rules)
-    doubtful = map(warning, doubts(lists, seeds, made.depth))
-    written = f"{len(made):,} pooled triples{marked}, written to {output}"
-    return Report.of_tables(tables, notes=[*doubtful, written])
+    return Report.of_tables(
+        tables, files=[(output, lambda path: write_pool(path, made, rules))],
+        content=f"{len(made):,} pooled triples{marked}",
+        notes=[*map(warning, doubts(lists, seeds, made.depth))],
+    )  # fmt: skip
 
 
 def _read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
@@ -269,10 +270,21 @@ def complete(
         tables["rules"] = completion.rule_table(found, rules, judged)
     lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
     shown, notes = _of_runs(lists, done, columns, options)
-    written = _written(done, lists, targets, options["reverse"])
+    qrels = done.qrels(options["reverse"])
+    if options["qrels"] and qrels.nameless:
+        left = f"{qrels.nameless:,} reverse questions have no name in the runs; left out"
+        notes = [left, *notes]
     doubtful = map(warning, doubts(lists, seeds, 20))
-    remarks = completion.remarks(done, judged)
-    return Report.of_tables(tables | shown, notes=[*doubtful, *written, *notes, *remarks])
+    return Report.of_tables(
+        tables | shown, notes=[*doubtful, *notes, *completion.remarks(done, judged)],
+        files=[
+            (options["qrels"], qrels.write),
+            (options["sample_qrels"],
+             lambda path: done.sample.qrels(options["reverse"]).of_answered().write(path)),
+            (options["split_file"], lambda path: write_triples(path, loaded, done.split)),
+            *((targets.get(one.name), partial(_write_run, one, seeds)) for one in lists),
+        ],
+    )  # fmt: skip
 
 
 def _targets(
@@ -307,21 +319,5 @@ def _of_runs(
     return {"shares": shares, "intervals": intervals}, notes
 
 
-def _written(
-    done: completion.Completion, lists: list[RankedLists], targets: dict[str, str], reverse: bool
-) -> list[str]:
-    """Write the files; return notes."""
-    notes = []
-    if "--write-qrels" in targets:
-        qrels = done.qrels(reverse)
-        qrels.write(targets["--write-qrels"])
-        if qrels.nameless:
-            notes = [f"{qrels.nameless:,} reverse questions have no name in the runs; left out"]
-    if "--write-sample-qrels" in targets:
-        done.sample.qrels(reverse).of_answered().write(targets["--write-sample-qrels"])
-    if "--write-split" in targets:
-        write_triples(targets["--write-split"], done.seeds.graph, done.split)
-    for one in lists:
-        if one.name in targets:
-            one.to_run(done.seeds).write(targets[one.name], "_".join(one.name.split()))
-    return notes + ([f"wrote {', '.join(targets.values())}"] if targets else [])
+def _write_run(lists: RankedLists, seeds: SeedQuestions, path: str) -> None:
+    lists.to_run(seeds).write(path, "_".join(lists.name.split()))

@@ -23,7 +23,6 @@ T = TypeVar("T")
 
 with lazily():
     from kgtrec import Measure, Ranks, Result, read_graph
-    from kgtrec._internal.files import write_text
     from kgtrec.measures import averaging, parse_all
     from kgtrec.results.report import fitting, tie_note
     from kgtrec.results.slices import parse_by
@@ -114,7 +113,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     by_parts = any(options[name] for name in ("by", "ratios", "rank_types"))
     _check_options(options, by_parts)
     if options["page"]:
-        return _write_page(files, options)
+        return _page(files, options)
     if by_parts:
         return _parts(files, measures, options)
     if options["form"] not in ("table", "json") or options["columns"]:
@@ -245,8 +244,8 @@ def _models_report(files: tuple[str, ...], options: Options) -> Report:
     return Report(forms={form: partial(render, table) for form, render in formats.FORMATS.items()})
 
 
-def _write_page(files: tuple[str, ...], options: Options) -> Report:
-    path, runs = options["page"], options["runs"]
+def _page(files: tuple[str, ...], options: Options) -> Report:
+    runs = options["runs"]
     shared.refuse(shared.one_per_file("--run", runs, files))
     systems = _systems(files, options["names"])
     if len(systems) > 1:
@@ -260,8 +259,7 @@ def _write_page(files: tuple[str, ...], options: Options) -> Report:
         runs=dict(zip(ranks, map(read_run_columns, runs), strict=True)) if runs else None,
         test=options["test"] or "t", correction=options["correction"], level=options["level"],
     )  # fmt: skip
-    write_text(path, page_text(data))
-    return Report(notes=[f"wrote {path}"])
+    return Report(files=[(options["page"], page_text(data))])
 
 
 def _listed(text: str | None) -> list[str]:

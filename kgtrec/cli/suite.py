@@ -16,12 +16,11 @@ from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import ranks_of_batch
-from kgtrec.cli._report import GRAPH_FOLDER, Command, Report, note
+from kgtrec.cli._report import GRAPH_FOLDER, Command, Report
 from kgtrec.errors import FileError, UsageError
 
 with lazily():
     from kgtrec import Ranks
-    from kgtrec._internal.files import write_text
     from kgtrec._internal.table import Table
     from kgtrec.cluster.batch.job_file import read_toml
     from kgtrec.measures import parse_all
@@ -89,10 +88,11 @@ def command(results: tuple[str, ...], **options: Any) -> Report:
     kgtrec suite published.csv --plot-rankings differences.pdf
     """
     suites = _suites(results, options)
+    report = _report(suites, options["show"])
     if options["html"]:
-        write_text(options["html"], suite_page(suites, [_figures(one) for one in suites]))
-        note(f"wrote {options['html']}")
-    return _report(suites, options["show"])
+        page = suite_page(suites, [_figures(one) for one in suites])
+        report.files = [(options["html"], page)]
+    return report
 
 
 def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:

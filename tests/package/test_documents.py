@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import io
 import os
 import pty
@@ -363,6 +364,35 @@ def commands(
         }
     for inner in found.values():
         yield from commands(inner, context)
+
+
+LISTS = {"cli": "lists all commands", "cli judge": "lists its subcommands"}
+"""Commands without a result."""
+EARLY = {
+    "batch.py": "the jobs of a batch end one after another",
+    "judge.py": "the page has an address while it is served",
+    "rank/shard.py": "a shard says how long it will take",
+    "eval.py": "-v and -h, trec_eval's own",
+    "__init__.py": "errors, and the list of commands",
+    "_report.py": "reports and notes",
+    "_ranks.py": "warnings about ranks, before long work",
+}
+"""Files of commands that print themselves."""
+
+
+def test_every_command_returns_a_report() -> None:
+    returned = {
+        path: inspect.signature(one.callback).return_annotation
+        for path, one in commands(cli) if one.callback is not None
+    }  # fmt: skip
+    assert {path for path, what in returned.items() if what != "Report"} == {*LISTS}
+    place = ROOT / "kgtrec/cli"
+    prints = re.compile(r"(?<!_)\b(note|warn|echo|echo_via_pager|print)\(")
+    texts = {path.relative_to(place).as_posix(): path.read_text() for path in place.rglob("*.py")}
+    assert {name for name, text in texts.items() if prints.search(text)} == {*EARLY}
+    # The report writes files; batches and shards write theirs while they work.
+    writing = {name for name, text in texts.items() if 'f"wrote ' in text}
+    assert writing == {"_report.py", "batch.py", "rank/shard.py"}
 
 
 OPTIONS = [

@@ -8,8 +8,8 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
-from kgtrec.cli._ranks import FILES, saved
-from kgtrec.cli._report import Command, Report, check_outputs
+from kgtrec.cli._ranks import FILES, files_of
+from kgtrec.cli._report import Command, File, Report, check_outputs
 from kgtrec.cli.rank.options import (
     answer_request,
     asks_answers,
@@ -126,8 +126,7 @@ def rank(**options: Any) -> Report:
         check_parts(options | next(iter(outputs.values())))
     if options["shard"] is not None:
         depth = options["run_depth"] if shared.on_command_line("run_depth") else 0
-        rank_one(request, options | next(iter(outputs.values())) | {"run_depth": depth})
-        return Report()
+        return rank_one(request, options | next(iter(outputs.values())) | {"run_depth": depth})
     source = options["predictions"] if options["scores"] is None else options["scores"]
     read = [("the scores", source)]
     if of_graph:
@@ -225,18 +224,17 @@ def _written(
 ) -> Report:  # fmt: skip
     """Write the requested ranks, run and qrels of each filter. Report ``shown``, by default the
     results: a table, with several filters side by side."""
-    written = []
+    files: list[File] = []
     for name, result in results.items():
-        written += saved(result, questions[name], outputs[name], options)
+        files += files_of(result, questions[name], outputs[name], options)
     shown = shown or results
     single = next(iter(shown.values())) if len(shown) == 1 else None
     if single and not single.ranks.of_graph:
         single = _of_answers(single.ranks)
-    notes = [f"wrote {', '.join(written)}"]
-    encoded = next(iter(questions.values())).labels[1].n_encoded
-    if encoded and len(written) > len(shown):
-        notes.append(f"{encoded:,} labels with blanks are percent-encoded in TREC files")
-    return Report(lambda: str(single) if single else side_by_side(shown), notes=notes)
+    encoded, notes = next(iter(questions.values())).labels[1].n_encoded, []
+    if encoded and sum(path is not None for path, _ in files) > len(shown):
+        notes = [f"{encoded:,} labels with blanks are percent-encoded in TREC files"]
+    return Report(lambda: str(single) if single else side_by_side(shown), notes=notes, files=files)
 
 
 def _of_answers(ranks: Ranks) -> Result:

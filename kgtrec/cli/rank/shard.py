@@ -10,7 +10,7 @@ from typing import Any
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import is_location, local_path, reachable, real_path
 from kgtrec.cli._process import lazily
-from kgtrec.cli._report import note
+from kgtrec.cli._report import Report, note
 from kgtrec.cli.rank.options import how_ranked
 from kgtrec.errors import FileError, UsageError
 
@@ -22,7 +22,7 @@ with lazily():
     from kgtrec.ranking.settings import Settings
 
 
-def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any]) -> None:
+def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any]) -> Report:
     """Print the plan and rank a shard into its file in the folder, or only print the plan."""
     number, count = shards.parse_shard(options["shard"])
     memory, folder = options["memory"] or "2GB", options["output"]
@@ -34,10 +34,10 @@ def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any
     ):
         opened = _opened(fetched_request, options, str(local), number, count)
         if not _rank(opened, options["scores"], memory, options["plan"]):
-            return
+            return Report()
         if opened.path.parent != Path(folder):
             shards.send_shard(opened.path, opened.inputs.store().folder, folder)
-        note(f"wrote {folder.rstrip('/')}/{opened.path.name}")
+        return Report(notes=[f"wrote {folder.rstrip('/')}/{opened.path.name}"])
 
 
 def _rank(opened: shards.Shard, scores: str, memory: str, plan_only: bool) -> bool:
