@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kgtrec.errors import UsageError
+from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.provenance import Provenance, differences
 from kgtrec.ranking.ranks import Ranks
 
 if TYPE_CHECKING:
-    from kgtrec.questions.api import Graph
+    from kgtrec.questions.api import Graph, Questions
     from kgtrec.results.result import Result
 
 
@@ -126,6 +126,16 @@ _FACTS: dict[str, Callable[[Provenance], str | None]] = {
     "order of lists": lambda facts: facts.predictions.get("list_order"),
     "ties": lambda facts: tolerance_text(facts.tie_tolerance),
 }
+
+
+def check_questions(ranks: Ranks, questions: Questions) -> None:
+    """Refuse ranks of other questions than those given: no number would reveal the mistake."""
+    recorded = ranks.provenance.questions_hash
+    if recorded not in (None, questions.fingerprint):
+        raise InputError(
+            f"the ranks belong to other questions (hash {recorded}) than the given ones "
+            f"({questions.fingerprint}); pass the questions that were ranked, or leave them out"
+        )
 
 
 def check_graph(ranks: Ranks, graph: Graph) -> None:

@@ -18,6 +18,7 @@ from kgtrec.questions.questions import Questions
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.settings import EvaluateOptions, Settings
 from kgtrec.results import tables
+from kgtrec.results.comparability import check_questions
 from kgtrec.trec.measures.agreement import COMPARED, checked_values, trec_values
 from kgtrec.trec.measures.values import MeasuresOfRanks
 
@@ -469,7 +470,8 @@ def evaluate(
     if isinstance(scores, Ranks):
         if isinstance(questions, Mapping):
             raise UsageError("ranks have one filter; pass only the questions that were ranked")
-        _check_same(scores, questions)
+        if questions is not None:
+            check_questions(scores, questions)
         return Result(scores, questions=questions, measures=parsed)
     if questions is None:
         raise UsageError("questions of the scores are missing; pass graph.questions()")
@@ -492,15 +494,3 @@ def evaluate(
 @cache
 def _depth(metric: str) -> int:
     return required_depth(metric) or 0
-
-
-def _check_same(ranks: Ranks, questions: Questions | None) -> None:
-    """Refuse ranks of other questions than those given: no number would reveal the mistake."""
-    if questions is None:
-        return
-    recorded = ranks.provenance.questions_hash
-    if recorded not in (None, questions.fingerprint):
-        raise InputError(
-            f"the ranks belong to other questions (hash {recorded}) than the given ones "
-            f"({questions.fingerprint}); pass the questions that were ranked, or leave them out"
-        )
