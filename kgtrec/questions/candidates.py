@@ -26,7 +26,7 @@ from kgtrec._internal.csr import (
     to_csr,
     to_keys,
 )
-from kgtrec.errors import InputError, UsageError, about
+from kgtrec.errors import InputError, about, refuse_if
 from kgtrec.graph import id_files
 from kgtrec.graph.openke import read_type_constraints
 from kgtrec.questions.terms import PLURAL
@@ -101,7 +101,7 @@ def restrict(
     of_entities = ("entities", "heads", "tails", "type_constraints")
     of_others = of_entities if own == "relations" else ("relations",)
     wrong = [name for name in of_others if name in restrictions]
-    refusals = (
+    refuse_if(
         (columns not in ("entities", "candidates") or outside not in ("error", "worst"),
          f"columns={columns!r}, outside={outside!r}; columns must be 'entities' or 'candidates', "
          "and outside 'error' or 'worst'"),
@@ -116,15 +116,12 @@ def restrict(
         (earlier not in (None, *_ONE_LIST),
          f"these questions are already restricted by {earlier}; to restrict twice, restrict by a "
          f"list of {own} first"),
-        (questions.sides == "qualifier" and not {"entities", "candidates"} & given,
+        (questions.sides == "qualifier" and given & {"heads", "tails", "type_constraints"},
          f"{named}: lists of heads and tails do not fit a qualifier's values; restrict them by "
          "entities, or by candidates"),
         (wrong, f"{', '.join(wrong)}: the candidates of these questions are {own}; restrict by "
          f"{own}, or by candidates"),
     )  # fmt: skip
-    for refused, reason in refusals:
-        if refused:
-            raise UsageError(reason)
     details: dict[str, Any] = {}
     if own in restrictions:
         lists = [label_ids(own, restrictions[own], questions.n_labels)]
