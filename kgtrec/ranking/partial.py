@@ -219,23 +219,21 @@ def _merge_best(
     lengths = np.minimum(one.lengths.astype(np.int64) + other.lengths, depth).astype(np.int32)
     documents = np.empty(int(lengths.sum()), dtype=np.int32)
     scores = np.empty(len(documents), dtype=one.scores.dtype)
-    step, at = max(1, _SORTED // max(1, 2 * depth)), [0, 0, 0]
+    step, target = max(1, _SORTED // max(1, 2 * depth)), offsets_of(lengths)
+    both = [(part, offsets_of(part.lengths)) for part in (one, other)]
     for start in range(0, len(lengths), step):
-        rows = slice(start, start + step)
-        n_rows = len(lengths[rows])
-        sizes = [int(each.lengths[rows].sum()) for each in (one, other)]
-        spans = [slice(low, low + size) for low, size in zip(at, sizes, strict=False)]
-        pairs = list(zip((one, other), spans, strict=True))
-        row = np.concatenate([np.repeat(np.arange(n_rows), p.lengths[rows]) for p, _ in pairs])
-        ids = np.concatenate([part.documents[span] for part, span in pairs])
-        value = np.concatenate([part.scores[span] for part, span in pairs])
+        stop = min(start + step, len(lengths))
+        some = [(part, slice(offsets[start], offsets[stop])) for part, offsets in both]
+        rows = np.arange(stop - start)
+        row = np.concatenate([np.repeat(rows, part.lengths[start:stop]) for part, _ in some])
+        ids = np.concatenate([part.documents[span] for part, span in some])
+        value = np.concatenate([part.scores[span] for part, span in some])
         places = ids if place is None else place(ids)
         order = np.lexsort((-places, -value, row))
         row = row[order]
         order = order[np.arange(len(row)) - np.searchsorted(row, row) < depth]
-        target = slice(at[2], at[2] + len(order))
-        documents[target], scores[target] = ids[order], value[order]
-        at = [at[0] + sizes[0], at[1] + sizes[1], target.stop]
+        merged = slice(target[start], target[stop])
+        documents[merged], scores[merged] = ids[order], value[order]
     return lengths, documents, scores
 
 
@@ -474,16 +472,15 @@ def _opened(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
     import pyarrow as pa
 
     try:
-        with fetched(path) as copy, _stream(copy) as reader:
-            about = json.loads(reader.schema.metadata[b"kgtrec_parts"])
-            if about["format"] != FORMAT:
-                raise FileError(
-                    path,
-                    found=f"a shard of format {about['format']}, but this version reads format "
-                    f"{FORMAT}",
-                    hint="merge with the version of kgtrec that ranked it",
-                )
-            yield about, reader
+        with fetched(path) as copy:
+            _check_digest(copy)
+            with arrow_file(copy) as file, pa.ipc.open_stream(file) as reader:
+                about = json.loads(reader.schema.metadata[b"kgtrec_parts"])
+                if about["format"] != FORMAT:
+                    found = f"a shard of format {about['format']}, but this version reads format"
+                    hint = "merge with the version of kgtrec that ranked it"
+                    refuse(path, None, f"{found} {FORMAT}", hint)
+                yield about, reader
     except FileError:
         raise
     except FileNotFoundError:
@@ -495,15 +492,6 @@ def _opened(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
             found=f"damaged or incomplete ({reason})",
             hint="rank this shard again to replace it",
         ) from None
-
-
-@contextmanager
-def _stream(path: Path) -> Iterator[Any]:
-    import pyarrow as pa
-
-    _check_digest(path)
-    with arrow_file(path) as file, pa.ipc.open_stream(file) as reader:
-        yield reader
 
 
 def _check_digest(path: Path) -> None:
