@@ -143,16 +143,16 @@ class Calculator:
             return metric.of_groups(
                 GroupMoments(metric, measure.rank_type, parameter, weighing, groups)
             )
-        name = measure.metric
+        column = measure.column
 
         def per_question(_: Ranked, rows: Any) -> Scaled:
-            return Scaled(self.per_question(name)[rows], 1)
+            return Scaled(self.per_question(column.name)[rows], 1)
 
-        if name.startswith("num_"):
-            return np.asarray(weighing.sums(name, per_question, groups).scaled)
-        mean = weighing.mean(name, per_question, groups)
+        if column.is_count:
+            return np.asarray(weighing.sums(column.name, per_question, groups).scaled)
+        mean = weighing.mean(column.name, per_question, groups)
         # For a geometric mean, logarithms per question, as in trec_eval.
-        return np.asarray(np.exp(mean)) if name.startswith("gm_") else mean
+        return np.asarray(np.exp(mean)) if column.is_geometric else mean
 
     def _stratified(self, measure: Measure) -> float:
         if measure.side not in self._strata:

@@ -10,7 +10,7 @@ from kgtrec._internal.csr import Float64
 from kgtrec.errors import UsageError
 from kgtrec.measures.keys import FORM, KeyParts, Metric, find_metric, number, problem_of, split_key
 from kgtrec.measures.ties import Ranked
-from kgtrec.trec.measures.names import key_column
+from kgtrec.trec.measures.names import Column, key_column
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,13 +109,16 @@ class Measure(KeyParts):
         return row
 
     @property
+    def column(self) -> Column:
+        """Family and parameters of a trec_eval measure."""
+        column = key_column(self.metric)
+        assert column is not None, f"{self.key} is a metric of ranks"
+        return column
+
+    @property
     def higher_is_better(self) -> bool | None:
         """None if neither end is better."""
-        if not self.is_trec:
-            return self.row[0].higher_is_better
-        column = key_column(self.metric)
-        assert column is not None
-        return column.row.higher_is_better
+        return (self.column.row if self.is_trec else self.row[0]).higher_is_better
 
     @property
     def base(self) -> Measure:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kgtrec._internal.csr import Float64, Int32, Int64
+from kgtrec._internal.csr import Float64, Int32, Int64, distinct
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.graph import GraphData
@@ -110,10 +110,8 @@ def relation_categories(
 
 def _distinct(graph: GraphData, relation: Int32, entity: Int32) -> Int64:
     """Number of distinct entities of each relation, int64 (n_relations,)."""
-    pairs = np.sort(relation.astype(np.int64) * graph.n_entities + entity)
-    first = np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]
-    owners = pairs[first] // graph.n_entities
-    return np.bincount(owners, minlength=graph.n_relations).astype(np.int64)
+    pairs = distinct([relation.astype(np.int64) * graph.n_entities + entity])
+    return np.bincount(pairs // graph.n_entities, minlength=graph.n_relations).astype(np.int64)
 
 
 def relation_ratios(counts: ArrayLike) -> Float64:

@@ -148,7 +148,7 @@ def micro_values(
 
 def check_micro(columns: Sequence[Column], options: EvalOptions, entities: int | None) -> None:
     """Raise UsageError if a metric has no value with these options or needs `entities`."""
-    needing = dict.fromkeys(c.family for c in columns if c.row.function == "mean_rank")
+    needing = dict.fromkeys(c.family for c in columns if c.row.function == "mr")
     if entities is None and needing:
         raise UsageError(
             f"{', '.join(needing)} need the number of entities to rank answers that the run does "
@@ -208,28 +208,23 @@ class _Ranked:
             return total, answers
         assert self.worst is not None
         random = answers * (self.worst + 2) / 2  # candidates = worst + 1
-        return (
-            (total - answers, random - answers)
-            if column.row.of_answers == "index"
-            else (total, random)
-        )
+        first = answers if column.row.of_answers == "index" else 0.0  # ranks are from 0
+        return total - first, random - first
 
 
 def _per_answer(column: Column, ties: str | None) -> Callable[[Ints, Ints], Floats]:
     """The metric of answers, from the numbers of documents above them and tied with them."""
-    from kgtrec.measures import rank_metrics
+    from kgtrec.measures.keys import STEMS
     from kgtrec.measures.ties import Ties
 
-    function, cutoff = getattr(rank_metrics, str(column.row.function)), float(column.cutoff or 0)
+    metric, cutoff = STEMS[str(column.row.function)], float(column.cutoff or 0)
     kind = ties or "realistic"
     if ties in ("min", "max"):
         best = (ties == "max") == column.row.higher_is_better
         kind = "optimistic" if best else "pessimistic"
 
     def values(greater: Ints, equal: Ints) -> Floats:
-        found = function(
-            Ties(greater, equal, np.zeros_like(equal), np.ones_like(equal)), kind, cutoff
-        )
-        return np.asarray(found.scaled / found.scale, np.float64)
+        tied = Ties(greater, equal, np.zeros_like(equal), np.ones_like(equal))
+        return metric.per_item(tied, kind, cutoff)
 
     return values

@@ -215,7 +215,7 @@ class Family(NamedTuple):
       "any".
     - function: "core" if the native core computes it; else ``"module.name"`` in this folder, so
       that help needs no numpy; "" only for runid. For "gains" the function if gains are given. For
-      measures of answers the function of `kgtrec.measures.rank_metrics` with the value of each.
+      measures of answers the name of the metric of ranks that gives the value of each.
     - aliases: Other names; ``"RBP:p=0.8"`` includes parameters.
     - at: Text before "@" and a cutoff, in lower case: "ap" for ``AP@20``.
     - ir_measures: Its name there, with the distinguishing parameter: "AP", "AP(cutoff)".

@@ -353,7 +353,7 @@ def _answers(
     text: str, function: str, of_answers: str = "mean", *, higher: bool = True,
     defaults: tuple[float, ...] = (), at: tuple[str, ...] = (),
 ) -> Family:  # fmt: skip
-    needs = " Needs --n-entities." if function == "mean_rank" else ""
+    needs = " Needs --n-entities." if function == "mr" else ""
     return Family(
         text + _LISTED + needs, kind="rank" if defaults else "", defaults=defaults, ours=True,
         function=function, at=at, bounds=_OF_ANSWERS, direction=higher, of_answers=of_answers,
@@ -361,18 +361,18 @@ def _answers(
 
 
 ANSWER_ROWS: dict[str, Family] = {
-    "kg_mr": _answers("Mean rank of the answers, as listed.", "mean_rank", higher=False),
-    "kg_mrr": _answers("Mean of 1 / rank over the answers, as listed.", "reciprocal_rank"),
+    "kg_mr": _answers("Mean rank of the answers, as listed.", "mr", higher=False),
+    "kg_mrr": _answers("Mean of 1 / rank over the answers, as listed.", "mrr"),
     "kg_hits": _answers(
         "Share of the answers with a rank up to k, as listed. Example: kg_hits.1,3,10.",
         "hits", defaults=(1, 3, 10), at=("kg_hits",)),
     "kg_amr": _answers(
         "Mean rank, as listed, over the mean rank of a random order, which is the mean of "
         "(candidates + 1) / 2. 1 is random, lower is better. (Berrendorf et al. 2020)",
-        "mean_rank", "ratio", higher=False),
+        "mr", "ratio", higher=False),
     "kg_amri": _answers(
         "1 - (mean rank, as listed, - 1) / (mean rank at random - 1): 1 is perfect, 0 is random.",
-        "mean_rank", "index"),
+        "mr", "index"),
 }  # fmt: skip
 
 TABLE: dict[str, Family] = {**QRELS_ROWS, **GROUP_ROWS, **ANSWER_ROWS}
