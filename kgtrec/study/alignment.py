@@ -140,12 +140,12 @@ class _Matrix:
         matrix = self.matrix if side == 1 else self.matrix.T
         for rows in _heights(len(own), len(others), matrix.itemsize):
             block = matrix[np.ix_(own[rows], others)]
-            if np.isnan(block).any():
-                row, column = (int(index[0]) for index in np.nonzero(np.isnan(block)))
-                place = own[rows][row], others[column]
-                place = place if side == 1 else place[::-1]
+            wrong = np.argwhere(np.isnan(block))
+            if len(wrong):
+                row, column = wrong[0]
+                left, right = (own[rows][row], others[column])[:: 1 if side == 1 else -1]
                 raise InputError(
-                    f"similarities: NaN for left {place[0]} and right {place[1]}; fix the model"
+                    f"similarities: NaN for left {left} and right {right}; fix the model"
                 )
             yield block
 
@@ -165,9 +165,9 @@ def _table(name: str, values: Any) -> Array:
             f"{name} embeddings have dtype {table.dtype}; they must be float16, float32 or float64"
         )
     for start in range(0, len(table), 1 << 16):
-        wrong = ~np.isfinite(table[start : start + (1 << 16)])
-        if wrong.any():
-            row, column = (int(index[0]) for index in np.nonzero(wrong))
+        wrong = np.argwhere(~np.isfinite(table[start : start + (1 << 16)]))
+        if len(wrong):
+            row, column = wrong[0]
             raise InputError(
                 f"{name} embeddings: {table[start + row, column]} in row {start + row}, column "
                 f"{column}; fix the model"

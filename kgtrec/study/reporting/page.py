@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -247,14 +248,13 @@ def _part_summary(table: ModelTable, parts: Mapping[str, Any]) -> list[str]:
     """Where the best model by MRR has its highest and its lowest value."""
     column = table.columns[0]
     row = column.places().index(1) if 1 in column.places() else 0
-    sides = [place for place, name in enumerate(parts["names"]) if name.endswith(", head") or
-             name.endswith(", tail")] or [place for place, name in enumerate(parts["names"])
-             if name in ("head", "tail")]  # fmt: skip
-    values = {place: parts["values"]["mrr"][row][place] for place in sides}
-    if len(values) < 2:
+    values = [*zip(parts["names"], parts["values"]["mrr"][row], strict=True)]
+    on_sides = [one for one in values if one[0].endswith((", head", ", tail"))]
+    on_sides = on_sides or [one for one in values if one[0] in ("head", "tail")]
+    if len(on_sides) < 2:
         return []
-    low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
-    highest, lowest = (f"{parts['names'][at]} ({values[at]:.4f})" for at in (high, low))
+    ends = (end(on_sides, key=itemgetter(1)) for end in (max, min))
+    highest, lowest = (f"{name} ({value:.4f})" for name, value in ends)
     return [f"{table.name(row)} has its highest MRR on {highest}, its lowest on {lowest}."]
 
 
