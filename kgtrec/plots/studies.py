@@ -308,10 +308,10 @@ def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None =
     """
     several = list(panels) if isinstance(panels, Sequence) else [panels]
     require(several, "panels")
-    names = list(several[0].curves[0].full) if metrics is None else list(metrics)
+    names = list(several[0].curves[0].values) if metrics is None else list(metrics)
     require(names, "metrics")
     for name in names:
-        choose("metric", name, several[0].curves[0].full, "was not measured")
+        choose("metric", name, several[0].curves[0].values, "was not measured")
     cells = [(panel, name) for panel in several for name in names]
     columns = min(3, len(cells)) if len(several) == 1 or len(names) == 1 else len(names)
     titles = [f"d = {100 * panel.density:g} %, {panel.removal}" for panel, _ in cells]
@@ -339,7 +339,7 @@ def _model_styles(models: Sequence[str]) -> dict[str, dict[str, Any]]:
 def _sparse_full(axes: Axes, panel: Panel, metric: str, styles: dict[str, dict[str, Any]]) -> None:
     for curve in panel.curves:
         style = styles[curve.model] | {"linewidth": 0.8, "markersize": 2.5}
-        axes.plot(curve.full[metric], curve.sparse[metric], label=curve.model, **style)
+        axes.plot(*curve.values[metric], label=curve.model, **style)
     if metric in panel.theory:
         axes.plot(*panel.theory[metric], color="#888888", linewidth=2.5, alpha=0.5, zorder=0.5,
                   label="theory, no correlation")  # fmt: skip

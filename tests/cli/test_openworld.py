@@ -79,8 +79,8 @@ def test_sparse_full_draws_every_checkpoint_in_one_style_a_model():
     assert len(made.axes) == 4
     curve = study.panels[0].curves[1]
     drawn = lines_of(made.axes[0])
-    assert drawn[curve.model][:, 0] == pytest.approx(curve.full["mrr"])
-    assert drawn[curve.model][:, 1] == pytest.approx(curve.sparse["mrr"])
+    line = drawn[curve.model].T
+    assert line == pytest.approx(curve.values["mrr"])
     assert "theory, no correlation" in drawn
     styles = [
         {line.get_label(): line.get_marker() for line in axes.get_lines()} for axes in made.axes

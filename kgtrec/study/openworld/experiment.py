@@ -377,9 +377,9 @@ def _metrics(ranks: Ranks) -> list[float]:
 
 
 def _curve(label: str, points: Sequence[list[float]]) -> Curve:
-    step, rho, *values = np.array(points).T
-    full, sparse = (dict(zip(METRICS, side, strict=True)) for side in np.split(np.array(values), 2))
-    return Curve(label, step.astype(np.int64), full, sparse, rho)
+    step, rho, *sides = np.array(points).T
+    values = np.array(sides).reshape(2, len(METRICS), -1).swapaxes(0, 1)
+    return Curve(label, step.astype(np.int64), dict(zip(METRICS, values, strict=True)), rho)
 
 
 def _panel(density: float, full: Questions, case: _Case) -> Panel:
@@ -388,8 +388,7 @@ def _panel(density: float, full: Questions, case: _Case) -> Panel:
     weight = times / times.sum()
     known = int(full.removed.lengths.mean())  # training answers are no candidates
     worlds = [Mixture(beta, count, weight, full.n_entities - known) for beta in (0.0, sparsity)]
-    complete, lacking = worlds
-    theory = {metric: (complete.curve(metric)[1], lacking.curve(metric)[1]) for metric in FORMULAS}
+    theory = {metric: np.array([one.curve(metric)[1] for one in worlds]) for metric in FORMULAS}
     every, left = (float(one.answers.lengths.mean()) for one in (full, case.sparse))
     curves = tuple(case.curves)
     return Panel(density, case.removal, sparsity, len(full), every, left, curves, theory)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,15 @@ from kgtrec.study.openworld.simulate import FamilyTree
 class Curve:
     """One model, checkpoint by checkpoint.
 
-    - full, sparse, float64 (c,): Each metric against all true answers, and against the recorded
-      answers only.
+    - values, float64 (2, c): Of each metric: full, against all true answers, and sparse, against
+      the recorded answers only.
     - rho, float64 (c,): Measured correlation of missing and predicted (full rank at most 10),
       Definition 4.1; NaN if one of them never varies.
     """
 
     model: str
     steps: Int64
-    full: dict[str, Float64]
-    sparse: dict[str, Float64]
+    values: dict[str, Float64]
     rho: Float64
 
 
@@ -40,8 +40,8 @@ class Panel:
     - removal: "independent" or "correlated".
     - sparsity: Share of the questions' full-test answers that are missing.
     - full_answers, sparse_answers: Answers a question has on average.
-    - theory: Full and sparse expectation of a metric in the paper's model without correlation, for
-      strengths from 0 to 1, for questions with these numbers of answers.
+    - theory, float64 (2, strengths): The same expectations of some metrics in the paper's model
+      without correlation, for strengths from 0 to 1 and questions with these numbers of answers.
     """
 
     density: float
@@ -51,14 +51,11 @@ class Panel:
     full_answers: float
     sparse_answers: float
     curves: tuple[Curve, ...]
-    theory: dict[str, tuple[Float64, Float64]]
+    theory: dict[str, Float64]
 
     def points(self, metric: str) -> tuple[Float64, Float64, Int64]:
         """Full and sparse value of every checkpoint, and the number of its curve."""
-        full, sparse = (
-            np.concatenate([getattr(curve, side)[metric] for curve in self.curves])
-            for side in ("full", "sparse")
-        )
+        full, sparse = np.concatenate([curve.values[metric] for curve in self.curves], axis=1)
         sizes = [len(curve.steps) for curve in self.curves]
         return full, sparse, np.repeat(np.arange(len(sizes)), sizes)
 
@@ -117,15 +114,15 @@ class FamilyStudy(ShownAsTables):
         rows: list[tuple[Cell, ...]] = []
         for panel in self.panels:
             for curve in panel.curves:
-                sides = [side[metric] for side in (curve.full, curve.sparse)
-                         for metric in self.metrics]  # fmt: skip
-                columns = [column.tolist() for column in (curve.steps, *sides, curve.rho)]
+                sides = zip(*(curve.values[metric] for metric in self.metrics), strict=True)
+                values = chain.from_iterable(sides)
+                columns = [column.tolist() for column in (curve.steps, *values, curve.rho)]
                 named = (curve.model, panel.density, panel.removal)
-                rows += [(*named, *values) for values in zip(*columns, strict=True)]
+                rows += [(*named, *cells) for cells in zip(*columns, strict=True)]
         names = [(side, metric) for side in ("full", "sparse") for metric in self.metrics]
         first = ("model", "density:2", "removal", "step")
-        values = [(f"{side} {title_of(metric)}", f"{side}.{metric}", 4) for side, metric in names]
-        return Table.of([*first, *values, "rho:3"], rows)
+        heads = [(f"{side} {title_of(metric)}", f"{side}.{metric}", 4) for side, metric in names]
+        return Table.of([*first, *heads, "rho:3"], rows)
 
     def __str__(self) -> str:
         first = self.panels[0]
