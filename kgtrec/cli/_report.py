@@ -221,29 +221,34 @@ def _paths(command: click.Command, values: Mapping[str, Any]) -> Iterator[tuple[
 
 def check_paths(command: click.Command, values: Mapping[str, Any]) -> None:
     """Refuse outputs that cannot be written, or would overwrite an input or each other."""
-    paths = list(_paths(command, values))
-    outputs = {option: path for role, option, path in paths if role in _CHECKED}
-    if not outputs:
-        return
-    for role, _, path in paths:
-        if role == "figure":
+    outputs = {}
+    for role, option, path in _paths(command, values):
+        if role in _CHECKED:
+            outputs[option] = path
+        if role == DRAW.role:
             check_plot(path)
-    written = (*_CHECKED, LATER.role)
-    check_outputs(outputs, [(role, path) for role, _, path in paths if role not in written])
+    if outputs:
+        check_outputs(outputs)
 
 
-def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[tuple[str, str]]) -> None:
-    """Refuse outputs, by option, that cannot be written, or are an input or another output."""
+def check_outputs(
+    outputs: Mapping[str, str | None], inputs: Iterable[tuple[str, str]] = ()
+) -> None:
+    """Refuse outputs, by option, that cannot be written, or are a path of the call or an input."""
+    ctx = click.get_current_context()
+    paths = list(_paths(ctx.command, ctx.params))
+    written = [(option, path) for role, option, path in paths if role in _CHECKED]
+    read = [(role, path) for role, _, path in paths if role not in {*_CHECKED, LATER.role}]
     check_writable(*outputs.values())
     taken: dict[str, str] = {}
-    for role, path in inputs:
+    for role, path in [*read, *inputs, *written]:
         for file in _files_of(role, path):
             taken.setdefault(real_path(file), role)
     for option, output in outputs.items():
         if output is None or (os.path.exists(output) and not os.path.isfile(output)):
             continue  # a pipe or /dev/null accepts any output
         other = taken.setdefault(real_path(output), option)
-        if other is not option:
+        if other != option:
             raise UsageError(f"{option} {output} would overwrite {other}; give another file name")
 
 

@@ -250,8 +250,7 @@ def complete(
     )  # fmt: skip
     columns = [column.name for column in mean_columns(options["measures"] or unjudged.MEASURES)]
     names = system_names(runs)
-    inputs = (*runs, seed_triples, pooled, *judgements, options["questions"])
-    targets = _targets(graph, inputs, names, options)
+    written = _run_files(options["run_dir"], names)
     loaded = read_graph(graph)
     seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
     found, fired = read_pool(pooled, loaded)
@@ -282,23 +281,19 @@ def complete(
             (options["sample_qrels"],
              lambda path: done.sample.qrels(options["reverse"]).of_answered().write(path)),
             (options["split_file"], lambda path: write_triples(path, loaded, done.split)),
-            *((targets.get(one.name), partial(_write_run, one, seeds)) for one in lists),
+            *((written.get(one.name), partial(_write_run, one, seeds)) for one in lists),
         ],
     )  # fmt: skip
 
 
-def _targets(
-    graph: str, inputs: tuple[str | None, ...], names: list[str], options: dict[str, Any]
-) -> dict[str, str]:
-    """Files to write, by option or system, after checking them."""
-    single = ("qrels", "sample_qrels", "split_file")
-    targets = {shared.option_of(name): options[name] for name in single}
-    if (folder := options["run_dir"]) is not None:
-        make_folder(folder)
-        targets |= {name: os.path.join(folder, f"{os.path.basename(name)}.run") for name in names}
-    read = [("an input", path) for path in inputs if path is not None]
-    check_outputs(targets, [("the graph", graph), *read])
-    return {name: path for name, path in targets.items() if path is not None}
+def _run_files(folder: str | None, names: list[str]) -> dict[str, str]:
+    """A file for each run, after checking them."""
+    if folder is None:
+        return {}
+    make_folder(folder)
+    files = {name: os.path.join(folder, f"{os.path.basename(name)}.run") for name in names}
+    check_outputs(files)
+    return files
 
 
 def _of_runs(

@@ -127,14 +127,7 @@ def rank(**options: Any) -> Report:
     if options["shard"] is not None:
         depth = options["run_depth"] if shared.on_command_line("run_depth") else 0
         return rank_one(request, options | next(iter(outputs.values())) | {"run_depth": depth})
-    source = options["predictions"] if options["scores"] is None else options["scores"]
-    read = [("the scores", source)]
-    if of_graph:
-        lists = [("an input", path) for paths in request.lists.values() for path in paths]
-        read = [("the graph", request.graph), *read, *lists]
-    else:
-        read += [("an input", path) for path in request.files.values()]
-    _check_outputs(options, outputs, read)
+    _check_outputs(options, outputs)
     if not of_graph:
         return _rank_answers(request, options, outputs)
     if len(outputs) > 1:
@@ -170,7 +163,7 @@ def _outputs(options: Options) -> Outputs:
     return outputs
 
 
-def _check_outputs(options: Options, outputs: Outputs, inputs: list[tuple[str, str]]) -> None:
+def _check_outputs(options: Options, outputs: Outputs) -> None:
     """Refuse outputs that cannot be written, or would overwrite an input or each other."""
     check_tag(options["tag"])
     if options["output"].endswith((".csv", ".tsv", ".json")):
@@ -183,7 +176,7 @@ def _check_outputs(options: Options, outputs: Outputs, inputs: list[tuple[str, s
         for name, files in outputs.items()
         for option, path in files.items()
     }
-    check_outputs(paths, inputs)
+    check_outputs(paths)
 
 
 def _rank_answers(request: AnswerRequest, options: Options, outputs: Outputs) -> Report:
