@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import fspath
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -165,6 +164,9 @@ class GraphData:
     ) -> Self:
         """Read a folder of files; see `kgtrec.read_graph`."""
         from kgtrec.graph.formats import GRAPHS, graph_place, split_format
+        from kgtrec.graph.openke import is_numbered
+        from kgtrec.graph.readers.common import labelled_tables
+        from kgtrec.graph.tsv import find_split_files
 
         declared, location = split_format(fspath(folder))
         if is_location(location):
@@ -172,11 +174,14 @@ class GraphData:
                 return cls.read(f"{declared}{copy}", format=format, columns=columns,
                                 progress=progress)  # fmt: skip
         place = graph_place(folder, format, columns)
-        graph = None
-        if place.format == "tsv" and place.columns in (None, "hrt"):
-            graph = cls._read_labels(place.folder, progress, place.is_declared)
-        if graph is None:
-            name = "openke" if place.format == "tsv" and not place.columns else place.format
+        is_usual = place.format == "tsv" and place.columns in (None, "hrt")
+        files = find_split_files(place.folder) if is_usual else {}
+        if files and (place.is_declared or not is_numbered(files)):
+            draws = sys.stderr.isatty() if progress is None else progress
+            tables = labelled_tables(files, progress=draws)
+            graph = cls._build(tables.splits, *tables.labels)
+        else:
+            name = "openke" if files else place.format
             tables = GRAPHS.named(name).load()(place.folder, place.columns)
             if not any(map(len, tables.splits.values())):
                 hint = "add triples to at least one split"
@@ -221,24 +226,6 @@ class GraphData:
                     "train; if the columns are not head, relation, tail, declare their order, as "
                     "in tsv,htr:DIR"
                 )
-
-    @classmethod
-    def _read_labels(cls, folder: Path, progress: bool | None, is_declared: bool) -> Self | None:
-        """Read tab-separated labels; None if the files turn out to be OpenKE's."""
-        from kgtrec.graph.openke import is_numbered
-        from kgtrec.graph.tsv import find_split_files, load_triples
-
-        files = find_split_files(folder)
-        if not is_declared and is_numbered(files):
-            return None
-        triples, entities, relations = load_triples(
-            files, sys.stderr.isatty() if progress is None else progress
-        )
-        return cls._build(
-            triples,
-            Labels.from_arrow(entities, ascending=True),
-            Labels.from_arrow(relations, ascending=True),
-        )
 
     @property
     def n_entities(self) -> int:

@@ -461,9 +461,9 @@ def _check_overlooked(
         if split in files:
             message = f"{name!r} is not read: split {split!r} is read from {files[split].name!r}"
         if split not in files or triples:
-            warnings.warn(
-                f"{folder}: {message}", FilterWarning, stacklevel=4
-            )  # read_graph's caller
+            warnings.warn(  # of read_graph's caller
+                f"{folder}: {message}", FilterWarning, stacklevel=5
+            )
 
 
 def _split_like(name: str) -> str | None:

@@ -110,9 +110,11 @@ def label_rows(
     return GraphTables(triples, entities, relations, qualifiers=qualifiers if qualified else None)
 
 
-def labelled_tables(files: Mapping[str, Path], columns: str = "hrt") -> GraphTables:
+def labelled_tables(
+    files: Mapping[str, Path], columns: str = "hrt", progress: bool = False
+) -> GraphTables:
     """Lines of three labels with tabs between them, in this order, numbered in byte order."""
-    splits, entities, relations = load_triples(files, columns=columns)
+    splits, entities, relations = load_triples(files, progress, columns)
     ordered = partial(Labels.from_arrow, ascending=True)
     return GraphTables({**splits}, ordered(entities), ordered(relations))
 
