@@ -109,9 +109,9 @@ class ListPlaces:
         self._entries, self._counted, self._questions = entries, counted, questions
         self._before = offsets_of(counted)  # entries that count before each
         tie = entries.tie
-        first = np.flatnonzero(np.append(True, tie[1:] != tie[:-1])) if len(tie) else tie
-        self._tie = tie
-        self._tie_starts = np.append(first, len(tie))
+        starts = np.append(np.flatnonzero(np.append(True, tie[1:] != tie[:-1])), len(tie))
+        # Both have one place more, for answers in no list.
+        self._tie, self._ends = np.append(tie, len(starts) - 1), np.append(self._before[starts], 0)
         keys = entries.owner * questions.n_labels + np.maximum(entries.entity, 0)
         linked = np.flatnonzero(entries.entity >= 0)
         by_key = linked[np.argsort(keys[linked])]
@@ -123,25 +123,17 @@ class ListPlaces:
         An answer beyond its list may be anywhere behind it: all of that is ``equal``, and ahead.
         """
         keys = owner * self._questions.n_labels + answer
-        at = np.where(owner < 0, -1, self._places[searched(self._ordered_keys, keys)])
-        listed = at >= 0
-        greater, equal, ahead = (np.zeros(len(owner), dtype=np.int64) for _ in range(3))
-        place = at[listed]
-        tie = self._tie[place]
-        start, stop = self._before[self._tie_starts[tie]], self._before[self._tie_starts[tie + 1]]
-        last = candidates[listed] - 1
-        entry_start = self._before[np.searchsorted(self._entries.owner, owner[listed])]
-        greater[listed] = np.minimum(start - entry_start, last)
-        equal[listed] = np.minimum(stop - start - self._counted[place], last - greater[listed])
-        ahead[listed] = np.minimum(self._before[place] - start, equal[listed])
-        beyond = ~listed
-        # No owner, no list.
-        ends = (np.searchsorted(self._entries.owner, owner[beyond], s) for s in ("left", "right"))
-        first, behind = (self._before[end] for end in ends)
-        length = np.where(owner[beyond] < 0, 0, behind - first)
-        greater[beyond] = np.minimum(length, candidates[beyond] - 1)
-        equal[beyond] = ahead[beyond] = candidates[beyond] - 1 - greater[beyond]
-        return np.stack([greater, equal, ahead]), beyond
+        place = np.where(owner < 0, -1, self._places[searched(self._ordered_keys, keys)])
+        listed, last, before = place >= 0, candidates - 1, self._before
+        ends = (np.searchsorted(self._entries.owner, owner, side) for side in ("left", "right"))
+        first, behind = (before[end] for end in ends)
+        start, stop = self._ends[self._tie[place]], self._ends[self._tie[place] + 1]
+        greater = np.minimum(np.where(listed, start, behind) - first, last)
+        others = last - greater
+        tied = stop - start - (before[place + 1] - before[place])
+        equal = np.where(listed, np.minimum(tied, others), others)
+        ahead = np.where(listed, np.minimum(before[place] - start, equal), others)
+        return np.stack([greater, equal, ahead]), ~listed
 
     def run(self, n_questions: int) -> Run:
         """The entries that count and name an entity as a run; owners are questions."""
