@@ -107,11 +107,12 @@ def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
         raise UsageError("--by needs folders of ranks and --graphs DIR, and --graphs needs --by")
     if not tables:
         ranks = read_ranks(list(results))
-        parts = parts_of_ranks(ranks, by, folder) if by else {"": ranks}
+        measures = parse_all(names or suite.MEASURES)
+        parts = parts_of_ranks(ranks, by, folder, measures) if by else {"": ranks}
         return [
             one
             for name, part in parts.items()
-            for one in suite_of_ranks(part, names or suite.MEASURES, part=name, **more)
+            for one in suite_of_ranks(part, measures, part=name, **more)
         ]
     if len(results) > 1:
         raise UsageError("give one table, or folders of ranks; not several tables or both")

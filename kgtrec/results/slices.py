@@ -84,7 +84,7 @@ def sliced(
         calculator.value(measure)  # refuses impossible measures, with the reason
     sources = _Sources(calculator.ranks, graph, labels)
     parts = {name: _grouped(name, sources) for name in dimensions if name != "side"}
-    _check_whole_questions(calculator, parsed, dimensions, [*parts.values()])
+    _check_whole_questions(calculator.ranks, parsed, dimensions, [*parts.values()])
     keys: list[str] | None = None
     sides: tuple[str, ...] = ("",)
     if "side" in dimensions:
@@ -104,12 +104,15 @@ def sliced(
 
 
 def rows_by_part(
-    ranks: Ranks, by: str | Iterable[str], *, graph: Graph | None = None
-) -> dict[tuple[str, ...], Int64]:
-    """Rows of the instances in each part, by the names of the part, in the order of `sliced`."""
+    ranks: Ranks, by: str | Iterable[str], measures: Sequence[Measure] = (), *,
+    graph: Graph | None = None,
+) -> dict[tuple[str, ...], Int64]:  # fmt: skip
+    """Rows of the instances in each part, by the names of the part, in the order of `sliced`; as
+    there, parts that divide questions are refused for measures of whole questions."""
     dimensions = parse_by(by, term_names(ranks))
     sources = _Sources(ranks, graph, None)
     parts = [_grouped(name, sources) for name in dimensions if name != "side"]
+    _check_whole_questions(ranks, measures, dimensions, parts)
     rows = {names: members for names, _, members in _groups(parts, len(ranks))}
     if "side" in dimensions:
         rows = {
@@ -172,17 +175,13 @@ def _value(part: Calculator, measure: Measure, side: str) -> float:
 
 
 def _check_whole_questions(
-    calculator: Calculator,
-    measures: Sequence[Measure],
-    dimensions: Sequence[str],
-    parts: Sequence[_Groups],
+    ranks: Ranks, measures: Sequence[Measure], dimensions: Sequence[str], parts: Sequence[_Groups]
 ) -> None:
     """Refuse questions whose answers fall into several groups: they have a value in none."""
     whole = [measure for measure in measures if measure.averaging == "macro"]
     if not whole or not parts:
         return
-    question = calculator.ranks.question
-    pairs = np.unique(np.stack([question, *(part.code for part in parts)]), axis=1)
+    pairs = np.unique(np.stack([ranks.question, *(part.code for part in parts)]), axis=1)
     torn = int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
     if torn:
         raise UsageError(

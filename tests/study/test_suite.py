@@ -17,6 +17,7 @@ from scipy import stats
 
 import kgtrec
 from kgtrec.cli import cli
+from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
 from kgtrec.study import Resampling, suite_of_ranks, suites
 from kgtrec.study.suite.cells import SuiteCells
@@ -247,3 +248,7 @@ def test_the_command_compares_parts_of_one_side(tmp_path: Path) -> None:
     assert rows["mrr, asked only", "a"][0] == "2"
     assert rows["tail.realistic.micro.mrr, asked only", "a"][:2] == ["0", "nan"]
     assert "MRR, given only\nmodel" in run(*some, "--by", "half-links", "-m", "head.mrr")
+    with pytest.raises(
+        UsageError, match=r"macro\.mrr needs all answers of a question in one group"
+    ):
+        run(*some, "--by", "half-links", "-m", "macro.mrr")

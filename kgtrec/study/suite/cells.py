@@ -198,9 +198,10 @@ def _drawn(
 
 
 def parts_of_ranks(
-    ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]], by: str, graphs: str
-) -> dict[str, dict[str, dict[str, dict[str, Ranks]]]]:
-    """The ranks of every part of the questions, by the part's name.
+    ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]], by: str, graphs: str,
+    measures: Sequence[Measure],
+) -> dict[str, dict[str, dict[str, dict[str, Ranks]]]]:  # fmt: skip
+    """The ranks of every part of the questions, by the part's name, for some measures.
 
     `graphs` is the folder in which the graphs are, each under its name.
     """
@@ -211,7 +212,7 @@ def parts_of_ranks(
         loaded = read_graph(Path(graphs) / graph.partition(", ")[0])
         for model, runs in own.items():
             for seed, one in runs.items():
-                for names, rows in rows_by_part(one, by, graph=loaded).items():
+                for names, rows in rows_by_part(one, by, measures, graph=loaded).items():
                     part = parts.setdefault(", ".join(names), {}).setdefault(graph, {})
                     part.setdefault(model, {})[seed] = one.subset(rows)
     return parts
