@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -129,20 +129,20 @@ def _header(result: Result, filters: str | None = None) -> str:
     return _wrapped(lines)
 
 
-def _predictions(result: Result) -> list[str]:
+def _predictions(result: Result) -> Iterator[str]:
     """Sentences on predicted lists, and on answers beyond them."""
     facts = result.ranks.provenance.predictions
     if not facts:
-        return []
-    sentences = [f"{facts['lists']:,} predicted lists ({facts['format']}), filtered by the graph."]
+        return
+    yield f"{facts['lists']:,} predicted lists ({facts['format']}), filtered by the graph."
     beyond = result.ranks.n_unlisted
     if beyond:
-        sentences.append(
+        yield (
             f"{beyond:,} answers ({100 * beyond / len(result.ranks):.3g} %) are not in their lists:"
             " their ranks are unknown, so values are intervals."
         )
     if facts.get("list_order") == "listed":
-        sentences.append("Answers are ranked by their place in the list, even among equal scores.")
+        yield "Answers are ranked by their place in the list, even among equal scores."
     counted = {
         "questions_without_list": "questions have no list.",
         "not_asked": "lists belong to questions that are not asked.",
@@ -152,31 +152,29 @@ def _predictions(result: Result) -> list[str]:
         "n_unlinkable": "predictions name no entity and "
         + ("are dropped." if facts["unlinkable"] == "drop" else "keep their places."),
     }
-    return sentences + [f"{facts[key]:,} {text}" for key, text in counted.items() if facts[key]]
+    yield from (f"{facts[key]:,} {text}" for key, text in counted.items() if facts[key])
 
 
-def _restrictions(facts: Provenance) -> list[str]:
+def _restrictions(facts: Provenance) -> Iterator[str]:
     """Restrictions of questions and candidates, and additions to the filter, one sentence each."""
-    sentences = []
     subset, lists = facts.subset, facts.lists
     if subset:
         sizes = [f"{subset[name]:,} {name}" for name in ("entities", "relations") if subset[name]]
-        sentences.append(
+        yield (
             f"Restricted to {' and '.join(sizes)}: {subset['triples_kept']:,} triples are "
             f"evaluated, {subset['triples_dropped']:,} are not."
         )
     if facts.restricted in _LISTS:
-        sentences.append(f"{_LISTS[facts.restricted]}{_from_file(lists)}.")
+        yield f"{_LISTS[facts.restricted]}{_from_file(lists)}."
     if lists.get("questions_without_list"):
-        sentences.append(
+        yield (
             f"{lists['questions_without_list']:,} questions have relations without a list; every "
             "entity is their candidate."
         )
     if lists.get("repeats"):
-        sentences.append(f"{lists['repeats']:,} candidates were repeated in a list and count once.")
+        yield f"{lists['repeats']:,} candidates were repeated in a list and count once."
     for file in facts.known_files:
-        sentences.append(f"{file['triples']:,} further known triples{_from_file(file)}.")
-    return sentences
+        yield f"{file['triples']:,} further known triples{_from_file(file)}."
 
 
 _LISTS = {
@@ -214,85 +212,78 @@ def _ties(result: Result) -> str:
     )
 
 
-def _trec_notes(result: Result) -> list[str]:
+def _trec_notes(result: Result) -> Iterator[str]:
     """The source of the trec_eval values, and the agreement of both computations."""
     measures = result.measures or [
         Measure.parse(f"{result.sides[-1]}.{key}") for key in QUESTIONWISE
     ]
     shown = {m.metric: m.title for m in measures if m.is_trec}
-    notes = []
     if result.agreement:
-        notes.append(
+        yield (
             "MAP@20 and nDCG@20: pytrec_eval and native values agree to "
             f"{AGREEMENT:.0e} (largest difference {max(result.agreement.values()):.2g})."
         )
     unchecked = [title for name, title in shown.items() if name not in result.agreement]
     if unchecked and result.run is None:
-        notes.append(
+        yield (
             f"{', '.join(unchecked)}: computed natively from the answers' ordinal ranks; without "
             "a run, they are not compared with pytrec_eval."
         )
     whole = [name for name in shown if required_depth(name) is None]
     if whole and result.run is not None:
-        notes.append(
+        yield (
             f"{', '.join(whole)}: computed from the run, which has the {result.run.depth:,} best "
             "candidates of every question; answers below them count as not retrieved."
         )
-    return notes
 
 
-def warnings_of(result: Result) -> list[str]:
+def warnings_of(result: Result) -> Iterator[str]:
     """Warnings about easily misread numbers, one sentence each."""
     facts = result.ranks.provenance
-    sentences = []
     # Answers outside have no score either, but their own sentence.
     outside, nan_count = facts.outside, facts.nan_count
     unscored = int(np.count_nonzero(result.ranks.answer_nan)) - outside
     lost = [f"{nan_count:,} scores were NaN and counted as the lowest"] * (nan_count > 0)
     lost += [f"{unscored:,} answers had no score and got the worst rank"] * (unscored > 0)
     if lost:
-        sentences.append("; ".join(lost) + ".")
+        yield "; ".join(lost) + "."
     if facts.filter_splits == ():
-        sentences.append("unfiltered: other known answers count as wrong.")
+        yield "unfiltered: other known answers count as wrong."
     elif facts.filter_splits is not None:
         missing = [name for name in facts.triples if name not in facts.filter_splits]
         usual = (facts.filter, facts.split, facts.context, facts.filter_splits)
         if missing and not is_usual_filter(*usual):
-            sentences.append(
+            yield (
                 f"the filter leaves out {' and '.join(missing)}: answers from there count as wrong."
             )
     if outside:
-        sentences.append(
-            f"{outside:,} answers were not among their candidates and got the worst rank."
-        )
+        yield f"{outside:,} answers were not among their candidates and got the worst rank."
     if facts.sampled:
-        sentences.append("sampled candidates: do not compare these values with full ranking.")
-    sentences += _beside_chance(result)
+        yield "sampled candidates: do not compare these values with full ranking."
+    yield from _beside_chance(result)
     one = "amri" in " ".join(map(str, result.measures or ("amri",)))
     if one and (result.ranks.candidates <= 1).all():
-        sentences.append("AMRI is undefined (nan): every instance has only one candidate.")
-    return sentences
+        yield "AMRI is undefined (nan): every instance has only one candidate."
 
 
-def _beside_chance(result: Result) -> list[str]:
+def _beside_chance(result: Result) -> Iterator[str]:
     """A warning if all sides are at chance level, or one is worse, by a z-test per side."""
     if len(result.ranks) <= INSTANCES:
-        return []
+        return
     sides = ("head", "tail") if result.sides[-1] == "both" else result.sides
     amri = {side: float(result[f"{side}.realistic.micro.amri"]) for side in sides}
     z = {side: value / _spread_by_chance(result.ranks, side) for side, value in amri.items()}
     if all(abs(value) < BEYOND_CHANCE for value in z.values()):  # not nan, of single candidates
-        return [
+        yield (
             f"scores look random: AMRI ({_listed(amri)}) does not differ from 0 (z-test per side "
             "at p = 1e-6); check that the columns of the scores are in the order of the entities."
-        ]
-    worse = {side: amri[side] for side, value in z.items() if value < -BEYOND_CHANCE}
-    if not worse:
-        return []
-    return [
-        f"ranks are worse than by chance: AMRI ({_listed(worse)}) is below 0 (z-test per side at "
-        "p = 1e-6); if lower scores are better, say so (higher_is_better=False, --lower-is-better)."
-    ]
+        )
+    elif worse := {side: amri[side] for side, value in z.items() if value < -BEYOND_CHANCE}:
+        yield (
+            f"ranks are worse than by chance: AMRI ({_listed(worse)}) is below 0 (z-test per side "
+            "at p = 1e-6); if lower scores are better, say so (higher_is_better=False, "
+            "--lower-is-better)."
+        )
 
 
 def _listed(amri: Mapping[str, float]) -> str:
@@ -317,6 +308,6 @@ def _spread_by_chance(ranks: Ranks, side: str) -> float:
     return float(spread / best) if best else np.nan
 
 
-def _wrapped(lines: list[str]) -> str:
+def _wrapped(lines: Iterable[str]) -> str:
     fill = partial(textwrap.fill, break_on_hyphens=False, break_long_words=False)  # names of files
     return "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in lines)

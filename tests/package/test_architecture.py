@@ -299,7 +299,7 @@ BUDGET = {
     "predictions": 510,
     "measures": 2_840,
     "trec": 7_460,
-    "results": 1_560,
+    "results": 1_490,
     "study": 16_520,
     "plots": 1_650,
     "cluster": 4_900,

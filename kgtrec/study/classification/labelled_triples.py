@@ -79,11 +79,7 @@ class LabelledTriples(ShownInLines):
         return LabelledTriples(self.triples, self.labels, -self.scores)
 
     def _check_contradictions(self) -> None:
-        distinct, first, group = np.unique(
-            self.triples, axis=0, return_index=True, return_inverse=True
-        )
-        if len(distinct) == len(self):
-            return
+        _, first, group = np.unique(self.triples, axis=0, return_index=True, return_inverse=True)
         differs = np.flatnonzero(self.labels != self.labels[first[group.reshape(-1)]])
         if len(differs):
             row = int(differs[0])
