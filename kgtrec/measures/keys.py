@@ -223,18 +223,13 @@ def _params_problem(measure: KeyParts) -> str | None:
 def _trec_problem(measure: KeyParts) -> str | None:
     if canonical(measure.metric) != measure.metric:
         return _unknown_metric(measure.metric)
+    key = f"{measure.side}.macro.{measure.metric}"
     if measure.averaging not in ("macro", "group"):
-        return (
-            f"trec_eval measures are averaged over questions: {measure.side}.macro.{measure.metric}"
-        )
+        return f"trec_eval measures are averaged over questions: {key}"
     if measure.rank_type is not None:
-        return (
-            "trec_eval measures follow the order of the run, so they have no rank type: "
-            f"{measure.side}.macro.{measure.metric}"
-        )
-    if measure.averaging == "group":
-        return _params_problem(measure)
-    return "trec_eval measures take no parameters" if measure.params else None
+        what = "trec_eval measures follow the order of the run, so they have no rank type"
+        return f"{what}: {key}"
+    return _params_problem(measure)
 
 
 def _unknown_metric(name: str) -> str:

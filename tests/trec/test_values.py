@@ -29,6 +29,7 @@ from kgtrec.trec.measures import values as room
 from kgtrec.trec.measures.bounds import why_unbounded
 from kgtrec.trec.measures.family import PLACES, EvalOptions, Family
 from kgtrec.trec.measures.names import (
+    BadCutoff,
     Column,
     WrongFormat,
     help_text,
@@ -181,6 +182,12 @@ def test_measures_of_other_formats_are_refused_by_name() -> None:
             with pytest.raises(WrongFormat, match=f"Can't calculate measure '{name}'") as caught:
                 resolve([name], qrels_format=form, of_answers=True)
             assert caught.value.exit_code == 4
+
+
+def test_numbers_beyond_those_of_a_float_are_no_cutoffs() -> None:
+    for name in ("Rprec_mult", "P", "set_F", "kg_hits"):
+        with pytest.raises(BadCutoff, match="must be"):
+            resolve([f"{name}_{'9' * 400}"], of_answers=True)
 
 
 def test_help_of_every_measure() -> None:

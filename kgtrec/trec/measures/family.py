@@ -60,12 +60,12 @@ def _points(name: str, parts: list[str], strict: bool, sign: str) -> list[float]
     if not all(re.fullmatch(form, part, re.ASCII) for part in parts):
         raise WrongParameters(f"cutoffs must be decimal numbers, as in {name}.0.2,0.5")
     values = [float(part) for part in parts]
-    if not strict and any(abs(v * 100 - round(v * 100)) > 1e-9 for v in values):
-        raise WrongParameters("cutoffs can have at most two decimals: the output shows two")
     if name == "iprec_at_recall" and max(values) > 1:
         raise WrongParameters("recall points must be between 0 and 1")
     if max(values) > _LARGEST_CUTOFF:
         raise WrongParameters(f"cutoffs must be below {_LARGEST_CUTOFF:,}")
+    if not strict and any(abs(v * 100 - round(v * 100)) > 1e-9 for v in values):
+        raise WrongParameters("cutoffs can have at most two decimals: the output shows two")
     _no_repeats([f"{value:.2f}" for value in values], strict)
     return values
 
