@@ -12,7 +12,6 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -162,19 +161,14 @@ class _Faulty(Exception):
     """A line is malformed."""
 
 
-def load_triples(
-    files: Mapping[str, Path], progress: bool = False, columns: str = "hrt"
-) -> tuple[dict[str, Triples], Any, Any]:
-    """Rows (n, 3) of the files of all splits; ids are positions in the byte order of the labels."""
-    n_tabs, explain = dict.fromkeys(files, 2), partial(scan, columns=columns)
-    return load_facts(files, n_tabs, explain, progress, columns)[:3]
-
-
 def load_facts(
     files: Mapping[str, Path], n_tabs: Mapping[str, int], explain: Explain,
     progress: bool = False, columns: str = "hrt",
 ) -> tuple[dict[str, Triples], Any, Any, Any]:  # fmt: skip
-    """As `load_triples`; with more than two tabs rows (n, 4), whose time may be an interval."""
+    """Rows (n, 3) of the files of all splits; with more tabs (n, 4), whose time may be an interval.
+
+    Ids are positions in the byte order of the labels. ``explain`` raises the fault of a file.
+    """
     entities, relations, times = (LabelTable() for _ in range(3))
     tables = [relations if c == "r" else entities for c in columns]
     tables += [times] * (max(n_tabs.values()) > 2)

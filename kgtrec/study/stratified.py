@@ -290,17 +290,15 @@ def read_relation_counts(path: PathName) -> dict[str, int]:
     FileError
         Missing, empty, or a bad line (the first one is named).
     """
-    from kgtrec.graph.labels import Labels
-    from kgtrec.graph.tsv import load_triples
+    from kgtrec.graph.readers.common import labelled_tables
 
     with fetched(path) as copy:
         if not copy.is_file():
             hint = "give a file of triples, such as test.txt"
             raise FileError(path, found="the file does not exist", hint=hint)
-        triples, _, relations = load_triples({"given": copy}, progress=False)
-    distinct = drop_duplicates(triples["given"])
-    labels = Labels.from_arrow(relations)
-    counts = np.bincount(distinct[:, 1], minlength=len(relations)).tolist()
+        tables = labelled_tables({"given": copy})
+    distinct, labels = drop_duplicates(tables.splits["given"]), tables.labels[1]
+    counts = np.bincount(distinct[:, 1], minlength=len(labels)).tolist()
     return dict(zip(labels, counts, strict=True))
 
 

@@ -17,7 +17,7 @@ from kgtrec.errors import PathName, refuse
 from kgtrec.graph.id_files import arrow_bytes, lines_of, refuse_repeat, text_of
 from kgtrec.graph.labels import MAX_ID, Labels
 from kgtrec.graph.triples import COLUMNS, SPLITS
-from kgtrec.graph.tsv import entries_of, load_triples, pick_splits, quoted, split_names
+from kgtrec.graph.tsv import entries_of, load_facts, pick_splits, quoted, scan, split_names
 
 Triples = Int32
 
@@ -114,7 +114,8 @@ def labelled_tables(
     files: Mapping[str, Path], columns: str = "hrt", progress: bool = False
 ) -> GraphTables:
     """Lines of three labels with tabs between them, in this order, numbered in byte order."""
-    splits, entities, relations = load_triples(files, progress, columns)
+    n_tabs, explain = dict.fromkeys(files, 2), partial(scan, columns=columns)
+    splits, entities, relations, _ = load_facts(files, n_tabs, explain, progress, columns)
     ordered = partial(Labels.from_arrow, ascending=True)
     return GraphTables({**splits}, ordered(entities), ordered(relations))
 
