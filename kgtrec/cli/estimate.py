@@ -12,7 +12,6 @@ from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, File, Report
 
 with lazily():
-    from kgtrec import Graph
     from kgtrec._internal.files import atomic_write, write_array
     from kgtrec.cluster.inputs import QuestionRequest
     from kgtrec.study.sampling.counts import SampledCounts, count_sampled, rank_some
@@ -79,7 +78,9 @@ def command(**options: Any) -> Report:
     _check(options)
     asked = {name: options[name] for name in ("graph", "split", "sides", "context")}
     questions = QuestionRequest(**asked, filters=(options["known"],)).questions()
-    by = _by(questions.graph, options)
+    by = options["by"]
+    if options["type_constraints"] is not None:
+        by = fitting_by_constraints(questions.graph, options["type_constraints"])
     draw = draw_candidates(questions, options["size"], by, seed=options["seed"])
     files: list[File] = [(options["candidates"], partial(_write, draw.candidates))]
     if options["scores"] is None:
@@ -111,12 +112,6 @@ def _check(options: dict[str, Any]) -> None:
         (options["type_constraints"] is not None and shared.on_command_line("by"),
          "--draw-by and --type-constraints both choose what is drawn; give one"),
     )  # fmt: skip
-
-
-def _by(graph: Graph, options: dict[str, Any]) -> Any:
-    if options["type_constraints"] is not None:
-        return fitting_by_constraints(graph, options["type_constraints"])
-    return options["by"]
 
 
 def _estimates(

@@ -16,7 +16,7 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import bounds_block, bounds_by_key, load_ranks, ranks_of_batch, warn_of
 from kgtrec.cli._report import Command, Report, blocks, single_or_all
-from kgtrec.errors import UsageError, about
+from kgtrec.errors import UsageError, about, choose
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -235,8 +235,7 @@ def _models_report(files: tuple[str, ...], options: Options) -> Report:
         significance = Significance(options["test"], options["correction"], options["level"])
     parse_all(columns)  # before any file is read
     for side in sides or ():
-        if side not in averaging.SIDES:
-            raise UsageError(f"--side {side!r} is not a side; give head, tail, both, or several")
+        choose("side", side, averaging.SIDES, also="several, as in head,tail")
     systems = _systems(files, options["names"], options["replicates"])
     table = table_of_models(
         systems, columns, sides=sides, significance=significance, digits=options["digits"]
