@@ -304,7 +304,7 @@ BUDGET = {
     "plots": 1_650,
     "cluster": 4_900,
     "integrations": 1_550,
-    "cli": 5_930,
+    "cli": 5_910,
     "others": 2_690,
 }
 MOST_FILES = 236
