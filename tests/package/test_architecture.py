@@ -292,8 +292,8 @@ def test_the_site_describes_every_class_once() -> None:
 
 # Lines of Python per folder, at most. These are what has been reached; they only go down.
 BUDGET = {
-    "graph": 3_860,
-    "questions": 2_610,
+    "graph": 3_840,
+    "questions": 2_600,
     "scores": 1_420,
     "ranking": 4_310,
     "predictions": 510,
