@@ -296,8 +296,7 @@ def ranged_matrix(url: str) -> Matrix:
     except FileError:
         raise
     except Exception as error:  # the header is parsed as Python, with its own errors
-        said = " ".join(str(error).split())[:160]
-        problem = f"not a readable .npy array ({said})"
+        problem = f"not a readable .npy array ({one_line(error)})"
         raise FileError(file.url, found=problem, hint=_SAVE_AGAIN) from None
     if dtype.hasobject:
         raise FileError(file.url, found="an array of Python objects", hint=_SAVE_AGAIN)
