@@ -455,6 +455,9 @@ def test_tables_figures_and_refusals_are_made_in_one_place_each() -> None:
         if drawing.search(text) and not path.startswith("plots/")
     } == set()  # fmt: skip
     assert drawing.search(FILES["plots/style.py"])
+    # `errors.must_be` lists the choices of an unknown word.
+    listing = re.compile(r"choose (one of|from)\b")
+    assert {path for path, text in FILES.items() if listing.search(text)} == set()
     raising = {
         f"{module}.{'.'.join(names)}": raised
         for module, text in NAMED.items()
