@@ -27,7 +27,7 @@ from kgtrec._internal.locations import exists, is_folder
 from kgtrec._internal.table import cell_of, text_of_cell
 from kgtrec.errors import FileError, PathName, UsageError, refuse_if
 from kgtrec.study.judging.questions import Templates
-from kgtrec.study.pooling.edited_files import LABELS, EditedFile, Fault, write_lines
+from kgtrec.study.pooling.edited_files import LABELS, EditedFile, Fault, Faults, write_lines
 from kgtrec.study.pooling.pool import read_draw
 
 COLUMNS = ("question", "head", "relation", "tail", "label", "evidence", "note")
@@ -92,18 +92,14 @@ def sheet_counts(items: Iterable[Item]) -> dict[str, int]:
 
 def read_sheet(path: PathName) -> Sheet:
     """Read a sheet; refuse it with all its faults."""
-    sheet, file = _scanned(path)
-    file.refuse_faults(" (kgtrec judge check lists all of a sheet)")
+    sheet, faults = scan_sheet(path)
+    if faults:
+        raise Faults(path, faults, " (kgtrec judge check lists all of a sheet)")
     return sheet
 
 
 def scan_sheet(path: PathName) -> tuple[Sheet, list[Fault]]:
     """The readable items of a sheet, and everything that is wrong with it, by line."""
-    sheet, file = _scanned(path)
-    return sheet, sorted(file.faults)
-
-
-def _scanned(path: PathName) -> tuple[Sheet, EditedFile]:
     file = EditedFile(path)
     items: dict[Triple, Item] = {}
     for number, cells in file.records(NEEDED, COLUMNS, text_of_cell):
@@ -125,7 +121,7 @@ def _scanned(path: PathName) -> tuple[Sheet, EditedFile]:
             file.fault(number, problem, "delete one of them")
     if not items and not file.faults:
         file.fault(1, "it has only a header", "fill in the sheet, or leave it out")
-    return Sheet(str(path), tuple(items.values())), file
+    return Sheet(str(path), tuple(items.values())), sorted(file.faults)
 
 
 def write_sheet(path: PathName, items: Iterable[Item]) -> None:

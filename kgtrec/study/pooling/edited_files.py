@@ -190,10 +190,10 @@ class EditedFile:
         columns = [self.ids(own, name, rows) for own, name in zip(labels, COLUMNS, strict=True)]
         return np.stack(columns, axis=1)
 
-    def refuse_faults(self, advice: str = "") -> None:
+    def refuse_faults(self) -> None:
         """Raise Faults if there are any."""
         if self.faults:
-            raise Faults(self.path, self.faults, advice)
+            raise Faults(self.path, self.faults)
 
 
 def _line(columns: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,6 @@ from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 from kgtrec.trec.measures.values import summary, values
-
-KINDS = ("seed", "added", "false", "unjudged")
 
 
 def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
@@ -116,12 +114,11 @@ def share_table(
 ) -> Table:
     """One row per system and cutoff: its first candidates by label, in per cent."""
     rows: list[tuple[Cell, ...]] = []
-    for lists in systems:
-        for cutoff in cutoffs:
-            counts = shares(lists, completion, cutoff)
-            total = sum(counts.values())
-            parts = [100 * counts[kind] / total if total else 0.0 for kind in KINDS]
-            rows.append((lists.name, str(cutoff), total, *parts, 100 - parts[-1] if total else 0.0))
+    for lists, cutoff in product(systems, cutoffs):
+        counts = np.array([*shares(lists, completion, cutoff).values()])
+        total = int(counts.sum())
+        parts = (100 * counts / max(total, 1)).tolist()
+        rows.append((lists.name, str(cutoff), total, *parts, 100 - parts[-1] if total else 0.0))
     return Table.of(
         "system, top, candidates, seeds %=seed_percent:1, added %:1, false %:1, unjudged %:1, "
         "judged %:1",
