@@ -96,7 +96,9 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
             width, share = np.insert(width, 0, 1), np.insert(share, 0, share[0])
         rows.append((label, width, share))
     # Steps: shares do not change between two widths.
-    draw_lines(axes, rows, spaced=True, drawstyle="steps-pre", clip_on=False)
+    draw_lines(axes, rows, spaced=True, drawstyle="steps-pre")
+    for line, (_, width, _) in zip(axes.get_lines(), rows, strict=True):
+        line.set_clip_on(not len(width))  # lines without points would take room
     axes.set_xscale("log")
     if any(one.equal.any() for one in ranks.values()):
         axes.set_yscale("log")  # which cannot show shares of 0
