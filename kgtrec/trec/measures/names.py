@@ -286,7 +286,7 @@ def split_name(name: str, stems: Iterable[str]) -> tuple[str, str, str]:
     The stem is what precedes ``@``, or else the longest of `stems` that ``.`` or ``_`` follows:
     ``Rprec_mult`` is not Rprec with the parameter "mult".
     """
-    at = re.fullmatch(r"([^@]+)@(-?[\d.].*)", name)
+    at = re.fullmatch(r"([^@]+)@((?:-?[\d.]|p=).*)", name)
     if at:
         return at[1], "@", at[2]
     for stem in sorted(stems, key=len, reverse=True):
@@ -307,7 +307,9 @@ def _split(name: str, command_line: bool) -> tuple[str, str, str]:
     if persistence:
         return "rbp", "_", persistence[1].replace(" ", "")
     family, separator, text = split_name(_aliases().get(name, name), TABLE)
-    return stems_at().get(family.lower(), family) if separator == "@" else family, separator, text
+    if separator == "@":
+        family = stems_at().get(family.lower(), name)
+    return family, separator, text
 
 
 def _aliases() -> dict[str, str]:
