@@ -150,9 +150,7 @@ class Calculator:
 
         if column.is_count:
             return np.asarray(weighing.sums(column.name, per_question, groups).scaled)
-        mean = weighing.mean(column.name, per_question, groups)
-        # For a geometric mean, logarithms per question, as in trec_eval.
-        return np.asarray(np.exp(mean)) if column.is_geometric else mean
+        return np.asarray(column.of_mean(weighing.mean(column.name, per_question, groups)))
 
     def _stratified(self, measure: Measure) -> float:
         if measure.side not in self._strata:

@@ -298,7 +298,7 @@ BUDGET = {
     "ranking": 4_310,
     "predictions": 510,
     "measures": 2_840,
-    "trec": 7_460,
+    "trec": 7_470,
     "results": 1_490,
     "study": 16_520,
     "plots": 1_650,

@@ -393,10 +393,9 @@ def samples_of_runs(
                        np.arange(len(values[0])), "queries", better, transform)  # fmt: skip
 
     samples = [
-        sample(column, [one.values[column.name] for one in scored.values()],
-               np.exp if column.is_geometric else same)
+        sample(column, [one.values[column.name] for one in scored.values()], column.of_mean)
         for column in columns
-    ]  # fmt: skip
+    ]
     samples += [sample(column, _of_answers(column, scored)) for column in micro]
     return samples, {name: one.unanswered for name, one in scored.items()}
 

@@ -397,8 +397,7 @@ def _intervals(
     denominators.extend(part for _, part in quotients.values())
     ends = ratio_intervals(numerators, denominators, how)
     for row, column in enumerate(means):
-        if column.is_geometric:
-            ends[row] = np.exp(ends[row])
+        ends[row] = column.of_mean(ends[row])
     for row, column in enumerate(quotients, len(means)):
         ends[row] = np.sort(ratio_of(column, ends[row], np.ones(2)))
     names = [column.name for column in (*means, *quotients)]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
 
 from kgtrec.errors import UsageError, suggestion
 from kgtrec.trec.measures.family import WrongParameters, parameters_of
@@ -88,6 +92,12 @@ class Column:
     def is_geometric(self) -> bool:
         """True for gm_*: logarithms for a query, a geometric mean in the summary."""
         return self.family.startswith("gm_")
+
+    def of_mean(self, mean: Any) -> Any:
+        """The measure from the mean over queries, or from several: exp of it for gm_*."""
+        if not self.is_geometric:
+            return mean
+        return math.exp(mean) if isinstance(mean, float) else np.exp(mean)  # libm, as trec_eval
 
     @cached_property
     def sees(self) -> int | None:

@@ -88,8 +88,8 @@ def _summarised(column: Column, values: Array, absent: NDArray[np.bool_] | None)
     total = float(np.cumsum(terms)[-1]) + floored * math.log(FLOOR)
     if column.is_count:
         return int(total)
-    mean = total / len(values)
-    return math.exp(mean) if column.is_geometric else mean
+    value: float = column.of_mean(total / len(values))
+    return value
 
 
 def follows_from_ranks(column: Column) -> bool:
