@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-import numpy as np
-
 from kgtrec.errors import UsageError, suggestion
 from kgtrec.trec.measures.family import WrongParameters, parameters_of
 from kgtrec.trec.measures.rows import ANSWER_ROWS, FORMATS, NICKNAMES, TABLE, Family, nickname
@@ -97,7 +95,11 @@ class Column:
         """The measure from the mean over queries, or from several: exp of it for gm_*."""
         if not self.is_geometric:
             return mean
-        return math.exp(mean) if isinstance(mean, float) else np.exp(mean)  # libm, as trec_eval
+        if isinstance(mean, float):
+            return math.exp(mean)  # of the C library, as in trec_eval
+        import numpy as np
+
+        return np.exp(mean)
 
     @cached_property
     def sees(self) -> int | None:
