@@ -94,8 +94,8 @@ class Curves:
 
     def values(self) -> dict[str, np.ndarray]:
         """Metric to values, (depths, models)."""
-        ranked = zip(self.ranked.measures, self.ranked.values, strict=True)
-        return dict(ranked) | self.judged
+        ranked = {one.measure: np.array([*one.parts.values()]) for one in self.ranked.values}
+        return ranked | self.judged
 
     def taus(self) -> Table:
         """tau-b to depth 0 of all metrics, one row per depth."""
