@@ -151,8 +151,8 @@ def check_micro(columns: Sequence[Column], options: EvalOptions, entities: int |
     needing = dict.fromkeys(c.family for c in columns if c.row.function == "mr")
     if entities is None and needing:
         raise UsageError(
-            f"{', '.join(needing)} need the number of entities to rank answers that the run does "
-            "not have; give --n-entities N"
+            f"{', '.join(needing)} need{'s' * (len(needing) == 1)} the number of entities to rank "
+            "answers that the run does not have; give --n-entities N"
         )
     if entities is not None and not (is_whole(entities) and entities >= 1):
         raise UsageError(f"the number of entities is {entities!r}; give a whole number from 1")
