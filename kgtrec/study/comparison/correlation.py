@@ -231,17 +231,19 @@ def _reaching(
 
 
 def agreement_table(
-    heads: Sequence[str], names: Iterable[Sequence[str]], agreements: Iterable[RankingAgreement]
-) -> Table:
+    heads: Sequence[str], names: Iterable[Sequence[str]], agreements: Iterable[RankingAgreement],
+    *, count_systems: bool = True,
+) -> Table:  # fmt: skip
     """A row per agreement under its names: correlations with their intervals."""
     rows: list[tuple[Cell, ...]] = [
-        (*name, one.n_systems, one.tau, *one.tau_interval, one.tau_ap, *one.tau_ap_interval)
+        (*name, *(one.n_systems,) * count_systems, one.tau, *one.tau_interval, one.tau_ap,
+         *one.tau_ap_interval)
         for name, one in zip(names, agreements, strict=True)
-    ]
+    ]  # fmt: skip
     taus = ("tau-b=tau_b:4", "low=tau_b.low:4", "high=tau_b.high:4",
             "tau-AP=tau_ap:4", "low=tau_ap.low:4", "high=tau_ap.high:4")  # fmt: skip
     named = ((head, head.replace(" ", "_"), 0) for head in heads)
-    return Table.of([*named, "systems", *taus], rows, len(heads))
+    return Table.of([*named, *("systems",) * count_systems, *taus], rows, len(heads))
 
 
 def known_interval(drawn: Float64, resampling: Resampling) -> tuple[float, float]:

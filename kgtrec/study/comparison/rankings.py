@@ -197,6 +197,7 @@ class PartRankings(ShownAsTables):
     """
 
     _shown = ("table", "interval_table")
+    _count_systems = True
 
     dimensions: tuple[str, ...]
     systems: tuple[str, ...]
@@ -228,7 +229,10 @@ class PartRankings(ShownAsTables):
     def interval_table(self) -> Table:
         """A row per measure and part: tau-b and tau-AP with intervals."""
         names = [(measure, *part) for measure, part in self.agreements]
-        return agreement_table(("measure", *self.dimensions), names, self.agreements.values())
+        return agreement_table(
+            ("measure", *self.dimensions), names, self.agreements.values(),
+            count_systems=self._count_systems,
+        )  # fmt: skip
 
 
 def rankings_by_part(
@@ -481,6 +485,8 @@ class DepthCurves(PartRankings):
     - reference: The depth that all are compared with.
     - values: Of each measure at every depth; empty if systems have no names.
     """
+
+    _count_systems = False  # every depth has all; the width of a line is for the measure
 
     reference: int = 0
     values: tuple[SystemValues, ...] = ()
