@@ -216,7 +216,7 @@ class Resampled:
     resampling: Resampling = COMPARING
 
     def interval(self) -> Float64:
-        """BCa intervals of the values, float64 (2, s); of percentiles if there is no jackknife."""
+        """BCa intervals of the values, float64 (2, s); of percentiles without a jackknife."""
         if self.jackknife is None:
             return np.asarray(np.quantile(self.draws, self.resampling.tails, axis=0))
         from scipy.special import ndtr, ndtri

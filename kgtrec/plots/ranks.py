@@ -98,7 +98,7 @@ def tie_widths(ranks: Mapping[str, Ranks]) -> Figure:
     # Steps: shares do not change between two widths.
     draw_lines(axes, rows, spaced=True, drawstyle="steps-pre")
     for line, (_, width, _) in zip(axes.get_lines(), rows, strict=True):
-        line.set_clip_on(not len(width))  # lines without points would take room
+        line.set_clip_on(not len(width))  # an empty line would widen the margins
     axes.set_xscale("log")
     if any(one.equal.any() for one in ranks.values()):
         axes.set_yscale("log")  # which cannot show shares of 0
