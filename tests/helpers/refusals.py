@@ -17,8 +17,8 @@ def each_row(
 ) -> Callable[[Any], Any]:
     """Like ``parametrize``, but one test for all rows: a test costs more than most rows do.
 
-    Each row has a ``tmp_path`` and a ``monkeypatch`` of its own; other fixtures are shared. The
-    output of a test that fails names the row.
+    Each row is a subtest, so a row that fails does not hide the rows after it. Each row has a
+    ``tmp_path`` and a ``monkeypatch`` of its own; other fixtures are shared.
     """
     keys, rows = [name.strip() for name in names.split(",")], list(rows)
 
@@ -26,23 +26,23 @@ def each_row(
         signature = inspect.signature(test)
 
         @functools.wraps(test)
-        def run(**fixtures: Any) -> None:
+        def run(subtests: pytest.Subtests, **fixtures: Any) -> None:
             for number, row in enumerate(rows):
-                own = fixtures | dict(zip(keys, row if len(keys) > 1 else (row,), strict=True))
-                if "tmp_path" in own:
-                    own["tmp_path"] = fixtures["tmp_path"] / f"row{number}"
-                    own["tmp_path"].mkdir()
-                with pytest.MonkeyPatch.context() as patch:
-                    if "monkeypatch" in own:
-                        own["monkeypatch"] = patch
-                    try:
-                        test(**own)
-                    except BaseException:
-                        print("this row fails:", ids[number] if ids else f"{row!r:.500}")
-                        raise
+                values = fixtures | dict(zip(keys, row if len(keys) > 1 else (row,), strict=True))
+                if "tmp_path" in values:
+                    values["tmp_path"] = fixtures["tmp_path"] / f"row{number}"
+                    values["tmp_path"].mkdir()
+                title = ids[number] if ids else f"{row!r:.500}"
+                with subtests.test(msg=title), pytest.MonkeyPatch.context() as patch:
+                    if "monkeypatch" in values:
+                        values["monkeypatch"] = patch
+                    test(**values)
 
-        left = [value for name, value in signature.parameters.items() if name not in keys]
-        run.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+        shared = [value for name, value in signature.parameters.items() if name not in keys]
+        subtests = inspect.Parameter("subtests", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        run.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[subtests, *(p for p in shared if p.name != "subtests")]
+        )
         return run
 
     return decorate

@@ -1,7 +1,12 @@
 """Transcripts of the command line: commands, and the output of each on both streams.
 
-    python tests/helpers/transcripts.py            write the outputs in tests/golden/cli again
-    python tests/helpers/transcripts.py refusals   those of one file; read the difference in git
+    python tests/helpers/transcripts.py            write the outputs in tests/golden/cli again,
+                                                   and those of all sessions of Python
+    python tests/helpers/transcripts.py refusals   those of tests/golden/cli/refusals.txt
+    python tests/helpers/transcripts.py tests/graph/test_refusals.txt
+                                                   those of one session; see `sessions`
+
+Read the difference in git.
 
 A line ``$ kgtrec ...`` is a command, and the lines below it are its standard output. Lines of
 standard error begin with ``! ``; ``= 2`` is the exit code unless it is 0. ``$ file NAME`` makes a
@@ -127,5 +132,17 @@ def rewrite(names: list[str]) -> None:
             path.write_text(rewritten(path.read_text("utf-8")), "utf-8")
 
 
+def main_program(words: list[str]) -> None:
+    """Rewrite the files that these words name, or all."""
+    import sessions
+
+    paths = [Path(word).resolve() for word in words if word.endswith(".txt")]
+    names = [word for word in words if not word.endswith(".txt")]
+    if paths or not words:
+        sessions.rewrite(paths or sessions.session_files())
+    if names or not words:
+        rewrite(names)
+
+
 if __name__ == "__main__":
-    rewrite(sys.argv[1:])
+    main_program(sys.argv[1:])

@@ -26,11 +26,11 @@ from kgtrec.study import openworld
 
 @pytest.fixture(scope="module")
 def things(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The results of the session in results.txt, by name."""
-    text = Path(__file__).with_name("results.txt").read_text("utf-8")
-    names = {"folder": tmp_path_factory.mktemp("runs")}
-    session = doctest.DocTestParser().get_doctest(text, names, "results.txt", None, 0)
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    """The results of the session in test_results.txt, by name."""
+    text = Path(__file__).with_name("test_results.txt").read_text("utf-8")
+    names = {"getfixture": lambda name: tmp_path_factory.mktemp("runs")}
+    session = doctest.DocTestParser().get_doctest(text, names, "test_results.txt", None, 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     said: list[str] = []
     runner.run(session, out=said.append, clear_globs=False)
     assert not said, "".join(said)
