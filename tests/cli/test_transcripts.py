@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from object_store import AGREES, SETTINGS, new_bucket
 from refusals import each_row
 from slow import slow_after
-from transcripts import PLACE, commands, ended, step
+from transcripts import PLACE, REAL, commands, ended, make_real_home, step
 
 from kgtrec._internal.locations import files_below, read_bytes
 from kgtrec.cli import cli
@@ -48,13 +48,30 @@ def test_commands_print_what_they_printed(
 ) -> None:
     shutil.copytree(sound, tmp_path, dirs_exist_ok=True, symlinks=True)
     monkeypatch.chdir(tmp_path)
+    different = differences(path)
+    assert not different, "\n\n".join(different)
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.parametrize("path", sorted(REAL.glob("*.txt")), ids=lambda path: path.stem)
+def test_real_models_print_what_they_printed(
+    path: Path, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_real_home()
+    assert differences(path) == []
+
+
+def differences(path: Path) -> list[str]:
+    """Run a transcript in this folder; return the commands whose outputs differ."""
     different = []
     for command, due in commands(path.read_text("utf-8")):
         printed = step(command, due)
         if comparable(printed) != comparable(due):
             different.append(f"$ {command}\n{printed}\n-- due:\n{due}")
-    assert not different, "\n\n".join(different)
-    assert not list(tmp_path.rglob("*.tmp"))
+    return different
 
 
 def comparable(text: str) -> str:

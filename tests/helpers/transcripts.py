@@ -3,6 +3,8 @@
     python tests/helpers/transcripts.py            write the outputs in tests/golden/cli again,
                                                    and those of all sessions of Python
     python tests/helpers/transcripts.py refusals   those of tests/golden/cli/refusals.txt
+    python tests/helpers/transcripts.py real       those of tests/golden/real: graphs and models of
+                                                   ../shared/data, two minutes
     python tests/helpers/transcripts.py tests/graph/test_refusals.txt
                                                    those of one session; see `sessions`
 
@@ -27,17 +29,21 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 from unittest.mock import patch
 
+import numpy as np
+from checkout import SHARED_DATA
 from graph_files import write
 
+import kgtrec
 from kgtrec.cli import main
 
 PLACE = Path(__file__).parents[1] / "golden/cli"
+REAL = Path(__file__).parents[1] / "golden/real"
 START = "$ "
 
 
@@ -118,30 +124,58 @@ def rewritten(text: str) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def rewrite(names: list[str]) -> None:
-    import fuzz_files
+def make_real_home() -> None:
+    """Link the graphs and models of `SHARED_DATA` into this folder.
 
-    with tempfile.TemporaryDirectory() as folder:
-        os.mkdir(f"{folder}/sound")
-        os.chdir(f"{folder}/sound")
-        fuzz_files.make_home()
-        for name in names or sorted(path.stem for path in PLACE.glob("*.txt")):
-            shutil.copytree(f"{folder}/sound", f"{folder}/{name}", symlinks=True)
-            os.chdir(f"{folder}/{name}")
-            path = PLACE / f"{name}.txt"
+    ``rotate.npz`` holds a vector per question instead: its phases are 10 times its relations.
+    """
+    for name in ("fb15k-237", "openke-fb15k237", "wn18rr", "wn18"):
+        os.symlink(SHARED_DATA / name, name)
+    for name in ("distmult", "complex", "transe"):
+        os.symlink(SHARED_DATA / "models" / f"fb15k-237-{name}.npz", f"{name}.npz")
+    questions = kgtrec.read_graph("fb15k-237").questions("test")
+    with np.load(SHARED_DATA / "models" / "fb15k-237-rotate.npz") as arrays:
+        entity, relation, logscale = arrays["entity"], arrays["relation"], arrays["logscale"]
+    half = entity.shape[1] // 2
+    inverse = np.where(questions.side == 0, questions.graph.n_relations, 0)
+    phases = np.float32(10) * relation[questions.relation + inverse, :half]
+    given = entity[questions.entity, :half] + 1j * entity[questions.entity, half:]
+    turned = given * np.exp(1j * phases)
+    queries = np.hstack([turned.real, turned.imag]).astype(np.float32)
+    scale = np.exp(logscale / 2)
+    np.savez("rotate.npz", queries=scale * queries, entities=scale * entity, metric="l2")
+
+
+def rewrite(folder: Path, names: list[str], make_home: Callable[[], None]) -> None:
+    """Write the outputs of transcripts in a folder again; each begins in a fresh home."""
+    with tempfile.TemporaryDirectory() as work:
+        os.mkdir(f"{work}/home")
+        os.chdir(f"{work}/home")
+        make_home()
+        for name in names:
+            shutil.copytree(f"{work}/home", f"{work}/{name}", symlinks=True)
+            os.chdir(f"{work}/{name}")
+            path = folder / f"{name}.txt"
             path.write_text(rewritten(path.read_text("utf-8")), "utf-8")
+
+
+def stems(folder: Path) -> list[str]:
+    """Return the names of the transcripts in a folder."""
+    return sorted(path.stem for path in folder.glob("*.txt"))
 
 
 def main_program(words: list[str]) -> None:
     """Rewrite the files that these words name, or all."""
+    import fuzz_files
     import sessions
 
     paths = [Path(word).resolve() for word in words if word.endswith(".txt")]
-    names = [word for word in words if not word.endswith(".txt")]
     if paths or not words:
         sessions.rewrite(paths or sessions.session_files())
-    if names or not words:
-        rewrite(names)
+    if names := [name for name in stems(PLACE) if name in words or not words]:
+        rewrite(PLACE, names, fuzz_files.make_home)
+    if "real" in words:
+        rewrite(REAL, stems(REAL), make_real_home)
 
 
 if __name__ == "__main__":

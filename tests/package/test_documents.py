@@ -8,7 +8,6 @@ name after the language: ```` ```toml jobs.toml ````."""
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import io
 import os
@@ -30,6 +29,7 @@ from typing import NamedTuple
 
 import click
 import pytest
+import transcripts
 from checkout import ROOT
 from click.testing import CliRunner
 from slow import slow_but
@@ -425,21 +425,20 @@ def test_a_name_has_one_type_and_inputs_are_inputs_and_outputs_say_so() -> None:
     assert {name for name, found in texts.items() if len(found) > 1} == SEVERAL_TEXTS
 
 
-def test_baseline_has_every_command_in_every_format(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lines that benchmarks/baseline.py records; a server waits for a browser."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    cases, baseline = map(importlib.import_module, ("baseline_cases", "baseline"))
-    tables = cases.DEMO, cases.INPUTS, cases.MERGED, cases.SETTLED, cases.WHOLE, cases.COMMANDS
-    rows = [row for table in tables for row in baseline.rows_of(table)]
-    lines = [shlex.split(line) for row in rows for _, line in baseline.spelt_out(*row)]
+def test_transcripts_have_every_command_in_every_format() -> None:
+    """Subcommands of one command share formats. `judge serve`, which waits, has no transcript."""
+    files = [*transcripts.PLACE.glob("*.txt"), transcripts.PLACE.parent / "home.txt"]
+    blocks = [block for path in files for block, _ in transcripts.commands(path.read_text("utf-8"))]
+    calls = [shlex.split(block)[1:] for block in blocks if block.startswith("kgtrec ")]
     for path, command in commands(cli):
         words = [word for word in path.split()[1:] if word.isalpha() and word.islower()]
-        given = [line for line in lines if line[: len(words)] == words]
-        assert given or words == ["judge", "serve"], path
-        for one in command.params:
-            if "--format" in one.opts:
-                used = {each[each.index("--format") + 1] for each in given if "--format" in each}
-                assert {*one.type.choices} <= used | {one.default}, path
+        lines = [call for call in calls if call[: len(words)] == words]
+        assert lines or words == ["judge", "serve"], path
+        for option in command.params:
+            if "--format" in option.opts:
+                related = [call for call in calls if call[:1] == words[:1] and "--format" in call]
+                used = {call[call.index("--format") + 1] for call in related}
+                assert {*option.type.choices} <= used | {option.default}, path
 
 
 PACKAGE = Path(str(kgtrec.__file__)).parent
