@@ -32,12 +32,11 @@ Array = npt.NDArray[Any]
 
 # Path -> bars of Q1 (dot, l2), Q2, Q3.
 PATHS = {
-    "amx": (0.25, 0.30, 0.40, 0.30),
     "avx512vnni": (0.40, 0.45, 0.55, 0.45),
     "avx2madd": (0.75, 0.80, 1.10, 0.75),
 }
 WITHOUT = {
-    "amx": "avx512", "avx512vnni": "avx512", "avx512sad": "avx512", "avxvnni": "avx2",
+    "avx512vnni": "avx512", "avx512sad": "avx512", "avxvnni": "avx2",
     "avx2madd": "avx2", "neondot": "neon", "neonsad": "neon",
 }  # fmt: skip
 MODELS = {"distmult": "dot", "complex": "dot", "transe": "l2", "rotate": "l2"}

@@ -94,8 +94,7 @@ KGT_INLINE double kgt_l1_error(kgt_quantised_l1 x, const kgt_factors *factors) {
 /* Groups of four codes of a vector. */
 KGT_INLINE size_t kgt_code_groups(const kgt_factors *factors) {
     const size_t dim = (size_t)factors->dim;
-    return factors->metric == KGT_L1 ? kgt_l1_groups(dim)
-                                     : kgt_byte_groups(kgt_bytes_active(), dim);
+    return factors->metric == KGT_L1 ? kgt_l1_groups(dim) : kgt_byte_groups(dim);
 }
 
 /* The least magnitude that the codes of a vector must reach. */

@@ -307,12 +307,7 @@ static kgt_status rank_best_again(kgt_run *r) {
 kgt_status kgt_rank_bounds(const kgt_factors *factors, const kgt_call *call) {
     kgt_run r;
     kgt_status status = run_open(&r, factors, call);
-    if (status == KGT_OK) {
-        const bool products = factors->metric != KGT_L1;
-        if (products) r.codes->bytes->open(r.queries.groups);
-        status = rank_blocks(&r);
-        if (products) r.codes->bytes->close();
-    }
+    if (status == KGT_OK) status = rank_blocks(&r);
     r.n_rows = 0;
     for (int64_t i = 0; status == KGT_OK && i < factors->n_rows; i++) {
         const int64_t slot = kgt_slot_of(call->best, call->first_row + i);

@@ -63,7 +63,6 @@ typedef struct {
 /* clang-format off */
 /* A vector's bytes are padded with zeros to `groups` groups of four (kgt_byte_groups).
  *
- * open, close   Called before and after the products of a thread; close may be called without open.
  * product       out[i * stride + j] = start[j] + sum of query i times entity j, for KGT_BYTE_QUERIES queries
  *               and 16 * n_panels entities, n_panels a multiple of KGT_BYTE_PANELS. queries: row after row,
  *               query_zero added to each byte. panels: (n_panels, groups, KGT_BYTE_PANEL, 4), entity_zero (0 or
@@ -124,10 +123,7 @@ typedef struct {
     const char *name;
     bool (*available)(void);
     uint8_t query_zero, entity_zero;
-    bool in_pieces;
     double dearer; /* extra cost of bounds over the prices: 0.3 is 30 % */
-    void (*open)(size_t groups);
-    void (*close)(void);
     kgt_sums dot, l1;
     float (*largest)(const float *x, size_t dim);
     float (*range)(const float *x, size_t dim, float largest, bool query);
@@ -147,14 +143,8 @@ typedef struct {
                         const uint64_t *removed, uint64_t words, size_t except, uint16_t *out);
 } kgt_bytes;
 
-/* Groups of a padded vector, at least one. With in_pieces it is multiplied in equal pieces of at
- * most 16 groups, which is what an AMX tile holds. */
-KGT_INLINE size_t kgt_byte_pieces(size_t dim) { return dim > 64 ? (dim + 63) / 64 : 1; }
-KGT_INLINE size_t kgt_byte_groups(const kgt_bytes *bytes, size_t dim) {
-    const size_t pieces = bytes->in_pieces ? kgt_byte_pieces(dim) : 1;
-    const size_t groups = dim > 4 ? (dim + 3) / 4 : 1;
-    return (groups + pieces - 1) / pieces * pieces;
-}
+/* Groups of a padded vector, at least one. */
+KGT_INLINE size_t kgt_byte_groups(size_t dim) { return dim > 4 ? (dim + 3) / 4 : 1; }
 
 /* For distances, a panel holds eight bytes per entity, first those of even entities, then those of
  * odd ones. Entity `place` has its eight at this offset. Groups still have four bytes. */
@@ -180,9 +170,6 @@ extern const kgt_bytes kgt_bytes_scalar;
 #if KGT_X86
 extern const kgt_bytes kgt_bytes_avxvnni, kgt_bytes_avx512vnni;
 extern const kgt_bytes kgt_bytes_avx2madd, kgt_bytes_avx512sad;
-#if KGT_HAS_AMX
-extern const kgt_bytes kgt_bytes_amx;
-#endif
 #endif
 #if KGT_ARM64
 extern const kgt_bytes kgt_bytes_neondot, kgt_bytes_neonsad;

@@ -12,9 +12,6 @@ KGT_TARGET_BEGIN("avx2,fma,bmi,bmi2,popcnt")
 #define FN(op) op##_bytes_avx2
 #include "isa_bytes_avx2_body.h"
 
-static void leave_alone(size_t groups) { (void)groups; }
-static void nothing(void) {}
-
 /* ---- for processors that have no instruction for sums of four ----
  *
  * vpmaddubsw multiplies unsigned by signed bytes and adds two products. The sum fits 16 bits if the
@@ -36,7 +33,7 @@ static size_t chunk_groups(size_t groups) {
 }
 
 static float range_madd(const float *x, size_t dim, float largest, bool query) {
-    const size_t length = chunk_groups(kgt_byte_groups(&kgt_bytes_avx2madd, dim)) * 4;
+    const size_t length = chunk_groups(kgt_byte_groups(dim)) * 4;
     float most = 0;
     for (size_t start = 0; start < dim; start += length) {
         const size_t end = dim - start < length ? dim : start + length;
@@ -135,8 +132,6 @@ const kgt_bytes kgt_bytes_avx2madd = {
     .available = available,
     .entity_zero = 128,
     .dearer = 0.3,
-    .open = leave_alone,
-    .close = nothing,
     .range = range_madd,
     .dot = {product_madd, NULL, KGT_BYTES_DOT},
     KGT_BYTES_SHARED,
@@ -185,8 +180,6 @@ const kgt_bytes kgt_bytes_avxvnni = {
     .name = "avxvnni",
     .available = available_vnni,
     .query_zero = 128,
-    .open = leave_alone,
-    .close = nothing,
     .dot = {product_vnni, NULL, KGT_BYTES_DOT},
     KGT_BYTES_SHARED,
 };

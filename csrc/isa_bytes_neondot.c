@@ -53,9 +53,6 @@ static void product_bytes_neondot(const uint8_t *queries, const int8_t *panels, 
                               out + i * stride + j * KGT_BYTE_PANEL, stride);
 }
 
-static void leave_alone(size_t groups) { (void)groups; }
-static void nothing(void) {}
-
 KGT_TARGET_END
 
 static bool available(void) {
@@ -70,8 +67,6 @@ const kgt_bytes kgt_bytes_neondot = {
     .name = "neondot",
     .available = available,
     .query_zero = 0,
-    .open = leave_alone,
-    .close = nothing,
     .dot = {product_bytes_neondot, NULL, KGT_BYTES_DOT},
     KGT_BYTES_SHARED,
 };

@@ -12,9 +12,6 @@
 #include "isa_quantise_body.h"
 #include "isa_quantise_l1_body.h"
 
-static void leave_alone(size_t groups) { (void)groups; }
-static void nothing(void) {}
-
 static void product_bytes_scalar(const uint8_t *queries, const int8_t *panels, size_t groups,
                                  size_t n_panels, const int32_t *start, int32_t *out,
                                  size_t stride) {
@@ -95,8 +92,6 @@ const kgt_bytes kgt_bytes_scalar = {
     .name = "scalar8",
     .available = available,
     .query_zero = 0,
-    .open = leave_alone,
-    .close = nothing,
     .dot = {product_bytes_scalar, reaching_bytes_scalar, KGT_BYTES_DOT},
     KGT_BYTES_SHARED,
 };

@@ -7,31 +7,30 @@
 #include "isa_kernel.h"
 
 /* A path: the kernels of an instruction set and, optionally, products or distances of bytes, which
- * then give it its name. */
+ * then give it its name. A path is chosen automatically only if its tests have run on a real
+ * processor; emulators alone are not enough, because one of them has been wrong. */
 typedef struct {
     const kgt_kernel *kernel;
     const kgt_bytes *bytes;
+    bool automatic;
 } path;
 
 static const path all_paths[] = {
 #if KGT_X86
-#if KGT_HAS_AMX
-    {&kgt_kernel_avx512, &kgt_bytes_amx},
-#endif
-    {&kgt_kernel_avx512, &kgt_bytes_avx512vnni},
-    {&kgt_kernel_avx512, &kgt_bytes_avx512sad},
-    {&kgt_kernel_avx512, NULL},
-    {&kgt_kernel_avx2, &kgt_bytes_avxvnni},
-    {&kgt_kernel_avx2, &kgt_bytes_avx2madd},
-    {&kgt_kernel_avx2, NULL},
+    {&kgt_kernel_avx512, &kgt_bytes_avx512vnni, true},
+    {&kgt_kernel_avx512, &kgt_bytes_avx512sad, true},
+    {&kgt_kernel_avx512, NULL, true},
+    {&kgt_kernel_avx2, &kgt_bytes_avxvnni, false},
+    {&kgt_kernel_avx2, &kgt_bytes_avx2madd, true},
+    {&kgt_kernel_avx2, NULL, true},
 #endif
 #if KGT_ARM64
-    {&kgt_kernel_neon, &kgt_bytes_neondot},
-    {&kgt_kernel_neon, &kgt_bytes_neonsad},
-    {&kgt_kernel_neon, NULL},
+    {&kgt_kernel_neon, &kgt_bytes_neondot, false},
+    {&kgt_kernel_neon, &kgt_bytes_neonsad, false},
+    {&kgt_kernel_neon, NULL, false},
 #endif
-    {&kgt_kernel_scalar, NULL},
-    {&kgt_kernel_scalar, &kgt_bytes_scalar},
+    {&kgt_kernel_scalar, NULL, true},
+    {&kgt_kernel_scalar, &kgt_bytes_scalar, true},
 };
 enum { N_PATHS = sizeof all_paths / sizeof all_paths[0] };
 
@@ -40,6 +39,7 @@ atomic_uint kgt_stream_ahead;
 /* NULL until first use. A race only repeats the choice. */
 static _Atomic(const path *) active_path;
 
+/* The path with this index among those that run on this processor; NULL if there are fewer. */
 static const path *available_path(int index) {
     for (int i = 0; i < N_PATHS; i++) {
         const path *one = all_paths + i;
@@ -47,6 +47,14 @@ static const path *available_path(int index) {
         if (runs && index-- == 0) return one;
     }
     return NULL;
+}
+
+/* The first path that runs on this processor and may be chosen automatically. */
+static const path *best_path(void) {
+    for (int i = 0;; i++) {
+        const path *candidate = available_path(i);
+        if (candidate == NULL || candidate->automatic) return candidate;
+    }
 }
 
 #if KGT_X86
@@ -68,7 +76,7 @@ static void activate(const path *chosen) {
 static const path *active(void) {
     const path *chosen = atomic_load_explicit(&active_path, memory_order_acquire);
     if (chosen == NULL) {
-        chosen = available_path(0);
+        chosen = best_path();
         activate(chosen);
     }
     return chosen;
@@ -87,10 +95,12 @@ const char *kgt_path_name(int index) {
     return one ? name_of(one) : NULL;
 }
 
+const char *kgt_path_best(void) { return name_of(best_path()); }
+
 const char *kgt_path_active(void) { return name_of(active()); }
 
 bool kgt_path_force(const char *name) {
-    const path *chosen = available_path(0);
+    const path *chosen = best_path();
     if (name != NULL)
         for (int i = 0; (chosen = available_path(i)) != NULL; i++)
             if (strcmp(name_of(chosen), name) == 0) break;

@@ -91,14 +91,6 @@ __extension__ typedef unsigned __int128 kgt_u128;
 #define KGT_TARGET_END KGT_PRAGMA(GCC pop_options)
 #endif
 
-/* Compilers that support AMX tiles, on a system that grants their use. */
-#if KGT_X86 && defined(__linux__) && \
-    ((defined(__clang__) && __clang_major__ >= 13) || (!defined(__clang__) && __GNUC__ >= 11))
-#define KGT_HAS_AMX 1
-#else
-#define KGT_HAS_AMX 0
-#endif
-
 #if KGT_X86
 #include <cpuid.h>
 
@@ -107,18 +99,6 @@ __extension__ typedef unsigned __int128 kgt_u128;
 KGT_INLINE bool kgt_cpu_has_f16c(void) {
     unsigned a, b, c = 0, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
-}
-
-/* Nor these; the bit numbers are from Intel's manual. The caller must ask the system whether it
- * saves tiles. */
-KGT_INLINE bool kgt_cpu_has_amx_tile(void) {
-    unsigned a, b, c, d = 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 1) != 0;
-}
-
-KGT_INLINE bool kgt_cpu_has_amx_int8(void) {
-    unsigned a, b, c, d = 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 25 & 1) != 0;
 }
 
 /* Compares the maker's name, in three registers. */

@@ -1532,13 +1532,21 @@ def available_paths():
         i += 1
 
 
+def best_path():
+    """Name of the path that is used unless another is forced.
+
+    It is the first of `available_paths` that has run on a processor, not only in an emulator.
+    """
+    return c.kgt_path_best().decode()
+
+
 def active_path():
     """Name of the kernel path in use."""
     return c.kgt_path_active().decode()
 
 
 def force_path(name):
-    """Use the named kernel path from now on (None: the best). UsageError if it is not available."""
+    """Use the named kernel path from now on (None: `best_path`). UsageError if it is not available."""
     cdef bytes encoded = b"" if name is None else name.encode()
     cdef const char *chosen = NULL
     if name is not None:

@@ -378,6 +378,7 @@ cdef extern from "map.h" nogil:
 
 cdef extern from "isa.h" nogil:
     const char *kgt_path_name(int index)
+    const char *kgt_path_best()
     const char *kgt_path_active()
     c_bool kgt_path_force(const char *name)
 

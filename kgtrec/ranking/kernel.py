@@ -38,12 +38,17 @@ def show_config() -> str:
     threads: 2 (cores that this process may use)
     """
 
-    paths, path, isa = _core.available_paths(), _core.active_path(), os.environ.get("KGTREC_ISA")
-    why = f"the best of {', '.join(paths)} that this machine runs"
+    names, path, isa = _core.available_paths(), _core.active_path(), os.environ.get("KGTREC_ISA")
+    paths = ", ".join(names)
+    why = f"the best of {paths} that this machine runs"
     if isa:
-        why = f"KGTREC_ISA={isa}; there are {', '.join(paths)}"
-    elif path != paths[0]:
-        why = f"forced by the program; there are {', '.join(paths)}"
+        why = f"KGTREC_ISA={isa}; there are {paths}"
+    elif path != _core.best_path():
+        why = f"forced by the program; there are {paths}"
+    elif path != names[0]:
+        why = (
+            f"of {paths}, the first that was tested on a processor; KGTREC_ISA={names[0]} is faster"
+        )
     bounds = []
     if shares := last_shares():
         computed, refined = (f"{100 * share:.2g} %" for share in shares)

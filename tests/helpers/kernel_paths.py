@@ -14,7 +14,7 @@ __all__ = ["BOUNDED", "BY_SCORES", "PATHS"]
 
 PATHS = list(_core.available_paths())
 # Paths that multiply bytes, and paths that only sum their differences.
-BYTES = ("amx", "avx512vnni", "avxvnni", "avx2madd", "neondot", "scalar8")
+BYTES = ("avx512vnni", "avxvnni", "avx2madd", "neondot", "scalar8")
 L1_ALONE = ("avx512sad", "neonsad")
 
 if os.environ.get("KGTREC_TEST_PATHS") == "few":

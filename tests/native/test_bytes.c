@@ -100,7 +100,7 @@ typedef struct {
 } operands;
 
 static operands operands_of(const kgt_bytes *bytes, size_t dim, size_t n) {
-    const size_t groups = kgt_byte_groups(bytes, dim), length = groups * 4;
+    const size_t groups = kgt_byte_groups(dim), length = groups * 4;
     const operands x = {groups,
                         length,
                         n,
@@ -146,9 +146,7 @@ static void check_product(const kgt_bytes *bytes, size_t dim, size_t n_panels) {
     const size_t stride = x.n + 16;
     int32_t *out = kgt_allocate(KGT_BYTE_QUERIES * stride, sizeof *out);
     memset(out, 0, KGT_BYTE_QUERIES * stride * sizeof *out);
-    bytes->open(x.groups);
     bytes->dot.product(x.taken, x.panels, x.groups, n_panels, x.start, out, stride);
-    bytes->close();
     if (spoils("product")) out[stride - 17] ^= 1;
     for (size_t i = 0; i < KGT_BYTE_QUERIES; i++)
         for (size_t j = 0; j < stride; j++) {
@@ -690,7 +688,6 @@ static void check_bounds_of(bool in_double, size_t dim, kind query_kind, kind en
     if (spoils("rounding") && entity_kind == WHOLE) memset(block.base, 0, 2 * sizeof *block.base);
     const size_t stride = (size_t)block.width + 16;
     int32_t *products = kgt_allocate(KGT_BYTE_QUERIES * stride, sizeof *products);
-    if (metric != KGT_L1) block.bytes->open(block.groups);
     for (int64_t first = 0; first < ROWS; first += KGT_BYTE_QUERIES) {
         block.sums->product(queries.codes + (size_t)first * block.groups * 4, block.panels,
                             block.groups, (size_t)block.width / 16, block.start, products, stride);
@@ -702,7 +699,6 @@ static void check_bounds_of(bool in_double, size_t dim, kind query_kind, kind en
                     in_double ? ((double *)scores)[at] : (double)((float *)scores)[at], details);
             }
     }
-    if (metric != KGT_L1) block.bytes->close();
     kgt_block_close(&block);
     kgt_queries_close(&queries);
     free(products);
