@@ -22,7 +22,7 @@ BARS = {
     "KU": "shapes", "KG": "growth",
     "F1": "factors", "F2": "factors", "Q1": "bounds", "Q2": "bounds", "Q3": "bounds",
     "Q4": "bounds", "Q5": "bounds", "Q6": "bounds", "Q8": "bounds", "Q9": "bounds",
-    "Q10": "bounds",
+    "Q10": "bounds", "Q11": "bounds",
     "E1": "endtoend", "E2": "endtoend", "E3": "retrieval", "E4": "endtoend",
     "T1": "trec", "T2": "trec", "T3": "trec", "T4": "trec", "T5": "trec",
     "S1": "grids", "I1": "startup", "P1": "files", "P2": "files", "P3": "files",

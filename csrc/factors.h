@@ -8,11 +8,13 @@
 #include "kgt_status.h"
 #include "rank.h"
 
-typedef enum { KGT_DOT = 0, KGT_L2 = 1, KGT_L1 = 2 } kgt_metric;
+typedef enum { KGT_DOT = 0, KGT_L2 = 1, KGT_L1 = 2, KGT_MODULI = 3 } kgt_metric;
 
 /* A factorised model: score(row, entity) from their vectors. C-contiguous float or double.
  * KGT_DOT: q.x + bias; KGT_L2: 2 q.x - x.x - q.q + bias = -|q - x|^2 + bias;
  * KGT_L1: bias - (|q1 - x1| + |q2 - x2| + ...), summed in ascending dimension.
+ * KGT_MODULI: the same of complex vectors, all real parts first, so `dim` is even: bias - the sum
+ * of sqrt(re * re + im * im) of q - x.
  * Every dot product is one chain of fused multiply-adds over ascending dimensions, so a (row,
  * entity) score has the same bits in every tile, thread, range and kernel path. */
 typedef struct {

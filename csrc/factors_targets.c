@@ -15,32 +15,45 @@ typedef struct {
     char *copies; /* converted entities, two vectors each */
 } answers;
 
-static void chains(const kgt_factors *factors, bool l1, const void *const *a, const void *const *b,
-                   size_t n, double *out) {
+static float (*pair_of_f32(const kgt_kernel *kernel, kgt_metric metric))(const float *,
+                                                                         const float *, size_t) {
+    if (metric == KGT_MODULI) return kernel->f32.pair_moduli;
+    return metric == KGT_L1 ? kernel->f32.pair_l1 : kernel->f32.pair;
+}
+
+static double (*pair_of_f64(const kgt_kernel *kernel, kgt_metric metric))(const double *,
+                                                                          const double *, size_t) {
+    if (metric == KGT_MODULI) return kernel->f64.pair_moduli;
+    return metric == KGT_L1 ? kernel->f64.pair_l1 : kernel->f64.pair;
+}
+
+/* The sums over dimensions of n pairs of vectors, by the chain of a metric. */
+static void chains(const kgt_factors *factors, kgt_metric metric, const void *const *a,
+                   const void *const *b, size_t n, double *out) {
     const kgt_kernel *kernel = kgt_kernel_active();
     const kgt_bytes *bytes = kgt_bytes_active();
     const size_t dim = (size_t)factors->dim;
     const bool in_double = kgt_in_double(factors);
-    if (bytes != NULL) {
-        const kgt_sums *sums = l1 ? &bytes->l1 : &bytes->dot;
+    if (bytes != NULL && metric != KGT_MODULI) {
+        const kgt_sums *sums = metric == KGT_L1 ? &bytes->l1 : &bytes->dot;
         (in_double ? sums->pairs_f64 : sums->pairs_f32)(a, b, n, dim, out);
         return;
     }
     for (size_t i = 0; i < n; i++) {
         if (in_double)
-            out[i] = (l1 ? kernel->f64.pair_l1 : kernel->f64.pair)(a[i], b[i], dim);
+            out[i] = pair_of_f64(kernel, metric)(a[i], b[i], dim);
         else
-            out[i] = (double)(l1 ? kernel->f32.pair_l1 : kernel->f32.pair)(a[i], b[i], dim);
+            out[i] = (double)pair_of_f32(kernel, metric)(a[i], b[i], dim);
     }
 }
 
 static void score(const kgt_factors *factors, answers *some, double *out) {
     double sums[TOGETHER], query_norms[TOGETHER] = {0}, norms[TOGETHER] = {0};
     const size_t n = some->n;
-    chains(factors, factors->metric == KGT_L1, some->queries, some->entities, n, sums);
+    chains(factors, factors->metric, some->queries, some->entities, n, sums);
     if (factors->metric == KGT_L2) {
-        chains(factors, false, some->queries, some->queries, n, query_norms);
-        chains(factors, false, some->entities, some->entities, n, norms);
+        chains(factors, KGT_DOT, some->queries, some->queries, n, query_norms);
+        chains(factors, KGT_DOT, some->entities, some->entities, n, norms);
     }
     for (size_t i = 0; i < n; i++)
         out[some->place[i]] = kgt_score(factors, sums[i], query_norms[i], norms[i],

@@ -77,7 +77,10 @@ static void FN(score_panel)(FN(kgt_tiler) * tiler, int64_t first, int64_t n, int
         memcpy(tiler->queries, queries, (size_t)(n * dim) * sizeof(T));
         queries = tiler->queries;
     }
-    if (tiler->factors->metric == KGT_L1)
+    const kgt_metric metric = tiler->factors->metric;
+    if (metric == KGT_MODULI)
+        tiler->kernel->OPS.tile_moduli(queries, panel, (size_t)dim, out, (size_t)tiler->width);
+    else if (metric == KGT_L1)
         tiler->kernel->OPS.tile_l1(queries, panel, (size_t)dim, out, (size_t)tiler->width);
     else
         tiler->kernel->OPS.tile(queries, panel, (size_t)dim, out, (size_t)tiler->width);

@@ -34,7 +34,7 @@ KGT_INLINE T FN(bias)(const kgt_factors *factors, int64_t row) {
 
 /* The only place that computes a score from the sum over dimensions. */
 KGT_INLINE T FN(score)(kgt_metric metric, T sum, T query_norm, T entity_norm, T bias) {
-    if (metric == KGT_L1) return bias - sum;
+    if (metric == KGT_L1 || metric == KGT_MODULI) return bias - sum;
     return metric == KGT_L2 ? ((sum + sum - entity_norm) - query_norm) + bias : sum + bias;
 }
 

@@ -143,6 +143,8 @@ KGT_INLINE void transpose_4_by_4(__m256d v[4]) {
 #define SUB(a, b) _mm256_sub_ps(a, b)
 #define ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
 #define ABS1(a) fabsf(a)
+#define SQRT(a) _mm256_sqrt_ps(a)
+#define SQRT1(a) sqrtf(a)
 #define COUNTER __m256i
 #define COUNTER_ZERO _mm256_setzero_si256()
 #define COUNT_IF(c, mask) minus_epi32(c, _mm256_castps_si256(mask))
@@ -207,6 +209,8 @@ KGT_INLINE void transpose_4_by_4(__m256d v[4]) {
 #define SUB(a, b) _mm256_sub_pd(a, b)
 #define ABS(a) _mm256_andnot_pd(_mm256_set1_pd(-0.0), a)
 #define ABS1(a) fabs(a)
+#define SQRT(a) _mm256_sqrt_pd(a)
+#define SQRT1(a) sqrt(a)
 #define COUNTER __m256i
 #define COUNTER_ZERO _mm256_setzero_si256()
 #define COUNT_IF(c, mask) minus_epi64(c, _mm256_castpd_si256(mask))
@@ -279,9 +283,11 @@ const kgt_kernel kgt_kernel_avx2 = {
             .transpose = transpose_f32_avx2,
             .tile = tile_f32_avx2,
             .tile_l1 = tile_l1_f32_avx2,
+            .tile_moduli = tile_moduli_f32_avx2,
             .norms = norms_f32_avx2,
             .pair = pair_f32_avx2,
-            .pair_l1 = pair_l1_f32_avx2},
+            .pair_l1 = pair_l1_f32_avx2,
+            .pair_moduli = pair_moduli_f32_avx2},
     .f64 = {.count = count_f64_avx2,
             .compress = compress_f64_avx2,
             .select = select_f64_avx2,
@@ -293,9 +299,11 @@ const kgt_kernel kgt_kernel_avx2 = {
             .transpose = transpose_f64_avx2,
             .tile = tile_f64_avx2,
             .tile_l1 = tile_l1_f64_avx2,
+            .tile_moduli = tile_moduli_f64_avx2,
             .norms = norms_f64_avx2,
             .pair = pair_f64_avx2,
-            .pair_l1 = pair_l1_f64_avx2},
+            .pair_l1 = pair_l1_f64_avx2,
+            .pair_moduli = pair_moduli_f64_avx2},
     .widen_f16 = widen_f16_avx2,
     .count_f16 = count_f16_avx2,
     .count_bf16 = count_bf16_avx2,

@@ -95,6 +95,8 @@ KGT_INLINE void transpose_8_by_8(__m512d v[8]) {
 #define SUB(a, b) _mm512_sub_ps(a, b)
 #define ABS(a) _mm512_abs_ps(a)
 #define ABS1(a) fabsf(a)
+#define SQRT(a) _mm512_sqrt_ps(a)
+#define SQRT1(a) sqrtf(a)
 #define COUNTER __m512i
 #define COUNTER_ZERO _mm512_setzero_si512()
 #define COUNT_IF(c, mask) _mm512_mask_add_epi32(c, mask, c, _mm512_set1_epi32(1))
@@ -183,6 +185,8 @@ KGT_INLINE size_t put_indices_f32_avx512(__mmask16 keep, size_t first, int32_t *
 #define SUB(a, b) _mm512_sub_pd(a, b)
 #define ABS(a) _mm512_abs_pd(a)
 #define ABS1(a) fabs(a)
+#define SQRT(a) _mm512_sqrt_pd(a)
+#define SQRT1(a) sqrt(a)
 #define COUNTER __m512i
 #define COUNTER_ZERO _mm512_setzero_si512()
 #define COUNT_IF(c, mask) _mm512_mask_add_epi64(c, mask, c, _mm512_set1_epi64(1))
@@ -306,9 +310,11 @@ const kgt_kernel kgt_kernel_avx512 = {
             .transpose = transpose_f32_avx512,
             .tile = tile_f32_avx512,
             .tile_l1 = tile_l1_f32_avx512,
+            .tile_moduli = tile_moduli_f32_avx512,
             .norms = norms_f32_avx512,
             .pair = pair_f32_avx512,
-            .pair_l1 = pair_l1_f32_avx512},
+            .pair_l1 = pair_l1_f32_avx512,
+            .pair_moduli = pair_moduli_f32_avx512},
     .f64 = {.count = count_f64_avx512,
             .compress = compress_f64_avx512,
             .select = select_f64_avx512,
@@ -321,9 +327,11 @@ const kgt_kernel kgt_kernel_avx512 = {
             .transpose = transpose_f64_avx512,
             .tile = tile_f64_avx512,
             .tile_l1 = tile_l1_f64_avx512,
+            .tile_moduli = tile_moduli_f64_avx512,
             .norms = norms_f64_avx512,
             .pair = pair_f64_avx512,
-            .pair_l1 = pair_l1_f64_avx512},
+            .pair_l1 = pair_l1_f64_avx512,
+            .pair_moduli = pair_moduli_f64_avx512},
     .widen_f16 = widen_f16_avx512,
     .count_f16 = count_f16_avx512,
     .count_bf16 = count_bf16_avx512,

@@ -85,9 +85,13 @@ typedef struct {
  *           KGT_STRIP, j < KGT_PANEL: each a chain of fused multiply-adds in ascending k from 0. The places
  *           between rows of out are not written.
  * tile_l1   As tile, with the chain sum += |query - entity|, rounded after each step.
+ * tile_moduli  As tile for vectors of dim / 2 complex numbers, real parts first: the chain sum +=
+ *           sqrt(re * re + im * im) of query - entity, where im * im is rounded, then the fused sum, its root
+ *           and each addition.
  * norms     The chain of tile for every panel column with itself, KGT_PANEL values to out.
  * pair      The chain of tile for one pair of vectors.
  * pair_l1   The chain of tile_l1 for one pair of vectors.
+ * pair_moduli  The chain of tile_moduli for one pair of vectors.
  *
  * For other types: widen_f16 converts n values of IEEE binary16 to float, exactly; NaN stays NaN. count_f16,
  * count_bf16, transpose_f16 and transpose_bf16 widen 16-bit scores in registers. sort_keys writes n distinct
@@ -114,9 +118,12 @@ typedef struct {
                  size_t out_stride);
     void (*tile_l1)(const float *queries, const float *panel, size_t dim, float *out,
                     size_t out_stride);
+    void (*tile_moduli)(const float *queries, const float *panel, size_t dim, float *out,
+                        size_t out_stride);
     void (*norms)(const float *panel, size_t dim, float *out);
     float (*pair)(const float *a, const float *b, size_t dim);
     float (*pair_l1)(const float *a, const float *b, size_t dim);
+    float (*pair_moduli)(const float *a, const float *b, size_t dim);
 } kgt_ops_f32;
 
 typedef struct {
@@ -139,9 +146,12 @@ typedef struct {
                  size_t out_stride);
     void (*tile_l1)(const double *queries, const double *panel, size_t dim, double *out,
                     size_t out_stride);
+    void (*tile_moduli)(const double *queries, const double *panel, size_t dim, double *out,
+                        size_t out_stride);
     void (*norms)(const double *panel, size_t dim, double *out);
     double (*pair)(const double *a, const double *b, size_t dim);
     double (*pair_l1)(const double *a, const double *b, size_t dim);
+    double (*pair_moduli)(const double *a, const double *b, size_t dim);
 } kgt_ops_f64;
 
 typedef struct {

@@ -80,6 +80,8 @@ KGT_INLINE void transpose_2_by_2(float64x2_t v[2]) {
 #define SUB(a, b) vsubq_f32(a, b)
 #define ABS(a) vabsq_f32(a)
 #define ABS1(a) fabsf(a)
+#define SQRT(a) vsqrtq_f32(a)
+#define SQRT1(a) sqrtf(a)
 #define COUNTER uint32x4_t
 #define COUNTER_ZERO vdupq_n_u32(0)
 #define COUNT_GT(c, x, t) vsubq_u32(c, vcgtq_f32(x, t))
@@ -170,6 +172,8 @@ KGT_INLINE float32x4_t padded(float32x4_t values, size_t n, float fill) {
 #define SUB(a, b) vsubq_f64(a, b)
 #define ABS(a) vabsq_f64(a)
 #define ABS1(a) fabs(a)
+#define SQRT(a) vsqrtq_f64(a)
+#define SQRT1(a) sqrt(a)
 #define COUNTER uint64x2_t
 #define COUNTER_ZERO vdupq_n_u64(0)
 #define COUNT_GT(c, x, t) vsubq_u64(c, vcgtq_f64(x, t))
@@ -248,9 +252,11 @@ const kgt_kernel kgt_kernel_neon = {
             .transpose = transpose_f32_neon,
             .tile = tile_f32_neon,
             .tile_l1 = tile_l1_f32_neon,
+            .tile_moduli = tile_moduli_f32_neon,
             .norms = norms_f32_neon,
             .pair = pair_f32_neon,
-            .pair_l1 = pair_l1_f32_neon},
+            .pair_l1 = pair_l1_f32_neon,
+            .pair_moduli = pair_moduli_f32_neon},
     .f64 = {.count = count_f64_neon,
             .select = select_f64_neon,
             .fold = fold_f64_neon,
@@ -261,9 +267,11 @@ const kgt_kernel kgt_kernel_neon = {
             .transpose = transpose_f64_neon,
             .tile = tile_f64_neon,
             .tile_l1 = tile_l1_f64_neon,
+            .tile_moduli = tile_moduli_f64_neon,
             .norms = norms_f64_neon,
             .pair = pair_f64_neon,
-            .pair_l1 = pair_l1_f64_neon},
+            .pair_l1 = pair_l1_f64_neon,
+            .pair_moduli = pair_moduli_f64_neon},
     .widen_f16 = widen_f16_neon,
     .count_f16 = count_f16_neon,
     .count_bf16 = count_bf16_neon,

@@ -8,6 +8,7 @@
 #define FN(op) op##_f32_scalar
 #define FMA1(a, b, c) fmaf(a, b, c)
 #define ABS1(a) fabsf(a)
+#define SQRT1(a) sqrtf(a)
 #include "isa_scalar_body.h"
 #include "isa_ties_body.h"
 #include "isa_short_body.h"
@@ -15,11 +16,13 @@
 #undef FN
 #undef FMA1
 #undef ABS1
+#undef SQRT1
 
 #define T double
 #define FN(op) op##_f64_scalar
 #define FMA1(a, b, c) fma(a, b, c)
 #define ABS1(a) fabs(a)
+#define SQRT1(a) sqrt(a)
 #include "isa_scalar_body.h"
 #include "isa_ties_body.h"
 #include "isa_short_body.h"
@@ -102,9 +105,11 @@ const kgt_kernel kgt_kernel_scalar = {
             .transpose = transpose_f32_scalar,
             .tile = tile_f32_scalar,
             .tile_l1 = tile_l1_f32_scalar,
+            .tile_moduli = tile_moduli_f32_scalar,
             .norms = norms_f32_scalar,
             .pair = pair_f32_scalar,
-            .pair_l1 = pair_l1_f32_scalar},
+            .pair_l1 = pair_l1_f32_scalar,
+            .pair_moduli = pair_moduli_f32_scalar},
     .f64 = {.count = count_f64_scalar,
             .select = select_f64_scalar,
             .fold = fold_f64_scalar,
@@ -115,9 +120,11 @@ const kgt_kernel kgt_kernel_scalar = {
             .transpose = transpose_f64_scalar,
             .tile = tile_f64_scalar,
             .tile_l1 = tile_l1_f64_scalar,
+            .tile_moduli = tile_moduli_f64_scalar,
             .norms = norms_f64_scalar,
             .pair = pair_f64_scalar,
-            .pair_l1 = pair_l1_f64_scalar},
+            .pair_l1 = pair_l1_f64_scalar,
+            .pair_moduli = pair_moduli_f64_scalar},
     .widen_f16 = widen_f16_scalar,
     .count_f16 = count_f16_scalar,
     .count_bf16 = count_bf16_scalar,

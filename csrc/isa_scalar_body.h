@@ -93,3 +93,29 @@ static void FN(tile_l1)(const T *queries, const T *panel, size_t dim, T *out, si
                 row[j] += ABS1(queries[i * dim + k] - panel[k * KGT_PANEL + j]);
     }
 }
+
+static T FN(pair_moduli)(const T *a, const T *b, size_t dim) {
+    const size_t half = dim / 2;
+    T sum = 0;
+    for (size_t k = 0; k < half; k++) {
+        const T re = a[k] - b[k], im = a[half + k] - b[half + k];
+        sum += SQRT1(FMA1(re, re, im * im));
+    }
+    return sum;
+}
+
+static void FN(tile_moduli)(const T *queries, const T *panel, size_t dim, T *out,
+                            size_t out_stride) {
+    const size_t half = dim / 2;
+    for (size_t i = 0; i < KGT_STRIP; i++) {
+        T *row = out + i * out_stride;
+        const T *query = queries + i * dim;
+        for (size_t j = 0; j < KGT_PANEL; j++) row[j] = 0;
+        for (size_t k = 0; k < half; k++)
+            for (size_t j = 0; j < KGT_PANEL; j++) {
+                const T re = query[k] - panel[k * KGT_PANEL + j];
+                const T im = query[half + k] - panel[(half + k) * KGT_PANEL + j];
+                row[j] += SQRT1(FMA1(re, re, im * im));
+            }
+    }
+}

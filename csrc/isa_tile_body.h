@@ -1,8 +1,8 @@
 /* The tile product of a factorised model, written once for every vector ISA and element type.
  *
  * The including file defines T, FN(op), VEC, LANES, LOAD(p), STORE(p, v), SET1(s), FMA(a, b, c),
- * ADD(a, b), SUB(a, b), ABS(a), FMA1(a, b, c) and ABS1(a) for scalars, TILE_ROWS and TILE_VECTORS
- * (register tile; KGT_STRIP and KGT_PANEL / LANES are multiples of them).
+ * ADD(a, b), SUB(a, b), ABS(a), SQRT(a), FMA1(a, b, c), ABS1(a) and SQRT1(a) for scalars, TILE_ROWS
+ * and TILE_VECTORS (register tile; KGT_STRIP and KGT_PANEL / LANES are multiples of them).
  *
  * No reduction is ever split: an output is one chain of fused multiply-adds in ascending k. So a
  * score does not depend on its tile and equals FN(pair). */
@@ -57,6 +57,47 @@ static void FN(tile_l1)(const T *queries, const T *panel, size_t dim, T *out, si
                                   out_stride);
 }
 
+/* The modulus of each complex difference. FMA(im, im, 0) is the rounded square. */
+#define MODULUS(re, im) SQRT(FMA(re, re, FMA(im, im, SET1(0))))
+
+KGT_INLINE void FN(tile_moduli_registers)(const T *queries, const T *panel, size_t dim, T *out,
+                                          size_t out_stride) {
+    const size_t half = dim / 2;
+    VEC sum[TILE_ROWS][TILE_VECTORS];
+    KGT_UNROLL
+    for (int i = 0; i < TILE_ROWS; i++) {
+        KGT_UNROLL
+        for (int j = 0; j < TILE_VECTORS; j++) sum[i][j] = SET1(0);
+    }
+    for (size_t k = 0; k < half; k++) {
+        const T *real = panel + k * KGT_PANEL, *imaginary = real + half * KGT_PANEL;
+        KGT_UNROLL
+        for (int i = 0; i < TILE_ROWS; i++) {
+            const T *query = queries + (size_t)i * dim + k;
+            KGT_UNROLL
+            for (int j = 0; j < TILE_VECTORS; j++) {
+                const VEC re = SUB(SET1(query[0]), LOAD(real + j * LANES));
+                const VEC im = SUB(SET1(query[half]), LOAD(imaginary + j * LANES));
+                sum[i][j] = ADD(sum[i][j], MODULUS(re, im));
+            }
+        }
+    }
+    KGT_UNROLL
+    for (int i = 0; i < TILE_ROWS; i++) {
+        KGT_UNROLL
+        for (int j = 0; j < TILE_VECTORS; j++)
+            STORE(out + (size_t)i * out_stride + j * LANES, sum[i][j]);
+    }
+}
+
+static void FN(tile_moduli)(const T *queries, const T *panel, size_t dim, T *out,
+                            size_t out_stride) {
+    for (size_t i = 0; i < KGT_STRIP; i += TILE_ROWS)
+        for (size_t j = 0; j < KGT_PANEL; j += TILE_VECTORS * LANES)
+            FN(tile_moduli_registers)(queries + i * dim, panel + j, dim, out + i * out_stride + j,
+                                      out_stride);
+}
+
 static void FN(norms)(const T *panel, size_t dim, T *out) {
     for (size_t j = 0; j < KGT_PANEL; j += LANES) {
         VEC sum = SET1(0);
@@ -80,5 +121,16 @@ static T FN(pair_l1)(const T *a, const T *b, size_t dim) {
     return sum;
 }
 
+static T FN(pair_moduli)(const T *a, const T *b, size_t dim) {
+    const size_t half = dim / 2;
+    T sum = 0;
+    for (size_t k = 0; k < half; k++) {
+        const T re = a[k] - b[k], im = a[half + k] - b[half + k];
+        sum += SQRT1(FMA1(re, re, im * im));
+    }
+    return sum;
+}
+
 #undef TILE
+#undef MODULUS
 #undef ADD_DISTANCE

@@ -16,6 +16,8 @@
 #undef SUB
 #undef ABS
 #undef ABS1
+#undef SQRT
+#undef SQRT1
 #undef COUNTER
 #undef COUNTER_ZERO
 #undef COUNT_IF

@@ -29,7 +29,7 @@ cdef extern from "Python.h":
 
 DTYPES = {"float16": c.KGT_F16, "bfloat16": c.KGT_BF16, "float32": c.KGT_F32, "float64": c.KGT_F64}
 LABEL_PAD = c.KGT_LABEL_PAD
-METRICS = {"dot": c.KGT_DOT, "l2": c.KGT_L2, "l1": c.KGT_L1}
+METRICS = {"dot": c.KGT_DOT, "l2": c.KGT_L2, "l1": c.KGT_L1, "moduli": c.KGT_MODULI}
 
 
 cdef int raise_for(c.kgt_status status) except -1:

@@ -70,6 +70,7 @@ cdef extern from "factors.h" nogil:
         KGT_DOT
         KGT_L2
         KGT_L1
+        KGT_MODULI
 
     ctypedef struct kgt_factors:
         const void *queries

@@ -14,7 +14,7 @@ from kgtrec.questions.questions import Questions, column_of_label
 from kgtrec.scores.arrays import as_array, to_host
 from kgtrec.scores.formulas import Parts, QueryIds, build
 
-METRICS = ("dot", "l2", "l1")
+METRICS = ("dot", "l2", "l1", "moduli")
 """How a factorised model scores; the native core knows them by these names."""
 
 
@@ -32,9 +32,10 @@ class Factors:
     columns : sequence of int, optional
         The model's own numbering: the entity id of each row of `entities` (and each bias);
         ``graph.entities.ids(labels)`` turns labels into ids. By default, id order.
-    metric : {"dot", "l2", "l1"}
+    metric : {"dot", "l2", "l1", "moduli"}
         ``dot``: q·x + bias. ``l2``: -‖q - x‖² + bias, computed as 2 q·x - x·x - q·q.
-        ``l1``: ``bias - (|q1 - x1| + |q2 - x2| + ...)``.
+        ``l1``: ``bias - (|q1 - x1| + |q2 - x2| + ...)``. ``moduli``: the same of complex vectors,
+        with all real parts first: ``bias`` minus the sum of ``sqrt(re² + im²)`` of ``q - x``.
 
     Notes
     -----
@@ -68,6 +69,11 @@ class Factors:
             raise InputError(
                 f"queries have {arrays[0].shape[1]} dimensions and entities {arrays[1].shape[1]}; "
                 "they must be the same"
+            )
+        if metric == "moduli" and arrays[0].shape[1] % 2:
+            raise InputError(
+                f"vectors have {arrays[0].shape[1]} dimensions; for metric 'moduli' they contain "
+                "all real parts and then as many imaginary parts, so the number must be even"
             )
         if bias is not None and len(arrays[2]) != len(arrays[1]):
             raise InputError(

@@ -91,7 +91,8 @@ def test_every_partition_of_a_matrix_gives_the_bytes_of_one_pass(case: RankCase,
 
 
 @given(
-    seed=st.integers(0, 10**6), data=st.data(), metric=st.sampled_from(["dot", "l2", "l1"]),
+    seed=st.integers(0, 10**6), data=st.data(),
+    metric=st.sampled_from(["dot", "l2", "l1", "moduli"]),
     dtypes=st.tuples(*[st.sampled_from(["f2", "f4", "f8", ">f4"])] * 3),
     rows=st.sampled_from(["questions", "instances"]), packed=st.booleans(), spoilt=st.booleans()
 )  # fmt: skip
@@ -104,7 +105,7 @@ def test_every_partition_of_factors_gives_the_bytes_of_one_pass(
     n_rows = len(questions) if rows == "questions" else questions.n_instances
     queries, entities, bias = (
         rng.normal(size=size).astype(dtype)
-        for size, dtype in zip([(n_rows, 5), (N, 5), (N,)], dtypes, strict=True)
+        for size, dtype in zip([(n_rows, 6), (N, 6), (N,)], dtypes, strict=True)
     )
     entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie
     bias[:] = np.round(bias)

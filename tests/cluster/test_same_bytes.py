@@ -37,11 +37,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
 
 WAYS = ("shards by questions", "shards by entities", "dask", "dask array", "file")
 CASES = ("plain", "lower", "half", "restricted", "lists", "instances", "nan", "close", "dot", "l2",
-         "l1", "answers", "train known", "relations", "timed", "values", "timed rows",
+         "l1", "moduli", "answers", "train known", "relations", "timed", "values", "timed rows",
          "chosen", "columns", "dot chosen")  # fmt: skip
 CHOSEN = {"chosen", "columns", "dot chosen"}
 WHOLE_ROWS = {"restricted", "lists"} | CHOSEN  # candidates are ranked with all entities
-FACTORS = {"dot", "l2", "l1", "dot chosen"}
+FACTORS = {"dot", "l2", "l1", "moduli", "dot chosen"}
 MATRIX = [
     (way, case)
     for way, case in itertools.product(WAYS, CASES)
@@ -107,9 +107,9 @@ def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions,
     questions, settings = questions_of(name, rng), {"run_depth": 5}
     scores: Any = some_scores(rng, (len(questions), questions.n_columns))
     if name in FACTORS:
-        entities = rng.normal(size=(N, 9)).astype(np.float32)
+        entities = rng.normal(size=(N, 10)).astype(np.float32)
         entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie exactly
-        queries = rng.normal(size=(len(questions), 9)).astype(np.float32)
+        queries = rng.normal(size=(len(questions), 10)).astype(np.float32)
         bias = rng.integers(0, 2, N).astype(np.float32)
         return kgtrec.Factors(queries, entities, bias, name.split()[0]), questions, settings
     if name == "lower":

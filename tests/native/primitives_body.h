@@ -354,6 +354,9 @@ static void FN(check_pairs)(const kgt_kernel *kernel, const T *a, const T *b, si
     const T due_l1 = kgt_kernel_scalar.OPS.pair_l1(a, b, dim);
     FN(expect_same)(&pair, &due, 1, NAME("pair"), dim);
     FN(expect_same)(&pair_l1, &due_l1, 1, NAME("pair_l1"), dim);
+    const T moduli = kernel->OPS.pair_moduli(a, b, dim);
+    const T due_moduli = kgt_kernel_scalar.OPS.pair_moduli(a, b, dim);
+    FN(expect_same)(&moduli, &due_moduli, 1, NAME("pair_moduli"), dim);
 }
 
 static void FN(check_dimension)(const kgt_kernel *kernel, size_t dim) {
@@ -369,6 +372,8 @@ static void FN(check_dimension)(const kgt_kernel *kernel, size_t dim) {
                            dim, gap, NAME("tile"));
             FN(check_tile)(kernel->OPS.tile_l1, scalar->OPS.tile_l1, kernel->OPS.pair_l1, queries,
                            panel, dim, gap, NAME("tile_l1"));
+            FN(check_tile)(kernel->OPS.tile_moduli, scalar->OPS.tile_moduli,
+                           kernel->OPS.pair_moduli, queries, panel, dim, gap, NAME("tile_moduli"));
         }
         kernel->OPS.norms(panel, dim, norms);
         scalar->OPS.norms(panel, dim, due);

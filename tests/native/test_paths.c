@@ -27,7 +27,7 @@ static const char *const WRONGS[] = {
     "locate",     "histogram",    "tied_up_to",    "labels",        "product_l1",     "refine_l1",
     "pairs_l1",   "quantise_l1",  "bound l1",      "fine bound l1", "query bound l1", "count_short",
     "pairs_f64",  "pairs_l1_f64", "rounding",      "judge",         "highest_lower",  "cells",
-    "cells_nan",  "codes",        "reaching",      "mark",
+    "cells_nan",  "codes",        "reaching",      "mark",          "tile_moduli",    "pair_moduli",
 };
 
 /* Most failures that are printed. */

@@ -101,6 +101,21 @@ static void FN(wrong_tile_l1)(const T *queries, const T *panel, size_t dim, T *o
     out[stride - 1] = 0; /* in a gap, or the last of a row */
 }
 
+static T FN(wrong_pair_moduli)(const T *a, const T *b, size_t dim) {
+    T sum = 0;
+    for (size_t k = dim / 2; k-- > 0;) {
+        const T re = a[k] - b[k], im = a[dim / 2 + k] - b[dim / 2 + k];
+        sum += (T)sqrt((double)(re * re + im * im));
+    }
+    return sum;
+}
+
+static void FN(wrong_tile_moduli)(const T *queries, const T *panel, size_t dim, T *out,
+                                  size_t stride) {
+    FN(honest).OPS.tile_moduli(queries, panel, dim, out, stride);
+    out[stride - 1] = 0;
+}
+
 static void FN(wrong_norms)(const T *panel, size_t dim, T *out) {
     FN(honest).OPS.norms(panel, dim - (dim > 0), out);
 }
@@ -122,7 +137,9 @@ static void FN(spoil)(kgt_kernel *kernel) {
     if (spoils("transpose")) kernel->OPS.transpose = FN(wrong_transpose);
     if (spoils("tile")) kernel->OPS.tile = FN(wrong_tile);
     if (spoils("tile_l1")) kernel->OPS.tile_l1 = FN(wrong_tile_l1);
+    if (spoils("tile_moduli")) kernel->OPS.tile_moduli = FN(wrong_tile_moduli);
     if (spoils("norms")) kernel->OPS.norms = FN(wrong_norms);
     if (spoils("pair")) kernel->OPS.pair = FN(wrong_pair);
     if (spoils("pair_l1")) kernel->OPS.pair_l1 = FN(wrong_pair_l1);
+    if (spoils("pair_moduli")) kernel->OPS.pair_moduli = FN(wrong_pair_moduli);
 }

@@ -282,8 +282,8 @@ KINDS = ("one list", "by relation", "by question", "columns")
 @examples(3)
 @given(
     seed=st.integers(0, 10**6), kind=st.sampled_from(KINDS), share=st.sampled_from([0.2, 0.6, 1.0]),
-    form=st.sampled_from(["scores", "dot", "l2", "l1", "instances"]), before=st.booleans(),
-    shuffled=st.booleans(),
+    form=st.sampled_from(["scores", "dot", "l2", "l1", "moduli", "instances"]),
+    before=st.booleans(), shuffled=st.booleans(),
 )  # fmt: skip
 def test_lists_restrict_as_sets_do(
     seed: int, kind: str, share: float, form: str, before: bool, shuffled: bool
@@ -307,7 +307,7 @@ def test_lists_restrict_as_sets_do(
         options, lists = {"candidates": own}, [set(ids) for ids in own.tolist()]
     lists = [ids & first for ids in lists]
     source = scores = some_scores(rng, (n, N))
-    if form in ("dot", "l2", "l1"):
+    if form in ("dot", "l2", "l1", "moduli"):
         queries, entities = (rng.integers(-2, 3, (size, 4)).astype("f4") for size in (n, N))
         source = kgtrec.Factors(queries, entities, rng.integers(0, 2, N).astype("f4"), form)
         scores = source.scores()

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kernel_paths import PATHS
 from question_cases import assert_due, expected_of
 from slow import slow_after
@@ -256,10 +258,12 @@ def test_columns_in_memory(length):
 
 
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
-@pytest.mark.parametrize("metric", ["dot", "l2", "l1"])
+@pytest.mark.parametrize("metric", ["dot", "l2", "l1", "moduli"])
 @pytest.mark.parametrize("dim", [0, 1, 17, 100])
 def test_factors_on_every_path(dim, metric, dtype):
     """Real numbers: sums need one order, or paths and copies would differ."""
+    if metric == "moduli" and dim % 2:
+        dim += 1
     rng = np.random.default_rng(dim)
     for n_entities in (1, 15, 17, 65, 500):
         questions = questions_of(n_entities)
@@ -276,14 +280,36 @@ def test_factors_on_every_path(dim, metric, dtype):
         assert all(result == seen[0] for result in seen)
 
 
+@given(
+    seed=st.integers(0, 10**6), n=st.sampled_from([1, 8, 47, 49, 97]), dim=st.integers(0, 40),
+    dtype=st.sampled_from(WIDE), threads=st.integers(1, 3),
+)  # fmt: skip
+def test_sums_of_moduli_have_exact_ranks(seed, n, dim, dtype, threads):
+    """Differences are multiples of 3 + 4i, whose moduli are whole numbers; many sums are equal."""
+    rng = np.random.default_rng(seed)
+    questions = questions_of(n)
+    steps = rng.integers(-2, 3, (len(questions), dim)), rng.integers(-2, 3, (n, dim))
+    queries, entities = (np.hstack([3 * part, 4 * part]).astype(dtype) for part in steps)
+    source = kgtrec.Factors(queries, entities, metric="moduli")
+    due = [[-sum(5 * abs(a - b) for a, b in zip(q, x, strict=True)) for x in steps[1].tolist()]
+           for q in steps[0].tolist()]  # fmt: skip
+    expected = expected_of(np.array(due, dtype), questions, 5)
+    for _ in forced():
+        assert source.scores().tolist() == due
+        assert_due(kgtrec.rank(source, questions, 5, threads), expected)
+
+
 def assert_scores_close(run, queries: np.ndarray, entities: np.ndarray, metric: str) -> None:
     """The scores of a run are those of the formula in float64, up to rounding."""
     row = np.repeat(np.arange(len(queries)), np.diff(run.offsets))
     q, x = queries[row].astype(np.float64), entities[run.documents].astype(np.float64)
-    due = {"dot": (q * x).sum(1), "l2": -((q - x) ** 2).sum(1), "l1": -np.abs(q - x).sum(1)}[metric]
+    away, half = q - x, q.shape[1] // 2
+    due = {"dot": (q * x).sum(1), "l2": -(away**2).sum(1), "l1": -np.abs(away).sum(1)}
+    if metric == "moduli":
+        due[metric] = -np.hypot(away[:, :half], away[:, half:]).sum(1)
     size = (np.abs(q) * np.abs(x)).sum(1) + (q * q).sum(1) + (x * x).sum(1)
-    size = (np.abs(q) + np.abs(x)).sum(1) if metric == "l1" else size
-    assert np.all(np.abs(run.scores - due) <= 8 * np.finfo(queries.dtype).eps * size)
+    size = (np.abs(q) + np.abs(x)).sum(1) if metric in ("l1", "moduli") else size
+    assert np.all(np.abs(run.scores - due[metric]) <= 8 * np.finfo(queries.dtype).eps * size)
 
 
 @pytest.mark.parametrize("order", ["of names", "turned", "shuffled"])

@@ -44,7 +44,7 @@ def at_odd_byte(array):
 @given(
     seed=st.integers(0, 10**6),
     cuts=st.sets(st.integers(1, N - 1)).map(sorted),
-    metric=st.sampled_from(["dot", "l2", "l1"]),
+    metric=st.sampled_from(["dot", "l2", "l1", "moduli"]),
     dtype=st.sampled_from([np.float16, np.float32, np.float64]),
     nan=st.booleans(),
 )
@@ -53,8 +53,8 @@ def test_factors_have_the_same_bits_in_every_range(seed, cuts, metric, dtype, na
     rng = np.random.default_rng(seed)
     questions, order = random_questions(rng), rng.permutation(N)
     wide = np.float64 if dtype == np.float64 else np.float32
-    queries = rng.normal(size=(len(questions), 7)).astype(wide)
-    entities = rng.normal(size=(N, 7)).astype(dtype)
+    queries = rng.normal(size=(len(questions), 8)).astype(wide)
+    entities = rng.normal(size=(N, 8)).astype(dtype)
     entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie exactly
     bias = rng.integers(0, 2, N).astype(wide)
     if nan:
