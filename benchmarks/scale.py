@@ -127,10 +127,10 @@ def measure(
 ) -> Case:
     """Measure one size in this process and its workers."""
     import numpy as np
-    from distributed import Client, LocalCluster
 
     import kgtrec
     import kgtrec.cluster
+    from kgtrec.cluster.dask.workers import local_client
 
     rng = np.random.default_rng(SEED)
     question_set = make_questions(rng, entities, questions)
@@ -144,13 +144,7 @@ def measure(
         np.savez(path, queries=queries, entities=table)
         del queries, table
         with (
-            LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                dashboard_address="127.0.0.1:0",
-                memory_limit=None,
-            ) as cluster,
-            Client(cluster) as client,
+            local_client(Path(folder), workers) as client,
             Watch(os.getpid()) as watch,
         ):
             client.wait_for_workers(workers)

@@ -28,6 +28,7 @@ import numpy as np
 import kgtrec
 from kgtrec.cluster.batch.batch import MOST, keeps_busy
 from kgtrec.cluster.dask.rank import DASK_BYTES, cut
+from kgtrec.cluster.dask.workers import local_client
 from kgtrec.cluster.plan import make_plan
 from kgtrec.cluster.score_files import ArrayFile, FactorFiles
 from kgtrec.ranking.settings import Settings
@@ -194,8 +195,6 @@ def measured(quick: bool) -> Costs:
     kgtrec.rank(kgtrec.Factors(*vectors), questions, 20, 1, progress=False)
     score = (time.process_time() - start) / (len(questions) * e)
 
-    from distributed import Client
-
     def cpu(size: int, n_tasks: int) -> float:
         start = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
         futures = [client.submit(np.ones, size, np.uint8, pure=False) for _ in range(n_tasks)]
@@ -203,7 +202,7 @@ def measured(quick: bool) -> Costs:
             future.result()
         return (sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - start) / n_tasks
 
-    with Client(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
+    with tempfile.TemporaryDirectory() as folder, local_client(Path(folder), 2) as client:
         cpu(1, 50)
         n_tasks, size = (50, 1 << 18) if quick else (500, 1 << 22)
         task = cpu(1, n_tasks)

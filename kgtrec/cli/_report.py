@@ -314,6 +314,14 @@ class Command(click.Command):
         except KgtrecError as error:
             error.args = (in_option_names(str(error), self),)
             raise
+        except OSError as error:
+            if error.filename is not None or isinstance(error, BrokenPipeError):
+                raise
+            # Nothing has been printed yet, so standard output is not the cause.
+            raise KgtrecError(
+                f"the system stopped the work ({error.strerror or error}); check its limits "
+                "(ulimit -a), its memory and its disks, and run again"
+            ) from error
         self._show(report, ctx)
         return report
 

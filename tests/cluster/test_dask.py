@@ -34,7 +34,7 @@ from dask_workers import (
     sent_files,
     worker_processes,
 )
-from distributed import Client, LocalCluster
+from distributed import Client, SpecCluster
 from distributed.protocol.pickle import dumps
 
 import kgtrec.cluster
@@ -99,14 +99,14 @@ def test_a_cluster_that_adapts_itself_starts_from_no_worker(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_workers_that_end_late_do_not_hide_what_happened(tmp_path, monkeypatch) -> None:
-    close, closed = LocalCluster.close, []
+    close, closed = SpecCluster.close, []
 
     def late(self, timeout: float) -> None:
         close(self, timeout)
         closed.append(self.status.name)
         raise TimeoutError
 
-    monkeypatch.setattr(LocalCluster, "close", late)
+    monkeypatch.setattr(SpecCluster, "close", late)
     with pytest.raises(KeyboardInterrupt), local_client(tmp_path, 1):
         raise KeyboardInterrupt
     assert closed == ["closed"]

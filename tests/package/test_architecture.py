@@ -56,6 +56,8 @@ NATIVE = (
 )  # fmt: skip
 FACADE = ("cli", "demo")  # may use the package as its users do: `import kgtrec`
 HEAVY = {"dask", "distributed", "matplotlib", "pandas", "pyarrow", "pytrec_eval", "scipy", "tqdm"}
+LOADS_HEAVY = {"kgtrec.cluster.dask.private_cluster"}
+"""Loaded by functions only: its classes are Dask's, and its processes import them by name."""
 LIBRARIES = {"lightning", "ogb", "pykeen", "pytorch_lightning", "safetensors", "torch",
              "torch_geometric", "torchkge", "torchmetrics", "kge"}  # fmt: skip
 ALLOWED = r"allow_pickle\s*=(?!False)"
@@ -128,7 +130,7 @@ def complaints(module: str, imported: Import) -> Iterator[str]:
     if target == "_core" and not within(module, NATIVE):
         yield f"imports _core, which only {', '.join(NATIVE)} may"
     top = imported.module.partition(".")[0]
-    if top in HEAVY and imported.at_load:
+    if top in HEAVY and imported.at_load and module not in LOADS_HEAVY:
         yield f"imports {top} when it is loaded; do so in the function that needs it"
     if top in LIBRARIES and own != "integrations":
         yield f"imports {top}, which belongs to the integrations"

@@ -443,7 +443,8 @@ def test_transcripts_have_every_command_in_every_format() -> None:
 
 PACKAGE = Path(str(kgtrec.__file__)).parent
 OPTION = re.compile(r"(?<![-\w{}$/])--[a-z][a-z0-9-]*(?![-\w]*\{)")
-ELSEWHERE = {"--array", "--help", "--version", "--nworkers", "--nthreads", "--memory-limit"}
+ELSEWHERE = {"--array", "--help", "--version", "--nworkers", "--nthreads", "--memory-limit",
+             "--no-dashboard"}  # fmt: skip
 """Of the commands of schedulers, which messages and pages name; and of click itself."""
 
 

@@ -6,7 +6,7 @@ Dask is imported by the functions that use it, so that this module loads without
 from __future__ import annotations
 
 import asyncio
-import logging
+import errno
 import math
 import multiprocessing
 import os
@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,20 +50,17 @@ _CLOSE = 30.0
 
 @contextmanager
 def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
-    """A client of `n_workers` new processes, which end with the context."""
+    """A client of `n_workers` new processes, which end with the context and obey nobody else."""
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client
+
+    from kgtrec.cluster.dask.private_cluster import private_cluster
 
     stack = ExitStack()
     try:
         stack.enter_context(dask.config.set(COME_BACK | UNWATCHED))
         with _undisturbed():
-            # No limit: mapped pages count as a worker's memory, but the system can reclaim them.
-            cluster = LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, memory_limit=None,
-                dashboard_address="127.0.0.1:0", local_directory=_utf8_name(folder),
-                silence_logs=logging.CRITICAL
-            )  # fmt: skip
+            cluster = private_cluster(n_workers, _utf8_name(folder))
             stack.callback(cluster.close, timeout=_CLOSE)
             client = stack.enter_context(Client(cluster, set_as_default=False))
         yield client
@@ -185,15 +183,45 @@ def opened_client(
             "worker processes import the script that starts them, so it would run again; put its "
             "calls under if __name__ == '__main__':"
         )
+    if find_spec("cryptography") is None:
+        raise UsageError(
+            "the package cryptography is not installed, so no keys can be made that keep other "
+            "users of this machine away from the worker processes; run pip install "
+            "'kgtrec[cluster]', or use the workers of your own client"
+        )
     with ExitStack() as stack:
         try:
             local = stack.enter_context(local_client(folder, workers or available_cores()))
-        except RuntimeError as error:
-            raise ClusterError(
-                f"the worker processes did not start ({error}); read their messages. A script that "
-                "starts them must have its calls under if __name__ == '__main__':"
-            ) from None
+        except (RuntimeError, OSError, *TimedOut) as error:
+            raise _start_error(error) from None
         yield local
+
+
+_REMEDIES = {
+    errno.EMFILE: "allow more open files (ulimit -n)",
+    errno.ENFILE: "allow more open files on this machine",
+    errno.EAGAIN: "allow more processes (ulimit -u)",
+    errno.ENOMEM: "allow more memory, or start fewer --workers",
+    errno.ENOSPC: "free some space on the disk of the work folder",
+    errno.EDQUOT: "free some space on the disk of the work folder",
+}
+
+
+def _start_error(error: BaseException) -> ClusterError:
+    """Why worker processes did not start, and what the user can do about it."""
+    causes: list[BaseException] = []  # Dask wraps the system's error in errors of its own
+    cause: BaseException | None = error
+    while cause is not None:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    for each in reversed(causes):
+        if isinstance(each, OSError) and each.errno in _REMEDIES:
+            remedy = _REMEDIES[each.errno]
+            return ClusterError(f"the worker processes did not start ({each.strerror}); {remedy}")
+    return ClusterError(
+        f"the worker processes did not start ({error}); read their messages. A script that "
+        "starts them must have its calls under if __name__ == '__main__':"
+    )
 
 
 @contextmanager
@@ -202,12 +230,13 @@ def connected(address: str) -> Iterator[Client]:
     require_dask()
     from distributed import Client
 
+    keys = ", and that Dask's configuration names the keys (kgtrec guide clusters)"
     try:
         client = Client(address, timeout=CONNECT)
-    except (OSError, *TimedOut, ValueError) as error:
+    except (OSError, *TimedOut, ValueError, TypeError) as error:  # TypeError: tls:// without keys
         raise UsageError(
-            f"no Dask scheduler answers at {address} ({type(error).__name__}); "
-            "check the address, as `dask scheduler` prints it"
+            f"no Dask scheduler answers at {address} ({type(error).__name__}); check the address, "
+            f"as `dask scheduler` prints it{keys if address.startswith('tls:') else ''}"
         ) from None
     with client:
         yield client
