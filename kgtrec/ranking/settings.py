@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
@@ -71,37 +70,46 @@ class Settings:
     duplicates: str = field(default="error", compare=False)
 
     def __post_init__(self) -> None:
+        """Refuse wrong values: UsageError."""
         choose("rows", self.rows, ("questions", "instances"))
         choose("nan", self.nan, ("error", "worst"))
+        choose("duplicates", self.duplicates, ("error", "ignore"))
         if not isinstance(self.higher_is_better, (bool, np.bool_)):
             raise UsageError(f"higher_is_better={self.higher_is_better!r}; choose True or False")
-        depth = whole_number("run_depth", self.run_depth, 0)
-        threads = None if self.threads is None else whole_number("threads", self.threads, 1)
+        whole_number("run_depth", self.run_depth, 0)
+        if self.threads is not None:
+            whole_number("threads", self.threads, 1)
         for name, value in (("atol", self.atol), ("rtol", self.rtol)):
             is_number = isinstance(value, (int, float, np.integer, np.floating))
             if not is_number or isinstance(value, bool) or not 0 <= value < float("inf"):
                 raise UsageError(f"{name}={value!r}; it must be a number from 0, such as 1e-5")
-        choose("duplicates", self.duplicates, ("error", "ignore"))
-        vars(self).update(  # the dataclass is frozen from here on
-            run_depth=depth,
-            threads=threads,
-            higher_is_better=bool(self.higher_is_better),
-            atol=float(self.atol),
-            rtol=float(self.rtol),
-        )
 
     @classmethod
     def of(cls, caller: str, kind: type, options: Mapping[str, Any], **others: Any) -> Settings:
-        """The settings from a front door's arguments: keywords of a ``kind`` such as `RankOptions`,
-        and ``others`` that it takes by name. TypeError, as in Python, for any other keyword."""
+        """Return the settings from a front door's arguments.
+
+        - caller: The front door's name, for messages.
+        - options: Its keywords; those of ``kind``, such as `RankOptions`, are known. Any other
+          raises TypeError, as in Python.
+        - others: Fields that it takes by name.
+        """
         for name in options:
             if name not in kind.__annotations__:
                 raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}")
-        given = {**others, **options}
-        try:
-            return cls(**given) if "columns" in given else _checked(**given)
-        except TypeError:  # a list, say, which no setting is
-            return cls(**given)
+        return cls.convert(**{**others, **options})
+
+    @classmethod
+    def convert(cls, **fields: Any) -> Settings:
+        """Return the settings with these fields, numbers as Python's int and float."""
+        settings = cls(**fields)
+        return replace(
+            settings,
+            run_depth=int(settings.run_depth),
+            higher_is_better=bool(settings.higher_is_better),
+            threads=None if settings.threads is None else int(settings.threads),
+            atol=float(settings.atol),
+            rtol=float(settings.rtol),
+        )
 
     @property
     def tolerance(self) -> Tolerance | None:
@@ -116,9 +124,6 @@ class Settings:
     def shared(self) -> Settings:
         """The settings that all parts of one ranking share, small enough to send with each."""
         return replace(self, threads=1, columns=None, duplicates="error")
-
-
-_checked = lru_cache(maxsize=16, typed=True)(Settings)  # for callers that rank again and again
 
 
 def whole_number(name: str, value: Any, least: int) -> int:

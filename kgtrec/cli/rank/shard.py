@@ -68,7 +68,7 @@ def _opened(
     number: int, count: int,
 ) -> shards.Shard:  # fmt: skip
     """The shard with its inputs; takes questions from the folder if another shard wrote them."""
-    settings = Settings(options["run_depth"], **how_ranked(options))
+    settings = Settings.convert(run_depth=options["run_depth"], **how_ranked(options))
     files = describe_scores(options["scores"], folder)
     shape = files.n_rows, files.n_columns
     store = stored_questions(folder, request.describe, lambda: request.ask(*shape), settings.rows)

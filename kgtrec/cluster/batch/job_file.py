@@ -197,7 +197,9 @@ class Job:
     def scoring(self, run_depth: int) -> Settings:
         """Settings to rank its scores, with `run_depth` candidates kept per question."""
         own = {key: one for key, one in self.settings.items() if key in _OF_ANSWERS}
-        return Settings(run_depth, higher_is_better=self.higher_is_better, threads=1, **own)
+        return Settings.convert(
+            run_depth=run_depth, higher_is_better=self.higher_is_better, threads=1, **own
+        )
 
     @property
     def name(self) -> str:
