@@ -45,15 +45,20 @@ GLUE_LEVEL = "-O1"
 OBJECTS = Path("build/objects")
 
 
+def is_c_core(source: str) -> bool:
+    """Whether a source belongs to the C core, which does not depend on Python."""
+    return Path("csrc") in Path(source).parents
+
+
 def object_of(source: str, command: list[str]) -> Path:
     """Path of the object of a source, named by a hash of all its inputs.
 
     `command` is the command that compiles it, with the compiler's version. Python's version
     represents its headers, which only Cython's file includes.
     """
-    python = "" if Path(source).parent == Path("csrc") else sys.version
+    python = "" if is_c_core(source) else sys.version
     digest = hashlib.sha256(repr([source, command, python]).encode())
-    for path in [Path(source), *sorted(Path("csrc").glob("*.h"))]:
+    for path in [Path(source), *sorted(Path("csrc").rglob("*.h"))]:
         digest.update(repr((path.name, path.read_bytes())).encode())
     return OBJECTS / f"{digest.hexdigest()}.o"
 
@@ -76,7 +81,7 @@ class CompileOnce(build_ext):
         compiler.append(version_of(compiler))
 
         def compile_one(source: str, options: dict[str, Any]) -> str:
-            if Path(source).parent != Path("csrc") and "-O3" in options["extra_postargs"]:
+            if not is_c_core(source) and "-O3" in options["extra_postargs"]:
                 options = {**options, "extra_postargs": [*options["extra_postargs"], GLUE_LEVEL]}
             command = [*compiler, repr(options.get("macros")), *options["extra_postargs"]]
             path = object_of(source, command)
@@ -103,7 +108,7 @@ if __name__ == "__main__":
     compile_flags, link_flags = FLAVOURS[os.environ.get("KGTREC_BUILD", "release")]
     extension = Extension(
         "kgtrec._core",
-        sources=["kgtrec/_core.pyx", *sorted(map(str, Path("csrc").glob("*.c")))],
+        sources=["kgtrec/_core.pyx", *sorted(map(str, Path("csrc").rglob("*.c")))],
         include_dirs=["csrc"],
         libraries=["m"],
         extra_compile_args=STANDARD + GENERATED + compile_flags,

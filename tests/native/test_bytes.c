@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "factors_codes.h"
-#include "factors_queries.h"
+#include "factors/factors_codes.h"
+#include "factors/factors_queries.h"
 #include "native.h"
 
 /* ---- vectors of all kinds ---- */

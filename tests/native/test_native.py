@@ -18,7 +18,7 @@ from checkout import ROOT
 
 from kgtrec import _core
 
-SOURCES = [*sorted(ROOT.glob("tests/native/*.c")), *sorted(ROOT.glob("csrc/*.c"))]
+SOURCES = [*sorted(ROOT.glob("tests/native/*.c")), *sorted(ROOT.glob("csrc/**/*.c"))]
 # Flags as in setup.py, but a warning is an error.
 FLAGS = ["-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 RELEASE = ["-O3"]

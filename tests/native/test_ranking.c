@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "factors_codes.h"
+#include "factors/factors_codes.h"
 #include "kgtrec.h"
 #include "native.h"
 

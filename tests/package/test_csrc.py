@@ -8,7 +8,7 @@ from functools import cache
 
 from checkout import ROOT, circle
 
-FILES = {path.name: path.read_text("utf-8") for path in ROOT.glob("csrc/*.[ch]")}
+FILES = {path.name: path.read_text("utf-8") for path in ROOT.glob("csrc/**/*.[ch]")}
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 INCLUDE = re.compile(r'^#include "(\w+\.h)"', re.M)
 # What other files can name: a function with its body, or a table with its entries.
