@@ -23,7 +23,7 @@ from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles, describe_
 from kgtrec.errors import InputError, PathName, UsageError, about
 from kgtrec.graph.formats import graph_files, split_format
 from kgtrec.graph.id_files import read_labels, read_names
-from kgtrec.questions.api import Graph, read_graph
+from kgtrec.questions.api import Graph
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import check_factors, prepared
@@ -109,7 +109,7 @@ class QuestionRequest:
 
     def _read(self) -> tuple[Graph, dict[str, Any]]:
         """The graph, and the arguments of its questions except split, sides and filter."""
-        graph = read_graph(self.graph, progress=self.progress)
+        graph = Graph.read(self.graph, progress=self.progress, used=self.known)
         options = {name: getattr(self, name) for name in ("known", "unknown", "context")}
         for kind, path in (("entities", self.entities), ("relations", self.relations)):
             if path is not None:

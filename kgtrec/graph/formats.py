@@ -21,7 +21,8 @@ _READERS = "kgtrec.graph.readers"
 GRAPHS = Formats("graphs", "kgtrec.graph_formats", (
     Format("tsv", "tab-separated labels",
            "train.txt, valid.txt (or dev.txt), test.txt, or .tsv: head<TAB>relation<TAB>tail",
-           f"{_READERS}.text:read_tab_separated", "another order of columns: tsv,htr:DIR"),
+           f"{_READERS}.text:read_tab_separated",
+           "another order of columns: tsv,htr:DIR; tsv:DIR to read the splits alone"),
     Format("openke", "OpenKE",
            "train2id.txt, valid2id.txt, test2id.txt, entity2id.txt, relation2id.txt",
            "kgtrec.graph.openke:read_openke", columns="htr"),
@@ -29,9 +30,14 @@ GRAPHS = Formats("graphs", "kgtrec.graph_formats", (
            "dataset.yaml, train.del, valid.del, test.del, entity_ids.del, relation_ids.del",
            f"{_READERS}.folders:read_libkge"),
     Format("rotate", "RotatE, and DGL-KE's own datasets",
-           "entities.dict, relations.dict; train.txt, valid.txt, test.txt with labels",
+           "entities.dict, relations.dict (or entity2id.txt, ...); train.txt, valid.txt, test.txt "
+           "with labels",
            f"{_READERS}.folders:read_rotate",
            "the format; another order of columns than hrt: rotate,htr:DIR"),
+    Format("neural-lp", "Neural LP, DRUM, RED-GNN, AdaProp",
+           "facts.txt and train.txt (together the split train), valid.txt, test.txt, "
+           "entities.txt, relations.txt: labels in the order of their numbers",
+           f"{_READERS}.folders:read_neural_lp"),
     Format("dgl-ke", "DGL-KE (udd)",
            "entities.dict (or .tsv), relations.dict; train.txt, valid.txt, test.txt with numbers",
            f"{_READERS}.folders:read_dgl_ke", "format and columns: dgl-ke,hrt:DIR"),
@@ -62,6 +68,10 @@ GRAPHS = Formats("graphs", "kgtrec.graph_formats", (
            "train.txt, inference.txt, inference_validation.txt, inference_test.txt",
            f"{_READERS}.folders:read_ilpc", "the format; questions are about its inference graph",
            columns="hrt"),
+    Format("ingram", "InGram (inductive)",
+           "train.txt, msg.txt (the inference graph), valid.txt, test.txt",
+           f"{_READERS}.folders:read_ingram", "the format; questions are about its inference graph",
+           columns="hrt"),
     Format("grail", "GraIL (inductive)",
            "NAME/train.txt, and NAME_ind/ with train.txt, valid.txt, test.txt",
            f"{_READERS}.folders:read_grail", "the format; questions are about NAME_ind",
@@ -73,6 +83,10 @@ GRAPHS = Formats("graphs", "kgtrec.graph_formats", (
            "the format; questions are about its inference graph", columns="hrt"),
 ))  # fmt: skip
 
+NUMBERED_BESIDE = frozenset({"tsv", "timed", "csv", "ntriples", "statements", "arrow"})
+"""Formats of labels, which dictionaries in the folder may number."""
+TEXTS = NUMBERED_BESIDE | {"rotate", "dgl-ke", "neural-lp"}
+"""Formats of text files in one folder: other files with triples are reported."""
 _DECLARED = re.compile(r"([a-z][a-z0-9_-]*)(?:,([a-z]+))?:(.*)", re.DOTALL)
 _ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
 _ENDINGS = {
@@ -100,6 +114,11 @@ class GraphPlace(NamedTuple):
     columns: str | None
     folder: Path
     is_declared: bool = False
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the user declared that the splits are the whole graph: ``tsv:DIR``."""
+        return self.is_declared and self.format == "tsv" and self.columns is None
 
 
 def graph_place(
@@ -153,6 +172,8 @@ def _recognised(folder: Path) -> str:
         return "libkge"
     if "numeric_triples.tsv.gz" in names or (folder / "training/numeric_triples.tsv.gz").exists():
         return "pykeen"
+    if {"facts.txt", "train.txt", "entities.txt", "relations.txt"} <= names:
+        return "neural-lp"
     if has_splits(names):
         return "tsv"
     if any(name.startswith("n-ary_") for name in names):
@@ -169,7 +190,10 @@ def _recognised(folder: Path) -> str:
 
 
 def graph_files(folder: PathName) -> dict[str, Any]:
-    """Files of a graph by name: splits of TSV and OpenKE; all of other formats, and at URLs."""
+    """Files of a graph by name: splits and dictionaries of TSV and OpenKE; all files of other
+    formats, and at URLs."""
+    from kgtrec.graph.readers.dictionaries import dictionary_files
+
     url = split_format(os.fspath(folder))[1]
     if is_location(url):
         names = files_below(url) or refuse(url, None, "the folder does not exist", "check the name")
@@ -177,7 +201,8 @@ def graph_files(folder: PathName) -> dict[str, Any]:
     place = graph_place(folder)
     refuse_url(place.folder)
     if place.format in ("tsv", "openke"):
-        return dict(find_split_files(place.folder))
+        files = find_split_files(place.folder)
+        return files if place.is_alone else files | dictionary_files(place.folder)
     homes = [place.folder]
     if place.format == "grail":
         own = place.folder.resolve()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import fspath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,15 @@ import numpy.typing as npt
 from kgtrec._internal.csr import Array, Int32, Int64
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.table import lines_as_html
-from kgtrec.errors import GraphWarning, InputError, PathName, UsageError, must_be, refuse
+from kgtrec.errors import (
+    FilterWarning,
+    GraphWarning,
+    InputError,
+    PathName,
+    UsageError,
+    must_be,
+    refuse,
+)
 from kgtrec.graph.labels import Labels, resolve_labels
 from kgtrec.graph.triples import (
     SPLITS,
@@ -161,31 +170,42 @@ class GraphData:
         format: str | None = None,
         columns: str | None = None,
         progress: bool | None = None,
+        used: Iterable[PathName] = (),
     ) -> Self:
-        """Read a folder of files; see `kgtrec.read_graph`."""
-        from kgtrec.graph.formats import GRAPHS, graph_place, split_format
+        """Read a folder of files; see `kgtrec.read_graph`.
+
+        ``used`` are files that the caller reads, such as known facts: no warning is about them.
+        """
+        from kgtrec.graph.formats import GRAPHS, NUMBERED_BESIDE, TEXTS, graph_place, split_format
         from kgtrec.graph.openke import is_numbered
         from kgtrec.graph.readers.common import labelled_tables
+        from kgtrec.graph.readers.dictionaries import number_by_dictionaries
+        from kgtrec.graph.readers.unread import unread_triples
         from kgtrec.graph.tsv import find_split_files
 
         declared, location = split_format(fspath(folder))
         if is_location(location):
             with fetched(location, folders=True) as copy:
                 return cls.read(f"{declared}{copy}", format=format, columns=columns,
-                                progress=progress)  # fmt: skip
+                                progress=progress, used=used)  # fmt: skip
         place = graph_place(folder, format, columns)
         is_usual = place.format == "tsv" and place.columns in (None, "hrt")
         files = find_split_files(place.folder) if is_usual else {}
-        if files and (place.is_declared or not is_numbered(files)):
+        is_native = bool(files) and (place.is_declared or not is_numbered(files))
+        if is_native:
             draws = sys.stderr.isatty() if progress is None else progress
-            tables = labelled_tables(files, progress=draws)
-            graph = cls._build(tables.splits, *tables.labels)
+            name, tables = "tsv", labelled_tables(files, progress=draws)
         else:
             name = "openke" if files else place.format
             tables = GRAPHS.named(name).load()(place.folder, place.columns)
             if not any(map(len, tables.splits.values())):
                 hint = "add triples to at least one split"
                 refuse(place.folder, None, "no triple in any split", hint)
+        if name in NUMBERED_BESIDE and not place.is_alone:
+            tables = number_by_dictionaries(place.folder, tables)
+        if is_native:
+            graph = cls._build(tables.splits, *tables.labels)
+        else:
             train, valid, test = (tables.splits.get(name) for name in ("train", "valid", "test"))
             graph = cls.from_arrays(
                 train, valid, test,
@@ -193,8 +213,12 @@ class GraphData:
                 tables.times, tables.qualifiers,
             )  # fmt: skip
         graph.name = place.folder.resolve().name
-        for doubt in graph.doubts():
+        for doubt in (*tables.notes, *graph.doubts()):
             warnings.warn(f"{folder}: {doubt}", GraphWarning, stacklevel=3)  # read_graph's caller
+        if name in TEXTS and not place.is_alone:
+            read = {*tables.files.values(), *map(Path, used)}
+            for doubt in unread_triples(place.folder, read, graph.entities, graph.relations):
+                warnings.warn(f"{folder}: {doubt}", FilterWarning, stacklevel=3)
         return graph
 
     def doubts(self) -> Iterator[str]:

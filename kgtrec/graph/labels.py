@@ -22,6 +22,8 @@ _SEPARATORS = b"\x00\t\n\v\f\r "
 _NEEDS_ENCODING = rb"[\x00\x09-\x0d\x20]|%[0-9A-Fa-f]{2}"
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
+_WHOLE_TEXT = r"^(0|[1-9][0-9]{0,17})$"
+_WHOLE = re.compile(_WHOLE_TEXT.encode("ascii"))
 _ITERATION_CHUNK = 1 << 16
 _BYTES_CHUNK = 1 << 20
 _FEW_IDS = 1 << 16
@@ -331,6 +333,38 @@ def first_repeat(array: Any) -> tuple[int, int] | None:
     if not len(repeats):
         return None
     return int(np.flatnonzero(codes == codes[repeats[0]])[0]), int(repeats[0])
+
+
+def whole_numbers(array: Any) -> Int64 | None:
+    """The numbers of labels, int64 (n,), if all are whole numbers without leading zeros.
+
+    array: A ``large_binary`` array of labels. None: a label is another text.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not len(array) or not all(_WHOLE.fullmatch(array[at].as_py()) for at in (0, len(array) - 1)):
+        return None
+    if not pc.all(pc.match_substring_regex(array, _WHOLE_TEXT)).as_py():
+        return None
+    numbers = array.cast(pa.large_string()).cast(pa.int64())
+    return np.asarray(numbers.to_numpy(zero_copy_only=False), np.int64)
+
+
+def ordered_labels(array: Any) -> tuple[Labels, Int32 | None]:
+    """Labels in the order of their ids, and the id of each label of the array.
+
+    Whole numbers are in numeric order, all other labels in byte order.
+
+    array: Distinct labels in byte order. The ids are None if the order of the array stays.
+    """
+    numbers = whole_numbers(array)
+    if numbers is None or bool((numbers[1:] > numbers[:-1]).all()):
+        return Labels.from_arrow(array, ascending=True), None
+    order = np.argsort(numbers)
+    ids = np.empty(len(order), np.int32)
+    ids[order] = np.arange(len(order), dtype=np.int32)
+    return Labels.from_arrow(array.take(order)), ids
 
 
 MAX_ID = (1 << 31) - 1  # ids per triple or candidate are int32

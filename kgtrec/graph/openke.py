@@ -12,7 +12,12 @@ from kgtrec._internal.csr import Int64
 from kgtrec.errors import FileError, PathName, refuse
 from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, refuse_repeat
 from kgtrec.graph.labels import Labels
-from kgtrec.graph.readers.common import GraphTables, labels_by_id, numbered_tables
+from kgtrec.graph.readers.common import (
+    GraphTables,
+    NumberedLabels,
+    labels_by_id,
+    numbered_tables,
+)
 from kgtrec.graph.tsv import NUMBERED, find_split_files, quoted
 
 _TRIPLES = (
@@ -44,7 +49,7 @@ def read_openke(folder: Path, columns: str | None = None) -> GraphTables:
     for name in ("entity2id.txt", "relation2id.txt"):
         needed = any(path.name.endswith(NUMBERED) for path in files.values())
         known = needed or (folder / name).is_file()
-        labels.append(read_openke_ids(folder / name)[0] if known else None)
+        labels.append(read_openke_ids(folder / name).labels if known else None)
     totals: dict[Path, int] = {}
 
     def lines_in(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -75,7 +80,7 @@ def read_type_constraints(
     check_unknown(unknown)
     folder = Path(path).parent
     names = read_openke_ids(folder / "entity2id.txt"), read_openke_ids(folder / "relation2id.txt")
-    lists = _type_lists(path, len(names[0][0]), len(names[1][0]))
+    lists = _type_lists(path, len(names[0].labels), len(names[1].labels))
     # Only ids in the lists must be in the graph.
     used = np.unique(np.concatenate([np.empty(0, np.int64), *(ids for _, ids in lists)]))
     entity, missed = _mapped(folder / "entity2id.txt", names[0], used, entities, unknown)
@@ -92,7 +97,7 @@ def read_type_constraints(
     return *sides, details
 
 
-def read_openke_ids(path: PathName) -> tuple[Labels, list[int]]:
+def read_openke_ids(path: PathName) -> NumberedLabels:
     """Labels of an OpenKE ``*2id.txt`` in id order, and the line of each."""
     form = "the first line must be the number of ids, each other line label<TAB>id, with ids from 0"
     lines = lines_of(path)
@@ -142,10 +147,10 @@ def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple
 
 
 def _mapped(
-    path: Path, names: tuple[Labels, list[int]], used: Int64, labels: Labels, unknown: str
+    path: Path, names: NumberedLabels, used: Int64, labels: Labels, unknown: str
 ) -> tuple[Int64, int]:
     """The graph's id of each OpenKE id (-1: unknown or not used), and the number of unknown ids."""
-    own, lines = names
+    own, lines, _ = names
     at = [lines[i] for i in used.tolist()]
     ids, missed = known_ids(path, labels, own.arrow_of(used), at, unknown, drop=False)
     mapped = np.full(len(own), -1, dtype=np.int64)

@@ -22,6 +22,7 @@ from kgtrec._core import LABEL_PAD, LabelTable, TripleLines, renumber_triples
 from kgtrec._internal.csr import Int32
 from kgtrec._internal.runtime import available_cores
 from kgtrec.errors import FileError, FilterWarning, PathName, refuse
+from kgtrec.graph.labels import Labels, ordered_labels
 from kgtrec.graph.triples import COLUMNS, SPLITS
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
@@ -164,10 +165,12 @@ class _Faulty(Exception):
 def load_facts(
     files: Mapping[str, Path], n_tabs: Mapping[str, int], explain: Explain,
     progress: bool = False, columns: str = "hrt",
-) -> tuple[dict[str, Triples], Any, Any, Any]:  # fmt: skip
+) -> tuple[dict[str, Triples], Labels, Labels, Any]:  # fmt: skip
     """Rows (n, 3) of the files of all splits; with more tabs (n, 4), whose time may be an interval.
 
-    Ids are positions in the byte order of the labels. ``explain`` raises the fault of a file.
+    Ids are positions in the byte order of the labels, or in numeric order if all are whole numbers.
+    ``explain`` raises the fault of a file. Also returns the labels of entities and relations, and
+    those of times as an Arrow array in byte order.
     """
     entities, relations, times = (LabelTable() for _ in range(3))
     tables = [relations if c == "r" else entities for c in columns]
@@ -180,12 +183,13 @@ def load_facts(
         }
     for rows in facts.values() if columns != "hrt" else ():
         rows[:] = rows[:, [columns.index(c) for c in "hrt"]]
-    labels, places = zip(*map(_in_order, (entities, relations, times)), strict=True)
+    labels, places = zip(*map(_in_id_order, (entities, relations)), strict=True)
+    time_labels, time_places = _in_byte_order(times)
     for rows in facts.values():
-        renumber_triples(rows, *places[:2])
+        renumber_triples(rows, *places)
         for column in rows.T[3:]:
-            renumber_column(column, places[2])
-    return facts, *labels
+            renumber_column(column, time_places)
+    return facts, *labels, time_labels
 
 
 def renumber_column(column: Int32, places: Int32) -> None:
@@ -323,7 +327,14 @@ class _Blocks:
         return size, False
 
 
-def _in_order(table: LabelTable) -> tuple[Any, Int32]:
+def _in_id_order(table: LabelTable) -> tuple[Labels, Int32]:
+    """The labels of a table in the order of their ids, and the id of each number."""
+    array, places = _in_byte_order(table)
+    labels, ids = ordered_labels(array)
+    return labels, places if ids is None else ids[places]
+
+
+def _in_byte_order(table: LabelTable) -> tuple[Any, Int32]:
     """The labels of a table in byte order, and the place of each number."""
     import pyarrow as pa
 
@@ -365,6 +376,8 @@ _INDUCTIVE = re.compile(
     r"transductive_[a-z]+)\.(txt|tsv)(\.(gz|zst))?",
     re.IGNORECASE,
 )
+NEGATIVES = re.compile(r"(^|.*[^a-z])neg(ative)?s?([^a-z].*|$)", re.IGNORECASE)
+"""Names of files with false triples."""
 _NOT_SPLITS = ("test2id_all.txt",)  # OpenKE's test triples again, by kind of relation
 _NAMING = (
     "name the files train, valid (or dev), test, ending in .txt, .tsv or nothing, "
@@ -408,22 +421,34 @@ def find_split_files(folder: PathName) -> dict[str, Path]:
     folder = Path(folder)
     entries = entries_of(folder, "give the folder that contains train.txt, valid.txt and test.txt")
     names = [entry.name for entry in entries if entry.is_file()]
-    # Of a folder with an inference graph beside the training graph, only half would be read.
-    if inductive := [name for name in names if _INDUCTIVE.match(name)]:
-        found = (
-            f"{', '.join(map(repr, inductive))} beside the splits: this is an inductive "
-            "benchmark, and kgtrec would read only a part of it"
-        )
-        hint = (
-            "declare its format (ilpc:DIR, grail:DIR or ultra:DIR), or put the inference "
-            "graph into a separate folder, as train, valid and test"
-        )
-        refuse(folder, None, found, hint)
+    _refuse_inductive(folder, names)
     named = pick_splits(folder, names, _NAMES) or pick_splits(folder, names, _NUMBERED)
     if not named:
         raise _no_split(folder)
     _check_overlooked(folder, entries, named)
     return named
+
+
+def check_folder(folder: Path, files: dict[str, Path]) -> None:
+    """Refuse or report files of a folder that look like further splits or an inference graph."""
+    entries = entries_of(folder, "give the folder with the splits")
+    _refuse_inductive(folder, [entry.name for entry in entries if entry.is_file()])
+    _check_overlooked(folder, entries, files)
+
+
+def _refuse_inductive(folder: Path, names: Iterable[str]) -> None:
+    """FileError if there is an inference graph beside the splits: only half would be read."""
+    if inductive := [name for name in names if _INDUCTIVE.match(name)]:
+        found = (
+            f"{', '.join(map(repr, inductive))} beside the splits: this is an inductive "
+            "benchmark, and kgtrec would read only a part of it"
+        )
+        is_ingram = any(name.lower().startswith("msg.") for name in inductive)
+        hint = (
+            f"declare its format ({'ingram:DIR, ' * is_ingram}ilpc:DIR, grail:DIR or ultra:DIR), "
+            "or put the inference graph into a separate folder, as train, valid and test"
+        )
+        refuse(folder, None, found, hint)
 
 
 def _check_overlooked(
@@ -446,6 +471,8 @@ def _check_overlooked(
             continue
         if split in files and name == split + NUMBERED:  # allowed: the same in OpenKE's format
             continue
+        if NEGATIVES.match(name):  # `unread_triples` reports it
+            continue
         triples = _HOLDS_TRIPLES.fullmatch(name)
         missed = f"split {split!r} is not read: {name!r} is not a name of a split"
         if split not in files and triples:
@@ -458,6 +485,11 @@ def _check_overlooked(
             warnings.warn(  # of read_graph's caller
                 f"{folder}: {message}", FilterWarning, stacklevel=5
             )
+
+
+def is_split_like(name: str) -> bool:
+    """Whether a file's name begins or ends with the name of a split."""
+    return _split_like(name) is not None
 
 
 def _split_like(name: str) -> str | None:

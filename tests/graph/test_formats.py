@@ -167,9 +167,10 @@ INDUCTIVE_NAMES = ("inference.txt", "inductive_test.txt", "inference_validation.
                    "inference_test.tsv", "inductive_valid.txt.gz", "Inference.txt")  # fmt: skip
 VALID_NAMES = ("validation.txt", "val.tsv", "VALID.txt", "fb_valid.txt", "valid.csv",
                "dev-1.txt.gz", "valid2id.txt")  # fmt: skip
-OTHERS = ("README.txt", "entities.dict", "relation2id.txt", "1-1.txt", "types.tsv", "test.npy",
-          "contest.txt", "latest_run.txt", "message.txt", "type_constrain.txt",
-          "test2id_all.txt", "train2id.txt")  # fmt: skip
+OTHERS = ("README.txt", "1-1.txt", "types.tsv", "test.npy", "contest.txt", "latest_run.txt",
+          "message.txt", "type_constrain.txt", "test2id_all.txt", "train2id.txt")  # fmt: skip
+TRIPLES = ("graph.txt", "full_graph.txt", "background.txt", "raw.kb", "types.tsv", "more.txt.gz",
+           "valid_negatives.txt")  # fmt: skip
 WHOLE = ("train.txt", "valid.txt", "test.txt")
 # Names beside these splits, what they raise or warn of, and the words, which contain the name.
 UNREAD: list[tuple[tuple[str, ...], tuple[str, ...], Any, str]] = [
@@ -180,6 +181,8 @@ UNREAD: list[tuple[tuple[str, ...], tuple[str, ...], Any, str]] = [
     (("test_hard.txt", "valid.csv", "train2.txt", "my-train.tsv"), WHOLE, FilterWarning,
      "'{}' is not read: split"),
     (("valid.npy",), WHOLE[::2], FilterWarning, "split 'valid' is not read: '{}'"),
+    (TRIPLES, WHOLE, FilterWarning, "'{}' holds triples, but is not part of the graph"),
+    (("facts.txt", "facts.tsv.gz"), WHOLE, FileError, "{}: triples beside those of the split"),
     (OTHERS, WHOLE, None, ""),
 ]  # fmt: skip
 
@@ -192,7 +195,7 @@ def test_unread_files_that_look_like_splits_are_named(
     for name in splits:
         write(tmp_path / name, "a\tr\tb\n")
     for name in names:
-        write(tmp_path / name, "a\tr\tb\n")
+        write(tmp_path / name, "a\tr\tb\n" if raised else "a\tb\n")
         with expect[raised](raised, match=words.format(name)) if raised else nullcontext():
             assert list(kgtrec.read_graph(tmp_path).splits) == [split[:-4] for split in splits]
         (tmp_path / name).unlink()

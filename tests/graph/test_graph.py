@@ -52,7 +52,7 @@ def test_file_names(tmp_path: Path, packed: str) -> None:
         with pa.CompressedOutputStream(sink, "zstd") as stream:
             stream.write(PLAIN)
         content = sink.getvalue().to_pybytes()
-    (tmp_path / "entities.txt").write_bytes(b"not a split")
+    (tmp_path / "README.txt").write_bytes(b"not a split")
     (tmp_path / "test.json").mkdir()
     for stem in ("train", "valid", "dev", "test"):
         for suffix in ("", ".txt", ".tsv"):

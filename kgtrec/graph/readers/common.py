@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, cycle, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kgtrec._internal.csr import Array, Bools, Int32, Int64, offsets_of, spans
-from kgtrec.errors import PathName, refuse
+from kgtrec.errors import GraphWarning, PathName, refuse
 from kgtrec.graph.id_files import arrow_bytes, lines_of, refuse_repeat, text_of
-from kgtrec.graph.labels import MAX_ID, Labels
+from kgtrec.graph.labels import MAX_ID, Labels, ordered_labels
 from kgtrec.graph.triples import COLUMNS, SPLITS
-from kgtrec.graph.tsv import entries_of, load_facts, pick_splits, quoted, scan, split_names
+from kgtrec.graph.tsv import (
+    check_folder,
+    entries_of,
+    load_facts,
+    pick_splits,
+    quoted,
+    scan,
+    split_names,
+)
 
 Triples = Int32
 
@@ -36,6 +45,8 @@ class GraphTables:
     - n_entities, n_relations: Numbers that the files declare, if there are no labels.
     - times: Labels of a fourth column of `splits`, in the order of time.
     - qualifiers: By split, offsets and (relation, value) pairs, as `Graph.from_arrays` takes them.
+    - files: By split, the file that it was read from, if a split is one file.
+    - notes: Sentences on what users should know about the files.
     """
 
     splits: dict[str, Array]
@@ -45,6 +56,8 @@ class GraphTables:
     n_relations: int | None = None
     times: Sequence[str] | None = None
     qualifiers: dict[str, tuple[Array, Array]] | None = None
+    files: Mapping[str, Path] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def labels(self) -> tuple[Any, Any]:
@@ -60,6 +73,13 @@ def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[
     if not files:
         expected = ", ".join(f"{prefix}{split}{endings[0]}" for split in SPLITS)
         refuse(folder, None, "no split of this format", f"add at least one of {expected}")
+    return files
+
+
+def text_splits(folder: Path) -> dict[str, Path]:
+    """Text files of the splits; files that look like further splits are refused or reported."""
+    files = split_files(folder, (".txt", ".tsv", ""))
+    check_folder(folder, files)
     return files
 
 
@@ -88,7 +108,7 @@ def check_likely(
 def label_rows(
     files: Mapping[str, Iterable[Sequence[bytes]]], qualified: bool = False
 ) -> GraphTables:
-    """Number facts in byte order of their labels: head, relation, tail, then any qualifiers."""
+    """Number facts in the order of their labels: head, relation, tail, then any qualifiers."""
     numbers: tuple[dict[bytes, int], ...] = ({}, {})  # entities, relations
     coded = {}
     for split, rows in files.items():
@@ -99,7 +119,7 @@ def label_rows(
                 own.setdefault(label, len(own)) for own, label in zip(cycle(numbers), fields)
             )
         coded[split] = np.array(flat, np.int32), np.array(sizes, np.int64)
-    (entity_place, entities), (relation_place, relations) = map(in_byte_order, numbers)
+    (entity_place, entities), (relation_place, relations) = map(in_id_order, numbers)
     places = np.concatenate([entity_place, relation_place])
     triples, qualifiers = {}, {}
     for split, (codes, counts) in coded.items():
@@ -113,11 +133,10 @@ def label_rows(
 def labelled_tables(
     files: Mapping[str, Path], columns: str = "hrt", progress: bool = False
 ) -> GraphTables:
-    """Lines of three labels with tabs between them, in this order, numbered in byte order."""
+    """Lines of three labels with tabs between them, in this order, as `load_facts` numbers them."""
     n_tabs, explain = dict.fromkeys(files, 2), partial(scan, columns=columns)
     splits, entities, relations, _ = load_facts(files, n_tabs, explain, progress, columns)
-    ordered = partial(Labels.from_arrow, ascending=True)
-    return GraphTables({**splits}, ordered(entities), ordered(relations))
+    return GraphTables({**splits}, entities, relations, files=files)
 
 
 def outsiders(
@@ -135,20 +154,21 @@ def outsiders(
 
 
 def sorted_labels(arrays: list[Any]) -> Labels:
-    """The distinct labels of Arrow arrays, in byte order."""
+    """The distinct labels of Arrow arrays, in the order of `ordered_labels`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     every = pc.unique(pa.concat_arrays(arrays))
-    return Labels.from_arrow(every.take(pc.sort_indices(every)), ascending=True)
+    return ordered_labels(every.take(pc.sort_indices(every)))[0]
 
 
-def in_byte_order(numbers: Mapping[bytes, int]) -> tuple[Triples, Labels]:
-    """Place of every number's label among the sorted labels, and the sorted labels."""
+def in_id_order(numbers: Mapping[bytes, int]) -> tuple[Triples, Labels]:
+    """The id of every number's label, and the labels in the order of `ordered_labels`."""
     ordered = sorted(numbers)
     place = np.empty(len(ordered), dtype=np.int32)
     place[[numbers[label] for label in ordered]] = np.arange(len(ordered), dtype=np.int32)
-    return place, Labels.from_arrow(arrow_bytes(ordered), ascending=True)
+    labels, ids = ordered_labels(arrow_bytes(ordered))
+    return place if ids is None else ids[place], labels
 
 
 def numbered_tables(
@@ -191,29 +211,44 @@ def _refuse_first(
     names = [COLUMNS["hrt".index(c)] for c in columns]
     for number, text in batch:
         fields = text.split()
-        if len(fields) != 3 or not all(field.isdigit() for field in fields):
+        if len(fields) != 3 or not all(map(bytes.isdigit, fields)):
             refuse(path, number, quoted(text), form)
-        for what, field, limit in zip(names, fields, limits, strict=True):
-            if len(field) > _DIGITS or int(field) >= limit:
-                problem = f"{what} {text_of(field[:60])} is not below {limit}"
+        for what, digits, limit in zip(names, fields, limits, strict=True):
+            if len(digits) > _DIGITS or int(digits) >= limit:
+                problem = f"{what} {text_of(digits[:60])} is not below {limit}"
                 refuse(path, number, problem, "correct the number")
+
+
+class NumberedLabels(NamedTuple):
+    """The labels of a dictionary.
+
+    - labels: In the order of their numbers, all distinct.
+    - lines: The line of each number.
+    - repeated: Labels with several numbers, and these numbers. Only the first number keeps the
+      label; the others have the label with their number behind it.
+    """
+
+    labels: Labels
+    lines: list[int]
+    repeated: dict[str, list[int]]
 
 
 def labels_by_id(
     path: PathName, rows: Iterable[tuple[int, bytes, bytes, bytes]], hint: str, n: int | None = None
-) -> tuple[Labels, list[int]]:
-    """Labels in id order from rows (line, text, id, label), and their lines; n: the ids' number."""
+) -> NumberedLabels:
+    """Labels in id order from rows (line, text, id, label); n: the ids' number.
+
+    Repeated labels become distinct, with a GraphWarning.
+    """
     names: dict[int, bytes] = {}
     at_id: dict[Any, int] = {}
-    at_label: dict[Any, int] = {}
     for line, text, digits, label in rows:
         sound = label and digits.isdigit() and len(digits) <= _DIGITS
         if not sound or (n is not None and int(digits) >= n):
             less = "" if n is None else f" is not a label with an id below {n}"
             refuse(path, line, f"{quoted(text)}{less}", hint)
         number = int(digits)
-        for seen, key, what in ((at_id, number, "id"), (at_label, text_of(label), "label")):
-            refuse_repeat(path, seen, key, line, f"{what} {key!r}", "keep one of the lines")
+        refuse_repeat(path, at_id, number, line, f"id {number!r}", "keep one of the lines")
         names[number] = label
     due = len(names) if n is None else n
     if not due:
@@ -221,5 +256,36 @@ def labels_by_id(
     if (missing := next((i for i in range(due) if i not in names), None)) is not None:
         says = "" if n is None else "the first line says "
         refuse(path, None, f"no line for id {missing}, but {says}{due} ids", hint)
-    ids = range(due)
-    return Labels.from_arrow(arrow_bytes([names[i] for i in ids])), [at_id[i] for i in ids]
+    labels, repeated = _distinct([names[i] for i in range(due)])
+    if repeated:
+        first, numbers = next(iter(repeated.items()))
+        last, others = labels[numbers[-1]], len(repeated) - 1
+        more = f" ({others:,} more labels have several numbers)" if others else ""
+        warnings.warn(
+            f"{path}: label {first!r} has the numbers {' and '.join(map(str, numbers))}"
+            f"{more}; number {numbers[-1]} is called {text_of(last)!r} here",
+            GraphWarning,
+            stacklevel=2,
+        )
+    lines = [at_id[i] for i in range(due)]
+    return NumberedLabels(Labels.from_arrow(arrow_bytes(labels)), lines, repeated)
+
+
+def _distinct(names: list[bytes]) -> tuple[list[bytes], dict[str, list[int]]]:
+    """Labels with the repeated ones renamed, and the numbers of each repeated label."""
+    if len(known := set(names)) == len(names):
+        return names, {}
+    numbers: dict[bytes, list[int]] = {}
+    for number, label in enumerate(names):
+        numbers.setdefault(label, []).append(number)
+    labels, repeated = list(names), {}
+    for label, same in numbers.items():
+        if len(same) > 1:
+            repeated[text_of(label)] = same
+        for number in same[1:]:
+            new = b"%s#%d" % (label, number)
+            while new in known:
+                new += b"#"
+            known.add(new)
+            labels[number] = new
+    return labels, repeated

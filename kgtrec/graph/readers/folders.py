@@ -7,7 +7,8 @@ graph gives only its relations, which the two share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,20 @@ from kgtrec.graph.readers.common import (
     outsiders,
     sorted_labels,
     split_files,
+    text_splits,
+)
+from kgtrec.graph.readers.dictionaries import (
+    KINDS,
+    PLURALS,
+    Dictionary,
+    Numbering,
+    find_dictionary,
+    refuse_repeated,
+    renumber_tables,
 )
 from kgtrec.graph.triples import COLUMNS, SPLITS
-from kgtrec.graph.tsv import renumber_column
+from kgtrec.graph.tsv import CODECS, renumber_column
 
-_ENDINGS = (".txt", ".tsv", "")
-_DICTIONARIES = ("entities", "relations")
 _MAP = "each line must be number<TAB>label, with numbers from 0"
 DECLARE = (
     "declare one: rotate:DIR if splits have labels in the order head, relation, tail "
@@ -42,19 +51,53 @@ DECLARE = (
 
 
 def read_rotate(folder: Path, columns: str | None = None) -> GraphTables:
-    """Splits by label, under the numbers of the two dictionaries; columns are hrt if not given."""
-    named = [_dictionary(folder, name) for name in _DICTIONARIES]
-    files, order = split_files(folder, _ENDINGS), columns or "hrt"
-    tables = labelled_tables(files, order)
-    places = [own.positions(found.to_arrow()).astype(np.int32)
-              for own, found in zip(named, tables.labels, strict=True)]  # fmt: skip
-    for path, line, column, label, _ in outsiders(files, tables, [own >= 0 for own in places]):
-        what = f"{label!r} is not in {_DICTIONARIES[column & 1]}.dict"
-        refuse(path, line, what, f"correct it, or the declared order of columns ({order})")
-    for rows in tables.splits.values():
-        for column in range(3):
-            renumber_column(rows[:, column], places[column & 1])
-    return GraphTables(tables.splits, named[0], named[1])
+    """Splits by label, under the numbers of dictionaries; columns are hrt if not given."""
+    notes: list[str] = []
+    dictionaries = [_dictionary(folder, kind, notes) for kind in KINDS]
+    tables = labelled_tables(text_splits(folder), columns or "hrt")
+    return _by_label(replace(tables, notes=tuple(notes)), dictionaries, columns or "hrt")
+
+
+def _by_label(tables: GraphTables, dictionaries: Sequence[Dictionary], columns: str) -> GraphTables:
+    """The tables under the numbers of dictionaries, which must have all labels."""
+    ids = [
+        dictionary.labels.positions(labels.to_arrow()).astype(np.int32)
+        for dictionary, labels in zip(dictionaries, tables.labels, strict=True)
+    ]
+    for path, line, column, label, _ in outsiders(tables.files, tables, [own >= 0 for own in ids]):
+        what = f"{label!r} is not in {dictionaries[column & 1].path.name}"
+        refuse(path, line, what, f"correct it, or the declared order of columns ({columns})")
+    for at, dictionary in enumerate(dictionaries):
+        refuse_repeated(dictionary, at, tables)
+    numberings = [
+        Numbering(dictionary.labels, own, dictionary.path.name)
+        for dictionary, own in zip(dictionaries, ids, strict=True)
+    ]
+    notes = filter(None, [numberings[0].unnamed(PLURALS[0])])
+    return renumber_tables(replace(tables, notes=(*tables.notes, *notes)), numberings)
+
+
+def read_neural_lp(folder: Path, columns: str | None = None) -> GraphTables:
+    """Neural LP, DRUM, RED-GNN: facts.txt and train.txt are train; files number labels by line."""
+    splits = text_splits(folder)
+    facts = next((folder / name for name in _FACTS if (folder / name).is_file()), None)
+    if facts is None or "train" not in splits:
+        refuse(
+            folder, None, f"no {'train' if facts else 'facts'}.txt", "add it, or declare tsv:DIR"
+        )
+    notes: list[str] = []
+    found = [find_dictionary(folder, kind, notes) for kind in KINDS]
+    tables = labelled_tables({"facts": facts, **splits}, columns or "hrt")
+    tables = replace(tables, notes=tuple(notes))
+    dictionaries = [own for own in found if own is not None]
+    if len(dictionaries) == len(KINDS):
+        tables = _by_label(tables, dictionaries, columns or "hrt")
+    splits_of = {name: rows for name, rows in tables.splits.items() if name != "facts"}
+    splits_of["train"] = np.concatenate([tables.splits["facts"], splits_of["train"]])
+    return replace(tables, splits=splits_of)
+
+
+_FACTS = [f"facts{ending}{packed}" for ending in (".txt", ".tsv") for packed in ("", *CODECS)]
 
 
 def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
@@ -62,23 +105,30 @@ def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
     if columns is None:
         hint = "declare it, as in dgl-ke,hrt:DIR"
         refuse(folder, None, "the order of its columns is unknown", hint)
-    labels = [_dictionary(folder, name) for name in _DICTIONARIES]
+    notes: list[str] = []
+    labels = [_dictionary(folder, kind, notes).labels for kind in KINDS]
     form = f"each line must be three numbers from 0, in the order {columns}"
-    return numbered_tables(split_files(folder, _ENDINGS), labels, columns, form)
+    tables = numbered_tables(text_splits(folder), labels, columns, form)
+    return replace(tables, notes=tuple(notes))
 
 
-def _dictionary(folder: Path, name: str) -> Labels:
-    paths = [folder / f"{name}.dict", folder / f"{name}.tsv"]
-    return _mapped(next((path for path in paths if path.is_file()), paths[0]))
+def _dictionary(folder: Path, kind: str, notes: list[str]) -> Dictionary:
+    """The dictionary of a kind; FileError if there is none."""
+    dictionary = find_dictionary(folder, kind, notes)
+    if dictionary is None:
+        path = folder / f"{PLURALS[KINDS.index(kind)]}.dict"
+        refuse(path, None, "the file does not exist", "check the name and the folder")
+    return dictionary
 
 
 def _mapped(path: Path) -> Labels:
     rows = ((line, text, *text.partition(b"\t")[::2]) for line, text in lines_of(path))
-    return labels_by_id(path, rows, _MAP)[0]
+    return labels_by_id(path, rows, _MAP).labels
 
 
 # Files with the training graph, the inference graph, valid (which may be missing), and test.
 _ILPC = ("train.txt", "inference.txt", "inference_validation.txt", "inference_test.txt")
+_INGRAM = ("train.txt", "msg.txt", "valid.txt", "test.txt")
 _ULTRA = (
     ("transductive_train.txt", "inference_graph.txt", "inf_valid.txt", "inf_test.txt"),
     ("train.txt", "train_ind.txt", "valid_ind.txt", "test_ind.txt"),
@@ -88,6 +138,11 @@ _ULTRA = (
 def read_ilpc(folder: Path, columns: str | None = None) -> GraphTables:
     """ILPC 2022: ``train``, ``inference``, ``inference_validation`` and ``inference_test``."""
     return _read(folder, _ILPC)
+
+
+def read_ingram(folder: Path, columns: str | None = None) -> GraphTables:
+    """InGram: questions of ``valid`` and ``test`` are about the graph in ``msg.txt``."""
+    return _read(folder, _INGRAM)
 
 
 def read_ultra(folder: Path, columns: str | None = None) -> GraphTables:
@@ -273,7 +328,7 @@ def _labels_of(home: Path, kind: str) -> Labels:
         (line, b"\t".join(fields), *(fields if len(fields) == 2 else (b"", b"")))
         for line, fields in _after_header(path, ["id", "label"])
     )
-    return labels_by_id(path, rows, _PYKEEN_MAP)[0]
+    return labels_by_id(path, rows, _PYKEEN_MAP).labels
 
 
 def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[bytes]]]:

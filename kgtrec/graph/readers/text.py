@@ -6,6 +6,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -15,8 +16,13 @@ import numpy as np
 
 from kgtrec.errors import PathName, refuse
 from kgtrec.graph.id_files import bytes_of, delimited_rows, lines_of, regular_file, text_of
-from kgtrec.graph.labels import Labels
-from kgtrec.graph.readers.common import GraphTables, label_rows, labelled_tables, split_files
+from kgtrec.graph.readers.common import (
+    GraphTables,
+    label_rows,
+    labelled_tables,
+    split_files,
+    text_splits,
+)
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv import load_facts, quoted, renumber_column
 
@@ -28,7 +34,7 @@ _DECLARE = (
 
 def read_tab_separated(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.txt`` and so on, with declared columns."""
-    return labelled_tables(split_files(folder, (".txt", ".tsv", "")), columns or "hrt")
+    return labelled_tables(text_splits(folder), columns or "hrt")
 
 
 def _csv_rows(path: Path, columns: str | None) -> Iterator[list[bytes]]:
@@ -150,7 +156,8 @@ def _read(
 ) -> GraphTables:
     """Files named ``prefix + split + ending`` with a row of labels per fact."""
     files = split_files(folder, endings, prefix)
-    return label_rows({split: rows(path, columns) for split, path in files.items()}, qualified)
+    tables = label_rows({split: rows(path, columns) for split, path in files.items()}, qualified)
+    return replace(tables, files=files)
 
 
 read_csv = partial(_read, rows=_csv_rows, endings=(".csv",))
@@ -168,7 +175,7 @@ def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
 
     Whole numbers are in numeric order, other times in byte order, in which dates ascend.
     """
-    return _timed_tables(split_files(folder, (".txt", ".tsv", "")))
+    return _timed_tables(text_splits(folder))
 
 
 def read_known_file(path: PathName, context: str | None) -> GraphTables:
@@ -196,9 +203,10 @@ def _timed_tables(files: Mapping[str, Path]) -> GraphTables:
         renumber_column(rows[:, 3], np.array([place[text] for text in texts], dtype=np.int32))
     return GraphTables(
         facts,
-        Labels.from_arrow(entities, ascending=True),
-        Labels.from_arrow(relations, ascending=True),
+        entities,
+        relations,
         times=[text_of(time) for time in times],
+        files=files,
     )
 
 
