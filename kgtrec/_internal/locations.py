@@ -20,7 +20,7 @@ from functools import lru_cache
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from kgtrec.errors import LOCATION, FileError, is_url, refuse_url, url_text
+from kgtrec.errors import LOCATION, FileError, PathName, is_url, refuse_url, url_text
 
 if TYPE_CHECKING:
     from pathlib import Path  # imported where it is used: it takes 5 ms
@@ -121,6 +121,25 @@ def real_path(path: str | os.PathLike[str]) -> str:
     return os.path.realpath(local_path(path) or _url(path))
 
 
+def path_below(folder: str | os.PathLike[str], name: str, source: PathName = "") -> Path:
+    """The path of a name in a local folder, also of one with steps, such as ``a/b.txt``.
+
+    Every name that comes from elsewhere is joined here: a key of a bucket, a member of an archive,
+    a file that a shard or stored questions name. FileError, about the source of the name or else
+    the folder, if it would lead out of the folder.
+    """
+    from pathlib import Path
+
+    normal = os.path.normpath(name)
+    if not name or "\0" in name or os.path.isabs(name) or normal.split("/")[0] in ("..", "."):
+        raise FileError(
+            source or folder,
+            found=f"it has a name that leads out of its folder ({name!r})",
+            hint="rename that; somebody may have chosen it to reach your other files",
+        )
+    return Path(folder) / normal
+
+
 def mapped_folder(path: str | os.PathLike[str], what: str) -> Path:
     """A local folder of memory-mapped files, from its path or ``file://`` URL."""
     from pathlib import Path
@@ -150,11 +169,16 @@ def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Pat
         yield Path(local)
         return
     with _temporary_folder() as folder:
-        copy = Path(folder) / (url.rstrip("/").rpartition("/")[2] or "copy")
+        copy = _copy_of(url.rstrip("/"), folder)
         with _explained(url):
             _fetch(url, copy, folders)
         with named_as(url, copy):
             yield copy
+
+
+def _copy_of(url: str, folder: str) -> Path:
+    """Where the copy of a URL is in a folder; it has the last name of the URL."""
+    return path_below(folder, url.rpartition("/")[2] or "copy", url)
 
 
 @contextmanager
@@ -171,11 +195,9 @@ def named_as(url: str | os.PathLike[str], copy: str | os.PathLike[str]) -> Itera
 @contextmanager
 def sent(url: str | os.PathLike[str]) -> Iterator[Path]:
     """A local file that is sent to a URL when the block ends without error."""
-    from pathlib import Path
-
     url = _url(url)
     with _temporary_folder() as folder:
-        copy = Path(folder) / (url.rpartition("/")[2] or "copy")
+        copy = _copy_of(url, folder)
         yield copy
         with _explained(url):
             _in_a_thread(lambda: _send(copy, url))
@@ -212,7 +234,9 @@ def names_in(folder: str | os.PathLike[str]) -> list[str] | None:
         kind, system, info = _looked_up(url)
         if kind == "nothing":
             raise FileNotFoundError
-        return None if kind == "file" else [one.base_name for one in _files(system, info.path)]
+        if kind == "file":
+            return None
+        return [_name_below(url, info.path, one.path) for one in _files(system, info.path)]
 
 
 def _looked_up(url: str) -> tuple[str, Any, Any]:
@@ -264,8 +288,19 @@ def files_below(folder: str | os.PathLike[str]) -> list[str]:
     url = _url(folder).rstrip("/")
     with _explained(url):
         system, key = file_system(url)
-        below = _files(system, key, recursive=True, allow_not_found=True)
-        return sorted(one.path[len(key) + 1 :] for one in below)
+        files = _files(system, key, recursive=True, allow_not_found=True)
+        return sorted(_name_below(url, key, one.path) for one in files)
+
+
+def _name_below(url: str, folder: str, key: str) -> str:
+    """The name of a key in the folder at a URL; FileError if it is not below the folder.
+
+    Stores accept keys such as ``g/../x``, and list them as files of ``g``.
+    """
+    prefix = f"{folder.rstrip('/')}/"
+    name = key[len(prefix) :] if key.startswith(prefix) else f"../{key}"
+    path_below("", name, url)
+    return name
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -404,20 +439,21 @@ def _send(copy: Path, url: str) -> None:
 
 
 def _fetch(url: str, copy: Path, folders: bool) -> None:
-    from pathlib import Path
-
     kind, system, info = _looked_up(url)
     if kind == "nothing":
         raise FileNotFoundError
-    files = [info]
+    targets = {copy: info}
     if kind == "folder":
         if not folders:
             hint = "give a file in this folder"
             raise FileError("", found="a folder, not a file", hint=hint).at(url)
         copy.mkdir()
         files = _files(system, info.path, recursive=True)
-    for file in files:
-        target = Path(f"{copy}{file.path[len(info.path) :]}")
+        targets = {path_below(copy, _name_below(url, info.path, f.path), url): f for f in files}
+        if len(targets) < len(files):
+            problem = "several objects have the same name if steps such as a/../ are resolved"
+            raise FileError("", found=problem, hint="rename them").at(url)
+    for target, file in targets.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         with (
             system.open_input_stream(file.path, compression=None) as source,

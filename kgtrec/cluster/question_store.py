@@ -21,7 +21,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Array, Csr
 from kgtrec._internal.files import atomic_write, make_folder, map_array, sync_folder, write_array
-from kgtrec._internal.locations import mapped_folder
+from kgtrec._internal.locations import mapped_folder, path_below
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import hash_file, hash_text, read_json, readable, write_json
 from kgtrec.errors import FileError, PathName
@@ -219,11 +219,15 @@ class Store:
         self.restricted = self.has("candidate_lists_of")
         self.of_graph, self.ordered = self.has("asked_side"), not self.has("position")
         for name, expected in self.body["files"].items() if verify else ():
-            path = self.folder / name
+            path = self._path(name)
             with readable([path], _HINT):
                 actual = hash_file(path)
             if actual != expected:
                 raise FileError(path, found="a damaged file: its hash differs", hint=_HINT)
+
+    def _path(self, name: str) -> Path:
+        """The path of a file that the description names."""
+        return path_below(self.folder, name, self.folder / "meta.json")
 
     def task_files(self) -> list[Path]:
         """The files that tasks read, without splits, labels and answers."""
@@ -241,7 +245,7 @@ class Store:
 
     def array(self, name: str) -> Array:
         """An array, in a new map."""
-        path = self.folder / f"{name}.npy"
+        path = self._path(f"{name}.npy")
         try:
             return map_array(path)
         except (OSError, ValueError) as error:
@@ -295,7 +299,7 @@ class Store:
         if f"{name}.arrow" not in self.body["files"]:
             return Labels.decimal(size)
         # Text would be encoded as UTF-8, but not every name is UTF-8.
-        source = pa.memory_map(os.fsencode(self.folder / f"{name}.arrow"))
+        source = pa.memory_map(os.fsencode(self._path(f"{name}.arrow")))
         column = pa.ipc.open_file(source).read_all().column("label")
         chunks: list[Any] = column.chunks
         return Labels(len(column), chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks))

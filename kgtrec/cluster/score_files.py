@@ -24,7 +24,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import PARSING, atomic_write, map_array, write_array
-from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path
+from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path, path_below
 from kgtrec.cluster.content_hash import WHOLE, describe_files, hash_text
 from kgtrec.cluster.question_store import read_rows
 from kgtrec.errors import FileError, InputError, PathName, UsageError, url_text
@@ -400,7 +400,7 @@ def _member(
         name, extra = struct.unpack("<HH", file.read(4))
         return _npy_at(file, path, info.header_offset + 30 + name + extra, info.file_size)
     unpacked.mkdir(parents=True, exist_ok=True)
-    target = unpacked / Path(info.filename).name
+    target = path_below(unpacked, info.filename, path)
     if not _holds(target, info):
         with archive.open(info) as source, atomic_write(target) as out:
             shutil.copyfileobj(source, out, _PIECE)

@@ -22,7 +22,14 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.files import atomic_write
-from kgtrec._internal.locations import exists, is_location, local_path, named_as, read_bytes
+from kgtrec._internal.locations import (
+    exists,
+    is_location,
+    local_path,
+    named_as,
+    path_below,
+    read_bytes,
+)
 from kgtrec._internal.runtime import progress_bar
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import stamps_of
@@ -288,10 +295,10 @@ def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
     """Ranks, run and questions of all shards in a folder, equal to those of one ranking."""
     folder = Path(folder)
     headers = _read_all(folder, shard_files(folder))
-    first = next(iter(headers.values()))
-    store = Store(folder / first.questions, verify=True)
-    inputs = Inputs(str(store.folder))
     paths = sorted(headers, key=lambda path: headers[path].number)
+    first = headers[paths[0]]
+    store = Store(path_below(folder, first.questions, paths[0]), verify=True)
+    inputs = Inputs(str(store.folder))
     shares = (_checked_parts(path, headers[path], store) for path in paths)
     if first.by == "questions":
         parts = [part for share in shares for part in share]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import resource
 import shutil
@@ -223,6 +224,44 @@ def test_parts_that_cannot_be_are_refused_whatever_their_digest() -> None:
         with pytest.raises(FileError, match="damaged or incomplete"):
             list(read_parts(path))
         refuses("merge", "d", "-o", "o.parquet")
+
+
+def test_a_merge_that_fails_late_leaves_no_file() -> None:
+    """Forged counts pass the checks of shards; the metrics notice them."""
+    shards(1)
+    path = Path("d/shard-1-of-1.arrow")
+    about, parts = read_about(path), list(read_parts(path))
+    write_parts(path, about, [dataclasses.replace(p, counts=p.counts + 10**6) for p in parts])
+    names = ("o.parquet", "o.run", "o.qrels")
+    outputs = ("-o", "o.parquet", "--write-run", "o.run", "--write-qrels", "o.qrels")
+    refuses("merge", "d", *outputs)
+    assert not any(map(os.path.exists, names))
+    for name in names:
+        Path(name).write_text("earlier")
+    with pytest.raises(KgtrecError):
+        call("merge", "d", *outputs)
+    assert [Path(name).read_text() for name in names] == ["earlier"] * 3
+
+
+@pytest.mark.parametrize("name", ["..", ".", "../d", "/tmp", ""])
+def test_a_shard_names_questions_in_its_own_folder_only(name: str) -> None:
+    shards(1)
+    path = Path("d/shard-1-of-1.arrow")
+    write_parts(path, {**read_about(path), "questions": name}, read_parts(path))
+    said = refuses("merge", "d", "-o", "o.parquet")
+    assert "leads out of its folder" in said or "its content is impossible" in said
+
+
+def test_stored_questions_name_files_in_their_own_folder_only(tmp_path: Path) -> None:
+    shards(1)
+    (store,) = Path("d").glob("questions-*")
+    description = content_hash.read_json(store / "meta.json")
+    (tmp_path / "outside.npy").write_bytes((store / "answers_ids.npy").read_bytes())
+    for name in (f"{tmp_path}/outside", "../../outside"):
+        forged = json.loads(json.dumps(description).replace("answers_ids", name))
+        content_hash.write_json(store / "meta.json", forged)
+        said = refuses("merge", "d", "-o", "o.parquet")
+        assert said.startswith(f"{store}/meta.json: it has a name that leads out of its folder")
 
 
 @pytest.mark.parametrize("what", ["m.npz", "s.npy", "g/valid.txt", "known.txt", "g/entity2id.txt"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import shutil
@@ -128,6 +129,68 @@ def test_a_store_that_is_a_folder(
     )
     check_everything("s3://bucket", home, reader(system, "bucket"))
     check_faults("s3://bucket")
+
+
+class Listing:
+    """pyarrow's view of a store that lists any keys as files below a folder, as a hostile one."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self.keys = keys
+
+    def get_file_info(self, asked: Any) -> Any:
+        from pyarrow import fs
+
+        if isinstance(asked, list):
+            return [fs.FileInfo(path, fs.FileType.Directory) for path in asked]
+        return [fs.FileInfo(key, fs.FileType.File, size=5) for key in self.keys]
+
+    def open_input_stream(self, key: str, compression: None) -> Any:
+        return io.BytesIO(b"a\tb\tc")
+
+
+ESCAPES = [
+    "b/g/../../x", "b/g/../x", "b/g/a/../../../x", "b/g//x/../../x", "b/g/..", "b/g/.", "b/g/",
+    "b/other/x", "b/gx", "/b/g/x", "b/g//x", "b/g/x\0y", "x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ESCAPES)
+def test_keys_of_a_bucket_do_not_leave_the_folder(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An object `g/../../x` would be written outside of the copy of `g`, at any path."""
+    (tmp_path / "tmp" / "copies").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp" / "copies"))
+    store = Listing(["b/g/train.txt", key])
+    monkeypatch.setattr(locations, "file_system", lambda url: (store, url.partition("://")[2]))
+    said = r"^s3://b/g: it has a name that leads out of its folder"
+    with pytest.raises(FileError, match=said), locations.fetched("s3://b/g", folders=True):
+        pass
+    for listed in (locations.files_below, locations.names_in):
+        with pytest.raises(FileError, match=said):
+            listed("s3://b/g")
+    assert [*tmp_path.rglob("*")] == [tmp_path / "tmp", tmp_path / "tmp" / "copies"]
+
+
+def test_steps_within_the_folder_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Listing(["b/g/train.txt", "b/g/a/../valid.txt", "b/g/.hidden/..x"])
+    monkeypatch.setattr(locations, "file_system", lambda url: (store, url.partition("://")[2]))
+    with locations.fetched("s3://b/g", folders=True) as copy:
+        names = sorted(str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file())
+    assert names == [".hidden/..x", "train.txt", "valid.txt"]
+    store.keys.append("b/g/valid.txt")
+    said = "several objects have the same name"
+    with pytest.raises(FileError, match=said), locations.fetched("s3://b/g", folders=True):
+        pass
+
+
+def test_the_last_step_of_a_url_does_not_leave_the_folder(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    store = Listing([])
+    monkeypatch.setattr(locations, "file_system", lambda url: (store, url.partition("://")[2]))
+    for place in (locations.fetched, locations.sent):
+        with pytest.raises(FileError, match=r"^s3://b/g/\.\."), place("s3://b/g/.."):
+            pass
 
 
 def check_store(url: str, home: Path, system: Any) -> None:
