@@ -10,10 +10,14 @@ numpy when they need it.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import re
 import stat
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from os import PathLike
 from threading import RLock
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -33,41 +37,80 @@ _TARGET_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROF
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES}
 
 
+_TOGETHER: ContextVar[ExitStack | None] = ContextVar("_TOGETHER", default=None)
+
+
+@contextmanager
+def written_together() -> Iterator[None]:
+    """Let the files that this thread writes in the block appear together when it ends.
+
+    If the block fails, none of them appears. Text for pipes and devices is not held back.
+    """
+    with ExitStack() as stack:
+        before = _TOGETHER.set(stack)
+        try:
+            yield
+        finally:
+            _TOGETHER.reset(before)
+
+
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open `path` for writing bytes; the file gets its name only if the block ends without error.
 
-    Then its bytes and its name are on the disk, not only in caches.
+    Then its bytes and its name are on the disk, not only in caches. What is no regular file, such
+    as a pipe or standard output, is written to directly.
     """
-    if is_location(path):
-        local = local_path(path)
-        place = sent(path) if local is None else nullcontext(local)
-        with place as copy, atomic_write(copy) as file:
-            yield file
-        return
     from pathlib import Path
 
-    direct = _is_special(path)
-    # The name of a pipe under /dev/fd resolves to no path that can be opened.
-    target = Path(path) if direct else Path(os.path.realpath(path))
-    if target.is_dir():
-        raise _unwritable(path, target, IsADirectoryError())
-    temporary = target if direct else target.with_name(f".kgtrec-{os.urandom(8).hex()}.tmp")
-    try:
-        # Exclusive creation with the usual mode, so that the file gets the permissions of the
-        # user's umask, not the 0600 of tempfile.
-        with open(temporary, "wb" if direct else "xb") as raw:
-            yield from _compressed(raw, Path(path).suffix)
-        if not direct:
+    local = local_path(path) if is_location(path) else os.fspath(path)
+    if local is not None and is_stream(local):
+        with _opened_stream(local) as raw, _packed(raw, Path(local).suffix) as file:
+            yield file
+        return
+    with ExitStack() as stack:
+        temporary = stack.enter_context(sent(path) if local is None else _appearing(local))
+        with _about_target(local or temporary, temporary):
+            # Exclusive creation with the usual mode, so that the file gets the permissions of the
+            # user's umask, not the 0600 of tempfile.
+            with open(temporary, "xb") as raw, _packed(raw, Path(path).suffix) as file:
+                yield file
             _sync(temporary)  # otherwise the name could survive a crash without the bytes
+        together = _TOGETHER.get()
+        if together is not None:
+            together.enter_context(stack.pop_all())  # the name comes later
+
+
+@contextmanager
+def _appearing(path: str) -> Iterator[Path]:
+    """A temporary path, whose file is renamed when the context ends without error."""
+    from pathlib import Path
+
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".kgtrec-{os.urandom(8).hex()}.tmp")
+    with _about_target(path, temporary):
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(temporary))
+        try:
+            yield temporary
             os.replace(temporary, target)
             sync_folder(target.parent)
-    except BaseException as error:
-        if not direct:
+        except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
-        if isinstance(error, OSError) and _is_about(error, temporary):
-            raise _unwritable(path, target, error) from error
+            raise
+
+
+@contextmanager
+def _about_target(path: str | os.PathLike[str], temporary: Path) -> Iterator[None]:
+    """Turn an error of writing into one sentence about the file that was to be written."""
+    from pathlib import Path
+
+    try:
+        yield
+    except OSError as error:
+        if _is_about(error, temporary):
+            raise _unwritable(path, Path(os.path.realpath(path)), error) from error
         raise
 
 
@@ -89,7 +132,10 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
             else:
                 check_writable(local)
             continue
-        if path is None or _is_special(path):
+        if path is None:
+            continue
+        if is_stream(path):
+            _own_descriptor(path)
             continue
         target = Path(os.path.realpath(path))
         try:
@@ -140,7 +186,9 @@ def make_folder(folder: str | os.PathLike[str]) -> None:
         sync_folder(one.parent)
 
 
-def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
+@contextmanager
+def _packed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
+    """A file for writing, compressed by the suffix of its name."""
     if suffix == ".gz":
         import gzip
 
@@ -156,12 +204,71 @@ def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
         yield raw
 
 
-def _is_special(path: str | os.PathLike[str]) -> bool:
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is no regular file and no folder: a pipe, a device, an open descriptor.
+
+    ``/dev/stdout`` is a descriptor even if the shell has redirected it to a regular file: replacing
+    that file would lose what it holds, and what is printed to it later.
+    """
+    if _descriptor(path) is not None:
+        return True
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+_DESCRIPTORS = re.compile(r"/proc/(\d+)(?:/task/\d+)?/fd")
+_LINKS = 40  # that Linux follows at most
+
+
+def _descriptor(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """The process and the number of the descriptor that a path such as ``/dev/fd/3`` names."""
+    step = os.path.abspath(path)
+    for _ in range(_LINKS):
+        folder, name = os.path.split(step)
+        match = _DESCRIPTORS.fullmatch(os.path.realpath(folder))
+        if match and name.isdecimal():
+            return int(match[1]), int(name)
+        try:
+            step = os.path.join(folder, os.readlink(step))
+        except (OSError, ValueError):
+            return None
+    return None
+
+
+def _own_descriptor(path: str | os.PathLike[str]) -> int | None:
+    """The descriptor of this process that a path names, if any; FileError if it is not writable."""
+    process, number = _descriptor(path) or (None, -1)
+    if process != os.getpid():
+        return None
+    try:
+        mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
+        problem = "this descriptor is open only for reading" if mode == os.O_RDONLY else ""
+    except OSError:
+        problem = "this descriptor is not open"
+    if problem:
+        raise FileError(path, found=problem, hint="choose another place")
+    return number
+
+
+@contextmanager
+def _opened_stream(path: str) -> Iterator[BinaryIO]:
+    """A pipe, device or descriptor for writing. A descriptor keeps its position and its mode."""
+    from pathlib import Path
+
+    with _about_target(path, Path(path)):
+        if (number := _own_descriptor(path)) is None:
+            # A regular file here is the descriptor of another process, such as the shell.
+            with open(path, "ab" if os.path.isfile(path) else "wb") as raw:
+                yield raw
+            return
+        for stream in (sys.stdout, sys.stderr):  # what was printed before comes before
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        with open(os.dup(number), "wb") as raw:
+            yield raw
 
 
 def _is_about(error: OSError, temporary: Path) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from kgtrec._internal.files import check_writable, write_text
+from kgtrec._internal.files import check_writable, is_stream, write_text, written_together
 from kgtrec._internal.locations import is_folder, names_in, real_path
 from kgtrec.cli._process import lazily
 from kgtrec.errors import KgtrecError, UsageError, must_be, suggestion
@@ -245,8 +245,8 @@ def check_outputs(
         for file in _files_of(role, path):
             taken.setdefault(real_path(file), role)
     for option, output in outputs.items():
-        if output is None or (os.path.exists(output) and not os.path.isfile(output)):
-            continue  # a pipe or /dev/null accepts any output
+        if output is None or os.path.isdir(output) or is_stream(output):
+            continue  # a pipe, /dev/null or /dev/stdout accepts several outputs
         other = taken.setdefault(real_path(output), option)
         if other != option:
             raise UsageError(f"{option} {output} would overwrite {other}; give another file name")
@@ -310,7 +310,9 @@ class Command(click.Command):
         assert self.callback is not None
         try:
             report: Report = ctx.invoke(self.callback, **values)
-            report.notes = [*report.write(), *report.notes]
+            with written_together():
+                report.notes = [*report.write(), *report.notes]
+                show = self._shown(report, ctx)  # also computes what is printed
         except KgtrecError as error:
             error.args = (in_option_names(str(error), self),)
             raise
@@ -322,29 +324,46 @@ class Command(click.Command):
                 f"the system stopped the work ({error.strerror or error}); check its limits "
                 "(ulimit -a), its memory and its disks, and run again"
             ) from error
-        self._show(report, ctx)
-        return report
-
-    def _show(self, report: Report, ctx: click.Context) -> None:
-        for text in report.notes:
-            note(text)
-        form = ctx.params.get("form", "table")
-        if report.pages is not None and sys.stdout.isatty():
-            from shutil import get_terminal_size
-
-            click.echo_via_pager(report.pages(get_terminal_size().columns))
-        elif report.has(form):
-            files = [ctx.params[str(one.name)] for one in self.params if one.type is PRINT_TO]
-            _print(report.rendered(form), files[0] if files else None)
-        for parameter in self.params:
-            path = ctx.params.get(parameter.name or "")
-            if parameter.type is DRAW and path is not None:
-                save(report.figure(str(parameter.name)), path)
-                note(f"figure written to {path}")
+        show()
         if report.error:
             raise FailedInPart(report.error)
         if report.code:
             ctx.exit(report.code)
+        return report
+
+    def _shown(self, report: Report, ctx: click.Context) -> Callable[[], None]:
+        """Compute what the report prints, and write its figures; returns what prints it."""
+        form, pages, text = ctx.params.get("form", "table"), None, None
+        if report.pages is not None and sys.stdout.isatty():
+            from shutil import get_terminal_size
+
+            pages = report.pages(get_terminal_size().columns)
+        elif report.has(form):
+            text = report.rendered(form)
+        outputs = [ctx.params[str(one.name)] for one in self.params if one.type is PRINT_TO]
+        output = outputs[0] if outputs and isinstance(text, str) else None
+        if isinstance(text, str) and output is not None:
+            write_text(output, f"{text.rstrip()}\n")
+        drawn = []
+        for parameter in self.params:
+            path = ctx.params.get(parameter.name or "")
+            if parameter.type is DRAW and path is not None:
+                save(report.figure(str(parameter.name)), path)
+                drawn.append(path)
+
+        def show() -> None:
+            for line in report.notes:
+                note(line)
+            if pages is not None:
+                click.echo_via_pager(pages)
+            elif text is not None and output is not None:
+                note(f"wrote {output}")
+            elif text is not None:
+                _print(text)
+            for path in drawn:
+                note(f"figure written to {path}")
+
+        return show
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print long lists of options under headings, from `_names`."""
@@ -378,14 +397,11 @@ def _be_quiet(ctx: click.Context, _parameter: click.Parameter, is_set: bool) -> 
 # -- Printing --------------------------------------------------------------------------------------
 
 
-def _print(text: str | bytes, output: str | None) -> None:
+def _print(text: str | bytes) -> None:
     if isinstance(text, bytes):
         click.echo(text, nl=False)
-    elif output is None:
-        echo(text)
     else:
-        write_text(output, f"{text.rstrip()}\n")
-        note(f"wrote {output}")
+        echo(text)
 
 
 def echo(text: str, *, err: bool = False) -> None:

@@ -5,6 +5,7 @@ Each mistake gives one sentence, the right exit code, no traceback and no half-w
 
 from __future__ import annotations
 
+import gzip
 import os
 import platform
 import signal
@@ -181,6 +182,48 @@ def test_closed_and_full_streams(home: Home):
     ended("convert", "--graph", "g", "--write-qrels", "q")
     assert done.stdout == (home.folder / "q").read_bytes()
     assert home.rank("-q", "--write-run", "/dev/null", out="/dev/null").code == 0
+
+
+def test_outputs_that_are_descriptors_are_written_to_not_replaced(home: Home):
+    """The shell has opened the file already; replacing it would lose what others write to it."""
+    ended("convert", "--graph", "g", "--write-qrels", "q")
+    qrels, first = Path("q").read_bytes(), b"before\n"
+    convert = "KG convert --graph g --write-qrels"
+    for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "link"):
+        Path("link").unlink(missing_ok=True)
+        Path("link").symlink_to("/dev/stdout")
+        Path("all").write_bytes(first)
+        file = os.stat("all").st_ino
+        assert shell(f"{convert} {name} >> all").returncode == 0
+        assert Path("all").read_bytes() == first + qrels, name
+        assert os.stat("all").st_ino == file
+        shell(f"(echo before; {convert} {name}; echo after) > all")
+        assert Path("all").read_bytes() == first + qrels + b"after\n", name
+    shell(f"{convert} /dev/fd/7 7> seven > one")
+    shell(f"{convert} /dev/stderr 2> two")
+    shell(f"exec 5> five; echo before >&5; {convert} /proc/$$/fd/5")
+    assert Path("seven").read_bytes() == qrels
+    assert Path("five").read_bytes() == first + qrels
+    assert Path("two").read_bytes().startswith(qrels + b"kgtrec: wrote /dev/stderr: ")
+    shell(f"mkfifo pipe; cat pipe > piped & {convert} pipe; wait")
+    assert Path("piped").read_bytes() == qrels
+    # What is written and what is printed share the file.
+    home.rank("-q")
+    rank = "KG rank --graph g --scores s.npy -o o.parquet --write-qrels"
+    both = shell(f"{rank} /dev/stdout -q > both; cat both").stdout
+    assert both == qrels + shell(f"{rank} q -q").stdout
+    shell("ln -s /dev/stdout out.gz; KG convert --graph g --write-qrels out.gz > packed")
+    assert gzip.decompress(Path("packed").read_bytes()) == qrels
+
+
+def test_a_descriptor_that_cannot_be_written_is_refused_before_the_work(home: Home):
+    for number, problem in ((0, b"open only for reading"), (9, b"not open")):
+        done = shell(f"KG convert --graph g --write-qrels /dev/fd/{number} < s.npy")
+        assert done.returncode == 2
+        assert done.stderr.startswith(
+            b"kgtrec: /dev/fd/%d: this descriptor is %b" % (number, problem)
+        )
+        assert done.stderr.count(b"\n") == 1
 
 
 def test_nobody_has_to_take_what_is_said_on_standard_error(home: Home):
