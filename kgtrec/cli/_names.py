@@ -29,8 +29,9 @@ HEADINGS = {
         "--truncated --n-questions --n-answers"
     ),
     "Scores": (
-        "--model --norm --inverse --rows --score-columns --lower-is-better --nan --atol --rtol "
-        "--list-order --unlinkable --similarity --csls --threads"
+        "--model --model-config --norm --phases --normalize --inverse --rows --score-columns "
+        "--lower-is-better --nan --atol --rtol --list-order --unlinkable --similarity --csls "
+        "--threads"
     ),
     "Pooling and judging": (
         "--depth --sample --places --by-category --rules --blank --by-rule --by-relation "

@@ -10,61 +10,157 @@ Examples
 
 from __future__ import annotations
 
+import math
 import re
+import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kgtrec._internal.csr import Array
-from kgtrec._internal.locations import fetched
+from kgtrec._internal.locations import fetched, is_location
 from kgtrec.errors import FileError, InputError, PathName, UsageError
+from kgtrec.integrations.saved_models import (
+    SavedModel,
+    ask_of_program,
+    check_config,
+    from_arrays,
+    from_config,
+    read_configuration,
+    split_single_values,
+)
 from kgtrec.questions.questions import Questions
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import one_line, read_arrays
+from kgtrec.scores.formulas import Parts, check_model, describe, half_turn_of
 
 _ROLES: tuple[tuple[str, set[str], set[str]], ...] = (
     ("core", {"core"}, set()),
     ("bias", {"bias"}, set()),
-    ("entity_tail", {"entity", "ent", "e"}, {"tail", "t"}),
-    ("entity", {"entity", "ent", "e"}, set()),
+    ("entity_tail", {"entity", "ent", "e", "node"}, {"tail", "t"}),
+    ("entity", {"entity", "ent", "e", "node"}, set()),
     ("relation_inverse", {"relation", "rel", "r"}, {"inverse", "inv"}),
     ("relation", {"relation", "rel", "r"}, set()),
 )
 """Arguments of `Factors.from_embeddings`: a name in a file has a word of both sets (if any)."""
 
+_IMAGINARY = {"im", "img", "imag", "imaginary"}
+_OF_DGL_KE = re.compile(r".+_(?:Trans\w+|RESCAL|DistMult|ComplEx|RotatE|SimplE)_(entity|relation)")
+_STATES = ("model_state_dict", "state_dict", "model")
+"""Keys under which training loops save a model's state dict, beside that of the optimizer."""
+
 
 def load_factors(
     path: PathName,
     questions: Questions,
-    model: str,
+    model: str | None = None,
     *,
-    norm: str = "l2",
+    norm: str | None = None,
+    phases: float | str | None = None,
+    normalize: str | None = None,
+    model_config: PathName | None = None,
     inverse: str = "none",
     rows: str = "questions",
 ) -> Factors:
     """A known embedding model for the questions, from the vectors in a file.
 
+    It is scored by the formula of the program that saved it, if names in the file or a
+    configuration tell which program that was.
+
     Parameters
     ----------
     path : path
         As for `load_embeddings`. The arrays are found by their names, such as ``entity``,
-        ``entities``, ``ent_embeddings.weight`` and ``relation``, ``rel_emb``. Single values, such
-        as the number of an epoch, are ignored.
+        ``entities``, ``ent_embeddings.weight`` and ``relation``, ``rel_emb``; real and imaginary
+        parts may be separate arrays (``ent_re_embeddings``). Known single values, such as
+        ``rel_embedding_range``, are used or ignored by their names.
     questions : Questions
-    model, norm, inverse, rows : str
+    model : str, optional
+        As for `Factors.from_embeddings`. By default, the model that the configuration names.
+    norm, phases, normalize, inverse, rows
         As for `Factors.from_embeddings`.
+    model_config : path, optional
+        The ``config.json`` of RotatE's own program (or RNNLogic) or of DGL-KE. By default, the one
+        in the folder of the arrays, if it is such a file.
 
     Raises
     ------
     FileError
-        As for `load_embeddings`; arrays with unknown names, or two names of the same role.
+        As for `load_embeddings`; arrays with unknown names, or two names of the same role; a
+        configuration that cannot be read.
     InputError, UsageError
-        As for `Factors.from_embeddings`; the message names the file.
+        As for `Factors.from_embeddings`; the message names the file. Also if a configuration
+        contradicts the arrays or an argument, or if programs differ and nothing says which one
+        saved the model.
     """
-    arrays = _by_role(path, load_embeddings(path))
-    return factors_of(path, questions, model, norm=norm, inverse=inverse, rows=rows, **arrays)
+    with fetched(path, folders=True) as copy:
+        vectors, values = split_single_values(_loaded(copy))
+        config = read_configuration(copy, model_config)
+    if config.program:
+        saved = from_config(config)
+    else:
+        saved = from_arrays(vectors, values, str(model).lower())
+    name = model if model is not None else saved.model
+    if name is None:
+        raise UsageError(f"{path}: name the model of these vectors (model='complex' or the like)")
+    given: dict[str, Any] = {"model": model, "norm": norm, "phases": half_turn_of(phases), "normalize": normalize}
+    _refuse_contradictions(path, saved, given)
+    name = _checked_model(path, name)
+    arrays = _arranged(name, saved, _by_role(path, vectors))
+    if config.program:
+        check_config(config, arrays)
+    used: dict[str, Any] = {key: getattr(saved, key) if value is None else value for key, value in given.items()}
+    ask_of_program(path, saved, name, used["norm"], used["normalize"])
+    declared: dict[str, Any] = {"norm": used["norm"], "phases": used["phases"],
+                "normalize": used["normalize"] or "none"}  # fmt: skip
+    factors = factors_of(path, questions, name, inverse=inverse, rows=rows, **declared, **arrays)
+    origin = {key: text for key, text in saved.origin.items() if given[key] is None}
+    parts = Parts(arrays["entity"], arrays["relation"], **declared)
+    factors.facts = (*describe(name, parts, origin), *config.notes)
+    return factors
+
+
+def is_saved_model(path: PathName) -> bool:
+    """Whether a path has vectors beside the configuration of a program that kgtrec knows.
+
+    A file of queries and entities is scored as it is, and a ``.npy`` file is a score matrix.
+    """
+    if is_location(path) or not Path(path).exists() or not read_configuration(Path(path)).program:
+        return False
+    file = Path(path)
+    if file.suffix == ".npz" and zipfile.is_zipfile(file):
+        return "queries.npy" not in zipfile.ZipFile(file).namelist()
+    return file.is_dir() or file.suffix != ".npy"
+
+
+def _refuse_contradictions(
+    path: PathName, saved: SavedModel, given: Mapping[str, str | float | None]
+) -> None:
+    """UsageError if an argument contradicts what the files of a model say."""
+    for key, value in given.items():
+        due = getattr(saved, key)
+        if value is None or due is None:
+            continue
+        if isinstance(due, float) and isinstance(value, float):
+            same = math.isclose(due, value, rel_tol=1e-5)
+        else:
+            same = str(value).lower() == str(due).lower()
+        if not same:
+            raise UsageError(
+                f"{path}: {key}={value!r} contradicts {due!r}, {saved.origin.get(key, '')}; leave "
+                f"out {key}, or give the arrays without the file that says so"
+            )
+
+
+def _checked_model(path: PathName, model: str) -> str:
+    try:
+        return check_model(model)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def factors_of(path: PathName, questions: Questions, model: str, **options: Any) -> Factors:
@@ -75,24 +171,57 @@ def factors_of(path: PathName, questions: Questions, model: str, **options: Any)
         raise type(error)(f"{path}: {error}") from None
 
 
-def _by_role(path: PathName, arrays: Mapping[str, Array]) -> dict[str, Any]:
-    """Arrays by argument; FileError if entity or relation is missing, or any name is unknown."""
-    roles: dict[str, str] = {}
-    arrays = {name: array for name, array in arrays.items() if array.ndim}
+def _by_role(path: PathName, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Arrays by argument; FileError if entity or relation is missing, or any name is unknown.
+
+    Separate arrays of real and imaginary parts become one array of complex numbers.
+    """
+    names: dict[tuple[str, bool], str] = {}
     for name in arrays:
-        words = {word.removesuffix("s") for word in re.findall("[a-z]+", name.lower())}
-        words |= {"entity"} if "entitie" in words else set()
-        fitting = (r for r, one, two in _ROLES if words & one and (words & two or not two))
+        words = _words(name)
+        fitting = (
+            r for r, first, second in _ROLES if words & first and (words & second or not second)
+        )
         role = next(fitting, "")
-        if not role or role in roles:
+        key = role, bool(words & _IMAGINARY)
+        if not role or key in names:
             problem = f"an array {name!r}, whose meaning is unknown"
             if role:
-                problem = f"arrays {roles[role]!r} and {name!r}, which both look like {role}"
+                problem = f"arrays {names[key]!r} and {name!r}, which both look like {role}"
             raise _misnamed(path, problem)
-        roles[role] = name
+        names[key] = name
+    roles = {role: arrays[name] for (role, imaginary), name in names.items() if not imaginary}
+    for (role, imaginary), name in names.items():
+        if imaginary and (role not in roles or roles[role].shape != arrays[name].shape):
+            raise _misnamed(path, f"an array {name!r} without real parts of the same shape")
+        if imaginary:
+            roles[role] = roles[role] + np.complex64(1j) * arrays[name]
     if not {"entity", "relation"} <= roles.keys():
         raise _misnamed(path, f"arrays {', '.join(map(repr, arrays)) or 'without a dimension'}")
-    return {role: arrays[name] for role, name in roles.items()}
+    return roles
+
+
+def _words(name: str) -> set[str]:
+    """The words of an array's name, in the singular."""
+    saved = _OF_DGL_KE.fullmatch(name)
+    words = re.findall("[a-z]+", (saved[1] if saved else name).lower())
+    return {"entity" if word == "entities" else word.removesuffix("s") for word in words}
+
+
+def _arranged(model: str, saved: SavedModel, arrays: dict[str, Array]) -> dict[str, Array]:
+    """Arrays in the form for `Factors.from_embeddings`: complex numbers, matrices, halves."""
+    entity, relation = arrays["entity"], arrays["relation"]
+    if saved.pairs and model in ("complex", "rotate"):
+        for role, array in arrays.items():
+            if array.ndim == 2 and array.shape[1] % 2 == 0 and array.dtype.kind == "f":
+                arrays[role] = array[:, ::2] + np.complex64(1j) * array[:, 1::2]
+    dim = entity.shape[-1]
+    if model == "rescal" and relation.ndim == 2 and relation.shape[1] == dim * dim:
+        arrays["relation"] = relation.reshape(-1, dim, dim)
+    if model == "simple" and saved.halves and not dim % 2 and not relation.shape[-1] % 2:
+        arrays["entity"], arrays["entity_tail"] = np.hsplit(entity, 2)
+        arrays["relation"], arrays["relation_inverse"] = np.hsplit(relation, 2)
+    return arrays
 
 
 def _misnamed(path: PathName, found: str) -> FileError:
@@ -107,13 +236,14 @@ def load_embeddings(path: PathName) -> dict[str, Array]:
     ----------
     path : path
         ``.npz``; ``.npy`` (one array, named like the file); ``.safetensors`` (with that library);
-        ``.pt`` or ``.pth``, a state dict (with torch, ``weights_only``: no code runs). A folder:
-        its ``.npy`` files.
+        ``.pt``, ``.pth``, ``.ckpt`` or a file without an ending (RotatE's ``checkpoint``), a state
+        dict (with torch, ``weights_only``: no code runs). A folder: its ``.npy`` files.
 
     Returns
     -------
     dict of str to ndarray
-        bfloat16 becomes float32, exactly. Nested state dicts have names with dots.
+        bfloat16 becomes float32, exactly. Nested state dicts have names with dots; of a training
+        loop's checkpoint, only the model's state dict is read.
 
     Raises
     ------
@@ -137,20 +267,30 @@ def _loaded(path: Path) -> dict[str, Array]:
         return read_arrays(path)
     if path.suffix == ".safetensors":
         return _read_safetensors(path)
-    if path.suffix in (".pt", ".pth"):
+    if path.suffix in (".pt", ".pth", ".ckpt") or (not path.suffix and zipfile.is_zipfile(path)):
         save = (
             "load it in torch and save only the weights with torch.save(model.state_dict(), path)"
         )
-        arrays = dict(_tensors(load_weights(path, "weights", save), ""))
+        arrays = dict(_tensors(_state_of_model(load_weights(path, "weights", save)), ""))
         if arrays:
             return arrays
         raise FileError(path, found="the file contains no tensor", hint="save model.state_dict()")
     raise FileError(
         path,
         found=f"a file {f'ending in {path.suffix}' if path.suffix else 'without an ending'}",
-        hint="kgtrec reads vectors from .npz, .npy, .safetensors, .pt, .pth; convert it with "
-        "numpy.savez",
+        hint="kgtrec reads vectors from .npz, .npy, .safetensors, .pt, .pth, .ckpt; convert it "
+        "with numpy.savez",
     )
+
+
+def _state_of_model(loaded: Any) -> Any:
+    """The model's state dict in a checkpoint that has also that of an optimizer, or everything."""
+    while isinstance(loaded, Mapping):
+        key = next((key for key in _STATES if isinstance(loaded.get(key), Mapping)), None)
+        if key is None or not _tensors(loaded[key], ""):
+            break
+        loaded = loaded[key]
+    return loaded
 
 
 def _read_safetensors(path: Path) -> dict[str, Array]:

@@ -60,7 +60,7 @@ def checkpoint_factors(path: PathName, questions: Questions, *, rows: str = "que
     Returns
     -------
     Factors
-        The model: DistMult, ComplEx, TransE, RotatE (with ``l_norm`` 2), RESCAL, CP or SimplE with
+        The model: DistMult, ComplEx, TransE, RotatE, RESCAL, CP or SimplE with
         lookup embedders, also inside ReciprocalRelationsModel.
 
     Raises
@@ -78,7 +78,7 @@ def checkpoint_factors(path: PathName, questions: Questions, *, rows: str = "que
     inverse = "offset" if reciprocal else "none"
     norm = _norm(path, settings) if model in ("transe", "rotate") else "l2"
     return factors_of(
-        path, questions, model, norm=norm, inverse=inverse, rows=rows,
+        path, questions, model, norm=norm, phases="radians", inverse=inverse, rows=rows,
         **_arrays(path, model, *vectors),
     )  # fmt: skip
 

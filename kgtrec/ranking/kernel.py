@@ -87,7 +87,8 @@ class NativeRanking:
     For a range of entities there are its first one, and the scores of all ``answers``; else every
     row holds the scores of its answers. ``counts`` are greater, equal and tied ahead, among micro
     and then macro candidates; ``nan_count`` and ``nan_entity`` a row's NaN and the first of them;
-    ``written`` rows that were written to, in whole or in part.
+    ``written`` rows that were written to, in whole or in part. ``model_facts`` are those of ranked
+    `Factors`.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class NativeRanking:
     ) -> None:
         self.dtype, self.plan, self.settings = dtype, plan, settings
         self.first_entity, self.answers = first_entity, answers
+        self.model_facts: tuple[str, ...] = ()
         depth, self.threads = settings.run_depth, min(settings.n_threads, _MOST_THREADS)
         self.lists, self._candidate_lists = lists, lists.candidate_lists
         self._tallies: list[tuple[int, int, int, int]] = []

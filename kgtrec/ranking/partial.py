@@ -281,7 +281,8 @@ def finished_ranks(
     paths = [_core.active_path(), *paths]
 
     def described() -> dict[str, Any]:
-        return _described(state.settings, state.dtype, int(state.nan_count.sum()), paths)
+        facts = {"model_facts": list(state.model_facts)} if state.model_facts else {}
+        return _described(state.settings, state.dtype, int(state.nan_count.sum()), paths, **facts)
 
     return Ranks.of_counts(questions, *plan.collect(counts, no_score), described)
 
@@ -316,7 +317,7 @@ def describe_parts(
 
 
 def _described(
-    settings: Settings, dtype: str, nan_count: int, paths: Iterable[str], **more: int
+    settings: Settings, dtype: str, nan_count: int, paths: Iterable[str], **more: Any
 ) -> dict[str, Any]:
     described: dict[str, Any] = {
         "dtype": dtype,

@@ -30,6 +30,7 @@ class Provenance:
       Empty if the questions come from a graph.
     - contexts: Labels of times or sets of qualifiers, by number.
     - qrels: File and level of the qrels whose documents were ranked; None: ranked without qrels.
+    - model_facts: Sentences on the formula of a model of vectors.
     - trec_agreement: Largest difference between pytrec_eval's and the native values per measure.
     """
 
@@ -69,6 +70,7 @@ class Provenance:
     qrels: Mapping[str, Any] | None = None
     popularity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     trec_agreement: Mapping[str, float] = field(default_factory=dict)
+    model_facts: Sequence[str] = ()
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> Provenance:
@@ -107,7 +109,7 @@ def is_sound(manifest: Mapping[str, Any]) -> bool:
     known = {name: fact for name, fact in _facts(manifest).items() if fact is not None}
     if not all(isinstance(known[name], kind) for name, kind in _KINDS.items() if name in known):
         return False
-    names = [known.get("question_ids"), *known.get("terms", {}).values()]
+    names = [known.get("question_ids"), known.get("model_facts"), *known.get("terms", {}).values()]
     return (
         all(isinstance(value, float) for value in known.get("trec_agreement", {}).values())
         and type(known.get("qrels", {"level": 1}).get("level")) is int

@@ -122,6 +122,7 @@ def rank_all_rows(
     plans = [prepared(each, settings) for each in questions]
     first, n_rows = questions[0], plans[0][1].n_rows
     scores = as_source(source, first, lambda n: Ranker(first, **vars(settings)).batches(n))
+    facts = scores.facts if isinstance(scores, Factors) else ()
     by_entity = isinstance(scores, Factors)
     n_scored = len(scores.queries) if isinstance(scores, Factors) else scores.n_rows
     chosen = rows_to_rank(first, settings.rows, n_rows, n_scored, by_entity)
@@ -130,11 +131,14 @@ def rank_all_rows(
     place = source if isinstance(source, (str, PathLike)) else ""
     try:
         with guarded_maps(place or "scores"):
-            return rank(plans, questions, scores, settings, progress)
+            states = rank(plans, questions, scores, settings, progress)
     except InputError as error:
         if isinstance(error, FileError) or not place:
             raise
         raise InputError(f"{getattr(scores, 'place', '') or place}: {error}") from None
+    for state in states:
+        state.model_facts = facts
+    return states
 
 
 Plans = list[tuple[QuestionLists, RowPlan]]

@@ -120,7 +120,7 @@ def _header(result: Result, filters: str | None = None) -> str:
         lines.append(
             f"{sizes.min():,} to {sizes.max():,} candidates, {sizes.mean():,.1f} on average"
         )
-    lines += [*_restrictions(facts), *_predictions(result)]
+    lines += [*facts.model_facts, *_restrictions(facts), *_predictions(result)]
     if facts.tie_tolerance:
         lines.append(
             f"Micro ranks count scores {tolerance_text(facts.tie_tolerance)} of the answer's as "
@@ -276,7 +276,9 @@ def _beside_chance(result: Result) -> Iterator[str]:
     if all(abs(value) < BEYOND_CHANCE for value in z.values()):  # not nan, of single candidates
         yield (
             f"scores look random: AMRI ({_listed(amri)}) does not differ from 0 (z-test per side "
-            "at p = 1e-6); check that the columns of the scores are in the order of the entities."
+            "at p = 1e-6); check that the columns of the scores are in the order of the entities, "
+            "as the model numbers them; for a model of distances, check the norm, and whether its "
+            "phases are radians."
         )
     elif worse := {side: amri[side] for side, value in z.items() if value < -BEYOND_CHANCE}:
         yield (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.questions import Questions, column_of_label
 from kgtrec.scores.arrays import as_array, to_host
-from kgtrec.scores.formulas import Parts, QueryIds, build
+from kgtrec.scores.formulas import Parts, QueryIds, build, check_model, describe, half_turn_of
 
 METRICS = ("dot", "l2", "l1", "moduli")
 """How a factorised model scores; the native core knows them by these names."""
@@ -36,6 +37,11 @@ class Factors:
         ``dot``: q·x + bias. ``l2``: -‖q - x‖² + bias, computed as 2 q·x - x·x - q·q.
         ``l1``: ``bias - (|q1 - x1| + |q2 - x2| + ...)``. ``moduli``: the same of complex vectors,
         with all real parts first: ``bias`` minus the sum of ``sqrt(re² + im²)`` of ``q - x``.
+
+    Attributes
+    ----------
+    facts : tuple of str
+        Sentences on the formula of a model: its norm, its phases. Results print them.
 
     Notes
     -----
@@ -94,6 +100,7 @@ class Factors:
         self.queries, self.entities = np.require(arrays[0], requirements="A"), arrays[1]
         self.bias = arrays[2] if bias is not None else None
         self.metric = metric
+        self.facts: tuple[str, ...] = ()
 
     @classmethod
     def from_embeddings(
@@ -103,7 +110,9 @@ class Factors:
         *,
         entity: Any,
         relation: Any,
-        norm: str = "l2",
+        norm: str | None = None,
+        phases: float | str | None = None,
+        normalize: str = "none",
         inverse: str = "none",
         rows: str = "questions",
         columns: Any = None,
@@ -116,14 +125,23 @@ class Factors:
         ----------
         questions : Questions
         model : str
-            ``distmult``, ``complex``, ``transe``, ``rotate``, ``rescal``, ``cp``, ``simple``,
-            ``hole``, ``tucker`` or ``quate``; `kgtrec.scores.formulas` has each with its paper.
+            ``distmult``, ``complex``, ``transe``, ``rotate``, ``protate``, ``rescal``, ``cp``,
+            ``simple``, ``hole``, ``tucker`` or ``quate``; `kgtrec.scores.formulas` has each with
+            its paper.
         entity, relation : array, shape (n, dim)
             Vectors of entities and relations, by id. Complex models have complex numbers, or all
-            real parts followed by all imaginary ones; RotatE's relations may also be phases in
-            radians. RESCAL has a matrix per relation, QuatE all four parts one after another.
-        norm : {"l2", "l1"}
-            Norm of TransE's distance. Ranks by l2 and by its square are the same.
+            real parts followed by all imaginary ones; RotatE's relations may also be phases.
+            RESCAL has a matrix per relation, QuatE all four parts one after another.
+        norm : {"l2", "l1"}, optional
+            Norm of the distance of TransE (by default l2) or RotatE (which needs it, because
+            programs differ). RotatE's l1 sums the moduli of complex numbers. Ranks by l2 and by its
+            square are the same.
+        phases : "radians" or float, optional
+            What RotatE's and pRotatE's phases are: radians, or a number x that means half a turn,
+            so that ``phase = value * pi / x``. By default RotatE's are radians, if they can be.
+        normalize : {"none", "vectors", "entities"}
+            TransE: scale all vectors to length 1 first (OpenKE with ``norm_flag``), or those of the
+            entities, by the norm (PyTorch Geometric).
         inverse : {"none", "offset", "interleaved"}
             How to answer head questions: by the formula, or as tail questions of the inverse
             relation. Its id is ``r + n_relations`` (LibKGE, TuckER's code), or ``2 r + 1`` with ``2
@@ -147,18 +165,23 @@ class Factors:
             Shapes that do not fit the questions or one another.
         """
         arrays = {name: _embedding(name, array) for name, array in more.items()}
-        parts = Parts(_embedding("entity", entity), _embedding("relation", relation), arrays, norm)
+        parts = Parts(
+            _embedding("entity", entity), _embedding("relation", relation), arrays, norm,
+            half_turn_of(phases), normalize,
+        )  # fmt: skip
         dtype = np.result_type(*(each.real.dtype for each in (parts.entity, parts.relation)))
         if columns is not None:
             by_id = _inverse_of(columns, len(parts.entity))
-            own = {name: array[by_id] if name == "entity_tail" else array
-                   for name, array in arrays.items()}  # fmt: skip
-            parts = Parts(parts.entity[by_id], parts.relation, own, norm)
+            reordered = {name: array[by_id] if name == "entity_tail" else array
+                         for name, array in arrays.items()}  # fmt: skip
+            parts = replace(parts, entity=parts.entity[by_id], more=reordered)
         ids = _query_ids(questions, rows, inverse, parts)
         if dtype != np.float64:
             dtype = np.dtype(np.float32)
         queries, table, metric = build(model, parts, ids)
-        return cls(queries.astype(dtype), table.astype(dtype), bias, metric)
+        factors = cls(queries.astype(dtype), table.astype(dtype), bias, metric)
+        factors.facts = describe(check_model(model), parts, {})
+        return factors
 
     @property
     def dtype(self) -> np.dtype[Any]:

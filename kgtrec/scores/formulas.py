@@ -7,8 +7,10 @@ cannot be split are refused, with the reason. Queries are computed in float64 an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -31,12 +33,20 @@ class QueryIds:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A model's arrays and other declarations."""
+    """A model's arrays and other declarations.
+
+    - norm: ``l1`` or ``l2``; None: the user did not say it.
+    - phases: The value in the arrays that means half a turn: pi if they are radians. None: the user
+      did not say it.
+    - normalize: Which vectors of TransE are scaled to length 1: none, ``vectors`` or ``entities``.
+    """
 
     entity: Array
     relation: Array
     more: Mapping[str, Array] = field(default_factory=dict)
-    norm: str = "l2"
+    norm: str | None = None
+    phases: float | None = None
+    normalize: str = "none"
 
 
 Built = tuple[Array, Array, str]
@@ -62,22 +72,50 @@ def _complex(p: Parts, ids: QueryIds) -> Built:
 
 
 def _transe(p: Parts, ids: QueryIds) -> Built:
-    """TransE (Bordes et al. 2013): minus the norm of h + r - t, l1 or l2."""
-    r = _double(p.relation[ids.relation])
-    return _double(p.entity[ids.entity]) + _by_side(ids, r, -r), p.entity, _norm(p)
+    """TransE (Bordes et al. 2013): minus the norm of h + r - t, l1 or l2 (by default)."""
+    choose("normalize", p.normalize, NORMALIZED)
+    norm = _norm(p)
+    entity, relation = p.entity, p.relation
+    if p.normalize == "vectors":
+        entity, relation = _scaled(entity, "l2"), _scaled(relation, "l2")
+    elif p.normalize == "entities":
+        entity = _scaled(entity, norm)
+    r = _double(relation[ids.relation])
+    return _double(entity[ids.entity]) + _by_side(ids, r, -r), entity, norm
+
+
+NORMALIZED = ("none", "vectors", "entities")
+
+
+def _scaled(vectors: Array, norm: str) -> Array:
+    """Vectors of length 1 by a norm; zeros stay zeros."""
+    values = _double(vectors)
+    length = np.linalg.norm(values, ord=int(norm[1]), axis=1, keepdims=True)
+    scaled: Array = (values / np.maximum(length, 1e-12)).astype(vectors.dtype)
+    return scaled
+
+
+_ROTATE_NORMS = (
+    "rotate needs the norm of its distance, because programs differ: norm='l1' sums the moduli of "
+    "h r - t (RotatE's own program, RNNLogic, OpenKE, DGL-KE, and LibKGE if l_norm is 1); "
+    "norm='l2' takes their l2 norm (PyKEEN, PyTorch Geometric, and LibKGE if l_norm is 2); the "
+    "first four also scale phases: pass phases=0.28 if (gamma + 2) / hidden_dim is 0.28, or let "
+    "their configuration say both (model_config='config.json' where vectors are read from a file)"
+)
 
 
 def _rotate(p: Parts, ids: QueryIds) -> Built:
-    """RotatE (Sun et al. 2019): minus the l2 norm of the complex h r - t, with |r| = 1."""
-    if _norm(p) != "l2":
-        raise UsageError(
-            "rotate with norm='l1' sums moduli |h r - t|, which is neither a product nor a "
-            "distance of real vectors; pass its scores (a matrix or a callable), or norm='l2' if "
-            "the model uses that"
-        )
+    """RotatE (Sun et al. 2019): minus a norm of the complex h r - t, with |r| = 1.
+
+    l1 sums the moduli of the complex numbers; l2 is the norm over all real and imaginary parts.
+    """
+    if p.norm is None:
+        raise UsageError(_ROTATE_NORMS)
+    metric = "moduli" if _norm(p) == "l1" else "l2"
     table = _as_complex("entity", p.entity)
-    if not np.iscomplexobj(p.relation) and p.relation.shape[1] == table.shape[1]:
-        r = np.exp(1j * _double(p.relation[ids.relation]))  # phases
+    if has_phases(p):
+        half_turn = _half_turn(p)
+        r = np.exp(1j * np.pi / half_turn * _double(p.relation[ids.relation]))
     else:
         r = _double(_as_complex("relation", p.relation)[ids.relation])
         away = float(np.abs(np.abs(r) - 1).max(initial=0))
@@ -87,7 +125,52 @@ def _rotate(p: Parts, ids: QueryIds) -> Built:
                 "not only rotate; normalise them, or give phases in radians, one per dimension"
             )
     # A rotation keeps distances: |h r - t| = |h - t conj(r)|.
-    return _as_real(_double(table[ids.entity]) * _by_side(ids, r, r.conj())), _as_real(table), "l2"
+    queries = _double(table[ids.entity]) * _by_side(ids, r, r.conj())
+    return _as_real(queries), _as_real(table), metric
+
+
+def has_phases(p: Parts) -> bool:
+    """Whether RotatE's relations are phases, one real number per complex dimension."""
+    dims = p.entity.shape[1] if np.iscomplexobj(p.entity) else p.entity.shape[1] // 2
+    return not np.iscomplexobj(p.relation) and p.relation.shape[1] == dims
+
+
+def _half_turn(p: Parts) -> float:
+    """The value of a phase that means half a turn; UsageError if the user must say it.
+
+    Trained phases in radians fill a turn, so that their largest is near pi or 2 pi.
+    """
+    if p.phases is not None:
+        return p.phases
+    largest = float(np.abs(p.relation).max(initial=0))
+    if p.relation.size and not 1 <= largest <= 2 * math.pi + 1e-3:
+        raise UsageError(
+            f"the largest phase of a relation is {largest:.4g}, so phases are perhaps not radians: "
+            "RotatE's own program, RNNLogic, OpenKE and DGL-KE compute relation * pi / range, "
+            "range = (gamma + 2) / hidden_dim; pass phases=0.28 if it is 0.28, phases='radians' if "
+            "they are, or let a configuration say it (model_config='config.json' where vectors are "
+            "read from a file)"
+        )
+    return math.pi
+
+
+def _protate(p: Parts, ids: QueryIds) -> Built:
+    """pRotatE (Sun et al. 2019): minus the sum of |sin(h + r - t)| of phases.
+
+    On the unit circle, points at angles 2 a and 2 b are 2 |sin(a - b)| apart.
+    """
+    if p.phases is None:
+        raise UsageError(
+            "protate needs the scale of its phases: RotatE's own program computes value * pi / "
+            "range, range = (gamma + 2) / hidden_dim; pass phases=0.28 if it is 0.28, "
+            "phases='radians' if they are, or let a configuration say it "
+            "(model_config='config.json' where vectors are read from a file)"
+        )
+    double_angle = 2 * np.pi / p.phases
+    r = _double(p.relation[ids.relation])
+    angles = double_angle * (_double(p.entity[ids.entity]) + _by_side(ids, r, -r))
+    table = _as_real(np.exp(1j * double_angle * _double(p.entity)))
+    return _as_real(np.exp(1j * angles)), table, "moduli"
 
 
 def _rescal(p: Parts, ids: QueryIds) -> Built:
@@ -167,6 +250,7 @@ FORMULAS: dict[str, tuple[Callable[[Parts, QueryIds], Built], tuple[str, ...]]] 
     "complex": (_complex, ()),
     "transe": (_transe, ()),
     "rotate": (_rotate, ()),
+    "protate": (_protate, ()),
     "rescal": (_rescal, ()),
     "cp": (_cp, ("entity_tail",)),
     "simple": (_simple, ("entity_tail", "relation_inverse")),
@@ -187,13 +271,15 @@ REFUSED = {
     "ntn": "passes head and tail through a layer together",
     "ermlp": "passes head, relation and tail through a network together",
     "conve": "makes its query with a network, whose weights are not embeddings",
+    "hake": "scales every entity by the relation, and adds a distance of phases",
+    "mode": "scales every entity by the relation, for head questions",
     "kg2e": "compares distributions of entities, with variances",
 }
 """Models whose scores are no product or distance of a query and one vector per entity, and why."""
 
 
-def build(model: str, parts: Parts, ids: QueryIds) -> Built:
-    """Queries, table and metric of a model."""
+def check_model(model: Any) -> str:
+    """The name of a model in lower case; UsageError if kgtrec does not know its formula."""
     name = model.lower() if isinstance(model, str) else ""
     if name in REFUSED:
         raise UsageError(
@@ -203,6 +289,12 @@ def build(model: str, parts: Parts, ids: QueryIds) -> Built:
         )
     if name not in FORMULAS:
         choose("model", model, FORMULAS)
+    return name
+
+
+def build(model: str, parts: Parts, ids: QueryIds) -> Built:
+    """Queries, table and metric of a model."""
+    name = check_model(model)
     formula, more = FORMULAS[name]
     if set(parts.more) != set(more):
         needed = ", ".join(("entity", "relation", *more))
@@ -218,13 +310,55 @@ def build(model: str, parts: Parts, ids: QueryIds) -> Built:
     return formula(parts, ids)
 
 
+def half_turn_of(phases: float | str | None) -> float | None:
+    """The value that means half a turn: pi for ``radians``, or a positive number."""
+    if phases is None or phases == "radians":
+        return math.pi if phases else None
+    try:
+        value = float(phases)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise UsageError(
+            f"phases={phases!r} is unknown; it must be 'radians' or the positive number that means "
+            "half a turn"
+        )
+    return value
+
+
+def describe(model: str, parts: Parts, origin: Mapping[str, str]) -> tuple[str, ...]:
+    """Sentences on what a formula used beside its arrays, one per line.
+
+    ``origin`` says where a value comes from, by ``model``, ``norm``, ``phases`` and ``normalize``.
+    """
+    since = {key: f", {text}" for key, text in origin.items()}
+    lines = [f"model: {model}{since['model']}"] if "model" in since else []
+    if model in ("transe", "rotate"):
+        norm = f"{_norm(parts)} (sum of moduli)" * (model == "rotate" and parts.norm == "l1")
+        default = ", by default" if parts.norm is None else ""
+        lines.append(f"norm: {norm or _norm(parts)}{since.get('norm', default)}")
+    if model == "protate" or (model == "rotate" and has_phases(parts)):
+        scaled = parts.phases is not None and not math.isclose(parts.phases, math.pi)
+        value = "relation" if model == "rotate" else "value"
+        text = f"{value} * pi / {parts.phases:.6g}" if scaled else "radians"
+        lines.append(f"phases: {text}{since.get('phases', '')}")
+    if model == "transe" and (parts.normalize != "none" or "normalize" in since):
+        text = f"{parts.normalize} are scaled to length 1"
+        if parts.normalize == "none":
+            text = "vectors are used as they are"
+        lines.append(f"normalization: {text}{since.get('normalize', '')}")
+    return tuple(lines)
+
+
 def _double(array: Array) -> Array:
     return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
 
 
 def _norm(parts: Parts) -> str:
-    choose("norm", parts.norm, ("l1", "l2"))
-    return parts.norm
+    """The norm of a distance; l2 if the user did not say it."""
+    norm = "l2" if parts.norm is None else parts.norm
+    choose("norm", norm, ("l1", "l2"))
+    return norm
 
 
 def _shaped(name: str, array: Array, shape: tuple[int | None, ...]) -> None:

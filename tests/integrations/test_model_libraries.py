@@ -432,7 +432,7 @@ def state_dict(entity: Any, relation: Any, owner: str = "", name: str = "_embedd
 
 
 @pytest.mark.parametrize("reciprocal", [False, True])
-@pytest.mark.parametrize(("model", "norm"), [*((model, 2) for model in CLASSES), ("transe", 1)])
+@pytest.mark.parametrize(("model", "norm"), [*((model, 2) for model in CLASSES), ("transe", 1), ("rotate", 1)])
 def test_scores_are_those_of_every_triple(
     model: str, norm: int, reciprocal: bool, tmp_path: Path
 ) -> None:
@@ -505,8 +505,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
     for options, content, kind, match in (
         (options_of("conve"), weights, UsageError, "conve makes its query with a network"),
         (options_of("transe", norm=3), weights, UsageError, "l_norm is 3"),
-        (options_of("rotate", norm=1), state_dict(entity, relation), UsageError,
-         "neither a product nor a distance"),
         (options_of("distmult"), short, InputError, "11|12|entit"),
         (options_of("rescal"), weights, FileError, "4 numbers per relation, 4 per entity"),
         (options_of("simple"), odd, FileError, "3 numbers per entity, 3 per relation"),

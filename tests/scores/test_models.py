@@ -51,6 +51,23 @@ def rotate(h, r, t):
     return -np.linalg.norm(h * (r if np.iscomplexobj(r) else np.exp(1j * r)) - t)
 
 
+def rotate_l1(h, r, t):
+    """Moduli of complex numbers; phases whose half turn is 2."""
+    return -np.abs(h * (r if np.iscomplexobj(r) else np.exp(0.5j * np.pi * r)) - t).sum()
+
+
+def protate(h, r, t):
+    return -2 * np.abs(np.sin(np.pi / 2 * (h + r - t))).sum()
+
+
+def transe_unit(h, r, t):
+    return -np.abs(h / np.linalg.norm(h) + r / np.linalg.norm(r) - t / np.linalg.norm(t)).sum()
+
+
+def transe_entities(h, r, t):
+    return -np.linalg.norm(h / np.linalg.norm(h) + r - t / np.linalg.norm(t))
+
+
 PLAIN = {"entity": normal(N, DIM), "relation": normal(R, DIM)}
 COMPLEX = {"entity": complex_normal(N, DIM), "relation": complex_normal(R, DIM)}
 TAILS = PLAIN | {"entity_tail": normal(N, DIM + 1)[:, 1:]}
@@ -59,8 +76,14 @@ MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
     "complex": (lambda h, r, t: (h * r * t.conj()).sum().real, COMPLEX),
     "transe": (lambda h, r, t: -np.linalg.norm(h + r - t), PLAIN),
     "transe l1": (lambda h, r, t: -np.abs(h + r - t).sum(), PLAIN | {"norm": "l1"}),
-    "rotate": (rotate, COMPLEX | {"relation": unit(R, DIM)}),
-    "rotate phases": (rotate, COMPLEX | {"relation": normal(R, DIM)}),
+    "transe vectors": (transe_unit, PLAIN | {"norm": "l1", "normalize": "vectors"}),
+    "transe entities": (transe_entities, PLAIN | {"norm": "l2", "normalize": "entities"}),
+    "rotate": (rotate, COMPLEX | {"relation": unit(R, DIM), "norm": "l2"}),
+    "rotate phases": (rotate, COMPLEX | {"relation": normal(R, DIM), "norm": "l2"}),
+    "rotate l1": (rotate_l1, COMPLEX | {"relation": unit(R, DIM), "norm": "l1"}),
+    "rotate l1 phases": (rotate_l1,
+                         COMPLEX | {"relation": normal(R, DIM), "norm": "l1", "phases": 2}),
+    "protate": (protate, PLAIN | {"phases": 2.0}),
     "rescal": (lambda h, r, t: h @ r @ t, PLAIN | {"relation": normal(R, DIM, DIM)}),
     "cp": (lambda h, r, t, h_tail, t_tail: (h * r * t_tail).sum(), TAILS),
     "simple": (simple, TAILS | {"relation_inverse": normal(R, DIM + 1)[:, 1:]}),
@@ -117,7 +140,7 @@ def test_every_formula_scores_each_triple(name: str, questions: kgtrec.Questions
     ranks, _ = kgtrec.rank(factors, questions)
     # Scores of hundreds of triples, which differ by far more than rounding.
     np.testing.assert_array_equal(ranks.greater, kgtrec.rank(due, questions)[0].greater)
-    single = {k: v if isinstance(v, str) else v.astype("c8" if v.dtype.kind == "c" else "f4")
+    single = {k: v if isinstance(v, (str, float, int)) else v.astype("c8" if v.dtype.kind == "c" else "f4")
               for k, v in arrays.items()}  # fmt: skip
     small = kgtrec.Factors.from_embeddings(questions, name.split()[0], **single)
     assert small.dtype == np.float32
@@ -128,7 +151,8 @@ def test_halves_a_models_order_and_a_bias(questions: kgtrec.Questions) -> None:
     make, order = kgtrec.Factors.from_embeddings, np.random.default_rng(3).permutation(N)
     for name in ("complex", "rotate"):
         arrays = MODELS[name][1]
-        halves = {k: np.hstack([v.real, v.imag]) for k, v in arrays.items()}
+        halves = {k: v if isinstance(v, str) else np.hstack([v.real, v.imag])
+                  for k, v in arrays.items()}  # fmt: skip
         one, other = (make(questions, name, **each).scores() for each in (arrays, halves))
         assert one.tobytes() == other.tobytes()
     for name in ("distmult", "simple"):

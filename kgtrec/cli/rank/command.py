@@ -15,6 +15,7 @@ from kgtrec.cli.rank.options import (
     asks_answers,
     check_parts,
     check_source,
+    has_embeddings,
     how_ranked,
     in_parts,
     of_answers,
@@ -192,10 +193,11 @@ def _rank_answers(request: AnswerRequest, options: Options, outputs: Outputs) ->
 
 def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outputs) -> Report:
     source = options["scores"]
-    if options["model"] is not None:
+    if has_embeddings(options):
+        names = ("norm", "phases", "normalize", "model_config", "inverse", "rows")
         source = load_factors(
             source, next(iter(questions.values())), options["model"],
-            norm=options["norm"], inverse=options["inverse"], rows=options["rows"],
+            **{name: options[name] for name in names},
         )  # fmt: skip
     depth = options["run_depth"] if options["run"] else 20
     results = evaluate(source, questions, run_depth=depth, **how_ranked(options))

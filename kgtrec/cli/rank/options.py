@@ -15,6 +15,7 @@ from kgtrec.errors import UsageError
 
 with lazily():
     from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
+    from kgtrec.integrations.embeddings import is_saved_model
     from kgtrec.predictions.readers import PREDICTIONS
 
 of_answers = shared.all_of(
@@ -99,17 +100,28 @@ in_parts = shared.all_of(
 
 of_embeddings = shared.all_of(
     shared.option("--model", "SCORES contains the embeddings of this model, under their usual "
-                  "names: distmult, complex, transe, rotate, rescal, cp, simple, hole, tucker or "
-                  "quate. Also as .safetensors, or .pt with only weights.", metavar="NAME"),
-    shared.choice("--norm", ["l2", "l1"], "With --model transe: the distance.", default="l2"),
-    shared.choice("--inverse", ["none", "offset", "interleaved"], "With --model: inverse relations "
-                  "ask for heads. They follow all relations (offset: r + n), or each follows its "
-                  "own (interleaved: 2 r + 1).", default="none"),
+                  "names: distmult, complex, transe, rotate, protate, rescal, cp, simple, hole, "
+                  "tucker or quate. Also as .safetensors, or .pt or .ckpt with only weights. By "
+                  "default the model of --model-config.", metavar="NAME"),
+    shared.reads("--model-config", "The config.json of RotatE's own program, RNNLogic or DGL-KE: "
+                 "model, gamma, hidden_dim. By default the one in the folder SCORES."),
+    shared.choice("--norm", ["l2", "l1"], "Distance of transe (l2 by default) or rotate (l1 sums "
+                  "moduli). Needed if programs differ and nothing says which one saved the model."),
+    shared.option("--phases", "Phases of rotate and protate: radians, or the number X that means "
+                  "half a turn (phase = value * pi / X). By default what the files say.",
+                  metavar="X"),
+    shared.choice("--normalize", ["none", "vectors", "entities"], "With transe: scale all vectors "
+                  "to length 1 first (OpenKE's norm_flag), or those of entities. By default what "
+                  "the files say."),
+    shared.choice("--inverse", ["none", "offset", "interleaved"], "Of embeddings: inverse "
+                  "relations ask for heads. They follow all relations (offset: r + n), or each "
+                  "follows its own (interleaved: 2 r + 1).", default="none"),
 )  # fmt: skip
 
 _OF_GRAPHS = ("graph", "split", "sides", "context", "filters", "known", "entities", "relations",
               "type_constraints", "columns", "outside", "unknown", "predictions", "format",
-              "unlinkable", "list_order", "model", "norm", "inverse", "rows")  # fmt: skip
+              "unlinkable", "list_order", "model", "model_config", "norm", "phases", "normalize",
+              "inverse", "rows")  # fmt: skip
 _OF_QRELS = ("queries", "documents", "level")
 _IDLE = {
     "--graph": (*_OF_QRELS, "known_has_answers"),
@@ -136,7 +148,7 @@ def asks_answers(options: Mapping[str, Any]) -> bool:
 
 def check_source(options: Mapping[str, Any]) -> None:
     """Require scores or predictions, and refuse options without effect on them."""
-    lists, model = options["predictions"] is not None, options["model"] is not None
+    lists, model = options["predictions"] is not None, has_embeddings(options)
     if lists == (options["scores"] is not None):
         raise UsageError("give either scores (--scores PATH) or ranked lists (--predictions FILE)")
     shared.leave_out(
@@ -148,9 +160,21 @@ def check_source(options: Mapping[str, Any]) -> None:
             f"--predictions needs --predictions-format: {', '.join(PREDICTIONS.all())}"
         )
     shared.leave_out(
-        (model, ("lower_is_better", "shard", "predictions"), "with --model, leave out {}"),
-        (not model, ("norm", "inverse"), "without --model, leave out {}"),
+        (
+            model,
+            ("lower_is_better", "shard", "predictions"),
+            "with embeddings of a model, leave out {}",
+        ),
+        (not model, ("norm", "phases", "normalize", "inverse"), "without --model, leave out {}"),
     )
+
+
+def has_embeddings(options: Mapping[str, Any]) -> bool:
+    """Whether the scores are vectors of a model that an option or a configuration names."""
+    if options["model"] is not None or options["model_config"] is not None:
+        return True
+    scores = options["scores"]
+    return scores is not None and is_saved_model(scores)
 
 
 def check_parts(options: Mapping[str, Any]) -> None:

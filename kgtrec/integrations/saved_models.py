@@ -1,0 +1,323 @@
+"""What the files of a saved model say about its formula: config.json and single values.
+
+Each program is listed with what it computes, as its source code has it. `embeddings` reads the
+arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kgtrec._internal.csr import Array
+from kgtrec._internal.locations import fetched
+from kgtrec.errors import FileError, InputError, PathName, UsageError
+from kgtrec.scores.files import one_line
+from kgtrec.scores.formulas import REFUSED
+
+CONFIG = "config.json"
+
+_ROTATE, _DGL, _OPENKE = "RotatE's own program", "DGL-KE", "OpenKE"
+_PYKEEN, _PYG = "PyKEEN", "PyTorch Geometric"
+
+SINGLE_VALUES = {
+    "zero_const", "pi_const", "margin", "epsilon", "gamma", "embedding_range",
+    "ent_embedding_range", "rel_embedding_range", "modulus", "phase_weight", "modulus_weight",
+    "adv_temperature", "regularization_term", "epoch", "step", "current_learning_rate",
+    "warm_up_steps",
+}  # fmt: skip
+"""Names of single values that programs save with their vectors, of shape (), (1,) or (1, 1)."""
+
+_MODELS: dict[str, dict[str, tuple[str, str | None]]] = {
+    _ROTATE: {"TransE": ("transe", "l1"), "DistMult": ("distmult", None),
+              "ComplEx": ("complex", None), "RotatE": ("rotate", "l1"),
+              "pRotatE": ("protate", None)},
+    _DGL: {"TransE": ("transe", "l2"), "TransE_l2": ("transe", "l2"),
+           "TransE_l1": ("transe", "l1"), "DistMult": ("distmult", None),
+           "ComplEx": ("complex", None), "RESCAL": ("rescal", None), "RotatE": ("rotate", "l1"),
+           "SimplE": ("simple", None)},
+}  # fmt: skip
+"""Formula and norm of the models that a configuration names, by program."""
+
+_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
+    _ROTATE: {
+        "model": ("model",),
+        "dim": ("hidden_dim",),
+        "entity": ("double_entity_embedding",),
+        "relation": ("double_relation_embedding",),
+    },
+    _DGL: {
+        "model": ("model_name", "model"),
+        "dim": ("hidden_dim", "emb_size"),
+        "entity": ("double_ent",),
+        "relation": ("double_rel",),
+    },
+}
+"""Keys of a configuration for the model, the dimension, and whether vectors are twice as long."""
+
+_NORMS = {_ROTATE: {"rotate": "l1", "transe": "l1"}, _OPENKE: {"rotate": "l1"},
+          _PYKEEN: {"rotate": "l2"}, _PYG: {"rotate": "l2"}}  # fmt: skip
+"""Norms that a program always uses, by formula."""
+
+_DEFAULT_NORMS = {
+    _OPENKE: "p_norm is 1 by default",
+    _PYKEEN: "scoring_fct_norm is 1 by default",
+    _PYG: "p_norm is 1 by default",
+}
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What files say about a model's formula; None: they do not say it.
+
+    - model, norm, phases, normalize: As for `Factors.from_embeddings`, phases as a number.
+    - origin: Where each of them comes from, by name.
+    - pairs: Whether complex vectors have their parts in turn: real, imaginary, real, ...
+    - halves: Whether entities and relations have two vectors each, as halves of one.
+    """
+
+    program: str = ""
+    model: str | None = None
+    norm: str | None = None
+    phases: float | None = None
+    normalize: str | None = None
+    origin: Mapping[str, str] = field(default_factory=dict)
+    pairs: bool = False
+    halves: bool = False
+
+
+# -- config.json -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A program's configuration.
+
+    - program: Name of the program; empty: there is no configuration of a known program.
+    - notes: Sentences for users on a file that is ignored.
+    """
+
+    path: Path = Path()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    program: str = ""
+    notes: tuple[str, ...] = ()
+
+    def value(self, name: str) -> Any:
+        """The value of ``model``, ``dim``, ``entity`` or ``relation``; None: there is none."""
+        return next((self.values[key] for key in self.keys(name)), None)
+
+    def keys(self, name: str) -> list[str]:
+        """The keys of the file that mean this."""
+        return [key for key in _KEYS[self.program][name] if key in self.values]
+
+    def number(self, key: str) -> float:
+        """A positive number; FileError otherwise."""
+        value = self.values.get(key)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9:
+            problem = f"{key} is {value!r}" if key in self.values else f"no {key}"
+            raise FileError(self.path, found=problem, hint="it must be a positive number")
+        return float(value)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the model, before any vectors are doubled."""
+        key = next(iter(self.keys("dim")), "hidden_dim")
+        value = self.number(key)
+        if not value.is_integer():
+            raise FileError(self.path, found=f"{key} is {value}", hint="give a whole number")
+        return int(value)
+
+
+def read_configuration(arrays: Path, path: PathName | None = None) -> Configuration:
+    """The configuration at a path, by default the file beside the arrays.
+
+    Parameters
+    ----------
+    arrays : path
+        A folder of arrays, or a file with all.
+    path : path, optional
+        It must be the configuration of a program that kgtrec knows.
+    """
+    if path is not None:
+        with fetched(path) as copy:
+            config = _read(copy, path)
+        if not config.program:
+            raise FileError(
+                path,
+                found="no configuration of a program that kgtrec knows",
+                hint="it must have model, hidden_dim and gamma (RotatE's own program, RNNLogic) or "
+                "model_name, hidden_dim or emb_size, and gamma (DGL-KE)",
+            )
+        return config
+    beside = (arrays if arrays.is_dir() else arrays.parent) / CONFIG
+    if not beside.is_file():
+        return Configuration()
+    try:
+        config = _read(beside, beside)
+    except FileError:
+        config = Configuration()
+    if config.program or not arrays.is_dir():
+        return config if config.program else Configuration()
+    note = f"{CONFIG} is ignored: it names no model of RotatE's own program or DGL-KE"
+    return Configuration(notes=(note,))
+
+
+def _read(file: Path, path: PathName) -> Configuration:
+    """A configuration, with the program that wrote it; FileError if it is not a JSON object."""
+    hint = "give the config.json that the program wrote beside the vectors"
+    try:
+        values = json.loads(file.read_bytes())
+    except OSError as error:
+        raise FileError(path, found=error.strerror or str(error), hint=hint) from None
+    except ValueError as error:  # also of bytes that are not UTF-8
+        raise FileError(path, found=f"not JSON ({one_line(error)})", hint=hint) from None
+    if not isinstance(values, dict):
+        raise FileError(path, found=f"a JSON {type(values).__name__}, not an object", hint=hint)
+    return Configuration(Path(path), values, _program_of_config(values))
+
+
+def _program_of_config(values: Mapping[str, Any]) -> str:
+    if "gamma" not in values:
+        return ""
+    if "model_name" in values or {"model", "emb_size"} <= values.keys():
+        return _DGL
+    return _ROTATE if {"model", "hidden_dim"} <= values.keys() else ""
+
+
+def from_config(config: Configuration) -> SavedModel:
+    """The model of a configuration; UsageError if kgtrec does not know its formula."""
+    name, known = config.value("model"), _MODELS[config.program]
+    if name not in known:
+        reason = ""
+        if str(name).lower() in REFUSED:
+            reason = f", which {REFUSED[str(name).lower()]}"
+        raise UsageError(
+            f"{config.path}: the configuration names the model {name!r}{reason}; of this program, "
+            f"kgtrec scores {', '.join(known)}; pass the scores of others"
+        )
+    model, norm = known[name]
+    origin = {"model": f"from {config.path.name}"}
+    phases = None
+    if norm is not None:
+        origin["norm"] = f"as in {config.program}"
+    if model in ("rotate", "protate"):
+        phases = (config.number("gamma") + 2) / config.dim
+        origin["phases"] = f"from {config.path.name}"
+    halves = config.program == _DGL and model == "simple"
+    return SavedModel(config.program, model, norm, phases, None, origin, halves=halves)
+
+
+def check_config(config: Configuration, arrays: Mapping[str, Array]) -> None:
+    """InputError if a configuration contradicts the arrays ``entity`` and ``relation``."""
+    for role, count in (("entity", "nentity"), ("relation", "nrelation")):
+        array = arrays[role]
+        due, width = _due_width(config, role), _width(array, arrays.get(_SECOND[role]))
+        if array.ndim == 2 and due is not None and width != due:
+            dim_key, double = config.keys("dim")[0], config.keys(role)
+            text = f"{dim_key} {config.dim}"
+            text += f" and {double[0]} {str(config.value(role)).lower()}" if double else ""
+            raise InputError(
+                f"{config.path}: {text} of {config.value('model')} mean {due} numbers per {role}, "
+                f"but the array has {width}; give the configuration of these vectors"
+            )
+        rows = config.values.get(count)
+        if isinstance(rows, int) and rows and rows != len(array):
+            raise InputError(
+                f"{config.path}: {count} is {rows}, but the array has {len(array)} vectors; give "
+                "the configuration of these vectors"
+            )
+
+
+_SECOND = {"entity": "entity_tail", "relation": "relation_inverse"}
+
+
+def _due_width(config: Configuration, role: str) -> int | None:
+    """Numbers per vector; None: the configuration does not say it."""
+    doubled = config.value(role)
+    if config.value("model") == "RotatE":
+        return config.dim * (2 if role == "entity" else 1)
+    return config.dim * (2 if doubled else 1) if isinstance(doubled, bool) else None
+
+
+def _width(array: Array, second: Array | None) -> int:
+    """Numbers per vector in the file; complex numbers count twice."""
+    halves = 1 if second is None else 2
+    return int(array.shape[1]) * halves * (2 if array.dtype.kind == "c" else 1)
+
+
+# -- Arrays ----------------------------------------------------------------------------------------
+
+
+def split_single_values(
+    arrays: Mapping[str, Array],
+) -> tuple[dict[str, Array], dict[str, float]]:
+    """The vectors, and the known single values by the last part of their names.
+
+    Values of a loss (``loss.margin``) do not belong to the model, so they are left out.
+    """
+    vectors, values = {}, {}
+    for name, array in arrays.items():
+        last = name.rpartition(".")[2]
+        if array.ndim == 0 or (last in SINGLE_VALUES and array.size == 1):
+            if not name.startswith("loss.") and array.dtype.kind in "fiu":
+                values[last] = float(array.reshape(-1)[0])
+        else:
+            vectors[name] = array
+    return vectors, values
+
+
+def from_arrays(names: Iterable[str], values: Mapping[str, float], model: str) -> SavedModel:
+    """What names of arrays and single values say about the program and its formula."""
+    program = _program_of_arrays(names, values)
+    if not program:
+        return SavedModel()
+    phases = None
+    origin = {}
+    norm = _NORMS.get(program, {}).get(model)
+    if norm is not None:
+        origin["norm"] = f"as in {program}"
+    scale = values.get("rel_embedding_range" if program == _OPENKE else "embedding_range")
+    if model in ("rotate", "protate"):
+        if scale is not None and program in (_OPENKE, _ROTATE):
+            phases, origin["phases"] = scale, "from the file"
+        elif program == _PYG:
+            phases, origin["phases"] = math.pi, f"as in {program}"
+    normalize = None
+    if model == "transe" and program == _PYG:
+        normalize, origin["normalize"] = "entities", f"as in {program}"
+    if model == "transe" and program == _OPENKE and "margin" in values:
+        normalize, origin["normalize"] = "none", "as in OpenKE with norm_flag=False"
+    return SavedModel(program, None, norm, phases, normalize, origin, program == _PYKEEN)
+
+
+def _program_of_arrays(names: Iterable[str], values: Mapping[str, float]) -> str:
+    if {"zero_const", "pi_const", "rel_embedding_range"} & values.keys():
+        return _OPENKE
+    if "embedding_range" in values and "gamma" in values:
+        return _ROTATE
+    names = list(names)
+    if any("entity_representations." in name for name in names):
+        return _PYKEEN
+    return _PYG if any("node_emb." in name for name in names) else ""
+
+
+def ask_of_program(
+    path: PathName, saved: SavedModel, model: str, norm: str | None, normalize: str | None
+) -> None:
+    """UsageError if a known program saved TransE, and its files do not say the formula."""
+    if model != "transe" or not saved.program:
+        return
+    if norm is None:
+        raise UsageError(
+            f"{path}: {saved.program} saved it, without the norm of TransE "
+            f"({_DEFAULT_NORMS[saved.program]}); pass norm='l1' or norm='l2'"
+        )
+    if normalize is None and saved.program == _OPENKE:
+        raise UsageError(
+            f"{path}: OpenKE saved it, without norm_flag (by default True: TransE scales vectors "
+            "to length 1); pass normalize='vectors' or normalize='none'"
+        )

@@ -1,0 +1,544 @@
+"""Saved models are scored by the formula of the program that saved them.
+
+Each formula is written out here once more, triple by triple, from the program's source code.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from question_cases import N, R, random_questions
+from refusals import assert_refused, each_row
+
+import kgtrec
+from kgtrec.cli import cli
+from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.integrations.embeddings import load_factors
+
+Score = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
+DIM = 6
+QUESTIONS = random_questions(np.random.default_rng(7))
+
+
+def uniform(seed: int, *shape: int, scale: float = 1.0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-scale, scale, shape).astype(np.float32)
+
+
+# -- Formulas of programs --------------------------------------------------------------------------
+
+
+def chunks(vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return vector[: len(vector) // 2], vector[len(vector) // 2 :]
+
+
+def rotated(h: np.ndarray, phase: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Real and imaginary parts of the turned head minus the tail."""
+    (h_re, h_im), (t_re, t_im) = chunks(h), chunks(t)
+    re, im = np.cos(phase), np.sin(phase)
+    return h_re * re - h_im * im - t_re, h_re * im + h_im * re - t_im
+
+
+def rotate_sum(scale: float) -> Score:
+    """RotatE's own program, OpenKE and DGL-KE, which all divide by range / pi."""
+
+    def score(h, r, t):
+        re, im = rotated(h, r / (scale / math.pi), t)
+        return -sum(math.sqrt(x * x + y * y) for x, y in zip(re, im, strict=True))
+
+    return score
+
+
+def rotate_l2(h, r, t):
+    """PyTorch Geometric: the norm over both axes of the stacked parts."""
+    re, im = rotated(h, r, t)
+    return -math.sqrt(sum(re * re) + sum(im * im))
+
+
+def protate(scale: float) -> Score:
+    def score(h, r, t):
+        h, r, t = (x / (scale / math.pi) for x in (h, r, t))
+        return -sum(abs(math.sin(x)) for x in h + r - t)
+
+    return score
+
+
+def complex_parts(h, r, t):
+    (h_re, h_im), (r_re, r_im), (t_re, t_im) = chunks(h), chunks(r), chunks(t)
+    return sum(h_re * t_re * r_re + h_im * t_im * r_re + h_re * t_im * r_im - h_im * t_re * r_im)
+
+
+def distmult(h, r, t):
+    return sum(h * r * t)
+
+
+def transe(norm: int) -> Score:
+    return lambda h, r, t: -np.linalg.norm(h + r - t, ord=norm)
+
+
+def rescal(h, r, t):
+    return sum(h * (r.reshape(len(h), len(h)) @ t))
+
+
+def simple(h, r, t):
+    (h_i, h_j), (forward, backward), (t_i, t_j) = chunks(h), chunks(r), chunks(t)
+    return (sum(h_i * forward * t_j) + sum(t_i * backward * h_j)) / 2
+
+
+def scaled(vector: np.ndarray, norm: int = 2) -> np.ndarray:
+    return vector / np.linalg.norm(vector, ord=norm)
+
+
+def due_scores(score: Score, entity: np.ndarray, relation: np.ndarray) -> np.ndarray:
+    """One row per question, one column per entity."""
+    entity, relation = entity.astype(np.float64), relation.astype(np.float64)
+    rows = []
+    for side, e, r in zip(QUESTIONS.side, QUESTIONS.entity, QUESTIONS.relation, strict=True):
+        pairs = [(entity[e], x) if side else (x, entity[e]) for x in entity]
+        rows.append([score(h, relation[r], t) for h, t in pairs])
+    return np.array(rows)
+
+
+def assert_ranks(factors: kgtrec.Factors, due: np.ndarray) -> None:
+    """Random scores differ by more than rounding, so ranks are equal."""
+    ranks, expected = (kgtrec.rank(source, QUESTIONS)[0] for source in (factors, due))
+    np.testing.assert_array_equal(ranks.greater, expected.greater)
+    np.testing.assert_array_equal(ranks.equal, expected.equal)
+
+
+# -- Files as programs write them ------------------------------------------------------------------
+
+
+def save_rotate(folder: Path, name: str, entity: Any, relation: Any, **more: Any) -> Path:
+    """RotatE's own program; RNNLogic has its files."""
+    config = {
+        "cuda": True, "data_path": "data/x", "model": name, "double_entity_embedding":
+        name in ("RotatE", "ComplEx"), "double_relation_embedding": name == "ComplEx",
+        "negative_sample_size": 128, "hidden_dim": DIM, "gamma": 12.0, "batch_size": 1024,
+        "learning_rate": 1e-4, "nentity": N, "nrelation": R,
+    }  # fmt: skip
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config | more))
+    np.save(folder / "entity_embedding.npy", entity)
+    np.save(folder / "relation_embedding.npy", relation)
+    return folder
+
+
+def save_dgl(folder: Path, model: str, entity: Any, relation: Any, **more: Any) -> Path:
+    config = {"dataset": "FB15k-237", "emb_size": DIM, "gamma": 12.0, "max_step": 80_000,
+              "double_ent": model in ("RotatE", "SimplE"), "double_rel": model == "SimplE",
+              "lr": 0.01, "neg_sample_size": 256}  # fmt: skip
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config | {"model_name": model} | more, indent=4))
+    np.save(folder / f"FB15k-237_{model}_entity.npy", entity)
+    np.save(folder / f"FB15k-237_{model}_relation.npy", relation)
+    return folder
+
+
+RANGE = 14 / DIM
+OF_CONFIG: dict[str, tuple[Any, str, Score, int, int, tuple[str, ...]]] = {
+    "RotatE": (save_rotate, "RotatE", rotate_sum(RANGE), 2 * DIM, DIM,
+               ("model: rotate, from config.json",
+                "norm: l1 (sum of moduli), as in RotatE's own program",
+                "phases: relation * pi / 2.33333, from config.json")),
+    "pRotatE": (save_rotate, "pRotatE", protate(RANGE), DIM, DIM,
+                ("model: protate, from config.json",
+                 "phases: value * pi / 2.33333, from config.json")),
+    "TransE": (save_rotate, "TransE", transe(1), DIM, DIM,
+               ("model: transe, from config.json", "norm: l1, as in RotatE's own program")),
+    "ComplEx": (save_rotate, "ComplEx", complex_parts, 2 * DIM, 2 * DIM,
+                ("model: complex, from config.json",)),
+    "DistMult": (save_rotate, "DistMult", distmult, DIM, DIM,
+                 ("model: distmult, from config.json",)),
+    "DGL RotatE": (save_dgl, "RotatE", rotate_sum(RANGE), 2 * DIM, DIM,
+                   ("model: rotate, from config.json", "norm: l1 (sum of moduli), as in DGL-KE",
+                    "phases: relation * pi / 2.33333, from config.json")),
+    "DGL TransE": (save_dgl, "TransE", transe(2), DIM, DIM,
+                   ("model: transe, from config.json", "norm: l2, as in DGL-KE")),
+    "DGL TransE_l1": (save_dgl, "TransE_l1", transe(1), DIM, DIM,
+                      ("model: transe, from config.json", "norm: l1, as in DGL-KE")),
+    "DGL TransE_l2": (save_dgl, "TransE_l2", transe(2), DIM, DIM,
+                      ("model: transe, from config.json", "norm: l2, as in DGL-KE")),
+    "DGL ComplEx": (save_dgl, "ComplEx", complex_parts, DIM, DIM,
+                    ("model: complex, from config.json",)),
+    "DGL DistMult": (save_dgl, "DistMult", distmult, DIM, DIM,
+                     ("model: distmult, from config.json",)),
+    "DGL RESCAL": (save_dgl, "RESCAL", rescal, DIM, DIM * DIM,
+                   ("model: rescal, from config.json",)),
+    "DGL SimplE": (save_dgl, "SimplE", simple, 2 * DIM, 2 * DIM,
+                   ("model: simple, from config.json",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_CONFIG)
+def test_the_configuration_names_the_formula(name: str, tmp_path: Path) -> None:
+    save, model, score, entity_dim, relation_dim, facts = OF_CONFIG[name]
+    entity = uniform(1, N, entity_dim, scale=RANGE)
+    relation = uniform(2, R, relation_dim, scale=RANGE)
+    folder = save(tmp_path / "model", model, entity, relation)
+    factors = load_factors(folder, QUESTIONS)
+    assert factors.facts == facts
+    due = due_scores(score, entity, relation)
+    assert_ranks(factors, due)
+    arrays = tmp_path / "arrays.npz"
+    np.savez(arrays, entity=entity, relation=relation)
+    apart = load_factors(arrays, QUESTIONS, model_config=folder / "config.json")
+    assert apart.facts == facts
+    assert_ranks(apart, due)
+
+
+def test_older_configurations_of_dgl_ke(tmp_path: Path) -> None:
+    """They name the model as ``model`` beside ``emb_size``."""
+    entity, relation = uniform(1, N, DIM), uniform(2, R, DIM)
+    folder = save_dgl(tmp_path / "m", "TransE_l2", entity, relation)
+    config = json.loads((folder / "config.json").read_text())
+    config["model"] = config.pop("model_name")
+    (folder / "config.json").write_text(json.dumps(config))
+    assert_ranks(load_factors(folder, QUESTIONS), due_scores(transe(2), entity, relation))
+
+
+@given(
+    gamma=st.floats(0.1, 50), dim=st.integers(1, 8), turns=st.floats(0.1, 4),
+    seed=st.integers(0, 99),
+)  # fmt: skip
+def test_every_scale_of_phases(
+    gamma: float, dim: int, turns: float, seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Relations of any size, from parts of a turn to many turns."""
+    scale = (gamma + 2) / dim
+    entity = uniform(seed, N, 2 * dim)
+    relation = uniform(seed + 1, R, dim, scale=turns * scale)
+    folder = tmp_path_factory.mktemp("model")
+    save_rotate(folder, "RotatE", entity, relation, gamma=gamma, hidden_dim=dim)
+    factors = load_factors(folder, QUESTIONS, "RotatE")
+    due = due_scores(rotate_sum(scale), entity, relation)
+    np.testing.assert_allclose(factors.scores(), due, rtol=1e-4, atol=1e-4)
+
+
+# OpenKE's state_dict, as arrays: every model has zero_const and pi_const.
+OPENKE = {"zero_const": np.zeros(1, "f4"), "pi_const": np.array([3.1415927], "f4")}
+ENTITY, RELATION = uniform(3, N, DIM), uniform(4, R, DIM)
+WIDE = uniform(5, N, 2 * DIM)
+PLAIN = {"ent_embeddings.weight": ENTITY, "rel_embeddings.weight": RELATION}
+HALVES = {"ent_re_embeddings.weight": chunks(WIDE.T)[0].T,
+          "ent_im_embeddings.weight": chunks(WIDE.T)[1].T,
+          "rel_re_embeddings.weight": chunks(RELATION.T)[0].T.repeat(2, 1),
+          "rel_im_embeddings.weight": chunks(RELATION.T)[1].T.repeat(2, 1)}  # fmt: skip
+COMPLEX_RELATION = np.hstack([HALVES["rel_re_embeddings.weight"],
+                              HALVES["rel_im_embeddings.weight"]])  # fmt: skip
+ROTATE = {"ent_embeddings.weight": WIDE, "rel_embeddings.weight": 0.05 * RELATION}
+UNIT = [np.stack([scaled(x) for x in part]) for part in (ENTITY, RELATION)]
+PYKEEN_PLAIN = {"entity_representations.0._embeddings.weight": ENTITY,
+                "relation_representations.0._embeddings.weight": RELATION}  # fmt: skip
+TURNS = np.exp(1j * RELATION)
+
+
+def in_pairs(vectors: np.ndarray) -> np.ndarray:
+    """PyKEEN's tables of complex numbers: real, imaginary, real, ..."""
+    return np.stack([vectors.real, vectors.imag], axis=2).reshape(len(vectors), -1).astype("f4")
+
+
+def in_halves(vectors: np.ndarray) -> np.ndarray:
+    return np.hstack([vectors.real, vectors.imag])
+
+
+COMPLEX_ENTITY = chunks(WIDE.T)[0].T + 1j * chunks(WIDE.T)[1].T
+PYKEEN = {"entity_representations.0._embeddings.weight": in_pairs(COMPLEX_ENTITY),
+          "relation_representations.0._embeddings.weight": in_pairs(TURNS)}  # fmt: skip
+PYG = {"node_emb.weight": COMPLEX_ENTITY.real.copy(), "node_emb_im.weight":
+       COMPLEX_ENTITY.imag.copy(), "rel_emb.weight": np.pi + RELATION}  # fmt: skip
+
+
+def single(value: float, shape: tuple[int, ...]) -> np.ndarray:
+    return np.full(shape, value, "f4")
+
+
+OF_NAMES: dict[str, tuple[dict[str, np.ndarray], str, dict[str, Any], np.ndarray, list[str]]] = {
+    "OpenKE TransE, margin": (
+        OPENKE | PLAIN | {"margin": single(6, (1,))}, "transe", {"norm": "l1"},
+        due_scores(transe(1), ENTITY, RELATION),
+        ["norm: l1", "normalization: vectors are used as they are, as in OpenKE with "
+         "norm_flag=False"]),
+    "OpenKE TransE, norm_flag": (
+        OPENKE | PLAIN, "transe", {"norm": "l1", "normalize": "vectors"},
+        due_scores(transe(1), *UNIT), ["norm: l1",
+                                       "normalization: vectors are scaled to length 1"]),
+    "OpenKE DistMult": (OPENKE | PLAIN | {"embedding_range": single(1, (1, 1))}, "distmult", {},
+                        due_scores(distmult, ENTITY, RELATION), []),
+    "OpenKE ComplEx": (OPENKE | HALVES, "complex", {},
+                       due_scores(complex_parts, WIDE, COMPLEX_RELATION), []),
+    "OpenKE RotatE": (
+        OPENKE | ROTATE | {"ent_embedding_range": single(0.04, (1,)), "margin": single(6, (1,)),
+                           "epsilon": single(2, (1, 1)), "rel_embedding_range": single(0.08, (1,))},
+        "rotate", {}, due_scores(rotate_sum(np.float32(0.08)), WIDE, 0.05 * RELATION),
+        ["norm: l1 (sum of moduli), as in OpenKE",
+         "phases: relation * pi / 0.08, from the file"]),
+    "OpenKE in its training strategy": (
+        {f"model.{name}": array for name, array in (OPENKE | PLAIN).items()}
+        | {"loss.margin": single(5, (1,)), "loss.zero_const": single(0, (1,))}, "transe",
+        {"norm": "l2", "normalize": "none"}, due_scores(transe(2), ENTITY, RELATION), ["norm: l2"]),
+    "PyKEEN TransE": (PYKEEN_PLAIN, "transe", {"norm": "l1"},
+                      due_scores(transe(1), ENTITY, RELATION), ["norm: l1"]),
+    "PyKEEN DistMult": (PYKEEN_PLAIN, "distmult", {}, due_scores(distmult, ENTITY, RELATION), []),
+    "PyKEEN ComplEx": (PYKEEN, "complex", {}, due_scores(complex_parts, WIDE, in_halves(TURNS)),
+                       []),
+    "PyKEEN RotatE": (PYKEEN, "rotate", {}, due_scores(rotate_l2, WIDE, RELATION),
+                      ["norm: l2, as in PyKEEN"]),
+    "PyG RotatE": (PYG, "rotate", {}, due_scores(rotate_l2, WIDE, np.pi + RELATION),
+                   ["norm: l2, as in PyTorch Geometric",
+                    "phases: radians, as in PyTorch Geometric"]),
+    "PyG ComplEx": (
+        {"node_emb.weight": PYG["node_emb.weight"], "node_emb_im.weight": PYG["node_emb_im.weight"],
+         "rel_emb.weight": chunks(COMPLEX_RELATION.T)[0].T,
+         "rel_emb_im.weight": chunks(COMPLEX_RELATION.T)[1].T}, "complex", {},
+        due_scores(complex_parts, WIDE, COMPLEX_RELATION), []),
+    "PyG TransE": (
+        {"node_emb.weight": ENTITY, "rel_emb.weight": RELATION}, "transe", {"norm": "l1"},
+        due_scores(transe(1), np.stack([scaled(x, 1) for x in ENTITY]), RELATION),
+        ["norm: l1", "normalization: entities are scaled to length 1, as in PyTorch Geometric"]),
+    "RotatE's checkpoint": (
+        {"entity_embedding": WIDE, "relation_embedding": 0.05 * RELATION,
+         "gamma": single(12, (1,)), "embedding_range": single(0.14, (1,))}, "rotate", {},
+        due_scores(rotate_sum(np.float32(0.14)), WIDE, 0.05 * RELATION),
+        ["norm: l1 (sum of moduli), as in RotatE's own program",
+         "phases: relation * pi / 0.14, from the file"]),
+    "TorchKGE ComplEx": (
+        {"re_ent_emb.weight": HALVES["ent_re_embeddings.weight"],
+         "im_ent_emb.weight": HALVES["ent_im_embeddings.weight"],
+         "re_rel_emb.weight": HALVES["rel_re_embeddings.weight"],
+         "im_rel_emb.weight": HALVES["rel_im_embeddings.weight"]}, "complex", {},
+        due_scores(complex_parts, WIDE, COMPLEX_RELATION), []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_NAMES)
+def test_names_of_arrays_tell_the_program(name: str, tmp_path: Path) -> None:
+    arrays, model, options, due, facts = OF_NAMES[name]
+    np.savez(tmp_path / "m.npz", **arrays)
+    factors = load_factors(tmp_path / "m.npz", QUESTIONS, model, **options)
+    assert list(factors.facts) == facts
+    assert_ranks(factors, due)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_single_values_of_every_shape(shape: tuple[int, ...], tmp_path: Path) -> None:
+    values = {name: single(0.08, shape) for name in ("zero_const", "pi_const", "margin", "epsilon",
+                                                     "rel_embedding_range")}  # fmt: skip
+    np.savez(tmp_path / "m.npz", **ROTATE, **values)
+    factors = load_factors(tmp_path / "m.npz", QUESTIONS, "rotate")
+    due = due_scores(rotate_sum(np.float32(0.08)), WIDE, 0.05 * RELATION)
+    assert_ranks(factors, due)
+
+
+# -- What programs leave open, and contradictions --------------------------------------------------
+
+
+def saved(tmp_path: Path, **arrays: np.ndarray) -> Path:
+    np.savez(tmp_path / "m.npz", **arrays)
+    return tmp_path / "m.npz"
+
+
+RADIANS = {"entity": WIDE, "relation": np.float32(np.pi) * RELATION}
+SMALL = {"entity": WIDE, "relation": 0.05 * RELATION}
+
+
+@each_row("arrays, model, options, words", [
+    (RADIANS, "rotate", {}, "rotate needs the norm of its distance, because programs differ: "
+     "norm='l1' sums the moduli"),
+    (RADIANS, None, {}, "name the model of these vectors"),
+    (SMALL, "rotate", {"norm": "l1"}, "the largest phase of a relation is 0.04"),
+    ({**SMALL, "relation": 8 * RELATION}, "rotate", {"norm": "l2"}, "perhaps not radians"),
+    (PLAIN, "protate", {}, "protate needs the scale of its phases"),
+    (RADIANS, "rotate", {"norm": "l1", "phases": "-1"}, "phases='-1' is unknown"),
+    (OPENKE | PLAIN, "transe", {}, "OpenKE saved it, without the norm of TransE"),
+    (OPENKE | PLAIN, "transe", {"norm": "l1"}, "OpenKE saved it, without norm_flag"),
+    (PYKEEN_PLAIN, "transe", {}, "PyKEEN saved it, without the norm of TransE"),
+    (PYKEEN, "rotate", {"norm": "l1"}, "norm='l1' contradicts 'l2', as in PyKEEN"),
+    (PLAIN, "transe", {"normalize": "all"}, "normalize='all' is unknown"),
+    (PLAIN | {"norm_vector.weight": RELATION}, "transh", {}, "projects every entity"),
+    (PLAIN, "hake", {}, "adds a distance of phases"),
+])  # fmt: skip
+def test_open_questions_are_asked(
+    arrays: dict[str, np.ndarray], model: str | None, options: dict[str, Any], words: str,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    path = saved(tmp_path, **arrays)
+    assert_refused(load_factors, UsageError, (words,), path, QUESTIONS, model, **options)
+
+
+def test_answers_to_open_questions(tmp_path: Path) -> None:
+    path = saved(tmp_path, **SMALL)
+    factors = load_factors(path, QUESTIONS, "rotate", norm="l1", phases=0.14)
+    assert factors.facts == ("norm: l1 (sum of moduli)", "phases: relation * pi / 0.14")
+    assert_ranks(factors, due_scores(rotate_sum(0.14), WIDE, 0.05 * RELATION))
+    factors = load_factors(path, QUESTIONS, "rotate", norm="l2", phases="radians")
+    assert factors.facts == ("norm: l2", "phases: radians")
+    assert_ranks(factors, due_scores(rotate_l2, WIDE, 0.05 * RELATION))
+    path = saved(tmp_path, entity=ENTITY, relation=RELATION)
+    assert load_factors(path, QUESTIONS, "transe").facts == ("norm: l2, by default",)
+    assert load_factors(path, QUESTIONS, "distmult").facts == ()
+
+
+@each_row("model, changes, error, words", [
+    ("RotatE", {"hidden_dim": 5}, InputError,
+     "hidden_dim 5 and double_entity_embedding true of RotatE mean 10 numbers per entity, but the "
+     "array has 12"),
+    ("RotatE", {"nentity": N + 1}, InputError, f"nentity is {N + 1}, but the array has {N}"),
+    ("TransE", {"double_entity_embedding": True}, InputError,
+     "double_entity_embedding true of TransE mean 12 numbers per entity"),
+    ("RotatE", {"gamma": None}, FileError, "gamma is None; it must be a positive number"),
+    ("RotatE", {"hidden_dim": 2.5}, FileError, "hidden_dim is 2.5"),
+    ("RotatE", {"model": "HAKE"}, UsageError, "the configuration names the model 'HAKE', which "
+     "scales every entity by the relation"),
+    ("RotatE", {"model": "PairRE"}, UsageError, "names the model 'PairRE'; of this program, kgtrec "
+     "scores TransE"),
+])  # fmt: skip
+def test_contradictory_configurations(
+    model: str, changes: dict[str, Any], error: type[Exception], words: str, tmp_path: Path
+) -> None:
+    entity = WIDE if model == "RotatE" else ENTITY
+    folder = save_rotate(tmp_path / "m", model, entity, RELATION, **changes)
+    assert_refused(load_factors, error, ("config.json", words), folder, QUESTIONS)
+
+
+@each_row("options, words", [
+    ({"model": "transe"}, "model='transe' contradicts 'rotate', from config.json"),
+    ({"model": "rotate", "norm": "l2"}, "norm='l2' contradicts 'l1', as in RotatE's own program"),
+    ({"model": "rotate", "phases": "radians"}, "phases=3.14"),
+])  # fmt: skip
+def test_contradictory_arguments(options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    folder = save_rotate(tmp_path / "m", "RotatE", WIDE, RELATION)
+    assert_refused(load_factors, UsageError, (words,), folder, QUESTIONS, **options)
+
+
+def test_other_configurations(tmp_path: Path) -> None:
+    """One beside the arrays is ignored with a line; one that the user names is refused."""
+    folder = save_rotate(tmp_path / "m", "RotatE", WIDE, np.float32(np.pi) * RELATION)
+    for text in ('{"model_type": "bert"}', "[1]", "no JSON"):
+        (folder / "config.json").write_text(text)
+        factors = load_factors(folder, QUESTIONS, "rotate", norm="l1")
+        assert factors.facts[-1].startswith("config.json is ignored: it names no model")
+        with pytest.raises(FileError, match=r"config\.json: (no configuration|a JSON|not JSON)"):
+            load_factors(folder, QUESTIONS, "rotate", model_config=folder / "config.json")
+
+
+# -- Checkpoints of torch --------------------------------------------------------------------------
+
+
+class Tensor(np.ndarray):
+    """An array that looks like a tensor to the reader."""
+
+    def detach(self) -> np.ndarray:
+        return np.asarray(self)
+
+
+def tensors(arrays: dict[str, np.ndarray]) -> dict[str, Tensor]:
+    return {name: np.asarray(array).view(Tensor) for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("name", ["m.ckpt", "m.pt", "m.pth", "checkpoint"])
+def test_checkpoints_have_only_the_state_of_the_model(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The optimizer's tensors beside it have no meaning for scores."""
+    arrays, model, options, due, facts = OF_NAMES["RotatE's checkpoint"]
+    state = {"step": 3, "model_state_dict": tensors(arrays),
+             "optimizer_state_dict": {"state": {0: tensors({"exp_avg": WIDE})}}}  # fmt: skip
+
+    def load(path: Path, *, map_location: str, weights_only: bool) -> Any:
+        assert weights_only
+        return state
+
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(load=load))
+    np.savez(tmp_path / "zip.npz", a=WIDE)  # a zip, as files of torch are
+    (tmp_path / "zip.npz").rename(tmp_path / name)
+    factors = load_factors(tmp_path / name, QUESTIONS, model, **options)
+    assert list(factors.facts) == facts
+    assert_ranks(factors, due)
+
+
+def test_a_checkpoint_of_torch(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    arrays, model, options, due, _ = OF_NAMES["OpenKE RotatE"]
+    state = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+    torch.save(state, tmp_path / "rotate.ckpt")
+    assert_ranks(load_factors(tmp_path / "rotate.ckpt", QUESTIONS, model, **options), due)
+
+
+# -- The command -----------------------------------------------------------------------------------
+
+
+def run(*words: str) -> Any:
+    return CliRunner().invoke(cli, ["rank", "--sides", "tail", *words], standalone_mode=False)
+
+
+def graph_of_answers(folder: Path) -> None:
+    """start, answer and other; the answer is right."""
+    folder.mkdir()
+    labels = {"entities.dict": "start answer other".split(), "relations.dict": ["turns"]}
+    for name, words in labels.items():
+        (folder / name).write_text("".join(f"{i}\t{word}\n" for i, word in enumerate(words)))
+    for name, text in (("train", "other\tturns\tstart"), ("valid", "other\tturns\tother"),
+                       ("test", "start\tturns\tanswer")):  # fmt: skip
+        (folder / f"{name}.txt").write_text(f"{text}\n")
+
+
+def test_phases_by_range_in_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """7 of a range of 14 is a quarter turn: (1, 0) turns to (0, 1), not to (0.754, 0.657)."""
+    monkeypatch.chdir(tmp_path)
+    graph_of_answers(tmp_path / "g")
+    entity = np.array([[1, 0], [0, 1], [np.cos(7), np.sin(7)]], "f4")
+    config = {"hidden_dim": 1, "nentity": 3, "nrelation": 1}
+    save_rotate(tmp_path / "m", "RotatE", entity, np.array([[7]], "f4"), **config)
+    for words in (["--model", "rotate"], []):
+        done = run("--graph", "rotate:g", "--scores", "m", *words, "-o", "r.parquet")
+        assert "tail  1.00  1.0000" in done.stdout
+        assert "\nphases: relation * pi / 14, from config.json\n" in done.stdout
+    ranks = kgtrec.Ranks.load("r.parquet")
+    assert "model: rotate, from config.json" in str(kgtrec.Result(ranks))
+    (tmp_path / "m" / "config.json").rename(tmp_path / "c.json")
+    done = run(
+        "--graph", "rotate:g", "--scores", "m", "--model-config", "c.json", "-o", "s.parquet"
+    )
+    assert "phases: relation * pi / 14, from c.json\n" in done.stdout
+    done = run("--graph", "rotate:g", "--scores", "m", "--model", "rotate", "-o", "t.parquet")
+    assert "rotate needs the norm" in str(done.exception)
+    done = run("--graph", "rotate:g", "--scores", "m", "--model", "rotate", "--norm", "l1", "-o",
+               "t.parquet")  # fmt: skip
+    assert "the largest phase of a relation is 7, so phases are perhaps" in str(done.exception)
+
+
+def test_sum_of_moduli_in_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From (-10, 0), the answer (-7, 0) is nearer by the sum (3 < 4), the other by l2 (2.8 < 3)."""
+    monkeypatch.chdir(tmp_path)
+    graph_of_answers(tmp_path / "g")
+    entity = np.array([[10, 0], [-7, 0], [-8, 2]], "c8")
+    np.savez("m.npz", entity=entity, relation=np.full((1, 2), np.pi, "f4"))
+    for norm, mrr in (("l1", "1.0000"), ("l2", "0.5000")):
+        done = run("--graph", "rotate:g", "--scores", "m.npz", "--model", "rotate", "--norm", norm,
+                   "-o", "r.parquet")  # fmt: skip
+        assert f"tail  {1 / float(mrr):.2f}  {mrr}" in done.stdout
+        assert "\nphases: radians\n" in done.stdout
+    done = run("--graph", "rotate:g", "--scores", "m.npz", "--model", "rotate", "-o", "r.parquet")
+    assert "(RotatE's own program, RNNLogic, OpenKE, DGL-KE" in str(done.exception)
+
+
+def test_random_scores_ask_for_the_formula() -> None:
+    rng = np.random.default_rng(0)
+    test = np.column_stack([rng.integers(0, 900, (2, 900)).T, np.zeros(900, int)])[:, [0, 2, 1]]
+    questions = kgtrec.Graph.from_arrays(test=test, n_entities=900).questions()
+    result = kgtrec.evaluate(rng.normal(size=(len(questions), 900)), questions)
+    text = " ".join(str(result).split())
+    assert "scores look random" in text
+    assert "are in the order of the entities, as the model numbers them" in text
+    assert "check the norm, and whether its phases are radians" in text
