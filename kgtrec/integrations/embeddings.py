@@ -107,13 +107,17 @@ def load_factors(
     name = model if model is not None else saved.model
     if name is None:
         raise UsageError(f"{path}: name the model of these vectors (model='complex' or the like)")
-    given: dict[str, Any] = {"model": model, "norm": norm, "phases": half_turn_of(phases), "normalize": normalize}
+    given: dict[str, Any] = {
+        "model": model, "norm": norm, "phases": half_turn_of(phases), "normalize": normalize
+    }  # fmt: skip
     _refuse_contradictions(path, saved, given)
     name = _checked_model(path, name)
     arrays = _arranged(name, saved, _by_role(path, vectors))
     if config.program:
         check_config(config, arrays)
-    used: dict[str, Any] = {key: getattr(saved, key) if value is None else value for key, value in given.items()}
+    used: dict[str, Any] = {
+        key: getattr(saved, key) if value is None else value for key, value in given.items()
+    }
     ask_of_program(path, saved, name, used["norm"], used["normalize"])
     declared: dict[str, Any] = {"norm": used["norm"], "phases": used["phases"],
                 "normalize": used["normalize"] or "none"}  # fmt: skip

@@ -432,7 +432,9 @@ def state_dict(entity: Any, relation: Any, owner: str = "", name: str = "_embedd
 
 
 @pytest.mark.parametrize("reciprocal", [False, True])
-@pytest.mark.parametrize(("model", "norm"), [*((model, 2) for model in CLASSES), ("transe", 1), ("rotate", 1)])
+@pytest.mark.parametrize(
+    ("model", "norm"), [*((model, 2) for model in CLASSES), ("transe", 1), ("rotate", 1)]
+)
 def test_scores_are_those_of_every_triple(
     model: str, norm: int, reciprocal: bool, tmp_path: Path
 ) -> None:
@@ -498,7 +500,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     for options in ({}, {"model": "x"}, {"model": {"type": "x"}, "x": {"type": "x"}}):
         torch.save({"model": (weights, {}), "config": options}, path)
         refused(FileError, "its configuration names no known model")
-    entity, relation = tables("rotate", False)
+    entity, _ = tables("rotate", False)
     short = state_dict(entity[:-1], entity[:SAVED_R])
     odd = state_dict(entity[:, :3], entity[:SAVED_R, :3])
     projected = {"_entity_embedder.projection.weight": torch.zeros(3, 3)}

@@ -485,7 +485,7 @@ def run(*words: str) -> Any:
 def graph_of_answers(folder: Path) -> None:
     """start, answer and other; the answer is right."""
     folder.mkdir()
-    labels = {"entities.dict": "start answer other".split(), "relations.dict": ["turns"]}
+    labels = {"entities.dict": ["start", "answer", "other"], "relations.dict": ["turns"]}
     for name, words in labels.items():
         (folder / name).write_text("".join(f"{i}\t{word}\n" for i, word in enumerate(words)))
     for name, text in (("train", "other\tturns\tstart"), ("valid", "other\tturns\tother"),

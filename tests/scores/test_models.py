@@ -140,8 +140,10 @@ def test_every_formula_scores_each_triple(name: str, questions: kgtrec.Questions
     ranks, _ = kgtrec.rank(factors, questions)
     # Scores of hundreds of triples, which differ by far more than rounding.
     np.testing.assert_array_equal(ranks.greater, kgtrec.rank(due, questions)[0].greater)
-    single = {k: v if isinstance(v, (str, float, int)) else v.astype("c8" if v.dtype.kind == "c" else "f4")
-              for k, v in arrays.items()}  # fmt: skip
+    single = {
+        k: v.astype("c8" if v.dtype.kind == "c" else "f4") if isinstance(v, np.ndarray) else v
+        for k, v in arrays.items()
+    }
     small = kgtrec.Factors.from_embeddings(questions, name.split()[0], **single)
     assert small.dtype == np.float32
     assert_scores(small, due, 1e-2 if small.metric == "l2" else 1e-4)
