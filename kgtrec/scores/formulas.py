@@ -272,7 +272,7 @@ REFUSED = {
     "ermlp": "passes head, relation and tail through a network together",
     "conve": "makes its query with a network, whose weights are not embeddings",
     "hake": "scales every entity by the relation, and adds a distance of phases",
-    "mode": "scales every entity by the relation, for head questions",
+    "mode": "scales every entity by the relation if heads are asked",
     "kg2e": "compares distributions of entities, with variances",
 }
 """Models whose scores are no product or distance of a query and one vector per entity, and why."""
