@@ -7,7 +7,13 @@
 
 #include "kgt_status.h"
 
-typedef enum { KGT_RUN = 0, KGT_QRELS = 1 } kgt_trec_kind;
+/* Short files have lines of three columns: query document value. */
+typedef enum {
+    KGT_RUN = 0,
+    KGT_QRELS = 1,
+    KGT_SHORT_RUN = 2,
+    KGT_SHORT_QRELS = 3,
+} kgt_trec_kind;
 
 /* Bytes of a file. The last is a newline, which every scan relies on. Fields may hold any byte but
  * white space, NUL too. A file's first line is line 1. */
@@ -22,7 +28,7 @@ typedef enum {
     KGT_BLANK_LINE = 1, /* in qrels */
     KGT_COLUMNS = 2,    /* not so many as there must be */
     KGT_SCORE = 3,      /* neither a decimal number nor an infinity */
-    KGT_RELEVANCE = 4,  /* no whole number within int64 */
+    KGT_RELEVANCE = 4,  /* no whole number within int64, nor a decimal such as 1.0 up to 2^53 */
     KGT_DUPLICATE = 5,  /* a document that its query has already */
     KGT_LONG_NAME = 6,  /* of 2^31 bytes or more */
 } kgt_fault_kind;
@@ -75,7 +81,7 @@ typedef struct {
 /* Documents of the queries first .. first + n - 1, in the order of the lines, one query after the
  * other: the fields of kgt_documents, but count, (n), for offsets. A query has room for as many as
  * its groups have lines. Scores correctly rounded. A run's line has six columns or more, see
- * trec_file.c; that of qrels has four. With a fault the rest of the output is worth nothing. */
+ * trec_file.c; that of qrels has four; those of short files have three. With a fault the rest of the output is worth nothing. */
 kgt_status kgt_trec_documents(const kgt_lines *lines, int64_t first, int64_t n, int64_t *begin,
                               int32_t *size, double *scores, int64_t *relevance, int64_t *count,
                               kgt_fault *fault);

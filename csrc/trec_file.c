@@ -4,6 +4,8 @@
  *
  *     query iter document rank score tag       of a run
  *     query iter document relevance            of qrels
+ *     query document score                     of a short run
+ *     query document relevance                 of short qrels
  *
  * with any white space between and around. Lines that start with # are comments. Blank lines of a
  * run are skipped. trec_eval ignores what follows the tag, and misreads a document name that
@@ -15,11 +17,16 @@
  */
 #include "trec_file.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "trec_decimal.h"
 
 /* ---- groups ---- */
+
+static bool is_qrels(const kgt_text *text) {
+    return text->kind == KGT_QRELS || text->kind == KGT_SHORT_QRELS;
+}
 
 /* Whether the line at `at` begins with that query; `left` bytes of text remain. */
 static bool same_query(const char *at, int64_t left, kgt_field query) {
@@ -45,7 +52,7 @@ int64_t kgt_trec_groups(const kgt_text *text, int64_t stop, int64_t capacity, kg
         if (query.begin != NULL && same_query(at, end - at, query)) {
             at += query.end - query.begin;
         } else if (at = kgt_skip_space(at), *at == '\n') {
-            if (text->kind == KGT_QRELS)
+            if (is_qrels(text))
                 kgt_note_fault(&scan->fault, KGT_BLANK_LINE, scan->line, start - text->bytes);
         } else if (*at != '#' && (query.begin == NULL || !same_query(at, end - at, query))) {
             if (n_groups == capacity) {
@@ -227,14 +234,45 @@ static kgt_fault_kind read_run_line(const char **line, const char *end, kgt_fiel
     return behind == NULL ? KGT_SCORE : KGT_NO_FAULT;
 }
 
-static kgt_fault_kind read_qrels_line(const char **line, kgt_field *document, int64_t *relevance) {
+/* Reads a relevance: a whole number, or a decimal without a fraction, such as 1.0, up to 2^53. */
+static bool read_relevance(const char *at, const char *end, int64_t *relevance) {
+    double value;
+    if (kgt_read_whole(at, relevance) != NULL) return true;
+    if (kgt_read_decimal(at, end, &value) == NULL || !(fabs(value) <= 0x1p53)) return false;
+    *relevance = (int64_t)value;
+    return (double)*relevance == value;
+}
+
+static kgt_fault_kind read_qrels_line(const char **line, const char *end, kgt_field *document,
+                                      int64_t *relevance) {
     const char *at = *line;
     kgt_field skipped, number;
     if (!kgt_next_field(&at, &skipped) || !kgt_next_field(&at, &skipped) ||
         !kgt_next_field(&at, document) || !kgt_next_field(&at, &number) ||
         *(*line = kgt_skip_space(at)) != '\n')
         return KGT_COLUMNS;
-    return kgt_read_whole(number.begin, relevance) != NULL ? KGT_NO_FAULT : KGT_RELEVANCE;
+    return read_relevance(number.begin, end, relevance) ? KGT_NO_FAULT : KGT_RELEVANCE;
+}
+
+/* Reads a line of three columns into the entry's score, or its relevance if these are qrels. */
+static kgt_fault_kind read_short_line(const kgt_text *text, const char **line, kgt_field *document,
+                                      kgt_entry *entry) {
+    const char *at = *line, *end = text->bytes + text->size;
+    kgt_field skipped, number;
+    if (!kgt_next_field(&at, &skipped) || !kgt_next_field(&at, document) ||
+        !kgt_next_field(&at, &number) || *(*line = kgt_skip_space(at)) != '\n')
+        return KGT_COLUMNS;
+    if (is_qrels(text))
+        return read_relevance(number.begin, end, &entry->relevance) ? KGT_NO_FAULT : KGT_RELEVANCE;
+    return kgt_read_decimal(number.begin, end, &entry->score) != NULL ? KGT_NO_FAULT : KGT_SCORE;
+}
+
+static kgt_fault_kind read_line(const kgt_text *text, const char **line, kgt_field *document,
+                                kgt_entry *entry, shape *last) {
+    const char *end = text->bytes + text->size;
+    if (text->kind == KGT_RUN) return read_run_line(line, end, document, &entry->score, last);
+    if (text->kind == KGT_QRELS) return read_qrels_line(line, end, document, &entry->relevance);
+    return read_short_line(text, line, document, entry);
 }
 
 KGT_INLINE bool add_document(kgt_table *table, kgt_field document, kgt_fault_kind *fault) {
@@ -257,8 +295,7 @@ static bool load_line(const kgt_text *text, const kgt_field *query, const char *
     if (*at == '#') *line = kgt_line_end(at, end);
     if (*at == '\n' || *at == '#') return true;
     if (query != NULL && table->n > 0 && !same_query(at, end - at, *query)) return false;
-    *fault = text->kind == KGT_RUN ? read_run_line(line, end, &document, &entry->score, last)
-                                   : read_qrels_line(line, &document, &entry->relevance);
+    *fault = read_line(text, line, &document, entry, last);
     if (*fault != KGT_NO_FAULT) return false;
     if (document.end - document.begin > INT32_MAX) return *fault = KGT_LONG_NAME, false;
     return add_document(table, document, fault);

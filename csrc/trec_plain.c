@@ -41,7 +41,9 @@ static bool read_bytes(kgt_text *text, const char *path, int64_t size, kgt_trec_
     bool whole = fread(bytes, 1, (size_t)size, from) == (size_t)size;
     fclose(from);
     /* Packed files and byte order marks begin with other bytes. */
-    if (!whole || (unsigned char)bytes[0] > 126 || (unsigned char)bytes[1] > 126) return false;
+    if (!whole || (unsigned char)bytes[0] > 126 || (unsigned char)bytes[0] < '\t' ||
+        (unsigned char)bytes[1] > 126)
+        return false;
     bytes[size] = '\n';
     text->size += bytes[size - 1] != '\n';
     return true;

@@ -158,7 +158,7 @@ Fault = tuple[int, str, int]
 FAULTS: dict[int, str]
 
 class TrecText:
-    def __init__(self, data: Buffer, is_run: bool) -> None: ...
+    def __init__(self, data: Buffer, is_run: bool, short: bool = False) -> None: ...
     def groups(
         self,
         at: int,

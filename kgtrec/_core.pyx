@@ -618,16 +618,18 @@ cdef object fault_tuple(c.kgt_fault fault):
 
 
 cdef class TrecText:
-    """The bytes of a run or qrels file; the last is a newline."""
+    """The bytes of a run or qrels file; the last is a newline. Short lines have three columns."""
 
     cdef c.kgt_text text
     cdef const unsigned char[::1] owner
 
-    def __init__(self, const unsigned char[::1] data not None, bint is_run):
+    def __init__(self, const unsigned char[::1] data not None, bint is_run, bint short=False):
+        cdef c.kgt_trec_kind kind = c.KGT_RUN if is_run else c.KGT_QRELS
+        if short:
+            kind = c.KGT_SHORT_RUN if is_run else c.KGT_SHORT_QRELS
         self.owner = data
         require(data.shape[0] > 0 and data[data.shape[0] - 1] == 10, "text: no newline at its end")
-        self.text = c.kgt_text(<const char *> &data[0], data.shape[0],
-                               c.KGT_RUN if is_run else c.KGT_QRELS)
+        self.text = c.kgt_text(<const char *> &data[0], data.shape[0], kind)
 
     def groups(self, int64_t at, int64_t stop, int64_t line, int64_t query, int64_t[::1] begin,
                int64_t[::1] lines):
@@ -674,7 +676,7 @@ cdef class TrecLines:
                  const int64_t[::1] begin, const int64_t[::1] line):
         cdef int64_t i, n = begin.shape[0] - 1
         self.n_queries = first.shape[0] - 1
-        self.is_run = text.text.kind == c.KGT_RUN
+        self.is_run = text.text.kind == c.KGT_RUN or text.text.kind == c.KGT_SHORT_RUN
         check_offsets(first, group.shape[0], "lines")
         require(n == group.shape[0] and line.shape[0] == n + 1, "lines: lengths differ")
         require(0 <= begin[0] and begin[n] == text.text.size, "lines: they do not cover the text")
@@ -868,10 +870,19 @@ cdef double score_of(value, int64_t query, name) except? -1.0:
 
 
 cdef int64_t level_of(value, int64_t query, name) except? -1:
+    """A relevance: a whole number, or a float such as 1.0 that has no fraction, up to 2^53."""
+    cdef double number
     try:
         return value if type(value) is int else index(value)
     except (TypeError, OverflowError):
-        raise WrongValue(query, name, value) from None
+        pass
+    try:
+        number = value if hasattr(type(value), "__float__") else 0.5
+    except (TypeError, ValueError, OverflowError):
+        number = 0.5
+    if not (-9007199254740992.0 <= number <= 9007199254740992.0 and number == <int64_t> number):
+        raise WrongValue(query, name, value)
+    return <int64_t> number
 
 
 cdef class TrecListing:

@@ -160,6 +160,8 @@ cdef extern from "trec.h" nogil:
     ctypedef enum kgt_trec_kind:
         KGT_RUN
         KGT_QRELS
+        KGT_SHORT_RUN
+        KGT_SHORT_QRELS
 
     ctypedef struct kgt_text:
         const char *bytes

@@ -147,6 +147,17 @@ class RunWarning(UserWarning):
     """A run file looks damaged."""
 
 
+class FormatNote(UserWarning):
+    """A file is not in the usual form, and this says which form was read.
+
+    Name the form, as in ``read_run(path, run_format="msmarco")``, to read it without this note.
+    """
+
+
+class QrelsWarning(UserWarning):
+    """Qrels look like judgements of another kind, whose meaning kgtrec ignores."""
+
+
 class TieWarning(UserWarning):
     """Documents of equal score tie, and another order would change a value."""
 

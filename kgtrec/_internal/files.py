@@ -87,7 +87,7 @@ def _appearing(path: str) -> Iterator[Path]:
     from pathlib import Path
 
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".kgtrec-{os.urandom(8).hex()}.tmp")
+    temporary = target.parent / f".kgtrec-{os.urandom(8).hex()}.tmp"
     with _about_target(path, temporary):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(temporary))

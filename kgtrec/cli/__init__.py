@@ -24,7 +24,7 @@ from kgtrec.cli._process import (
     signals_as_exceptions,
     without_collector,
 )
-from kgtrec.errors import KgtrecError, UsageError, suggestion
+from kgtrec.errors import FormatNote, KgtrecError, UsageError, suggestion
 
 with without_collector():
     import click
@@ -181,10 +181,16 @@ def run() -> None:
         raise
 
 
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **_more: Any) -> None:
+    """Print a warning of the library on standard error; what merely says how a file was read, as a
+    note."""
+    (note if issubclass(category, FormatNote) else warn)(str(message))
+
+
 def main() -> None:
     """The command line: one sentence for a user's mistake, never a traceback."""
     open_closed_streams()
-    warnings.showwarning = lambda message, *_where, **_more: warn(str(message))
+    warnings.showwarning = _show_warning
     Terminated.came = None
     with signals_as_exceptions(), pyarrow_alone():
         try:

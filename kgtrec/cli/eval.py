@@ -24,7 +24,7 @@ with lazily():
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec.trec.eval import output
     from kgtrec.trec.eval.kg_metrics import GraphFiltered
-    from kgtrec.trec.eval.request import Request, UnknownFormat
+    from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import Scored, score
     from kgtrec.trec.measures import family, ties
     from kgtrec.trec.measures import names as every
@@ -111,11 +111,15 @@ of_trec_eval = shared.all_of(
                   type=_WHOLE, default=0, metavar="N", show_default=False),
     shared.option("-Z --zscores", "Print z-scores: FILE has lines `query measure mean deviation`.",
                   metavar="FILE"),
-    shared.option("-R --qrels-format", "qrels (default); preferences: prefs, lines of `query group "
-                  "subgroup document level`, or qrels_prefs, the same without subgroup; qrels_jg: "
-                  "judgements of several assessors, `query assessor document relevance`.",
+    shared.option("-R --qrels-format", "qrels (default), TREC's, BEIR's under their heading, or "
+                  "JSON; beir: lines of `query document relevance`; json; preferences: prefs, "
+                  "lines of `query group subgroup document level`, or qrels_prefs, without "
+                  "subgroup; qrels_jg: judgements of several assessors, `query assessor document "
+                  "relevance`.",
                   default="qrels", metavar="NAME", show_default=False),
-    shared.option("-T --run-format", "Only trec_results is read.",
+    shared.option("-T --run-format", "trec_results (default), TREC's, or a form that the first "
+                  "lines show; msmarco: lines of `query document rank`; scores: lines of `query "
+                  "document score`; json: {query: {document: score}}.",
                   default="trec_results", metavar="NAME", show_default=False),
     shared.option("-D --debug", "Only this QUERY; there is no other debug output.",
                   metavar="LEVEL[.QUERY]", callback=_debug_level),
@@ -245,11 +249,6 @@ def _evaluate(
 
 def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Request:
     """The request, from the values of the options."""
-    if options["run_format"] != "trec_results":
-        raise UnknownFormat(
-            f"-T {options['run_format']} is not known; leave it out and give a run, "
-            "lines of `query iter document rank score tag`"
-        )
     names = ("level", "collection", "compat", "complete", "judged_only")
     eval_options = EvalOptions(most=options["depth"], **{name: options[name] for name in names})
     for name in ("split", "sides", "context"):
@@ -260,12 +259,12 @@ def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Req
         questions = read_graph(options["graph"]).questions(
             options["split"] or "test", options["sides"] or "both", context=options["context"]
         )
-    names = ("per_query", "qrels_format", "zscores", "ties", "entities")
+    same = ("per_query", "qrels_format", "run_format", "zscores", "ties", "entities")
     return Request(
         qrels, runs, options["measures"] or None, eval_options,
         summary=not options["no_summary"], questions=questions, resampling=_resampling(options),
         only=(options["debug"] or "").partition(".")[2] or None, command_line=True,
-        **{name: options[name] for name in names},
+        **{name: options[name] for name in same},
     )  # fmt: skip
 
 
@@ -331,7 +330,7 @@ def _ties(run: Scored, request: Request) -> str:
     message = f"{total} have ties that could change these measures"
     if request.ties is not None:
         return f"{message}; kgtrec prints {ties.TIES[request.ties]}"
-    if request.qrels_format != "qrels":
+    if request.is_grouped:
         return message
     able = [column for column in request.columns if has_tie_form(column, request.options)]
     if len(able) == len(request.columns) or request.measures is None:

@@ -278,7 +278,7 @@ def test_polars_frames_that_are_wrong() -> None:
         with pytest.raises((InputError, UsageError), match=message):
             trec.evaluate(THEIR_QRELS, wrong, FEW)
     judged = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "relevance": [0.5]})
-    with pytest.raises(InputError, match="whole numbers"):
+    with pytest.raises(InputError, match=r"whole number; number the levels: qrels\.with_columns"):
         trec.evaluate(judged, run, FEW)
 
 

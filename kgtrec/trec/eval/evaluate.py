@@ -28,6 +28,7 @@ from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.own import core_columns, in_core
 from kgtrec.trec.measures.relevant import UNJUDGED, TieEffect, View
+from kgtrec.trec.measures.rows import FORMATS
 from kgtrec.trec.measures.values import summary as summary_of
 from kgtrec.trec.measures.values import values
 
@@ -113,9 +114,12 @@ class Evaluator:
     questions : Questions, optional
         Remove from each list the answers of the question in the graph's other splits. The
         questions also give the number of entities.
-    qrels_format : {"qrels", "prefs", "qrels_prefs", "qrels_jg"}
-        Format of the judgements (-R). Pass those in groups as a file, or as nested dicts: query,
-        group, (prefs: subgroup,) document to level. Measures: ``all_prefs`` and ``qrels_jg``.
+    qrels_format : {"qrels", "beir", "json", "prefs", "qrels_prefs", "qrels_jg"}
+        Format of the judgements (-R); see `read_qrels` for the first three, which are forms of
+        files. The others are judgements in groups: pass a file, or nested dicts: query, group,
+        (prefs: subgroup,) document to level. Measures: ``all_prefs`` and ``qrels_jg``.
+    run_format : {"trec_results", "msmarco", "scores", "json"}
+        Form of runs that are files (-T); see `read_run`.
 
     Attributes
     ----------
@@ -150,18 +154,19 @@ class Evaluator:
         entities: int | None = None,
         questions: Questions | None = None,
         qrels_format: str = "qrels",
+        run_format: str = "trec_results",
     ) -> None:
         if ties is not None:
             choose("ties", ties, ("name", "expected", "min", "max"))
         self._warns, ties = ties is None, None if ties == "name" else ties
-        if qrels_format == "qrels" and not is_path(qrels):
+        if FORMATS.get(qrels_format) == "qrels" and not is_path(qrels):
             from kgtrec.trec.files.convert import qrels_data
 
             qrels = qrels_data(qrels)
         options = EvalOptions(level, collection, compat, complete, most, judged_only)
         self._request = Request(
             qrels, (), _names(measures), options, qrels_format=qrels_format, ties=ties,
-            entities=entities, questions=questions,
+            entities=entities, questions=questions, run_format=run_format,
         )  # fmt: skip
         self._request.check()
         self._judged = scoring.read_qrels(self._request)
@@ -238,7 +243,7 @@ class Evaluator:
             queries, cells, tied = self._listed(run, self._core, int(self._warns))
             self._warn_of(tied, len(queries))
             return self._shown(queries, cells, summary, as_)
-        read = scoring.read_run(run, self._request.questions)
+        read = scoring.read_run(run, self._request)
         scored = scoring.score_run(self._judged, read, self._request)
         return self._of_scored(scored, summary, as_)
 
@@ -333,7 +338,7 @@ class Evaluator:
         if self._core is not None and isinstance(run, Mapping):
             queries, cells, (differs, _, kinds) = self._listed(run, self._core, 2)
         else:
-            data = scoring.read_run(run, self._request.questions).data
+            data = scoring.read_run(run, self._request).data
             lists = read_lists(self._own, data, options.cut(None))
             plain = values(lists, columns, options)
             queries, cells = [*lists.queries], np.array([*plain.values()]).tobytes()
@@ -377,7 +382,7 @@ class Evaluator:
     def _numbered(self) -> tuple[NumberedDocuments, list[int]]:
         """Documents, and the numbers of `queries`, for rows of scores."""
         request = self._request
-        if request.qrels_format != "qrels" or request.options.complete or request.questions:
+        if request.is_grouped or request.options.complete or request.questions:
             raise UsageError(
                 "evaluate_scores needs qrels, and has neither complete nor questions; call evaluate"
             )

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kgtrec.errors import UsageError, must_be
+from kgtrec.trec.files.forms import RUN_FORMATS, TREC_QRELS, TREC_RUN
 from kgtrec.trec.files.text import PathName, ReadAhead, is_path
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed, resolve
@@ -48,6 +49,7 @@ class Request:
     - per_query, summary: Whether to give values of single queries, and values over all queries
       (-q, not -n).
     - qrels_format: A key of `kgtrec.trec.measures.rows.FORMATS` (-R).
+    - run_format: A key of `kgtrec.trec.files.forms.RUN_FORMATS` (-T).
     - only: The only query to evaluate (-D).
     - zscores: A file of means and deviations, which makes the values z-scores (-Z).
     - ties: A key of `kgtrec.trec.measures.ties.TIES`. By default trec_eval's order, and realistic
@@ -65,7 +67,8 @@ class Request:
     options: EvalOptions = field(default_factory=EvalOptions)
     per_query: bool = False
     summary: bool = True
-    qrels_format: str = "qrels"
+    qrels_format: str = TREC_QRELS
+    run_format: str = TREC_RUN
     only: str | None = None
     zscores: PathName | None = None
     ties: str | None = None
@@ -83,7 +86,7 @@ class Request:
                 f"{must_be(self.qrels_format, FORMATS)}"
             )
         columns = resolve(
-            (OFFICIAL[self.qrels_format],) if self.measures is None else self.measures,
+            (OFFICIAL[FORMATS[self.qrels_format]],) if self.measures is None else self.measures,
             command_line=self.command_line,
             compat=self.options.compat,
             qrels_format=self.qrels_format,
@@ -106,13 +109,19 @@ class Request:
         return [column for column in self._all if column.row.of_answers]
 
     @property
+    def is_grouped(self) -> bool:
+        """Whether the judgements are in groups: preferences, or several assessors."""
+        return FORMATS[self.qrels_format] != "qrels"
+
+    @property
     def depth(self) -> int | None:
         """Number of documents per query that the measures look at; None: all."""
         return depth_needed(self._all)
 
     def read_ahead(self) -> ReadAhead:
         """Reads the files of runs, if no graph filters them, while other modules are loaded."""
-        is_plain = self.qrels_format == "qrels" and self.questions is None
+        is_plain = (self.qrels_format, self.run_format) == (TREC_QRELS, TREC_RUN)
+        is_plain = is_plain and self.questions is None
         cut = self.options.cut(self.depth if is_plain else None)
         return ReadAhead(self.qrels, self.runs if is_plain else (), cut)
 
@@ -128,7 +137,7 @@ class Request:
 
     def check(self) -> None:
         """Raise `UsageError` for impossible requests, before files are read."""
-        columns, grouped, has_micro = self.columns, self.qrels_format != "qrels", bool(self.micro)
+        columns, grouped, has_micro = self.columns, self.is_grouped, bool(self.micro)
         has_entities = self.entities is not None
         rows = (
             (grouped and self.ties is not None, "--ties works only with qrels, not with judgements "
@@ -152,4 +161,9 @@ class Request:
 
             known = self.entities if self.questions is None else self.questions.n_labels
             check_micro(self.micro, self.options, known)
+        if self.run_format not in RUN_FORMATS:
+            raise UnknownFormat(
+                f"run_format={self.run_format!r} is unknown; "
+                f"{must_be(self.run_format, RUN_FORMATS)}"
+            )
         read_once(self.qrels, *self.runs)

@@ -34,7 +34,6 @@ from kgtrec.trec.measures.values import summary, values
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
-    from kgtrec.questions.questions import Questions
     from kgtrec.trec.eval.kg_metrics import GraphFiltered, Micro
     from kgtrec.trec.files.columns import RunData
     from kgtrec.trec.measures.judgement_groups import GroupJudgements
@@ -158,7 +157,7 @@ class Scored:
 def score(request: Request, ahead: ReadAhead | None = None) -> list[Scored]:
     """Values of every run for every query, and over all of them."""
     request.check()
-    runs = [read_run(run, request.questions) for run in request.runs]
+    runs = [read_run(run, request) for run in request.runs]
     judged = read_qrels(request)
     reference = None if request.zscores is None else read_reference(request.zscores)
     if ahead is not None:
@@ -215,7 +214,9 @@ class RunRead(NamedTuple):
     filtered: GraphFiltered | None = None
 
 
-def read_run(run: Any, questions: Questions | None) -> RunRead:
+def read_run(run: Any, request: Request) -> RunRead:
+    """A run, filtered if the request has questions; files without questions are read later."""
+    questions = request.questions
     name = os.fspath(run) if is_path(run) else _named(run)
     if is_path(run) and questions is None:
         return RunRead(name, run)
@@ -225,18 +226,18 @@ def read_run(run: Any, questions: Questions | None) -> RunRead:
         return RunRead(name, run_data(run))
     from kgtrec.trec.eval.kg_metrics import filtered_by_graph
 
-    filtered = filtered_by_graph(run_columns(run), questions, name)
+    filtered = filtered_by_graph(run_columns(run, request.run_format), questions, name)
     return RunRead(name, filtered.run, filtered)
 
 
 def read_qrels(request: Request) -> JudgedQueries | GroupJudgements:
     """The judgements of a request."""
-    if request.qrels_format != "qrels":
+    if request.is_grouped:
         from kgtrec.trec.measures.judgement_groups import read_groups
 
         return read_groups(request.qrels, request.qrels_format)
     if is_path(request.qrels):
-        return read_judged_queries(request.qrels)
+        return read_judged_queries(request.qrels, form=request.qrels_format)
     from kgtrec.trec.files.convert import qrels_data
 
     return read_judged_queries(qrels_data(request.qrels))
@@ -256,7 +257,10 @@ def score_run(
         groups, judged, cut = None, qrels, options.cut(request.depth)
     else:
         groups, judged, cut = qrels, qrels.judged, replace(options, judged_only=False).cut(None)
-    lists = read_lists(judged, run.data, cut, absent=options.complete, threads=threads, ahead=ahead)
+    lists = read_lists(
+        judged, run.data, cut, absent=options.complete, threads=threads, ahead=ahead,
+        form=request.run_format,
+    )  # fmt: skip
     if lists.unanswered == len(qrels):
         raise nothing_shared(qrels.path, run.data)
     if request.only is not None:

@@ -1,7 +1,9 @@
 """TREC files: bytes to columns and back.
 
-In: run and qrels files (plain, packed, standard input), dicts, frames. Out: `columns.RunColumns`
-and `columns.QrelsColumns`; or lines of a file. Open `run` first, the front of all readers. `text`
-holds the bytes and explains faults by line. `parse` calls the native reader on all cores and
-formats lines. `convert` takes data in memory, and `write` writes files.
+In: run and qrels files (plain, packed, standard input; TREC's lines and other forms), dicts,
+frames. Out: `columns.RunColumns` and `columns.QrelsColumns`; or lines of a file. Open `run` first,
+then `documents`, the front of all readers of files. `text` holds the bytes, `forms` recognises the
+form, and `parse` calls the native reader on all cores and formats lines. `faults` explains faulty
+lines; `levels` and `subtopics` have advice for relevances that are fractions, and for documents
+with several relevances. `convert` takes data in memory, and `write` writes files.
 """

@@ -151,12 +151,13 @@ class QrelsColumns(_Columns):
     Attributes
     ----------
     relevance : ndarray of int64, shape (n,)
-        From 1 relevant, 0 not, negative not judged.
+        From 1 relevant, 0 not, negative not judged. Floats without fractions are converted.
     """
 
     relevance: Ints
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "relevance", whole_relevance(self.relevance))
         self._check("relevance", self.relevance, np.int64)
 
     def to_dict(self) -> dict[str, dict[str, int]]:
@@ -166,6 +167,16 @@ class QrelsColumns(_Columns):
     def to_frame(self) -> Any:
         """A pandas.DataFrame with the columns query_id, doc_id, relevance; one row per document."""
         return self._frame("relevance", self.relevance)
+
+
+def whole_relevance(values: NDArray[Any]) -> NDArray[Any]:
+    """Floats as int64 if all are whole numbers up to 2^53; other values unchanged."""
+    if (
+        values.dtype.kind != "f"
+        or not ((abs(values) <= 2**53) & (values == np.floor(values))).all()
+    ):
+        return values
+    return values.astype(np.int64)
 
 
 Named = list[tuple[bytes, str]]
@@ -219,12 +230,18 @@ def queries_of(data: Mapping[str, Mapping[str, Any]], in_order: bool, keep_empty
     return ordered if in_order else named
 
 
-def name_bytes(name: str | int, what: str) -> bytes:
-    """Bytes of a name, lone surrogates included, or of a number in decimal.
+def _is_whole(value: float) -> bool:
+    return value.is_integer() and abs(value) <= 2**53
+
+
+def name_bytes(name: str | float, what: str) -> bytes:
+    """Bytes of a name, lone surrogates included, or of a number in decimal; 10.0 is 10.
 
     InputError if it is neither a str nor a whole number.
     """
     if not isinstance(name, str):
+        if isinstance(name, (float, np.floating)) and _is_whole(float(name)):
+            return b"%d" % int(name)
         if isinstance(name, (bool, np.bool_)) or not hasattr(name, "__index__"):
             raise InputError(f"{what} {name!r} is not a text; names must be str, or whole numbers")
         return b"%d" % operator.index(name)
@@ -247,6 +264,19 @@ def _pack(queries: Named, data: Mapping[str, Mapping[str, Any]], is_run: bool) -
     )
 
 
+def _whole_advice(mappings: list[Mapping[str, Any]], value: Any) -> str:
+    """What a relevance must be; for a fraction with advice that keeps the values."""
+    if not isinstance(value, (float, np.floating)) or not abs(float(value)) < 2.0**63:
+        return "it must be a whole number within 64 bits"
+    from kgtrec.trec.files.levels import advice_for_values
+
+    numbers = (x for mapping in mappings for x in mapping.values())
+    change = "{{query: {{document: {levels}[value] for document, value in judged.items()}} for "
+    change += "query, judged in qrels.items()}}"
+    values = [float(x) for x in numbers if isinstance(x, (int, float, np.number))]
+    return f"it must be a whole number; {advice_for_values(values, change)}"
+
+
 def native_documents(
     queries: Named, data: Mapping[str, Mapping[str, Any]], is_run: bool
 ) -> _core.TrecDocuments:
@@ -258,9 +288,7 @@ def native_documents(
         number, document, value = wrong.args
     where = f"of document {document!r} under query {queries[number][1]!r} is"
     if not is_run:
-        raise InputError(
-            f"the relevance {where} {value!r}; it must be a whole number within 64 bits"
-        )
+        raise InputError(f"the relevance {where} {value!r}; {_whole_advice(mappings, value)}")
     if value != value:
         raise InputError(f"the score {where} NaN; remove it")
     raise InputError(f"the score {where} {value!r}; it must be a number")

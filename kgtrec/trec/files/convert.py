@@ -23,7 +23,9 @@ from kgtrec.trec.files.columns import (
     name_bytes,
     pack_qrels,
     pack_run,
+    whole_relevance,
 )
+from kgtrec.trec.files.levels import advice_for_values
 from kgtrec.trec.files.parse import Ints, name_buffers
 from kgtrec.trec.files.run import Run, read_qrels_columns, read_run_columns
 from kgtrec.trec.files.text import PathName, decoded, is_path
@@ -73,7 +75,7 @@ class _Kind(NamedTuple):
     - forms: Accepted forms, for messages.
     - columns: Names of the values' column; the first is also the name of a tuple's field.
     - kinds, dtype: Accepted kinds of numpy types of values, and the type they are converted to.
-    - what, into, wrong: Wording of messages.
+    - what, convert, wrong: Wording of messages; `convert` is Python that converts a column.
     """
 
     forms: str
@@ -81,7 +83,7 @@ class _Kind(NamedTuple):
     kinds: str
     dtype: type
     what: str
-    into: str
+    convert: str
     wrong: tuple[str, str]
     make: Callable[..., Any]
     read: Callable[[PathName], Any]
@@ -90,13 +92,13 @@ class _Kind(NamedTuple):
 _RUN = _Kind(
     "a run must be a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, a Run "
     "of ranx, RunColumns or a Run",
-    ("score",), "iuf", np.float64, "numbers", "float",
+    ("score",), "iuf", np.float64, "numbers", "frame.astype({{{0!r}: float}})",
     ("scores are", "they must be numbers"), partial(RunColumns, tag=""), read_run_columns,
 )  # fmt: skip
 _QRELS = _Kind(
     "qrels must be a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, Qrels "
     "of ranx, QrelsColumns or Questions",
-    ("relevance", "label"), "iub", np.int64, "whole numbers", "int",
+    ("relevance", "label"), "iub", np.int64, "numbers", "frame.astype({{{0!r}: float}})",
     ("relevance is", "it must have whole numbers within 64 bits"), QrelsColumns, read_qrels_columns,
 )  # fmt: skip
 
@@ -134,6 +136,10 @@ def _data(data: Any, kind: _Kind) -> Any:
     else:
         columns = _tuple_columns(data, kind)
     query, documents, values = columns
+    if kind is _QRELS:
+        values = whole_relevance(values)
+        if values.dtype.kind == "f":
+            raise _fractions(data, values)
     beyond = kind.dtype is np.int64 and len(values) and values.max() >= 2**63
     if values.dtype.kind not in kind.kinds or beyond:
         subject, hint = kind.wrong
@@ -141,9 +147,32 @@ def _data(data: Any, kind: _Kind) -> Any:
     return kind.make(*_grouped(query, documents, values.astype(kind.dtype)))
 
 
-def run_columns(run: Any) -> RunColumns:
-    """Columns of anything that `run_data` accepts, with the queries in their order."""
-    data = run_data(run)
+def _fractions(data: Any, values: NDArray[Any]) -> InputError:
+    """The error for relevances that are not whole numbers, with advice that keeps their values."""
+    value = values[np.flatnonzero(values != np.floor(values))[:1]].tolist()
+    if not value or not np.isfinite(values).all():
+        worst = values[np.argmax(np.where(np.isfinite(values), abs(values), np.inf))]
+        return InputError(f"a relevance is {worst}; it must be a whole number within 64 bits")
+    if is_frame(data):
+        name = repr(next(name for name in _QRELS.columns if name in data.columns))
+        change = f"qrels.assign(**{{{{{name}: qrels[{name}].map({{levels}})}}}})"
+    elif _is_of(data, "polars"):
+        name = repr(next(name for name in _QRELS.columns if name in data.columns))
+        change = f"qrels.with_columns(polars.col({name}).replace_strict({{levels}}))"
+    else:
+        change = "[row._replace(relevance={levels}[row.relevance]) for row in qrels]"
+    return InputError(
+        f"a relevance is {value[0]}; it must be a whole number; "
+        + advice_for_values(values.tolist(), change)
+    )
+
+
+def run_columns(run: Any, form: str | None = None) -> RunColumns:
+    """Columns of anything that `run_data` accepts, with the queries in their order.
+
+    `form` is the form of a file, a key of `forms.RUN_FORMATS`.
+    """
+    data = read_run_columns(run, form=form) if is_path(run) else run_data(run)
     return (
         data
         if isinstance(data, RunColumns)
@@ -195,12 +224,12 @@ def _frame_columns(frame: Any, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
             f"(row {row}); remove the row"
         )
     held = kind.kinds if is_polars else getattr(column.dtype, "kind", "O")
-    if len(column) and held not in kind.kinds:
-        hint = f"convert it to {kind.what}: frame.astype({{{column.name!r}: {kind.into}}})"
+    if len(column) and held not in kind.kinds + "f":
+        hint = f"convert it to {kind.what}: {kind.convert.format(column.name)}"
         raise InputError(f"column {column.name!r} is of type {column.dtype}; {hint}")
     values = column.to_numpy()
     if values.dtype == object and not is_polars:  # a nullable type of pandas
-        values = values.astype(kind.dtype)
+        values = values.astype(np.float64 if held == "f" else kind.dtype)
     return _texts(query), _texts(documents), values
 
 
@@ -250,9 +279,23 @@ def _texts(column: Any) -> Any:
     if array.null_count:
         raise _no_id(column, int(np.argmax(array.is_null().to_numpy(zero_copy_only=False))))
     known = types.is_integer, types.is_string, types.is_large_string, types.is_string_view
+    if types.is_floating(array.type) and len(array):
+        array = _whole_ids(column, array)
     if len(array) and not any(kind(array.type) for kind in known):
         raise _no_text(column, next(iter(column)))
     return array.cast(pa.large_string()).cast(pa.large_binary())
+
+
+def _whole_ids(column: Any, array: Any) -> Any:
+    """Ids that are floats without fractions as whole numbers: pandas makes such columns if an id
+    was once missing."""
+    import pyarrow as pa
+
+    values = array.to_numpy(zero_copy_only=False).astype(np.float64)
+    whole = (values == np.floor(values)) & (abs(values) <= 2**53)
+    if not whole.all():
+        raise _no_text(column, float(values[np.argmin(whole)]))
+    return pa.array(values.astype(np.int64))
 
 
 def _id_bytes(column: Any, name: object, row: int) -> bytes:
@@ -270,11 +313,14 @@ def _no_id(column: Any, row: int) -> InputError:
 
 def _no_text(column: Any, name: object) -> InputError:
     name = name.item() if isinstance(name, np.generic) else name
-    change = f"cast({{{column.name!r}: polars.String}})"
-    if not hasattr(column, "to_arrow"):
-        change = f"astype({{{column.name!r}: str}})"
+    is_polars, key = hasattr(column, "to_arrow"), repr(column.name)
+    change = (
+        f"frame.cast({{{key}: polars.String}})" if is_polars else f"frame.astype({{{key}: str}})"
+    )
+    if isinstance(name, bytes) and not is_polars:  # str() would give "b'10'"
+        change = f"frame.assign(**{{{key}: frame[{key}].str.decode('utf-8')}})"
     return InputError(
-        f"column {column.name!r} has {name!r}, which is not a text; convert ids: frame.{change}"
+        f"column {column.name!r} has {name!r}, which is not a text; convert ids: {change}"
     )
 
 

@@ -23,7 +23,8 @@ from kgtrec._internal.csr import offsets_of
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import InputError, RunWarning
 from kgtrec.trec.files import text
-from kgtrec.trec.files.text import PathName, Text, decoded, explain, last_tag, read_text
+from kgtrec.trec.files.faults import explain
+from kgtrec.trec.files.text import Text, decoded, last_tag
 
 Ints = NDArray[np.int64]
 Fault = tuple[int, str, int]
@@ -111,7 +112,7 @@ def find_groups(text: Text, threads: int | None = None) -> Groups:
     threads = threads or available_cores()
     if text.start == len(text.data):
         raise text.empty()
-    native = _core.TrecText(text.data, text.is_run)
+    native = _core.TrecText(text.data, text.is_run, bool(text.form))
     scans: dict[int, tuple[Ints, Ints, int, Fault | None]] = {}
 
     def scan(start: int, stop: int) -> None:
@@ -119,7 +120,7 @@ def find_groups(text: Text, threads: int | None = None) -> Groups:
 
     parts = _text_parts(text, threads)
     share_rows(scan, parts, threads)
-    begins, lines, line = [], [], 0
+    begins, lines, line = [], [], text.first_line - 1
     faults: list[Fault] = []
     for start, _ in parts:
         begin, number, n_lines, fault = scans[start]
@@ -243,11 +244,11 @@ def gather(filled: Sequence[slice], *arrays: NDArray[Any]) -> list[NDArray[Any]]
 
 
 def ordered_lines(
-    path: PathName, is_run: bool, threads: int | None, in_order: bool = True
+    text: Text, threads: int | None, in_order: bool = True
 ) -> tuple[Groups, list[bytes], _core.TrecLines, Ints]:
-    """A file's groups; names and lines of its queries in byte order, or in that of their first
+    """A text's groups; names and lines of its queries in byte order, or in that of their first
     lines; and upper bounds on their documents."""
-    groups = find_groups(read_text(path, is_run), threads)
+    groups = find_groups(text, threads)
     names = groups.names
     order = [*range(len(names))]
     if in_order:
@@ -255,11 +256,10 @@ def ordered_lines(
     return groups, [names[i] for i in order], *groups.arrange(np.array(order))
 
 
-def read_packed(
-    path: PathName, is_run: bool, threads: int | None = None, *, in_order: bool = True
-) -> Packed:
-    """Documents of a file, in its order; queries as of `ordered_lines`."""
-    groups, names, lines, capacity = ordered_lines(path, is_run, threads, in_order)
+def packed_lines(text: Text, threads: int | None = None, *, in_order: bool = True) -> Packed:
+    """Documents of the lines of a text, in its order; queries as of `ordered_lines`."""
+    is_run = text.is_run
+    groups, names, lines, capacity = ordered_lines(text, threads, in_order)
     count = np.zeros(len(names), dtype=np.int64)
     begin = np.empty(int(capacity.sum()), dtype=np.int64)
     size = np.empty(len(begin), dtype=np.int32)
@@ -274,8 +274,8 @@ def read_packed(
     raise_first(groups, fault)
     offsets = offsets_of(count)
     begin, size, values = gather(filled, begin, size, values)
-    tag = last_tag(groups.text) if is_run else ""
-    return Packed(names, offsets, groups.text.data, begin, size, values, tag)
+    tag = last_tag(text) if is_run else ""
+    return Packed(names, offsets, text.data, begin, size, values, tag)
 
 
 def raise_first(groups: Groups, fault: Fault | None) -> None:
@@ -283,7 +283,7 @@ def raise_first(groups: Groups, fault: Fault | None) -> None:
     both = [each for each in (groups.fault, fault) if each is not None]
     if both:
         raise explain(groups.text, min(both))
-    if groups.text.is_run:
+    if groups.text.is_run and not groups.text.form:
         _warn_of_joined_lines(groups)
 
 

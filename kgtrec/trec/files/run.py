@@ -15,7 +15,9 @@ from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError, choose
 from kgtrec.trec.files.columns import QrelsColumns, RunColumns
-from kgtrec.trec.files.parse import Packed, read_packed, write_run_lines
+from kgtrec.trec.files.documents import read_documents
+from kgtrec.trec.files.forms import TREC_QRELS, TREC_RUN
+from kgtrec.trec.files.parse import Packed, write_run_lines
 from kgtrec.trec.files.text import PathName, identifiers, is_path
 
 if TYPE_CHECKING:
@@ -150,13 +152,17 @@ Form = Literal["dict", "frame", "columns"]
 
 
 @overload
-def read_run(path: PathName, as_: Literal["dict"] = "dict") -> dict[str, dict[str, float]]: ...
+def read_run(
+    path: PathName, as_: Literal["dict"] = "dict", *, run_format: str = TREC_RUN
+) -> dict[str, dict[str, float]]: ...
 @overload
-def read_run(path: PathName, as_: Literal["columns"]) -> RunColumns: ...
+def read_run(
+    path: PathName, as_: Literal["columns"], *, run_format: str = TREC_RUN
+) -> RunColumns: ...
 @overload
-def read_run(path: PathName, as_: Form) -> Any: ...
-def read_run(path: PathName, as_: Form = "dict") -> Any:
-    """Scores of a TREC run file, lines ``query iter document rank score tag``.
+def read_run(path: PathName, as_: Form, *, run_format: str = TREC_RUN) -> Any: ...
+def read_run(path: PathName, as_: Form = "dict", *, run_format: str = TREC_RUN) -> Any:
+    """Scores of a run file: TREC's lines ``query iter document rank score tag``, or another form.
 
     The iter and rank columns are ignored, lines may come in any order, blank lines and those that
     start with ``#`` are skipped. Columns beyond the sixth are ignored, as trec_eval does, unless
@@ -166,9 +172,14 @@ def read_run(path: PathName, as_: Form = "dict") -> Any:
     Parameters
     ----------
     path : str or path-like
-        The file; unpacked if its name ends in .gz or .zst; ``-`` for standard input.
+        The file; unpacked if its name ends in .gz, .zst or .lz4; ``-`` for standard input.
     as_ : {"dict", "frame", "columns"}
         What to return.
+    run_format : {"trec_results", "msmarco", "scores", "json"}
+        The form: "msmarco" has lines ``query document rank``, "scores" lines ``query document
+        score``, "json" is {query: {document: score}}. By default TREC's lines; other forms are
+        recognised by a heading, by ranks 1, 2, 3, ... in every query, or as JSON, with a
+        `FormatNote`. Scores of ranks are negative ranks.
 
     Returns
     -------
@@ -184,27 +195,35 @@ def read_run(path: PathName, as_: Form = "dict") -> Any:
         Naming the line: missing or surplus columns, a score that is not a number or NaN; or the
         file cannot be read or holds nothing. `DuplicateDocument` for a document that comes twice.
     UsageError
-        If `as_` is none of the three.
+        If `as_` or `run_format` is unknown.
     """
-    return _in_form(as_, read_run_columns, path)
+    return _in_form(as_, read_run_columns, path, run_format)
 
 
 @overload
-def read_qrels(path: PathName, as_: Literal["dict"] = "dict") -> dict[str, dict[str, int]]: ...
+def read_qrels(
+    path: PathName, as_: Literal["dict"] = "dict", *, qrels_format: str = TREC_QRELS
+) -> dict[str, dict[str, int]]: ...
 @overload
-def read_qrels(path: PathName, as_: Literal["columns"]) -> QrelsColumns: ...
+def read_qrels(
+    path: PathName, as_: Literal["columns"], *, qrels_format: str = TREC_QRELS
+) -> QrelsColumns: ...
 @overload
-def read_qrels(path: PathName, as_: Form) -> Any: ...
-def read_qrels(path: PathName, as_: Form = "dict") -> Any:
-    """Judgements of a TREC qrels file, lines ``query iter document relevance``.
+def read_qrels(path: PathName, as_: Form, *, qrels_format: str = TREC_QRELS) -> Any: ...
+def read_qrels(path: PathName, as_: Form = "dict", *, qrels_format: str = TREC_QRELS) -> Any:
+    """Judgements of a qrels file: TREC's lines ``query iter document relevance``, or another form.
 
     The iter column is ignored, lines may come in any order, lines that start with ``#`` are
-    comments.
+    comments. A relevance is a whole number; 1.0 is 1.
 
     Parameters
     ----------
     path, as_
         As of `read_run`.
+    qrels_format : {"qrels", "beir", "json"}
+        The form: "beir" has lines ``query document relevance``, with or without a heading, "json"
+        is {query: {document: relevance}}. By default TREC's lines; other forms are recognised by a
+        heading, or as JSON, with a `FormatNote`.
 
     Returns
     -------
@@ -220,31 +239,35 @@ def read_qrels(path: PathName, as_: Form = "dict") -> Any:
         number within 64 bits; or the file cannot be read or holds nothing. `DuplicateDocument`
         for a document that comes twice.
     UsageError
-        If `as_` is none of the three.
+        If `as_` or `qrels_format` is unknown.
     """
-    return _in_form(as_, read_qrels_columns, path)
+    return _in_form(as_, read_qrels_columns, path, qrels_format)
 
 
-def _in_form(form: Form, read: Callable[[PathName], Any], path: PathName) -> Any:
+def _in_form(form: Form, read: Callable[..., Any], path: PathName, file_format: str) -> Any:
     choose("as_", form, ("dict", "frame", "columns"))
-    columns = read(path)
+    columns = read(path, form=file_format)
     if form == "columns":
         return columns
     return columns.to_frame() if form == "frame" else columns.to_dict()
 
 
-def read_run_columns(path: PathName, *, threads: int | None = None) -> RunColumns:
+def read_run_columns(
+    path: PathName, *, threads: int | None = None, form: str | None = None
+) -> RunColumns:
     """A run file as columns; accepts and refuses the same files as `read_run`."""
-    packed = _read(path, True, threads)
+    packed = _read(path, True, threads, form)
     return RunColumns(*packed.columns(), packed.tag)
 
 
-def read_qrels_columns(path: PathName, *, threads: int | None = None) -> QrelsColumns:
+def read_qrels_columns(
+    path: PathName, *, threads: int | None = None, form: str | None = None
+) -> QrelsColumns:
     """A qrels file as columns; accepts and refuses the same files as `read_qrels`."""
-    return QrelsColumns(*_read(path, False, threads).columns())
+    return QrelsColumns(*_read(path, False, threads, form).columns())
 
 
-def _read(path: PathName, is_run: bool, threads: int | None) -> Packed:
+def _read(path: PathName, is_run: bool, threads: int | None, form: str | None) -> Packed:
     if not is_path(path):
         raise UsageError(f"{path!r} is not a path; give a file")
-    return read_packed(path, is_run, threads, in_order=False)
+    return read_documents(path, is_run, threads, in_order=False, form=form)

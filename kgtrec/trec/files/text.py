@@ -58,9 +58,11 @@ def identifiers(ids: Sequence[str], *, first: bool = False) -> list[bytes]:
 _RUN_COLUMNS = "query iter document rank score tag"
 _QRELS_COLUMNS = "query iter document relevance"
 
+_LZ4 = b"\x04\x22\x4d\x18"
 _MAGIC = {
     b"\x1f\x8b\x08": ("gzip", ".gz", "zcat"),
     b"\x28\xb5\x2f\xfd": ("zstd", ".zst", "zstdcat"),
+    _LZ4: ("lz4", ".lz4", "lz4cat"),
 }
 _PIECE = 1 << 20
 _PART = 16 << 20
@@ -85,18 +87,29 @@ class Text:
 
     - data: In memory, not mapped. Scans rely on the last newline, and a mapped file could lose it
       if others write to it or cut it short.
-    - start: Start of the first line, after a byte order mark.
+    - start: Start of the first line, after a byte order mark and a heading.
+    - first_line: Number of that line in the file.
+    - form: A key of `forms.RUN_FORMATS` or `forms.QRELS_FORMATS`, or "" for TREC's lines.
+      "ranks?" is a run of three columns whose values must be ranks.
+    - columns: Names of the columns of a line.
     """
 
     path: PathName
     is_run: bool
     data: bytes | bytearray | mmap.mmap
     start: int
+    first_line: int = 1
+    form: str = ""
+    columns: str = ""
 
-    @property
-    def columns(self) -> str:
-        """Names of the columns of a line."""
-        return _RUN_COLUMNS if self.is_run else _QRELS_COLUMNS
+    def __post_init__(self) -> None:
+        if not self.columns:
+            columns = _RUN_COLUMNS if self.is_run else _QRELS_COLUMNS
+            object.__setattr__(self, "columns", columns)
+
+    def column(self, name: str) -> int:
+        """Index of a column, from 0."""
+        return self.columns.split().index(name)
 
     def empty(self) -> FileError:
         """The error for a file of only comments and blank lines."""
@@ -106,7 +119,7 @@ class Text:
 
 
 def read_text(path: PathName, is_run: bool) -> Text:
-    """Bytes of a file; packed if its name ends in .gz or .zst, standard input if it is ``-``."""
+    """Bytes of a file; unpacked if its name ends in .gz, .zst or .lz4; ``-`` is standard input."""
     if is_location(path):
         with fetched(path) as copy:
             return replace(read_text(copy, is_run), path=path)
@@ -122,6 +135,8 @@ def read_text(path: PathName, is_run: bool) -> Text:
     else:
         with _explained(path), open(path, "rb") as raw, _unchanged(path, raw):
             kind = next((kind for kind, end, _ in _MAGIC.values() if name.endswith(end)), None)
+            if kind == "lz4" and not raw.peek(4).startswith(_LZ4):
+                kind = None  # lines under that name
             if kind is not None:
                 data = _unpacked(path, raw, kind)
             else:
@@ -230,7 +245,7 @@ def _gunzip(raw: BinaryIO) -> bytearray:
 
 
 def _unpacked(path: PathName, raw: BinaryIO, kind: str) -> bytearray:
-    """All members of a gzip file, or frames of a zstd file."""
+    """All members of a gzip file, or frames of a zstd or lz4 file."""
     if not raw.peek(1):  # type: ignore[attr-defined]
         return bytearray()
     try:
@@ -250,50 +265,25 @@ def decoded(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def explain(text: Text, fault: tuple[int, str, int]) -> FileError:
-    """The error for a fault (line, kind, start of the line) from the native core."""
-    line, kind, begin = fault
-    fields = bytes(text.data[begin : text.data.find(b"\n", begin)]).split()
-    if kind == "columns":
-        return _wrong_columns(text, line, fields)
-    if kind == "duplicate":
-        problem = f"query {_quoted(fields[0])} has document {_quoted(fields[2])} twice"
-        hint = "keep one of the two lines"
-        return DuplicateDocument(text.path, line, found=problem, hint=hint)
-    problem, hint = {
-        "blank": lambda: ("a blank line", "remove it"),
-        "score": lambda: (
-            f"score {_quoted(fields[4])}",
-            "the fifth column must be a decimal number, inf or -inf",
-        ),
-        "relevance": lambda: (
-            f"relevance {_quoted(fields[3])}",
-            "the fourth column must be a whole number within 64 bits: 1 or more for relevant, 0 "
-            "for not relevant",
-        ),
-        "long": lambda: ("a document name of 2 GB or more", "use shorter names"),
-    }[kind]()
-    return FileError(text.path, line, found=problem, hint=hint)
+def number_of(field: bytes) -> float | None:
+    """The number below 2^63 that a field states, or None."""
+    try:
+        value = float(field)
+    except ValueError:
+        return None
+    return value if abs(value) < 2.0**63 and b"_" not in field else None
 
 
-def _wrong_columns(text: Text, line: int, fields: list[bytes]) -> FileError:
-    columns = len(text.columns.split())
-    problem = f"{len(fields)} column{'s' * (len(fields) != 1)} in {_quoted(b' '.join(fields))}"
-    hint = f"a line must have {columns}: {text.columns}"
-    if (text.is_run, len(fields)) in ((True, 4), (False, 6)):
-        hint += f" (is this {'qrels' if text.is_run else 'a run'}? give the qrels first)"
-    elif len(fields) > columns:
-        hint += " (white space inside an id must be written as %20)"
-    return FileError(text.path, line, found=problem, hint=hint)
-
-
-def _quoted(raw: bytes, most: int = 60) -> str:
+def quoted(raw: bytes, most: int = 60) -> str:
+    """Bytes of a file for messages: in quotation marks, cut to `most` characters."""
     text = decoded(raw)
     return repr(text if len(text) <= most else text[:most] + "...")
 
 
 def last_tag(text: Text) -> str:
     """The sixth column of the last line that is neither blank nor a comment, or ""."""
+    if text.form:
+        return ""
     end = len(text.data) - 1
     while end > text.start:
         start = text.data.rfind(b"\n", text.start, end) + 1 or text.start
@@ -394,7 +384,7 @@ class ReadAhead:
 
 def _state(path: str) -> tuple[int, ...] | None:
     """A value that changes when a file is written or replaced; None if it cannot be plain."""
-    if path == "-" or path.endswith((".gz", ".zst")) or is_location(path):
+    if path == "-" or path.endswith((".gz", ".zst", ".lz4")) or is_location(path):
         return None
     try:
         now = os.stat(path)

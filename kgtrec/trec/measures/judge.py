@@ -24,7 +24,6 @@ from kgtrec.trec.files.parse import (
     gather,
     ordered_lines,
     raise_first,
-    read_packed,
     share_queries,
 )
 from kgtrec.trec.files.text import (
@@ -35,6 +34,7 @@ from kgtrec.trec.files.text import (
     ReadAhead,
     decoded,
     last_tag,
+    read_text,
 )
 from kgtrec.trec.measures.relevant import Lists
 
@@ -103,15 +103,17 @@ class JudgedQueries:
 
 
 def read_judged_queries(
-    qrels: PathName | QrelsData, *, threads: int | None = None
+    qrels: PathName | QrelsData, *, threads: int | None = None, form: str | None = None
 ) -> JudgedQueries:
     """Read qrels, lines ``query iter document relevance``, in any order.
 
     Lines that start with ``#`` are comments. A relevance is a whole number within 64 bits; the
-    measures interpret negative ones.
+    measures interpret negative ones. `form` is a key of `forms.QRELS_FORMATS`.
     """
     if isinstance(qrels, (str, os.PathLike)):
-        return judgements(qrels, read_packed(qrels, False, threads))
+        from kgtrec.trec.files.documents import read_documents
+
+        return judgements(qrels, read_documents(qrels, False, threads, form=form))
     from kgtrec.trec.files.columns import pack_qrels
 
     return judgements("the qrels", pack_qrels(qrels))
@@ -140,13 +142,14 @@ def read_lists(
     absent: bool = False,
     threads: int | None = None,
     ahead: ReadAhead | None = None,
+    form: str | None = None,
 ) -> Lists:
     """Read a run, lines ``query iter document rank score tag``, and judge it.
 
     The iter and rank columns are ignored, lines may come in any order, blank lines and comments
     (``#``) are skipped. Columns beyond the sixth are ignored, as in trec_eval, unless they look
     like a document name with white space in it. Every line is checked, also of queries without
-    judgements.
+    judgements. `form` is a key of `forms.RUN_FORMATS`.
     """
     if not isinstance(qrels, JudgedQueries):
         qrels = read_judged_queries(qrels, threads=threads)
@@ -156,7 +159,7 @@ def read_lists(
         placed = _in_order(query, length, retrieved, relevance, np.frombuffer(parts[4]))
         return qrels.lists(placed, n_run, decoded(tag), absent)
     if isinstance(run, (str, os.PathLike)):
-        documents = _documents_of_file(run, threads)
+        documents = _documents_of_file(run, threads, form)
     else:
         documents = _documents_in_memory(run)
     placed, fault = _listed(qrels, documents, cut, threads)
@@ -189,21 +192,28 @@ class _Documents:
     raise_first: Callable[[Fault | None], None]
 
 
-def _documents_of_file(path: PathName, threads: int | None) -> _Documents:
-    groups, names, lines, work = ordered_lines(path, True, threads)
-    return _Documents(names, lines, work, last_tag(groups.text), partial(raise_first, groups))
+def _documents_of_file(path: PathName, threads: int | None, form: str | None) -> _Documents:
+    from kgtrec.trec.files.documents import documents_of_text
+    from kgtrec.trec.files.forms import recognise
+
+    text = recognise(read_text(path, True), form)
+    if text.form:
+        return _documents_of(documents_of_text(text, threads))
+    groups, names, lines, work = ordered_lines(text, threads)
+    return _Documents(names, lines, work, last_tag(text), partial(raise_first, groups))
 
 
 def _documents_in_memory(run: RunData) -> _Documents:
     from kgtrec.trec.files.columns import pack_run
 
-    packed = pack_run(run)
+    return _documents_of(pack_run(run), getattr(run, "tag", ""))
 
+
+def _documents_of(packed: Packed, tag: str = "") -> _Documents:
     def raise_duplicate(fault: Fault | None) -> None:
         if fault is not None:
             raise packed.duplicate(fault[0] - 1)
 
-    tag = getattr(run, "tag", "")
     work = np.diff(packed.offsets)
     return _Documents(packed.names, packed.native(), work, tag, raise_duplicate)
 

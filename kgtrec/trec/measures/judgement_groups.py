@@ -121,6 +121,18 @@ def _must(form: str) -> str:
     return f"must be a {kind}"
 
 
+def _whole(value: Any) -> int:
+    """The whole number that a token or a number states; 1.0 is 1. ValueError for others."""
+    if not isinstance(value, bytes) and hasattr(type(value), "__index__"):
+        return operator.index(value)
+    if isinstance(value, bytes) and value.lstrip(b"+-").isdigit():
+        return int(value)
+    number = float(value) if isinstance(value, bytes) else value.__float__()
+    if not (number.is_integer() and abs(number) <= 2**53):
+        raise ValueError
+    return int(number)
+
+
 def _level(value: Any, form: str) -> float | None:
     """The level that a token or a number states; None if it states none.
 
@@ -129,7 +141,7 @@ def _level(value: Any, form: str) -> float | None:
     level: float
     try:
         if form == "qrels_jg":
-            level = int(value) if isinstance(value, bytes) else operator.index(value)
+            level = _whole(value)
             known = -(2**63) <= level < 2**63
         else:
             level = float(value) if isinstance(value, bytes) else value.__float__()

@@ -377,13 +377,14 @@ ANSWER_ROWS: dict[str, Family] = {
 
 TABLE: dict[str, Family] = {**QRELS_ROWS, **GROUP_ROWS, **ANSWER_ROWS}
 
-FORMATS = {"qrels": "qrels", "prefs": "prefs", "qrels_prefs": "prefs", "qrels_jg": "qrels_jg"}
+FORMATS = {
+    "qrels": "qrels", "beir": "qrels", "json": "qrels", "prefs": "prefs", "qrels_prefs": "prefs",
+    "qrels_jg": "qrels_jg",
+}  # fmt: skip
 """Names of the formats of judgements (-R), and the format whose measures each uses."""
 
-OFFICIAL = {
-    "qrels": "official", "prefs": "all_prefs", "qrels_prefs": "all_prefs", "qrels_jg": "qrels_jg",
-}  # fmt: skip
-"""The nickname of each format's default measures."""
+OFFICIAL = {"qrels": "official", "prefs": "all_prefs", "qrels_jg": "qrels_jg"}
+"""The nickname of the default measures, for each value of `FORMATS`."""
 
 _OF_PREFERENCES = tuple(name for name, row in TABLE.items() if row.format in ("any", "prefs"))
 

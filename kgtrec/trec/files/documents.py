@@ -1,0 +1,114 @@
+"""Documents of runs and qrels from files of any form: the front of all readers of files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kgtrec.errors import FileError, about
+from kgtrec.trec.files.forms import recognise, settle_ranks
+from kgtrec.trec.files.parse import Packed, packed_lines
+from kgtrec.trec.files.subtopics import warn_of_subtopics
+from kgtrec.trec.files.text import DuplicateDocument, PathName, Text, decoded, read_text
+
+
+def read_documents(
+    path: PathName,
+    is_run: bool,
+    threads: int | None = None,
+    *,
+    in_order: bool = True,
+    form: str | None = None,
+) -> Packed:
+    """Documents of a run or qrels file, queries in byte order or in that of their first lines.
+
+    `form` is a key of `forms.RUN_FORMATS` or `forms.QRELS_FORMATS`; it is recognised by default.
+    """
+    text = recognise(read_text(path, is_run), form)
+    return documents_of_text(text, threads, in_order=in_order)
+
+
+def documents_of_text(text: Text, threads: int | None = None, *, in_order: bool = True) -> Packed:
+    """Documents of a text whose form is known. Ranks become negative scores."""
+    if text.form == "json":
+        return _documents_of_json(text, in_order)
+    packed = packed_lines(text, threads, in_order=in_order)
+    if text.form == "ranks?":
+        settle_ranks(text, _are_ranks(packed))
+    if text.form in ("msmarco", "ranks?"):
+        return _scored_by_rank(text, packed)
+    if not text.form and not text.is_run:
+        warn_of_subtopics(text)
+    return packed
+
+
+def _are_ranks(packed: Packed) -> bool:
+    """Whether the values of each query are 1, 2, 3, ... in the order of the lines."""
+    ranks = np.arange(1, len(packed.values) + 1) - np.repeat(
+        packed.offsets[:-1], np.diff(packed.offsets)
+    )
+    return bool((packed.values == ranks).all())
+
+
+def _scored_by_rank(text: Text, packed: Packed) -> Packed:
+    """The documents with negative ranks as scores; FileError for ranks that are not whole."""
+    ranks = packed.values
+    wrong = np.flatnonzero(~((ranks >= 0) & (ranks <= 2**53) & (ranks == np.floor(ranks))))
+    if len(wrong):
+        at = int(wrong[0])
+        query = packed.names[int(np.searchsorted(packed.offsets, at, side="right")) - 1]
+        raise FileError(
+            text.path,
+            found=f"rank {ranks[at]:g} under query {decoded(query)!r}",
+            hint="ranks are whole numbers from 0. If these are scores, pass run_format='scores'",
+        )
+    return replace(packed, values=0.0 - ranks)
+
+
+# -- JSON ----------------------------------------------------------------------------------------
+
+
+class _Repeated(ValueError):
+    """A name that one object of JSON has twice."""
+
+
+def _documents_of_json(text: Text, in_order: bool) -> Packed:
+    """Documents of {query: {document: value}}."""
+    from kgtrec.trec.files.columns import pack_qrels, pack_run  # not needed for lines
+
+    shape = f"{{query: {{document: {'score' if text.is_run else 'relevance'}}}}}"
+    hint = f"give {shape}"
+    try:
+        data = json.loads(bytes(text.data[text.start :]), object_pairs_hook=_distinct)
+    except _Repeated as repeated:
+        found = f"an object has the name {repeated.args[0]!r} twice"
+        raise DuplicateDocument(text.path, found=found, hint="keep one of them") from None
+    except json.JSONDecodeError as error:
+        found = f"this is not JSON ({error.msg})"
+        raise FileError(text.path, error.lineno, found=found, hint=hint) from None
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise FileError(text.path, found=f"this is not JSON ({error})", hint=hint) from None
+    if not isinstance(data, dict):
+        raise FileError(text.path, found=f"the JSON is {_shown(data)}", hint=hint)
+    if not any(data.values()):
+        raise FileError(text.path, found="the JSON has no documents", hint=hint)
+    pack = pack_run if text.is_run else pack_qrels
+    with about(text.path):
+        return pack(data, in_order=in_order)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON as a dict; `_Repeated` if it has a name twice."""
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _Repeated(next(name for i, name in enumerate(names) if name in names[:i]))
+    return data
+
+
+def _shown(data: Any) -> str:
+    text = json.dumps(data)
+    return text if len(text) <= 60 else text[:60] + "..."
