@@ -107,22 +107,28 @@ def load_factors(
     name = model if model is not None else saved.model
     if name is None:
         raise UsageError(f"{path}: name the model of these vectors (model='complex' or the like)")
-    given: dict[str, Any] = {
-        "model": model, "norm": norm, "phases": half_turn_of(phases), "normalize": normalize
-    }  # fmt: skip
-    _refuse_contradictions(path, saved, given)
+    arguments: dict[str, Any] = {
+        "model": model,
+        "norm": norm,
+        "phases": phases,
+        "normalize": normalize,
+    }
+    _refuse_contradictions(path, saved, arguments)
     name = _checked_model(path, name)
     arrays = _arranged(name, saved, _by_role(path, vectors))
     if config.program:
         check_config(config, arrays)
     used: dict[str, Any] = {
-        key: getattr(saved, key) if value is None else value for key, value in given.items()
+        key: getattr(saved, key) if value is None else value for key, value in arguments.items()
     }
     ask_of_program(path, saved, name, used["norm"], used["normalize"])
-    declared: dict[str, Any] = {"norm": used["norm"], "phases": used["phases"],
-                "normalize": used["normalize"] or "none"}  # fmt: skip
+    declared: dict[str, Any] = {
+        "norm": used["norm"],
+        "phases": half_turn_of(used["phases"]),
+        "normalize": used["normalize"] or "none",
+    }
     factors = factors_of(path, questions, name, inverse=inverse, rows=rows, **declared, **arrays)
-    origin = {key: text for key, text in saved.origin.items() if given[key] is None}
+    origin = {key: text for key, text in saved.origin.items() if arguments[key] is None}
     parts = Parts(arrays["entity"], arrays["relation"], **declared)
     factors.facts = (*describe(name, parts, origin), *config.notes)
     return factors
@@ -142,21 +148,22 @@ def is_saved_model(path: PathName) -> bool:
 
 
 def _refuse_contradictions(
-    path: PathName, saved: SavedModel, given: Mapping[str, str | float | None]
+    path: PathName, saved: SavedModel, arguments: Mapping[str, str | float | None]
 ) -> None:
     """UsageError if an argument contradicts what the files of a model say."""
-    for key, value in given.items():
+    for key, value in arguments.items():
         due = getattr(saved, key)
         if value is None or due is None:
             continue
-        if isinstance(due, float) and isinstance(value, float):
-            same = math.isclose(due, value, rel_tol=1e-5)
+        if isinstance(due, float):
+            half_turn, text = half_turn_of(value), f"{due:.6g}"
+            same = half_turn is not None and math.isclose(due, half_turn, rel_tol=1e-5)
         else:
-            same = str(value).lower() == str(due).lower()
+            same, text = str(value).lower() == str(due).lower(), repr(due)
         if not same:
             raise UsageError(
-                f"{path}: {key}={value!r} contradicts {due!r}, {saved.origin.get(key, '')}; leave "
-                f"out {key}, or give the arrays without the file that says so"
+                f"{path}: {key}={value!r} contradicts {text}, {saved.origin.get(key, '')}; leave "
+                "it out, or give the arrays without the file that says so"
             )
 
 

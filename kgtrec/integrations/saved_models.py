@@ -215,8 +215,10 @@ def check_config(config: Configuration, arrays: Mapping[str, Array]) -> None:
     """InputError if a configuration contradicts the arrays ``entity`` and ``relation``."""
     for role, count in (("entity", "nentity"), ("relation", "nrelation")):
         array = arrays[role]
+        if array.ndim != 2:  # matrices of RESCAL, or arrays that are refused later
+            continue
         due, width = _due_width(config, role), _width(array, arrays.get(_SECOND[role]))
-        if array.ndim == 2 and due is not None and width != due:
+        if due is not None and width != due:
             dim_key, double = config.keys("dim")[0], config.keys(role)
             text = f"{dim_key} {config.dim}"
             text += f" and {double[0]} {str(config.value(role)).lower()}" if double else ""

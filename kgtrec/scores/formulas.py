@@ -99,8 +99,8 @@ _ROTATE_NORMS = (
     "rotate needs the norm of its distance, because programs differ: norm='l1' sums the moduli of "
     "h r - t (RotatE's own program, RNNLogic, OpenKE, DGL-KE, and LibKGE if l_norm is 1); "
     "norm='l2' takes their l2 norm (PyKEEN, PyTorch Geometric, and LibKGE if l_norm is 2); the "
-    "first four also scale phases: pass phases=0.28 if (gamma + 2) / hidden_dim is 0.28, or let "
-    "their configuration say both (model_config='config.json' where vectors are read from a file)"
+    "first four also scale phases: pass phases=0.28 if (gamma + 2) / hidden_dim is 0.28; for "
+    "vectors in a file, model_config='config.json' says both"
 )
 
 
@@ -148,8 +148,7 @@ def _half_turn(p: Parts) -> float:
             f"the largest phase of a relation is {largest:.4g}, so phases are perhaps not radians: "
             "RotatE's own program, RNNLogic, OpenKE and DGL-KE compute relation * pi / range, "
             "range = (gamma + 2) / hidden_dim; pass phases=0.28 if it is 0.28, phases='radians' if "
-            "they are, or let a configuration say it (model_config='config.json' where vectors are "
-            "read from a file)"
+            "they are; for vectors in a file, model_config='config.json' says it"
         )
     return math.pi
 
@@ -163,8 +162,8 @@ def _protate(p: Parts, ids: QueryIds) -> Built:
         raise UsageError(
             "protate needs the scale of its phases: RotatE's own program computes value * pi / "
             "range, range = (gamma + 2) / hidden_dim; pass phases=0.28 if it is 0.28, "
-            "phases='radians' if they are, or let a configuration say it "
-            "(model_config='config.json' where vectors are read from a file)"
+            "phases='radians' if they are; for vectors in a file, model_config='config.json' says "
+            "it"
         )
     double_angle = 2 * np.pi / p.phases
     r = _double(p.relation[ids.relation])

@@ -99,6 +99,9 @@ def make_home() -> None:
         write(Path(f"{name}.csv"), lines([("system", "relation", "mrr"), *rows], ","))
     for name, shape in (("left", (9, 3)), ("right", (9, 3)), ("w", (4, N)), ("q", (3, 5))):
         np.save(f"{name}.npy", rng.random(shape))
+    os.mkdir("rotate")
+    np.save("rotate/entity_embedding.npy", rng.normal(size=(N, 6)).astype("f4"))
+    np.save("rotate/relation_embedding.npy", rng.uniform(-5, 5, (2, 3)).astype("f4"))
     for command, below in transcripts.commands((GOLDEN / "home.txt").read_text("utf-8")):
         transcripts.step(command, below)
     for path in reads():
