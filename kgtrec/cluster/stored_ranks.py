@@ -27,10 +27,16 @@ from kgtrec.errors import PathName
 from kgtrec.measures import Measure
 from kgtrec.measures.rank_metrics import SPREAD_ROWS
 from kgtrec.questions.questions import Questions
-from kgtrec.ranking.instances import counted_columns, instance_columns, ranks_manifest, tie_report
+from kgtrec.ranking.columns import (
+    counted_columns,
+    instance_columns,
+    ranks_manifest,
+    typed_columns,
+)
 from kgtrec.ranking.parquet import ROW_GROUP, used_ids, write_blocks
 from kgtrec.ranking.partial import PartialRanks, describe_parts
-from kgtrec.ranking.ranks import Ranks, typed_columns
+from kgtrec.ranking.ranks import Ranks
+from kgtrec.ranking.tie_report import tie_report
 from kgtrec.results.result import Result
 from kgtrec.trec.files.run import Run
 from kgtrec.trec.measures.agreement import checked_values

@@ -203,7 +203,7 @@ def write_blocks(
     blocks: Iterable[Mapping[str, Array]],
     manifest: Mapping[str, Any],
     used: Mapping[str, Array],
-    relation_labels: list[str] | None,
+    relation_labels: Sequence[str] | None,
     entity_labels: Any,
 ) -> None:
     """Write a file from blocks of `ROW_GROUP` instances; the last may have fewer.

@@ -17,44 +17,44 @@ from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import NAMES, TERM
-from kgtrec.ranking.instances import (
+from kgtrec.ranking.columns import (
+    COUNTED,
+    ONLY_OF_GRAPHS,
+    OPTIONAL,
+    REQUIRED,
+    QuestionSource,
+    RanksSource,
+    StoredSource,
+    cached,
     counted_columns,
-    derived_from,
-    instance_columns,
-    once,
-    ranks_manifest,
-    tie_report,
+    typed_columns,
 )
 from kgtrec.ranking.provenance import EVALUATION, SCORING, Provenance, check_alike
+from kgtrec.ranking.tie_report import tie_report
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
 
-_OF_GRAPHS = {"side": NAMES.index("all"), "relation": 0, "given": -1, "relation_popularity": 0}
-"""Columns that only graph questions have, and what stands for them elsewhere."""
-_UNLISTED = ("unlisted", "macro_unlisted")
-
 
 class Ranks:
-    """Counts per instance (one answer of one question), as numpy columns.
+    """Counts per instance (one answer of one question), as numpy columns of shape (n,).
+
+    Counts are stored; the other columns follow from the questions and are computed when they are
+    first read. Columns of terms (`Questions.from_answers`) are read by `column`.
+
+    Parameters
+    ----------
+    columns : mapping of str to array_like
+        Every column by name; `kgtrec.ranking.columns.COLUMN_TYPES` lists them.
+    manifest : dict, optional
+        See `manifest`.
+    relation_labels, entity_labels : sequence of str, optional
+        Label of every relation id, and of every entity id.
+    source : RanksSource, optional
+        The origin of all columns that are not counted, of manifest and labels. `columns` then has
+        the counts alone, in their types.
 
     Attributes
     ----------
-    triple : ndarray of int64, shape (n,)
-        Row of the instance's triple in the evaluated split; for a qualifier's value, its row in
-        ``graph.qualifier_facts(split)``.
-    question : ndarray of int64
-        Index of its question; `question_ids` names them.
-    side : ndarray of int64
-        0: the head was asked, 1: the tail, 2: the relation, 3: a qualifier's value.
-    relation, given, answer : ndarray of int64
-        Ids of the relation, the given entity and the answer (a relation, if that was asked). For a
-        qualifier's value: the qualifier's relation, the head of its statement and the value.
-    context : ndarray of int64, or None
-        Number of the question's time, or of its set of qualifiers; `context_labels` names it.
-    given_tail : ndarray of int64, or None
-        The given tail if the relation or a qualifier's value was asked; `given` has the head.
-    given_relation : ndarray of int64, or None
-        The relation of the statement, if a qualifier's value was asked.
     greater, equal, tied_ahead, candidates : ndarray of int64
         Among the micro candidates: how many score higher than the answer, how many tie with it, how
         many of these precede it in trec order, and how many there are, the answer included.
@@ -63,30 +63,16 @@ class Ranks:
     answer_nan, macro_answer_nan : ndarray of bool
         The answer's score was NaN (only with ``nan="worst"``): its rank is ``candidates``, and no
         run contains it. The two differ only if a question has several rows of scores.
-    answer_popularity, relation_popularity : ndarray of int64
-        How often the answer occurs in triples of all splits; triples of the evaluated split with
-        the relation. These are the default popularities of the stratified metrics.
-    grade : ndarray of int64, or None
-        The relevance of each answer, if questions have grades (`Questions.from_answers`).
-    full_candidates : ndarray of int64, or None
-        Micro candidates of each instance without its list of sampled ones, the answer included;
-        None if candidates are not sampled.
     unlisted, macro_unlisted : ndarray of bool, or None
         The answer is beyond the end of its predicted list (`rank_lists`): its rank is any from
         ``greater + 1`` to ``candidates``. None if the ranks do not come from lists.
-    relation_labels : list of str or None
-        Label of every relation id.
-    manifest : dict
-        The origin of the ranks: questions (splits, sizes, hashes, filter), scores (dtype,
-        direction, NaN count), versions. Plain JSON types.
+
+    Raises
+    ------
+    InputError
+        Columns are missing, differ in length, or hold values that are not whole numbers.
     """
 
-    triple: Int64
-    question: Int64
-    side: Int64
-    relation: Int64
-    given: Int64
-    answer: Int64
     greater: Int64
     equal: Int64
     tied_ahead: Int64
@@ -95,15 +81,8 @@ class Ranks:
     macro_equal: Int64
     macro_tied_ahead: Int64
     macro_candidates: Int64
-    answer_popularity: Int64
-    relation_popularity: Int64
     answer_nan: Bools
     macro_answer_nan: Bools
-    given_relation: Int64 | None
-    given_tail: Int64 | None
-    context: Int64 | None
-    full_candidates: Int64 | None
-    grade: Int64 | None
     unlisted: Bools | None
     macro_unlisted: Bools | None
 
@@ -111,24 +90,20 @@ class Ranks:
         self,
         columns: Mapping[str, npt.ArrayLike],
         manifest: dict[str, Any] | None = None,
-        relation_labels: list[str] | None = None,
+        relation_labels: Sequence[str] | None = None,
         entity_labels: Sequence[str] | None = None,
+        *,
+        source: RanksSource | None = None,
     ) -> None:
-        self.manifest = {} if manifest is None else manifest
-        missing = [name for name in self._expected if columns.get(name) is None]
-        if missing:
-            raise InputError(f"ranks lack the columns {', '.join(missing)}; make them with rank()")
-        typed = typed_columns(columns)
-        if not self.of_graph:
-            for name, code in _OF_GRAPHS.items():
-                typed[name] = np.broadcast_to(np.int64(code), len(typed["question"]))
-        vars(self).update(dict.fromkeys(_OPTIONAL), **typed)
-        lengths = {name: len(getattr(self, name)) for name in self._names}
-        if len(set(lengths.values())) > 1:
-            raise InputError(f"the columns of ranks differ in length: {lengths}")
-        self.relation_labels = relation_labels
-        self.entity_labels = entity_labels
-        self._derived: dict[str, Any] = vars(self).get("_derived", {})
+        if source is None:
+            facts = {} if manifest is None else manifest
+            columns = _complete_columns(columns, facts)
+            others = {name: column for name, column in columns.items() if name not in _COUNTED}
+            source = StoredSource(others, facts, relation_labels, entity_labels)
+        self._source: RanksSource = source
+        counted: Mapping[str, Any] = columns
+        for name in _COUNTED:
+            setattr(self, name, counted.get(name))
 
     @classmethod
     def of_counts(
@@ -139,40 +114,141 @@ class Ranks:
         scores: Callable[[], dict[str, Any]],
         further: dict[str, Array] | None = None,
     ) -> Ranks:
-        """Ranks of all instances of questions from the kernel's counts; see `counted_columns`.
+        """Return the ranks of all instances of questions, from the kernel's counts.
 
-        ``scores`` describes the scores for the manifest; ``further`` are optional columns. The
-        manifest and what follows from the questions alone are made when they are first read.
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (6, n)
+            See `counted_columns`.
+        unscored : pair of ndarray of bool, shape (n,)
+            Answers without a score, among micro and among macro candidates.
+        scores : callable
+            Returns the description of the scores for the manifest.
+        further : dict of str to ndarray, optional
+            Optional columns of counts.
         """
         counted = counted_columns(questions, counts, unscored) | (further or {})
-
-        def complete() -> tuple[Any, ...]:
-            columns = instance_columns(questions, questions.popularity(questions))
-            return counted | columns, ranks_manifest(questions, scores()), *questions.labels
-
-        ranks = cls.__new__(cls)
-        own = {"_complete": complete, "_derived": derived_from(questions)}
-        vars(ranks).update(dict.fromkeys(_UNLISTED), **counted, **own)
-        return ranks
-
-    def __getattr__(self, name: str) -> Any:
-        complete = vars(self).get("_complete")
-        if complete is not None and not name.startswith("__"):
-            assigned = dict(vars(self))
-            Ranks.__init__(self, *complete())
-            vars(self).update(assigned)
-            vars(self).pop("_complete", None)
-        if name not in vars(self):
-            raise AttributeError(f"'Ranks' object has no attribute {name!r}")
-        return vars(self)[name]
+        return cls(counted, source=QuestionSource(questions, scores))
 
     def __getstate__(self) -> dict[str, Any]:
-        self.manifest  # noqa: B018 (what is not made yet cannot be pickled)
-        return vars(self)
+        """The state to pickle or copy: what the source computes late is computed now."""
+        source = self._source
+        stored = StoredSource(
+            source.columns, self.manifest, self.relation_labels, self.entity_labels
+        )
+        return {**vars(self), "_source": stored}
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The origin of the ranks: questions (splits, sizes, hashes, filter), scores (dtype,
+        direction, NaN count), versions. Plain JSON types."""
+        return self._source.manifest
+
+    @cached_property
+    def relation_labels(self) -> Sequence[str] | None:
+        """Label of every relation id; None if ids are their own labels."""
+        return self._source.relation_labels
+
+    @cached_property
+    def entity_labels(self) -> Sequence[str] | None:
+        """Label of every entity id; None if ids are their own labels."""
+        return self._source.entity_labels
+
+    @cached_property
+    def triple(self) -> Int64:
+        """Row of the instance's triple in the evaluated split; for a qualifier's value, its row in
+        ``graph.qualifier_facts(split)``."""
+        return self._described("triple")
+
+    @cached_property
+    def question(self) -> Int64:
+        """Index of the instance's question; `question_ids` names them."""
+        return self._described("question")
+
+    @cached_property
+    def side(self) -> Int64:
+        """0: the head was asked, 1: the tail, 2: the relation, 3: a qualifier's value."""
+        return self._described("side")
+
+    @cached_property
+    def relation(self) -> Int64:
+        """Id of the relation; of the qualifier's relation if a qualifier's value was asked."""
+        return self._described("relation")
+
+    @cached_property
+    def given(self) -> Int64:
+        """Id of the given entity; of the statement's head if a qualifier's value was asked."""
+        return self._described("given")
+
+    @cached_property
+    def answer(self) -> Int64:
+        """Id of the answer: an entity, or a relation if that was asked."""
+        return self._described("answer")
+
+    @cached_property
+    def answer_popularity(self) -> Int64:
+        """How often the answer occurs in triples of all splits."""
+        return self._described("answer_popularity")
+
+    @cached_property
+    def relation_popularity(self) -> Int64:
+        """Triples of the evaluated split with the relation."""
+        return self._described("relation_popularity")
+
+    @cached_property
+    def given_relation(self) -> Int64 | None:
+        """Relation of the statement, if a qualifier's value was asked."""
+        return self._optional("given_relation")
+
+    @cached_property
+    def given_tail(self) -> Int64 | None:
+        """The given tail if the relation or a qualifier's value was asked; `given` has the head."""
+        return self._optional("given_tail")
+
+    @cached_property
+    def context(self) -> Int64 | None:
+        """Number of the question's time, or set of qualifiers; `context_labels` names it."""
+        return self._optional("context")
+
+    @cached_property
+    def full_candidates(self) -> Int64 | None:
+        """Micro candidates without the list of sampled ones; None if they are not sampled."""
+        return self._optional("full_candidates")
+
+    @cached_property
+    def grade(self) -> Int64 | None:
+        """Relevance of the answer, if questions have grades (`Questions.from_answers`)."""
+        return self._optional("grade")
+
+    def _optional(self, name: str) -> Int64 | None:
+        return self._source.columns.get(name)
+
+    def _described(self, name: str) -> Int64:
+        if name in ONLY_OF_GRAPHS and not self.of_graph:
+            return np.broadcast_to(np.int64(ONLY_OF_GRAPHS[name]), len(self))
+        return self._source.columns[name]
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns that these ranks have, those of terms last."""
+        names = _required_columns(self.provenance)
+        names += [name for name in OPTIONAL if self.column(name) is not None]
+        return names if self.of_graph else sorted(names, key=lambda name: name.startswith(TERM))
+
+    def column(self, name: str) -> Any:
+        """Return a column by its name: int64 or bool, shape (n,); None if it is absent."""
+        return self._optional(name) if name.startswith(TERM) else getattr(self, name)
+
+    def columns(self) -> dict[str, Array]:
+        """Return all columns by name."""
+        return {name: self.column(name) for name in self.column_names}
 
     def derived(self, name: str, make: Callable[[], Any]) -> Any:
-        """What follows from columns of the questions, made once for all ranks of the same ones."""
-        return once(self._derived, name, make)
+        """Return what follows from columns of the questions; `make` computes it the first time.
+
+        All ranks of the same questions share it.
+        """
+        return cached(self._source.derived, name, make)
 
     def __len__(self) -> int:
         return len(self.greater)
@@ -191,19 +267,6 @@ class Ranks:
 
     def _repr_html_(self) -> str:
         return lines_as_html(repr(self))
-
-    @property
-    def _expected(self) -> list[str]:
-        due = [name for name in _TYPES if name not in _OPTIONAL]
-        if self.of_graph:
-            return due
-        terms = [f"{TERM}{name}" for name in self.provenance.terms]
-        return [name for name in due if name not in _OF_GRAPHS] + terms
-
-    @property
-    def _names(self) -> list[str]:
-        names = [*self._expected, *(n for n in _OPTIONAL if getattr(self, n) is not None)]
-        return names if self.of_graph else sorted(names, key=lambda name: name.startswith(TERM))
 
     @cached_property
     def of_graph(self) -> bool:
@@ -269,7 +332,7 @@ class Ranks:
         return self._with_places(micro[0], macro[0]), self._with_places(micro[1], macro[1])
 
     def _with_places(self, greater: Int64, macro_greater: Int64) -> Ranks:
-        columns = {name: getattr(self, name) for name in self._names}
+        columns: dict[str, Any] = self.columns()
         columns |= {"greater": greater, "macro_greater": macro_greater}
         for prefix in ("", "macro_"):
             beyond = columns.pop(f"{prefix}unlisted")
@@ -279,7 +342,7 @@ class Ranks:
 
     def subset(self, rows: Array | slice) -> Ranks:
         """The instances of a boolean mask, an index array or a slice."""
-        columns = {name: getattr(self, name)[rows] for name in self._names}
+        columns = {name: column[rows] for name, column in self.columns().items()}
         # Checks of all questions do not apply to some of them.
         manifest = {key: self.manifest[key] for key in self.manifest if key != "trec_agreement"}
         return Ranks(columns, manifest, self.relation_labels, self.entity_labels)
@@ -337,7 +400,7 @@ class Ranks:
         """
         from kgtrec.ranking.parquet import ROW_GROUP, used_ids, write_blocks
 
-        columns = {name: getattr(self, name) for name in self._names}
+        columns = self.columns()
         manifest = self.manifest | {"tie_report": self.tie_report()}
 
         def blocks() -> Iterator[dict[str, Array]]:
@@ -393,8 +456,8 @@ class Ranks:
             of = f"part {number} and part 0"
             check_alike(of, part.provenance, ours, EVALUATION + SCORING)
         columns = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in parts[0]._names
+            name: np.concatenate([part.column(name) for part in parts])
+            for name in parts[0].column_names
         }
         joined = cls(
             columns, _joined_manifest(parts), parts[0].relation_labels, parts[0].entity_labels
@@ -403,35 +466,31 @@ class Ranks:
         return joined
 
 
-_TYPES: dict[str, type] = {
-    name: bool if kind.startswith("Bools") else np.int64
-    for name, kind in Ranks.__annotations__.items()
-}
-_OPTIONAL = [name for name, kind in Ranks.__annotations__.items() if kind.endswith("None")]
+_COUNTED = (*COUNTED, "candidates", "macro_candidates", "unlisted", "macro_unlisted")
+"""Columns that a ranking counts. The others follow from the questions."""
 
 
-def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
-    """The columns of `Ranks` in their order and types; optional ones if present."""
-    types = _TYPES | dict.fromkeys([name for name in columns if name.startswith(TERM)], np.int64)
-    return {
-        name: _typed(name, columns[name], dtype)
-        for name, dtype in types.items()
-        if columns.get(name) is not None
-    }
+def _required_columns(provenance: Provenance) -> list[str]:
+    """Return the names of the columns that ranks of these questions cannot lack."""
+    if not provenance.question_ids:
+        return list(REQUIRED)
+    terms = [f"{TERM}{name}" for name in provenance.terms]
+    return [name for name in REQUIRED if name not in ONLY_OF_GRAPHS] + terms
 
 
-def _typed(name: str, values: npt.ArrayLike, dtype: type) -> Array:
-    """One column; InputError for a value that a cast would change, such as a rank of 2.5."""
-    array = np.asarray(values)
-    whole = array.dtype.kind in "iub" or (
-        array.dtype.kind == "f" and bool((np.isfinite(array) & (array == np.trunc(array))).all())
-    )
-    if not whole:
-        raise InputError(
-            f"column {name!r} of ranks has dtype {array.dtype} and values that are not whole "
-            "numbers; give counts and ids as int64"
-        )
-    return np.ascontiguousarray(array, dtype)
+def _complete_columns(
+    columns: Mapping[str, npt.ArrayLike], manifest: dict[str, Any]
+) -> dict[str, Array]:
+    """Return the columns in their types; InputError if some are missing or differ in length."""
+    expected = _required_columns(Provenance.of(manifest))
+    if missing := [name for name in expected if columns.get(name) is None]:
+        raise InputError(f"ranks lack the columns {', '.join(missing)}; make them with rank()")
+    names = {*expected, *OPTIONAL} & {*columns}
+    typed = typed_columns({name: columns[name] for name in columns if name in names})
+    lengths = {name: len(column) for name, column in typed.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"the columns of ranks differ in length: {lengths}")
+    return typed
 
 
 def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64:
@@ -497,7 +556,7 @@ def _fault_of_terms(ranks: Ranks) -> str | None:
     facts = ranks.provenance
     named = {f"{TERM}{name}": labels for name, labels in facts.terms.items()}
     for name, labels in {"question": facts.question_ids, **named}.items():
-        codes = getattr(ranks, name)
+        codes = ranks.column(name)
         if labels is not None and not 0 <= codes.min() <= codes.max() < len(labels):
             return f"{name} from {codes.min()} to {codes.max()}, but {len(labels)} names"
     return None

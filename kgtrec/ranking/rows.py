@@ -15,7 +15,7 @@ from kgtrec._internal.csr import Bools, Csr, Int32, Int64, offsets_of, spans, ta
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.candidates import CandidateLists
 from kgtrec.questions.questions import Questions
-from kgtrec.ranking.instances import derived_from, once
+from kgtrec.ranking.columns import cached, derived_from
 from kgtrec.scores.arrays import as_array, to_host
 
 
@@ -49,7 +49,7 @@ class QuestionLists:
             restricted, columns = questions.candidate_lists, questions.column_of
             return cls(labels, questions.known, questions.removed, restricted, order, columns)
 
-        lists: QuestionLists = once(derived_from(questions), "lists", make)
+        lists: QuestionLists = cached(derived_from(questions), "lists", make)
         return lists
 
     def selected(self, questions: Int64) -> QuestionLists:
@@ -164,7 +164,7 @@ def plan_rows(questions: Questions, rows: str) -> RowPlan:
             plan = RowPlan(every, answers.offsets, answers.ids, every, instance, instance)
         return plan if questions.outside is None else _without_outside(plan, questions)
 
-    plan: RowPlan = once(derived_from(questions), rows, make)
+    plan: RowPlan = cached(derived_from(questions), rows, make)
     return plan
 
 

@@ -61,7 +61,7 @@ def same_as_local(
     """Blocks in reverse order, each by `rank_block`, and all contents of their files."""
     ranks, run = join_parts([rank_block(rows, ranges, inputs) for rows in blocks[::-1]], inputs)
     assert ranks.manifest == local[0].manifest
-    for name in ranks._names:
+    for name in ranks.column_names:
         np.testing.assert_array_equal(getattr(ranks, name), getattr(local[0], name), name)
     assert run_lists(run) == run_lists(local[1])
     assert run.scores.tobytes() == local[1].scores.tobytes()

@@ -30,7 +30,7 @@ from kgtrec.cluster.dask.workers import TaskOptions
 from kgtrec.cluster.inputs import make_inputs
 from kgtrec.cluster.shards import merge_shards, open_shard, rank_shard
 from kgtrec.cluster.stored_ranks import StoredRanks, stored_result
-from kgtrec.ranking import instances, parquet
+from kgtrec.ranking import parquet, tie_report
 from kgtrec.ranking.settings import Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
@@ -58,7 +58,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row groups of 40 instances, runs of 40 questions, sums of 128 instances."""
     for module in (parquet, stored_ranks):
         monkeypatch.setattr(module, "ROW_GROUP", 40)
-    monkeypatch.setattr(instances, "_BLOCK", 128)
+    monkeypatch.setattr(tie_report, "_BLOCK", 128)
     monkeypatch.setattr(stored_ranks, "_CANDIDATES", 200)
 
 
@@ -209,5 +209,5 @@ def test_a_result_of_files_is_that_of_one_process(tmp_path, client, case, rows) 
 @given(st.integers(0, 3000), st.integers(0, 99))
 def test_sums_of_blocks_have_the_bits_of_the_whole(n: int, seed: int) -> None:
     values = np.random.default_rng(seed).standard_normal(n)
-    total = instances.tree_sum(lambda a, b: float(np.add.reduce(values[a:b])), 0, n)
+    total = tie_report.tree_sum(lambda a, b: float(np.add.reduce(values[a:b])), 0, n)
     assert total == float(np.add.reduce(values))

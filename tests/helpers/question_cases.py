@@ -12,6 +12,7 @@ import oracle
 
 import kgtrec
 from kgtrec.questions.api import Questions
+from kgtrec.ranking.columns import COLUMN_TYPES
 
 N, R, DEPTH = 23, 3, 7
 
@@ -45,7 +46,7 @@ def run_lists(run: kgtrec.Run) -> list[list[int]]:
 
 def assert_same(got: Any, expected: Any) -> None:
     """Ranks and run are those expected: all columns, what is said of the scores, all candidates."""
-    for name in kgtrec.Ranks.__annotations__:
+    for name in COLUMN_TYPES:
         np.testing.assert_array_equal(getattr(got[0], name), getattr(expected[0], name), name)
     said, due = (each[0].manifest["scores"] for each in (got, expected))
     assert {key: said.get(key) for key in due} == due

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kgtrec import Ranks
 from kgtrec.measures import Measure
 from kgtrec.measures.calculator import Calculator
+from kgtrec.ranking.columns import COLUMN_TYPES, REQUIRED
 
 KINDS = ("optimistic", "realistic", "pessimistic", "ordinal")
 Question = tuple[int, int, int]  # side, given entity, relation
@@ -137,8 +138,7 @@ def make_ranks(
 ) -> Ranks:
     """Ranks from columns; missing columns are 0, or absent if optional."""
     n = len(columns["greater"])
-    needed = [name for name, kind in Ranks.__annotations__.items() if "None" not in str(kind)]
-    full = {name: np.zeros(n, bool if name.endswith("_nan") else np.int64) for name in needed}
+    full = {name: np.zeros(n, COLUMN_TYPES[name].dtype) for name in REQUIRED}
     return Ranks(full | columns, manifest, relation_labels)
 
 

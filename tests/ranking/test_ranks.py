@@ -56,7 +56,7 @@ def test_without_instances_nothing_is_tied() -> None:
     "greater", [[0.5] * 10, [np.nan] * 10, [np.inf] * 10, ["1"] * 10, [None] * 10]
 )
 def test_columns_that_a_cast_would_change(greater: list) -> None:
-    columns = {name: getattr(ranked(), name) for name in ranked()._names}
+    columns = ranked().columns()
     with pytest.raises(InputError, match="column 'greater' of ranks has dtype"):
         Ranks(columns | {"greater": greater})
     with pytest.raises(InputError, match="lack the columns greater"):
@@ -123,7 +123,7 @@ def parts_of(ranks: Ranks, *masks: np.ndarray) -> list[Ranks]:
     """The instances of each mask, with a separate manifest."""
     parts = []
     for mask in masks:
-        columns = {name: getattr(ranks, name)[mask] for name in ranks._names}
+        columns = {name: column[mask] for name, column in ranks.columns().items()}
         manifest = copy.deepcopy(ranks.manifest)
         parts.append(Ranks(columns, manifest, ranks.relation_labels, ranks.entity_labels))
     return parts
@@ -305,8 +305,8 @@ def test_a_flipped_bit_is_an_error_or_in_nothing_that_is_read(tmp_path: Path) ->
         except kgtrec.errors.FileError:
             noticed += 1
             continue
-        for name in ranks._names:
-            assert getattr(loaded, name).tolist() == getattr(ranks, name).tolist()
+        for name in ranks.column_names:
+            assert loaded.column(name).tolist() == ranks.column(name).tolist()
         assert loaded.relation_labels == ranks.relation_labels
         assert {key: loaded.manifest[key] for key in ranks.manifest} == ranks.manifest
     assert noticed > 0.7 * len(places)

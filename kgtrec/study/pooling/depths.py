@@ -193,7 +193,7 @@ def ranks_at_depth(ranks: Ranks, depths: Int64, depth: int) -> Ranks:
     """
     _check(ranks)
     deep = depths > depth
-    columns: dict[str, Any] = {name: getattr(ranks, name) for name in ranks._names}
+    columns: dict[str, Any] = ranks.columns()
     changed = ("greater", "equal", "tied_ahead", "candidates")
     for name, more in zip(changed, _deeper_answers(ranks, deep), strict=True):
         columns[name] = columns[name] + more

@@ -201,7 +201,7 @@ def test_changes_are_those_of_every_two_models(tmp_path: Path) -> None:
         assert one["largest"] == due.largest(25).rows
         assert one["best"] == (files and due.best_table().rows)
     assert page_data({"s0": ranks["s0"]}, runs={"s0": runs["s0"]})["changes"] == []
-    bare = {name: Ranks({n: getattr(one, n) for n in one._names}, one.manifest)
+    bare = {name: Ranks(one.columns(), one.manifest)
             for name, one in ranks.items()}  # fmt: skip
     assert {one["best"] for one in page_data(bare, runs=runs)["changes"]} == {None}
 

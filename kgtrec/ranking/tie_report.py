@@ -1,0 +1,50 @@
+"""How much ties matter: the tie report of ranks, from sums that do not depend on blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kgtrec._internal.csr import Int64
+
+_BLOCK = 1 << 19  # values added at a time: at least 128, where numpy stops halving
+_DEPTHS = (1, 3, 10)
+
+
+def tree_sum(values: Callable[[int, int], float], start: int, stop: int) -> float:
+    """A sum in the order in which numpy adds contiguous float64, from sums of its blocks.
+
+    numpy halves an array, at multiples of eight, until 128 are left, and adds the halves.
+    """
+    n = stop - start
+    if n <= _BLOCK:
+        return values(start, stop)
+    half = n // 2
+    half -= half % 8
+    return tree_sum(values, start, start + half) + tree_sum(values, start + half, stop)
+
+
+def tie_report(places: Callable[[int, int], tuple[Int64, Int64]], n: int) -> dict[str, Any]:
+    """The result of `kgtrec.Ranks.tie_report` for ``n`` instances."""
+    if not n:
+        return {"tied_share": 0.0, "mean_equal": 0.0, "max_equal": 0, "width": {}}
+    tied = total = most = 0
+    cut = dict.fromkeys(_DEPTHS, 0)
+
+    def width_of_mrr(start: int, stop: int) -> float:
+        nonlocal tied, total, most
+        greater, equal = places(start, stop)
+        tied += int(np.count_nonzero(equal))
+        total += int(equal.sum())
+        most = max(most, int(equal.max()))
+        best = greater + 1.0
+        worst = best + equal
+        for k in cut:
+            cut[k] += int(np.count_nonzero((best <= k) & (worst > k)))
+        return float(np.add.reduce(1 / best - 1 / worst))
+
+    mrr = tree_sum(width_of_mrr, 0, n) / n
+    width = {"mr": total / n, "mrr": mrr, **{f"hits@{k}": count / n for k, count in cut.items()}}
+    return {"tied_share": tied / n, "mean_equal": total / n, "max_equal": most, "width": width}
