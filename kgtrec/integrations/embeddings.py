@@ -137,14 +137,18 @@ def load_factors(
 def is_saved_model(path: PathName) -> bool:
     """Whether a path has vectors beside the configuration of a program that kgtrec knows.
 
-    A file of queries and entities is scored as it is, and a ``.npy`` file is a score matrix.
+    A file of queries and entities is scored as it is; other ``.npy`` files are score matrices.
     """
     if is_location(path) or not Path(path).exists() or not read_configuration(Path(path)).program:
         return False
     file = Path(path)
+    if file.is_dir():
+        words = set().union(*(_words(array.stem) for array in file.glob("*.npy")))
+        return {"entity", "relation"} <= words
     if file.suffix == ".npz" and zipfile.is_zipfile(file):
-        return "queries.npy" not in zipfile.ZipFile(file).namelist()
-    return file.is_dir() or file.suffix != ".npy"
+        with zipfile.ZipFile(file) as archive:
+            return "queries.npy" not in archive.namelist()
+    return file.suffix != ".npy"
 
 
 def _refuse_contradictions(

@@ -519,6 +519,62 @@ def test_phases_by_range_in_the_command(tmp_path: Path, monkeypatch: pytest.Monk
     assert "the largest phase of a relation is 7, so phases are perhaps" in str(done.exception)
 
 
+def test_shards_of_scores_beside_a_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores that someone saved in the folder of a run are still scores."""
+    monkeypatch.chdir(tmp_path)
+    graph_of_answers(tmp_path / "g")
+    save_rotate(tmp_path / "m", "RotatE", WIDE, RELATION)
+    for name in ("entity", "relation"):
+        (tmp_path / "m" / f"{name}_embedding.npy").unlink()
+    np.save("m/scores.npy", np.array([[1, 3, 2]], "f4"))
+    done = run("--graph", "rotate:g", "--scores", "m", "-o", "r.parquet")
+    assert "tail  1.00  1.0000" in done.stdout
+
+
+def without_key(config: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if name != key}
+
+
+FAULTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "none": lambda config: config,
+    "no model": lambda config: without_key(config, "model"),
+    "no gamma": lambda config: without_key(config, "gamma"),
+    "no dimension": lambda config: without_key(config, "hidden_dim"),
+    "other dimension": lambda config: config | {"hidden_dim": config["hidden_dim"] + 1},
+    "not doubled": lambda config: config | {"double_entity_embedding": False},
+    "other model": lambda config: config | {"model": "TransE"},
+    "other number": lambda config: config | {"nentity": N - 1},
+    "empty": lambda config: {},
+}
+
+
+@given(
+    gamma=st.floats(1, 24), dim=st.integers(30, 60), fault=st.sampled_from(sorted(FAULTS)),
+    options=st.sampled_from([{}, {"model": "rotate"}, {"model": "rotate", "norm": "l1"},
+                             {"model": "rotate", "norm": "l2"}, {"model": "complex"}]),
+)  # fmt: skip
+def test_a_wrong_configuration_never_gives_wrong_ranks(
+    gamma: float, dim: int, fault: str, options: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:  # fmt: skip
+    """The result is right, or kgtrec refuses."""
+    scale = (gamma + 2) / dim
+    entity, relation = uniform(1, N, 2 * dim), uniform(2, R, dim, scale=scale)
+    folder = save_rotate(tmp_path_factory.mktemp("m"), "RotatE", entity, relation,
+                         gamma=gamma, hidden_dim=dim)  # fmt: skip
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(FAULTS[fault](config)))
+    try:
+        factors = load_factors(folder, QUESTIONS, **options)
+    except (FileError, InputError, UsageError):
+        assert (fault, options) != ("none", {})
+        return
+    due = due_scores(rotate_sum(scale), entity, relation)
+    np.testing.assert_allclose(factors.scores(), due, rtol=1e-4, atol=1e-4)
+
+
 def test_sum_of_moduli_in_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From (-10, 0), the answer (-7, 0) is nearer by the sum (3 < 4), the other by l2 (2.8 < 3)."""
     monkeypatch.chdir(tmp_path)
