@@ -23,6 +23,7 @@ from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.score_files import FactorFiles, ScoreFiles
 from kgtrec.errors import FileError, UsageError
 from kgtrec.ranking.partial import PartialRanks, Task, read_parts, write_parts
+from kgtrec.scores.mapped_files import reading
 
 
 class PartFiles:
@@ -290,7 +291,10 @@ def make_plan(
         inputs.settings.n_threads, sent
     )  # fmt: skip
     worth_it = calibrate and plan.n_rows * plan.n_entities >= worth
-    return replace(plan, speed=throughput(plan, inputs)) if worth_it else plan
+    if not worth_it:
+        return plan
+    with reading(inputs.files.place if inputs.files else inputs.folder):
+        return replace(plan, speed=throughput(plan, inputs))
 
 
 def _width(needs: Needs, width: int, budget: int, fixed: int) -> int:

@@ -46,6 +46,7 @@ from kgtrec.ranking.provenance import PARTS, Provenance, told_differences
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.rows import RowPlan
 from kgtrec.ranking.settings import Settings
+from kgtrec.scores.mapped_files import reading
 from kgtrec.trec.files.run import Run
 from kgtrec.trec.measures.agreement import COMPARED
 
@@ -299,13 +300,14 @@ def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
     first = headers[paths[0]]
     store = Store(path_below(folder, first.questions, paths[0]), verify=True)
     inputs = Inputs(str(store.folder))
-    shares = (_checked_parts(path, headers[path], store) for path in paths)
-    if first.by == "questions":
-        parts = [part for share in shares for part in share]
-    else:
-        parts = [merge_parts((join_rows(list(share)) for share in shares), inputs)]
-    ranks, run = join_parts(parts, inputs)
-    return ranks, run, store.questions(mapped=False)
+    with reading(store.folder):
+        shares = (_checked_parts(path, headers[path], store) for path in paths)
+        if first.by == "questions":
+            parts = [part for share in shares for part in share]
+        else:
+            parts = [merge_parts((join_rows(list(share)) for share in shares), inputs)]
+        ranks, run = join_parts(parts, inputs)
+        return ranks, run, store.questions(mapped=False)
 
 
 def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterator[PartialRanks]:

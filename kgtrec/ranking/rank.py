@@ -24,7 +24,7 @@ from kgtrec.ranking.settings import RankOptions, Settings
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import as_source
-from kgtrec.scores.mapped_files import guarded_maps
+from kgtrec.scores.mapped_files import reading
 from kgtrec.scores.sources import BLOCK_BYTES, MatrixSource, selected
 
 if TYPE_CHECKING:
@@ -121,21 +121,22 @@ def rank_all_rows(
     questions = list(named.values())
     plans = [prepared(each, settings) for each in questions]
     first, n_rows = questions[0], plans[0][1].n_rows
-    scores = as_source(source, first, lambda n: Ranker(first, **vars(settings)).batches(n))
-    facts = scores.facts if isinstance(scores, Factors) else ()
-    by_entity = isinstance(scores, Factors)
-    n_scored = len(scores.queries) if isinstance(scores, Factors) else scores.n_rows
-    chosen = rows_to_rank(first, settings.rows, n_rows, n_scored, by_entity)
-    scores = scores if chosen is None else selected(scores, chosen)
-    rank = _rank_factors if isinstance(scores, Factors) else _rank_blocks
     place = source if isinstance(source, (str, PathLike)) else ""
-    try:
-        with guarded_maps(place or "scores"):
+    vectors = (source.queries, *source.table) if isinstance(source, Factors) else ()
+    with reading(place or "scores", *vectors):
+        scores = as_source(source, first, lambda n: Ranker(first, **vars(settings)).batches(n))
+        facts = scores.facts if isinstance(scores, Factors) else ()
+        by_entity = isinstance(scores, Factors)
+        n_scored = len(scores.queries) if isinstance(scores, Factors) else scores.n_rows
+        chosen = rows_to_rank(first, settings.rows, n_rows, n_scored, by_entity)
+        scores = scores if chosen is None else selected(scores, chosen)
+        rank = _rank_factors if isinstance(scores, Factors) else _rank_blocks
+        try:
             states = rank(plans, questions, scores, settings, progress)
-    except InputError as error:
-        if isinstance(error, FileError) or not place:
-            raise
-        raise InputError(f"{getattr(scores, 'place', '') or place}: {error}") from None
+        except InputError as error:
+            if isinstance(error, FileError) or not place:
+                raise
+            raise InputError(f"{getattr(scores, 'place', '') or place}: {error}") from None
     for state in states:
         state.model_facts = facts
     return states

@@ -32,6 +32,7 @@ from kgtrec.ranking.rows import (
 )
 from kgtrec.ranking.settings import RankOptions, Settings, whole_number
 from kgtrec.scores.arrays import ScoreBlock, as_array, as_block, to_host
+from kgtrec.scores.mapped_files import reading
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -249,6 +250,8 @@ class Ranker:
             thread, the batch belongs to another ranker, or the ranker is finished.
         InputError
             Wrong shape or dtype, ids that are no rows, or a NaN among the candidates.
+        FileError
+            The file that the scores map was written to or cut short meanwhile.
 
         Notes
         -----
@@ -256,7 +259,12 @@ class Ranker:
         kept: you may pass the batch again.
         """
         ids = self._row_ids(rows)
-        scores = as_block(scores)
+        with reading("scores"):  # which may map a file
+            block = self._checked_block(rows, ids, as_block(scores))
+        self.rank_checked(ids, block)
+
+    def _checked_block(self, rows: Any, ids: Int64, scores: Any) -> ScoreBlock:
+        """The scores of rows as a block; InputError if their shape or dtype is wrong."""
         expected = (len(ids), self.questions.n_columns)
         if tuple(scores.shape) != expected:
             named = rows if isinstance(rows, Batch) else f"{len(ids)} rows"
@@ -265,17 +273,19 @@ class Ranker:
                 f"one row per row of the batch, one column per {self.questions.kind} (or per "
                 "listed candidate)"
             )
-        self.rank_checked(ids, ScoreBlock.of(scores, not self.settings.higher_is_better))
+        return ScoreBlock.of(scores, not self.settings.higher_is_better)
 
     def rank_checked(self, ids: Int64, block: ScoreBlock) -> None:
         """`update`, with checked ids and scores."""
 
         def rank_new(claim: object, new: Bools) -> None:
-            if new.all():
-                self._rank(ids, block, self._open(block.dtype, claim))
-            elif new.any():
-                some = block.selected(np.flatnonzero(new))
-                self._rank(ids[new], some, self._open(block.dtype, claim))
+            # Here, so that rows of a file that is cut do not count as scored.
+            with reading("scores", block.array):
+                if new.all():
+                    self._rank(ids, block, self._open(block.dtype, claim))
+                elif new.any():
+                    some = block.selected(np.flatnonzero(new))
+                    self._rank(ids[new], some, self._open(block.dtype, claim))
 
         self._claimed(ids, rank_new)
 

@@ -58,12 +58,16 @@ def load_scores(path: PathName) -> MatrixSource | Factors:
 def load_matrix(path: PathName) -> Array:
     """The matrix of one ``.npy`` file, memory-mapped; FileError if it is something else.
 
+    Read it within `reading`, which notices a file that changes.
+
     For a URL it maps a copy, which takes space on the disk until the matrix is dropped.
     """
     with fetched(path) as copy:
         try:
             os.stat(copy)
-            return _load_matrix(copy).values
+            matrix = _load_matrix(copy)
+            matrix.watch.keep_for(matrix.values)
+            return matrix.values
         except OSError as error:
             raise _unreadable(copy, error) from None
 

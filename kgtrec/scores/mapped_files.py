@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from kgtrec import _core
 from kgtrec._internal.csr import Array
 from kgtrec._internal.locations import is_location, stamps
-from kgtrec.errors import FileError, InputError, PathName
+from kgtrec.errors import FileError, PathName
 
 _AGAIN = "try again when nothing writes to it"
 
@@ -26,12 +27,22 @@ def stamp(path: PathName) -> tuple[int, ...]:
 
 def mapped_file(array: Array) -> str | None:
     """The file that an array maps for reading; None if it is in memory, or mapped for writing."""
+    base = _base(array)
+    return str(base.filename) if base is not None and os.path.exists(base.filename) else None
+
+
+def _base(array: Array) -> Any:
+    """The array that maps the file of an array or view; None as for `mapped_file`."""
     base: Any = array
     while isinstance(base, np.ndarray):
         if isinstance(base, np.memmap) and base.mode == "r" and base.filename is not None:
-            return str(base.filename) if os.path.exists(base.filename) else None
+            return base
         base = base.base
     return None
+
+
+# The state of files before they were mapped, by their maps.
+_BEFORE_MAPPED: WeakKeyDictionary[Any, tuple[int, ...]] = WeakKeyDictionary()
 
 
 class Watch:
@@ -42,9 +53,20 @@ class Watch:
 
     @classmethod
     def of_arrays(cls, *arrays: Any) -> Watch:
-        """Watch the files that arrays map, if any."""
-        paths = [mapped_file(array) for array in arrays if isinstance(array, np.ndarray)]
-        return cls([path for path in paths if path is not None])
+        """Watch the files that arrays map, if any, since before they were mapped if we did that."""
+        watch = cls([])
+        for array in arrays:
+            path = mapped_file(array) if isinstance(array, np.ndarray) else None
+            if path is not None:
+                before = _BEFORE_MAPPED.get(_base(array)._mmap)
+                watch._before[path] = before or stamp(path)
+        return watch
+
+    def keep_for(self, array: Array) -> None:
+        """Let `of_arrays` compare the file that an array maps with its state in this watch."""
+        base = _base(array)
+        if base is not None:
+            (_BEFORE_MAPPED[base._mmap],) = self._before.values()
 
     def check(self) -> None:
         """FileError if a file was written to, cut short, replaced or removed since."""
@@ -77,12 +99,19 @@ class guarded_maps:
 
     def __exit__(self, kind: Any, error: BaseException | None, _: object) -> None:
         _core.map_guard_end()
-        if error is not None and (
-            isinstance(error, FileError) or not isinstance(error, InputError)
-        ):
-            return
+        if error is not None and not isinstance(error, Exception):
+            return  # such as Ctrl-C
         if self._watch is not None:
             self._watch.check()
-        if _core.map_faults() != self._before:
+        if _core.map_faults() != self._before and not isinstance(error, FileError):
             problem = "a part of it could not be read: it was cut short, or the disk failed"
             raise FileError(self._place, found=problem, hint=_AGAIN)
+
+
+def reading(place: PathName, *arrays: Any) -> guarded_maps:
+    """Read arrays that may map files: a FileError if one of these is cut, changed or replaced.
+
+    Every function that reads arrays or matrices of the user does it in this context. ``place``
+    names them in the message if the file is unknown.
+    """
+    return guarded_maps(place, Watch.of_arrays(*arrays))

@@ -26,7 +26,7 @@ from kgtrec.ranking.rank import rank
 from kgtrec.results.result import Result, evaluate
 from kgtrec.scores.arrays import as_array, score_dtype
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.mapped_files import Watch, guarded_maps
+from kgtrec.scores.mapped_files import reading
 
 SIMILARITIES = ("cosine", "dot", "l2", "l1")
 
@@ -283,13 +283,12 @@ def align(
         Shapes that do not fit, unknown ids, pairs given twice, a NaN or infinite coordinate, a
         vector of length 0 under cosine.
     """
-    watch = Watch.of_arrays(left, right, similarity)
-    model = similarities(left, right, similarity, csls)
-    questions = alignment_questions(
-        pairs, model.n_left, model.n_right,
-        left_labels=left_labels, right_labels=right_labels, sides=sides,
-    )  # fmt: skip
-    with guarded_maps("embeddings", watch):
+    with reading("embeddings", left, right, similarity):
+        model = similarities(left, right, similarity, csls)
+        questions = alignment_questions(
+            pairs, model.n_left, model.n_right,
+            left_labels=left_labels, right_labels=right_labels, sides=sides,
+        )  # fmt: skip
         result = evaluate(
             model.scores(questions), questions, measures,
             run_depth=run_depth, threads=threads, progress=progress,
@@ -364,23 +363,23 @@ def size_experiment(
     UsageError
         A size that is not between 1 and the number of pairs.
     """
-    watch = Watch.of_arrays(left, right, similarity)
-    rows, model = _checked_pairs(pairs), similarities(left, right, similarity, csls)
+    rows = _checked_pairs(pairs)
+    keys = {m: f"{sides}.realistic.micro.{m}" for m in metrics}
     chosen = _checked_sizes(sizes, len(rows))
     if repeats < 1:
         raise UsageError(f"repeats={repeats!r} is not a number of repeats; give 1 or more")
-    keys = {metric: f"{sides}.realistic.micro.{metric}" for metric in metrics}
     values = {metric: np.empty((len(chosen), repeats)) for metric in metrics}
-    for repeat in range(repeats):
-        order = np.random.default_rng([seed, repeat]).permutation(len(rows))
-        for number, size in enumerate(chosen):
-            questions = alignment_questions(
-                rows[np.sort(order[:size])], model.n_left, model.n_right, sides=sides
-            )
-            with guarded_maps("embeddings", watch):
+    with reading("embeddings", left, right, similarity):
+        model = similarities(left, right, similarity, csls)
+        for repeat in range(repeats):
+            order = np.random.default_rng([seed, repeat]).permutation(len(rows))
+            for number, size in enumerate(chosen):
+                questions = alignment_questions(
+                    rows[np.sort(order[:size])], model.n_left, model.n_right, sides=sides
+                )
                 result = Result(rank(model.scores(questions), questions, threads=threads)[0])
-            for metric, key in keys.items():
-                values[metric][number, repeat] = result[key]
+                for metric, key in keys.items():
+                    values[metric][number, repeat] = result[key]
     return SizeExperiment(np.array(chosen, dtype=np.int64), values, sides)
 
 

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from question_cases import assert_same
 from refusals import each_row
+from slow import slow_after
 
 import kgtrec
 from kgtrec import _core
@@ -452,3 +453,118 @@ def test_sigbus_is_what_it_was_for_all_else(tmp_path: Path, where: str, said: st
     )  # fmt: skip
     assert done.returncode == -signal.SIGBUS, done
     assert done.stdout == said
+
+
+# -- Every reader of mapped files --------------------------------------------------------------
+
+_READERS = """
+import os, sys
+import numpy as np
+import kgtrec
+import kgtrec.ranking.rank
+import kgtrec.ranking.ranker
+from kgtrec import study
+from kgtrec.errors import FileError
+from kgtrec.scores.files import load_matrix
+from kgtrec.study.sampling import draw
+
+reader, act = sys.argv[1:]
+N = 3000
+names = [f"e{number:04}" for number in range(N)]
+triples = np.stack([np.arange(40), np.zeros(40, int), np.arange(40) + 50], axis=1)
+graph = kgtrec.Graph.from_arrays(
+    train=triples, test=triples[:20], entities=names, relations=["r"]
+)
+questions = graph.questions("test")
+rng = np.random.default_rng(0)
+tables = {"left": (400, 64), "right": (400, 64), "weights": (2, N), "scores": (len(questions), N),
+          "queries": (len(questions), 256), "entities": (N, 256), "matrix": (400, 400)}
+for name, shape in tables.items():
+    np.save(f"{name}.npy", rng.random(shape) + 0.1)
+
+def change(name):
+    size = os.path.getsize(f"{name}.npy")
+    if act == "cut":
+        os.truncate(f"{name}.npy", 200)
+    else:
+        with open(f"{name}.npy", "r+b") as file:
+            file.seek(size - 4096)
+            file.write(bytes(4096))
+
+def loaded(name):
+    matrix = load_matrix(f"{name}.npy")
+    if name == changing:
+        change(name)
+    return matrix
+
+pairs = np.stack([np.arange(300)] * 2, axis=1)
+changing = {"align": "left", "sizes": "right", "matrix": "matrix", "csls": "matrix",
+            "array": "weights"}.get(reader, "")
+
+def from_file():
+    of_matrix = draw._of_matrix
+    def changed(*arguments):
+        change("weights")
+        return of_matrix(*arguments)
+    draw._of_matrix = changed
+    study.draw_candidates(questions, 10, "weights.npy")
+
+def updates():
+    ranker = kgtrec.Ranker(questions)
+    array = np.load("scores.npy", mmap_mode="r")
+    first = ranker.batch(0, 2)
+    ranker.update(first, array[:2])
+    rank_block = kgtrec.ranking.ranker.rank_block
+    def changed(*arguments):
+        kgtrec.ranking.ranker.rank_block = rank_block
+        change("scores")
+        rank_block(*arguments)
+    kgtrec.ranking.ranker.rank_block = changed
+    try:
+        ranker.update(ranker.batch(2, len(questions)), array[2:])
+    finally:
+        assert ranker.n_scored == 2  # nothing of the batch is kept
+
+def factors():
+    vectors = [np.load(f"{name}.npy", mmap_mode="r") for name in ("queries", "entities")]
+    model = kgtrec.Factors(*vectors)
+    rank_all = kgtrec.ranking.rank.rank_all
+    def changed(*arguments, **options):
+        change("entities")
+        return rank_all(*arguments, **options)
+    kgtrec.ranking.rank.rank_all = changed
+    kgtrec.rank(model, questions)
+
+readers = {
+    "align": lambda: kgtrec.align(pairs, loaded("left"), loaded("right")),
+    "sizes": lambda: study.size_experiment(pairs, loaded("left"), loaded("right"), repeats=1),
+    "matrix": lambda: kgtrec.align(pairs, similarity=loaded("matrix")),
+    "csls": lambda: kgtrec.align(pairs, similarity=loaded("matrix"), csls=3),
+    "array": lambda: study.draw_candidates(questions, 10, loaded("weights")),
+    "file": from_file, "update": updates, "factors": factors,
+}
+try:
+    readers[reader]()
+except FileError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("act", ["cut", "write"])
+@pytest.mark.parametrize(
+    ("reader", "path"),
+    slow_after(4, [
+        ("align", "left"), ("update", "scores"), ("file", "weights"), ("csls", "matrix"),
+        ("sizes", "right"), ("matrix", "matrix"), ("array", "weights"), ("factors", "entities"),
+    ]),
+)  # fmt: skip
+def test_every_reader_notices_that_its_file_changes(
+    reader: str, path: str, act: str, tmp_path: Path
+) -> None:
+    """In a process of its own, which the system killed where a page of the file was gone."""
+    done = subprocess.run(
+        [sys.executable, "-c", _READERS, reader, act], cwd=tmp_path, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done
+    assert f"{path}.npy: it was {'cut short' if act == 'cut' else 'written to'}" in done.stdout

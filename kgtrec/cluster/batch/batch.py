@@ -33,6 +33,7 @@ from kgtrec.cluster.score_files import describe_scores
 from kgtrec.cluster.stored_ranks import StoredRanks, result_bytes, stored_result
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 from kgtrec.measures import Measure, parse_all, required_depth
+from kgtrec.scores.mapped_files import reading
 from kgtrec.trec.measures.agreement import COMPARED
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ class _JobRunner:
         names = {key: job.measure(key) for key in self.batch.measures}
         measures = parse_all([name for name in names.values() if name is not None])
         self._size(job, store, measures)
-        with scratch(self.records.work_folder) as folder:
+        with scratch(self.records.work_folder) as folder, reading(job.scores):
             settings = job.scoring(self.depth if job.of_graph else 0)
             inputs = inputs_of_store(job.scores, store, self.records.work_folder, settings)
             stored = StoredRanks(Path(folder), inputs)

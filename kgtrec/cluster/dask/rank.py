@@ -34,6 +34,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.partial import PartialRanks
 from kgtrec.ranking.settings import ScoreOptions, Settings, whole_number
+from kgtrec.scores.mapped_files import reading
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -115,7 +116,7 @@ def rank(
     """
     tasks = TaskOptions(memory, retries, progress, patience)
     settings = Settings.of("rank", ScoreOptions, options, run_depth=run_depth, threads=1)
-    with ExitStack() as stack:
+    with ExitStack() as stack, reading("scores or questions", source):
         return _ranked(stack, source, questions, settings, client, folder, tasks).loaded()
 
 
@@ -338,7 +339,7 @@ def rank_to_file(
         check_writable(run)
     depth = 0 if run is None else whole_number("run_depth", run_depth, 1)
     settings = Settings.of("rank_to_file", ScoreOptions, options, run_depth=depth, threads=1)
-    with ExitStack() as stack:
+    with ExitStack() as stack, reading("scores or questions", source):
         stored = _ranked(stack, source, questions, settings, client, folder, tasks, CLIENT)
         stored.save(path)
         if run is not None:

@@ -28,6 +28,7 @@ from kgtrec.questions.graph_terms import ASKS
 from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import NAMES as SIDE_NAMES
 from kgtrec.scores.files import load_matrix
+from kgtrec.scores.mapped_files import reading
 from kgtrec.study.semantics import FittingEntities, fitting_observed
 
 Weights = Callable[[int, int], Float64]
@@ -39,8 +40,11 @@ POWER = 0.75  # frequent entities are drawn more often, but less often than they
 _SIDES = ("heads", "tails")
 
 
-def weights_of(by: Any, questions: Questions) -> tuple[Weights, str]:
-    """A function of (side, relation) that gives the weight of every entity, and its description."""
+def weights_of(by: Any, questions: Questions, file: str = "") -> tuple[Weights, str]:
+    """A function of (side, relation) that gives the weight of every entity, and its description.
+
+    ``file`` names the file of an array.
+    """
     name = fspath(by) if isinstance(by, (str, PathLike)) else None
     if name == "uniform":
         ones = np.ones(questions.n_entities)
@@ -59,11 +63,10 @@ def weights_of(by: Any, questions: Questions) -> tuple[Weights, str]:
     if callable(by):
         return _checked(by, questions), "weights of a function"
     if name is not None:
-        if not name.endswith(".npy"):
-            choose("by", name, NAMES, also="a .npy file")
-        return _of_matrix(load_matrix(name), questions, name), f"weights of {name}"
+        choose("by", name, NAMES, also="a .npy file")
     if hasattr(by, "__array__"):
-        return _of_matrix(np.asarray(by), questions, "weights"), "weights of an array"
+        weights = _of_matrix(np.asarray(by), questions, file or "weights")
+        return weights, f"weights of {file or 'an array'}"
     raise UsageError(
         f"by has the unknown type {type(by).__name__}; give one of {', '.join(NAMES)}, entities "
         "that fit (study.fitting_observed), an array, a .npy file, or a function"
@@ -247,7 +250,18 @@ def draw_candidates(
          "candidates can be drawn only from all entities, or from a list of entities that "
          "contains every answer; remove the other restrictions"),
     )  # fmt: skip
-    weights, source = weights_of(by, questions)
+    file = fspath(by) if isinstance(by, (str, PathLike)) and fspath(by).endswith(".npy") else ""
+    matrix = load_matrix(file) if file else by
+    with reading(file or "weights", matrix):
+        weights, source = weights_of(matrix, questions, file)
+        return _drawn(questions, size, weights, source, seed)
+
+
+def _drawn(
+    questions: Questions, size: int, weights: Weights, source: str, seed: int
+) -> CandidateDraw:
+    """The draw of `draw_candidates`, by a function of weights."""
+    lists = questions.candidate_lists
     n, rng = questions.n_entities, np.random.default_rng(seed)
     population = np.zeros((len(questions), STRATA), np.int64)
     drawn = np.zeros_like(population)
