@@ -21,6 +21,7 @@ V = TypeVar("V")
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 Float64 = npt.NDArray[np.float64]
+Int8 = npt.NDArray[np.int8]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]

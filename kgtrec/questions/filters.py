@@ -185,7 +185,8 @@ def build_questions(
         _ask(side, split, rows, _others(side, split, filters, extra, static), split in filters)
         for side in aspects
     ]
-    codes = np.repeat([side.code for side in aspects], [part.pop("n") for part in parts])
+    codes = np.array([side.code for side in aspects], np.int8)
+    codes = np.repeat(codes, [part.pop("n") for part in parts])
     fields = _joined(parts)
     if rows is not None:
         fields["instance_triple"] = rows[fields["instance_triple"]]

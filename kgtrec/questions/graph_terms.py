@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Int32, Int64, Integers, inverse, searched
+from kgtrec._internal.csr import Int8, Int32, Int64, Integers, inverse, searched
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import as_triples, checked_ids
 from kgtrec.questions.terms import NAMES, SIDES, Term, taken
@@ -141,20 +141,28 @@ class AskedSide:
 
 @dataclass(frozen=True, eq=False)
 class GraphTerms:
-    """What each question of a graph's split gives; `kgtrec.Questions` documents the fields."""
+    """What each question of a graph's split gives; `kgtrec.Questions` documents the fields.
+
+    - side_codes, int8 (Q,): The side of each question. `side` has the same numbers as int64.
+    """
 
     graph: GraphData
     split: str
     sides: str
     filter_splits: tuple[str, ...]
     n_extra_known: int
-    side: Int64
+    side_codes: Int8
     given: tuple[Int32, Int32]
     context: Int32 | None = None
     kept: Int64 | None = None
 
     def __len__(self) -> int:
-        return len(self.side)
+        return len(self.side_codes)
+
+    @property
+    def side(self) -> Int64:
+        """The side of each question, copied from its stored byte: int64, shape (Q,)."""
+        return self.side_codes.astype(np.int64)
 
     def __getattr__(self, name: str) -> Any:
         if name not in _OTHERS:
@@ -166,7 +174,7 @@ class GraphTerms:
 
     def taken(self, questions: Any) -> GraphTerms:
         """The terms of some questions: a slice, or numbers in any order."""
-        names = ("side", "given", "context")
+        names = ("side_codes", "given", "context")
         return replace(self, **{name: taken(getattr(self, name), questions) for name in names})
 
     @property
@@ -205,7 +213,7 @@ class GraphTerms:
     def batch_terms(self, questions: Int64) -> dict[str, Int64]:
         """What some questions give, in the form of `Batch`."""
         first, second = self._asks.gives
-        columns: dict[str, Any] = {first: self.given[0], second: self.given[1], "side": self.side}
+        columns: dict[str, Any] = {first: self.given[0], second: self.given[1], "side": self.side_codes}
         if self.context is not None:
             columns["context"] = self.context
         terms = {name: ids[questions].astype(np.int64) for name, ids in columns.items()}
@@ -268,8 +276,8 @@ class GraphTerms:
 
     def names(self, rows: slice) -> list[str]:
         """Names of some questions."""
-        firsts = np.searchsorted(self.side, np.arange(len(NAMES))).tolist()
-        sides = enumerate(self.side[rows].tolist(), start=rows.start)
+        firsts = np.searchsorted(self.side_codes, np.arange(len(NAMES))).tolist()
+        sides = enumerate(self.side_codes[rows].tolist(), start=rows.start)
         names = [f"{NAMES[side]}{number - firsts[side]}" for number, side in sides]
         if self.context is None or self.graph.contexts is None:
             return names
@@ -280,11 +288,11 @@ class GraphTerms:
         """What a question gives, with "?" for what it asks: ``(?, born_in, Rome)``."""
         some = self.taken(slice(question, question + 1))
         texts = {name: term.texts(term.codes)[0] for name, term in some.given_terms.items()}
-        return side_text(int(self.side[question]), texts)
+        return side_text(int(self.side_codes[question]), texts)
 
     def hashed(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         """Parts of a fingerprint: a text, arrays before the answers, and arrays after."""
-        before = {"side": self.side.astype(np.int8), "entity": self.given[0]}
+        before = {"side": self.side_codes, "entity": self.given[0]}
         after = {} if self.context is None else {"context": self.context}
         text = f"{self.graph.fingerprint} {self.split} {self.sides}"
         return text, {**before, self._asks.gives[1]: self.given[1]}, after
@@ -309,7 +317,7 @@ class GraphTerms:
 
     def manifest(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """For a manifest of ranks: further facts on the questions, and further entries."""
-        facts = {"n_head_questions": int(np.count_nonzero(self.side == 0))}
+        facts = {"n_head_questions": int(np.count_nonzero(self.side_codes == 0))}
         contexts = self.graph.contexts
         if self.context is None or contexts is None:
             return facts, {}
@@ -336,7 +344,7 @@ class GraphTerms:
 
     def _keys(self, side: AskedSide) -> tuple[Int64, Int64]:
         """Numbers of a side's questions, and their keys."""
-        own = np.flatnonzero(self.side == side.code)
+        own = np.flatnonzero(self.side_codes == side.code)
         return own, side.joined(*(taken(ids, own) for ids in (*self.given, self.context)))
 
     def numbers(

@@ -127,10 +127,11 @@ class _Matrix:
         lefts, rights, bias = _compared(self, questions)
         width = self.n_left + self.n_right
         dtype = np.dtype(np.float64) if self.csls else self.matrix.dtype
+        sides = questions.side
         for rows in _heights(len(questions), width, dtype.itemsize):
             # Other columns are not candidates: nothing reads them.
-            block = np.zeros((len(questions.side[rows]), width), dtype=dtype)
-            side, known = questions.side[rows], questions.entity[rows]
+            side, known = sides[rows], questions.entity[rows]
+            block = np.zeros((len(side), width), dtype=dtype)
             heads, tails = np.flatnonzero(side == 0), np.flatnonzero(side == 1)
             block[np.ix_(heads, lefts)] = self.matrix[np.ix_(lefts, known[heads] - self.n_left)].T
             block[np.ix_(tails, rights + self.n_left)] = self.matrix[np.ix_(known[tails], rights)]

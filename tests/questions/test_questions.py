@@ -17,6 +17,7 @@ from strategies import GraphCase, graph_cases
 
 import kgtrec
 from kgtrec import rank_lists
+from kgtrec._internal.csr import Csr
 from kgtrec.errors import FileError, FilterWarning
 from kgtrec.questions.api import Graph, read_graph
 from kgtrec.questions.filters import PROTOCOLS
@@ -46,6 +47,23 @@ def test_against_sets(case: GraphCase) -> None:
     for name in ("entity", "relation", "instance_question", "instance_triple", "triple_rows"):
         assert getattr(questions, name).dtype == np.int32
     assert (questions.side.dtype, questions.candidates.dtype) == (np.int64, np.int64)
+
+
+def test_bytes_of_questions() -> None:
+    """The arrays that questions hold have 33 bytes per question, and the rest per answer."""
+    rows = np.random.default_rng(1).integers(0, (50, 5, 50), (400, 3))
+    questions = Graph.from_arrays(rows[:200], None, rows[200:], 50, 5).questions()
+    fields = [*vars(questions).values(), *vars(questions.asked).values()]
+    lists = [one for one in fields if isinstance(one, Csr)]
+    arrays = [one for one in fields if isinstance(one, np.ndarray)]
+    arrays += [part for one in lists for part in (one.offsets, one.ids)]
+    held = sum(array.nbytes for array in [*arrays, *questions.given])
+    n_ids = sum(len(one.ids) for one in lists)
+    assert len(lists) == 3
+    assert held == 33 * len(questions) + 8 * len(lists) + 12 * questions.n_instances + 4 * n_ids
+    some = questions.taken(slice(0, 9), slice(0, 9))
+    assert some.side_codes.dtype == np.int8
+    assert some.side.tolist() == questions.side[:9].tolist() == [0] * 9
 
 
 def test_ids_whose_products_pass_31_bits() -> None:
