@@ -27,6 +27,8 @@ from kgtrec.errors import UsageError
 _BLOCK = 50  # draws whose weights are in memory together
 _WEIGHTS_AT_A_TIME = 1 << 22
 _COUNTED_AT_A_TIME = 1 << 14
+ROUNDING = 1e-12
+"""Share of the largest value: two values that are closer count as equal."""
 _EXACT_BITS = 52  # of a float64: sums of whole numbers below 2**53 are exact in any order of terms
 
 
@@ -222,7 +224,10 @@ class Resampled:
         from scipy.special import ndtr, ndtri
 
         n_draws, draws = len(self.draws), self.draws
-        below = (draws < self.estimate).sum(axis=0) + (draws == self.estimate).sum(axis=0) / 2
+        # A draw of the same values in another order has the same mean, but for its last bits.
+        slack = ROUNDING * np.maximum(np.abs(self.estimate), np.abs(draws).max(axis=0))
+        lower, higher = draws < self.estimate - slack, draws > self.estimate + slack
+        below = (n_draws + lower.sum(axis=0) - higher.sum(axis=0)) / 2  # ties count half
         bias: Any = ndtri(np.clip(below / n_draws, 0.5 / n_draws, 1 - 0.5 / n_draws))
         gap = self.jackknife.mean(axis=0) - self.jackknife
         spread = (gap**2).sum(axis=0) ** 1.5

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec import _core
-from kgtrec._internal.bootstrap import COMPARING, Resampled
+from kgtrec._internal.bootstrap import COMPARING, ROUNDING, Resampled
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, choose
@@ -49,8 +49,6 @@ PERMUTATIONS = 100_000
 EXACT = 50
 
 _PART = 4096  # permutations of one call
-_ROUNDING = 1e-12  # of the largest difference: closer ones tie
-
 
 @dataclass(frozen=True, eq=False)
 class PairTests(ShownInLines):
@@ -197,11 +195,11 @@ def effects(samples: Samples) -> Effects:
     for (i, j), gap in zip(pairs.tolist(), _gaps(samples.values, pairs), strict=True):
         gap = samples.sign * gap
         mean, deviation = gap.mean(), gap.std(ddof=1) if len(gap) > 1 else 0.0
-        if deviation <= _ROUNDING * np.abs(gap).max():
+        if deviation <= ROUNDING * np.abs(gap).max():
             d_z = np.copysign(np.inf, mean) if mean else 0.0
         else:
             d_z = mean / deviation
-        close = np.abs(gap) <= _ROUNDING * np.abs(gap).max()
+        close = np.abs(gap) <= ROUNDING * np.abs(gap).max()
         superiority = np.where(close, 0.5, gap > 0).mean()
         rows.append((values[i] - values[j], d_z, superiority))
     columns = np.array(rows, np.float64).reshape(-1, 3).T
@@ -228,7 +226,7 @@ def wilcoxon(gap: Float64) -> tuple[float, float]:
     from scipy.special import ndtr
 
     size = np.abs(gap)
-    step = _ROUNDING * size.max()
+    step = ROUNDING * size.max()
     size, positive = size[size > step], gap[size > step] > 0
     if not len(size):
         return 0.0, 1.0
@@ -310,7 +308,7 @@ def p_of_draws(resampled: Resampled, pairs: Int64) -> Float64:
     values, draws = resampled.estimate, resampled.draws
     first, second = pairs.T
     observed, drawn = values[first] - values[second], draws[:, first] - draws[:, second]
-    slack = _ROUNDING * np.abs(values).max()
+    slack = ROUNDING * np.abs(values).max()
     beyond = (np.abs(drawn - observed) >= np.abs(observed) - slack).sum(axis=0)
     return np.asarray((beyond + 1) / (len(drawn) + 1))
 
