@@ -254,7 +254,7 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
         "reproduced, 0 if not. delta RI: 0 if the relative improvement was reproduced. "
         "(Breuer et al., SIGIR 2020)"
     )
-    notes = notes_on_missing(missing, more="; tau union and RBO ignore them")
+    notes = [*notes_on_missing(missing, more="; tau union and RBO ignore them"), *result.notes()]
     return Report.of_sections(
         [("Does one experiment reproduce the other?", [orders, effects], text)],
         {"orders": orders.to_dict(), "effects": effects.to_dict()}, effects, notes=notes,

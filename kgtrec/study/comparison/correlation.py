@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
+from kgtrec._internal.bootstrap import COMPARING, ROUNDING, Resampled, Resampling
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, refuse_if
@@ -29,9 +29,6 @@ from kgtrec.study.comparison.significance import pairs_of
 from kgtrec.trec.files.text import is_path
 
 Signs = NDArray[np.int8]
-
-TIED = 1e-12
-"""Values closer than this share of the largest one tie: their sums differ only in the last bits."""
 
 
 @dataclass(frozen=True)
@@ -279,7 +276,7 @@ def _signs(values: ArrayLike) -> Signs:
     """Sign of x_i - x_j for all i and j, int8 (..., s, s)."""
     x = np.asarray(values, np.float64)
     gap = x[..., :, None] - x[..., None, :]
-    slack = TIED * np.abs(x).max(axis=-1, initial=0.0)[..., None, None]
+    slack = ROUNDING * np.abs(x).max(axis=-1, initial=0.0)[..., None, None]
     return (gap > slack).astype(np.int8) - (gap < -slack).astype(np.int8)
 
 
@@ -410,7 +407,8 @@ class Reproduction(ShownAsTables):
     - rmse, float64 (n_pairs, n_measures): Root mean square of the differences of queries.
     - effect_ratio, improvement, float64 (n_measures,) or None: For two pairs of baseline and
       advanced system: mean improvement of the second experiment divided by that of the first;
-      relative improvement of the first minus that of the second.
+      relative improvement of the first minus that of the second. NaN if the divisor is 0.
+    - means, float64 (n_measures, n_runs): Of the runs in the order of the call.
     """
 
     _shown = ("order_table", "table")
@@ -423,6 +421,30 @@ class Reproduction(ShownAsTables):
     rmse: Float64
     effect_ratio: Float64 | None
     improvement: Float64 | None
+    means: Float64
+
+    def notes(self) -> list[str]:
+        """Why an effect ratio or a relative improvement has no value, measure by measure."""
+        if self.effect_ratio is None or self.improvement is None:
+            return []
+        (baseline, baseline_again), (advanced, _) = self.pairs
+        said = []
+        for measure, ratio, improvement, means in zip(
+            self.measures, self.effect_ratio, self.improvement, self.means, strict=True
+        ):
+            if np.isnan(ratio):
+                said.append(
+                    f"{measure}: {baseline} and {advanced} have the same mean, so the first "
+                    "experiment has no effect to reproduce; its effect ratio is nan"
+                )
+            if np.isnan(improvement):
+                names = (baseline, baseline_again)
+                zero = [name for name, mean in zip(names, means[::2], strict=True) if not mean]
+                said.append(
+                    f"{measure}: the mean of {' and of '.join(zero)} is 0, and nothing is relative "
+                    "to 0; its delta RI is nan"
+                )
+        return said
 
     def order_table(self) -> Table:
         """One row per pair: how similar the lists are."""
@@ -480,16 +502,31 @@ def reproduction_of(
     rmse = np.sqrt(((first - second) ** 2).mean(axis=1)).T
     lists = {name: _lists(run) for name, run in runs.items()}
     orders = np.array([_orders(lists, pair) for pair in pairs])
+    means = np.stack([one.means() for one in samples])  # of gm_*, no means of logarithms
     ratio = improvement = None
     if half == 2:
-        means = np.stack([one.means() for one in samples])  # of gm_*, no means of logarithms
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = (means[:, 3] - means[:, 2]) / (means[:, 1] - means[:, 0])
-            improvement = (means[:, 1] / means[:, 0]) - (means[:, 3] / means[:, 2])
-    return Reproduction(
-        pairs, [one.name for one in samples], orders[:, 0], orders[:, 1], orders[:, 2], rmse, ratio,
-        improvement,
-    ), missing  # fmt: skip
+        baseline, advanced, baseline_again, advanced_again = means.T
+        gain = _difference(advanced, baseline)
+        gain_again = _difference(advanced_again, baseline_again)
+        ratio = _quotient(gain_again, gain)
+        improvement = _difference(
+            _quotient(advanced, baseline), _quotient(advanced_again, baseline_again)
+        )
+    names = [one.name for one in samples]
+    orders = orders.T
+    return Reproduction(pairs, names, *orders, rmse, ratio, improvement, means), missing
+
+
+def _difference(values: Float64, others: Float64) -> Float64:
+    """Differences of values; 0 if the two values are equal but for rounding."""
+    slack = ROUNDING * np.maximum(np.abs(values), np.abs(others))
+    gap = values - others
+    return np.where(np.abs(gap) <= slack, 0.0, gap)
+
+
+def _quotient(values: Float64, others: Float64) -> Float64:
+    """Quotients of values; NaN if the divisor is 0."""
+    return np.divide(values, others, out=np.full(len(values), np.nan), where=others != 0)
 
 
 def _lists(run: Any) -> dict[str, list[str]]:

@@ -237,6 +237,43 @@ def test_effects_are_those_of_the_values(tmp_path: Path) -> None:
     assert result.overlap[0] == pytest.approx(due)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_in_another_order_are_no_effect(tmp_path: Path, seed: int) -> None:
+    """The runs find the answers of 40 queries at ranks 1 to 40, each run in another order."""
+    rng = np.random.default_rng(seed)
+    qrels = {f"q{i}": {"answer": 1} for i in range(40)}
+    paths = {}
+    for name in ("baseline", "advanced", "baseline-2", "advanced-2"):
+        run = {
+            query: {"answer": -rank - 0.5, **{f"d{d}": -float(d) for d in range(40)}}
+            for query, rank in zip(qrels, rng.permutation(40).tolist(), strict=True)
+        }
+        paths[name] = tmp_path / name
+        trec.write_run(run, paths[name])
+    result, _ = reproduction_of(qrels, paths, ["recip_rank", "P.1000"])
+    assert np.isnan(result.effect_ratio).all()
+    assert result.improvement.tolist() == [0.0, 0.0]
+    assert [note.partition(";")[0] for note in result.notes()] == [
+        f"{measure}: baseline and advanced have the same mean, so the first experiment has no "
+        "effect to reproduce"
+        for measure in ("recip_rank", "P_1000")
+    ]
+
+
+def test_nothing_is_relative_to_a_mean_of_0(tmp_path: Path) -> None:
+    qrels, paths = {"q": {"answer": 1}}, {}
+    for name, rank in {"a": 5, "b": 1, "c": 5, "d": 1}.items():
+        paths[name] = tmp_path / name
+        run = {"answer": 0.5 - rank, **{f"d{d}": -float(d) for d in range(9)}}
+        trec.write_run({"q": run}, paths[name])
+    result, _ = reproduction_of(qrels, paths, ["P.2"])
+    assert result.effect_ratio.tolist() == [1.0]
+    assert np.isnan(result.improvement).all()
+    assert result.notes() == [
+        "P_2: the mean of a and of c is 0, and nothing is relative to 0; its delta RI is nan"
+    ]
+
+
 TABLE_4 = {
     "evaluation": (0.2308, -0.2308, -0.0519, -0.4358, 0.2598),
     "lp_sample_rel_dist": (0.2308, -0.2051, 0.0256, -0.2051, 0.3377),
