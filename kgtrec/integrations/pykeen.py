@@ -16,6 +16,7 @@ import torch
 from pykeen.evaluation import RankBasedEvaluator
 
 from kgtrec.errors import InputError, UsageError
+from kgtrec.integrations._filtered_rows import FilteredRows
 from kgtrec.integrations._models import (
     Int64,
     evaluate_model,
@@ -29,13 +30,15 @@ from kgtrec.ranking.ranker import Ranker
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 
+_NOTHING = "nothing was evaluated yet; call evaluate() or run the pipeline"
 _SPLITS = {"train": "training", "valid": "validation", "test": "testing"}
 
 
 class KgtrecEvaluator(RankBasedEvaluator):
     """PyKEEN's rank-based evaluator, with the ranks of kgtrec.
 
-    It works wherever PyKEEN takes an evaluator, and gives every key of `RankBasedMetricResults`.
+    It works wherever PyKEEN takes an evaluator: in `pipeline`, in its own `evaluate`, in evaluation
+    loops and in the callback "evaluation-loop". It gives every key of `RankBasedMetricResults`.
     Ranks are exact integers. It neither changes nor keeps scores, and avoids PyKEEN's in-place
     work (NaN over known scores, a mask of batch x all triples).
 
@@ -57,7 +60,9 @@ class KgtrecEvaluator(RankBasedEvaluator):
 
     Notes
     -----
-    A repeated evaluated triple counts once; PyKEEN counts it twice.
+    A repeated evaluated triple counts once; PyKEEN counts it twice. Evaluation loops filter scores
+    before the evaluator gets them, by NaN; so a NaN of the model is taken for a known answer there,
+    as by PyKEEN, unless it contradicts another row or is the answer's score.
     """
 
     filtered: bool
@@ -70,12 +75,14 @@ class KgtrecEvaluator(RankBasedEvaluator):
         self.kgtrec_ranks: Ranks | None = None
         self._questions: Questions | None = None
         self._ranker: Ranker | None = None
+        self._loop: FilteredRows | None = None
+        self._loop_ended = False
 
     @property
     def result(self) -> Result:
         """See the class; UsageError before the first evaluation."""
         if self.kgtrec_ranks is None:
-            raise UsageError("nothing was evaluated yet; call evaluate() or run the pipeline")
+            raise UsageError(_NOTHING)
         return Result(self.kgtrec_ranks)
 
     def evaluate(
@@ -124,11 +131,12 @@ class KgtrecEvaluator(RankBasedEvaluator):
         try:
             return super().evaluate(model, tensor, *args, targets=targets, **kwargs)
         finally:
-            self.filtered = filtered
+            self.filtered, self._questions = filtered, None
 
     def clear(self) -> None:
         """Forget everything; PyKEEN calls this when it tries another batch size."""
         super().clear()
+        self._ranker = self._loop = None
         if self._questions is not None:
             self._ranker = Ranker(
                 self._questions, rows="instances", higher_is_better=self.higher_is_better
@@ -142,15 +150,25 @@ class KgtrecEvaluator(RankBasedEvaluator):
         true_scores: Any = None,
         dense_positive_mask: Any = None,
     ) -> None:
-        """Rank the answers of one batch."""
-        assert self._ranker is not None, "evaluate() calls clear() first"
+        """Rank the answers of one batch. Loops of PyKEEN call this without `evaluate`."""
         self.num_entities = scores.shape[1]
-        self._ranker.update(self._ranker.rows_of(hrt_batch, target), scores)
+        if self._questions is not None:
+            assert self._ranker is not None, "evaluate() calls clear() first"
+            self._ranker.update(self._ranker.rows_of(hrt_batch, target), scores)
+            return
+        if self._loop is None or self._loop_ended:
+            self._loop = FilteredRows(scores.shape[1], self.filtered, self.higher_is_better)
+            self._loop_ended = False
+        self._loop.add(hrt_batch, target, scores)
 
     def finalize(self) -> Any:
         """All keys of PyKEEN, from kgtrec's ranks."""
-        assert self._ranker is not None, "evaluate() calls clear() first"
-        ranks, _ = self._ranker.finish()
+        if self._loop is not None:
+            ranks, self._loop_ended = self._loop.ranks(), True
+        elif self._ranker is not None:
+            ranks, _ = self._ranker.finish()
+        else:
+            raise UsageError(_NOTHING)
         self.kgtrec_ranks = ranks
         order = np.argsort(ranks.triple, kind="stable")
         for side in np.unique(ranks.side).tolist():

@@ -15,13 +15,16 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # PyKEEN's and its dependenci
 import torch  # noqa: E402
 from pykeen.datasets import Nations  # noqa: E402
 from pykeen.datasets.base import EagerDataset  # noqa: E402
-from pykeen.evaluation import RankBasedEvaluator  # noqa: E402
+from pykeen.evaluation import LCWAEvaluationLoop, RankBasedEvaluator  # noqa: E402
 from pykeen.evaluation import evaluator as pykeen_evaluator  # noqa: E402
+from pykeen.metrics.ranking import MedianAbsoluteDeviation  # noqa: E402
 from pykeen.pipeline import pipeline  # noqa: E402
+from pykeen.trackers import PythonResultTracker  # noqa: E402
 from pykeen.triples import TriplesFactory  # noqa: E402
 
 from kgtrec.errors import InputError, UsageError  # noqa: E402
 from kgtrec.integrations.pykeen import KgtrecEvaluator, evaluate, graph_of  # noqa: E402
+from kgtrec.measures.rank_metrics import TO_DEVIATION  # noqa: E402
 
 SHARED = {
     "arithmetic_mean_rank": "mr", "inverse_harmonic_mean_rank": "mrr", "median_rank": "median",
@@ -190,6 +193,148 @@ def test_the_attribute_is_as_it_was(dataset: Any, model: Any) -> None:
     assert torch.equal(triples, dataset.testing.mapped_triples)
     means = ours.finalize_with_confidence(n_boot=3)  # PyKEEN's bootstrap
     assert "both.realistic.inverse_harmonic_mean_rank" in means
+
+
+def in_loop(model: Any, evaluator: Any, dataset: Any, **more: Any) -> Any:
+    loop = LCWAEvaluationLoop(
+        triples_factory=dataset.testing, evaluator=evaluator, model=model,
+        additional_filter_triples=[dataset.training, dataset.validation], **more,
+    )  # fmt: skip
+    return loop.evaluate(batch_size=37, use_tqdm=False, pin_memory=False)
+
+
+COLUMNS = ("triple", "question", "side", "given", "relation", "answer", "greater", "equal",
+           "tied_ahead", "candidates", "macro_greater", "macro_equal", "macro_tied_ahead",
+           "macro_candidates")  # fmt: skip
+
+
+@pytest.mark.parametrize("targets", [("head", "tail"), ("tail",), ("head",)], ids=str)
+@pytest.mark.parametrize("coarse", [False, True], ids=["as_they_are", "rounded"])
+def test_in_an_evaluation_loop(
+    dataset: Any, model: Any, targets: Any, coarse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predict = type(model).predict
+
+    def exact(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # The last bits of scores differ between batch sizes.
+        return predict(self, *args, **kwargs).round(decimals=0 if coarse else 3)
+
+    monkeypatch.setattr(type(model), "predict", exact)
+    evaluator = KgtrecEvaluator()
+    got = in_loop(model, evaluator, dataset, targets=targets)
+    due, _, ours = both(dataset, model, targets=targets)
+    assert_agree(due, got)
+    assert_agree(in_loop(model, RankBasedEvaluator(), dataset, targets=targets), got, 1e-5)
+    for name in COLUMNS:
+        assert np.array_equal(getattr(evaluator.kgtrec_ranks, name),
+                              getattr(ours.kgtrec_ranks, name)), name  # fmt: skip
+    side = "both" if len(targets) == 2 else targets[0]
+    for key in ("macro.map_cut_20", "realistic.macro.mrr", "ordinal.micro.mrr"):
+        assert evaluator.result[f"{side}.{key}"] == ours.result[f"{side}.{key}"]
+
+
+def test_loops_and_evaluate_take_turns(dataset: Any, model: Any) -> None:
+    evaluator = KgtrecEvaluator(clear_on_finalize=False)
+    with pytest.raises(UsageError, match="nothing was evaluated yet"):
+        evaluator.finalize()
+    triples = dataset.testing.mapped_triples
+    for _ in range(2):
+        one = in_loop(model, evaluator, dataset)
+        assert_agree(one, evaluator.finalize())
+        other = evaluator.evaluate(
+            model, triples, use_tqdm=False, additional_filter_triples=known(dataset)
+        )
+        assert_agree(one, other, 1e-4)
+        assert_agree(other, evaluator.finalize())
+
+
+def filtered_scores(dataset: Any, model: Any, target: str) -> torch.Tensor:
+    """Scores of the test triples' questions; NaN: known, and not the triple's own answer."""
+    column = {"head": 0, "tail": 2}[target]
+    triples = dataset.testing.mapped_triples
+    with torch.inference_mode():
+        scores = model.predict(hrt_batch=triples, target=target)
+    scores = torch.tensor(scores.tolist())
+    for fact in {tuple(row) for part in (*known(dataset), triples) for row in part.tolist()}:
+        for row, triple in enumerate(triples.tolist()):
+            others = [i for i in range(3) if i != column]
+            if all(triple[i] == fact[i] for i in others) and triple[column] != fact[column]:
+                scores[row, fact[column]] = float("nan")
+    return scores
+
+
+def test_a_loop_that_begins_again_and_distances(dataset: Any, model: Any) -> None:
+    """PyKEEN begins again after running out of memory, and does not call clear()."""
+    evaluator, turned = KgtrecEvaluator(), KgtrecEvaluator(higher_is_better=False)
+    triples = dataset.testing.mapped_triples
+    for target in ("head", "tail"):
+        scores = filtered_scores(dataset, model, target)
+        turned.process_scores_(triples, target, -scores)
+        evaluator.process_scores_(triples[:9], target, scores[:9] * -2)
+        evaluator.process_scores_(triples, target, scores)
+    got = evaluator.finalize()
+    assert_agree(got, turned.finalize())
+    assert_agree(both(dataset, model)[0], got, 1e-4)
+
+
+def test_an_unfiltered_loop(dataset: Any, model: Any) -> None:
+    evaluator = KgtrecEvaluator(filtered=False)
+    loop = LCWAEvaluationLoop(triples_factory=dataset.testing, evaluator=evaluator, model=model)
+    got = loop.evaluate(batch_size=37, use_tqdm=False, pin_memory=False)
+    due = KgtrecEvaluator(filtered=False).evaluate(
+        model, dataset.testing.mapped_triples, use_tqdm=False, batch_size=37
+    )
+    assert_agree(due, got, 1e-6)
+
+
+def test_as_the_callback_of_training(dataset: Any) -> None:
+    results = {}
+    for name in (RankBasedEvaluator, KgtrecEvaluator):
+        tracker = PythonResultTracker()
+        pipeline(
+            dataset=dataset, model="TransE", random_seed=1, epochs=3,
+            evaluation_kwargs={"use_tqdm": False}, result_tracker=tracker,
+            training_kwargs={"use_tqdm": False, "callbacks": "evaluation-loop",
+                             "callbacks_kwargs": {
+                                 "factory": dataset.validation, "prefix": "valid",
+                                 "evaluator": name,
+                                 "additional_filter_triples": dataset.training, "use_tqdm": False,
+                                 "pin_memory": False, "batch_size": 64}},
+        )  # fmt: skip
+        key = "valid.both.realistic.inverse_harmonic_mean_rank"
+        results[name] = [step[key] for step in tracker.metrics.values() if key in step]
+    ours = results[KgtrecEvaluator]
+    assert len(ours) >= 2
+    assert ours == pytest.approx(results[RankBasedEvaluator], rel=1e-6)
+
+
+def test_scores_that_are_nan_in_a_loop(dataset: Any, model: Any) -> None:
+    triples = dataset.testing.mapped_triples
+    scores = filtered_scores(dataset, model, "tail")
+    evaluator = KgtrecEvaluator()
+    with pytest.raises(InputError, match="NaN for the tail of triple"):
+        KgtrecEvaluator(filtered=False).process_scores_(triples, "tail", scores)
+    bad = scores.clone()
+    bad[3, triples[3, 2]] = float("nan")
+    with pytest.raises(InputError, match=r"NaN for the tail of triple \(.*\); fix the model"):
+        evaluator.process_scores_(triples, "tail", bad)
+    with pytest.raises(UsageError, match="relation"):
+        evaluator.process_scores_(triples, "relation", scores)
+    evaluator.process_scores_(triples[:4], "tail", scores[:4])
+    evaluator.process_scores_(triples[:3], "head", scores[:3].nan_to_num())
+    with pytest.raises(UsageError, match="has no row of scores; pass every triple for both sides"):
+        evaluator.finalize()
+    evaluator.process_scores_(triples, "head", scores.nan_to_num())  # raw, other than the tails
+    evaluator.process_scores_(triples, "tail", scores)
+    with pytest.raises(InputError, match="pass the same filter triples for both sides"):
+        evaluator.finalize()
+
+
+def test_the_factor_of_the_median_deviation() -> None:
+    """What `kgtrec measures mad` says of PyKEEN 1.11.1."""
+    mad = MedianAbsoluteDeviation()
+    ranks = np.array([1.0, 2.0, 5.0, 9.0, 30.0])
+    assert mad(ranks) == pytest.approx(TO_DEVIATION * mad(ranks, weights=np.ones(5)))
 
 
 # -- evaluate(model, dataset) ------------------------------------------------------------------
