@@ -398,7 +398,7 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         formula="1.4826 median |r - median_rank|",
         caveats=(
             "The factor 1.4826 makes it the standard deviation where values are normal, as ranks "
-            "are not; PyKEEN leaves it out as soon as there are weights.",
+            "are not; PyKEEN 1.11.1 leaves it out as soon as there are weights.",
             _POOLED,
         ),
         higher_is_better=None,

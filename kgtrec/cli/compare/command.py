@@ -252,7 +252,8 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
         f"{correlation.PERSISTENCE}, and how far it may exceed its lower bound. RMSE: over the "
         "values of queries (0: all are the same). Effect ratio: 1 if the improvement was "
         "reproduced, 0 if not. delta RI: 0 if the relative improvement was reproduced. "
-        "(Breuer et al., SIGIR 2020)"
+        "(Breuer et al., SIGIR 2020; their program repro_eval 0.5.0 takes p = 0.95 for RBO and "
+        "does not extrapolate it.)"
     )
     notes = [*notes_on_missing(missing, more="; tau union and RBO ignore them"), *result.notes()]
     return Report.of_sections(

@@ -5,9 +5,11 @@ gives pairs near the top more weight. Ties are as in Urbano and Marrero (2017): 
 symmetric, and a pair that one ranking ties is not in order. Intervals draw the systems
 (`over_systems`) or the questions (`over_questions`).
 
-Reproduction follows Breuer et al. (SIGIR 2020) and their repro_eval: Kendall's tau of the union of
-two lists, rank-biased overlap (Webber, Moffat and Zobel, TOIS 2010), the root mean square of the
-differences of queries, and the ratio of two experiments' mean improvements.
+Reproduction follows Breuer et al. (SIGIR 2020): Kendall's tau of the union of two lists,
+rank-biased overlap (Webber, Moffat and Zobel, TOIS 2010), the root mean square of the differences
+of queries, and the ratio of two experiments' mean improvements. The values are those of their
+program, repro_eval, but for the overlap: version 0.5.0 takes p = 0.95 and does not extrapolate. It
+divides the sum over the first 1,000 ranks by the sum of their weights.
 """
 
 from __future__ import annotations
@@ -310,7 +312,8 @@ def _tau_ap(x: Signs, y: Signs, weight: Float64 | None = None, turned: Any = Non
     return np.asarray((directions[0] + directions[1]) / 2, np.float64)
 
 
-DEPTH, PERSISTENCE = 1_000, 0.8  # as in repro_eval
+DEPTH, PERSISTENCE = 1_000, 0.8
+"""Documents of each list that are compared, and the default of `rank_biased_overlap`."""
 
 
 @dataclass(frozen=True)
@@ -513,8 +516,9 @@ def reproduction_of(
             _quotient(advanced, baseline), _quotient(advanced_again, baseline_again)
         )
     names = [one.name for one in samples]
-    orders = orders.T
-    return Reproduction(pairs, names, *orders, rmse, ratio, improvement, means), missing
+    tau, overlap, residual = orders.T
+    result = Reproduction(pairs, names, tau, overlap, residual, rmse, ratio, improvement, means)
+    return result, missing
 
 
 def _difference(values: Float64, others: Float64) -> Float64:
