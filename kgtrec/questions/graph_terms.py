@@ -213,7 +213,11 @@ class GraphTerms:
     def batch_terms(self, questions: Int64) -> dict[str, Int64]:
         """What some questions give, in the form of `Batch`."""
         first, second = self._asks.gives
-        columns: dict[str, Any] = {first: self.given[0], second: self.given[1], "side": self.side_codes}
+        columns: dict[str, Any] = {
+            first: self.given[0],
+            second: self.given[1],
+            "side": self.side_codes,
+        }
         if self.context is not None:
             columns["context"] = self.context
         terms = {name: ids[questions].astype(np.int64) for name, ids in columns.items()}

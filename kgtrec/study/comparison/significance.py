@@ -50,6 +50,7 @@ EXACT = 50
 
 _PART = 4096  # permutations of one call
 
+
 @dataclass(frozen=True, eq=False)
 class PairTests(ShownInLines):
     """A test of every pair of systems by one measure.
