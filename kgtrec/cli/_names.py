@@ -1,6 +1,7 @@
 """The headings of --help, and the options below each.
 
-A name has one meaning and one heading everywhere. Enter a new option here first.
+A name has one meaning and one heading everywhere, but --columns: those of scores, or of a table of
+measures. Enter a new option here first.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ HEADINGS = {
     ),
     "Scores": (
         "--model --model-config --norm --phases --normalize --inverse --rows --score-columns "
-        "--lower-is-better --nan --atol --rtol --list-order --unlinkable --similarity --csls "
-        "--threads"
+        "--columns --lower-is-better --nan --atol --rtol --list-order --unlinkable --similarity "
+        "--csls --threads"
     ),
     "Pooling and judging": (
         "--depth --sample --places --by-category --rules --blank --by-rule --by-relation "
@@ -70,10 +71,13 @@ def by_heading(
     shown = {name: record for name, record in records.items() if record is not None}
     if len(shown) < GROUPED_FROM:
         return {"Options": list(shown.values())} if shown else {}
-    groups = {
-        heading: [record for name, record in shown.items() if name in names.split()]
-        for heading, names in HEADINGS.items()
-    }
+    groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
+    for name, record in shown.items():
+        fitting = [heading for heading, names in HEADINGS.items() if name in names.split()]
+        # Of two headings, the first that has another option of the command.
+        of_others = [h for h in fitting if {*HEADINGS[h].split()} & {*shown} - {name}]
+        for heading in (of_others or fitting)[:1]:
+            groups[heading].append(record)
     return {heading: group for heading, group in groups.items() if group}
 
 

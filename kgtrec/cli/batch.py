@@ -65,8 +65,10 @@ def command(
     Paths may be URLs (s3://, gs://, file://). If the output is a URL, set work = "FOLDER" on this
     machine for finished parts (kgtrec guide clusters).
 
-    A table in graphs may name questions without a graph: { questions = "q.jsonl",
-    candidates = "labels.txt" }, or qrels, queries and documents, like the options of `kgtrec rank`.
+    A graph may declare the order of its models' columns: { path = "FB15k-237", columns =
+    "labels.txt" }, with a label per line. A table in graphs may also name questions without a
+    graph: { questions = "q.jsonl", candidates = "labels.txt" }, or qrels, queries and documents,
+    like the options of `kgtrec rank`.
 
     models = "runs/*.npz" (or "{graph}/*.npz"), above the first table, takes all matching files and
     names the models like the files, without .npz.

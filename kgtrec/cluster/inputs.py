@@ -22,7 +22,7 @@ from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles, describe_scores, save_scores
 from kgtrec.errors import InputError, PathName, UsageError, about
 from kgtrec.graph.formats import graph_files, split_format
-from kgtrec.graph.id_files import read_labels, read_names
+from kgtrec.graph.id_files import read_column_order, read_labels, read_names
 from kgtrec.questions.api import Graph
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.rank import check_shape, rows_to_rank
@@ -48,15 +48,18 @@ class QuestionRequest:
     type_constraints: str | None = None
     candidates: str | None = None
     columns: str = "entities"
+    column_labels: str | None = None
     outside: str = "error"
     unknown: str = "error"
     say: Callable[[str], None] = field(default=lambda text: None, compare=False)
     progress: bool | None = None
+    n_columns: Callable[[], int] | None = field(default=None, compare=False)
+    """The number of columns of the scores, if it is known before the questions."""
 
     @property
     def lists(self) -> dict[str, list[str]]:
         """Files to read in addition to the graph, by option."""
-        names = ("entities", "relations", "type_constraints", "candidates")
+        names = ("entities", "relations", "type_constraints", "candidates", "column_labels")
         paths = {name: getattr(self, name) for name in names}
         single = {name: [] if path is None else [path] for name, path in paths.items()}
         return {"known": list(self.known), **single}
@@ -89,8 +92,9 @@ class QuestionRequest:
         }  # fmt: skip
 
     def ask(self, n_rows: int, n_columns: int) -> Questions:
-        """The questions, for scores of any shape."""
-        return self.questions()
+        """The questions, for scores of this shape; (0, 0) if it is not known yet."""
+        n = (lambda: n_columns) if n_columns else None
+        return replace(self, n_columns=n).questions()
 
     def questions(self) -> Questions:
         """Read the graph and ask, with a single filter."""
@@ -109,14 +113,36 @@ class QuestionRequest:
 
     def _read(self) -> tuple[Graph, dict[str, Any]]:
         """The graph, and the arguments of its questions except split, sides and filter."""
-        graph = Graph.read(self.graph, progress=self.progress, used=self.known)
+        graph = self._grown(Graph.read(self.graph, progress=self.progress, used=self.known))
         options = {name: getattr(self, name) for name in ("known", "unknown", "context")}
         for kind, path in (("entities", self.entities), ("relations", self.relations)):
             if path is not None:
                 options[kind], missed = read_labels(path, getattr(graph, kind), self.unknown)
                 if missed:
                     self.say(f"{path}: {missed:,} {kind} are not in the graph; ignored")
+        if self.column_labels is not None:
+            if self.columns == "candidates":
+                raise UsageError(
+                    "--columns orders the columns of all entities, but with --score-columns "
+                    "candidates a row has only its candidates; give one of the two"
+                )
+            labels = graph.relations if self.sides == "relation" else graph.entities
+            options["columns"] = read_column_order(self.column_labels, labels)
         return graph, options
+
+    def _grown(self, graph: Graph) -> Graph:
+        """The graph with an entity per column of the scores, if its labels are their numbers."""
+        by_entity = self.columns == "entities" and self.sides != "relation"
+        if self.n_columns is None or not graph.has_open_end or not by_entity or self.column_labels:
+            return graph
+        n, largest = self.n_columns(), int(graph.entities[-1])
+        if n <= max(graph.n_entities, largest):
+            return graph
+        self.say(
+            f"scores have {n:,} columns, so column e is entity e: {n - graph.n_entities:,} numbers "
+            "that no fact names are candidates, too"
+        )
+        return graph.with_entities(n)
 
     def _restricted(self, questions: Questions) -> Questions:
         if self.type_constraints and self.candidates:
@@ -206,14 +232,15 @@ def stored_questions(
     describe: Callable[[], dict[str, Any]],
     ask: Callable[[], Questions],
     rows: str,
+    n_columns: int = 0,
 ) -> Store:
     """The store of the questions of a request; made only if it does not exist yet."""
-    request = describe()
+    request = describe() | {"n_columns": n_columns}
     key = hash_text(json.dumps([request, rows], sort_keys=True))
     target = Path(folder) / f"questions-{key}"
     if not target.is_dir():
         questions = ask()
-        if describe() != request:
+        if describe() | {"n_columns": n_columns} != request:
             named = (
                 f"graph {request['graph']!r}"
                 if "graph" in request

@@ -27,7 +27,7 @@ from kgtrec.errors import (
     must_be,
     refuse,
 )
-from kgtrec.graph.labels import Labels, resolve_labels
+from kgtrec.graph.labels import Labels, resolve_labels, whole_numbers
 from kgtrec.graph.triples import (
     SPLITS,
     QualifierSets,
@@ -65,6 +65,8 @@ class GraphData:
     contexts: Labels | None = None
     qualifiers: QualifierSets | None = None
     name: str | None = field(default=None, init=False)
+    has_open_end: bool = field(default=False, init=False)
+    """Labels of entities are whole numbers, and no file says how many entities there are."""
     _qualifier_facts: dict[str, Int32] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -213,6 +215,7 @@ class GraphData:
                 tables.times, tables.qualifiers,
             )  # fmt: skip
         graph.name = place.folder.resolve().name
+        graph.has_open_end = tables.has_open_end and tables.qualifiers is None
         for doubt in (*tables.notes, *graph.doubts()):
             warnings.warn(f"{folder}: {doubt}", GraphWarning, stacklevel=3)  # read_graph's caller
         if name in TEXTS and not place.is_alone:
@@ -220,6 +223,18 @@ class GraphData:
             for doubt in unread_triples(place.folder, read, graph.entities, graph.relations):
                 warnings.warn(f"{folder}: {doubt}", FilterWarning, stacklevel=3)
         return graph
+
+    def with_entities(self, n: int) -> Self:
+        """The graph with the entities 0 to n - 1, under their numbers; labels must be below n."""
+        numbers = whole_numbers(self.entities.to_arrow())
+        assert numbers is not None
+        facts = {name: rows.copy() for name, rows in self.facts.items()}
+        for rows in facts.values():
+            rows[:, [0, 2]] = numbers[rows[:, [0, 2]]]
+            rows.flags.writeable = False
+        grown = type(self)(facts, self.duplicates, Labels.decimal(n), self.relations, self.contexts)
+        grown.name = self.name
+        return grown
 
     def doubts(self) -> Iterator[str]:
         """Signs of a misread graph in splits, first lines and relations, one sentence per sign."""

@@ -44,6 +44,20 @@ def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple
     return known_ids(path, labels, arrow_bytes(names), range(1, len(names) + 1), unknown)
 
 
+def read_column_order(path: PathName, labels: Labels) -> Int64:
+    """The id of each column's label, from a file with a label per line."""
+    names = [text for _, text in lines_of(path)]
+    ids = labels.positions(arrow_bytes(names))
+    if (ids < 0).any():
+        line = int(np.argmax(ids < 0))
+        hint = (
+            f"{_FIT}; if scores have columns of entities that no triple names, copy the file into "
+            "the graph's folder as entities.txt, and leave --columns out"
+        )
+        refuse(path, line + 1, f"{text_of(names[line])!r} is not in the graph", hint)
+    return ids
+
+
 def read_names(path: PathName, size: int) -> Labels:
     """Labels of `size` ids, one per line, in id order."""
     import pyarrow as pa

@@ -289,6 +289,19 @@ def _wrong_columns(questions: Questions, block: Array) -> str:
         return f"a chunk of scores has shape {tuple(block.shape)}; each must be {shape}"
     if len(block) == questions.n_labels:
         return f"{text}; they look transposed: pass scores.T"
-    of_graph = f"graph.{PLURAL[questions.kind]}"
-    where = of_graph if questions.split is not None else "questions.candidate_labels"
-    return f"{text}; give the columns in the order of {questions.kind} ids ({where})"
+    if questions.split is None:
+        return f"{text}; give the columns in the order of ids (questions.candidate_labels)"
+    n, graph = block.shape[1], questions.graph
+    where = f"graph.{PLURAL[questions.kind]}"
+    text = f"{text}; give the columns in the order of {questions.kind} ids ({where})"
+    if questions.kind != "entity" or n < questions.n_columns or n <= questions.n_labels:
+        return text
+    if graph.has_open_end and int(graph.entities[-1]) < n:
+        return (
+            f"{text}; if column e is entity e, write '{n} {graph.n_relations}', the numbers of "
+            "entities and of relations, into stat.txt in the graph's folder"
+        )
+    return (
+        f"{text}; if the model has entities that no triple names, copy its dictionary "
+        "(entity2id.txt or entities.txt) into the graph's folder"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -72,7 +73,8 @@ def rank(**options: Any) -> Report:
     """Rank every answer of a split by a model's SCORES and print the standard results table.
 
     Scores have one row per question and one column per entity. Entities are numbered in byte order
-    of their labels over all splits; OpenKE's format keeps its own numbers.
+    of their labels over all splits, in numeric order if all are whole numbers, or as a dictionary
+    in the folder numbers them (entity2id.txt, entities.txt, ...). --columns declares another order.
 
     \b
     kgtrec rank --graph FB15k-237 --scores scores.npy -o ranks.parquet
@@ -129,6 +131,8 @@ def rank(**options: Any) -> Report:
         depth = options["run_depth"] if shared.on_command_line("run_depth") else 0
         return rank_one(request, options | next(iter(outputs.values())) | {"run_depth": depth})
     _check_outputs(options, outputs)
+    if of_graph and options["scores"] is not None and options["model"] is None:
+        request = replace(request, n_columns=lambda: load_scores(options["scores"]).shape[1])
     if not of_graph:
         return _rank_answers(request, options, outputs)
     if len(outputs) > 1:

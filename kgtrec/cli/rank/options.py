@@ -62,6 +62,9 @@ of_questions = shared.all_of(
     shared.choice("--score-columns columns", ["entities", "candidates"], "Columns of scores: all "
                   "entities, or a question's --candidates in their order (with an .npz: the "
                   "answer, then its negatives).", default="entities"),
+    shared.reads("--columns column_labels", "Labels, one per line, in the order of the score "
+                 "columns. By default columns are in the order of ids (see above).",
+                 ),
     shared.choice("--outside", ["error", "worst"], "Treat an answer that is not among its "
                   "candidates as an error, or rank it last.", default="error"),
     shared.choice("--unknown", ["error", "skip"], "Treat a label that is not in the graph as an "
@@ -119,9 +122,9 @@ of_embeddings = shared.all_of(
 )  # fmt: skip
 
 _OF_GRAPHS = ("graph", "split", "sides", "context", "filters", "known", "entities", "relations",
-              "type_constraints", "columns", "outside", "unknown", "predictions", "format",
-              "unlinkable", "list_order", "model", "model_config", "norm", "phases", "normalize",
-              "inverse", "rows")  # fmt: skip
+              "type_constraints", "columns", "column_labels", "outside", "unknown", "predictions",
+              "format", "unlinkable", "list_order", "model", "model_config", "norm", "phases",
+              "normalize", "inverse", "rows")  # fmt: skip
 _OF_QRELS = ("queries", "documents", "level")
 _IDLE = {
     "--graph": (*_OF_QRELS, "known_has_answers"),
@@ -129,7 +132,7 @@ _IDLE = {
     "--qrels": (*_OF_GRAPHS, "candidates", "known_has_answers"),
 }
 _OF_SCORES = ("rows", "lower_is_better", "nan", "atol", "rtol", "threads", "shard", "plan", "by",
-              "memory", "columns")  # fmt: skip
+              "memory", "columns", "column_labels")  # fmt: skip
 _OF_LISTS = ("format", "unlinkable", "list_order")
 
 

@@ -71,7 +71,9 @@ def _opened(
     settings = Settings.convert(run_depth=options["run_depth"], **how_ranked(options))
     files = describe_scores(options["scores"], folder)
     shape = files.n_rows, files.n_columns
-    store = stored_questions(folder, request.describe, lambda: request.ask(*shape), settings.rows)
+    store = stored_questions(
+        folder, request.describe, lambda: request.ask(*shape), settings.rows, files.n_columns
+    )
     files = fit_files(files, store, settings.higher_is_better)
     inputs = shards.shard_inputs(store, files, settings)
     return shards.open_shard(inputs, folder, number, count, options["by"] or "auto")

@@ -130,11 +130,11 @@ _BATCH = {
     "memory": str, "measures": list,
 }  # fmt: skip
 _GRAPH_KEYS = {
-    "path": str, "questions": str, "candidates": str, "known_has_answers": bool, "qrels": str,
-    "queries": str, "documents": str, "level": int,
+    "path": str, "columns": str, "questions": str, "candidates": str, "known_has_answers": bool,
+    "qrels": str, "queries": str, "documents": str, "level": int,
 }  # fmt: skip
 _SOURCES = {
-    "path": (),
+    "path": ("columns",),
     "questions": ("candidates", "known_has_answers"),
     "qrels": ("queries", "documents", "level"),
 }
@@ -151,7 +151,7 @@ _OF_ANSWERS = {"nan", "atol", "rtol"}  # keys of protocols for questions without
 _KINDS = {str: "a string", bool: "true or false", list: "a list", Mapping: "a table",
           int: "a whole number"}  # fmt: skip
 FILE_KEYS = ("entities", "relations", "type_constraints", "questions", "qrels", "queries",
-             "documents", "candidates")  # fmt: skip
+             "documents", "candidates", "column_labels")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -428,6 +428,9 @@ class _Reader:
             asked["filters"] = (tuple(name) if isinstance(name, list) else name,)
             form, folder = split_format(source["path"])
             folder = form + self._path(f"graphs.{graph}", folder, {})
+            if "columns" in source:
+                path = self._path(f"graphs.{graph}.columns", source["columns"], names)
+                asked["column_labels"] = resolved["column_labels"] = path
             request = QuestionRequest(folder, progress=False, **asked)
         else:
             of_files = self._resolved(f"graphs.{graph}", source, names)

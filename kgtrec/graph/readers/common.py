@@ -45,6 +45,7 @@ class GraphTables:
     - n_entities, n_relations: Numbers that the files declare, if there are no labels.
     - times: Labels of a fourth column of `splits`, in the order of time.
     - qualifiers: By split, offsets and (relation, value) pairs, as `Graph.from_arrays` takes them.
+    - has_open_end: Labels of entities are whole numbers, and no file says how many there are.
     - files: By split, the file that it was read from, if a split is one file.
     - notes: Sentences on what users should know about the files.
     """
@@ -56,6 +57,7 @@ class GraphTables:
     n_relations: int | None = None
     times: Sequence[str] | None = None
     qualifiers: dict[str, tuple[Array, Array]] | None = None
+    has_open_end: bool = False
     files: Mapping[str, Path] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

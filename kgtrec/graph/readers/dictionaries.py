@@ -247,6 +247,9 @@ def number_by_dictionaries(folder: Path, tables: GraphTables) -> GraphTables:
     FileError if a dictionary with numbers lacks a label of the triples, or if both readings fit and
     differ. A list of labels (``entities.txt``) that lacks a label is ignored with a note.
     """
+    if tables.entities is None:  # numbers that are their own labels
+        n = [_n_numbers(tables, columns) for columns in ((0, 2), (1,))]
+        tables = replace(tables, entities=Labels.decimal(n[0]), relations=Labels.decimal(n[1]))
     notes, sizes = [*tables.notes], read_sizes(folder)
     numberings = []
     for at, kind in enumerate(KINDS):
@@ -259,7 +262,26 @@ def number_by_dictionaries(folder: Path, tables: GraphTables) -> GraphTables:
                 numbering.unnamed(PLURALS[at]) or f"columns are in the order of {numbering.source}"
             )
         numberings.append(numbering)
-    return renumber_tables(replace(tables, notes=tuple(notes)), numberings)
+    numbers = None if numberings[0] else whole_numbers(tables.labels[0].to_arrow())
+    if numbers is not None and (gap := _first_gap(numbers)) is not None:
+        notes.append(
+            f"labels of entities are whole numbers with gaps (no {gap:,}), so columns are in "
+            "numeric order, unless scores have a column for every number"
+        )
+    tables = replace(tables, notes=tuple(notes), has_open_end=numbers is not None)
+    return renumber_tables(tables, numberings)
+
+
+def _n_numbers(tables: GraphTables, columns: Sequence[int]) -> int:
+    """The largest number in these columns of all splits, plus 1."""
+    largest = (rows[:, at].max(initial=0) for rows in tables.splits.values() for at in columns)
+    return 1 + int(max(largest))
+
+
+def _first_gap(numbers: Int64) -> int | None:
+    """The smallest number that ascending numbers lack below their largest, if there is one."""
+    gaps = np.flatnonzero(numbers != np.arange(len(numbers)))
+    return int(gaps[0]) if gaps.size else None
 
 
 def renumber_tables(tables: GraphTables, numberings: Iterable[Numbering | None]) -> GraphTables:
@@ -359,16 +381,3 @@ def _first_use(tables: GraphTables, at: int, number: int) -> str:
             file = tables.files[split].name if split in tables.files else split
             return f"{name} in line {row + 1} of {file}"
     return "in a qualifier"
-
-
-def gaps_between_numbers(labels: Labels) -> str:
-    """A sentence if labels are whole numbers other than all from 0; empty otherwise."""
-    numbers: Int64 | None = whole_numbers(labels.to_arrow())
-    if numbers is None or labels == Labels.decimal(len(labels)) or (np.diff(numbers) < 0).any():
-        return ""
-    missing = int(np.argmax(numbers != np.arange(len(numbers))))
-    return (
-        f"labels of entities are whole numbers with gaps (no {missing:,}): columns are in numeric "
-        f"order; if a model has a column for every number, give the number of entities and of "
-        f"relations in the first line of stat.txt in this folder"
-    )
