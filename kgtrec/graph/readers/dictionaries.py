@@ -132,10 +132,12 @@ def _listed(path: Path) -> Dictionary | str:
     lines = list(lines_of(path))
     if not lines:
         return "it is empty"
-    if (rows := _rows(path, lines)) is not None:
+    # Labels may have blanks, and end in a number: only tabs separate numbers from them.
+    has_tabs = any(b"\t" in text for _, text in lines)
+    if has_tabs and (rows := _rows(path, lines)) is not None:
         n, numbered = rows
         return Dictionary(path, labels_by_id(path, numbered, _FORM, n), False)
-    if any(b"\t" in text for _, text in lines):
+    if has_tabs:
         return "its lines have several columns, none of which numbers them from 0"
     digits = ((line, text, b"%d" % at, text) for at, (line, text) in enumerate(lines))
     return Dictionary(path, labels_by_id(path, digits, _FORM), True)

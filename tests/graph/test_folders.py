@@ -1,0 +1,375 @@
+"""Folders of other people: dictionaries beside triples, more triples, and numbers as labels.
+
+A folder belongs to a model that numbers entities in its own way. Either the graph numbers them the
+same way and has all facts, or kgtrec refuses the folder, or it warns.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from graph_files import lines, write
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import examples
+from refusals import each_row
+
+import kgtrec
+from kgtrec.cluster.inputs import QuestionRequest
+from kgtrec.errors import FileError, FilterWarning, GraphWarning, InputError
+
+# -- One folder of each form -----------------------------------------------------------------------
+
+TRAIN = [("zoe", "likes", "ann"), ("bob", "knows", "ann")]
+TEST = [("zoe", "likes", "bob")]
+NUMBERS = {"zoe": 0, "ann": 1, "unused": 2, "bob": 3}
+RELATIONS = {"likes": 0, "knows": 1}
+
+
+def by_label(numbers: dict[str, int]) -> str:
+    return lines(list(numbers.items()))
+
+
+def by_number(numbers: dict[str, int]) -> str:
+    return lines([(number, label) for label, number in numbers.items()])
+
+
+def listed(numbers: dict[str, int]) -> str:
+    return "".join(f"{label}\n" for label in sorted(numbers, key=numbers.__getitem__))
+
+
+def counted(numbers: dict[str, int]) -> str:
+    return f"{len(numbers)}\n" + by_label(numbers)
+
+
+FORMS = [
+    (("entity2id.txt", "relation2id.txt"), by_label),
+    (("entity2id.txt", "relation2id.txt"), counted),
+    (("entity2id.txt", "relation2id.txt"), lambda numbers: counted(numbers).replace("\t", " ")),
+    (("ent2id.tsv", "rel2id.tsv"), by_label),
+    (("entity_to_id.tsv.gz", "relation_to_id.tsv.gz"), lambda n: "id\tlabel\n" + by_number(n)),
+    (("id2entity.txt", "id2relation.txt"), by_number),
+    (("entity_ids.del", "relation_ids.del"), by_number),
+    (("entities.txt", "relations.txt"), listed),
+    (("entities.txt", "relations.txt"), by_number),
+    (("entities.txt", "relations.txt"), by_label),
+    (("vocab/entity_vocab.json", "vocab/relation_vocab.json"), json.dumps),
+]
+
+
+def make(folder: Path, train: list = TRAIN, test: list = TEST, **files: str) -> Path:
+    """A folder with a train and a test split, and more files (``__`` is the dot of their names)."""
+    write(folder / "train.txt", lines(train))
+    write(folder / "valid.txt", lines(train[:1]))
+    write(folder / "test.txt", lines(test))
+    for name, content in files.items():
+        write(folder / name.replace("__", "."), content)
+    return folder
+
+
+@each_row("names, form", FORMS)
+def test_dictionaries_number_entities_and_relations(
+    tmp_path: Path, names: tuple[str, str], form
+) -> None:
+    make(tmp_path)
+    for name, numbers in zip(names, (NUMBERS, RELATIONS), strict=True):
+        write(tmp_path / name, form(numbers))
+    for spec in (str(tmp_path), f"tsv,hrt:{tmp_path}", f"rotate:{tmp_path}"):
+        with pytest.warns(GraphWarning, match=r"no triple names 1 of the 4 .*\(first 'unused'\)"):
+            graph = kgtrec.read_graph(spec)
+        assert list(graph.entities) == ["zoe", "ann", "unused", "bob"], spec
+        assert list(graph.relations) == ["likes", "knows"], spec
+        assert graph.splits["test"].tolist() == [[0, 0, 3]], spec
+    assert list(kgtrec.read_graph(f"tsv:{tmp_path}").entities) == ["ann", "bob", "zoe"]
+    scores = np.array([[0, 0.5, 0.2, 1]], np.float32)
+    with pytest.warns(GraphWarning, match="no triple names"):
+        questions = kgtrec.read_graph(tmp_path).questions(sides="tail")
+    assert kgtrec.evaluate(scores, questions)["tail.micro.mrr"] == 1
+
+
+def test_a_dictionary_that_changes_the_order_of_columns_is_named(tmp_path: Path) -> None:
+    make(tmp_path, entity2id__txt=by_label({"zoe": 0, "ann": 1, "bob": 2}))
+    with pytest.warns(GraphWarning, match=r"columns are in the order of entity2id\.txt"):
+        kgtrec.read_graph(tmp_path)
+    make(tmp_path, entity2id__txt=by_label({"ann": 0, "bob": 1, "zoe": 2}))
+    kgtrec.read_graph(tmp_path)  # silent: the same order
+
+
+def test_facts_and_train_are_one_split_for_programs_that_learn_rules(tmp_path: Path) -> None:
+    make(
+        tmp_path, [("bob", "brother of", "cleo")], [("bob", "brother of", "eve")],
+        facts__txt=lines([("ann", "aunt of", "bob"), ("ann", "aunt of", "cleo"),
+                          ("dan", "aunt of", "eve")]),
+        entities__txt=listed({"ann": 0, "bob": 1, "cleo": 2, "dan": 3, "eve": 4}),
+        relations__txt="brother of\naunt of\n",
+    )  # fmt: skip
+    graph = kgtrec.read_graph(tmp_path)
+    assert (graph.n_entities, graph.n_relations, len(graph.splits["train"])) == (5, 2, 4)
+    assert list(graph.relations) == ["brother of", "aunt of"]
+    (tmp_path / "entities.txt").unlink()
+    with pytest.raises(FileError, match="neural-lp:DIR if it is a part of the training graph"):
+        kgtrec.read_graph(tmp_path)
+    assert len(kgtrec.read_graph(f"neural-lp:{tmp_path}").splits["train"]) == 4
+    assert len(kgtrec.read_graph(f"tsv:{tmp_path}").splits["train"]) == 1
+
+
+def test_ingram_asks_about_the_graph_of_its_messages(tmp_path: Path) -> None:
+    make(tmp_path, [("x", "old", "y")], [("b", "new", "c")])
+    write(tmp_path / "msg.txt", lines([("a", "new", "b"), ("c", "newer", "a")]))
+    write(tmp_path / "valid.txt", lines([("a", "newer", "c")]))
+    with pytest.raises(FileError, match="ingram:DIR"):
+        kgtrec.read_graph(tmp_path)
+    graph = kgtrec.read_graph(f"ingram:{tmp_path}")
+    assert list(graph.entities) == ["a", "b", "c"]
+    assert list(graph.relations) == ["new", "newer", "old"]
+    assert len(graph.splits["train"]) == 2
+
+
+def test_known_files_are_not_called_unread(tmp_path: Path) -> None:
+    make(tmp_path, graph__txt=lines([("ann", "likes", "bob")]))
+    with pytest.warns(FilterWarning, match=r"'graph.txt' holds triples, .*--known"):
+        kgtrec.read_graph(tmp_path)
+    known = QuestionRequest(str(tmp_path), known=(str(tmp_path / "graph.txt"),)).questions()
+    assert len(known.known.ids) > len(kgtrec.read_graph(f"tsv:{tmp_path}").questions().known.ids)
+
+
+# -- Numbers ---------------------------------------------------------------------------------------
+
+
+def ring(n: int, extra: tuple = ()) -> list[tuple]:
+    return [(e, 0, (e + 1) % n, *extra) for e in range(n)]
+
+
+def test_whole_numbers_are_in_numeric_order(tmp_path: Path) -> None:
+    graph = kgtrec.read_graph(make(tmp_path, ring(12), [(3, 0, 11), (10, 0, 2)]))
+    assert list(graph.entities) == [*map(str, range(12))]
+    assert graph.splits["test"].tolist() == [[3, 0, 11], [10, 0, 2]]
+    scores = np.eye(12, dtype=np.float32)[[11, 2]]
+    questions = graph.questions(sides="tail")
+    assert kgtrec.evaluate(scores, questions)["tail.micro.mrr"] == 1
+    # Ties go by label, descending in byte order: "9" comes before "11".
+    ranks = kgtrec.rank(np.zeros((2, 12)), questions)[0]
+    assert ranks.rank("ordinal").tolist() == [8, 8]
+
+
+def test_labels_with_leading_zeros_stay_in_byte_order(tmp_path: Path) -> None:
+    rows = [("00260881", "r", "12"), ("9", "r", "00260881")]
+    assert list(kgtrec.read_graph(make(tmp_path, rows, rows)).entities) == ["00260881", "12", "9"]
+
+
+@each_row("files", [{"stat__txt": "14\t1\t0\n"}, {"entity2id__txt": by_label(
+    {f"name {e}": e for e in range(14)})}, {"entities__txt": listed(
+        {f"name {e}": e for e in range(14)})}])  # fmt: skip
+def test_files_say_how_many_numbers_there_are(tmp_path: Path, files: dict) -> None:
+    for spec, time in (("{}", ()), ("timed:{}", (7,))):
+        make(tmp_path, ring(12, time), [(3, 0, 11, *time)], **files)
+        with pytest.warns(GraphWarning, match=r"no triple names 2 of the 14 .*\(first '12'\)"):
+            graph = kgtrec.read_graph(spec.format(tmp_path))
+        assert list(graph.entities) == [*map(str, range(14))]
+        assert graph.splits["test"].tolist() == [[3, 0, 11]]
+
+
+def test_the_width_of_scores_says_how_many_numbers_there_are(tmp_path: Path) -> None:
+    said: list[str] = []
+    make(tmp_path, [(0, 0, 1), (1, 0, 7)], [(0, 0, 7)])
+    request = QuestionRequest(str(tmp_path), say=said.append, n_columns=lambda: 9)
+    with pytest.warns(GraphWarning, match=r"whole numbers with gaps \(no 2\)"):
+        questions = request.questions()
+    assert list(questions.graph.entities) == [*map(str, range(9))]
+    assert questions.graph.splits["test"].tolist() == [[0, 0, 7]]
+    assert said == [
+        "scores have 9 columns, so column e is entity e: 6 numbers that no fact names are "
+        "candidates, too"
+    ]
+    with pytest.warns(GraphWarning, match="numeric order"):
+        narrow = kgtrec.read_graph(tmp_path)
+    assert list(narrow.entities) == ["0", "1", "7"]
+    with pytest.raises(InputError, match="write '9 1', the numbers of entities and of relations"):
+        kgtrec.evaluate(np.zeros((2, 9)), narrow.questions())
+    write(tmp_path / "stat.txt", "9 1\n")  # as the message says
+    with pytest.warns(GraphWarning, match=r"6 of the 9 entities of stat\.txt"):
+        kgtrec.evaluate(np.zeros((2, 9)), kgtrec.read_graph(tmp_path).questions())
+
+
+# -- Dictionaries that do not fit ------------------------------------------------------------------
+
+SWAPPED = {**NUMBERS, "zoe": 1, "ann": 0}
+WRONG = [
+    ({"entity2id__txt": by_label({"zoe": 0, "ann": 1})}, FileError,
+     r"entity2id.txt: 'bob' \(head in line 2 of train.txt\) is not in it; add a line"),
+    ({"entity2id__txt": by_label({"zoe": 0, "ann": 2, "bob": 3})}, FileError, "no line for id 1"),
+    ({"entity2id__txt": by_label({"zoe": 0, "ann": 1, "bob": 1})}, FileError,
+     r"entity2id.txt:3: id 1 is repeated \(first in line 2\)"),
+    ({"entity2id__txt": "5\n" + by_label({"zoe": 0, "ann": 1, "bob": 2})}, FileError,
+     "no line for id 3, but the first line says 5 ids"),
+    ({"entity2id__txt": "zoe\nann\nbob\n"}, FileError, "entity2id.txt:1: 'zoe'; each line must be"),
+    ({"entity2id__txt": "zoe\t0\nann\t1\nbob\t2\nzoe\t3\n"}, GraphWarning,
+     "number 3 is called 'zoe#3'"),
+    ({"entity2id__txt": by_label(NUMBERS), "entities__dict": by_number(SWAPPED)}, FileError,
+     "number 0 is 'ann' here, but 'zoe' in entity2id.txt; keep the file"),
+    ({"entities__txt": "zoe\nann\n"}, GraphWarning,
+     r"entities.txt is not used: 'bob' \(head in line 2"),
+    ({"entities__txt": "zoe\ta b\nann\tc d\nbob\te f\n"}, GraphWarning, "entities.txt is not used"),
+    ({"entities__txt": "zoe\nann\nbob\n",
+      "entity2id__txt": by_label({"ann": 0, "bob": 1, "zoe": 2})}, GraphWarning,
+     "entities.txt is not used: its order differs from that of entity2id.txt"),
+    ({"stat__txt": "9\t2\n"}, GraphWarning, "stat.txt counts 9 entities, but the triples name 3"),
+    ({"vocab/entity_vocab.json": "[1]"}, FileError, "not an object from labels to numbers"),
+]  # fmt: skip
+
+
+@each_row("files, kind, text", WRONG)
+def test_a_dictionary_that_does_not_fit_is_never_silent(
+    tmp_path: Path, files: dict, kind: type, text: str
+) -> None:
+    folder = make(tmp_path, **files)
+    with pytest.raises(kind, match=text):  # warnings are errors here
+        kgtrec.read_graph(folder)
+    kgtrec.read_graph(f"tsv:{folder}")  # the splits alone
+
+
+def test_repeated_labels_keep_their_numbers_unless_a_triple_names_them(tmp_path: Path) -> None:
+    make(tmp_path, entity2id__txt="x\t0\nzoe\t1\nx\t2\nann\t3\nbob\t4\n")
+    with pytest.warns(GraphWarning) as caught:
+        graph = kgtrec.read_graph(tmp_path)
+    assert list(graph.entities) == ["x", "zoe", "x#2", "ann", "bob"]
+    assert "label 'x' has the numbers 0 and 2; number 2 is called 'x#2' here" in str(
+        caught[0].message
+    )
+    write(tmp_path / "entity2id.txt", "zoe\t0\nann\t1\nbob\t2\nzoe\t3\n")
+    with (
+        pytest.warns(GraphWarning),
+        pytest.raises(FileError, match=r"'zoe' .* has the numbers 0 and 3"),
+    ):
+        kgtrec.read_graph(tmp_path)
+
+
+def test_labels_and_numbers_that_differ_are_ambiguous(tmp_path: Path) -> None:
+    make(tmp_path, ring(3), ring(3)[:1], entity2id__txt=by_label({"2": 0, "1": 1, "0": 2}))
+    write(tmp_path / "relation2id.txt", by_label({"0": 0}))
+    with pytest.raises(FileError, match="'0' is a label with the number 2, and also a number"):
+        kgtrec.read_graph(tmp_path)
+    rotate = kgtrec.read_graph(f"rotate:{tmp_path}")  # as the message says
+    numbers = kgtrec.read_graph(f"dgl-ke,hrt:{tmp_path}")
+    assert rotate.splits["test"].tolist() == [[2, 0, 1]]
+    assert numbers.splits["test"].tolist() == [[0, 0, 1]]
+
+
+# -- Any folder ------------------------------------------------------------------------------------
+
+EXTRA = ("graph.txt", "full_graph.txt", "background.txt", "raw.kb", "facts.txt", "msg.txt",
+         "inference.txt", "valid_negatives.txt", "more.tsv", "old", "train2.txt", "kg.nt.bak",
+         "triples.dat", "Facts.TSV")  # fmt: skip
+DAMAGE = ("nothing", "a label less", "a gap", "a number twice", "a label twice", "another order")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A folder, what its model numbers, and how the folder is declared."""
+
+    n: int
+    named: tuple[int, ...]
+    order: tuple[int, ...]
+    has_numbers: bool
+    is_timed: bool
+    relations: tuple[int, ...]
+    form: int | None
+    has_stat: bool
+    extra: str | None
+    separator: str
+    damage: str
+    facts: tuple[tuple[int, int, int], ...]
+
+    def label(self, number: int) -> str:
+        return str(number) if self.has_numbers else f"e{self.order[number]:02}"
+
+    def relation(self, number: int) -> str:
+        return str(number) if self.has_numbers else f"r{self.relations[number]}"
+
+
+@st.composite
+def cases(draw) -> Case:
+    n = draw(st.integers(3, 14))
+    ends = st.integers(0, n - 1)
+    facts = draw(st.lists(st.tuples(ends, st.integers(0, 1), ends), min_size=3, max_size=20))
+    facts += ring(n) * draw(st.booleans())  # names all numbers
+    return Case(
+        n, tuple(sorted({e for h, _, t in facts for e in (h, t)})),
+        tuple(draw(st.permutations(range(n)))), draw(st.booleans()), draw(st.booleans()),
+        tuple(draw(st.permutations(range(2)))), draw(st.sampled_from([None, *range(len(FORMS))])),
+        draw(st.booleans()), draw(st.sampled_from([None, *EXTRA])), draw(st.sampled_from("\t, ")),
+        draw(st.sampled_from(DAMAGE)), tuple(facts),
+    )  # fmt: skip
+
+
+def dictionary(case: Case, names: dict[str, int]) -> dict[str, int]:
+    """The model's numbers, with the case's fault."""
+    last = max(names, key=names.__getitem__)
+    if case.damage == "a label less" and len(names) > 1:
+        return {label: number for label, number in names.items() if label != last}
+    if case.damage == "a gap":
+        return {**names, last: names[last] + 1}
+    if case.damage == "a number twice" and len(names) > 1:
+        return {**names, last: 0}
+    return names
+
+
+def write_case(case: Case, folder: Path) -> set[tuple[str, str, str]]:
+    """Write the folder; returns the facts that its owner means."""
+    time = ("5",) if case.is_timed else ()
+    facts = [(case.label(h), case.relation(r), case.label(t), *time) for h, r, t in case.facts]
+    third = max(1, len(facts) // 3)
+    parts = {"train": facts[:third], "valid": facts[third : 2 * third], "test": facts[2 * third :]}
+    more: list = []
+    if case.extra is not None:
+        more, parts["train"] = parts["train"], parts["train"][:1]
+        write(folder / case.extra, lines(more, case.separator))
+    for split, rows in parts.items():
+        write(folder / f"{split}.txt", lines(rows))
+    if case.form is not None:
+        names, form = FORMS[case.form]
+        shown = "name {}" if case.has_numbers and case.damage != "another order" else "{}"
+        for name, numbers in zip(names, (
+            {shown.format(case.label(i)): i for i in range(case.n)},
+            {shown.format(case.relation(i)): i for i in range(2)},
+        ), strict=True):  # fmt: skip
+            text = form(dictionary(case, numbers))
+            if case.damage == "a label twice":
+                text += text.splitlines()[-1] + "\n" if "json" not in name else ""
+            write(folder / name, text)
+    if case.has_stat:
+        write(folder / "stat.txt", f"{case.n}\t2\t0\n")
+    return {row[:3] for row in facts + more}
+
+
+@examples(15)
+@given(cases())
+def test_any_folder_is_right_or_refused_or_gets_a_line(case: Case) -> None:
+    with TemporaryDirectory() as name, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        facts = write_case(case, Path(name))
+        spec, context = (f"timed:{name}", "time") if case.is_timed else (name, None)
+        said: list[str] = []
+        try:
+            request = QuestionRequest(
+                spec, context=context, say=said.append, n_columns=lambda: case.n
+            )
+            graph = request.questions().graph
+        except InputError:
+            return
+    if caught or said:
+        return
+    assert {
+        (graph.entities[h], graph.relations[r], graph.entities[t])
+        for rows in graph.splits.values()
+        for h, r, t in rows.tolist()
+    } == facts
+    if case.form is None and not case.has_numbers:  # the model has no other order than ours
+        return
+    assert list(graph.entities) == [case.label(number) for number in range(case.n)]
