@@ -158,6 +158,10 @@ class QrelsWarning(UserWarning):
     """Qrels look like judgements of another kind, whose meaning kgtrec ignores."""
 
 
+class LabelWarning(UserWarning):
+    """Labels contradict each other."""
+
+
 class TieWarning(UserWarning):
     """Documents of equal score tie, and another order would change a value."""
 

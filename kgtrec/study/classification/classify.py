@@ -14,6 +14,7 @@ them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ import numpy as np
 from kgtrec._internal.bootstrap import Resampling, cluster_sums, on_draws, percentile_interval
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table, dump_json
-from kgtrec.errors import UsageError, choose
+from kgtrec.errors import LabelWarning, UsageError, choose
 from kgtrec.study.classification.labelled_triples import LabelledTriples
 
 TITLES = {
@@ -301,6 +302,8 @@ def classify(
 ) -> Classification:
     """Accuracy, F1, areas under curves, Matthews' correlation and calibration of test triples.
 
+    Triples that are both true and false count in both rows, with a `LabelWarning`.
+
     Parameters
     ----------
     test, valid : LabelledTriples
@@ -334,6 +337,9 @@ def classify(
     """
     if bins < 2:
         raise UsageError(f"bins={bins!r}; a reliability curve needs 2 or more")
+    for name, part in (("test", test), ("valid", valid)):
+        if contradictions := part.contradictions(name):
+            warnings.warn(contradictions, LabelWarning, stacklevel=2)
     thresholds = choose_thresholds(valid, criterion, per_relation=per_relation)
     names = _names(relations, int(max(test.triples[:, 1].max(), valid.triples[:, 1].max())))
     predicted = test.scores >= thresholds.of(test.triples[:, 1])

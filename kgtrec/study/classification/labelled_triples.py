@@ -7,6 +7,7 @@ are in another file, as in CoDEx. False triples are never made up here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,17 +44,19 @@ class LabelledTriples(ShownInLines):
         True for a true triple. 0, 1 and -1 are accepted, too.
     scores : ndarray of float64, shape (n,)
         Higher for more plausible; finite.
+    places : sequence of str, length n or 0
+        Where each triple comes from, for messages.
 
     Raises
     ------
     InputError
-        Shapes that do not fit, other labels, a score that is not finite, a triple that is labelled
-        both ways, or no triple at all.
+        Shapes that do not fit, other labels, a score that is not finite, or no triple at all.
     """
 
     triples: Int64
     labels: Bools
     scores: Float64
+    places: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         triples = as_triples("triples", self.triples).astype(np.int64)
@@ -62,7 +65,11 @@ class LabelledTriples(ShownInLines):
         object.__setattr__(self, "triples", triples)
         object.__setattr__(self, "labels", _checked_labels(self.labels, len(triples)))
         object.__setattr__(self, "scores", _checked_scores(self.scores, len(triples)))
-        self._check_contradictions()
+        if self.places and len(self.places) != len(triples):
+            raise InputError(
+                f"there are {len(self.places):,} places for {len(triples):,} triples; give one per "
+                "triple, or none"
+            )
 
     def __len__(self) -> int:
         return len(self.triples)
@@ -76,22 +83,29 @@ class LabelledTriples(ShownInLines):
 
     def negated(self) -> LabelledTriples:
         """The same triples with negated scores, for distances."""
-        return LabelledTriples(self.triples, self.labels, -self.scores)
+        return LabelledTriples(self.triples, self.labels, -self.scores, self.places)
 
-    def _check_contradictions(self) -> None:
+    def contradictions(self, name: str) -> str:
+        """A sentence that counts the triples with both labels, or "" if there are none.
+
+        `name` says which triples these are, such as "test".
+        """
         _, first, group = np.unique(self.triples, axis=0, return_index=True, return_inverse=True)
-        differs = np.flatnonzero(self.labels != self.labels[first[group.reshape(-1)]])
-        if len(differs):
-            row = int(differs[0])
-            raise InputError(
-                f"triples, row {row}: {tuple(self.triples[row].tolist())} is "
-                f"{_word(self.labels[row])} here and {_word(not self.labels[row])} in an earlier "
-                "row; keep one of them"
-            )
+        earlier = first[group.reshape(-1)]
+        differs = np.flatnonzero(self.labels != self.labels[earlier])
+        if not len(differs):
+            return ""
+        row = int(differs[0])
+        other = int(earlier[row])
+        true, false = (row, other) if self.labels[row] else (other, row)
+        n = len(np.unique(earlier[differs]))
+        return (
+            f"{name}: {n:,} triple{'s are' if n > 1 else ' is'} both true and false; the first is "
+            f"true {self._place(true)} and false {self._place(false)}. All rows count"
+        )
 
-
-def _word(label: Any) -> str:
-    return "true" if label else "false"
+    def _place(self, row: int) -> str:
+        return f"at {self.places[row]}" if self.places else f"in row {row}"
 
 
 def _checked_labels(labels: Any, size: int) -> Bools:
@@ -165,13 +179,14 @@ def read_labelled(
     Raises
     ------
     FileError
-        A missing or malformed file, an invalid label or score, a triple that is labelled both ways.
+        A missing or malformed file, or an invalid label or score.
     UsageError
         No labels and no false triples, or both; no scores, or both.
     """
     true, false = _read_rows(path), [] if negatives is None else _read_rows(negatives)
     rows, labels = [*true, *false], _labels_of(true, false)
-    return LabelledTriples(_numbered(rows, labels, ids), np.array(labels), _scores_of(rows, scores))
+    places = [f"{row.path}:{row.line}" for row in rows]
+    return LabelledTriples(_numbered(rows, ids), np.array(labels), _scores_of(rows, scores), places)
 
 
 def _read_rows(path: PathName) -> list[_Row]:
@@ -222,15 +237,8 @@ def _labels_of(true: list[_Row], false: list[_Row]) -> list[bool]:
     return [row.label is not False for row in true] + [False] * len(false)
 
 
-def _numbered(rows: list[_Row], labels: list[bool], ids: dict[str, int]) -> Int64:
-    """Ids of all triples; FileError at one that is labelled both ways."""
-    before: dict[Cells, tuple[bool, _Row]] = {}
-    for row, label in zip(rows, labels, strict=True):
-        earlier, other = before.setdefault(row.cells, (label, row))
-        if earlier != label:
-            place = f"{other.path}:{other.line}"
-            problem = f"{' '.join(row.cells)!r} is {_word(label)} here, but not at {place}"
-            raise FileError(row.path, row.line, found=problem, hint="keep one of the two lines")
+def _numbered(rows: list[_Row], ids: dict[str, int]) -> Int64:
+    """Ids of all triples."""
     numbers = [ids.setdefault(name, len(ids)) for row in rows for name in row.cells]
     return np.array(numbers, np.int64).reshape(-1, 3)
 

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from transcripts import ended
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
+from kgtrec.errors import LabelWarning
+from kgtrec.study import read_labelled
 from kgtrec.study.classification.classify import (
     METRICS,
     best_threshold,
@@ -23,6 +26,30 @@ from kgtrec.study.classification.classify import (
     reliability,
     uncalibrated,
 )
+
+VALID = "ann\tlikes\tbob\t1\t0.9\nann\tlikes\tcleo\t-1\t0.1\n"
+
+
+def test_triples_that_are_both_true_and_false(tmp_path, monkeypatch) -> None:
+    """Case classify-contradictory-line: as in WN11 and FB13, whose lines all count."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "valid.tsv").write_text(VALID)
+    dan = "ann\tlikes\tdan\t{}\t0.8\n"
+    (tmp_path / "test.tsv").write_text(
+        dan.format(1) + dan.format(-1) + "ann\tlikes\teve\t-1\t0.2\n"
+    )
+    ids: dict[str, int] = {}
+    test, valid = (read_labelled(f"{name}.tsv", ids) for name in ("test", "valid"))
+    found = "test: 1 triple is both true and false; the first is true at test.tsv:1 and false at "
+    with pytest.warns(LabelWarning, match=found + "test.tsv:2. All rows count") as seen:
+        assert kgtrec.classify(test, valid)["accuracy"] == 2 / 3
+    assert len(seen) == 1
+    done = ended("classify", "--valid-triples", "valid.tsv", "--test-triples", "test.tsv")
+    assert (done.code, found in done.err, "accuracy     0.6667" in done.out) == (0, True, True)
+    several = kgtrec.LabelledTriples([[0, 0, 1], [2, 0, 3]] * 3, [1, 0, 0, 1, 1, 1], [1.0] * 6)
+    with pytest.warns(LabelWarning, match="2 triples .* true in row 0 and false in row 2"):
+        kgtrec.classify(several, several.negated(), criterion="f1")
+
 
 SIZES = st.integers(2, 12)
 
