@@ -33,7 +33,7 @@ from ir_measures.util import QrelsConverter, RunConverter
 from kgtrec.errors import UsageError
 from kgtrec.trec.files.convert import is_frame, qrels_data, run_data
 from kgtrec.trec.files.text import Cut
-from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.family import EXPONENTIAL, EvalOptions
 from kgtrec.trec.measures.judge import ranked, read_judged_queries, read_lists
 from kgtrec.trec.measures.names import TABLE, Column, depth_needed, resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
@@ -89,7 +89,13 @@ class _Setting:
 
 
 def _own_name(measure: Any) -> str:
-    """Our name of a measure: from the row with its parameter, else the row without parameters."""
+    """Our name of a measure."""
+    is_exponential = measure.NAME == "nDCG" and measure["dcg"] == "exp-log2"
+    return _name_in_table(measure) + f"_{EXPONENTIAL}" * is_exponential
+
+
+def _name_in_table(measure: Any) -> str:
+    """Name from the row with the measure's parameter, else from the row without parameters."""
     bare = ""
     for family, row in TABLE.items():
         name, _, parameter = row.ir_measures.rstrip(")").partition("(")
@@ -104,7 +110,8 @@ def _own_name(measure: Any) -> str:
         if row.kind in ("", "ignored"):
             return family
         stem = "p=" if row.kind == "p,gains" else ""
-        return family if (value,) == row.defaults else f"{family}_{stem}{value}"
+        is_default = (value,) == row.defaults and row.kind != "rank"
+        return family if is_default else f"{family}_{stem}{value}"
     return bare
 
 
@@ -121,7 +128,6 @@ def _setting(measure: Any) -> _Setting:
 
 # Restrictions that rows do not state: other parameters may have any value.
 _LIMITED: dict[str, dict[str, Any]] = {
-    "nDCG": {"dcg": Choices("log2")},
     "Judged": {"cutoff": Anything(required=True)},
     "RBP": {"cutoff": Choices(NOT_PROVIDED), "rel": Anything(required=True)},
 }

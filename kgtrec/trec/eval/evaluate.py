@@ -265,7 +265,8 @@ class Evaluator:
             NaN, or masked in a masked array, means no document. Scores are compared without
             conversion: scores of 16 bits tie often.
         documents : array of int, (n,) or (queries, n), optional
-            Numbers of the documents; a negative number means no document. By default 0 to n - 1.
+            Numbers of the documents; a negative number means no document. By default 0 to n - 1,
+            which must be all documents: those of `Evaluator`, or at least all judged ones.
             `documents` of `Evaluator` gives their names, which decide ties.
         queries : sequence of str, optional
             Query of each row; by default `Evaluator.queries`.
@@ -284,7 +285,8 @@ class Evaluator:
         UsageError
             Arrays of another shape or dtype; judgements in groups, `complete` or `questions`.
         InputError
-            A query that the qrels lack, or a judged document twice in a row.
+            A query that the qrels lack, a judged document twice in a row, or a judged document
+            without a column, unless `documents` says which columns there are.
         """
         self._check_shown(summary, as_)
         request, (own, rows) = self._request, self._numbered

@@ -18,6 +18,7 @@ from kgtrec.trec.files.text import Cut
 
 _LARGEST_CUTOFF = 2**31 - 1
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_LARGEST_GAIN = 1e300  # sums of many such gains are finite
 _MOST_CHARACTERS = 10_000_000
 
 
@@ -29,7 +30,9 @@ def parameters_of(name: str, family: Family, text: str, strict: bool) -> list[di
     """The settings of the `Column`s that a family has with these parameters."""
     parts = text.split(",")
     if family.kind == "rank":
-        return [{"cutoff": float(cutoff)} for cutoff in _ranks(name, parts, strict)]
+        cutoffs, separator, gains = _cutoffs_and_gains(family, text)
+        parts, own = cutoffs.split(","), _gains_of(name, gains) if separator else {}
+        return [{"cutoff": float(cutoff)} | own for cutoff in _ranks(name, parts, strict)]
     if family.kind in ("point", "signed point"):
         sign = "-?" if family.kind == "signed point" else ""
         return [{"cutoff": value} for value in _points(name, parts, strict, sign)]
@@ -38,9 +41,28 @@ def parameters_of(name: str, family: Family, text: str, strict: bool) -> list[di
         return [{"cutoff": float(part), "typed": part} for part in parts]
     if family.kind == "numbers":
         return [{"numbers": _coefficients(name, parts), "typed": text}]
-    if family.kind in ("gains", "p", "p,gains"):
+    if family.kind == "gains":
+        return [_gains_of(name, text)]
+    if family.kind in ("p", "p,gains"):
         return [_pairs(name, family.kind, parts) | {"typed": text}]
     raise WrongParameters(f"{name} takes no parameters; leave them out")
+
+
+EXPONENTIAL = "exp"
+"""Parameter of measures of gains: a document of relevance r gains 2^r - 1."""
+
+
+def _cutoffs_and_gains(family: Family, text: str) -> tuple[str, str, str]:
+    """Cutoffs, a separator and gains of ``10.1=3,2=9`` or ``5,10_exp``; no gains in ``5,10``."""
+    both = re.fullmatch(rf"([0-9,]+)([._])({EXPONENTIAL}|.*=.*)", text, re.ASCII)
+    return (both[1], both[2], both[3]) if both and family.graded else (text, "", "")
+
+
+def _gains_of(name: str, text: str) -> dict[str, Any]:
+    """The settings of a `Column` with gains: pairs of level=gain, or `EXPONENTIAL`."""
+    if text == EXPONENTIAL:
+        return {"exponential": True, "typed": text}
+    return _pairs(name, "gains", text.split(",")) | {"typed": text}
 
 
 def _ranks(name: str, parts: list[str], strict: bool) -> list[int]:
@@ -111,6 +133,8 @@ def _pairs(name: str, kind: str, parts: list[str]) -> dict[str, Any]:
             if int(key) in gains:
                 raise WrongParameters(f"level {int(key)} is given twice; give each level once")
             gains[int(key)] = float(value)
+            if abs(gains[int(key)]) > _LARGEST_GAIN:
+                raise WrongParameters(f"gain {value} is too large; give at most {_LARGEST_GAIN}")
         else:
             allowed = {"p": "p (once)", "p,gains": "p (once) or a level", "gains": "a level"}[kind]
             raise WrongParameters(f"{key!r} is not a parameter of {name}; write {allowed} before =")
@@ -205,8 +229,9 @@ class Family(NamedTuple):
     - text: What it measures, in one or more sentences.
     - kind: Kind of its parameters: "" none; "ignored" none, and the command line's are ignored;
       "rank" whole numbers and "point" decimals, one column each, "signed point" also below 0;
+      "rank" may have gains behind the cutoff if `graded`;
       "number" decimals, one column each, in the name as typed; "numbers" decimals that form one
-      column; "gains" pairs level=gain; "p" persistence p=; "p,gains" both.
+      column; "gains" pairs level=gain, or exp; "p" persistence p=; "p,gains" both.
     - defaults: Parameters if none are given.
     - output: "double", "count" (a whole number, summed over queries) or "string".
     - shown: "both", "query" or "summary": the rows that print it.

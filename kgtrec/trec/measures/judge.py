@@ -300,6 +300,8 @@ class NumberedDocuments:
         names = [judged.native.name(i) for i in range(int(ends[-1]))]
         if documents is None:
             turn = {name: int(name) for name in names if _is_decimal(name)}
+        self._highest = max(turn, key=turn.__getitem__, default=b"")
+        self._first = names[0] if names else b""
         numbers = np.array([turn.get(name, -1 - i) for i, name in enumerate(names)], np.int64)
         order = np.lexsort((numbers, owners(ends)))
         graded = np.frombuffer(relevance, np.int64)[order]
@@ -310,8 +312,10 @@ class NumberedDocuments:
 
         Shapes: documents (width,) or (queries, width); the result has two dimensions.
         """
-        if documents is None and self.is_decimal:
-            return None
+        if documents is None:
+            self._check_columns(width)
+            if self.is_decimal:
+                return None
         numbers = np.arange(width) if documents is None else np.asarray(documents)
         if numbers.dtype.kind not in "iu" or numbers.shape[-1:] != (width,) or numbers.ndim > 2:
             raise UsageError(
@@ -327,6 +331,27 @@ class NumberedDocuments:
                 "documents; add it there, or give a negative number if there is no document"
             )
         return np.where(numbers < 0, -1, self._turns[numbers])
+
+    def _check_columns(self, width: int) -> None:
+        """Raise InputError unless there is a column for each document, or for each judged one."""
+        how = "pass documents= with the number of each column's document"
+        if not self.is_decimal:
+            if width != len(self._turns):
+                raise UsageError(
+                    f"the scores have {width:,} columns for the Evaluator's {len(self._turns):,} "
+                    f"documents; give a column per document, or {how}"
+                )
+        elif self._first and not self._highest:
+            raise InputError(
+                f"no judged document is the number of a column, the first is "
+                f"{decoded(self._first)!r}; name the documents of the columns by documents= of "
+                "the Evaluator"
+            )
+        elif self._highest and int(self._highest) >= width:
+            raise InputError(
+                f"the scores have {width:,} columns, but document {decoded(self._highest)!r} is "
+                f"judged; give a column per document, or {how}"
+            )
 
     def lists(
         self, matrix: NDArray[Any], names: Ints | None, queries: Ints, parts: Sequence[bytes]

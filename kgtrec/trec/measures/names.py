@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from kgtrec.errors import UsageError, suggestion
-from kgtrec.trec.measures.family import WrongParameters, parameters_of
+from kgtrec.trec.measures.family import EXPONENTIAL, WrongParameters, parameters_of
 from kgtrec.trec.measures.rows import ANSWER_ROWS, FORMATS, NICKNAMES, TABLE, Family, nickname
 
 
@@ -34,6 +34,7 @@ class Column:
     - cutoff: Rank, recall point, multiple, beta or length; None for families without one.
     - numbers: Parameters of utility and 11pt_avg.
     - gains: Relevance and its gain, if not the default.
+    - exponential: A document of relevance r gains 2^r - 1.
     - persistence: Of rbp and rbp_resid.
     - end: "low" or "high" of a measure of answers.
     - typed: Parameters in the name, if trec_eval repeats them as typed.
@@ -43,6 +44,7 @@ class Column:
     cutoff: float | None = None
     numbers: tuple[float, ...] = ()
     gains: tuple[tuple[int, float], ...] = ()
+    exponential: bool = False
     persistence: float = 0.9
     end: str = ""
     typed: str = ""
@@ -61,7 +63,7 @@ class Column:
     def parameter(self) -> str:
         """The part of the name behind the family: ``10``, ``0.10``; empty without one."""
         if self.row.kind == "rank" and self.cutoff is not None:
-            return str(int(self.cutoff))
+            return "_".join(filter(None, (str(int(self.cutoff)), self.typed)))
         if self.row.kind in ("point", "signed point") and self.cutoff is not None:
             return f"{self.cutoff:.2f}"
         return self.typed
@@ -305,7 +307,7 @@ def split_name(name: str, stems: Iterable[str]) -> tuple[str, str, str]:
         rest = name[len(stem) :]
         if name == stem:
             break
-        if name.startswith(stem) and re.match(r"\.|_(?:-?[\d.]|p=)", rest):
+        if name.startswith(stem) and re.match(rf"\.|_(?:-?[\d.]|p=|{EXPONENTIAL}$)", rest):
             return stem, rest[0], rest[1:]
     return name, "", ""
 
@@ -318,10 +320,29 @@ def _split(name: str, command_line: bool) -> tuple[str, str, str]:
     persistence = re.fullmatch(r"(?i:rbp)\(\s*(p\s*=\s*[0-9.]+)\s*\)", name)
     if persistence:
         return "rbp", "_", persistence[1].replace(" ", "")
+    if gained := _split_gains(name):
+        return gained
     family, separator, text = split_name(_aliases().get(name, name), TABLE)
     if separator == "@":
         family = stems_at().get(family.lower(), name)
     return family, separator, text
+
+
+def _split_gains(name: str) -> tuple[str, str, str] | None:
+    """Family, separator and parameters of ir_measures' nDCG with a kind of DCG, or with gains."""
+    parts = re.fullmatch(r"(?i:ndcg)\((.*)\)(?:@(\d+))?", name, re.ASCII)
+    if not parts:
+        return None
+    dcg = re.fullmatch(r"\s*dcg\s*=\s*(['\"]?)(exp-)?log2\1\s*", parts[1])
+    gains = re.fullmatch(r"\s*gains\s*=\s*\{(.+)\}\s*", parts[1])
+    if dcg:
+        chosen = EXPONENTIAL if dcg[2] else ""
+    elif gains:
+        chosen = re.sub(r"\s", "", gains[1]).replace(":", "=")
+    else:
+        return None
+    text = "_".join(filter(None, (parts[2], chosen)))
+    return "ndcg_cut" if parts[2] else "ndcg", "_" if text else "", text
 
 
 def _aliases() -> dict[str, str]:

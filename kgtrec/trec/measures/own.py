@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ FLOOR = 1e-5
 
 def in_core(column: Column) -> bool:
     """Whether the native core computes the measure, with these parameters."""
-    return column.family in _core.TREC_MEASURES and not column.gains
+    return column.family in _core.TREC_MEASURES and not (column.gains or column.exponential)
 
 
 def core_columns(columns: Sequence[Column], compat: int) -> _core.TrecColumns:
@@ -145,10 +146,11 @@ class _Gained:
 
 
 def _gained(view: View, column: Column) -> _Gained:
-    key = ("gains", column.gains)
+    key = ("gains", column.gains, column.exponential)
     if key not in view.memo:  # measures with the same gains are consecutive
-        gains = dict(column.gains)
-        view.memo[key] = _Gained(*view.gaining(gains), *view.ideal(gains))
+        gains, exponential = dict(column.gains), column.exponential
+        listed = view.gaining(gains, exponential=exponential)
+        view.memo[key] = _Gained(*listed, *view.ideal(gains, exponential))
     return view.memo[key]
 
 
@@ -163,6 +165,14 @@ def ideal_dcg(view: View, column: Column) -> Floats:
 def ndcg(view: View, column: Column) -> Floats:
     documents = _gained(view, column)
     return ratio(documents.dcg, documents.ideal)
+
+
+def ndcg_cut(view: View, column: Column) -> Floats:
+    documents, depth = _gained(view, column), int(column.cutoff or 0)
+    listed, best = documents.listed, documents.best
+    dcg = listed.total(np.where(listed.place < depth, documents.terms, 0.0))
+    ideal = best.total(np.where(best.place < depth, documents.best_terms, 0.0))
+    return ratio(dcg, ideal)
 
 
 def _up_to(where: Places, sums: Floats, query: Ints, place: Ints) -> Floats:
@@ -211,9 +221,40 @@ def gain_over_cost(view: View, column: Column) -> Floats:
     depth = listed.place + 1
     beyond = depth - np.minimum(depth, large.count[listed.query])
     cost = _up_to(large, sums, listed.query, depth) + beyond
+    argument = 2 + cost - running_sum(documents.gain, listed)
+    for query in np.flatnonzero(listed.total(abs(documents.gain)) + best.total(top) >= _EXACT):
+        rows = slice(listed.start[query], listed.start[query] + listed.count[query])
+        argument[rows] = _exact_costs(view, column, int(query), listed.position[rows])
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = documents.gain / log2(2 + cost - running_sum(documents.gain, listed))
+        terms = documents.gain / log2(argument)
     return ratio(listed.total(np.where(documents.gain != 0, terms, 0.0)), best.total(top))
+
+
+_EXACT = 2.0**53  # sums of whole numbers below this are exact in float64
+
+
+def _exact_costs(view: View, column: Column, query: int, listed: Ints) -> list[float]:
+    """2 + cost - gain so far at each of these listed documents of a query, as of `gain_over_cost`.
+
+    Exact: the sums of large gains differ by less than float64 can tell.
+    """
+    lists, gains = view.lists, dict(column.gains)
+
+    def gain_at(relevance: int) -> Fraction:
+        level = relevance if relevance >= 0 else -1 if relevance == UNJUDGED else -2
+        plain = 2 ** max(level, 0) - 1 if column.exponential else max(level, 0)
+        return Fraction(gains.get(level, plain))
+
+    judged = lists.judged[lists.judged_offsets[query] : lists.judged_offsets[query + 1]].tolist()
+    large = sorted((gain for r in judged if r >= 0 and (gain := gain_at(r)) >= 1), reverse=True)
+    ideal = [Fraction(0), *accumulate(large)]
+    start = 0 if lists.place is not None else int(lists.offsets[query])
+    ranks = (listed - start if lists.place is None else lists.place[listed]) + 1
+    own = accumulate(map(gain_at, lists.relevance[listed].tolist()))
+    return [
+        float(2 + ideal[min(rank, len(large))] + max(rank - len(large), 0) - gain)
+        for rank, gain in zip(ranks.tolist(), own, strict=True)
+    ]
 
 
 def powers(base: float, count: int) -> Floats:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.csr import offsets_of, owners
+from kgtrec.errors import InputError
 from kgtrec.trec.files.text import UNJUDGED as UNJUDGED
 from kgtrec.trec.measures.family import EvalOptions
 
@@ -206,19 +207,22 @@ class View:
         highest[some] = np.maximum(lists.judged[lists.judged_offsets[:-1][some]], -1)
         return highest
 
-    def gaining(self, gains: Mapping[int, float], least: int = 1) -> tuple[Places, Floats]:
+    def gaining(
+        self, gains: Mapping[int, float], least: int = 1, exponential: bool = False
+    ) -> tuple[Places, Floats]:
         """Documents in the lists that may gain: of relevance `least` or named in `gains`."""
         relevance = self.lists.relevance
         mask = relevance >= least
         for level in gains:
             mask |= _at_level(relevance, level)
         documents = self._listed(mask)
-        return documents, gain_of(relevance[documents.position], gains)
+        return documents, gain_of(relevance[documents.position], gains, exponential)
 
-    def ideal(self, gains: Mapping[int, float]) -> tuple[Places, Floats]:
+    def ideal(self, gains: Mapping[int, float], exponential: bool = False) -> tuple[Places, Floats]:
         """The best list of all judged documents, down to the last gain above 0."""
         lists = self.lists
-        top = gain_of(lists.judged, {level: g for level, g in gains.items() if level >= 0})
+        judged = {level: gain for level, gain in gains.items() if level >= 0}
+        top = gain_of(lists.judged, judged, exponential)
         if gains:
             # The judgements are sorted by relevance, which may differ from the order of gains.
             top = top[np.lexsort((-top, owners(lists.judged_offsets)))]
@@ -247,9 +251,21 @@ class TieEffect(NamedTuple):
 NO_EFFECT = TieEffect()
 
 
-def gain_of(relevance: Ints, gains: Mapping[int, float]) -> Floats:
-    """Gain of each relevance, UNJUDGED included."""
+HIGHEST_EXPONENT = 1000
+"""Highest relevance r whose gain may be 2^r - 1: sums of many such gains are finite."""
+
+
+def gain_of(relevance: Ints, gains: Mapping[int, float], exponential: bool = False) -> Floats:
+    """Gain of each relevance r, UNJUDGED included: r, or 2^r - 1 if `exponential`."""
     gain = np.maximum(relevance, 0).astype(np.float64)
+    if exponential:
+        highest = int(relevance.max(initial=0))
+        if highest > HIGHEST_EXPONENT:
+            raise InputError(
+                f"relevance {highest} is too high for the gain 2^relevance - 1, which allows up to "
+                f"{HIGHEST_EXPONENT}; number the levels from 1"
+            )
+        gain = np.ldexp(1.0, gain.astype(np.int64)) - 1.0
     for level, value in gains.items():
         gain[_at_level(relevance, level)] = value
     return gain

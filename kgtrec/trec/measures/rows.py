@@ -17,8 +17,8 @@ _MULTIPLES = tuple(i / 5 for i in range(1, 11))
 
 def _gains(name: str, exception: str = "") -> str:
     return (
-        f" A document of relevance r gains r; level=gain pairs change that, as in {name}.1=3,2=9. "
-        f"The level of -l has no effect{exception}."
+        f" A document of relevance r gains r; level=gain pairs change that, as in {name}.1=3,2=9, "
+        f"and {name}.exp gives it 2^r - 1. The level of -l has no effect{exception}."
     )
 
 
@@ -187,9 +187,10 @@ QRELS_ROWS: dict[str, Family] = {
         counts_all=True,
     ),
     "ndcg_cut": Family(
-        "DCG of the first k documents over that of the best possible first k. The gain of a "
-        "document is its relevance.",
-        kind="rank", defaults=_DEEP, function="core", at=("ndcg",),
+        "DCG of the first k documents over that of the best possible first k. A document of "
+        "relevance r gains r; level=gain pairs behind the cutoff change that, as in "
+        "ndcg_cut.10.1=3,2=9, and ndcg_cut.10.exp gives it 2^r - 1.",
+        kind="rank", defaults=_DEEP, function="own.ndcg_cut", at=("ndcg",),
         ir_measures="nDCG(cutoff)", expected="ties.ndcg", bounds=FALLING, graded=True,
     ),
     "map_cut": Family(

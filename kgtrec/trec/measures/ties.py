@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.csr import owners, spans
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.family import FIXED, OF_SETS, EvalOptions, function_of
 from kgtrec.trec.measures.names import TABLE, Column
@@ -367,19 +368,28 @@ class _Tied:
         return slots, before * (n / (size - slots.turn + 1)), still == 0
 
     @cached_property
-    def gained(self) -> tuple[Slots, Floats]:
+    def memo(self) -> dict[bool, tuple[Slots, Floats]]:
+        """Results of `gained`."""
+        return {}
+
+    def gained(self, exponential: bool) -> tuple[Slots, Floats]:
         """Places of groups with a gain, and the mean gain of each, discounted by its rank."""
-        relevance = self.groups.lists.relevance
-        gain = np.concatenate(([0.0], np.cumsum(np.maximum(relevance, 0), dtype=np.float64)))
-        total = gain[self.groups.first + self.groups.size] - gain[self.groups.first]
+        if exponential not in self.memo:
+            self.memo[exponential] = self._gained(exponential)
+        return self.memo[exponential]
+
+    def _gained(self, exponential: bool) -> tuple[Slots, Floats]:
+        gain = gain_of(self.groups.lists.relevance, {}, exponential)
+        offsets, rows = spans(self.groups.first, self.groups.size)
+        total = np.bincount(owners(offsets), gain[rows], minlength=len(self.groups.size))
         some = np.flatnonzero(total > 0)
         slots = self.groups[some].slots()
         mean = (total[some] / self.groups.size[some])[slots.group]
         return slots, mean / log2(slots.rank + 1.0)
 
-    def ideal(self, depth: int | None) -> Floats:
+    def ideal(self, depth: int | None, exponential: bool) -> Floats:
         """DCG of the best order of all judged documents."""
-        best, top = View(self.lists, self.options).ideal({})
+        best, top = View(self.lists, self.options).ideal({}, exponential)
         some = best.place < (np.inf if depth is None else depth)
         return self.total(best.query[some], top[some] / discount(best.place[some]))
 
@@ -437,10 +447,10 @@ def success(tied: _Tied, column: Column) -> Floats:
 
 
 def dcg(tied: _Tied, column: Column) -> Floats:
-    slots, terms = tied.gained
+    slots, terms = tied.gained(column.exponential)
     return tied.total(slots.query, _near(slots, column) * terms)
 
 
 def ndcg(tied: _Tied, column: Column) -> Floats:
     depth = None if column.cutoff is None else _rank(column)
-    return ratio(dcg(tied, column), tied.ideal(depth))
+    return ratio(dcg(tied, column), tied.ideal(depth, column.exponential))
