@@ -101,7 +101,7 @@ def load_factors(
         vectors, values = split_single_values(_loaded(copy))
         config = read_configuration(copy, model_config)
     if config.program:
-        saved = from_config(config)
+        saved = from_config(config, model)
     else:
         saved = from_arrays(vectors, values, str(model).lower())
     name = model if model is not None else saved.model
@@ -117,7 +117,7 @@ def load_factors(
     name = _checked_model(path, name)
     arrays = _arranged(name, saved, _by_role(path, vectors))
     if config.program:
-        check_config(config, arrays)
+        check_config(config, name, arrays)
     used: dict[str, Any] = {
         key: getattr(saved, key) if value is None else value for key, value in arguments.items()
     }

@@ -115,12 +115,13 @@ class Configuration:
         return [key for key in _KEYS[self.program][name] if key in self.values]
 
     def number(self, key: str) -> float:
-        """A positive number; FileError otherwise."""
+        """A positive number, or a gamma that may be 0; FileError otherwise."""
         value = self.values.get(key)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9:
-            problem = f"{key} is {value!r}" if key in self.values else f"no {key}"
-            raise FileError(self.path, found=problem, hint="it must be a positive number")
-        return float(value)
+        number = float(value) if type(value) in (int, float) else math.nan
+        if 0 < number < 1e9 or (number == 0 and key == "gamma"):
+            return number
+        problem = f"{key} is {value!r}" if key in self.values else f"no {key}"
+        raise FileError(self.path, found=problem, hint="it must be a positive number")
 
     @property
     def dim(self) -> int:
@@ -149,7 +150,7 @@ def read_configuration(arrays: Path, path: PathName | None = None) -> Configurat
             raise FileError(
                 path,
                 found="no configuration of a program that kgtrec knows",
-                hint="it must have model, hidden_dim and gamma (RotatE's own program, RNNLogic) or "
+                hint="it must have hidden_dim and gamma (RotatE's own program, RNNLogic), or "
                 "model_name, hidden_dim or emb_size, and gamma (DGL-KE)",
             )
         return config
@@ -181,16 +182,24 @@ def _read(file: Path, path: PathName) -> Configuration:
 
 
 def _program_of_config(values: Mapping[str, Any]) -> str:
-    if "gamma" not in values:
-        return ""
+    """The program whose keys a configuration has; a key may be missing."""
     if "model_name" in values or {"model", "emb_size"} <= values.keys():
-        return _DGL
-    return _ROTATE if {"model", "hidden_dim"} <= values.keys() else ""
+        signs = {"hidden_dim", "emb_size", "gamma", "double_ent"}
+        return _DGL if len(signs & values.keys()) > 1 else ""
+    signs = {"hidden_dim", "gamma", "double_entity_embedding"}
+    return _ROTATE if len(signs & values.keys()) > 1 else ""
 
 
-def from_config(config: Configuration) -> SavedModel:
-    """The model of a configuration; UsageError if kgtrec does not know its formula."""
+def from_config(config: Configuration, model: str | None = None) -> SavedModel:
+    """The model of a configuration; UsageError if kgtrec does not know its formula.
+
+    A configuration without the name of a model belongs to the ``model`` that the user named.
+    """
     name, known = config.value("model"), _MODELS[config.program]
+    if name is None and model is not None:
+        name = next((each for each in known if each.lower() == model.lower()), model)
+    if name is None:
+        raise UsageError(f"{config.path}: the configuration names no model; pass model='rotate'")
     if name not in known:
         reason = ""
         if str(name).lower() in REFUSED:
@@ -199,32 +208,32 @@ def from_config(config: Configuration) -> SavedModel:
             f"{config.path}: the configuration names the model {name!r}{reason}; of this program, "
             f"kgtrec scores {', '.join(known)}; pass the scores of others"
         )
-    model, norm = known[name]
+    formula, norm = known[name]
     origin = {"model": f"from {config.path.name}"}
     phases = None
     if norm is not None:
         origin["norm"] = f"as in {config.program}"
-    if model in ("rotate", "protate"):
+    if formula in ("rotate", "protate"):
         phases = (config.number("gamma") + 2) / config.dim
         origin["phases"] = f"from {config.path.name}"
-    halves = config.program == _DGL and model == "simple"
-    return SavedModel(config.program, model, norm, phases, None, origin, halves=halves)
+    halves = config.program == _DGL and formula == "simple"
+    return SavedModel(config.program, formula, norm, phases, None, origin, halves=halves)
 
 
-def check_config(config: Configuration, arrays: Mapping[str, Array]) -> None:
+def check_config(config: Configuration, model: str, arrays: Mapping[str, Array]) -> None:
     """InputError if a configuration contradicts the arrays ``entity`` and ``relation``."""
     for role, count in (("entity", "nentity"), ("relation", "nrelation")):
         array = arrays[role]
         if array.ndim != 2:  # matrices of RESCAL, or arrays that are refused later
             continue
-        due, width = _due_width(config, role), _width(array, arrays.get(_SECOND[role]))
+        due, width = _due_width(config, model, role), _width(array, arrays.get(_SECOND[role]))
         if due is not None and width != due:
-            dim_key, double = config.keys("dim")[0], config.keys(role)
-            text = f"{dim_key} {config.dim}"
+            double = config.keys(role)
+            text = f"{config.keys('dim')[0]} {config.dim}"
             text += f" and {double[0]} {str(config.value(role)).lower()}" if double else ""
             raise InputError(
-                f"{config.path}: {text} of {config.value('model')} mean {due} numbers per {role}, "
-                f"but the array has {width}; give the configuration of these vectors"
+                f"{config.path}: {text} of {model} mean {due} numbers per {role}, but the array "
+                f"has {width}; give the configuration of these vectors"
             )
         rows = config.values.get(count)
         if isinstance(rows, int) and rows and rows != len(array):
@@ -237,10 +246,10 @@ def check_config(config: Configuration, arrays: Mapping[str, Array]) -> None:
 _SECOND = {"entity": "entity_tail", "relation": "relation_inverse"}
 
 
-def _due_width(config: Configuration, role: str) -> int | None:
+def _due_width(config: Configuration, model: str, role: str) -> int | None:
     """Numbers per vector; None: the configuration does not say it."""
     doubled = config.value(role)
-    if config.value("model") == "RotatE":
+    if model == "rotate":
         return config.dim * (2 if role == "entity" else 1)
     return config.dim * (2 if doubled else 1) if isinstance(doubled, bool) else None
 

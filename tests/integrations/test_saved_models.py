@@ -391,11 +391,11 @@ def test_answers_to_open_questions(tmp_path: Path) -> None:
 
 @each_row("model, changes, error, words", [
     ("RotatE", {"hidden_dim": 5}, InputError,
-     "hidden_dim 5 and double_entity_embedding true of RotatE mean 10 numbers per entity, but the "
+     "hidden_dim 5 and double_entity_embedding true of rotate mean 10 numbers per entity, but the "
      "array has 12"),
     ("RotatE", {"nentity": N + 1}, InputError, f"nentity is {N + 1}, but the array has {N}"),
     ("TransE", {"double_entity_embedding": True}, InputError,
-     "double_entity_embedding true of TransE mean 12 numbers per entity"),
+     "double_entity_embedding true of transe mean 12 numbers per entity"),
     ("RotatE", {"gamma": None}, FileError, "gamma is None; it must be a positive number"),
     ("RotatE", {"hidden_dim": 2.5}, FileError, "hidden_dim is 2.5"),
     ("RotatE", {"model": "HAKE"}, UsageError, "the configuration names the model 'HAKE', which "
@@ -420,6 +420,21 @@ def test_contradictory_configurations(
 def test_contradictory_arguments(options: dict[str, Any], words: str, tmp_path: Path) -> None:
     folder = save_rotate(tmp_path / "m", "RotatE", WIDE, RELATION)
     assert_refused(load_factors, UsageError, (words,), folder, QUESTIONS, **options)
+
+
+def test_a_configuration_without_a_model(tmp_path: Path) -> None:
+    """A user who knows gamma and the dimension can write one."""
+    path = saved(tmp_path, **SMALL)
+    config = tmp_path / "c.json"
+    config.write_text(json.dumps({"gamma": 9, "hidden_dim": DIM}))
+    factors = load_factors(path, QUESTIONS, "rotate", model_config=config)
+    assert factors.facts[-1] == "phases: relation * pi / 1.83333, from c.json"
+    assert_ranks(factors, due_scores(rotate_sum(11 / DIM), WIDE, 0.05 * RELATION))
+    with pytest.raises(UsageError, match=r"c\.json: the configuration names no model; pass model="):
+        load_factors(path, QUESTIONS, model_config=config)
+    config.write_text(json.dumps({"model": "RotatE", "hidden_dim": DIM, "gamma": -1}))
+    with pytest.raises(FileError, match="gamma is -1; it must be a positive number"):
+        load_factors(path, QUESTIONS, model_config=config)
 
 
 def test_other_configurations(tmp_path: Path) -> None:
