@@ -117,7 +117,8 @@ class Configuration:
     def number(self, key: str) -> float:
         """A positive number, or a gamma that may be 0; FileError otherwise."""
         value = self.values.get(key)
-        number = float(value) if type(value) in (int, float) else math.nan
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        number = float(value or 0) if is_number else math.nan
         if 0 < number < 1e9 or (number == 0 and key == "gamma"):
             return number
         problem = f"{key} is {value!r}" if key in self.values else f"no {key}"
