@@ -54,7 +54,10 @@ def read_graph(
     Returns
     -------
     Graph
-        Ids are positions in the byte order of the labels over all splits. Formats with numbers
+        Ids are positions in the byte order of the labels over all splits, or in numeric order if
+        all are whole numbers. A dictionary beside the splits (``entity2id.txt``, ``entities.txt``,
+        ``entities.dict``, ``vocab/*.json``, the sizes in ``stat.txt``) decides instead, unless
+        ``tsv:DIR`` declares that the splits are the whole graph. Formats with numbers
         (OpenKE, LibKGE, RotatE, DGL-KE, PyKEEN, OGB) keep them as ids, as models of these programs
         use them.
 
@@ -69,7 +72,10 @@ def read_graph(
     -----
     GraphWarning
         There is a test split and no train or valid split; a relation occurs only in first lines, as
-        headings do; relations of valid or test never occur in train.
+        headings do; relations of valid or test never occur in train; a dictionary has further
+        entities, decides the order, repeats a label, or does not fit; numbers as labels have gaps.
+    FilterWarning
+        The folder has further files of triples, which are not part of the graph.
     """
     return Graph.read(folder, format=format, columns=columns, progress=progress)
 
