@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars
 import pyarrow as pa
@@ -399,3 +400,32 @@ def test_converting_lines_of_headings(folder: Path) -> None:
     subprocess.run(["sh", "-c", command], check=True)
     with pytest.warns(FormatNote):
         assert trec.read_run("run.txt") == {"1": {"0": 2.5, "1": 0.5}}
+
+
+def test_other_commands_read_these_forms(folder: Path) -> None:
+    """BEIR's qrels and JSON have the output of TREC's lines in `compare` and `rank --qrels`."""
+    qrels = {f"q{i}": {f"d{i}": 2, f"d{i + 1}": 1, "d0": 0} for i in range(1, 9)}
+    runs = [{q: {f"d{i}": float(i * k % 7) for i in range(10)} for q in qrels} for k in (2, 3)]
+    for name in ("qrels", "beir", "json"):
+        (folder / f"{name}.qrels").write_text(QRELS_FORMS[name](qrels))
+    for name in ("trec_results", "scores", "json"):
+        (folder / name).mkdir()
+        for letter, run in zip("ab", runs, strict=True):
+            (folder / name / letter).write_text(RUN_FORMS[name](run))
+    (folder / "queries.txt").write_text("".join(f"{q}\n" for q in qrels))
+    (folder / "documents.txt").write_text("".join(f"d{i}\n" for i in range(10)))
+    how = "compare", "--format", "json", "--qrels"
+    outputs = {
+        ended(*how, f"{q}.qrels", f"{r}/a", f"{r}/b").out.replace(f"{r}/", "")
+        for q in ("qrels", "beir", "json")
+        for r in ("trec_results", "scores", "json")
+    }
+    assert len(outputs) == 1
+    assert outputs != {""}
+    np.save("scores.npy", np.array([[of[f"d{i}"] for i in range(10)] for of in runs[0].values()]))
+    names = ["--queries", "queries.txt", "--documents", "documents.txt", "--scores", "scores.npy"]
+    ranked = [
+        ended("rank", "--qrels", f"{q}.qrels", *names, "-o", f"{q}.parquet", "-q")
+        for q in ("qrels", "beir", "json")
+    ]
+    assert {(done.code, done.out) for done in ranked} == {(0, ranked[0].out)}, ranked

@@ -71,6 +71,8 @@ def recognise(text: Text, asked: str | None = None) -> Text:
         asked = default
     elif asked != default:
         check_format(asked, text.is_run)
+    if asked == default and _is_ordinary(text):
+        return text
     if asked == "json" or (asked == default and _JSON.match(text.data, text.start)):
         if asked == default:
             value = "score" if text.is_run else "relevance"
@@ -98,6 +100,14 @@ def recognise(text: Text, asked: str | None = None) -> Text:
         if meanings is not None:
             raise _other_order(text, number, line, meanings, ",")
     return text
+
+
+def _is_ordinary(text: Text) -> bool:
+    """Whether the first line has TREC's columns, and is neither a heading nor a comment."""
+    fields = bytes(text.data[text.start : text.data.find(b"\n", text.start)]).split(None, 6)
+    if not (len(fields) > 5 if text.is_run else len(fields) == 4):
+        return False
+    return fields[0].lower() not in _MEANINGS and not fields[0].startswith((b"{", b"#", b'"'))
 
 
 def check_format(asked: str, is_run: bool) -> None:
