@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import NoReturn
 
+from kgtrec._internal.text import visible
+
 PathName = str | PathLike[str]
 
 
@@ -47,7 +49,7 @@ class FileError(InputError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        place = self.path or "''"  # shows that the name is empty
+        place = visible(self.path) or "''"  # shows that the name is empty
         place = place if self.line is None else f"{place}:{self.line}"
         return f"{place}: {self.found}; {self.hint}"
 
@@ -71,7 +73,7 @@ def about(place: PathName | None) -> Iterator[None]:
     except InputError as error:
         if isinstance(error, FileError) or not place:
             raise
-        raise InputError(f"{place}: {error}") from None
+        raise InputError(f"{visible(os.fspath(place))}: {error}") from None
 
 
 def suggestion(

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.arguments import check_seed, random_generator
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import UsageError
@@ -62,8 +63,7 @@ class Resampling:
             raise UsageError(
                 f"the number of resamples is {self.resamples}; it must be 100 to 1,000,000"
             )
-        if self.seed < 0:
-            raise UsageError(f"the seed is {self.seed}; it must be 0 or more")
+        check_seed(self.seed)
 
     @property
     def name(self) -> str:
@@ -139,7 +139,7 @@ def ratio_intervals(
     columns = np.stack([*distinct.values()], axis=1).astype(np.float64)
     finite = np.isfinite(columns).all(axis=0)
     whole, scale = _whole_multiples(np.where(finite, columns, 0.0))
-    random = np.random.default_rng(how.seed)
+    random = random_generator(how.seed)
     totals = _drawn_sums(whole, how.resamples, lambda _first: random, threads=1) / scale
     totals[:, ~finite] = np.nan
     n_queries = float(len(columns))
@@ -175,7 +175,7 @@ def on_draws(
     It gets some draws at a time: how often each takes each cluster, float64 (draws, n_clusters).
     `items` is the number of columns that it makes of them.
     """
-    random = np.random.default_rng(how.seed)
+    random = random_generator(how.seed)
     step = max(1, _WEIGHTS_AT_A_TIME // max(items, n_clusters))
     sizes = [min(step, how.resamples - first) for first in range(0, how.resamples, step)]
     return np.concatenate([values(_times_drawn(random, n, n_clusters, np.int64)) for n in sizes])
@@ -261,7 +261,7 @@ def resampled_means(
     shares = np.ones(len(values)) if weight is None else weight
     sums = cluster_sums(np.column_stack([values, shares]), cluster)
     drawn = _drawn_sums(
-        sums, how.resamples, lambda at: np.random.default_rng([how.seed, at]), available_cores()
+        sums, how.resamples, lambda at: random_generator(how.seed, at), available_cores()
     )
     left = sums.sum(axis=0) - sums
     return Resampled(

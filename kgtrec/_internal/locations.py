@@ -111,7 +111,11 @@ def local_path(path: str | os.PathLike[str]) -> str | None:
         return None
     from urllib.parse import unquote
 
-    return unquote(url.removeprefix("file://"), errors="surrogateescape")
+    path = unquote(url.removeprefix("file://"), errors="surrogateescape")
+    if "\0" in path:
+        hint = "check the characters after %"
+        raise FileError("", found="the URL contains a null byte", hint=hint).at(url)
+    return path
 
 
 def real_path(path: str | os.PathLike[str]) -> str:

@@ -15,12 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from kgtrec._internal.text import shortened, visible
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas
 
 _FORMULA = re.compile(r"'*[=+\-@]")
+_STARTS_FORMULA = tuple("=+-@\t\r")
+_NUMBER = re.compile(r"[+-]?(\d[\d,]*\.?\d*|\.\d+)([eE][+-]?\d+)?%?")
 
 
 def cell_of(text: str) -> str:
@@ -163,7 +166,7 @@ class Table:
 
     def to_text(self, width: int = WIDTH) -> str:
         """Aligned columns; names are cut in their middle if the line would exceed `width`."""
-        lines = [list(self.titles), *self.printed()]
+        lines = [[*map(visible, self.titles)], *self.printed()]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.titles))]
         available = width - sum(widths[self.names :]) - GAP * (len(widths) - 1)
         own = widths[: self.names]
@@ -189,19 +192,23 @@ class Table:
         return Table(heads, heads, (0,) * len(heads), rows)
 
     def to_csv(self, separator: str = ",") -> str:
-        """Comma-separated, or otherwise; one header line, floats in full."""
+        """Comma-separated, or otherwise; one header line, floats in full.
+
+        Texts that a spreadsheet program could read as formulas have an apostrophe before them.
+        """
         import csv
 
         buffer = io.StringIO()
         writer = csv.writer(buffer, delimiter=separator, lineterminator="\n")
-        writer.writerow(self.keys)
-        writer.writerows(self.rows)
+        writer.writerow(map(_safe_cell, self.keys))
+        writer.writerows(map(_safe_cell, row) for row in self.rows)
         return buffer.getvalue()
 
     def to_markdown(self) -> str:
         """A Markdown (GitHub) table."""
         rule = ["---"] * self.names + ["---:"] * (len(self.titles) - self.names)
-        lines = [list(self.titles), rule, *self._marked(lambda c: c.replace("|", "\\|"), "**{}**")]
+        titles = [visible(title).replace("|", "\\|") for title in self.titles]
+        lines = [titles, rule, *self._marked(lambda c: c.replace("|", "\\|"), "**{}**")]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
     def to_latex(self) -> str:
@@ -279,20 +286,22 @@ def printed_cell(cell: Cell, digits: int) -> str:
     """A cell as tables print it; an interval's ends have three decimals at most."""
     if isinstance(cell, float):
         return f"{cell:.{min(digits, 3) if isinstance(cell, Interval) else digits}f}"
-    return f"{cell:,}" if isinstance(cell, int) else cell
+    return f"{cell:,}" if isinstance(cell, int) else visible(cell)
 
 
-def shortened(text: str, width: int) -> str:
-    """A text without its middle, if it is longer than `width`."""
-    if len(text) <= width:
-        return text
-    head = (width - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+def _safe_cell(cell: Cell) -> Cell:
+    """A cell of CSV: numbers unchanged, texts visible and protected from spreadsheet programs.
+
+    The report page protects the cells that it copies by the same rule.
+    """
+    if not isinstance(cell, str) or _NUMBER.fullmatch(cell):
+        return cell
+    return visible(f"'{cell}" if cell.startswith(_STARTS_FORMULA) else cell)
 
 
 def latex_text(text: str) -> str:
     """LaTeX source that prints exactly this text, without markup or ligatures."""
-    parts = _LIGATURES.split(_CONTROL.sub(" ", text))
+    parts = _LIGATURES.split(visible(_CONTROL.sub(" ", text)))
     return "{}".join("".join(_LATEX.get(sign, sign) for sign in part) for part in parts)
 
 

@@ -10,6 +10,7 @@ import warnings
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from kgtrec._internal.text import visible
 from kgtrec._version import __version__
 from kgtrec.cli._process import (
     LeaveAtExit,
@@ -216,7 +217,8 @@ def _run() -> int:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "kgtrec"
-        return _say(f"{error.format_message()}\nTry '{path} --help'.", 1)
+        message = error.format_message().replace("\n\t", " ")  # a list of choices
+        return _say(f"{visible(message)}\nTry '{path} --help'.", 1)
     except KgtrecError as error:
         return _say(str(error), error.exit_code)
     except MemoryError as error:
@@ -227,9 +229,10 @@ def _run() -> int:
         give_up_stdout()
         return 0
     except OSError as error:
-        give_up_stdout()
+        if error.filename is None:
+            give_up_stdout()
         place, reason = error.filename or "standard output", error.strerror or error
-        return _say(f"{place}: {reason}; make room or choose another place", 2)
+        return _say(f"{visible(str(place))}: {reason}; free space or choose another place", 2)
     return code if isinstance(code, int) else 0
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kgtrec._internal.arguments import MOST_PARTS
 from kgtrec.cli._names import long_name
 from kgtrec.cli._process import lazily
 from kgtrec.cli._report import (
@@ -16,12 +17,16 @@ from kgtrec.cli._report import (
     GRAPH_FOLDER,
     READ,
     WRITE,
-    Choice,
-    PathType,
 )
 from kgtrec.cli._report import LATER as LATER
 from kgtrec.cli._report import PRINT_TO as PRINT_TO
 from kgtrec.cli._report import SCORES as SCORES
+from kgtrec.cli._types import Choice as Choice
+from kgtrec.cli._types import Count as Count
+from kgtrec.cli._types import Number as Number
+from kgtrec.cli._types import PathType, Share
+from kgtrec.cli._types import Seed as Seed
+from kgtrec.cli._types import counts_of as counts_of
 from kgtrec.errors import UsageError
 from kgtrec.errors import refuse_if as refuse
 
@@ -156,7 +161,7 @@ def split(text: str) -> Decorator:
 
 # -- How it is computed ----------------------------------------------------------------------------
 
-THREADS = option("--threads", "Threads; every core by default.", type=click.IntRange(1))
+THREADS = option("--threads", "Threads; every core by default.", type=Count(largest=10**400))
 LOWER_IS_BETTER = flag("--lower-is-better", "The scores are distances.")
 NAN = choice("--nan", ["error", "worst"], "Treat a NaN score as an error, or as lower than every "
              "other score.", default="error")  # fmt: skip
@@ -172,19 +177,19 @@ HOW_SCORED = all_of(
 
 def seed(text: str, default: int | None = 0) -> Decorator:
     """--seed; the default None shows that it was not given."""
-    return option("--seed", text, type=click.IntRange(0), metavar="N", default=default)
+    return option("--seed", text, type=Seed(), metavar="N", default=default)
 
 
 def confidence(of: str) -> Decorator:
     return option("--ci", f"Confidence of the intervals, {of}.",
-                  type=float, default=95.0, metavar="PERCENT")  # fmt: skip
+                  type=Number(), default=95.0, metavar="PERCENT")  # fmt: skip
 
 
 def intervals(drawn: str, resamples: int) -> Decorator:
     """--ci, --resamples and --seed of intervals that resample whole `drawn`."""
     return all_of(
         confidence(f"which resample whole {drawn}"),
-        option("--resamples", "Resamples.", type=int, default=resamples),
+        option("--resamples", "Resamples.", type=Count(0), default=resamples),
         seed("Seed of the draws."),
     )  # fmt: skip
 
@@ -196,27 +201,24 @@ def resampling(options: Mapping[str, Any]) -> Resampling:
 
 def cutoffs_of(text: str) -> tuple[int, ...]:
     """The numbers of ``--k 1,3,10``, ascending; UsageError if one is not."""
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() and int(word) > 0 for word in words):
-        raise UsageError(f"--k {text!r}: write numbers of 1 or more, as 1,3,10")
-    return tuple(sorted({int(word) for word in words}))
+    return tuple(sorted(set(counts_of("--k", text))))
 
 
 N_ENTITIES = option("--n-entities", "With --qrels: entities of the graph, for kg_mr, kg_mrr, "
                     "kg_hits, as in `kgtrec eval`.",
-                    type=click.IntRange(1), metavar="N")  # fmt: skip
+                    type=Count(), metavar="N")  # fmt: skip
 TEST = choice("--test", TESTS, "Paired test for every pair of systems.  [default: randomisation; "
               "of `power` t]")  # fmt: skip
 CORRECTION = choice("--correction", CORRECTIONS, "Correction for many pairs: of any false finding "
                     "(holm, bonferroni) or their share (bh).", default="holm")  # fmt: skip
 LEVEL = option("--level", "Accepted error probability: p below it is significant.",
-               type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05,
+               type=Share(whole=False), default=0.05,
                metavar="P")  # fmt: skip
 
 
 def repeats(default: int) -> Decorator:
     return option("--repeats", "Random parts per size.",
-                  type=click.IntRange(1), default=default, metavar="N")  # fmt: skip
+                  type=Count(1, largest=MOST_PARTS), default=default, metavar="N")  # fmt: skip
 
 
 # -- What is written -------------------------------------------------------------------------------
@@ -252,7 +254,7 @@ def ranking_files(
                type=kind, metavar="FILE"),
         option("--write-qrels qrels", "Also write the answers as TREC qrels.",
                type=kind, metavar="FILE"),
-        option("--run-depth", depth, type=click.IntRange(1), default=default_depth),
+        option("--run-depth", depth, type=Count(), default=default_depth),
         option("--tag", "Name of the run in its file.", default="kgtrec"),
     )  # fmt: skip
 

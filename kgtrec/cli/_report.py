@@ -18,8 +18,10 @@ import click
 
 from kgtrec._internal.files import check_writable, is_stream, write_text, written_together
 from kgtrec._internal.locations import is_folder, names_in, real_path
+from kgtrec._internal.text import LONGEST_MESSAGE, shortened, visible
 from kgtrec.cli._process import lazily
-from kgtrec.errors import KgtrecError, UsageError, must_be, suggestion
+from kgtrec.cli._types import PathType
+from kgtrec.errors import KgtrecError, UsageError, suggestion
 
 with lazily():
     from kgtrec._internal.table import Table, dump_json, stacked
@@ -128,7 +130,7 @@ class Report:
         for path, content in self.files:
             if not path:
                 continue
-            written.append(path)
+            written.append(visible(path))
             if isinstance(content, str):
                 write_text(path, content)
             else:
@@ -173,7 +175,7 @@ def blocks(texts: Mapping[str, str]) -> str:
     """Texts of files under their names; the text of a single file has no name."""
     if len(texts) == 1:
         return next(iter(texts.values()))
-    return "\n\n".join(f"== {file}\n{text}" for file, text in texts.items())
+    return "\n\n".join(f"== {visible(file)}\n{text}" for file, text in texts.items())
 
 
 def single_or_all(data: Mapping[str, object]) -> object:
@@ -182,26 +184,6 @@ def single_or_all(data: Mapping[str, object]) -> object:
 
 
 # -- The files of a call ---------------------------------------------------------------------------
-
-
-class PathType(click.ParamType):
-    """A path, and its role in the command.
-
-    - role: For an input its name in messages ("the graph"). For an output "output", "figure",
-      "text" (replaces standard output), or "later" if the command checks it itself.
-    """
-
-    name = "path"
-
-    def __init__(self, role: str) -> None:
-        self.role = role
-
-
-class Choice(click.Choice[str]):
-    """One of several words; the message about another one suggests the most similar."""
-
-    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        return f"{value!r} is unknown; {must_be(value, self.choices)}"
 
 
 READ, GRAPH_FOLDER, SCORES = map(PathType, ("an input", "the graph", "the scores"))
@@ -357,11 +339,11 @@ class Command(click.Command):
             if pages is not None:
                 click.echo_via_pager(pages)
             elif text is not None and output is not None:
-                note(f"wrote {output}")
+                note(f"wrote {visible(output)}")
             elif text is not None:
                 _print(text)
             for path in drawn:
-                note(f"figure written to {path}")
+                note(f"figure written to {visible(path)}")
 
         return show
 
@@ -399,24 +381,27 @@ def _be_quiet(ctx: click.Context, _parameter: click.Parameter, is_set: bool) -> 
 
 def _print(text: str | bytes) -> None:
     if isinstance(text, bytes):
+        if sys.stdout.isatty():  # other programs get the bytes of ids unchanged
+            text = visible(text.decode("utf-8", "surrogateescape"), keep="\n\t").encode()
         click.echo(text, nl=False)
     else:
         echo(text)
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a text and a newline. Ids' bytes that are not UTF-8 are printed unchanged."""
-    click.echo(text.rstrip("\n").encode("utf-8", "surrogateescape"), err=err)
+    """Print a text and a newline. Characters that a terminal would obey are escaped."""
+    click.echo(visible(text.rstrip("\n"), keep="\n\t").encode(), err=err)
 
 
 def note(text: str) -> None:
     """Print a line on standard error: on written or omitted data, or other useful facts.
 
-    If it cannot be written (a full disk, a closed reader), the work and its exit code are
-    unchanged.
+    A very long one loses its middle. If it cannot be written (a full disk, a closed reader), the
+    work and its exit code are unchanged.
     """
+    text = shortened(f"kgtrec: {text}", LONGEST_MESSAGE)
     with suppress(OSError):
-        echo(f"kgtrec: {text}", err=True)
+        echo(text, err=True)
 
 
 def warning(text: str) -> str:

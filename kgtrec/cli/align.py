@@ -10,7 +10,7 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import FILES, files_of
 from kgtrec.cli._report import Command, Report
-from kgtrec.errors import UsageError, about
+from kgtrec.errors import about
 
 with lazily():
     from kgtrec import align, plots
@@ -36,7 +36,7 @@ ARRAYS = ("left", "right", "matrix")
 @shared.choice("--similarity", SIMILARITIES, "Similarity of embeddings; l2 and l1 are minus the "
                "distance.", default="cosine")  # fmt: skip
 @shared.option("--csls", "Neighbours for cross-domain similarity local scaling; 10 is usual, 0 is "
-               "none.", type=click.IntRange(0), default=0, metavar="K")  # fmt: skip
+               "none.", type=shared.Count(0), default=0, metavar="K")  # fmt: skip
 @shared.sides("head: the left entity is asked for; tail: the right one.")
 @shared.ranking_files(required=False)
 @shared.option("--sizes", "Evaluate random parts of the test alignments instead, of these sizes, "
@@ -133,12 +133,4 @@ def _load(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sizes(text: str, n_pairs: int) -> list[int] | None:
-    if text == "auto":
-        return None
-    chosen = []
-    for part in text.split(","):
-        word = part.strip()
-        if word != "all" and not word.isdigit():
-            raise UsageError(f"--sizes {text!r}: {word!r} is not a number; write as 100,1000,all")
-        chosen.append(n_pairs if word == "all" else int(word))
-    return chosen
+    return None if text == "auto" else shared.counts_of("--sizes", text, {"all": n_pairs})

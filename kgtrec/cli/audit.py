@@ -26,16 +26,16 @@ SIZES = ("instances", "entities")
 @shared.files("files", "TABLE ... [RANKS.parquet ...]")  # fmt: skip
 @shared.option("--n-instances instances", "Number of ranks behind each value: for both sides, "
                "twice the number of test triples.",
-               type=click.IntRange(1), metavar="N")  # fmt: skip
+               type=shared.Count(), metavar="N")  # fmt: skip
 @shared.option("--n-entities entities", "Number of entities, the largest possible rank.",
-               type=click.IntRange(1), metavar="E")  # fmt: skip
+               type=shared.Count(), metavar="E")  # fmt: skip
 @shared.graph("The graph of the table, instead of both numbers. Adds values expected by chance.")
 @shared.split("Evaluated split of --graph.")
 @shared.SIDES
 @shared.flag("--percent", "Metrics between 0 and 1 are printed as percentages.")
 @shared.flag("--truncated", "Digits were cut off instead of rounded.")
 @shared.option("--averaged-runs runs", "Each number is a mean over R runs.",
-               type=click.IntRange(1), default=1, metavar="R")  # fmt: skip
+               type=shared.Count(), default=1, metavar="R")  # fmt: skip
 @shared.option("--scores", "Scores of a model (with --graph), as for `kgtrec rank`: also try every "
                "filter. Repeatable.", type=SCORES, multiple=True, metavar="PATH")  # fmt: skip
 @shared.reads("--type-constraints", "With --scores: also try candidates by relation and side, "

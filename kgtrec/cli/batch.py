@@ -26,9 +26,9 @@ with lazily():
              "have begun.")  # fmt: skip
 @shared.option("--scheduler", "Dask scheduler, such as tcp://host:8786; by default worker "
                "processes of this machine.", metavar="ADDRESS")  # fmt: skip
-@shared.option("--workers", "Worker processes; one per core by default.", type=click.IntRange(1))
+@shared.option("--workers", "Worker processes; one per core by default.", type=shared.Count())
 @shared.option("--patience", "How long to wait if no worker is connected; inf waits forever.",
-               type=click.FloatRange(0, min_open=True), default=60.0,
+               type=shared.Number(0, min_open=True, infinite=True), default=60.0,
                metavar="SECONDS")  # fmt: skip
 def command(
     jobs: str, status: bool, scheduler: str | None, workers: int | None, patience: float

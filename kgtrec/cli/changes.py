@@ -24,7 +24,7 @@ SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
 @shared.choice("--show", SHOWN, "Print the hits gained and lost, the best answers, or the largest "
                "changes, gains or losses.", default="all")  # fmt: skip
 @shared.option("--largest", "Number of the largest changes to list.",
-               type=click.IntRange(1), default=10, metavar="N")  # fmt: skip
+               type=shared.Count(), default=10, metavar="N")  # fmt: skip
 @shared.FORMAT
 def command(
     ranks: tuple[str, str], runs: tuple[str, ...], names: tuple[str, ...], cutoffs: str, show: str,

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kgtrec._internal.arguments import MOST_PARTS
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report
@@ -34,7 +35,7 @@ with lazily():
 @shared.flag("--one-threshold", "Use one threshold for all relations. By default, each relation "
              "with true and false triples in valid has its own.")  # fmt: skip
 @shared.option("--bins", "Bins of equal size for the calibration error and the reliability curve.",
-               type=click.IntRange(2), default=10)  # fmt: skip
+               type=shared.Count(2, largest=MOST_PARTS), default=10)  # fmt: skip
 @shared.intervals("(head, relation) groups", 1000)
 @shared.choice("--show", ["overall", "relations", "intervals", "calibration", "curves"], "Print "
                "all triples, relations, relations with intervals, Brier and ECE, or curves.",

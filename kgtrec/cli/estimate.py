@@ -32,7 +32,7 @@ with lazily():
                "for `kgtrec rank`; with --context time-aware (qualifier-aware), static or raw.",
                default="all", metavar="NAME")  # fmt: skip
 @shared.option("--size", "Candidates to draw per question, in addition to its answers.",
-               type=click.IntRange(10), default=300)  # fmt: skip
+               type=shared.Count(10), default=300)  # fmt: skip
 @shared.option("--draw-by by", "Weights of the draw: uniform; frequency of entities on that side "
                "of the relation in train; observed there or not; or a recommender's weights, a "
                ".npy array of shape (2 relations, entities), heads of every relation first.",
@@ -41,9 +41,9 @@ with lazily():
               "lists.")  # fmt: skip
 @shared.option("--full", "Number of questions (or a share below 1) to rank among all candidates "
                "too. MRR and Hits@k have no unbiased estimate without them; 0 gives bounds.",
-               type=click.FloatRange(0), default=0.1, metavar="N")  # fmt: skip
+               type=shared.Number(0), default=0.1, metavar="N")  # fmt: skip
 @shared.option("--half-width within", "Print how many such questions an MRR interval of this half "
-               "width needs.", type=click.FloatRange(0, min_open=True), default=0.002)  # fmt: skip
+               "width needs.", type=shared.Number(0, min_open=True), default=0.002)  # fmt: skip
 @shared.writes("--write-candidates candidates", "Write the drawn candidates, ids of shape "
                "(questions, longest list), for a model that scores only these. The same options "
                "draw the same candidates.", metavar="FILE.npy")  # fmt: skip
@@ -103,7 +103,7 @@ def _check(options: dict[str, Any]) -> None:
     shared.refuse(
         (options["scores"] is None and options["candidates"] is None,
          "nothing to do; give --scores PATH, or --write-candidates FILE.npy to draw only"),
-        (not 0 < options["ci"] < 100,
+        (not 0.01 <= options["ci"] < 100,
          f"--ci {options['ci']:g} is not a percentage between 0 and 100, such as 95"),
         (apart and options["scores"] is None, "--score-columns candidates needs --scores PATH"),
         ((options["full_questions"] or options["full_scores"]) and not apart,

@@ -52,20 +52,7 @@ CONTEXT = {
 }
 
 
-class _Whole(click.ParamType):
-    """A whole number from 0 that fits 64 bits; trec_eval's atol would accept any text."""
-
-    name = "integer"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        if not (value.isascii() and value.isdigit() and int(value) < 2**63):
-            self.fail(f"{value!r} is not a whole number from 0.", param, ctx)
-        return int(value)
-
-
-_WHOLE = _Whole()
+_WHOLE = shared.Count(0, largest=2**63 - 1)
 
 
 def _help(context: click.Context, _parameter: click.Parameter, flag: bool) -> None:
@@ -154,8 +141,8 @@ beyond_trec_eval = shared.all_of(
     shared.CONTEXT,
     shared.option("--ci", "Confidence intervals of the means, 1 to 99.9, by resampling the "
                   "queries.",
-                  type=float, metavar="PERCENT"),
-    shared.option("--seed", "Seed of the resampling. Default: 0.", type=_WHOLE, metavar="N"),
+                  type=shared.Number(), metavar="PERCENT"),
+    shared.option("--seed", "Seed of the resampling. Default: 0.", type=shared.Seed(), metavar="N"),
     shared.option("--resamples", "Number of resamples. Default: 2000.", type=_WHOLE, metavar="N"),
     shared.flag("--show-engines", "Print on standard error what kgtrec computed, and what "
                 "pytrec_eval also has."),

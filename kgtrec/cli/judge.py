@@ -87,9 +87,9 @@ def templates(pool: str, output: str) -> Report:
               "labels by default.")  # fmt: skip
 @shared.reads("--names name_file", "Names of entities, lines id<TAB>name.")
 @shared.option("--overlap", "Share of the triples that two annotators judge.",
-               type=float, default=1.0, metavar="SHARE")  # fmt: skip
-@shared.option("--batch", "Triples per sheet, at most.", type=click.IntRange(1), metavar="N")
-@shared.option("--depth", "Only triples pooled at depth K.", type=click.IntRange(1), metavar="K")
+               type=shared.Number(), default=1.0, metavar="SHARE")  # fmt: skip
+@shared.option("--batch", "Triples per sheet, at most.", type=shared.Count(), metavar="N")
+@shared.option("--depth", "Only triples pooled at depth K.", type=shared.Count(), metavar="K")
 @shared.reads("--done", "Omit triples that have a label in this file; repeatable.", multiple=True)
 @shared.flag("--by-rule", "Include triples that a rule has labelled.")
 @shared.flag("--in-relation-order by_relation", "One relation after another: quicker to judge.")
@@ -144,14 +144,14 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
 @command.command(short_help="The page on which an annotator answers.")
 @click.argument("sheet", type=shared.READ)
 @shared.option("--port", "0 for any free one. Default: 8765, or any free one if 8765 is in use.",
-               type=click.IntRange(0, 65535), metavar="N")  # fmt: skip
+               type=shared.Count(0, 65535), metavar="N")  # fmt: skip
 @shared.flag("--no-browser", "Only print the address.")
 @shared.writes("-o --output", "The sheet with its labels. Default: NAME.judged.tsv beside it.")
 @shared.option("--link", "Link each entity to a page about it, such as "
                "https://www.wikidata.org/wiki/{label}.", metavar="URL")  # fmt: skip
 @shared.graph("Show a few facts of its train split about both entities.")  # fmt: skip
 @shared.option("--facts", "With --graph: how many per entity.",
-               type=click.IntRange(1, 50), default=5, metavar="N")  # fmt: skip
+               type=shared.Count(1, 50), default=5, metavar="N")  # fmt: skip
 @shared.reads("--names name_file", "With --graph: names of entities in facts, lines id<TAB>name.")
 def serve(
     sheet: str, port: int | None, no_browser: bool, output: str | None, **options: Any
@@ -338,7 +338,7 @@ def merge(
 @command.command(short_help="A balanced sample of merged labels, for a second judgement.")
 @click.argument("sheet", type=shared.READ)
 @shared.option("-n --size", "Triples: half of them true, half false.",
-               type=click.IntRange(2), default=100)  # fmt: skip
+               type=shared.Count(2), default=100)  # fmt: skip
 @shared.output("The sheet, without labels.")
 @shared.seed("Seed of the draw.")
 def audit(sheet: str, size: int, output: str, seed: int) -> Report:

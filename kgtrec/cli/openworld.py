@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kgtrec._internal.arguments import MOST_SIMULATED
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_ranks
@@ -23,28 +24,32 @@ with lazily():
 SPARSITIES = (0.2, 0.5, 0.8)
 
 
+_SIMULATED = shared.Count(largest=MOST_SIMULATED)
+
+
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, metavar="[A.parquet B.parquet]", type=shared.READ)
 @shared.option("--sparsity sparsities", "Share of the true answers that the test set lacks; "
                "repeatable. Default: 0.2, 0.5 and 0.8, to show how much depends on it.",
-               type=float, multiple=True, metavar="BETA")  # fmt: skip
+               type=shared.Number(), multiple=True, metavar="BETA")  # fmt: skip
 @shared.option("--density densities", "Instead of --sparsity: share of all true facts that the "
-               "graph contains; repeatable.", type=float, multiple=True, metavar="D")  # fmt: skip
+               "graph contains; repeatable.",
+               type=shared.Number(), multiple=True, metavar="D")  # fmt: skip
 @shared.option("--train-share", "With --density: share of the graph's facts outside the test set. "
-               "Default: from the ranks files.", type=float, metavar="ETA")  # fmt: skip
+               "Default: from the ranks files.", type=shared.Number(), metavar="ETA")  # fmt: skip
 @shared.option("--values", "Two published values instead of files; needs --n-questions and "
-               "--n-answers.", type=float, nargs=2, metavar="A B")  # fmt: skip
+               "--n-answers.", type=shared.Number(), nargs=2, metavar="A B")  # fmt: skip
 @shared.option("--n-questions questions", "With --values: number of questions; with --figure "
-               "simulated: per point [500].", type=int, metavar="N")  # fmt: skip
+               "simulated: per point [500].", type=_SIMULATED, metavar="N")  # fmt: skip
 @shared.option("--n-answers answers", "With --values: mean number of test answers per question "
                "(test triples / questions); with --figure: a whole number of them [43].",
-               type=float, metavar="N")  # fmt: skip
+               type=shared.Number(), metavar="N")  # fmt: skip
 @shared.option("--n-entities entities", "With --values, --figure expected and simulated: entities "
-               "of the graph [14505].", type=int, metavar="N")  # fmt: skip
+               "of the graph [14505].", type=_SIMULATED, metavar="N")  # fmt: skip
 @shared.option("-m --measure metric", "mrr, hits@10, log_mrr, p_mrr@0.5, ...: averaged within each "
                "question first.", default="mrr", metavar="NAME")  # fmt: skip
 @shared.option("--level", "Accepted probability of the wrong order.",
-               type=float, default=0.05, metavar="P")  # fmt: skip
+               type=shared.Number(), default=0.05, metavar="P")  # fmt: skip
 @shared.choice("--study", ["small", "paper"], "Instead of your models: show sparse against full "
                "metrics on generated family trees, in seconds, or at the paper's size in "
                "minutes.")  # fmt: skip
@@ -60,7 +65,7 @@ SPARSITIES = (0.2, 0.5, 0.8)
                "also csv, json).")  # fmt: skip
 @shared.option("--correlation correlations", "With --figure simulated: correlation of missing and "
                "predicted; with several, one panel per sparsity (Figure 2).  [default: 0]",
-               type=float, multiple=True, metavar="RHO")  # fmt: skip
+               type=shared.Number(), multiple=True, metavar="RHO")  # fmt: skip
 @shared.PLOT
 @shared.STYLE
 def command(**_options: Any) -> Report:

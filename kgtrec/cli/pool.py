@@ -35,8 +35,8 @@ CUTOFFS = (10, 20)
 @click.argument("graph", metavar="DIR", type=shared.GRAPH_FOLDER)
 @shared.output("The seed triples, as TSV.")
 @shared.option("--share", "Share of the split, rounded down to triples.  [default: 0.05]",
-               type=float, metavar="S")  # fmt: skip
-@shared.option("--size", "Instead of a share: how many triples.", type=int, metavar="N")
+               type=shared.Number(), metavar="S")  # fmt: skip
+@shared.option("--size", "Instead of a share: how many triples.", type=shared.Count(0), metavar="N")
 @shared.seed("Seed of the random numbers.", 42)
 @shared.split("Split to draw from.")
 @shared.flag("--stratified by_relation", "Every relation has its share; the largest remainders "
@@ -71,9 +71,9 @@ def sample(graph: str, output: str, share: float | None, **options: Any) -> Repo
 @shared.SEED_TRIPLES
 @shared.output("The pool, as TSV.")
 @shared.option("--depth", "Candidates of each system per question. The file contains every smaller "
-               "depth.", type=int, default=10)  # fmt: skip
+               "depth.", type=shared.Count(0), default=10)  # fmt: skip
 @shared.option("--sample", "Mark a random share of the pool to be judged, for infAP; sheets ask "
-               "only about it.", type=float, metavar="SHARE")  # fmt: skip
+               "only about it.", type=shared.Number(), metavar="SHARE")  # fmt: skip
 @shared.seed(
     "Seed of the sample, 0 by default. With the same seed, a larger share or pool keeps all draws.",
     default=None,
@@ -190,7 +190,7 @@ def _rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None
 @shared.choice("--blank", ["error", "N", "?"], "What a blank label means.", default="error")
 @shared.option("--rules/--no-rules", "Whether triples without a judge are false if a rule of the "
                "pool says so.", default=True)  # fmt: skip
-@shared.option("--depth", "Use the pool to this depth; all of it by default.", type=int)
+@shared.option("--depth", "Use the pool to this depth; all of it by default.", type=shared.Count(0))
 @shared.writes("--write-qrels qrels", "Write question 0 entity label, the label 1, 0 or -1.")
 @shared.writes("--write-sample-qrels sample_qrels", "Of a pool with a sample (kgtrec pool "
                "--sample): write qrels in which only the sample has labels, and all else is -1, "
@@ -205,9 +205,9 @@ def _rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None
                "usual ones; repeatable.", multiple=True, metavar="NAME")  # fmt: skip
 @shared.option("--top cutoffs", "Print how many of the first K of each RUN are seeds, added (newly "
                "annotated true ones), false and unjudged; repeatable.  [default: 10 and 20]",
-               multiple=True, type=click.IntRange(1), metavar="K")  # fmt: skip
+               multiple=True, type=shared.Count(), metavar="K")  # fmt: skip
 @shared.option("--within", "Candidates without a label are open if they are in the pool, or in the "
-               "first K of any RUN.  [default: 20]", type=int, metavar="K")  # fmt: skip
+               "first K of any RUN.  [default: 20]", type=shared.Count(0), metavar="K")  # fmt: skip
 @shared.split("Split of the seeds and runs.")
 @shared.QUESTION_NAMES
 @shared.form("table", "json")

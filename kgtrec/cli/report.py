@@ -63,7 +63,7 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
              "--name) are runs of one model: mean and deviation. --test bootstrap draws runs and "
              "questions.")  # fmt: skip
 @shared.option("--digits", "Decimals of a table of models.  [default: each measure's own]",
-               type=click.IntRange(0, 17), metavar="N")  # fmt: skip
+               type=shared.Count(0, 17), metavar="N")  # fmt: skip
 @shared.writes("--html page", "Write a page in one file that loads nothing: sortable tables, "
                "ranks, ties, popularity, comparisons, questions.")  # fmt: skip
 @shared.runs("with --html: what was ranked first.")

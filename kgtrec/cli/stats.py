@@ -17,7 +17,7 @@ with lazily():
 @click.command(cls=Command)
 @click.argument("graph", metavar="DIR", type=shared.GRAPH_FOLDER)
 @shared.option("--percentile", "Entities and relations count as popular from this percentile of "
-               "their counts on.", type=click.FloatRange(0, 100), default=90)  # fmt: skip
+               "their counts on.", type=shared.Number(0, 100), default=90)  # fmt: skip
 @shared.form("table", "json", text="json contains every table, in full precision.")
 @shared.PLOT
 @shared.STYLE

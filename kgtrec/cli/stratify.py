@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kgtrec._internal.arguments import MOST_POINTS
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_ranks
@@ -27,9 +28,9 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 @shared.choice("--vary", ["beta_e", "beta_r", "grid"], "A curve over one exponent, or every pair "
                "of both.", default="beta_e")  # fmt: skip
 @shared.option("--at", "Value of the other exponent in a curve.",
-               type=click.FloatRange(-1, 1), default=0.0)  # fmt: skip
+               type=shared.Number(-1, 1), default=0.0)  # fmt: skip
 @shared.option("--points", "Exponents from -1 to 1, equally spaced.",
-               type=click.IntRange(2), default=21)  # fmt: skip
+               type=shared.Count(2, largest=MOST_POINTS), default=21)  # fmt: skip
 @shared.SIDE
 @shared.choice("--ranks rank_type", RANK_TYPES, "Rank type for ties.", default="realistic")
 @shared.graph("The graph of the ranks, to count popularity anew.")

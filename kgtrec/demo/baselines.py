@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgtrec._internal.arguments import random_generator
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
@@ -31,7 +33,7 @@ def random_scores(questions: Questions, seed: int = 0) -> NDArray[np.float32]:
     Shape: float32 (questions, entities).
     """
     shape = (len(questions), questions.n_entities)
-    return np.random.default_rng(seed).random(shape, dtype=np.float32)
+    return random_generator(seed).random(shape, dtype=np.float32)
 
 
 def popularity_scores(questions: Questions) -> NDArray[np.float32]:
@@ -115,7 +117,7 @@ def _right_singular_vectors(matrix: csr_matrix, rank: int, seed: int) -> NDArray
 
     used = matrix[np.flatnonzero(np.diff(matrix.indptr))]
     smaller = min(used.shape)
-    start = np.random.default_rng(seed).standard_normal(smaller)
+    start = random_generator(seed).standard_normal(smaller)
     _, _, transposed = svds(used, k=min(rank, smaller - 1), v0=start)
     return _without_rounding(transposed.T)
 

@@ -182,6 +182,9 @@ def headings(measures: Sequence[Measure], *, sides: bool = True) -> list[str]:
     return [title if titles.count(title) == 1 else key for title, key in pairs]
 
 
+_SHOWN_PROBLEMS = 10
+
+
 def parse_all(keys: Iterable[str | Measure]) -> list[Measure]:
     """Parse several keys, dropping repeats.
 
@@ -193,11 +196,13 @@ def parse_all(keys: Iterable[str | Measure]) -> list[Measure]:
     if isinstance(keys, (str, Measure)):
         keys = [keys]
     measures, problems = [], []
-    for key in keys:
+    for key in dict.fromkeys(keys):
         try:
             measures.append(Measure.parse(key))
         except UsageError as error:
             problems.append(str(error))
-    if problems:
-        raise UsageError("\n".join(problems))
+    if problems := [*dict.fromkeys(problems)]:
+        more = len(problems) - _SHOWN_PROBLEMS
+        rest = [f"and {more:,} more that are no measures"] if more > 0 else []
+        raise UsageError("\n".join([*problems[:_SHOWN_PROBLEMS], *rest]))
     return list(dict.fromkeys(measures))

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgtrec._internal.files import atomic_write
-from kgtrec._internal.table import shortened
+from kgtrec._internal.text import shortened, visible
 from kgtrec.errors import UsageError, choose, refuse_if
 
 if TYPE_CHECKING:
@@ -339,13 +340,37 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     ending = check_plot(path)
     # No date inside: the same data give the same file.
     undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    with styled(), atomic_write(path) as out:
-        figure.savefig(out, format=ending, metadata=undated.get(ending))
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        # Names from files may hold what no font and no XML has.
+        text.set_text(visible(text.get_text(), keep="\n"))
+    # Encoders report a full disk by errors of their own, without its cause.
+    drawn = BytesIO()
+    with styled():
+        figure.savefig(drawn, format=ending, metadata=undated.get(ending))
+    with atomic_write(path) as out:
+        out.write(drawn.getbuffer())
+
+
+_LAST_SECOND = 253_402_300_799  # of the year 9999, the last that Python's dates have
 
 
 def _matplotlib() -> Any:
+    """The module matplotlib; UsageError if it is missing, or a variable would make it fail."""
+    seconds = os.environ.get("SOURCE_DATE_EPOCH", "0")
+    if not (seconds.isascii() and seconds.isdigit() and int(seconds[:20]) <= _LAST_SECOND):
+        raise UsageError(
+            f"the environment variable SOURCE_DATE_EPOCH is {shortened(repr(seconds), 60)}, not "
+            "a number of seconds since 1970; unset it or give one"
+        )
     try:
         import matplotlib
+    except ValueError:
+        backend = shortened(repr(os.environ.get("MPLBACKEND", "")), 60)
+        raise UsageError(
+            f"matplotlib refuses the environment variable MPLBACKEND, {backend}; unset it"
+        ) from None
     except ImportError:
         raise UsageError(
             "plots need matplotlib, which is not installed; pip install 'kgtrec[plot]'"

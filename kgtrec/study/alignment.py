@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.arguments import MOST_PARTS, check_count, random_generator
 from kgtrec._internal.csr import Array, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
@@ -367,13 +368,12 @@ def size_experiment(
     rows = _checked_pairs(pairs)
     keys = {m: f"{sides}.realistic.micro.{m}" for m in metrics}
     chosen = _checked_sizes(sizes, len(rows))
-    if repeats < 1:
-        raise UsageError(f"repeats={repeats!r} is not a number of repeats; give 1 or more")
+    repeats = check_count("repeats", repeats, most=MOST_PARTS)
     values = {metric: np.empty((len(chosen), repeats)) for metric in metrics}
     with reading("embeddings", left, right, similarity):
         model = similarities(left, right, similarity, csls)
         for repeat in range(repeats):
-            order = np.random.default_rng([seed, repeat]).permutation(len(rows))
+            order = random_generator(seed, repeat).permutation(len(rows))
             for number, size in enumerate(chosen):
                 questions = alignment_questions(
                     rows[np.sort(order[:size])], model.n_left, model.n_right, sides=sides

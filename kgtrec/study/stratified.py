@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kgtrec._internal.arguments import MOST_POINTS, check_count
 from kgtrec._internal.csr import Array, Float64, Int64
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import ShownAsTables, Table
@@ -48,6 +49,7 @@ POINTS = 21
 
 def betas(points: int = POINTS) -> Float64:
     """Equally spaced exponents from -1 to 1; float64 array (points,), at least 2."""
+    check_count("points", points, 0, MOST_POINTS)
     if points < 2:
         raise UsageError(
             f"{points} points are too few for a curve; give at least 2 (papers use 21)"

@@ -188,7 +188,7 @@ def test_packed_files_and_any_bytes(tmp_path: Path) -> None:
     expected = b"P_1                   \t%s\t1.0000\n"
     assert invoke("-q", "-m", "P.1", *files).out_bytes == expected % b"\xff" + expected % b"all"
     output = invoke("--format", "csv", "-qn", "-m", "P.1", *files).out_bytes
-    assert output.endswith(b"\n\xff,P_1,1.0\n")
+    assert output.endswith(b"\n\\xff,P_1,1.0\n")
     (tmp_path / "z.gz").write_bytes(gzip.compress(b"\xff P_1 0.5 0.25\n"))
     scores = invoke("-Z", str(tmp_path / "z.gz"), "-m", "P.1", *files).out
     assert scores == "Z" + line("P_1", "all", "2.0000")

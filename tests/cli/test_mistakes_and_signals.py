@@ -240,7 +240,7 @@ def test_nobody_has_to_take_what_is_said_on_standard_error(home: Home):
 def test_any_locale_gets_the_same_bytes(home: Home):
     home.rank("-q")
     words = ("report", "o.parquet", "--by", "relation")
-    assert b"\ncaf\xe9_|& " in ended(*words).out_bytes
+    assert b"\ncaf\\xe9_|& " in ended(*words).out_bytes
     plain = ended("report", "o.parquet").out_bytes
     odd = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     assert shell("KG report o.parquet", PYTHONIOENCODING="ascii", **odd).stdout == plain

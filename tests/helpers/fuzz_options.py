@@ -43,29 +43,165 @@ CALLS = Path(__file__).parents[1] / "golden/calls.txt"
 LONGEST = 2_000  # characters of a message
 SECONDS = 20  # of a call
 CODES = {0, 1, 2}
-CODES_OF_EVAL = {*CODES, 4, 7}
+CODES_OF = {"eval": {*CODES, 4, 7}, "audit": {*CODES, 3}}
 
 NUMBERS = (
-    "-1", "0", "1", "2", "7", "100", "2147483647", "2147483648", "4294967296", "9007199254740993",
-    "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616",
-    "-9223372036854775809", "9" * 400, "9" * 5000, "nan", "-nan", "inf", "-inf", "1e-320", "1e-400",
-    "1e400", "1e308", "0.5", "0.0", "-0.0", "0.1e1", "1_0", "0x10", "1e3", "²", "½", "１", "٣", "1 ",
-    "100.0", "99.9", "95", "1e-17", "0.9999999999999999", "1,2", "1-2", "1.5.2", "1GB", "9" * 30 + "GB",
-)  # fmt: skip
+    *[
+        "-1",
+        "0",
+        "1",
+        "2",
+        "7",
+        "100",
+        "2147483647",
+        "2147483648",
+        "4294967296",
+        "9007199254740993",
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551615",
+        "18446744073709551616",
+        "-9223372036854775809",
+        "nan",
+        "-nan",
+        "inf",
+        "-inf",
+        "1e-320",
+        "1e-400",
+        "1e400",
+        "1e308",
+        "0.5",
+        "0.0",
+        "-0.0",
+        "0.1e1",
+        "1_0",
+        "0x10",
+        "1e3",
+        "²",
+        "½",
+        "\N{FULLWIDTH DIGIT ONE}",
+        "٣",
+        "100.0",
+        "99.9",
+        "95",
+        "1e-17",
+        "0.9999999999999999",
+        "1,2",
+        "1-2",
+        "1.5.2",
+        "1GB",
+    ],
+    "1 ",
+    "9" * 400,
+    "9" * 5000,
+    "9" * 30 + "GB",
+)
 TEXTS = (
-    "", " ", "\t", "\n", "\r", "a\nb", "\x1b[31mred\x1b[0m", "\x07", "\x7f", "\u202eabc", "\u2028",
-    "\udcff", "\udcff\udcfe.tsv", "ü", "e\u0301", "\ufeff", "\U0001f600", "=1+1", "-", "--", "---", ",", ",,,", "/",
-    "//", ".", "..", "./", "a/b", "nowhere/x", "/dev/null", "/proc/self/mem", "~", "*", "%", "%s", "{}",
-    "{0}", "{a}", "{label}", "${x}", "\\", "'", '"', "a:b", ":", "a=b", "=", "size=", "size=nan",
-    "size=1e400,width=1e-320", "size=99999999999999999999", "tsv:", ":g", "tsv,htr:", "x" * 300,
-    "x" * 5000, "a/" * 3000, "x," * 3000, "[" * 3000, "(" * 3000, "file:///x%00y", "file:///x%ff",
-    "file:///", "file://host/x", "file:", "http://x", "https://x/y", "nonsense://x", "mailto:x", "mrr",
-    "micro.mrr", "hits@" + "9" * 30, "hits@0", "hits@-1", "P.0", "P." + "9" * 30, "map_cut.²", "both.realistic.micro.mrr",
-    "p_mrr", "group.mrr()", "group.mrr(x", "nan.nan", "train", "test", "side", "relation", "all", "auto",
-    "0/0", "1/0", "2/1", "-1/2", "1/18446744073709551616", "²/³", "1/" + "9" * 5000, "0.5,nan", "1e400,1",
-    "1,", ",1", "1,1,1", "9223372036854775808,1", "a,a", "g", "s.npy", "a.parquet", "t.run", "sheet.tsv",
-    "jobs.toml", "out", "link.npy",
-)  # fmt: skip
+    *[
+        "ü",
+        "\ufeff",
+        "=1+1",
+        "-",
+        "--",
+        "---",
+        ",",
+        ",,,",
+        "/",
+        "//",
+        ".",
+        "..",
+        "./",
+        "a/b",
+        "nowhere/x",
+        "/dev/null",
+        "/proc/self/mem",
+        "~",
+        "*",
+        "%",
+        "%s",
+        "{}",
+        "{0}",
+        "{a}",
+        "{label}",
+        "${x}",
+        "\\",
+        "'",
+        '"',
+        "a:b",
+        ":",
+        "a=b",
+        "=",
+        "size=",
+        "size=nan",
+        "size=1e400,width=1e-320",
+        "size=99999999999999999999",
+        "tsv:",
+        ":g",
+        "tsv,htr:",
+        "file:///x%00y",
+        "file:///x%ff",
+        "file:///",
+        "file://host/x",
+        "file:",
+        "http://x",
+        "https://x/y",
+        "nonsense://x",
+        "mailto:x",
+        "mrr",
+        "micro.mrr",
+        "hits@0",
+        "hits@-1",
+        "P.0",
+        "map_cut.²",
+        "both.realistic.micro.mrr",
+        "p_mrr",
+        "group.mrr()",
+        "group.mrr(x",
+        "nan.nan",
+        "train",
+        "test",
+        "side",
+        "relation",
+        "all",
+        "auto",
+        "0/0",
+        "1/0",
+        "2/1",
+        "-1/2",
+        "1/18446744073709551616",
+        "²/³",
+        "0.5,nan",
+        "1e400,1",
+        "1,",
+        ",1",
+        "1,1,1",
+        "9223372036854775808,1",
+        "a,a",
+        "g",
+        "s.npy",
+        "a.parquet",
+        "t.run",
+        "sheet.tsv",
+        "jobs.toml",
+        "out",
+        "link.npy",
+    ],
+    *(
+        "",
+        " ",
+        "\t",
+        "\n",
+        "\r",
+        "a\nb",
+        "\x1b[31mred\x1b[0m",
+        "\x07",
+        "\x7f",
+        "\u202eabc",
+        "\u2028",
+    ),
+    *("\udcff", "\udcff\udcfe.tsv", "e\u0301", "\U0001f600", "hits@" + "9" * 30, "P." + "9" * 30),
+    *("x" * 300, "x" * 5000, "a/" * 3000, "x," * 3000, "[" * 3000, "(" * 3000, "1/" + "9" * 5000),
+)
 VALUES = NUMBERS + TEXTS
 ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]")
 """What no message may contain: characters that change a terminal, or are no text."""
@@ -79,7 +215,9 @@ def tree(
     yield words, command
     context = click.Context(command)
     if isinstance(command, click.Group):
-        names = {name: command.get_command(context, name) for name in command.list_commands(context)}
+        names = {
+            name: command.get_command(context, name) for name in command.list_commands(context)
+        }
     else:
         names = getattr(command, "commands", {})
     for name, below in names.items():
@@ -185,27 +323,27 @@ def fault_of(args: list[str]) -> str:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     code, out, err = ended
-    if code not in (CODES_OF_EVAL if args[:1] == ["eval"] else CODES) and not (
-        serves and code == 130
-    ):
+    if code not in CODES_OF.get(args[0] if args else "", CODES) and not (serves and code == 130):
         return f"exit code {code}: {err[:LONGEST]}"
     if serves and code == 130:
         return ""
     for word in ("Traceback", "object at 0x", "encountered in", "out of memory", "Error:"):
         if word in err:
             return f"{word}: {err[-LONGEST:]}"
-    if longest := max(map(len, re.split(r"\n(?=kgtrec: )", err))) > LONGEST:
+    if (longest := max(map(len, re.split(r"\n(?=kgtrec: )", err)))) > LONGEST + 1:
         return f"a message of {longest} characters: {err[:LONGEST]}"
     if odd := ODD.search(err) or ODD.search(out):
         return f"the character {odd[0]!r} is printed: {(err + out)[:LONGEST]!r}"
-    if code and code != 1 or (code and "kgtrec: " in err):
-        said = err.rstrip("\n").rpartition("kgtrec: ")[2]
-        if not said.strip():
-            return f"exit code {code} and no message"
-        if "\n" in said.partition("\nTry '")[0] and "faults" not in said:
-            return f"more than one line: {said[:LONGEST]}"
-    elif code and not (err or out).strip():
+    if not code:
+        return ""
+    said = err.rstrip("\n").rpartition("kgtrec: ")[2]
+    if not (said or out).strip():
         return f"exit code {code} and no message"
+    lines = said.partition("\nTry '")[0].splitlines()
+    # Several wrong measures, or faults of a sheet, have a line each.
+    more = [line for line in lines[1:] if "no measure" not in line and "no measures" not in line]
+    if "kgtrec: " in err and more and "faults" not in said:
+        return f"more than one line: {said[:LONGEST]}"
     return ""
 
 
@@ -214,7 +352,10 @@ def content(folder: str) -> dict[str, tuple[int, int]]:
     files = {}
     for path in Path(folder).rglob("*"):
         about = path.lstat()
-        files[str(path)] = (about.st_size if path.is_file() else 0, about.st_mtime_ns * path.is_file())
+        files[str(path)] = (
+            about.st_size if path.is_file() else 0,
+            about.st_mtime_ns * path.is_file(),
+        )
     return files
 
 
@@ -250,7 +391,7 @@ class Home:
 def shown(args: list[str]) -> str:
     """A call in short, for people."""
     return "kgtrec " + " ".join(
-        ascii(word) if len(word) < 80 else f"{ascii(word[:20])}x{len(word)}" for word in args
+        ascii(word) if len(word) < 80 else f"{word[:20]!a}x{len(word)}" for word in args
     )
 
 

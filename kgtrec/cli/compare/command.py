@@ -267,7 +267,7 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
 @MEASURES
 @shared.CORRECTION
 @shared.option("--epsilon", "Compare runs whose MRR is at most E below the best: how far do they "
-               "disagree?", type=click.FloatRange(0), default=0.01, metavar="E")  # fmt: skip
+               "disagree?", type=shared.Number(0), default=0.01, metavar="E")  # fmt: skip
 @shared.runs("how often do equally good runs rank another entity first?")
 @shared.intervals("questions and runs", 5_000)
 @shared.FORMAT

@@ -9,6 +9,7 @@ from functools import partial
 
 import click
 
+from kgtrec._internal.arguments import MOST_PERMUTATIONS
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_comparable
@@ -35,7 +36,7 @@ MEASURES = shared.option("-m --measure keys", "hits@10 (both.realistic.micro.hit
 TEST = shared.all_of(
     shared.TEST,
     shared.option("--permutations", "Number of random sign flips in the randomisation test.",
-                  type=click.IntRange(1), default=100_000),
+                  type=shared.Count(largest=MOST_PERMUTATIONS), default=100_000),
     shared.CORRECTION,
     shared.flag("--cluster", "Test micro measures over questions, not instances: valid even if the "
                 "instances of a question depend on each other. Intervals always resample whole "

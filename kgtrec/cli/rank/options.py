@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-import click
-
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._report import note
@@ -30,7 +28,7 @@ of_answers = shared.all_of(
     shared.reads("--documents", "With --qrels: names of the documents in the order of the score "
                  "columns."),
     shared.option("--relevance-level level", "With --qrels: smallest relevance of an answer.",
-                  type=int, default=1),
+                  type=shared.Count(-(2**63), largest=2**63 - 1), default=1),
     shared.flag("--known-has-answers", 'With --answers: "known" may contain the answers, too.'),
 )  # fmt: skip
 
@@ -74,8 +72,9 @@ of_questions = shared.all_of(
 tolerance = shared.all_of(
     shared.option("--atol", "With --rtol Y: a score within X + Y |answer's score| of the answer's "
                   "ties with it in micro ranks. LibKGE's defaults are --atol 1e-5 --rtol 1e-4.",
-                  type=click.FloatRange(0), default=0.0, metavar="X"),
-    shared.option("--rtol", "See --atol.", type=click.FloatRange(0), default=0.0, metavar="Y"),
+                  type=shared.Number(0, infinite=True), default=0.0, metavar="X"),
+    shared.option("--rtol", "See --atol.",
+                  type=shared.Number(0, infinite=True), default=0.0, metavar="Y"),
 )  # fmt: skip
 
 of_predictions = shared.all_of(

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kgtrec._internal.arguments import MOST_PARTS, check_count
 from kgtrec._internal.bootstrap import Resampling, cluster_sums, on_draws, percentile_interval
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table, dump_json
@@ -335,8 +336,7 @@ def classify(
     >>> classify(test, valid)["accuracy"]
     0.75
     """
-    if bins < 2:
-        raise UsageError(f"bins={bins!r}; a reliability curve needs 2 or more")
+    bins = check_count("bins", bins, 2, MOST_PARTS)
     for name, part in (("test", test), ("valid", valid)):
         if contradictions := part.contradictions(name):
             warnings.warn(contradictions, LabelWarning, stacklevel=2)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.bootstrap import COMPARING, ROUNDING, Resampled, Resampling
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
@@ -164,7 +165,7 @@ def over_systems(
     """
     first, second = _compared(x, y, x_higher, y_higher, least=3)
     n = len(first)
-    rng = np.random.default_rng(resampling.seed)
+    rng = random_generator(resampling.seed)
     weight = rng.multinomial(n, np.full(n, 1 / n), size=resampling.resamples).astype(np.float64)
     drawn = [of(_signs(first), _signs(second), weight) for of in (_tau_b, _tau_ap)]
     return RankingAgreement.of(first, second, drawn, resampling, "systems")

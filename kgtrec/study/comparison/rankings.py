@@ -17,6 +17,7 @@ from math import factorial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kgtrec._internal.arguments import MOST_PARTS, check_count, random_generator
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.runtime import progress_bar
@@ -438,8 +439,8 @@ def data_sensitivity(
         (len(ranks) < 3,
          f"{len(ranks)} systems are too few to rank; data sensitivity needs 3 or more"),
         (not fits, f"shares {list(shares)!r} must be between 0 and 1, as in 0.05"),
-        (repeats < 1, f"repeats={repeats!r} is not a number of repeats; give 1 or more"),
     )  # fmt: skip
+    repeats = check_count("repeats", repeats, most=MOST_PARTS)
     aligned = align_ranks(ranks)
     of = subset_values(aligned, specs)
     n_triples = len(np.unique(next(iter(aligned.values())).triple))
@@ -472,7 +473,7 @@ def _subsets(n_triples: int, sizes: Float64, repeats: int, numbers: range, seed:
     subsets = np.zeros((len(numbers), n_triples), bool)
     for row, number in zip(subsets, numbers, strict=True):
         size = max(1, round(float(sizes[number // repeats]) * n_triples))
-        row[np.random.default_rng([seed, number]).permutation(n_triples)[:size]] = True
+        row[random_generator(seed, number).permutation(n_triples)[:size]] = True
     return subsets
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling, over_runs
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
@@ -372,7 +373,7 @@ def compare_replicates(
     samples_of = [replicate_samples(fold, measures) for fold in folds]
     replicates = []
     for fold_samples in zip(*samples_of, strict=True):
-        rng = np.random.default_rng([resampling.seed, 1])
+        rng = random_generator(resampling.seed, 1)
         drawn = []
         for number, (samples, columns) in enumerate(fold_samples):
             draws = resample(samples, replace(resampling, seed=resampling.seed + number)).draws

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec import _core
+from kgtrec._internal.arguments import MOST_PERMUTATIONS, check_count, check_seed
 from kgtrec._internal.bootstrap import COMPARING, ROUNDING, Resampled
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
@@ -274,10 +275,8 @@ def _randomisation_tests(
     exactly 0, and are omitted. A sum is off by less than (rows + 3) roundings of the sum of the
     sizes. Sums that close to the observed one tie with it, and ties count against a difference.
     """
-    if permutations < 1:
-        raise UsageError(
-            f"permutations={permutations!r} is too few; give 1 or more for the randomisation test"
-        )
+    permutations = check_count("permutations", permutations, most=MOST_PERMUTATIONS)
+    seed = check_seed(seed)
     relative = values - values[:, :1]
     relative = np.ascontiguousarray(relative[(relative != 0).any(axis=1), 1:])
     if not len(relative):

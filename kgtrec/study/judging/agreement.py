@@ -24,6 +24,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.csr import Int64, grouped
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError, refuse_if
@@ -134,7 +135,7 @@ def audit_sample(items: Iterable[Item], size: int, seed: int = 0) -> list[Item]:
          f"an audit needs an even number of triples, 2 or more; give one (not {size})"),
         (seed < 0, f"seed {seed} is below 0; give 0 or more"),
     )  # fmt: skip
-    rng = np.random.default_rng(seed)
+    rng = random_generator(seed)
     chosen: list[Item] = []
     known = sorted(items, key=lambda item: item.triple)
     for label in ("Y", "N"):
@@ -236,7 +237,7 @@ def merge_sheets(
             final.append(_settled(labelled, decided.get(triple)))
     if not final and not conflicts:
         raise InputError("no triple has a label; judge some first (kgtrec judge serve)")
-    order = np.random.default_rng(seed).permutation(len(conflicts)).tolist()
+    order = random_generator(seed).permutation(len(conflicts)).tolist()
     return Merged(tuple(final), tuple(conflicts[i] for i in order), counts)
 
 

@@ -91,6 +91,8 @@ class _Answers:
 def journal_path(sheet: PathName) -> Path:
     """The journal of a sheet; links are followed, so that a sheet has one journal."""
     real = Path(sheet if is_location(sheet) else os.path.realpath(sheet))
+    if not real.name:
+        raise FileError(sheet, found="this is a folder", hint="give a judgement sheet")
     return real.with_name(f"{real.name}.journal")
 
 

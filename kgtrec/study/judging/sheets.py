@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.files import make_folder
 from kgtrec._internal.locations import exists, is_folder
 from kgtrec._internal.table import cell_of, text_of_cell
@@ -255,7 +256,7 @@ def make_batches(
         Item(*one[:3], question=templates.question(*one[:3], names or {}))
         for one in sorted(triples, key=lambda one: one[:3])
     ]
-    generator = np.random.default_rng(seed)
+    generator = random_generator(seed)
     order = generator.permutation(len(items)).tolist()
     batches: dict[str, list[Item]] = {}
     for annotator, own in zip(annotators, _shares(order, len(annotators), overlap), strict=True):

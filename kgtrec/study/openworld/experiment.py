@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import UsageError
@@ -87,7 +88,7 @@ class Model:
 
     def checkpoints(self, slices: list[csr_matrix], seed: int) -> Iterator[Checkpoint]:
         """Train on the relations' adjacency matrices, stopping at each step."""
-        return self.train(slices, self.setting, self.steps, np.random.default_rng(seed))
+        return self.train(slices, self.setting, self.steps, random_generator(seed))
 
 
 def svd(
@@ -321,7 +322,7 @@ def _chosen(tree: FamilyTree, world: OpenWorld, n_questions: int, seed: int) -> 
             f"no question has {LEAST_ANSWERS} answers in the full test set and one in the sparse; "
             "give more families, or a lower density or train_share"
         )
-    rng = np.random.default_rng([seed, 1])
+    rng = random_generator(seed, 1)
     taken = rng.choice(fit, min(n_questions, len(fit)), replace=False)
     keep = [
         rows[np.isin(_question_of(rows, people), taken)] for rows in (world.test, world.missing)

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kgtrec._internal.arguments import MOST_SIMULATED, check_count
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError, must_be
@@ -175,6 +176,7 @@ def check_answers(n_answers: int) -> None:
 def check_entities(n_answers: int, n_entities: int) -> None:
     """Raise UsageError unless there are candidates besides the answers."""
     check_answers(n_answers)
+    check_count("n_entities", n_entities, most=MOST_SIMULATED)
     check("n_entities", n_entities, n_entities > n_answers,
           f"the number of all candidates, including the {n_answers} answers")  # fmt: skip
 
@@ -433,7 +435,8 @@ def _positive(strength: ArrayLike, beta: float, n_answers: int, rho: float) -> S
     strengths = split_strength(strength, beta, rho)
     if beta == 0 or not np.all(strengths.missing > 0):
         raise UsageError(
-            f"beta={beta}, strength={strength!r}; the logarithmic approximation needs a sparsity "
+            f"beta={beta}, strength={np.ravel(strength).tolist()}, rho={rho}; the logarithmic "
+            "approximation needs a sparsity "
             "and a strength on missing answers above 0; use the exact expectation instead"
         )
     return strengths

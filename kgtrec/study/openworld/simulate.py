@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError, choose
@@ -167,7 +168,7 @@ def family_tree(
     for name, value in sizes.items():
         least = 2 if name == "people" else 1
         check(name, value, value >= least, f"{least} or more")
-    rng = np.random.default_rng(seed)
+    rng = random_generator(seed)
     grown = [_grow(rng, people, depth, width) for _ in range(families)]
     start = np.arange(families)[:, None] * people
     layer, female, *ids = (
@@ -334,7 +335,7 @@ def random_removal(
     """
     check("density", density, 0 < density <= 1, "a number above 0 and up to 1")
     check_share("train_share", train_share)
-    draw = np.random.default_rng(seed).random(len(facts))
+    draw = random_generator(seed).random(len(facts))
     train, recorded = draw < density * train_share, draw < density
     return OpenWorld(facts[train], facts[recorded & ~train], facts[~recorded])
 
@@ -360,7 +361,7 @@ def ranked_removal(
     check("shape of rank", rank.shape, rank.shape == (len(facts),),
           f"one value for each of the {len(facts)} facts of world.full_test")  # fmt: skip
     check_share("sparsity", sparsity)
-    rng = np.random.default_rng(seed)
+    rng = random_generator(seed)
     question = facts[:, 1].astype(np.int64) * (int(facts[:, 0].max(initial=0)) + 1) + facts[:, 0]
     _, index, count = np.unique(question, return_inverse=True, return_counts=True)
     hidden = np.minimum(rng.binomial(count, sparsity), count - 1)
@@ -450,7 +451,7 @@ def simulate(
     mean = {metric: np.full(shape, np.nan) for metric in metrics}
     std = {metric: np.full(shape, np.nan) for metric in metrics}
     tested = np.zeros(shape, np.int64)
-    rng = np.random.default_rng(seed)
+    rng = random_generator(seed)
     last: UsageError | None = None
     for i, beta in enumerate(betas):
         for j, strength in enumerate(strengths):

@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike
 
 from kgtrec._internal.csr import Int32, Int64, Integers
 from kgtrec._internal.files import atomic_write
-from kgtrec._internal.table import ShownInLines, shortened, text_of_cell
+from kgtrec._internal.table import ShownInLines, text_of_cell
+from kgtrec._internal.text import shortened
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
 from kgtrec.graph.id_files import arrow_bytes, bytes_of, lines_of, text_of
 from kgtrec.graph.labels import Labels

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.arguments import MOST_PARTS, check_count
 from kgtrec._internal.csr import Array, Bools, Int32, Int64, contains, owners, spans, to_keys
 from kgtrec._internal.locations import is_folder
 from kgtrec._internal.table import ShownInLines
@@ -52,6 +53,7 @@ def check_depth(depth: int) -> None:
     """UsageError unless a pool can have this depth."""
     if isinstance(depth, bool) or depth < 1:
         raise UsageError(f"depth {depth} is below 1; give 1 or more (papers use 10)")
+    check_count("depth", depth, most=MOST_PARTS)
 
 
 def is_scores(path: PathName) -> bool:

@@ -28,6 +28,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from kgtrec._internal.arguments import check_seed
 from kgtrec._internal.csr import Bools, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, PathName, UsageError, must_be, refuse_if
@@ -52,9 +53,8 @@ class Draw:
         refuse_if(
             (isinstance(self.share, bool) or not 0 < self.share <= 1,
              f"sample {self.share} is not a share to draw; give one above 0, up to 1"),
-            (isinstance(self.seed, bool) or self.seed < 0,
-             f"seed {self.seed} of the sample is below 0; give 0 or more"),
         )  # fmt: skip
+        check_seed(self.seed)
 
     def takes(self, triples: Iterable[tuple[str, ...]]) -> Bools:
         """Whether each triple, as labels, is drawn; shape (n,)."""

@@ -7,7 +7,6 @@ questions, are a part of it. Pools and qrels use the questions of the seeds, num
 from __future__ import annotations
 
 import math
-import operator
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.arguments import check_seed
 from kgtrec._internal.csr import Array, Csr, Int32, Int64, Integers, searched
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
@@ -100,10 +100,9 @@ def sample_seeds(
         whole number; a split that the graph lacks.
     """
     triples = graph.split(split)
-    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-        raise UsageError(f"seed {seed!r} is not a whole number; give one, such as 42")
+    start = check_seed(seed)
     count = _size(share, size, len(triples), split)
-    source = random.Random(operator.index(seed))
+    source = random.Random(start)
     if by_relation:
         relations = triples[:, 1].astype(np.int64)
         rows = _drawn_by_relation(source, relations, count)

@@ -234,7 +234,7 @@ def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
 
 
 def check_level(level: float) -> None:
-    if not 0 < level < 1:
+    if not 1e-4 <= level < 1:
         raise UsageError(f"level={level!r} is not a probability between 0 and 1, such as 0.95")
 
 

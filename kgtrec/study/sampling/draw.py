@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.csr import Bools, Csr, Float64, Int64, distinct, to_csr, to_keys
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
@@ -262,7 +263,7 @@ def _drawn(
 ) -> CandidateDraw:
     """The draw of `draw_candidates`, by a function of weights."""
     lists = questions.candidate_lists
-    n, rng = questions.n_entities, np.random.default_rng(seed)
+    n, rng = questions.n_entities, random_generator(seed)
     population = np.zeros((len(questions), STRATA), np.int64)
     drawn = np.zeros_like(population)
     keys: list[list[Int64]] = [[] for _ in range(STRATA)]

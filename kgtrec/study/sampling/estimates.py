@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError, choose
@@ -85,7 +86,7 @@ def draw_check(counts: SampledCounts, size: float, seed: int = 0) -> FullCheck:
     weights = importance(counts)
     expected = size * len(weights) if size < 1 else float(size)
     probability = capped(weights, expected)
-    uniform = np.random.default_rng([seed, 1]).random(len(weights))  # other than the draw's
+    uniform = random_generator(seed, 1).random(len(weights))  # other than the draw's
     return FullCheck(np.flatnonzero(uniform < probability), probability, seed)
 
 

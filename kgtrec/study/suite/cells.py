@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.bootstrap import Resampling, over_runs, resampled_means
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
@@ -117,7 +118,7 @@ def _cells_of(
     values, seeds = np.full(shape, np.nan), np.zeros(shape, np.int64)
     several = any(len(own) > 1 for own in runs.values())
     draws = np.full((how.resamples, *values.shape), np.nan) if several else None
-    rng = np.random.default_rng(how.seed)
+    rng = random_generator(how.seed)
     for (model, graph), own in runs.items():
         at = models.index(model), graphs.index(graph)
         numbers = np.array([*own.values()])
@@ -152,7 +153,7 @@ def cells_of_ranks(
     for g, (graph, own) in enumerate(ranks.items()):
         columns = {(model, seed): one for model, runs in own.items() for seed, one in runs.items()}
         present = sides_present(next(iter(columns.values())))
-        rng = np.random.default_rng([how.seed, g])
+        rng = random_generator(how.seed, g)
         for measure, (values, draws) in tables.items():
             side = side_of_part(measure.side, present) if part else measure.side
             if side is None:

@@ -1,0 +1,76 @@
+"""Numbers that users give, checked where they enter: counts, seeds and shares.
+
+The command line's option types and the functions of Python refuse the same numbers.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING
+
+from kgtrec.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LARGEST_COUNT = 2**31 - 1
+"""Of most counts: ids are int32."""
+
+LARGEST_SEED = 2**64 - 1
+"""The random generators in C take seeds of 64 bits."""
+
+MOST_PARTS = 1_000_000
+"""Random parts of an experiment: every part has a value in memory."""
+
+MOST_PERMUTATIONS = 100_000_000
+"""Permutations of a test: more would take hours for a few questions."""
+
+MOST_SIMULATED = 100_000_000
+"""Entities or questions of a simulation, whose memory grows with them."""
+
+MOST_POINTS = 10_000
+"""Points of a curve; a grid has as many rows as columns."""
+
+SMALLEST = 1e-300
+"""Of decimal numbers other than 0: the reciprocals of smaller ones overflow."""
+
+
+def check_count(name: str, value: object, least: int = 1, most: int = LARGEST_COUNT) -> int:
+    """The value as an int; UsageError unless it is a whole number between two limits.
+
+    `name` is the argument's name in the message.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise UsageError(f"{name}={value!r} is not a whole number; give {least} or more")
+    number = operator.index(value)
+    if number < least:
+        raise UsageError(f"{name}={number} is too few; give {least} or more")
+    if number > most:
+        raise UsageError(f"{name}={number} is too many; give at most {most}")
+    return number
+
+
+def check_seed(seed: object) -> int:
+    """The seed as an int; UsageError unless it is a whole number of 64 bits, 0 or more."""
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        raise UsageError(f"seed {seed!r} is not a whole number; give one, such as 42")
+    number = operator.index(seed)
+    if number < 0:
+        raise UsageError(f"the seed is {number}; it must be 0 or more")
+    if number > LARGEST_SEED:
+        raise UsageError(f"the seed is {number}; it must be at most {LARGEST_SEED}")
+    return number
+
+
+def random_generator(seed: object, *numbers: int) -> np.random.Generator:
+    """A generator of a seed, or of one of the streams that numbers distinguish.
+
+    Raises
+    ------
+    UsageError
+        A seed that is not a whole number of 64 bits.
+    """
+    import numpy as np
+
+    start = check_seed(seed)
+    return np.random.default_rng([start, *numbers] if numbers else start)
