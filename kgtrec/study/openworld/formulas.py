@@ -244,7 +244,8 @@ def moments(
     ranks = np.arange(1, n_entities + 2)
     sums = sum_of_gains(metric, n_entities + 1)
     squares = np.concatenate([[0.0], np.cumsum(gain(metric)(ranks) ** 2)])
-    rows = max(CELLS // ((int(counts[-1]) + 1) * np.size(split.missing)), 1)
+    terms = (int(counts[-1]) + 1) * np.size(split.missing)
+    rows = max(CELLS // max(terms, 1), 1)  # no terms if no strength is possible
     blocks = [counts[start : start + rows] for start in range(0, len(counts), rows)]
     parts = [_given(block, n_entities - n_answers, split, sums, squares) for block in blocks]
     value, square = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
