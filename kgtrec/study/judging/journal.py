@@ -3,8 +3,9 @@
 The sheet itself never changes. The first line of its journal ``SHEET.journal`` identifies the
 triples of the sheet. One JSON object per answer or undo follows, each flushed to the disk. So every
 acknowledged answer survives the death of the browser, the server or the machine. A last line
-without its end was not acknowledged, and is dropped. An open journal is locked: there is one server
-per sheet, and the lock ends with its process.
+without its end was not acknowledged, and is dropped. An open journal and its sheet are locked: there
+is one server per sheet, and the locks end with its process. A server whose journal was moved, removed
+or changed by others saves nothing more.
 """
 
 from __future__ import annotations
@@ -198,24 +199,35 @@ class Journal:
         self.path = journal_path(sheet)
         self._lock = threading.Lock()
         self._broken = False
+        self._file = -1
+        # The sheet is locked too: somebody may move its journal away while it is served.
+        self._sheet_file = os.open(sheet, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise _unusable(self.path, error) from None
-        try:
-            self._lock_and_replay()
+            self._lock_of(self._sheet_file, needed=False)
+            self._open_and_replay()
         except BaseException:
-            os.close(self._file)
+            self.close()
             raise
 
-    def _lock_and_replay(self) -> None:
+    def _lock_of(self, number: int, needed: bool = True) -> None:
+        """Lock an open file until it is closed; UsageError if another server has locked it."""
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(
                 f"{self.sheet.path} is open in another `kgtrec judge serve`; use its page, or "
                 "stop it first"
             ) from None
+        except OSError as error:
+            if needed:  # some network file systems lock only files that are open for writing
+                raise _unusable(self.path, error) from None
+
+    def _open_and_replay(self) -> None:
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _unusable(self.path, error) from None
+        self._lock_of(self._file)
         data = self.path.read_bytes()
         self.answers, self._size = _replayed(self.path, data, self.sheet)
         try:
@@ -229,9 +241,10 @@ class Journal:
     def close(self) -> None:
         """Release the sheet."""
         with self._lock:
-            if self._file >= 0:
-                os.close(self._file)
-            self._file = -1
+            for number in (self._file, self._sheet_file):
+                if number >= 0:
+                    os.close(number)
+            self._file = self._sheet_file = -1
 
     def __enter__(self) -> Journal:
         return self
@@ -293,11 +306,16 @@ class Journal:
         return self.answers.apply(entry)
 
     def _append(self, entry: dict[str, Any]) -> None:
-        """Write a line and wait for the disk; if that fails, restore the file."""
+        """Write a line and wait for the disk; if that fails, restore the file.
+
+        Nothing counts that the next server would not find: the file must have its name and its
+        size before and after.
+        """
         if self._broken or self._file < 0:
             raise OSError(
                 "the journal is closed, or the disk has failed; start `kgtrec judge serve` again"
             )
+        self._check_unchanged(self._size)
         line = memoryview(json.dumps(entry).encode() + b"\n")
         try:
             done = 0
@@ -311,4 +329,21 @@ class Journal:
                 os.fsync(self._file)
                 self._broken = False
             raise
+        self._check_unchanged(self._size + len(line))
         self._size += len(line)
+
+    def _check_unchanged(self, size: int) -> None:
+        """OSError, now and for all later answers, unless the journal's name leads to our file."""
+        problem = "was moved or removed"
+        with suppress(FileNotFoundError):
+            there, ours = os.stat(self.path), os.fstat(self._file)
+            if os.path.samestat(there, ours):
+                problem = "was written to or cut by another program" * (there.st_size != size)
+            else:
+                problem = "was replaced"
+        if problem:
+            self._broken = True
+            raise OSError(
+                f"the journal {problem} while the sheet was served: put it back as it was, and "
+                "start `kgtrec judge serve` again"
+            )

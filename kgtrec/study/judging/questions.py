@@ -18,8 +18,10 @@ from urllib.parse import quote
 
 import numpy as np
 
+from kgtrec._internal.files import is_stream
+from kgtrec._internal.locations import exists, is_location, read_bytes
 from kgtrec._internal.table import cell_of, text_of_cell
-from kgtrec.errors import InputError, PathName, UsageError
+from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.study.pooling.edited_files import EditedFile, write_lines
 
 if TYPE_CHECKING:
@@ -248,9 +250,30 @@ def generated_templates(relations: Iterable[str]) -> Templates:
 
 
 def write_templates(path: PathName, templates: Templates) -> None:
-    """Write a file of templates, whole or not at all."""
+    """Write a file of templates, whole or not at all.
+
+    UsageError if the file exists and holds anything but questions made from labels.
+    """
+    _refuse_edited(path)
     rows = [HEADER, *templates.by_relation.items()]
     write_lines(path, ([cell_of(cell) for cell in row] for row in rows))
+
+
+def _refuse_edited(path: PathName) -> None:
+    """UsageError if writing a file would lose questions that somebody has edited."""
+    if (not is_location(path) and is_stream(path)) or not exists(path) or not read_bytes(path):
+        return
+    try:
+        earlier = read_templates(path).by_relation
+        edited = sum(template != template_of(relation) for relation, template in earlier.items())
+        lost = f"{edited:,} of its {len(earlier):,} questions were edited" if edited else ""
+    except FileError as error:
+        lost = f"it is no file of templates ({error.found})"
+    if lost:
+        raise UsageError(
+            f"{path} exists and would be lost: {lost}; move it away, or write to another file: "
+            "-o FILE"
+        )
 
 
 def read_templates(path: PathName) -> Templates:

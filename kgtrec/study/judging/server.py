@@ -9,12 +9,17 @@ to nobody, and other users of the machine do not know it. The page loads nothing
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import json
 import os
 import re
 import secrets
+import socket
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,6 +36,9 @@ from kgtrec.study.judging.questions import Context
 from kgtrec.study.judging.sheets import Sheet, write_sheet
 
 _BYTES = 32
+_MOST = 64  # connections at a time; a browser opens six
+_SECONDS = 60.0  # for a request from its first byte to its answer, and between two of them
+_PAUSE = 0.1
 
 
 def sheet_token(sheet: Sheet) -> str:
@@ -102,6 +110,7 @@ class JudgeServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 64
     # No other process may take over the port while this one has it.
     allow_reuse_port = False
 
@@ -113,6 +122,8 @@ class JudgeServer(ThreadingHTTPServer):
         context: Context | None = None,
     ) -> None:
         self.journal = journal
+        self._connections: dict[socket.socket, float] = {}  # and when each is closed, oldest first
+        self._lock = threading.Lock()
         self.context = context or Context()
         self.output = output
         check_writable(output)
@@ -139,6 +150,49 @@ class JudgeServer(ThreadingHTTPServer):
     def url(self) -> str:
         """Address of the page, with its token."""
         return f"http://{ADDRESS}:{self.server_port}/#{self.token}"
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a connection; without free descriptors, close the oldest one first."""
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._hang_up(1)
+                time.sleep(_PAUSE)  # its thread closes it; meanwhile the loop must not spin
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection on a thread; if there are too many, the oldest one is closed."""
+        self._hang_up(len(self._connections) + 1 - _MOST)
+        self.extend(request)
+        super().process_request(request, client_address)
+
+    def extend(self, connection: socket.socket) -> None:
+        """Give a connection time for one more request, from its first byte to its answer."""
+        with self._lock:
+            self._connections[connection] = time.monotonic() + _SECONDS
+
+    def close_request(self, request: Any) -> None:
+        """Forget a connection, and close it."""
+        with self._lock:
+            self._connections.pop(request, None)
+        super().close_request(request)
+
+    def service_actions(self) -> None:
+        """Close connections whose request takes too long, however slowly bytes still come."""
+        now = time.monotonic()
+        with self._lock:
+            late = sum(end < now for end in self._connections.values())
+        self._hang_up(late)
+
+    def _hang_up(self, count: int) -> None:
+        """Let the threads of some connections see their end: those with the earliest deadlines."""
+        with self._lock:
+            order = sorted(self._connections, key=self._connections.__getitem__)
+            for connection in order[: max(0, count)]:
+                del self._connections[connection]
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print no traceback when a browser goes away."""
@@ -214,9 +268,13 @@ class _Handler(BaseHTTPRequestHandler):
     default_request_version = "HTTP/1.0"  # so that a malformed request gets a status, too
     server_version = "kgtrec"
     sys_version = ""
-    timeout = 60  # seconds until an idle connection is closed
     error_content_type = "text/plain; charset=utf-8"
     error_message_format = "%(code)d %(message)s\n"
+
+    def handle_one_request(self) -> None:
+        """Read and answer one request within the time that the server gives."""
+        self.server.extend(self.connection)
+        super().handle_one_request()
 
     def do_GET(self) -> None:
         self._serve(self._get)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from judge_helpers import TRAIN, write_graph
 
 import kgtrec
-from kgtrec.errors import FileError, InputError
+from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.study.judging.agreement import audit_sample, cohen, merge_sheets
 from kgtrec.study.judging.journal import judged_sheet
 from kgtrec.study.judging.questions import (
@@ -280,3 +280,21 @@ def test_facts_are_of_different_relations_first_and_never_what_is_asked(tmp_path
                 own_kind = int((triple[1], triple[0] == entity) not in kinds)
                 assert len(shown) >= min(most, len(kinds) + own_kind - 1)
     assert Context().facts(graph, "nobody", ("a", "r", "b")) == []
+
+
+def test_edited_questions_are_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "templates.tsv"
+    made = generated_templates(["bornIn", "knows"])
+    write_templates(path, made)
+    write_templates(path, generated_templates(["bornIn", "knows", "likes"]))  # nobody's work
+    for text in (
+        "relation\ttemplate\nbornIn\tDoes {head} come from {tail}?\n",
+        "relation\ttemplate\nbornIn\tNo placeholders?\n",  # faulty, but somebody's
+        "head\trelation\ttail\n",
+    ):
+        path.write_text(text)
+        with pytest.raises(UsageError, match="exists and would be lost"):
+            write_templates(path, made)
+        assert path.read_text() == text
+    path.write_text("")  # as mktemp makes it
+    write_templates(path, made)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import queue
 import random
+import shutil
 import socket
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from socketserver import TCPServer
 
 import pytest
 from browser import Browser, launched
@@ -144,6 +148,55 @@ def test_one_sheet_is_open_once_even_by_another_name(tmp_path: Path):
     assert labels(path)[0] == "Y"
     with pytest.raises(JudgingError, match="closed"):
         journal.answer(1, "Y")
+
+
+GONE = {
+    "moved": lambda path: path.rename(path.with_name("away")),
+    "removed": lambda path: path.unlink(),
+    "cut": lambda path: os.truncate(path, path.stat().st_size - 5),
+    "emptied": lambda path: os.truncate(path, 0),
+    "written to": lambda path: path.write_bytes(path.read_bytes() + b"{}"),
+    "replaced": lambda path: (path.rename(path.with_name("away")),
+                              shutil.copy(path.with_name("away"), path)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("act", GONE)
+def test_nothing_is_saved_in_a_journal_that_others_changed(tmp_path: Path, act: str):
+    path = write_rows(tmp_path / "s.tsv")
+    with Journal(path) as journal:
+        journal.answer(0, "Y")
+        GONE[act](journal.path)
+        for _ in range(2):  # also after the first refusal
+            with pytest.raises(JudgingError, match="nothing was saved"):
+                journal.answer(1, "N")
+        with pytest.raises(JudgingError, match="nothing was saved"):
+            journal.undo()
+        assert journal.items[1].label == ""
+
+
+@pytest.mark.parametrize("act", GONE)
+def test_a_journal_that_others_change_meanwhile_saves_nothing(tmp_path: Path, monkeypatch, act):
+    path = write_rows(tmp_path / "s.tsv")
+    fsync = os.fsync
+    with Journal(path) as journal:
+        monkeypatch.setattr(os, "fsync", lambda number: (fsync(number), GONE[act](journal.path)))
+        with pytest.raises(JudgingError, match="nothing was saved"):
+            journal.answer(1, "N")
+        assert journal.items[1].label == ""
+
+
+def test_a_sheet_has_one_server_even_without_its_journal(tmp_path: Path):
+    path = write_rows(tmp_path / "s.tsv")
+    os.link(path, tmp_path / "other.tsv")  # whose journal has another name
+    with Journal(path) as journal:
+        journal.path.rename(tmp_path / "away")
+        for name in ("s.tsv", "other.tsv"):
+            with pytest.raises(UsageError, match="is open in another"):
+                Journal(tmp_path / name)
+    (tmp_path / "away").rename(journal.path)
+    with Journal(path):
+        pass
 
 
 def test_a_sheet_is_judged_and_written(tmp_path: Path):
@@ -279,6 +332,54 @@ def test_requests_that_are_none(server: Client):
             first = connection.recv(1 << 16)
         assert first.split(b" ", 2)[1].decode().startswith(statuses), raw
     assert server.get("/api/state")[1]["open"] == 6
+
+
+def test_connections_are_few_and_end_in_time(tmp_path: Path, monkeypatch):
+    """Bytes that drip, silent connections and very many of them keep nobody out."""
+    monkeypatch.setattr("kgtrec.study.judging.server._SECONDS", 1.0)
+    monkeypatch.setattr("kgtrec.study.judging.server._MOST", 5)
+    threads = threading.active_count()
+    with Serving(write_rows(tmp_path / "s.tsv")) as server:
+        with (
+            contextlib.suppress(OSError),  # when the server hangs up
+            socket.create_connection(("127.0.0.1", server.port), 60) as dripping,
+        ):
+            while True:
+                dripping.sendall(b"G")
+                time.sleep(0.05)
+        silent = [socket.create_connection(("127.0.0.1", server.port), 60) for _ in range(30)]
+        try:
+            assert server.get("/api/state")[0] == 200  # at once: the oldest ones have to leave
+            assert len(server.server._connections) <= 5
+            assert silent[0].recv(1) == b""
+            assert silent[-1].recv(1) == b""  # after a while
+        finally:
+            for connection in silent:
+                connection.close()
+    wait_until(lambda: threading.active_count() <= threads)
+
+
+def test_without_descriptors_it_waits_and_goes_on(tmp_path: Path, monkeypatch):
+    """The loop took a core, as the connection that it could not accept stayed there."""
+    accepts: list[float] = []
+
+    def get_request(self: TCPServer) -> object:
+        accepts.append(time.monotonic())
+        if accepts[-1] - accepts[0] < 1.0:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return self.socket.accept()
+
+    monkeypatch.setattr(TCPServer, "get_request", get_request)
+    with Serving(write_rows(tmp_path / "s.tsv")) as server:
+        assert server.get("/api/state")[0] == 200
+    assert len(accepts) < 20
+
+
+def wait_until(condition) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_the_page_loads_nothing_from_elsewhere_and_tells_no_token(server: Client):
