@@ -115,24 +115,48 @@ def exit_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
+_ENOUGH = 4
+"""The Ctrl-C that ends a process at once."""
+
+_came: list[int] = []  # signals that have come to this command
+
+
 @contextmanager
 def signals_as_exceptions() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP remove unfinished files, as Ctrl-C does, unless they are ignored."""
+    """Let SIGTERM and SIGHUP remove unfinished files, as Ctrl-C does, unless they are ignored.
+
+    The first signal raises an exception. While the command ends, a second one would interrupt what
+    removes files, or end in a traceback, so it is ignored. Only the fourth ends the process.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) == signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, _raise)
+    _came.clear()
+    defaults = {
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+        signal.SIGINT: signal.default_int_handler,
+    }
+    caught = {n: default for n, default in defaults.items() if signal.getsignal(n) == default}
+    for number in caught:
+        signal.signal(number, _raise_first)
     try:
         yield
     finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
+        if not _came:  # otherwise the process ends now
+            for number, default in caught.items():
+                signal.signal(number, default)
 
 
-def _raise(number: int, frame: FrameType | None) -> None:
-    raise Terminated(number)
+def _raise_first(number: int, frame: FrameType | None) -> None:
+    _came.append(number)
+    if len(_came) == 1:
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
+    if len(_came) >= _ENOUGH:
+        said = b"kgtrec: ended at once; unfinished files .kgtrec-*.tmp may be left behind\n"
+        with suppress(OSError):
+            os.write(2, said)
+        os._exit(128 + _came[0])
 
 
 @contextmanager

@@ -280,6 +280,39 @@ def test_a_signal_when_a_file_would_get_its_name_leaves_nothing(
     assert not (home.folder / "q").exists()
 
 
+AGAIN = """
+import os, signal, sys
+from kgtrec.cli import main
+
+more = int(sys.argv.pop())
+
+def interrupted(*names):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        for _ in range(more):  # while the first one is dealt with
+            os.kill(os.getpid(), signal.SIGINT)
+
+os.replace = interrupted
+sys.argv[1:] = ["convert", "--graph", "g", "--write-qrels", "q"]
+main()
+"""
+
+
+@pytest.mark.parametrize(("more", "said"), [(2, "interrupted"), (3, "ended at once")])
+def test_more_interrupts_while_the_first_one_is_dealt_with(
+    home: Home, more: int, said: str
+) -> None:
+    """Two more change nothing; the last one ends a process that does not end by itself."""
+    done = subprocess.run(
+        [sys.executable, "-c", AGAIN, str(more)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1].startswith(f"kgtrec: {said}; ")
+    assert "Traceback" not in done.stderr
+    assert bool(list(home.folder.glob(".*.tmp"))) == (more == 3)
+
+
 @pytest.mark.slow
 def test_an_interrupt_while_a_run_is_written_leaves_nothing(home: Home) -> None:
     # 7.5 million lines: long enough to be interrupted in the middle.
@@ -292,7 +325,7 @@ def test_an_interrupt_while_a_run_is_written_leaves_nothing(home: Home) -> None:
     command += ["-o", "b.parquet", "--write-run", "b.run", "--run-depth", "5000"]
 
     def writing() -> bool:
-        return (home.folder / "b.parquet").exists() and bool(list(home.folder.glob(".*.tmp")))
+        return len(list(home.folder.glob(".*.tmp"))) == 2  # ranks, and the run
 
     with subprocess.Popen([*COMMAND, *command], stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 240
@@ -306,6 +339,7 @@ def test_an_interrupt_while_a_run_is_written_leaves_nothing(home: Home) -> None:
     assert (process.returncode, last) == (130, said)
     assert not list(home.folder.glob(".*.tmp"))
     assert not (home.folder / "b.run").exists()
+    assert not (home.folder / "b.parquet").exists()
 
 
 def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):

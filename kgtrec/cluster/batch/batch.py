@@ -10,10 +10,11 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 LEAST, MOST = 2, 32
+_END = 10.0  # seconds for interrupted jobs to end
+_TRIES, _PAUSE = 20, 0.1  # to remove what ending processes still write to
 _STARTING = 2  # jobs whose tasks are still unknown
 _AHEAD = 2  # tasks per thread of the workers, over all jobs
 
@@ -118,25 +121,46 @@ def run_batch(
     tasks = TaskOptions(batch.memory, progress=False, patience=patience)
     with _locked(batch):
         records = Records(batch)
-        for path in list(records.left_behind()):
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+        _remove_unfinished(records)
+        running: list[Future[Outcome]] = []
         outcomes = {outcome.job.name: outcome for outcome in batch_status(batch)}
         left = [one.job for one in outcomes.values() if one.state != "finished"]
         try:
             if left:
                 with opened_client(client, records.work_folder, workers) as dask:
-                    for outcome in _run_all(left, _JobRunner(batch, records, dask, say, tasks)):
+                    for outcome in _run_all(
+                        left, _JobRunner(batch, records, dask, say, tasks), running
+                    ):
                         outcomes[outcome.job.name] = outcome
                         say(outcome)
             final = list(outcomes.values())
             records.write_summary(final)
             return final
         finally:
+            # Without workers, jobs that were interrupted end soon. They would leave files.
+            wait(running, _END)
+            _remove_unfinished(records)
             if not any(records.parts.glob("**/*.part")):  # nothing to go on with
-                shutil.rmtree(records.work_folder, ignore_errors=True)
+                _remove(records.work_folder)
+
+
+def _remove_unfinished(records: Records) -> None:
+    """Remove unfinished files, which are ours: other batches are locked out."""
+    for path in list(records.left_behind()):
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder, even if a process that is ending still writes into it."""
+    for _ in range(_TRIES):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        if not path.exists():
+            return
+        time.sleep(_PAUSE)
 
 
 @contextmanager
@@ -175,7 +199,10 @@ def _locked(batch: JobBatch) -> Iterator[None]:
         yield
 
 
-def _run_all(jobs: list[Job], runner: _JobRunner) -> Iterator[Outcome]:
+def _run_all(
+    jobs: list[Job], runner: _JobRunner, running: list[Future[Outcome]]
+) -> Iterator[Outcome]:
+    """The outcomes of jobs as they end; ``running`` receives all that begin."""
     pool, waiting, n_running = ThreadPoolExecutor(MOST), deque(jobs), 0
     events: SimpleQueue[Future[Outcome] | None] = SimpleQueue()
     runner.load.changed = lambda: events.put(None)
@@ -185,7 +212,8 @@ def _run_all(jobs: list[Job], runner: _JobRunner) -> Iterator[Outcome]:
                 job = waiting.popleft()
                 runner.load.waiting = len(waiting)
                 runner.load.begin(job.name)
-                pool.submit(runner.run, job).add_done_callback(events.put)
+                running.append(pool.submit(runner.run, job))
+                running[-1].add_done_callback(events.put)
                 n_running += 1
             future = events.get()
             if future is not None:
@@ -250,7 +278,7 @@ class _JobRunner:
                 self.tasks,
                 self.records.work(job),
                 say=lambda plan: self.say(f"{job.name}: {plan}"),
-                watch=lambda left, threads: self.load.watch(job.name, left, threads),
+                watch=lambda left, threads: self._watch(job, left, threads),
                 jobs=self.load.jobs,
             )
             result = stored_result(stored, Path(folder), measures)
@@ -266,6 +294,12 @@ class _JobRunner:
         outcome = self.records.succeeded(job, before, values)
         shutil.rmtree(self.records.work(job), ignore_errors=True)
         return outcome
+
+    def _watch(self, job: Job, left: int, threads: int) -> None:
+        """Report a job's remaining tasks to the load; end the job if the batch is stopping."""
+        if self.stopped.is_set():
+            raise CancelledError
+        self.load.watch(job.name, left, threads)
 
     def _size(self, job: Job, store: Store, measures: list[Measure]) -> None:
         """Report the size to the load; refuse a job that this process has no memory for."""

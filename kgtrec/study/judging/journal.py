@@ -3,9 +3,9 @@
 The sheet itself never changes. The first line of its journal ``SHEET.journal`` identifies the
 triples of the sheet. One JSON object per answer or undo follows, each flushed to the disk. So every
 acknowledged answer survives the death of the browser, the server or the machine. A last line
-without its end was not acknowledged, and is dropped. An open journal and its sheet are locked: there
-is one server per sheet, and the locks end with its process. A server whose journal was moved, removed
-or changed by others saves nothing more.
+without its end was not acknowledged, and is dropped. An open journal and its sheet are locked:
+there is one server per sheet, and the locks end with its process. A server whose journal was moved,
+removed or changed by others saves nothing more.
 """
 
 from __future__ import annotations
