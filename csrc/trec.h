@@ -16,11 +16,13 @@ typedef enum {
 } kgt_trec_kind;
 
 /* Bytes of a file. The last is a newline, which every scan relies on. Fields may hold any byte but
- * white space, NUL too. A file's first line is line 1. */
+ * white space, NUL too. A file's first line is line 1. comments: whether lines that start with #
+ * are skipped; otherwise they are lines like any other. */
 typedef struct {
     const char *bytes;
     int64_t size;
     kgt_trec_kind kind;
+    bool comments;
 } kgt_text;
 
 typedef enum {
@@ -44,6 +46,7 @@ typedef struct {
 typedef struct {
     int64_t at, line;
     int64_t query; /* where the last group begins, or -1 */
+    int64_t n_comments;
     kgt_fault fault;
 } kgt_scan;
 
@@ -69,7 +72,8 @@ typedef struct {
 } kgt_lines;
 
 /* Documents of queries: query i has those from offsets[i] to offsets[i + 1] - 1, whose names are
- * size[j] bytes from text[begin[j]] on. Either scores or relevance is set. */
+ * size[j] bytes from text[begin[j]] on. Judgements have relevance; runs have scores, and as
+ * relevance their ranks, if they are known. */
 typedef struct {
     const char *text;
     const int64_t *offsets, *begin;
@@ -99,17 +103,39 @@ typedef struct {
  * a query has, or -1: then its lines are checked, and nothing is listed.
  * The queries first .. first + n - 1 write their documents one after the other to relevance
  * (`unjudged` where there is none) and scores; length and retrieved, (n): how many are listed, and
- * how many there were before depth. */
+ * how many there were before depth. signs, (n): what may be wrong with each list.
+ * ranked: names of documents lie in lines, before their ranks. Otherwise the relevance of
+ * `documents` is their ranks, if they have any. */
 typedef struct {
     const kgt_lines *lines;
     const kgt_documents *documents, *judged;
     const int64_t *judged_query;
     kgt_cut cut;
     int64_t unjudged;
+    bool ranked;
 } kgt_listing;
 
+/* What shows whether a run is read as it was meant, of all documents of a query before the cut.
+ * documents, judged: how many there are, and how many of them have a judgement.
+ * rises: how many documents score more than the one before them in the input; -1 if any scores
+ * less, or if the ranks confirm the scores.
+ * upper, lower: two ranks, upper < lower, of which the lower one clearly has the higher score; both
+ * 0 if ranks and scores agree. reversed: 1 if the first rank has the lowest score; then upper is
+ * that rank. */
+typedef struct {
+    int64_t documents, judged, rises, upper, lower, reversed;
+} kgt_signs;
+
 kgt_status kgt_trec_lists(const kgt_listing *listing, int64_t first, int64_t n, int64_t *relevance,
-                          double *scores, int64_t *length, int64_t *retrieved, kgt_fault *fault);
+                          double *scores, int64_t *length, int64_t *retrieved, kgt_signs *signs,
+                          kgt_fault *fault);
+
+/* Adds the signs of a query to those of others. rises stays -1 once it is; upper, lower and
+ * reversed stay those of the first query that has them. */
+void kgt_add_signs(kgt_signs *total, const kgt_signs *query);
+
+/* Rises from which lists that all rise are a sign of distances; fewer may be chance. */
+enum { KGT_RISES = 3 };
 
 /* Judgements of a plain file, which kgt_trec_open_qrels reads: a file of `size` bytes about
  * which no caller must say anything. NULL for any other file, also of 1 or 2^31 bytes, and without
@@ -123,13 +149,13 @@ bool kgt_trec_same_qrels(const kgt_trec_qrels *qrels, const char *bytes, int64_t
 
 /* Lists of a run: of n_queries queries n_shared are in the qrels, with the numbers `query`, in the
  * run's order. length, retrieved, relevance and scores as from kgt_trec_lists. tag: of the last
- * line.
+ * line. foreign: the first query in byte order that the qrels lack.
  */
 typedef struct {
-    int64_t n_queries, n_shared, n_documents, tag_size;
+    int64_t n_queries, n_shared, n_documents, tag_size, foreign_size;
     int64_t *query, *length, *retrieved, *relevance;
     double *scores;
-    char *tag;
+    char *tag, *foreign;
 } kgt_trec_listed;
 
 /* The lists of a plain file; false for any other file, or without memory. Free them always. */

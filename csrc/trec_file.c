@@ -7,8 +7,8 @@
  *     query document score                     of a short run
  *     query document relevance                 of short qrels
  *
- * with any white space between and around. Lines that start with # are comments. Blank lines of a
- * run are skipped. trec_eval ignores what follows the tag, and misreads a document name that
+ * with any white space between and around. Lines that start with # are comments, unless the text
+ * has none. Blank lines of a run are skipped. trec_eval ignores what follows the tag, and misreads a document name that
  * contains a space. So further columns are accepted only if nothing suggests a shift: the rank is
  * a whole number, and the tag is not a number.
  *
@@ -54,7 +54,9 @@ int64_t kgt_trec_groups(const kgt_text *text, int64_t stop, int64_t capacity, kg
         } else if (at = kgt_skip_space(at), *at == '\n') {
             if (is_qrels(text))
                 kgt_note_fault(&scan->fault, KGT_BLANK_LINE, scan->line, start - text->bytes);
-        } else if (*at != '#' && (query.begin == NULL || !same_query(at, end - at, query))) {
+        } else if (*at == '#' && text->comments) {
+            scan->n_comments++;
+        } else if (query.begin == NULL || !same_query(at, end - at, query)) {
             if (n_groups == capacity) {
                 at = start;
                 break;
@@ -292,8 +294,9 @@ static bool load_line(const kgt_text *text, const kgt_field *query, const char *
     kgt_entry *entry = &table->entries[table->n];
     kgt_field document;
     *fault = KGT_NO_FAULT;
-    if (*at == '#') *line = kgt_line_end(at, end);
-    if (*at == '\n' || *at == '#') return true;
+    const bool comment = *at == '#' && text->comments;
+    if (comment) *line = kgt_line_end(at, end);
+    if (*at == '\n' || comment) return true;
     if (query != NULL && table->n > 0 && !same_query(at, end - at, *query)) return false;
     *fault = read_line(text, line, &document, entry, last);
     if (*fault != KGT_NO_FAULT) return false;

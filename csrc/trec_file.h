@@ -65,6 +65,6 @@ void kgt_close_lister(kgt_lister *at);
 /* Lists the query in the table, which has that number among the judgements, as kgt_trec_lists does.
  * Returns the length, or -1 without memory. */
 int64_t kgt_list_query(kgt_lister *at, const kgt_listing *listing, int64_t judged,
-                       int64_t *retrieved, int64_t *relevance, double *scores);
+                       int64_t *retrieved, int64_t *relevance, double *scores, kgt_signs *signs);
 
 #endif

@@ -1,7 +1,8 @@
 /* Qrels, and lists of runs by them, from plain files in one call each.
  *
- * A file is plain if nobody needs to be told anything about it: it has no fault, and no query's
- * last line has surplus columns. A plain run also has each query's lines together, so that one pass
+ * A file is plain if nobody needs to be told anything about it: it has no fault and no line that
+ * starts with #, no query's last line has surplus columns, and nothing shows that a run is not read
+ * as it was meant. A plain run also has each query's lines together, so that one pass
  * suffices. All others are left to the calls in parts, whose caller says what is wrong.
  */
 #include <stdio.h>
@@ -32,10 +33,21 @@ static int64_t *numbers(int64_t n) { return malloc(((size_t)n + 1) * sizeof(int6
 
 /* ---- a file by query ---- */
 
+/* Whether a line starts with #. */
+static bool has_comment(const char *bytes, int64_t size) {
+    const char *end = bytes + size, *mark = bytes;
+    while ((mark = memchr(mark, '#', (size_t)(end - mark))) != NULL) {
+        const char *before = mark++;
+        while (before > bytes && before[-1] != '\n' && kgt_is_space(before[-1])) before--;
+        if (before == bytes || before[-1] == '\n') return true;
+    }
+    return false;
+}
+
 static bool read_bytes(kgt_text *text, const char *path, int64_t size, kgt_trec_kind kind) {
     if (size < 2 || size > INT32_MAX) return false;
     char *bytes = malloc((size_t)size + 1);
-    *text = (kgt_text){bytes, size, kind};
+    *text = (kgt_text){bytes, size, kind, true};
     FILE *from = bytes == NULL ? NULL : fopen(path, "rb");
     if (from == NULL) return false;
     bool whole = fread(bytes, 1, (size_t)size, from) == (size_t)size;
@@ -46,7 +58,7 @@ static bool read_bytes(kgt_text *text, const char *path, int64_t size, kgt_trec_
         return false;
     bytes[size] = '\n';
     text->size += bytes[size - 1] != '\n';
-    return true;
+    return !has_comment(bytes, size);
 }
 
 static bool grow(int64_t **array, int64_t n) {
@@ -189,7 +201,8 @@ typedef struct {
     kgt_listing listing;
     kgt_lister lister;
     kgt_table names;
-    kgt_field tag;
+    kgt_field tag, foreign;
+    kgt_signs signs;
     int64_t query_capacity, document_capacity;
 } run;
 
@@ -233,22 +246,48 @@ static bool list_query(run *at, kgt_trec_listed *out, int64_t number) {
     const kgt_cut *cut = &at->listing.cut;
     if (!reserve(at, out, cut->keep_ties || n < cut->depth ? n : cut->depth)) return false;
     out->query[i] = number;
+    kgt_signs signs;
     out->length[i] = kgt_list_query(&at->lister, &at->listing, number, &out->retrieved[i],
-                                    out->relevance + used, out->scores + used);
-    if (out->length[i] < 0) return false;
+                                    out->relevance + used, out->scores + used, &signs);
+    kgt_add_signs(&at->signs, &signs);
+    if (out->length[i] < 0 || signs.upper != signs.lower) return false;
     out->n_documents += out->length[i];
     out->n_shared++;
     return true;
+}
+
+/* Keeps the first query in byte order that the qrels lack. */
+static void keep_foreign(run *at, kgt_field query) {
+    const kgt_field kept = at->foreign;
+    if (kept.begin == NULL ||
+        kgt_compare_bytes(query.begin, (uint32_t)(query.end - query.begin), kept.begin,
+                          (uint32_t)(kept.end - kept.begin)) < 0)
+        at->foreign = query;
+}
+
+/* Whether nothing about the lists needs to be said. */
+static bool is_plain(const run *at, const kgt_trec_listed *out) {
+    const kgt_signs *signs = &at->signs;
+    const bool any_judged = signs->judged > 0 || signs->documents == 0;
+    return out->n_queries > 0 && any_judged && signs->rises < KGT_RISES;
+}
+
+static char *copy_of(kgt_field field, int64_t *size) {
+    *size = field.end - field.begin;
+    char *copy = malloc((size_t)*size + 1);
+    if (copy != NULL && *size > 0) memcpy(copy, field.begin, (size_t)*size);
+    return copy;
 }
 
 static bool list_queries(run *at, kgt_trec_listed *out) {
     const char *line = at->text.bytes, *last;
     kgt_field query;
     while (kgt_load_next(&at->text, &line, &at->lister.table, &query, &last)) {
-        if (at->lister.table.n == 0) return out->n_queries > 0;
+        if (at->lister.table.n == 0) return is_plain(at, out);
         const int64_t number = number_of(at, query);
         if (number == REPEATED || !check_end(at, last)) return false;
-        if (number != UNJUDGED && !list_query(at, out, number)) return false;
+        if (number == UNJUDGED) keep_foreign(at, query);
+        else if (!list_query(at, out, number)) return false;
         out->n_queries++;
     }
     return false;
@@ -257,16 +296,15 @@ static bool list_queries(run *at, kgt_trec_listed *out) {
 bool kgt_trec_list_file(const kgt_trec_qrels *qrels, const char *path, int64_t size, kgt_cut cut,
                         kgt_trec_listed *out) {
     run at = {.qrels = qrels,
-              .listing = {NULL, NULL, &qrels->documents, NULL, cut, qrels->unjudged}};
+              .listing = {NULL, NULL, &qrels->documents, NULL, cut, qrels->unjudged, true}};
     *out = (kgt_trec_listed){.n_queries = 0};
     bool plain = kgt_open_lister(&at.lister, FEW);
     plain = kgt_table_open(&at.names, FEW) && plain;
     plain = plain && read_bytes(&at.text, path, size, KGT_RUN) && list_queries(&at, out);
     if (plain) {
-        out->tag_size = at.tag.end - at.tag.begin;
-        out->tag = malloc((size_t)out->tag_size + 1);
-        plain = out->tag != NULL;
-        if (plain) memcpy(out->tag, at.tag.begin, (size_t)out->tag_size);
+        out->tag = copy_of(at.tag, &out->tag_size);
+        out->foreign = copy_of(at.foreign, &out->foreign_size);
+        plain = out->tag != NULL && out->foreign != NULL;
     }
     kgt_close_lister(&at.lister);
     kgt_table_close(&at.names);
@@ -281,4 +319,5 @@ void kgt_trec_free_listed(kgt_trec_listed *listed) {
     free(listed->relevance);
     free(listed->scores);
     free(listed->tag);
+    free(listed->foreign);
 }

@@ -158,7 +158,9 @@ Fault = tuple[int, str, int]
 FAULTS: dict[int, str]
 
 class TrecText:
-    def __init__(self, data: Buffer, is_run: bool, short: bool = False) -> None: ...
+    def __init__(
+        self, data: Buffer, is_run: bool, short: bool = False, comments: bool = True
+    ) -> None: ...
     def groups(
         self,
         at: int,
@@ -167,7 +169,7 @@ class TrecText:
         query: int,
         begin: NDArray[np.int64],
         lines: NDArray[np.int64],
-    ) -> tuple[int, int, int, int, Fault | None]: ...
+    ) -> tuple[int, int, int, int, Fault | None, int]: ...
     def queries(
         self,
         begin: NDArray[np.int64],
@@ -206,6 +208,7 @@ class TrecDocuments:
         size: NDArray[np.int32],
         values: NDArray[Any],
         is_run: bool,
+        ranks: NDArray[np.int64] | None = None,
     ) -> None: ...
     def parts(self) -> tuple[bytes, bytes, bytes, bytes, bytes]: ...
     def name(self, at: int) -> bytes: ...
@@ -249,7 +252,7 @@ class TrecQueries:
         level: int,
         unjudged: int,
         ties: int,
-    ) -> tuple[bytes, Fault | None, tuple[Any, ...]]: ...
+    ) -> tuple[bytes, Fault | None, tuple[Any, ...], tuple[Any, ...]]: ...
 
 class TrecNumbers:
     def __init__(
@@ -292,9 +295,11 @@ class TrecListing:
         scores: NDArray[np.float64],
         length: NDArray[np.int64],
         retrieved: NDArray[np.int64],
-    ) -> Fault | None: ...
+    ) -> tuple[Fault | None, tuple[Any, ...]]: ...
 
-ListedRun = tuple[int, bytes, bytes, bytes, bytes, bytes, bytes]
+RISES: int
+
+ListedRun = tuple[int, bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 
 class TrecQrels:
     def __init__(self, path: bytes, size: int, unjudged: int) -> None: ...

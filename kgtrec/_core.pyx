@@ -623,30 +623,33 @@ cdef class TrecText:
     cdef c.kgt_text text
     cdef const unsigned char[::1] owner
 
-    def __init__(self, const unsigned char[::1] data not None, bint is_run, bint short=False):
+    def __init__(self, const unsigned char[::1] data not None, bint is_run, bint short=False,
+                 bint comments=True):
         cdef c.kgt_trec_kind kind = c.KGT_RUN if is_run else c.KGT_QRELS
         if short:
             kind = c.KGT_SHORT_RUN if is_run else c.KGT_SHORT_QRELS
         self.owner = data
         require(data.shape[0] > 0 and data[data.shape[0] - 1] == 10, "text: no newline at its end")
-        self.text = c.kgt_text(<const char *> &data[0], data.shape[0], kind)
+        self.text = c.kgt_text(<const char *> &data[0], data.shape[0], kind, comments)
 
     def groups(self, int64_t at, int64_t stop, int64_t line, int64_t query, int64_t[::1] begin,
                int64_t[::1] lines):
         """Groups from byte `at`, a line's start, to `stop`: as many as `begin` and `lines` hold.
 
-        Returns how many, then at, line and query for the next call, and a fault or None.
+        Returns how many, then at, line and query for the next call, a fault or None, and the
+        number of comments among the lines.
         """
         cdef int64_t n_groups, capacity = begin.shape[0]
         cdef c.kgt_scan scan
-        scan.at, scan.line, scan.query = at, line, query
+        scan.at, scan.line, scan.query, scan.n_comments = at, line, query, 0
         scan.fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
         require(0 <= at <= stop <= self.text.size and -1 <= query < self.text.size,
                 "groups: beyond the text")
         require(lines.shape[0] == capacity, "groups: lengths differ")
         with nogil:
             n_groups = c.kgt_trec_groups(&self.text, stop, capacity, &scan, &begin[0], &lines[0])
-        return n_groups, scan.at, scan.line, scan.query, fault_tuple(scan.fault)
+        return (n_groups, scan.at, scan.line, scan.query, fault_tuple(scan.fault),
+                scan.n_comments)
 
     def queries(self, const int64_t[::1] begin, int64_t[::1] query_of, int64_t[::1] name_begin,
                 int64_t[::1] name_size):
@@ -669,13 +672,14 @@ cdef class TrecLines:
 
     cdef c.kgt_lines lines
     cdef readonly int64_t n_queries
-    cdef bint is_run
+    cdef bint is_run, has_ranks
     cdef tuple owners
 
     def __init__(self, TrecText text not None, const int64_t[::1] first, const int64_t[::1] group,
                  const int64_t[::1] begin, const int64_t[::1] line):
         cdef int64_t i, n = begin.shape[0] - 1
         self.n_queries = first.shape[0] - 1
+        self.has_ranks = text.text.kind == c.KGT_RUN
         self.is_run = text.text.kind == c.KGT_RUN or text.text.kind == c.KGT_SHORT_RUN
         check_offsets(first, group.shape[0], "lines")
         require(n == group.shape[0] and line.shape[0] == n + 1, "lines: lengths differ")
@@ -741,7 +745,8 @@ cdef class TrecDocuments:
         free(self.names)
 
     def __init__(self, const unsigned char[::1] text not None, const int64_t[::1] offsets,
-                 const int64_t[::1] begin, const int32_t[::1] size, values, bint is_run):
+                 const int64_t[::1] begin, const int32_t[::1] size, values, bint is_run,
+                 const int64_t[::1] ranks=None):
         cdef int64_t i, n = begin.shape[0]
         cdef const double[::1] scores
         cdef const int64_t[::1] relevance
@@ -763,10 +768,13 @@ cdef class TrecDocuments:
         if is_run:
             scores = values
             self.documents.scores = &scores[0]
+            if ranks is not None:
+                require(ranks.shape[0] == n, "documents: lengths differ")
+                self.documents.relevance = &ranks[0]
         else:
             relevance = values
             self.documents.relevance = &relevance[0]
-        self.owners = (text, offsets, begin, size, values)
+        self.owners = (text, offsets, begin, size, values, ranks)
 
     def parts(self):
         """Copies of its arrays as bytes: offsets, text, begin, size, and scores or relevance."""
@@ -885,6 +893,25 @@ cdef int64_t level_of(value, int64_t query, name) except? -1:
     return <int64_t> number
 
 
+cdef tuple signs_of(const c.kgt_signs *signs, int64_t n):
+    """Signs of n queries: documents, judged, rises of all; how many queries have ranks that
+    contradict the scores, in how many of these the order is reversed; and of the first its number,
+    upper and lower rank, and whether it is reversed."""
+    cdef int64_t i, first = -1, n_wrong = 0, n_reversed = 0
+    cdef c.kgt_signs total = c.kgt_signs(0, 0, 0, 0, 0, 0)
+    for i in range(n):
+        c.kgt_add_signs(&total, &signs[i])
+        if signs[i].upper != signs[i].lower:
+            first = i if first < 0 else first
+            n_wrong += 1
+            n_reversed += signs[i].reversed
+    return (total.documents, total.judged, total.rises, n_wrong, n_reversed, first, total.upper,
+            total.lower, total.reversed)
+
+
+RISES = c.KGT_RISES
+
+
 cdef class TrecListing:
     """The lists of a run, which is TrecLines or TrecDocuments; see kgt_listing."""
 
@@ -899,6 +926,7 @@ cdef class TrecListing:
         cdef int64_t i
         self.listing.lines = NULL
         self.listing.documents = NULL
+        self.listing.ranked = isinstance(run, TrecLines) and (<TrecLines> run).has_ranks
         if isinstance(run, TrecLines):
             self.lines = run
             require(self.lines.is_run, "run: qrels are not listed")
@@ -920,7 +948,10 @@ cdef class TrecListing:
 
     def lists(self, int64_t first, int64_t stop, int64_t[::1] relevance, double[::1] scores,
               int64_t[::1] length, int64_t[::1] retrieved):
-        """Lists of queries first .. stop - 1, one after the other; returns a fault or None."""
+        """Lists of queries first .. stop - 1, one after the other.
+
+        Returns a fault or None, and the signs of all these queries: a tuple as of `kgt_signs`.
+        """
         cdef int64_t query, capacity = relevance.shape[0]
         cdef c.kgt_fault fault = c.kgt_fault(c.KGT_NO_FAULT, 0, 0)
         cdef c.kgt_status status
@@ -931,11 +962,17 @@ cdef class TrecListing:
         require(capacity >= 0, "lists: capacity too small")
         require(scores.shape[0] == relevance.shape[0], "lists: lengths differ")
         require(length.shape[0] == stop - first == retrieved.shape[0], "length: wrong length")
-        with nogil:
-            status = c.kgt_trec_lists(&self.listing, first, stop - first, &relevance[0],
-                                      &scores[0], &length[0], &retrieved[0], &fault)
-        raise_for(status)
-        return fault_tuple(fault)
+        cdef c.kgt_signs *signs = <c.kgt_signs *> malloc((stop - first + 1) * sizeof(c.kgt_signs))
+        if signs == NULL:
+            raise MemoryError
+        try:
+            with nogil:
+                status = c.kgt_trec_lists(&self.listing, first, stop - first, &relevance[0],
+                                          &scores[0], &length[0], &retrieved[0], signs, &fault)
+            raise_for(status)
+            return fault_tuple(fault), signs_of(signs, stop - first)
+        finally:
+            free(signs)
 
     cdef int64_t most(self, int64_t query):
         """The most documents that a query's list can have."""
@@ -983,7 +1020,8 @@ cdef class TrecQrels:
     def lists(self, bytes path not None, int64_t size, int64_t depth, bint keep_ties,
               bint judged_only, bint single):
         """Lists of a run's judged queries, None if it is not plain: number of all its queries, tag,
-        and bytes of query, length, retrieved, relevance and scores."""
+        first query that the qrels lack, and bytes of query, length, retrieved, relevance and
+        scores."""
         cdef const char *name = path
         cdef c.kgt_cut cut = c.kgt_cut(depth, keep_ties, judged_only, single)
         cdef c.kgt_trec_listed out
@@ -994,7 +1032,8 @@ cdef class TrecQrels:
         try:
             if not plain:
                 return None
-            return (out.n_queries, out.tag[:out.tag_size], (<char *> out.query)[:8 * out.n_shared],
+            return (out.n_queries, out.tag[:out.tag_size], out.foreign[:out.foreign_size],
+                    (<char *> out.query)[:8 * out.n_shared],
                     (<char *> out.length)[:8 * out.n_shared],
                     (<char *> out.retrieved)[:8 * out.n_shared],
                     (<char *> out.relevance)[:8 * out.n_documents],
@@ -1162,8 +1201,8 @@ cdef class TrecQueries:
                bint single, int64_t level, int64_t unjudged, int ties):
         """Values over all documents of a run whose queries have these numbers.
 
-        Returns bytes of values, (columns, queries); a fault or None; and, if `ties`, the result of
-        `changes_of`, with forms if `ties` is 2.
+        Returns bytes of values, (columns, queries); a fault or None; if `ties`, the result of
+        `changes_of`, with forms if `ties` is 2; and the signs, see `signs_of`.
         """
         cdef int64_t i, n = run.n_queries, size = run.documents.offsets[n]
         cdef int64_t n_judged = self.documents.n_queries
@@ -1173,7 +1212,8 @@ cdef class TrecQueries:
         cdef c.kgt_status status
         cdef c.kgt_tied_places tied
         require(len(queries) == n and run.documents.scores != NULL, "of_run: the run does not fit the queries")
-        cdef int64_t *block = <int64_t *> malloc((4 * n + 1 + 2 * size + columns.n * n + 1) * 8)
+        cdef int64_t *block = <int64_t *> malloc(
+            (4 * n + 1 + 2 * size + columns.n * n + 1) * 8 + n * sizeof(c.kgt_signs))
         if block == NULL:
             raise MemoryError
         cdef int64_t *judged_query = block
@@ -1183,18 +1223,20 @@ cdef class TrecQueries:
         cdef int64_t *relevance = offsets + n + 1
         cdef double *scores = <double *> (relevance + size)
         cdef double *values = scores + size
+        cdef c.kgt_signs *signs = <c.kgt_signs *> (values + columns.n * n)
         try:
             for i in range(n):
                 judged_query[i] = queries[i]
                 require(0 <= judged_query[i] < n_judged, "queries: out of range")
             listing = c.kgt_listing(NULL, &run.documents, &self.documents.documents, judged_query,
-                                    c.kgt_cut((<int64_t> 1) << 62, True, False, single), unjudged)
+                                    c.kgt_cut((<int64_t> 1) << 62, True, False, single), unjudged,
+                                    False)
             lists = c.kgt_judged_lists(n, offsets, NULL, relevance, retrieved, judged_query,
                                        self.documents.documents.offsets, &self.ranked[0], unjudged,
                                        level)
             with nogil:
                 status = c.kgt_trec_lists(&listing, 0, n, relevance, scores, length, retrieved,
-                                          &fault)
+                                          signs, &fault)
                 offsets[0] = 0
                 for i in range(n):
                     offsets[i + 1] = offsets[i] + length[i]
@@ -1203,7 +1245,8 @@ cdef class TrecQueries:
             raise_for(status)
             tied = c.kgt_tied_places(scores, NULL, NULL)
             changes = changes_of(&lists, &tied, columns, ties == 2) if ties else ()
-            return (<char *> values)[:8 * n * columns.n], fault_tuple(fault), changes
+            return ((<char *> values)[:8 * n * columns.n], fault_tuple(fault), changes,
+                    signs_of(signs, n))
         finally:
             free(block)
 

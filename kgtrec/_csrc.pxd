@@ -167,6 +167,7 @@ cdef extern from "trec.h" nogil:
         const char *bytes
         int64_t size
         kgt_trec_kind kind
+        c_bool comments
 
     ctypedef enum kgt_fault_kind:
         KGT_NO_FAULT
@@ -186,6 +187,7 @@ cdef extern from "trec.h" nogil:
         int64_t at
         int64_t line
         int64_t query
+        int64_t n_comments
         kgt_fault fault
 
     int64_t kgt_trec_groups(const kgt_text *text, int64_t stop, int64_t capacity, kgt_scan *scan,
@@ -226,10 +228,21 @@ cdef extern from "trec.h" nogil:
         const int64_t *judged_query
         kgt_cut cut
         int64_t unjudged
+        c_bool ranked
+
+    ctypedef struct kgt_signs:
+        int64_t documents
+        int64_t judged
+        int64_t rises
+        int64_t upper
+        int64_t lower
+        int64_t reversed
 
     kgt_status kgt_trec_lists(const kgt_listing *listing, int64_t first, int64_t n,
                               int64_t *relevance, double *scores, int64_t *length,
-                              int64_t *retrieved, kgt_fault *fault)
+                              int64_t *retrieved, kgt_signs *signs, kgt_fault *fault)
+    void kgt_add_signs(kgt_signs *total, const kgt_signs *query)
+    enum: KGT_RISES
 
     ctypedef struct kgt_trec_qrels:
         pass
@@ -243,12 +256,14 @@ cdef extern from "trec.h" nogil:
         int64_t n_shared
         int64_t n_documents
         int64_t tag_size
+        int64_t foreign_size
         int64_t *query
         int64_t *length
         int64_t *retrieved
         int64_t *relevance
         double *scores
         char *tag
+        char *foreign
 
     c_bool kgt_trec_list_file(const kgt_trec_qrels *qrels, const char *path, int64_t size,
                               kgt_cut cut, kgt_trec_listed *out)

@@ -146,7 +146,11 @@ class FilterWarning(UserWarning):
 
 
 class RunWarning(UserWarning):
-    """A run file looks damaged."""
+    """A run looks damaged or misread: joined lines, ranks against scores, unknown documents."""
+
+
+class QueryWarning(UserWarning):
+    """Queries lack a run, judgements or relevant documents, which changes a mean."""
 
 
 class FormatNote(UserWarning):

@@ -286,17 +286,12 @@ def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Rep
 
 
 def _notes(run: Scored, request: Request) -> list[str]:
-    fate = "count as if nothing were retrieved" if request.options.complete else "are left out"
-    n_answered = run.n_asked - run.unanswered + run.unasked
-    rows = (
-        (run.unanswered, f"of {run.n_asked:,} queries of the qrels are not in the run; they "
-         + fate),
-        (run.unasked, f"of {n_answered:,} queries of the run are not in the qrels; they are "
-         "left out"),
-        (run.missing, f"values have no mean and deviation in {request.zscores!s}; they count as "
-         "-1000000, also in the averages"),
-    )  # fmt: skip
-    notes = [f"{count:,} {text}" for count, text in rows if count]
+    notes = [*map(str, run.remarks)]
+    if run.missing:
+        notes.append(
+            f"{run.missing:,} values have no mean and deviation in {request.zscores!s}; they count "
+            "as -1000000, also in the averages"
+        )
     if run.tied.queries:
         notes.append(_ties(run, request))
     if run.filtered is not None:

@@ -20,8 +20,8 @@ typedef struct {
 static void file_open(file *at, const char *bytes, size_t size, kgt_trec_kind kind, int64_t step) {
     char *copy = exact(size, 1);
     memcpy(copy, bytes, size);
-    at->text = (kgt_text){copy, (int64_t)size, kind};
-    at->scan = (kgt_scan){0, 1, -1, {KGT_NO_FAULT, 0, 0}};
+    at->text = (kgt_text){copy, (int64_t)size, kind, true};
+    at->scan = (kgt_scan){0, 1, -1, 0, {KGT_NO_FAULT, 0, 0}};
     at->n_groups = at->n_queries = 0;
     while (at->scan.at < at->text.size)
         at->n_groups += kgt_trec_groups(&at->text, at->text.size, step, &at->scan,
@@ -57,15 +57,20 @@ static void check_lists(int64_t step) {
     kgt_fault fault = {KGT_NO_FAULT, 0, 0};
     file_open(&run, run_text, sizeof run_text - 1, KGT_RUN, step);
     file_open(&qrels, qrels_text, sizeof qrels_text - 1, KGT_QRELS, step);
-    expect(run.n_queries == 2 && run.n_groups == 3 && run.scan.line == 8, "kgt_trec_groups",
+    expect(run.n_queries == 2 && run.n_groups == 3 && run.scan.line == 8 && run.scan.n_comments == 1,
+           "kgt_trec_groups",
            "%d queries in %d groups", (int)run.n_queries, (int)run.n_groups);
     kgt_trec_documents(&qrels.lines, 0, 2, begin, size, NULL, relevance, count, &fault);
     const int64_t offsets[] = {0, count[0], count[0] + count[1]};
     const kgt_documents judged = {qrels.text.bytes, offsets, begin, size, NULL, relevance};
     const kgt_listing listing = {
-        &run.lines, NULL, &judged, judged_query, {MOST, false, false, false}, -9};
+        &run.lines, NULL, &judged, judged_query, {MOST, false, false, false}, -9, true};
     int64_t listed[MOST];
-    kgt_trec_lists(&listing, 0, 2, listed, scores, length, retrieved, &fault);
+    kgt_signs signs[2];
+    kgt_trec_lists(&listing, 0, 2, listed, scores, length, retrieved, signs, &fault);
+    expect(signs[0].documents == 4 && signs[0].judged == 2 && signs[0].upper == 1 &&
+               signs[0].lower == 4 && signs[1].documents == 1 && signs[1].lower == 0,
+           "kgt_trec_lists", "ranks %d and %d", (int)signs[0].upper, (int)signs[0].lower);
     expect(fault.kind == KGT_NO_FAULT && length[0] == 4 && length[1] == 1, "kgt_trec_lists",
            "%d and %d documents", (int)length[0], (int)length[1]);
     for (int i = 0; i < 5; i++) {

@@ -16,7 +16,7 @@ from kgtrec.trec.files.text import Cut, ReadAhead
 from kgtrec.trec.measures import judge
 
 QRELS = b"a 0 d 1\na 0 e 0\nb 0 d 1\n"
-RUN = b"# made by hand\nb Q0 d 1 2 t\n\nc Q0 d 1 1 t\na Q0 e 1 2.5 t\na Q0 d 2 0.5 t\n#"
+RUN = b"b Q0 d 1 2 t\n\nc Q0 d 1 1 t\na Q0 e 1 2.5 t\na Q0 d 2 0.5 t\n"
 
 
 def lists_of(folder: Path, qrels: bytes = QRELS, run: bytes = RUN, name: str = "run"):
@@ -30,11 +30,13 @@ def lists_of(folder: Path, qrels: bytes = QRELS, run: bytes = RUN, name: str = "
 def test_only_plain_files_have_lists(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert lists_of(Path())[:2] == (3, b"t")
-    assert lists_of(Path(), QRELS[:-1], RUN[:-2])[:2] == (3, b"t")
+    assert lists_of(Path(), QRELS[:-1], RUN[:-1])[:2] == (3, b"t")
     for run in (
         RUN.replace(b"2.5", b"nan"), RUN + b"\nb Q0 d 1 2 t", b"# \n",
         RUN.replace(b"1 1 t", b"1"), b"\xef\xbb\xbf" + RUN, RUN + b"\na Q0 f 1 2 tb Q0 f 1 2 t",
         b"\x1f\x8b" + RUN, b"#", RUN + b"\nb Q0 e 1 2 t",
+        RUN + b" #", RUN.replace(b"2.5", b"0.1"),
+        RUN.replace(b" d ", b" f ").replace(b" e ", b" g "),
     ):  # fmt: skip
         assert lists_of(Path(), run=run) is None, run
     for name in ("run.gz", "run.zst", "-"):
@@ -65,7 +67,9 @@ def test_many_groups(tmp_path, monkeypatch):
     """More of both than the first allocations have room for, and runs in another order."""
     queries = [f"q{i // 4:03}" for i in range(2_000)]
     (tmp_path / "qrels").write_text("".join(f"{q} 0 d{i} 1\n" for i, q in enumerate(queries)))
-    run = "".join(f"{q} 0 d{i ^ 2} 0 {i * 37 % 101} t\n" for i, q in enumerate(reversed(queries)))
+    run = "".join(
+        f"{q} 0 d{1_999 - i ^ 2} 0 {i * 37 % 101} t\n" for i, q in enumerate(reversed(queries))
+    )
     assert summary(tmp_path, run, monkeypatch, True) == summary(tmp_path, run, monkeypatch, False)
 
 
@@ -88,8 +92,8 @@ def test_changed_qrels_are_read_again_and_messages_stay(tmp_path) -> None:
         (tmp_path / "qrels").write_bytes(QRELS + b"b 0 x 1\n")
         assert score(request, ahead)[0].summary["num_rel"] == 3
     lists_of(tmp_path, run=RUN + b"\na Q0 f 1 2 tb Q0 f 1 2 t")
-    with request.read_ahead() as ahead, pytest.warns(RunWarning, match="run:8: 'a Q0 f 1 2 tb"):
+    with request.read_ahead() as ahead, pytest.warns(RunWarning, match="run:7: 'a Q0 f 1 2 tb"):
         score(request, ahead)
     lists_of(tmp_path, run=RUN.replace(b"0.5", b"x"))
-    with request.read_ahead() as ahead, pytest.raises(FileError, match=r"run:6: score 'x'"):
+    with request.read_ahead() as ahead, pytest.raises(FileError, match=r"run:5: score 'x'"):
         score(request, ahead)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kgtrec import _core
 from kgtrec.errors import InputError, TieWarning, UsageError, choose
 from kgtrec.trec.eval import score as scoring
+from kgtrec.trec.eval.remarks import remarks_of
 from kgtrec.trec.eval.request import Request, read_once
 from kgtrec.trec.files.columns import (
     QrelsColumns,
@@ -27,7 +28,7 @@ from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_of, read_lists
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.own import core_columns, in_core
-from kgtrec.trec.measures.relevant import UNJUDGED, TieEffect, View
+from kgtrec.trec.measures.relevant import UNJUDGED, QueryMatch, Signs, TieEffect, View
 from kgtrec.trec.measures.rows import FORMATS
 from kgtrec.trec.measures.values import summary as summary_of
 from kgtrec.trec.measures.values import values
@@ -241,7 +242,7 @@ class Evaluator:
         self._check_shown(summary, as_)
         if self._core is not None and isinstance(run, Mapping):
             queries, cells, tied = self._listed(run, self._core, int(self._warns))
-            self._warn_of(tied, len(queries))
+            self._warn_of_ties(tied, len(queries))
             return self._shown(queries, cells, summary, as_)
         read = scoring.read_run(run, self._request)
         scored = scoring.score_run(self._judged, read, self._request)
@@ -283,7 +284,7 @@ class Evaluator:
         Raises
         ------
         UsageError
-            Arrays of another shape or dtype; judgements in groups, `complete` or `questions`.
+            Arrays of another shape or dtype; judgements in groups, or `questions`.
         InputError
             A query that the qrels lack, a judged document twice in a row, or a judged document
             without a column, unless `documents` says which columns there are.
@@ -308,10 +309,12 @@ class Evaluator:
             raise InputError(f"row {twice}, query {query!r}, has a judged document twice; keep one")
         if always:
             scored = scoring.scored_lists(
-                own.lists(matrix, names, np.array(numbers), parts), request, len(numbers)
-            )
+                own.lists(matrix, names, np.array(numbers), parts, request.options.complete),
+                request, self._own,
+            )  # fmt: skip
             return self._of_scored(scored, summary, as_)
-        self._warn_of(tied, len(numbers))
+        self._warn_of_queries(QueryMatch(numbers, len(numbers)))
+        self._warn_of_ties(tied, len(numbers))
         held = self.queries if queries is None else [str(query) for query in queries]
         return self._shown(held, cells, summary, as_)
 
@@ -341,7 +344,9 @@ class Evaluator:
             queries, cells, (differs, _, kinds) = self._listed(run, self._core, 2)
         else:
             data = scoring.read_run(run, self._request).data
-            lists = read_lists(self._own, data, options.cut(None))
+            lists = read_lists(self._own, data, options.cut(None), comments=options.compat >= 10)
+            scoring.check_shared(self._own, data, lists.match, options)
+            self._warn_of_queries(lists.match)
             plain = values(lists, columns, options)
             queries, cells = [*lists.queries], np.array([*plain.values()]).tobytes()
             if self._core is None:
@@ -364,15 +369,26 @@ class Evaluator:
         shared = [pair for pair in named if pair[0] in own.number]
         if len(shared) < len(named):
             native_documents([pair for pair in named if pair[0] not in own.number], run, True)
-            if not shared:
-                raise scoring.nothing_shared(own.path, run)
         numbers = [own.number[name] for name, _ in shared]
-        cells, fault, tied = self._native.of_run(
-            native_documents(shared, run, is_run=True), numbers, columns, options.compat < 10,
-            options.level, UNJUDGED, ties,
+        foreign = next((name for name, _ in named if name not in own.number), b"")
+        match = QueryMatch(numbers, len(named), decoded(foreign))
+        scoring.check_shared(own, run, match, options)
+        documents = native_documents(shared, run, is_run=True)
+        cells, fault, tied, counts = self._native.of_run(
+            documents, numbers, columns, options.compat < 10, options.level, UNJUDGED, ties,
         )  # fmt: skip
         if fault is not None:
             raise pack_run({query: run[query] for _, query in shared}).duplicate(fault[0] - 1)
+        signs = Signs(*counts)
+        if signs.documents and not signs.judged:
+            number, query = next(
+                (number, query)
+                for number, (_, query) in zip(numbers, shared, strict=True)
+                if run[query]
+            )
+            document = decoded(name_bytes(next(iter(run[query])), "document"))
+            signs = signs._replace(run_document=document, qrels_document=own.name_of(number))
+        self._warn_of_queries(match._replace(signs=signs))
         return [decoded(name) for name, _ in shared], cells, tied
 
     @property
@@ -384,10 +400,8 @@ class Evaluator:
     def _numbered(self) -> tuple[NumberedDocuments, list[int]]:
         """Documents, and the numbers of `queries`, for rows of scores."""
         request = self._request
-        if request.is_grouped or request.options.complete or request.questions:
-            raise UsageError(
-                "evaluate_scores needs qrels, and has neither complete nor questions; call evaluate"
-            )
+        if request.is_grouped or request.questions:
+            raise UsageError("evaluate_scores needs qrels and has no questions; call evaluate")
         return NumberedDocuments(self._own, self._documents), self._numbers_of(self.queries)
 
     def _numbers_of(self, queries: Sequence[str]) -> list[int]:
@@ -426,11 +440,20 @@ class Evaluator:
         return _formed(queries, arrays, row, summary, as_)
 
     def _of_scored(self, scored: scoring.Scored, summary: bool, as_: str) -> Any:
+        for remark in scored.remarks:
+            warnings.warn(remark, stacklevel=_frames_inside())
         if self._warns:
             self._warn(scored.tied, len(scored.queries))
         return _formed(scored.queries, scored.values, scored.summary, summary, as_)
 
-    def _warn_of(self, tied: tuple[Any, ...], n_queries: int) -> None:
+    def _warn_of_queries(self, match: QueryMatch | None) -> None:
+        """Warn of what `kgtrec eval` prints about the queries and documents of a run."""
+        assert match is not None
+        options = self._request.options
+        for remark in remarks_of(self._own, match, self._columns, options, command_line=False):
+            warnings.warn(remark, stacklevel=_frames_inside())
+
+    def _warn_of_ties(self, tied: tuple[Any, ...], n_queries: int) -> None:
         """Warn if the core reports that ties change a value."""
         if tied:
             most = dict(zip(self._measures, tied[1], strict=True))

@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import InputError, refuse
+from kgtrec.trec.eval.remarks import quoted, remarks_of
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.text import PathName, ReadAhead, is_path
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import JudgedQueries, read_judged_queries, read_lists
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.own import FLOOR
-from kgtrec.trec.measures.relevant import NO_EFFECT, Lists, TieEffect, some_queries
+from kgtrec.trec.measures.relevant import NO_EFFECT, Lists, QueryMatch, TieEffect, some_queries
 from kgtrec.trec.measures.values import summary, values
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class Scored:
     - is_zscored: The values are z-scores: all are floats, printed with a ``Z`` before their
       names.
     - missing: Number of values without the mean and deviation for a z-score.
+    - remarks: Warnings about queries and documents, see `remarks_of`.
     - tied: How ties can change the requested measures of trec_eval.
     - intervals: Column name to the ends of the confidence interval of its mean; empty if none
       were requested.
@@ -147,6 +149,7 @@ class Scored:
     unasked: int
     is_zscored: bool = False
     missing: int = 0
+    remarks: Sequence[Warning] = ()
     tied: TieEffect = NO_EFFECT
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     resampling: Resampling | None = None
@@ -237,7 +240,9 @@ def read_qrels(request: Request) -> JudgedQueries | GroupJudgements:
 
         return read_groups(request.qrels, request.qrels_format)
     if is_path(request.qrels):
-        return read_judged_queries(request.qrels, form=request.qrels_format)
+        return read_judged_queries(
+            request.qrels, form=request.qrels_format, comments=request.options.compat >= 10
+        )
     from kgtrec.trec.files.convert import qrels_data
 
     return read_judged_queries(qrels_data(request.qrels))
@@ -259,10 +264,9 @@ def score_run(
         groups, judged, cut = qrels, qrels.judged, replace(options, judged_only=False).cut(None)
     lists = read_lists(
         judged, run.data, cut, absent=options.complete, threads=threads, ahead=ahead,
-        form=request.run_format,
+        form=request.run_format, comments=options.compat >= 10,
     )  # fmt: skip
-    if lists.unanswered == len(qrels):
-        raise nothing_shared(qrels.path, run.data)
+    check_shared(judged, run.data, lists.match, options)
     if request.only is not None:
         if request.only not in lists.queries:
             raise NothingShared(
@@ -270,18 +274,18 @@ def score_run(
                 f"{request.only!r}; choose a query that both have"
             )
         lists = some_queries(lists, np.array([lists.queries.index(request.only)]))
-    return scored_lists(lists, request, len(qrels), groups, run, reference)
+    return scored_lists(lists, request, judged, groups, run, reference)
 
 
 def scored_lists(
     lists: Lists,
     request: Request,
-    n_asked: int,
+    judged: JudgedQueries,
     groups: GroupJudgements | None = None,
     run: RunRead | None = None,
     reference: Reference | None = None,
 ) -> Scored:
-    """Values of the request's measures for judged lists, which hold some of `n_asked` queries."""
+    """Values of the request's measures for judged lists, which hold some of the queries."""
     columns, options, how = request.columns, request.options, request.resampling
     values = _values(groups, lists, request)
     counted, missing = _counted(options, lists), 0
@@ -306,11 +310,12 @@ def scored_lists(
         queries=queries,
         values=values,
         summary=total,
-        n_asked=n_asked,
+        n_asked=len(judged),
         unanswered=lists.unanswered,
         unasked=lists.unasked,
         is_zscored=reference is not None,
         missing=missing,
+        remarks=_remarks(judged, lists, request, groups is not None),
         tied=_tied(lists, columns, options, groups),
         intervals=intervals,
         resampling=how,
@@ -319,11 +324,34 @@ def scored_lists(
     )
 
 
-def nothing_shared(qrels: PathName, run: PathName | RunData) -> NothingShared:
-    """The error for qrels and run without a common query."""
-    return NothingShared(
-        f"{_named(qrels)} and {_named(run)} share no query; give qrels of the same queries"
+def check_shared(
+    judged: JudgedQueries, run: PathName | RunData, match: QueryMatch | None, options: EvalOptions
+) -> None:
+    """Raise NothingShared if qrels and run have no common query.
+
+    With `complete`, a run without any query has values: all its queries retrieved nothing.
+    """
+    assert match is not None
+    if len(match.numbers) or (options.complete and not match.n_run and len(judged)):
+        return
+    first = f"the first are {quoted(judged.texts[0])} and {quoted(match.foreign)}; " * bool(
+        len(judged) and match.n_run
     )
+    raise NothingShared(
+        f"{_named(judged.path)} and {_named(run)} share no query; {first}give qrels of the same "
+        "queries"
+    )
+
+
+def _remarks(
+    judged: JudgedQueries, lists: Lists, request: Request, is_grouped: bool
+) -> Sequence[Warning]:
+    if lists.match is None or request.only is not None:
+        return ()
+    return remarks_of(
+        judged, lists.match, request.columns, request.options,
+        command_line=request.command_line, is_grouped=is_grouped,
+    )  # fmt: skip
 
 
 def _values(groups: GroupJudgements | None, lists: Lists, request: Request) -> dict[str, Array]:

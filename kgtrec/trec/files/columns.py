@@ -96,10 +96,13 @@ class RunColumns(_Columns):
         Correctly rounded; infinities are possible, NaN is not.
     tag : str
         Last column of the last line: what trec_eval prints as runid.
+    ranks : ndarray of int64, shape (n,), optional
+        Column `rank` of a frame. Only scores order documents, but a warning says if both disagree.
     """
 
     scores: NDArray[np.float64]
     tag: str
+    ranks: Ints | None = None
 
     def __post_init__(self) -> None:
         self._check("scores", self.scores, np.float64)
@@ -205,13 +208,15 @@ def _pack_columns(
     names = [name_bytes(query, "query") for query in columns.queries]
     size = np.diff(columns.name_offsets).astype(np.int32)
     begin = columns.name_offsets[:-1]
-    packed = Packed(names, columns.offsets, columns.name_bytes, begin, size, values)
+    ranks = getattr(columns, "ranks", None)
+    packed = Packed(names, columns.offsets, columns.name_bytes, begin, size, values, ranks=ranks)
     order = sorted(range(len(names)), key=names.__getitem__)
     if not in_order or all(a < b for a, b in pairwise(order)):
         return packed
     offsets, rows = spans(packed.offsets[order], np.diff(packed.offsets)[order])
     names = [names[i] for i in order]
-    return Packed(names, offsets, packed.text, begin[rows], size[rows], values[rows])
+    ranks = None if ranks is None else ranks[rows]
+    return Packed(names, offsets, packed.text, begin[rows], size[rows], values[rows], ranks=ranks)
 
 
 def queries_of(data: Mapping[str, Mapping[str, Any]], in_order: bool, keep_empty: bool) -> Named:

@@ -7,6 +7,7 @@ that are whole numbers are replaced by their decimal form.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -129,8 +130,10 @@ def _data(data: Any, kind: _Kind) -> Any:
         return data
     if is_path(data):
         return kind.read(data)
+    ranks = None
     if is_frame(data) or _is_of(data, "polars"):
         columns = _frame_columns(data, kind)
+        ranks = _ranks(data) if kind is _RUN else None
     elif _is_of(data, "ranx"):
         return data.to_dict()
     else:
@@ -144,7 +147,11 @@ def _data(data: Any, kind: _Kind) -> Any:
     if values.dtype.kind not in kind.kinds or beyond:
         subject, hint = kind.wrong
         raise InputError(f"{subject} of type {values.dtype}; {hint}")
-    return kind.make(*_grouped(query, documents, values.astype(kind.dtype)))
+    grouped, order = _grouped(query, documents, values.astype(kind.dtype))
+    made = kind.make(*grouped)
+    if ranks is None:
+        return made
+    return replace(made, ranks=ranks if order is None else ranks[order])
 
 
 def _fractions(data: Any, values: NDArray[Any]) -> InputError:
@@ -246,8 +253,19 @@ def _column(frame: Any, names: tuple[str, ...]) -> Any:
     raise InputError(f"the frame has no column {either}, only {held}; rename one of them")
 
 
-def _grouped(query: Any, documents: Any, values: NDArray[Any]) -> Grouped:
-    """Queries in order of appearance, each with its documents in order of the rows."""
+def _ranks(frame: Any) -> Ints | None:
+    """The column `rank` of a frame, if it has whole numbers."""
+    if "rank" not in frame.columns or getattr(frame["rank"], "ndim", 1) != 1:
+        return None
+    ranks = frame["rank"].to_numpy()
+    return np.ascontiguousarray(ranks, np.int64) if ranks.dtype.kind in "iu" else None
+
+
+def _grouped(query: Any, documents: Any, values: NDArray[Any]) -> tuple[Grouped, Ints | None]:
+    """Queries in order of appearance, each with its documents in order of the rows.
+
+    Also the order of the rows, None if it is unchanged.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -255,11 +273,13 @@ def _grouped(query: Any, documents: Any, values: NDArray[Any]) -> Grouped:
     names = encoded.dictionary.to_pylist()
     owner = encoded.indices.to_numpy().astype(np.int64)
     _refuse_twice(names, owner, documents)
+    order = None
     if (owner[1:] < owner[:-1]).any():
         order = np.argsort(owner, kind="stable")
         documents, values = documents.take(pa.array(order)), values[order]
     offsets = offsets_of(np.bincount(owner, minlength=len(names)))
-    return [decoded(name) for name in names], offsets, *name_buffers(documents), values
+    grouped = [decoded(name) for name in names], offsets, *name_buffers(documents), values
+    return grouped, order
 
 
 def _texts(column: Any) -> Any:

@@ -22,12 +22,14 @@ def read_documents(
     *,
     in_order: bool = True,
     form: str | None = None,
+    comments: bool = True,
 ) -> Packed:
     """Documents of a run or qrels file, queries in byte order or in that of their first lines.
 
     `form` is a key of `forms.RUN_FORMATS` or `forms.QRELS_FORMATS`; it is recognised by default.
+    With `comments`, lines that start with # are skipped.
     """
-    text = recognise(read_text(path, is_run), form)
+    text = recognise(replace(read_text(path, is_run), comments=comments), form)
     return documents_of_text(text, threads, in_order=in_order)
 
 

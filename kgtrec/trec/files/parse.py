@@ -9,6 +9,7 @@ order.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ class Groups:
     - begin, line, int64 (n_groups + 1,): Byte and line number of each group's start, and of
       the text's end.
     - fault: The first blank line of qrels.
+    - n_comments: Number of lines that were skipped because they start with #.
     """
 
     text: Text
@@ -52,6 +54,7 @@ class Groups:
     line: Ints
     fault: Fault | None
     native: _core.TrecText
+    n_comments: int = 0
 
     def arrange(self, order: Ints) -> tuple[_core.TrecLines, Ints]:
         """Lines by query, queries in this order, and an upper bound on the documents of each."""
@@ -74,6 +77,7 @@ class Packed:
     - size: int32 (n,)
     - values, float64 or int64 (n,): Scores of a run, relevance of qrels.
     - tag: Of a run, if it has one.
+    - ranks, int64 (n,) or None: Of a run in memory that has some.
     """
 
     names: list[bytes]
@@ -83,12 +87,13 @@ class Packed:
     size: NDArray[np.int32]
     values: NDArray[Any]
     tag: str = ""
+    ranks: Ints | None = None
 
     def native(self) -> _core.TrecDocuments:
         """The same for the native core."""
         is_run = self.values.dtype == np.float64
         return _core.TrecDocuments(
-            self.text, self.offsets, self.begin, self.size, self.values, is_run
+            self.text, self.offsets, self.begin, self.size, self.values, is_run, self.ranks
         )
 
     def columns(self) -> tuple[list[str], Ints, Ints, NDArray[np.uint8], NDArray[Any]]:
@@ -112,18 +117,19 @@ def find_groups(text: Text, threads: int | None = None) -> Groups:
     threads = threads or available_cores()
     if text.start == len(text.data):
         raise text.empty()
-    native = _core.TrecText(text.data, text.is_run, bool(text.form))
-    scans: dict[int, tuple[Ints, Ints, int, Fault | None]] = {}
+    native = _core.TrecText(text.data, text.is_run, bool(text.form), text.comments)
+    scans: dict[int, tuple[Ints, Ints, int, Fault | None, int]] = {}
 
     def scan(start: int, stop: int) -> None:
         scans[start] = _scan_part(native, start, stop)
 
     parts = _text_parts(text, threads)
     share_rows(scan, parts, threads)
-    begins, lines, line = [], [], text.first_line - 1
+    begins, lines, line, n_comments = [], [], text.first_line - 1, 0
     faults: list[Fault] = []
     for start, _ in parts:
-        begin, number, n_lines, fault = scans[start]
+        begin, number, n_lines, fault, n_skipped = scans[start]
+        n_comments += n_skipped
         begins.append(begin)
         lines.append(number + line)
         if fault:
@@ -136,7 +142,35 @@ def find_groups(text: Text, threads: int | None = None) -> Groups:
         raise explain(text, fault) if fault else text.empty()
     names, query_of = _names(text, native, begin[:-1])
     number = np.concatenate([*lines, end[1]])
-    return Groups(text, names, query_of, begin, number, fault, native)
+    return Groups(text, names, query_of, begin, number, fault, native, n_comments)
+
+
+def _warn_of_comments(groups: Groups) -> None:
+    """Warn if lines that were skipped as comments read like lines of a query: #q 0 d 1."""
+    text, n_columns = groups.text, len(groups.text.columns.split())
+    skipped = []
+    for match in re.finditer(rb"^[ \t\r\v\f]*(#[^\n]*)", text.data, re.MULTILINE):
+        fields = match[1].split()
+        if len(fields) != n_columns:
+            continue
+        number = fields[4 if text.is_run else 3]
+        is_line = _core.trec_score(number + b"\n") is not None if text.is_run else _is_whole(number)
+        if is_line:
+            skipped.append(match[1])
+    if skipped:
+        subject = f"{len(skipped):,} lines of {text.path} begin with # and were skipped"
+        if len(skipped) == 1:
+            subject = f"1 line of {text.path} begins with # and was skipped"
+        warnings.warn(
+            f"{subject}; the first is {decoded(skipped[0].rstrip())[:200]!r}. If # begins the name "
+            "of a query, evaluate with compat 9: trec_eval 9.0.8 has no comments",
+            RunWarning,
+            stacklevel=2,
+        )
+
+
+def _is_whole(field: bytes) -> bool:
+    return re.fullmatch(rb"[+-]?\d+", field) is not None
 
 
 _TAIL = 4096  # bytes in which the last line of a group begins
@@ -154,7 +188,8 @@ def _warn_of_joined_lines(groups: Groups) -> None:
         tail = bytes(data[from_here:stop]).rstrip()
         at = tail.rfind(b"\n") + 1
         line = tail[at:]
-        if len(line.split(None, 6)) > 6 and not line.lstrip().startswith(b"#"):
+        is_comment = groups.text.comments and line.lstrip().startswith(b"#")
+        if len(line.split(None, 6)) > 6 and not is_comment:
             number = int(groups.line[group]) + bytes(data[start : from_here + at]).count(b"\n")
             first = first or f"{groups.text.path}:{number}: {decoded(line)[:200]!r}"
             n_lines += 1
@@ -178,20 +213,27 @@ def _text_parts(text: Text, threads: int) -> list[tuple[int, int]]:
     return list(pairwise(sorted(cuts)))
 
 
-def _scan_part(native: _core.TrecText, at: int, stop: int) -> tuple[Ints, Ints, int, Fault | None]:
-    """Begin and line of the groups between two bytes, lines counted from 1; number of lines."""
+def _scan_part(
+    native: _core.TrecText, at: int, stop: int
+) -> tuple[Ints, Ints, int, Fault | None, int]:
+    """Begin and line of the groups between two bytes, lines counted from 1; number of lines; the
+    first fault; number of comments."""
     begins, lines = [], []
     faults: list[Fault] = []
-    line, query, capacity = 1, -1, _FEW_GROUPS
+    line, query, capacity, n_comments = 1, -1, _FEW_GROUPS, 0
     while at < stop:
         begin, number = np.empty(capacity, dtype=np.int64), np.empty(capacity, dtype=np.int64)
-        n_groups, at, line, query, fault = native.groups(at, stop, line, query, begin, number)
+        n_groups, at, line, query, fault, n_skipped = native.groups(
+            at, stop, line, query, begin, number
+        )
+        n_comments += n_skipped
         begins.append(begin[:n_groups])
         lines.append(number[:n_groups])
         if fault:
             faults.append(fault)
         capacity *= 2
-    return np.concatenate(begins), np.concatenate(lines), line - 1, min(faults, default=None)
+    fault = min(faults, default=None)
+    return np.concatenate(begins), np.concatenate(lines), line - 1, fault, n_comments
 
 
 def _names(text: Text, native: _core.TrecText, begin: Ints) -> tuple[list[bytes], Ints]:
@@ -283,6 +325,8 @@ def raise_first(groups: Groups, fault: Fault | None) -> None:
     both = [each for each in (groups.fault, fault) if each is not None]
     if both:
         raise explain(groups.text, min(both))
+    if groups.n_comments and not groups.text.form:
+        _warn_of_comments(groups)
     if groups.text.is_run and not groups.text.form:
         _warn_of_joined_lines(groups)
 

@@ -88,6 +88,7 @@ class Text:
     - data: In memory, not mapped. Scans rely on the last newline, and a mapped file could lose it
       if others write to it or cut it short.
     - start: Start of the first line, after a byte order mark and a heading.
+    - comments: Whether lines that start with # are comments.
     - first_line: Number of that line in the file.
     - form: A key of `forms.RUN_FORMATS` or `forms.QRELS_FORMATS`, or "" for TREC's lines.
       "ranks?" is a run of three columns whose values must be ranks.
@@ -99,6 +100,7 @@ class Text:
     data: bytes | bytearray | mmap.mmap
     start: int
     first_line: int = 1
+    comments: bool = True
     form: str = ""
     columns: str = ""
 
@@ -288,7 +290,7 @@ def last_tag(text: Text) -> str:
     while end > text.start:
         start = text.data.rfind(b"\n", text.start, end) + 1 or text.start
         fields = bytes(text.data[start:end]).split(maxsplit=6)
-        if len(fields) > 5 and not fields[0].startswith(b"#"):
+        if len(fields) > 5 and not (text.comments and fields[0].startswith(b"#")):
             return decoded(fields[5])
         end = start - 1
     return ""

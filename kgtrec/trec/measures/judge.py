@@ -6,7 +6,7 @@ The same native code orders and judges both.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ from kgtrec.trec.files.text import (
     last_tag,
     read_text,
 )
-from kgtrec.trec.measures.relevant import Lists
+from kgtrec.trec.measures.relevant import Lists, QueryMatch, Signs
 
 if TYPE_CHECKING:
     from kgtrec.trec.files.columns import QrelsData, RunData
@@ -70,10 +70,27 @@ class JudgedQueries:
         """The names as text."""
         return [decoded(name) for name in self.names]
 
+    @cached_property
+    def best(self) -> Ints:
+        """The highest relevance of each query; `UNJUDGED` without a judgement."""
+        best = np.full(len(self), UNJUDGED)
+        has_any = np.diff(self.offsets) > 0
+        best[has_any] = self.judged[self.offsets[:-1][has_any]]
+        return best
+
+    @cached_property
+    def lowest(self) -> int:
+        """The lowest relevance, at most 0."""
+        return int(self.judged.min(initial=0))
+
+    def name_of(self, query: int) -> str:
+        """The first document of a query."""
+        return decoded(self.native.name(int(self.offsets[query])))
+
     def lists(
-        self, placed: Sequence[NDArray[Any]], n_run: int, tag: str, absent: bool = False
+        self, placed: Sequence[NDArray[Any]], tag: str, match: QueryMatch, absent: bool = False
     ) -> Lists:
-        """Lists of a run of `n_run` queries; with `absent`, of all queries of the qrels.
+        """Lists of a run; with `absent`, of all queries of the qrels.
 
         `placed` has the numbers of the queries that both have; length, retrieved, relevance and
         scores of these, as in `Lists`.
@@ -98,22 +115,29 @@ class JudgedQueries:
             judged=judged,
             tag=tag,
             unanswered=len(self) - n_shared,
-            unasked=n_run - n_shared,
+            unasked=match.n_run - n_shared,
+            match=match,
         )
 
 
 def read_judged_queries(
-    qrels: PathName | QrelsData, *, threads: int | None = None, form: str | None = None
+    qrels: PathName | QrelsData,
+    *,
+    threads: int | None = None,
+    form: str | None = None,
+    comments: bool = True,
 ) -> JudgedQueries:
     """Read qrels, lines ``query iter document relevance``, in any order.
 
-    Lines that start with ``#`` are comments. A relevance is a whole number within 64 bits; the
-    measures interpret negative ones. `form` is a key of `forms.QRELS_FORMATS`.
+    With `comments`, lines that start with ``#`` are skipped. A relevance is a whole number within
+    64 bits; the measures interpret negative ones. `form` is a key of `forms.QRELS_FORMATS`.
     """
     if isinstance(qrels, (str, os.PathLike)):
         from kgtrec.trec.files.documents import read_documents
 
-        return judgements(qrels, read_documents(qrels, False, threads, form=form))
+        return judgements(
+            qrels, read_documents(qrels, False, threads, form=form, comments=comments)
+        )
     from kgtrec.trec.files.columns import pack_qrels
 
     return judgements("the qrels", pack_qrels(qrels))
@@ -143,28 +167,33 @@ def read_lists(
     threads: int | None = None,
     ahead: ReadAhead | None = None,
     form: str | None = None,
+    comments: bool = True,
 ) -> Lists:
     """Read a run, lines ``query iter document rank score tag``, and judge it.
 
-    The iter and rank columns are ignored, lines may come in any order, blank lines and comments
-    (``#``) are skipped. Columns beyond the sixth are ignored, as in trec_eval, unless they look
-    like a document name with white space in it. Every line is checked, also of queries without
-    judgements. `form` is a key of `forms.RUN_FORMATS`.
+    The iter column is ignored, and the rank column only leads to `Signs`. Lines may come in any
+    order, blank lines are skipped, with `comments` also those that start with ``#``. Columns beyond
+    the sixth are ignored, as in trec_eval, unless they look like a document name with white space
+    in it. Every line is checked, also of queries without judgements. `form` is a key of
+    `forms.RUN_FORMATS`.
     """
     if not isinstance(qrels, JudgedQueries):
-        qrels = read_judged_queries(qrels, threads=threads)
+        qrels = read_judged_queries(qrels, threads=threads, comments=comments)
     if ahead is not None and isinstance(run, str) and (listed := ahead.lists(run, cut)):
-        n_run, tag, *parts = listed
+        n_run, tag, foreign, *parts = listed
         query, length, retrieved, relevance = (np.frombuffer(part, np.int64) for part in parts[:4])
         placed = _in_order(query, length, retrieved, relevance, np.frombuffer(parts[4]))
-        return qrels.lists(placed, n_run, decoded(tag), absent)
+        match = QueryMatch(placed[0].tolist(), n_run, decoded(foreign))
+        return qrels.lists(placed, decoded(tag), match, absent)
     if isinstance(run, (str, os.PathLike)):
-        documents = _documents_of_file(run, threads, form)
+        documents = _documents_of_file(run, threads, form, comments)
     else:
         documents = _documents_in_memory(run)
-    placed, fault = _listed(qrels, documents, cut, threads)
+    placed, signs, fault = _listed(qrels, documents, cut, threads)
     documents.raise_first(fault)
-    return qrels.lists(placed, len(documents.names), documents.tag, absent)
+    foreign = next((name for name in documents.names if name not in qrels.number), b"")
+    match = QueryMatch(placed[0].tolist(), len(documents.names), decoded(foreign), signs)
+    return qrels.lists(placed, documents.tag, match, absent)
 
 
 def _in_order(
@@ -182,7 +211,8 @@ def _in_order(
 class _Documents:
     """A run for the native core: queries in byte order, and an upper bound on their documents.
 
-    `raise_first` receives the first fault, or None.
+    `raise_first` receives the first fault, or None. `first_document` receives the number of a
+    query that has documents.
     """
 
     names: list[bytes]
@@ -190,17 +220,28 @@ class _Documents:
     work: Ints
     tag: str
     raise_first: Callable[[Fault | None], None]
+    first_document: Callable[[int], bytes]
 
 
-def _documents_of_file(path: PathName, threads: int | None, form: str | None) -> _Documents:
+def _documents_of_file(
+    path: PathName, threads: int | None, form: str | None, comments: bool
+) -> _Documents:
     from kgtrec.trec.files.documents import documents_of_text
     from kgtrec.trec.files.forms import recognise
 
-    text = recognise(read_text(path, True), form)
+    text = recognise(replace(read_text(path, True), comments=comments), form)
     if text.form:
         return _documents_of(documents_of_text(text, threads))
     groups, names, lines, work = ordered_lines(text, threads)
-    return _Documents(names, lines, work, last_tag(text), partial(raise_first, groups))
+
+    def first_document(query: int) -> bytes:
+        n = int(work[query])
+        begin, size, count = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(1, np.int64)
+        lines.documents(query, query + 1, begin, size, np.empty(n), count)
+        return bytes(text.data[begin[0] : begin[0] + size[0]])
+
+    fault = partial(raise_first, groups)
+    return _Documents(names, lines, work, last_tag(text), fault, first_document)
 
 
 def _documents_in_memory(run: RunData) -> _Documents:
@@ -214,15 +255,19 @@ def _documents_of(packed: Packed, tag: str = "") -> _Documents:
         if fault is not None:
             raise packed.duplicate(fault[0] - 1)
 
+    def first_document(query: int) -> bytes:
+        at = int(packed.offsets[query])
+        return bytes(packed.text[packed.begin[at] : packed.begin[at] + packed.size[at]])
+
     work = np.diff(packed.offsets)
-    return _Documents(packed.names, packed.native(), work, tag, raise_duplicate)
+    return _Documents(packed.names, packed.native(), work, tag, raise_duplicate, first_document)
 
 
 def _listed(
     qrels: JudgedQueries, documents: _Documents, cut: Cut, threads: int | None
-) -> tuple[Sequence[NDArray[Any]], Fault | None]:
+) -> tuple[Sequence[NDArray[Any]], Signs, Fault | None]:
     """The judged queries of a run, ascending, with length and retrieved of each; relevance and
-    scores of their documents; the first fault."""
+    scores of their documents; signs of a misread run; the first fault."""
     names, work = documents.names, documents.work
     judged_query = np.array([qrels.number.get(name, -1) for name in names], dtype=np.int64)
     shared = judged_query >= 0
@@ -233,9 +278,26 @@ def _listed(
     capacity = np.where(shared, most, 0)
     sparse = cut.keep_ties and cut.depth is not None
     counts = np.zeros((2, len(names)), dtype=np.int64)
-    relevance, scores, fault = _filled(listing, work, capacity, counts, sparse, threads)
+    relevance, scores, signs, fault = _filled(listing, work, capacity, counts, sparse, threads)
     length, retrieved = (count[shared] for count in counts)
-    return (judged_query[shared], length, retrieved, relevance, scores), fault
+    if fault is None:
+        signs = _with_names(signs, qrels, documents, judged_query)
+    return (judged_query[shared], length, retrieved, relevance, scores), signs, fault
+
+
+def _with_names(
+    signs: Signs, qrels: JudgedQueries, documents: _Documents, judged_query: Ints
+) -> Signs:
+    """The signs with the names that a message shows."""
+    if signs.n_wrong:
+        signs = signs._replace(query=decoded(documents.names[signs.first]))
+    if signs.documents and not signs.judged:
+        query = next(i for i in np.flatnonzero(judged_query >= 0) if documents.work[i])
+        signs = signs._replace(
+            run_document=decoded(documents.first_document(int(query))),
+            qrels_document=qrels.name_of(int(judged_query[query])),
+        )
+    return signs
 
 
 def _filled(
@@ -245,8 +307,9 @@ def _filled(
     counts: Ints,
     sparse: bool,
     threads: int | None,
-) -> tuple[Ints, NDArray[np.float64], Fault | None]:
-    """Relevance and score of all listed documents; sets the numbers listed and retrieved per query.
+) -> tuple[Ints, NDArray[np.float64], Signs, Fault | None]:
+    """Relevance and score of all listed documents, and signs of a misread run; sets the numbers
+    listed and retrieved per query.
 
     With `sparse`, queries may fill little of their capacity; it is then allocated for a part of
     them at a time.
@@ -254,14 +317,19 @@ def _filled(
     relevance = np.empty(0 if sparse else int(capacity.sum()), dtype=np.int64)
     scores = np.empty(len(relevance))
     pieces: dict[int, tuple[Ints, NDArray[np.float64]]] = {}
+    signs: dict[int, Signs] = {}
 
     def fill(first: int, stop: int, part: slice) -> Fault | None:
         length, retrieved = counts[:, first:stop]
         if not sparse:
-            return listing.lists(first, stop, relevance[part], scores[part], length, retrieved)
+            into = relevance[part], scores[part]
+            fault, of_part = listing.lists(first, stop, *into, length, retrieved)
+            signs[first] = Signs(*of_part)
+            return fault
         size = part.stop - part.start
         into = np.empty(size, dtype=np.int64), np.empty(size)
-        fault = listing.lists(first, stop, *into, length, retrieved)
+        fault, of_part = listing.lists(first, stop, *into, length, retrieved)
+        signs[first] = Signs(*of_part)
         n = int(length.sum())
         pieces[first] = into[0][:n].copy(), into[1][:n].copy()
         return fault
@@ -272,7 +340,29 @@ def _filled(
     elif pieces:
         each = zip(*(pieces[first] for first in sorted(pieces)), strict=True)
         relevance, scores = map(np.concatenate, each)
-    return relevance, scores, fault
+    return relevance, scores, _added(signs), fault
+
+
+def _added(parts: Mapping[int, Signs]) -> Signs:
+    """Signs of all queries, from those of parts, which begin with these queries."""
+    rises = [part.rises for part in parts.values()]
+    total = Signs(
+        documents=sum(part.documents for part in parts.values()),
+        judged=sum(part.judged for part in parts.values()),
+        rises=-1 if min(rises, default=0) < 0 else sum(rises),
+        n_wrong=sum(part.n_wrong for part in parts.values()),
+        n_reversed=sum(part.n_reversed for part in parts.values()),
+    )
+    for first in sorted(parts):
+        part = parts[first]
+        if part.n_wrong:
+            return total._replace(
+                first=first + part.first,
+                upper=part.upper,
+                lower=part.lower,
+                reversed=part.reversed,
+            )
+    return total
 
 
 # -- Rows of scores ------------------------------------------------------------------------------
@@ -354,9 +444,10 @@ class NumberedDocuments:
             )
 
     def lists(
-        self, matrix: NDArray[Any], names: Ints | None, queries: Ints, parts: Sequence[bytes]
-    ) -> Lists:
-        """Rows of scores as lists, from the core's result."""
+        self, matrix: NDArray[Any], names: Ints | None, queries: Ints, parts: Sequence[bytes],
+        all_queries: bool,
+    ) -> Lists:  # fmt: skip
+        """Rows of scores as lists, from the core's result; with `all_queries`, also of others."""
         count, retrieved, place, relevance = (np.frombuffer(part, np.int64) for part in parts)
         absent = np.isnan(matrix) if names is None else np.isnan(matrix) | (names < 0)
         ordered = -np.sort(np.where(absent, np.nan, -matrix), axis=1)
@@ -364,7 +455,8 @@ class NumberedDocuments:
         listed = np.full(len(scores), UNJUDGED)
         listed[np.repeat(np.cumsum(retrieved) - retrieved, count) + place] = relevance
         placed = queries, retrieved, retrieved, listed, scores
-        return self._judged.lists(placed, len(queries), "")
+        match = QueryMatch(queries.tolist(), len(queries))
+        return self._judged.lists(placed, "", match, all_queries)
 
 
 def _is_decimal(name: bytes) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec import _core
 from kgtrec._internal.csr import offsets_of, owners
 from kgtrec.errors import InputError
 from kgtrec.trec.files.text import UNJUDGED as UNJUDGED
@@ -23,6 +24,55 @@ from kgtrec.trec.measures.family import EvalOptions
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+class Signs(NamedTuple):
+    """What shows whether a run is read as it was meant; see kgt_signs in csrc/trec.h.
+
+    - documents, judged: Documents of the evaluated queries, and how many of them have a judgement.
+    - rises: Number of documents that score more than the one before them in the run; -1 if a
+      document of any query scores less, or if ranks confirm the scores.
+    - n_wrong, n_reversed: Queries whose ranks contradict their scores, and those of these whose
+      first rank has the lowest score.
+    - first: Index of the first query with such ranks, or -1.
+    - upper, lower, reversed: Two ranks of this query in the wrong order, and whether `upper` is its
+      first rank, with the lowest score.
+    - query: Name of this query.
+    - run_document, qrels_document: A document of either, if none is judged.
+    """
+
+    documents: int
+    judged: int
+    rises: int
+    n_wrong: int = 0
+    n_reversed: int = 0
+    first: int = -1
+    upper: int = 0
+    lower: int = 0
+    reversed: int = 0
+    query: str = ""
+    run_document: str = ""
+    qrels_document: str = ""
+
+    @property
+    def is_rising(self) -> bool:
+        """Whether the scores of all lists rise, too often for chance."""
+        return self.rises >= _core.RISES
+
+
+class QueryMatch(NamedTuple):
+    """Which queries a run and judgements share.
+
+    - numbers: Numbers of the shared queries among the judged ones.
+    - n_run: Number of queries of the run.
+    - foreign: The first query of the run in byte order that the judgements lack, or "".
+    - signs: None if they are not known.
+    """
+
+    numbers: Sequence[int]
+    n_run: int
+    foreign: str = ""
+    signs: Signs | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +92,7 @@ class Lists:
     - tag: Name of the run: the last column of its last line.
     - unanswered: Queries of the qrels that the run lacks.
     - unasked: Queries of the run that the qrels lack.
+    - match: The queries that both have, if the run comes from a user.
     - place, int64 (n_documents,) or None: Rank from 0 of each listed document, ascending within a
       query, if lists of `retrieved` documents omit those that nobody judged.
     """
@@ -57,6 +108,7 @@ class Lists:
     unanswered: int = 0
     unasked: int = 0
     place: Ints | None = None
+    match: QueryMatch | None = None
 
     def __len__(self) -> int:
         return len(self.queries)

@@ -1,0 +1,190 @@
+"""Facts about a run and its judgements that change the meaning of the values, as warnings.
+
+`kgtrec eval` prints them, and `kgtrec.trec.evaluate` warns of them, under the same conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kgtrec.errors import QueryWarning, RunWarning
+from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.names import Column
+from kgtrec.trec.measures.relevant import Ints
+
+if TYPE_CHECKING:
+    from kgtrec.trec.measures.judge import JudgedQueries
+    from kgtrec.trec.measures.relevant import QueryMatch, Signs
+
+Remarks = list[Warning]
+
+
+def remarks_of(
+    judged: JudgedQueries, match: QueryMatch, columns: Sequence[Column], options: EvalOptions,
+    *, command_line: bool, is_grouped: bool = False,
+) -> Remarks:  # fmt: skip
+    """Warnings about queries and documents of a run that is matched with judgements.
+
+    - columns: The requested measures.
+    - command_line: Whether the texts name options; otherwise they name arguments.
+    - is_grouped: Whether the judgements are in groups, so that no relevance is an absolute one.
+    """
+    remarks = [*_missing_queries(judged, match, options, command_line)]
+    if match.signs is not None:
+        remarks += _signs(match.signs, len(match.numbers))
+    if not is_grouped:
+        remarks += _judgements(judged, match, columns, options, command_line)
+    return remarks
+
+
+def quoted(name: str, most: int = 60) -> str:
+    """A name in quotes; bytes that are not UTF-8 are shown as ``\\xe9``."""
+    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    text = text if len(text) <= most else text[:most] + "..."
+    return f"'{text}'" if text.isprintable() and "'" not in text else repr(text)
+
+
+def _missing_queries(
+    judged: JudgedQueries, match: QueryMatch, options: EvalOptions, command_line: bool
+) -> Iterable[Warning]:
+    """Queries that only one side has."""
+    unanswered = len(judged) - len(match.numbers)
+    if unanswered and (command_line or not options.complete):
+        fate = f"are left out; pass {_argument('complete', command_line)} to count them as 0"
+        if options.complete:
+            fate = "count as if nothing were retrieved"
+        shared = {*match.numbers}
+        first = next(i for i in range(len(judged)) if i not in shared)
+        yield QueryWarning(
+            f"{unanswered:,} of {len(judged):,} queries of the qrels are not in the run; they "
+            f"{fate} (the first is {quoted(judged.texts[first])})"
+        )
+    unasked = match.n_run - len(match.numbers)
+    if unasked:
+        yield QueryWarning(
+            f"{unasked:,} of {match.n_run:,} queries of the run are not in the qrels; they are "
+            f"left out (the first is {quoted(match.foreign)})"
+        )
+
+
+def _argument(name: str, command_line: bool) -> str:
+    """How to switch on an option."""
+    return f"--{name.replace('_', '-')}" if command_line else f"{name}=True"
+
+
+def _signs(signs: Signs, n_queries: int) -> Iterable[Warning]:
+    """Names that differ between run and qrels, and scores that contradict the run's order."""
+    if signs.documents and not signs.judged:
+        run, qrels = signs.run_document, signs.qrels_document
+        other = [quoted(name) for name in (run, qrels) if not _is_utf8(name)]
+        hint = "give documents the same names in both"
+        if other:
+            hint = f"{' and '.join(other)} is not UTF-8; save both as UTF-8"
+        subject = f"none of the {signs.documents:,} documents of the run is judged; the first are"
+        if signs.documents == 1:
+            subject = "the only document of the run is not judged; names are"
+        yield RunWarning(
+            f"{subject} {quoted(run)} in the run and {quoted(qrels)} in the qrels; {hint}"
+        )
+    if signs.n_wrong:
+        example = f"rank {signs.lower} scores more than rank {signs.upper}"
+        if signs.reversed:
+            example = f"rank {signs.upper} has the lowest score"
+        hint = ". If the ranks are right, write scores that fall from rank to rank"
+        if 2 * signs.n_reversed > n_queries:
+            hint = ". Are they distances? Negate them"
+        yield RunWarning(
+            f"the rank column disagrees with the scores in {signs.n_wrong:,} of {n_queries:,} "
+            f"queries ({_plain(signs.query)}: {example}); only scores count{hint}"
+        )
+    elif signs.is_rising:
+        lists = "all lists of the run rise" if n_queries > 1 else "the only list of the run rise"
+        yield RunWarning(
+            f"the scores of {lists} from its first document to its last, but the highest score "
+            "counts as best. Are they distances? Negate them"
+        )
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _plain(name: str) -> str:
+    """A name without quotes, if nothing in it needs them."""
+    text = quoted(name)
+    return text[1:-1] if text[1:-1] == name else text
+
+
+def _judgements(
+    judged: JudgedQueries, match: QueryMatch, columns: Sequence[Column], options: EvalOptions,
+    command_line: bool,
+) -> Iterable[Warning]:  # fmt: skip
+    """Queries whose value no run can change, and judgements that -J removes."""
+    counted = range(len(judged)) if options.complete else match.numbers
+    if not len(counted):
+        return
+    numbers = np.asarray(counted, np.int64)
+    best = judged.best[numbers]
+    zero = [column for column in columns if _is_zero_without_relevant(column)]
+    level = options.level if any(not c.row.graded for c in zero) else 1
+    barren = numbers[best < level]
+    if zero and len(barren):
+        yield QueryWarning(_barren(judged, barren, len(numbers), columns, zero, options))
+    if options.judged_only and judged.lowest < 0:
+        yield from _negative(judged, numbers, command_line)
+
+
+def _is_zero_without_relevant(column: Column) -> bool:
+    """Whether the value of a query without a relevant document (or gain) is always 0."""
+    row = column.row
+    is_value = row.output == "double" and row.direction is True and row.format == "qrels"
+    return is_value and not row.of_answers and column.family != "utility"
+
+
+def _barren(
+    judged: JudgedQueries, barren: Ints, n_counted: int, columns: Sequence[Column],
+    zero: Sequence[Column], options: EvalOptions,
+) -> str:  # fmt: skip
+    n, first = len(barren), _plain(judged.texts[int(barren[0])])
+    if n == 1:
+        subject = f"1 of {n_counted:,} queries has no relevant document ({first}); its"
+    else:
+        subject = (
+            f"{n:,} of {n_counted:,} queries have no relevant document (the first is {first}); "
+            "their"
+        )
+    # Values of others, and gains, which ignore the level, may differ from 0.
+    ever_zero = [c for c in zero if not (c.row.graded and options.level > 1)] or list(zero)
+    others = [c for c in columns if not c.is_count and not c.is_text and c not in ever_zero]
+    if not others:
+        return f"{subject} value{'s are' if n > 1 else ' is'} 0 whatever the run does"
+    more = f" and {len(ever_zero) - 1:,} more measures" if len(ever_zero) > 1 else ""
+    verb = "are" if n > 1 or more else "is"
+    return f"{subject} {ever_zero[0].name}{more} {verb} 0 whatever the run does"
+
+
+def _negative(judged: JudgedQueries, numbers: Ints, command_line: bool) -> Iterable[Warning]:
+    """Judgements below 0, which judged-only lists lose."""
+    offsets, _, _, _, relevance = judged.native.parts()
+    ends, grades = np.frombuffer(offsets, np.int64), np.frombuffer(relevance, np.int64)
+    is_counted = np.zeros(len(judged), bool)
+    is_counted[numbers] = True
+    below = np.flatnonzero((grades < 0) & np.repeat(is_counted, np.diff(ends)))
+    if not len(below):
+        return
+    query = int(np.searchsorted(ends, below[0], side="right")) - 1
+    document = judged.native.name(int(below[0])).decode("utf-8", "surrogateescape")
+    option = _argument("judged_only", command_line)
+    first = f"document {quoted(document)} of query {quoted(judged.texts[query])}"
+    count = f"{len(below):,} judgements are" if len(below) > 1 else "1 judgement is"
+    yield QueryWarning(
+        f"{count} below 0 (the first is {first}); {option} drops such documents like those "
+        "without a judgement"
+    )
