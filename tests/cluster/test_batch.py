@@ -7,6 +7,7 @@ import csv
 import errno
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -426,6 +427,28 @@ def test_a_signal_ends_all_processes_with_one_sentence(batch, begun, number, cod
     left = {path.name for path in batch.output.iterdir()}
     assert left - ({".kgtrec-work"} if begun == "parts" else set()) == {".lock"}
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}/fd/0") for pid in children))
+
+
+@pytest.mark.slow
+def test_a_batch_that_is_terminated_at_any_time_leaves_nothing_unfinished(batch) -> None:
+    """KGTREC_TEST_KILLS says how often; it left a file in 3 of 40 tries, an empty folder in one."""
+    command = [sys.executable, "-m", "kgtrec", "batch", "jobs.toml", "--workers", "2"]
+    work, rng = batch.output / ".kgtrec-work", random.Random(6)
+    for _ in range(int(os.environ.get("KGTREC_TEST_KILLS", "8"))):
+        shutil.rmtree(batch.output, ignore_errors=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            cwd=batch.path.parent, start_new_session=True,
+        )  # fmt: skip
+        wait_for(lambda process=process: work.exists() or process.poll() is not None)
+        time.sleep(rng.uniform(0, 3))
+        with contextlib.suppress(ProcessLookupError):  # it may have finished
+            os.killpg(process.pid, signal.SIGTERM)
+        said = process.communicate()[1]
+        assert process.returncode in (0, 143), said
+        assert "Traceback" not in said
+        assert not list(batch.output.glob("**/.kgtrec-*.tmp"))
+        assert not work.exists() or list(work.glob("**/*.part"))
 
 
 def test_two_batches_share_neither_output_nor_parts(batch, client, tmp_path) -> None:

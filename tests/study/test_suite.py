@@ -187,6 +187,8 @@ def test_the_page_and_the_figures(tmp_path: Path) -> None:
     ))  # fmt: skip
     run(table, *itertools.chain.from_iterable(options))
     page = files[0].read_text()
+    run(table, "--html", tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_text() == page
     # Without data: browsers show none of its images.
     for text in ("&lt;b&gt;m1&lt;/b&gt;", "data:image/png", "img-src data:"):
         assert text in page

@@ -507,9 +507,15 @@ def _section(heading: str, table: Table, is_open: bool = False) -> str:
 
 
 def svg_text(figure: Figure, prefix: str) -> str:
-    """A figure as an SVG element, with ids that no other figure of the page has."""
+    """A figure as an SVG element, with ids that no other figure of the page has.
+
+    The same figure gives the same text: ids are made with a fixed salt, and there is no date.
+    """
+    import matplotlib
+
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    with matplotlib.rc_context({"svg.hashsalt": "kgtrec"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     text = re.sub(r'\bid="', f'id="{prefix}', text[text.index("<svg") :])
     return re.sub(r"(url\(#|href=\"#)", rf"\g<1>{prefix}", text)
