@@ -115,7 +115,7 @@ def drop_duplicates(triples: Int32, *, in_place: bool = False) -> Int32:
     return triples
 
 
-def _hashes(triples: Int32) -> npt.NDArray[np.uint64]:
+def row_hashes(triples: Int32) -> npt.NDArray[np.uint64]:
     """One number per row, equal for equal rows, and almost never for others; modulo 2^64."""
     hashes = triples[:, 0].astype(np.uint64)
     hashes <<= np.uint64(32)
@@ -131,7 +131,7 @@ def _again(triples: Int32) -> npt.NDArray[np.uint64]:
     """Hashes that occur again, ascending: one that occurs k times comes k - 1 times."""
     ordered = np.empty(len(triples), dtype=np.uint64)
     for start in range(0, len(triples), _CHUNK):
-        ordered[start : start + _CHUNK] = _hashes(triples[start : start + _CHUNK])
+        ordered[start : start + _CHUNK] = row_hashes(triples[start : start + _CHUNK])
     ordered.sort()
     n = 0
     for start in range(1, len(ordered), _CHUNK):  # to the front, which was read already
@@ -151,7 +151,7 @@ def _suspects(triples: Int32, again: npt.NDArray[np.uint64]) -> list[list[Intege
     table[again >> bits] = True
     pieces: list[list[Integers]] = [[] for _ in range(1 << _PIECE_BITS)]
     for start in range(0, len(triples), _CHUNK):
-        hashes = _hashes(triples[start : start + _CHUNK])
+        hashes = row_hashes(triples[start : start + _CHUNK])
         rows = np.flatnonzero(table[hashes >> bits])
         piece = (hashes[rows] >> np.uint64(64 - _PIECE_BITS)).astype(np.uint8)
         rows = (rows[np.argsort(piece, kind="stable")] + start).astype(rows_dtype)
@@ -164,7 +164,7 @@ def _suspects(triples: Int32, again: npt.NDArray[np.uint64]) -> list[list[Intege
 def _later_copies(triples: Int32, rows: Integers) -> Integers:
     """The rows, of some ascending ones, that equal an earlier one."""
     some = triples[rows]
-    hashes = _hashes(some)
+    hashes = row_hashes(some)
     order = np.argsort(hashes, kind="stable")
     alike = hashes[order[1:]] == hashes[order[:-1]]
     equal = _equal_neighbours(some[order])

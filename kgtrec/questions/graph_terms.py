@@ -8,7 +8,7 @@ puts `GraphTerms` into `Questions.asked`. No other code looks at sides.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import Int8, Int32, Int64, Integers, inverse, searched
 from kgtrec.errors import InputError, UsageError
+from kgtrec.graph.statistics.overlap import overlap_with_train
 from kgtrec.graph.triples import as_triples, checked_ids
 from kgtrec.questions.terms import NAMES, SIDES, Term, taken
 
@@ -321,7 +322,9 @@ class GraphTerms:
 
     def manifest(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """For a manifest of ranks: further facts on the questions, and further entries."""
-        facts = {"n_head_questions": int(np.count_nonzero(self.side_codes == 0))}
+        facts: dict[str, Any] = {"n_head_questions": int(np.count_nonzero(self.side_codes == 0))}
+        if overlap := overlap_with_train(self.graph, self.split):
+            facts["overlap"] = asdict(overlap)
         contexts = self.graph.contexts
         if self.context is None or contexts is None:
             return facts, {}

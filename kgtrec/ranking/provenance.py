@@ -26,6 +26,8 @@ class Provenance:
     - lists, known_files: Counts and files of candidate lists, and of further known facts.
     - popularity: Splits on which entities and relations were recounted.
     - rows, run_depth: Settings of a ranking of scores; manifests do not record the run depth.
+    - overlap: What the split shares with train and with itself, as of
+      `kgtrec.graph.statistics.overlap`; empty without train.
     - question_ids, terms: Names of questions, and labels per term (None: its values are numbers).
       Empty if the questions come from a graph.
     - contexts: Labels of times or sets of qualifiers, by number.
@@ -55,6 +57,7 @@ class Provenance:
     n_head_questions: int = 0
     triples: Mapping[str, int] = field(default_factory=dict)
     duplicates_dropped: Mapping[str, int] = field(default_factory=dict)
+    overlap: Mapping[str, int] = field(default_factory=dict)
     questions_hash: str | None = None
     dtype: str | None = None
     higher_is_better: bool | None = None
@@ -112,6 +115,7 @@ def is_sound(manifest: Mapping[str, Any]) -> bool:
     names = [known.get("question_ids"), known.get("model_facts"), *known.get("terms", {}).values()]
     return (
         all(isinstance(value, float) for value in known.get("trec_agreement", {}).values())
+        and all(type(count) is int for count in known.get("overlap", {}).values())
         and type(known.get("qrels", {"level": 1}).get("level")) is int
         and all(isinstance(some, list) for some in names if some is not None)
         and all(isinstance(text, str) for some in names for text in some or ())

@@ -100,14 +100,14 @@ def test_duplicates_whatever_their_hashes(data, bits: int, width: int, step: flo
     rows = data.draw(st.lists(st.tuples(*[ids] * width), min_size=1, max_size=8))
     picks = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=60))
     array = (np.array([rows[i] for i in picks]).reshape(-1, width) * step).astype(np.int32)
-    hashes = triples_module._hashes
+    hashes = triples_module.row_hashes
 
     def poor(some: np.ndarray) -> np.ndarray:
         return hashes(some) & ~np.uint64((1 << 64 - bits) - 1)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(triples_module, "_CHUNK", 7)
-        patch.setattr(triples_module, "_hashes", poor)
+        patch.setattr(triples_module, "row_hashes", poor)
         distinct = drop_duplicates(array)
         own = array.copy()
         assert drop_duplicates(own, in_place=True) is own

@@ -16,6 +16,7 @@ from kgtrec._internal.csr import Int32, Int64, spans
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.graph import GraphData
+from kgtrec.graph.statistics.overlap import mirrored_within
 from kgtrec.graph.statistics.popularity import SplitNames, named_splits, share_table, triples_of
 
 ENOUGH = 0.8
@@ -57,6 +58,9 @@ class Leaks(ShownAsTables):
     - turned_pair: (h, r, t) for which some relation, r or another, links t to h.
     - mirrored: Triples that follow from a known one by a rule of `mirrors`.
     - mirrors: Most triples first.
+    - mirrored_within: Triples (h, r, t) beside which the split itself has (t, s, h), for some s.
+    - of_products: Triples of the relations in `products`.
+    - products: Ids of relations that link almost every subject to every object.
     """
 
     split: str
@@ -67,6 +71,9 @@ class Leaks(ShownAsTables):
     turned_pair: int
     mirrored: int
     mirrors: tuple[Mirror, ...]
+    mirrored_within: int
+    of_products: int
+    products: tuple[int, ...]
 
     def table(self) -> Table:
         """A row per kind of leak."""
@@ -75,6 +82,8 @@ class Leaks(ShownAsTables):
             "pair linked by another relation": self.same_pair,
             "pair linked the other way round": self.turned_pair,
             "follows from a mirror relation": self.mirrored,
+            f"mirrored within {self.split}": self.mirrored_within,
+            "of a Cartesian-product relation": self.of_products,
         }
         return share_table(f"{self.split} triples", "leak", counts, self.triples)
 
@@ -107,7 +116,8 @@ def find_leaks(
     enough : float
         A relation mirrors another if at least this share of its triples has a partner there.
     fewest : int
-        Relations with fewer triples never mirror another: they can match by chance.
+        Relations with fewer triples never mirror another, and are not Cartesian products: they can
+        match by chance.
 
     Raises
     ------
@@ -131,6 +141,7 @@ def find_leaks(
         _follows(graph, rows, partners, mirrors, way)
         for way, partners in ((False, same), (True, turned))
     ]
+    products = product_relations(base, graph.n_relations, fewest=fewest)
     return Leaks(
         split,
         named_splits(graph, known),
@@ -140,7 +151,29 @@ def find_leaks(
         turned_pair=len(np.unique(turned[:, 0])),
         mirrored=len(np.unique(np.concatenate(hits))),
         mirrors=tuple(mirrors),
+        mirrored_within=int(mirrored_within(graph, split).sum()),
+        of_products=int(np.isin(rows[:, 1], products).sum()),
+        products=tuple(products.tolist()),
     )
+
+
+def product_relations(
+    triples: Int32, n_relations: int, enough: float = ENOUGH, fewest: int = FEWEST
+) -> Int64:
+    """Ids of Cartesian-product relations (Akrami et al. 2020), ascending, from distinct triples.
+
+    Such a relation has more than `enough` of all pairs of its subjects and objects, of which it has
+    at least two each: then these answer its questions without a model.
+    """
+    relations = triples[:, 1].astype(np.int64)
+    pairs = np.bincount(relations, minlength=n_relations)
+    size = 1 + int(triples[:, [0, 2]].max(initial=0))
+    subjects, objects = (
+        np.bincount(np.unique(relations * size + triples[:, end]) // size, minlength=n_relations)
+        for end in (0, 2)
+    )
+    many = (pairs >= fewest) & (subjects > 1) & (objects > 1)
+    return np.flatnonzero(many & (pairs > enough * subjects * objects))
 
 
 def _partners(graph: GraphData, rows: Int32, base: Int32, turned: bool) -> Int64:
