@@ -25,7 +25,8 @@ GRAPHS = Formats("graphs", "kgtrec.graph_formats", (
            "another order of columns: tsv,htr:DIR; tsv:DIR to read the splits alone"),
     Format("openke", "OpenKE",
            "train2id.txt, valid2id.txt, test2id.txt, entity2id.txt, relation2id.txt",
-           "kgtrec.graph.openke:read_openke", columns="htr"),
+           "kgtrec.graph.openke:read_openke",
+           "numbers in the order head, relation, tail: openke,hrt:DIR"),
     Format("libkge", "LibKGE",
            "dataset.yaml, train.del, valid.del, test.del, entity_ids.del, relation_ids.del",
            f"{_READERS}.folders:read_libkge"),
@@ -53,16 +54,24 @@ GRAPHS = Formats("graphs", "kgtrec.graph_formats", (
     Format("csv", "CSV",
            "train.csv, valid.csv, test.csv with a first line head,relation,tail in any order",
            f"{_READERS}.text:read_csv", "without a first line, the columns: csv,hrt:DIR"),
+    Format("multihopkg", "MultiHopKG, MINERVA's relatives",
+           "train.triples, dev.triples, test.triples: head<TAB>tail<TAB>relation",
+           f"{_READERS}.text:read_multihopkg", "another order of columns: multihopkg,hrt:DIR"),
     Format("ntriples", "N-Triples", "train.nt, valid.nt, test.nt, without literals",
            f"{_READERS}.text:read_ntriples", columns="hrt"),
     Format("timed", "facts with a time (ICEWS, Wikidata)",
            "train.txt, valid.txt, test.txt: head, relation, tail and time, or since and until",
-           f"{_READERS}.text:read_timed", "the format: timed:DIR", columns="hrt"),
+           f"{_READERS}.text:read_timed", "the format; another order: timed,htr:DIR"),
     Format("statements", "facts with qualifiers (WD50K, JF17K as in StarE)",
-           "train.txt, valid.txt, test.txt: head,relation,tail,relation,value,relation,value,...",
+           "train.txt, valid.txt, test.txt: head,relation,tail,relation,value,relation,value,...; "
+           "or with tabs, and a count in the first line (HyNT)",
            f"{_READERS}.text:read_statements", "the format: statements:DIR", columns="hrt"),
+    Format("hype", "facts of several entities (HypE)",
+           "train.txt, valid.txt, test.txt: relation and two or more entities, with tabs",
+           f"{_READERS}.text:read_hype", "the format: hype:DIR", columns="rht"),
     Format("wikipeople", "facts with qualifiers (WikiPeople)",
-           "n-ary_train.json, n-ary_valid.json, n-ary_test.json: JSON lines of roles and values",
+           "n-ary_train.json, n-ary_valid.json, n-ary_test.json: JSON lines of roles and values, "
+           "also in HINGE's form of JF17K",
            f"{_READERS}.text:read_wikipeople", columns="hrt"),
     Format("ilpc", "ILPC 2022 (inductive)",
            "train.txt, inference.txt, inference_validation.txt, inference_test.txt",
@@ -83,7 +92,9 @@ GRAPHS = Formats("graphs", "kgtrec.graph_formats", (
            "the format; questions are about its inference graph", columns="hrt"),
 ))  # fmt: skip
 
-NUMBERED_BESIDE = frozenset({"tsv", "timed", "csv", "ntriples", "statements", "arrow"})
+NUMBERED_BESIDE = frozenset(
+    {"tsv", "timed", "csv", "ntriples", "statements", "hype", "multihopkg", "arrow"}
+)
 """Formats of labels, which dictionaries in the folder may number."""
 TEXTS = NUMBERED_BESIDE | {"rotate", "dgl-ke", "neural-lp"}
 """Formats of text files in one folder: other files with triples are reported."""
@@ -91,7 +102,7 @@ _DECLARED = re.compile(r"([a-z][a-z0-9_-]*)(?:,([a-z]+))?:(.*)", re.DOTALL)
 _ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
 _ENDINGS = {
     ".npz": "ogb", ".parquet": "arrow", ".arrow": "arrow", ".feather": "arrow", ".csv": "csv",
-    ".nt": "ntriples",
+    ".nt": "ntriples", ".triples": "multihopkg",
 }  # fmt: skip
 _SPLIT = re.compile(r"(train|valid|dev|test)(\.[a-z]+)(\.gz|\.zst)?")
 _PICKLES = (".pkl", ".pickle", ".pckl", ".pt", ".pth")

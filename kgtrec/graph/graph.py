@@ -180,8 +180,8 @@ class GraphData:
         """
         from kgtrec.graph.formats import GRAPHS, NUMBERED_BESIDE, TEXTS, graph_place, split_format
         from kgtrec.graph.openke import is_numbered
-        from kgtrec.graph.readers.common import labelled_tables
         from kgtrec.graph.readers.dictionaries import number_by_dictionaries
+        from kgtrec.graph.readers.fields import labelled_tables
         from kgtrec.graph.readers.unread import unread_triples
         from kgtrec.graph.tsv import find_split_files
 
@@ -196,7 +196,7 @@ class GraphData:
         is_native = bool(files) and (place.is_declared or not is_numbered(files))
         if is_native:
             draws = sys.stderr.isatty() if progress is None else progress
-            name, tables = "tsv", labelled_tables(files, progress=draws)
+            name, tables = "tsv", labelled_tables(files, place.columns, draws, form="tsv")
         else:
             name = "openke" if files else place.format
             tables = GRAPHS.named(name).load()(place.folder, place.columns)
@@ -249,9 +249,11 @@ class GraphData:
         first = {name: int(rows[0, 1]) for name, rows in self.splits.items() if len(rows)}
         for relation in dict.fromkeys(first.values()):
             alone = [name for name, own in first.items() if own == relation]
-            if counts[relation] == len(alone) and counts.sum() >= _MANY:  # like a heading
+            label = self.relations[relation]
+            is_rare = counts[relation] == len(alone) and counts.sum() >= _MANY
+            if is_rare and label not in self.entities:  # like a heading
                 yield (
-                    f"relation {self.relations[relation]!r} occurs only in the first line of "
+                    f"relation {label!r} occurs only in the first line of "
                     f"{', '.join(alone)}; delete these lines if they are headers"
                 )
         trained = self.relation_counts("train") if "train" in self.splits else counts[:0]
@@ -262,8 +264,7 @@ class GraphData:
             if n_new := int((own & (trained == 0)).sum()):
                 yield (
                     f"{n_new:,} of {int(own.sum()):,} relations of split {name!r} do not occur in "
-                    "train; if the columns are not head, relation, tail, declare their order, as "
-                    "in tsv,htr:DIR"
+                    "train"
                 )
 
     @property

@@ -193,7 +193,7 @@ class Labels(Sequence[str]):
         if self._array is not None and len(ids) > _FEW_IDS:
             return self._array.take(pa.array(ids))
         if self._array is not None:
-            return _some_labels(*self._bytes, np.asarray(ids))
+            return _some_labels(*self.text, np.asarray(ids))
         return pa.array(ids).cast(pa.large_string()).cast(pa.large_binary())
 
     @cached_property
@@ -216,7 +216,17 @@ class Labels(Sequence[str]):
         return Labels.from_arrow(pc.replace_with_mask(self._array, self._to_encode, escaped))
 
     @property
-    def _bytes(self) -> tuple[Int64, memoryview]:
+    def is_ascending(self) -> bool:
+        """Whether the labels are known to be in byte order."""
+        return self._ascending
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether the label of each id is its number."""
+        return self._array is None
+
+    @property
+    def text(self) -> tuple[Int64, memoryview]:
         """The start of each label and the end of the last, and the bytes of all."""
         _, offsets, content = self._array.buffers()
         first = self._array.offset
@@ -234,7 +244,7 @@ class Labels(Sequence[str]):
         """Number of labels that change when written to a TREC file."""
         if self._array is None or not self._size:
             return 0
-        bounds, content = self._bytes
+        bounds, content = self.text
         for start in range(int(bounds[0]), int(bounds[-1]), _BYTES_CHUNK):
             some = content[start : min(start + _BYTES_CHUNK, int(bounds[-1]))].tobytes()
             if len(some.translate(None, b"%" + _SEPARATORS)) < len(some):
@@ -274,7 +284,7 @@ class Labels(Sequence[str]):
 
         if self._array is None:
             return hashlib.blake2b(b"decimal %d" % self._size, digest_size=16).digest()
-        bounds, content = self._bytes
+        bounds, content = self.text
         hasher = hashlib.blake2b(b"labels %d" % self._size, digest_size=16)
         hasher.update(np.diff(bounds).astype("<i8").data)
         hasher.update(content[bounds[0] : bounds[-1]])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +21,13 @@ from kgtrec.graph.readers.common import (
     labels_by_id,
     numbered_tables,
 )
+from kgtrec.graph.triples import names_of
 from kgtrec.graph.tsv import NUMBERED, find_split_files, quoted
 
-_TRIPLES = (
-    "the first line must be the number of triples, each other line head tail relation, as numbers "
-    "from 0"
-)
+_FORM = "the first line must be the number of triples, each other line {}, as numbers from 0"
+_TRIPLES = _FORM.format("head tail relation")
+_DECLARE = "declare it, as in openke,hrt:DIR"
+_MANY = 10  # triples from which numbers of relations and tails mean anything
 
 
 def is_numbered(files: Mapping[str, Path]) -> bool:
@@ -57,7 +61,13 @@ def read_openke(folder: Path, columns: str | None = None) -> GraphTables:
         totals[path] = _count(path, lines, _TRIPLES)
         return lines
 
-    tables = numbered_tables(files, labels, "htr", _TRIPLES, lines_in)
+    form = _TRIPLES if columns is None else _FORM.format(" ".join(names_of(columns)))
+    try:
+        tables = numbered_tables(files, labels, columns or "htr", form, lines_in)
+    except FileError as error:
+        if columns is None and (hint := _other_form(files, labels, lines_in)):
+            raise FileError(error.path, error.line, found=error.found, hint=hint) from None
+        raise
     for split, path in files.items():
         if (n := len(tables.splits[split])) != totals[path]:
             what = f"{n:,} triples, but the first line says {totals[path]:,}"
@@ -65,7 +75,37 @@ def read_openke(folder: Path, columns: str | None = None) -> GraphTables:
             refuse(path, None, what, hint)
         if not n:
             refuse(path, None, "no triples", "add triples, or remove the file")
+    if columns is None and (doubt := _order_doubt(tables)):
+        tables = replace(tables, notes=(doubt,))
     return tables
+
+
+def _other_form(
+    files: Mapping[str, Path],
+    labels: list[Labels | None],
+    lines_in: Callable[[Path], Iterator[tuple[int, bytes]]],
+) -> str:
+    """How to declare another format that begins with a count, if the files have it; or nothing."""
+    seconds = [next(islice(lines_of(path), 1, None), (2, b""))[1] for path in files.values()]
+    are_statements = all(line.count(b"\t") in range(2, 100, 2) for line in seconds)
+    if are_statements and not all(line.replace(b"\t", b"").isdigit() for line in seconds):
+        return "if these are labels, with qualifiers as in HyNT's files, declare statements:DIR"
+    with suppress(FileError):
+        numbered_tables(files, labels, "hrt", _TRIPLES, lines_in)
+        return f"correct the number; or, if the order is head relation tail, {_DECLARE}"
+    return ""
+
+
+def _order_doubt(tables: GraphTables) -> str:
+    """A sentence if there are more relations than tails, as if these two were exchanged."""
+    rows = np.concatenate([*tables.splits.values()])
+    n_relations, n_tails = len(np.unique(rows[:, 1])), len(np.unique(rows[:, 2]))
+    if len(rows) < _MANY or n_relations <= n_tails:
+        return ""
+    return (
+        f"the third column, the relation, has {n_relations:,} different numbers, but the second, "
+        f"the tail, only {n_tails:,}: if the order is head relation tail, {_DECLARE}"
+    )
 
 
 def read_type_constraints(

@@ -21,6 +21,13 @@ from kgtrec.graph.labels import Labels
 
 SPLITS = ("train", "valid", "test")
 COLUMNS = ("head", "relation", "tail")
+
+
+def names_of(columns: str) -> list[str]:
+    """The names of columns in the order of their letters, as in "hrt"."""
+    return [COLUMNS["hrt".index(letter)] for letter in columns]
+
+
 _CHUNK = 1 << 18
 """Rows at a time: their temporary arrays stay in the cache, and small beside millions of rows."""
 _PIECE_BITS = 5

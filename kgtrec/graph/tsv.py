@@ -1,7 +1,7 @@
 """Tab-separated files: which are a folder's splits, and their triples, read natively.
 
-The fast reader looks only for tabs and line ends. At a malformed line it stops; then `scan` reads
-the file line by line, and reports the first bad line with a hint.
+The fast reader looks only for tabs and line ends. At a malformed line it stops; then
+`kgtrec.graph.faults` reads the file line by line, and reports the first bad line with a hint.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import io
 import os
 import re
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -20,18 +20,14 @@ import numpy as np
 
 from kgtrec._core import LABEL_PAD, LabelTable, TripleLines, renumber_triples
 from kgtrec._internal.csr import Int32
+from kgtrec._internal.encodings import recoded, wide_encoding
 from kgtrec._internal.runtime import available_cores
 from kgtrec.errors import FileError, FilterWarning, PathName, refuse
 from kgtrec.graph.labels import Labels, ordered_labels
-from kgtrec.graph.triples import COLUMNS, SPLITS
+from kgtrec.graph.triples import SPLITS
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
-_MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 BOM = b"\xef\xbb\xbf"
-OPENKE_HINT = (
-    "in OpenKE's format all splits begin with a count, but others here do not: add it to them, or "
-    "delete this line"
-)
 
 
 def open_packed(path: Path) -> tuple[Any, Any]:
@@ -73,79 +69,12 @@ def packed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         try:
             reader = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
             for number, line in enumerate(reader, start=1):
+                if number == 1 and (encoding := wide_encoding(line)):
+                    refuse(path, None, *recoded(encoding))
                 text = line.removesuffix(b"\n").removesuffix(b"\r")
                 yield number, text.removeprefix(BOM) if number == 1 else text
         except OSError as error:
             raise damaged(path, error) from None
-
-
-def _names(columns: str) -> list[str]:
-    return [COLUMNS["hrt".index(c)] for c in columns]
-
-
-def scan(path: Path, columns: str = "hrt") -> None:
-    """Read a file line by line up to the first bad line."""
-    blank, is_empty = 0, True
-    wanted = f"each line must be {'<TAB>'.join(_names(columns))}"
-    for number, text in packed_lines(path):
-        if not text:
-            blank = blank or number
-            continue
-        if blank:
-            refuse(path, blank, "an empty line", f"delete it: {wanted}")
-        _check_line(path, number, text, columns, wanted)
-        is_empty = False
-    if is_empty:
-        refuse(path, None, "no triples: the file is empty", "add triples, or remove the file")
-
-
-def _check_line(path: Path, number: int, line: bytes, columns: str, wanted: str) -> None:
-    if number == 1:
-        _check_binary(path, line, wanted)
-    shown, fields = quoted(line), line.split(b"\t")
-    if b"\0" in line:
-        hint = "remove NUL bytes: they end a text in many programs"
-        refuse(path, number, f"a NUL byte in {shown}", hint)
-    if b"\r" in line:
-        hint = "end lines with LF or CRLF, and keep carriage returns out of labels"
-        refuse(path, number, f"a carriage return inside the line {shown}", hint)
-    if len(fields) != 3:
-        raise _wrong_columns(path, number, line, len(fields), wanted)
-    for column, field in zip(_names(columns), fields, strict=True):
-        if not field:
-            hint = "every head, relation and tail needs a label"
-            refuse(path, number, f"an empty {column} in {shown}", hint)
-
-
-def _check_binary(path: Path, line: bytes, wanted: str) -> None:
-    for magic, suffix in _MAGIC.items():
-        if line.startswith(magic):
-            what = f"the data is compressed ({suffix}), but the file name does not say so"
-            refuse(path, None, what, f"add {suffix} to the file name")
-    if line[:2] in (b"\xff\xfe", b"\xfe\xff") and b"\0" in line:
-        refuse(path, None, "UTF-16 text", "save the file as UTF-8")
-    controls = sum(byte < 32 and byte not in b"\t\r" for byte in line[:1024])
-    if controls > 0.1 * min(len(line), 1024):
-        refuse(path, 1, f"binary data: {quoted(line)}", f"give a text file: {wanted}")
-
-
-def _wrong_columns(path: Path, number: int, line: bytes, columns: int, wanted: str) -> FileError:
-    count = "1 column" if columns == 1 else f"{columns} columns"
-    problem, hint = f"{count} instead of 3: {quoted(line)}", wanted
-    if columns == 1:
-        if number == 1 and line.strip().isdigit():
-            problem += ", a count as in OpenKE's format"
-            hint = OPENKE_HINT
-        elif line.count(b",") == 2:
-            problem += ", which looks comma-separated"
-            hint = f"replace the commas with tabs: {wanted}"
-        elif len(line.split()) == 3:
-            problem += ", which looks space-separated"
-            hint = f"replace the spaces with tabs: {wanted}"
-    elif columns > 3:
-        timed = "; or, if the fourth is a time, read it as timed:DIR" if columns in (4, 5) else ""
-        hint = f"remove the other columns (cut -f 1-3): {wanted}{timed}"
-    return FileError(path, number, found=problem, hint=hint)
 
 
 Triples = Int32
@@ -164,13 +93,14 @@ class _Faulty(Exception):
 
 def load_facts(
     files: Mapping[str, Path], n_tabs: Mapping[str, int], explain: Explain,
-    progress: bool = False, columns: str = "hrt",
+    progress: bool = False, columns: str = "hrt", with_heading: Container[str] = (),
 ) -> tuple[dict[str, Triples], Labels, Labels, Any]:  # fmt: skip
     """Rows (n, 3) of the files of all splits; with more tabs (n, 4), whose time may be an interval.
 
     Ids are positions in the byte order of the labels, or in numeric order if all are whole numbers.
-    ``explain`` raises the fault of a file. Also returns the labels of entities and relations, and
-    those of times as an Arrow array in byte order.
+    ``explain`` raises the fault of a file. The first line of a split ``with_heading`` is skipped.
+    Also returns the labels of entities and relations, and those of times as an Arrow array in byte
+    order.
     """
     entities, relations, times = (LabelTable() for _ in range(3))
     tables = [relations if c == "r" else entities for c in columns]
@@ -178,11 +108,17 @@ def load_facts(
     sizes = {split: path.stat().st_size for split, path in files.items()}
     with _drawn(sum(sizes.values()), progress) as advance:
         facts = {
-            split: _read(path, sizes[split], tables, n_tabs[split], explain, advance)
+            split: _read(
+                _Blocks(path, n_tabs[split], split in with_heading),
+                sizes[split],
+                tables,
+                explain,
+                advance,
+            )
             for split, path in files.items()
         }
     for rows in facts.values() if columns != "hrt" else ():
-        rows[:] = rows[:, [columns.index(c) for c in "hrt"]]
+        rows[:, :3] = rows[:, [columns.index(c) for c in "hrt"]]
     labels, places = zip(*map(_in_id_order, (entities, relations)), strict=True)
     time_labels, time_places = _in_byte_order(times)
     for rows in facts.values():
@@ -211,16 +147,14 @@ def _drawn(size: int, progress: bool) -> Iterator[Advance]:
 
 
 def _read(
-    path: Path,
+    blocks: _Blocks,
     size: int,
     tables: Sequence[LabelTable],
-    n_tabs: int,
     explain: Explain,
     advance: Advance,
 ) -> Triples:
     """Rows of a file in the numbers of the tables; new labels join these as they appear."""
-    raw, stream = open_packed(path)
-    blocks = _Blocks(path, stream, n_tabs)
+    path, raw = blocks.path, blocks.raw
     rows: Triples = np.empty((0, len(tables)), dtype=np.int32)
     n = position = 0
     with raw, contextlib.closing(_some_ahead(blocks, size)) as some:
@@ -237,8 +171,9 @@ def _read(
         except OSError as error:
             raise damaged(path, error) from None
     if not n:
-        explain(path)  # raises, and explains the fault
-        refuse(path, None, "the file cannot be parsed", "check its lines")
+        explain(path)  # raises, and explains the fault, unless all is well but no fact is there
+        hint = "add triples, or remove the file"
+        refuse(path, None, "no triples below the line of names", hint)
     rows.resize((n, len(tables)), refcheck=False)
     return rows
 
@@ -275,22 +210,30 @@ def _some_ahead(blocks: _Blocks, size: int) -> Generator[TripleLines]:
 class _Blocks:
     """The lines of a file in blocks; each block is overwritten by the next but one."""
 
-    def __init__(self, path: Path, stream: Any, n_tabs: int) -> None:
+    def __init__(self, path: Path, n_tabs: int, has_heading: bool = False) -> None:
         self.stopped = False
-        self._path, self._stream, self._n_tabs = path, stream, n_tabs
+        self.path = path
+        self.raw, self._stream = open_packed(path)
+        self._n_tabs, self._has_heading = n_tabs, has_heading
         self._block = _BLOCK
 
     def __iter__(self) -> Iterator[TripleLines]:
         made = cycle([TripleLines(max(_BLOCK // 16, 1), self._n_tabs) for _ in range(2)])
         blank = False
         for number, (text, stop) in enumerate(self._texts()):
-            at = len(BOM) if number == 0 and text.startswith(BOM) else 0
+            at = self._start(text) if number == 0 else 0
             while at < stop:
                 lines = next(made)
                 at, blank, faulty = lines.read(text, stop, at, blank)
                 if faulty:
                     raise _Faulty
                 yield lines  # blank ones too: the user of earlier lines is one step behind, not two
+
+    def _start(self, text: bytearray) -> int:
+        """Where the facts begin in the first text."""
+        if self._has_heading:
+            return text.index(b"\n") + 1
+        return len(BOM) if text.startswith(BOM) else 0
 
     def _texts(self) -> Iterator[tuple[bytearray, int]]:
         """Whole lines, and their number of bytes; each text is valid until the next but one."""
@@ -315,7 +258,7 @@ class _Blocks:
                 self._block *= 2
                 if self._block > _LARGEST_BLOCK:
                     found = "a line of more than 2 GB"
-                    refuse(self._path, None, found, "each line must be one triple")
+                    refuse(self.path, None, found, "each line must be one triple")
 
     def _fill(self, text: bytearray, size: int) -> tuple[int, bool]:
         """Read on behind `size` bytes until the block is full; its size, and if it is the last."""

@@ -292,7 +292,7 @@ def read_relation_counts(path: PathName) -> dict[str, int]:
     FileError
         Missing, empty, or a bad line (the first one is named).
     """
-    from kgtrec.graph.readers.common import labelled_tables
+    from kgtrec.graph.readers.fields import labelled_tables
 
     with fetched(path) as copy:
         if not copy.is_file():

@@ -350,6 +350,7 @@ def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):
         "class Endless(io.RawIOBase):\n"
         "    def readable(self): return True\n"
         "    def tell(self): return 0\n"
+        "    def close(self): pass\n"
         "    def __enter__(self): return self\n"
         "    def __exit__(self, *_): pass\n"
         "    def readinto(self, space):\n"

@@ -142,7 +142,7 @@ def test_the_graph_is_read_once_and_not_to_merge() -> None:
     shard("1/2", "--plan", "--run-depth", "30")
     assert [path.name[:10] for path in Path("d").iterdir()] == ["questions-"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kgtrec.graph.readers.common.load_facts", None)
+        patch.setattr("kgtrec.graph.readers.fields.load_facts", None)
         shards(2, "--run-depth", "30")
     shutil.rmtree("g")
     os.unlink("m.npz")

@@ -21,7 +21,7 @@ from kgtrec.graph import tsv
 from kgtrec.graph.triples import drop_duplicates, pack_triples
 from kgtrec.questions.api import Graph, read_graph
 
-TRIPLES = [(b"b", b"r", b"a"), (b"a", b"s", b"c"), (b"b", b"r", b"a"), (b"\xff\"'", b"r", b"b ")]
+TRIPLES = [(b"b", b"r", b"a"), (b"a", b"s", b"c"), (b"b", b"r", b"a"), (b"\xff\"'", b"r", b"b  b")]
 BOM = b"\xef\xbb\xbf"
 PLAIN = b"".join(b"\t".join(row) + b"\n" for row in TRIPLES)
 

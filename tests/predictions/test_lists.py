@@ -424,7 +424,7 @@ def test_formats_are_listed_and_others_register(
     monkeypatch.syspath_prepend(home)
     outcome = CliRunner().invoke(cli, ["formats"])
     assert outcome.exit_code == 0
-    assert len(GRAPHS.rows) == 18
+    assert len(GRAPHS.rows) == 20
     for name in (*(row.name for row in (*GRAPHS.rows, *PREDICTIONS.rows)), "pairs"):
         assert f"\n{name}" in outcome.output
     assert all(len(line) <= 80 for line in outcome.output.splitlines())

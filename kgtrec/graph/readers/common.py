@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,16 +16,8 @@ from kgtrec._internal.csr import Array, Bools, Int32, Int64, offsets_of, spans
 from kgtrec.errors import GraphWarning, PathName, refuse
 from kgtrec.graph.id_files import arrow_bytes, lines_of, refuse_repeat, text_of
 from kgtrec.graph.labels import MAX_ID, Labels, ordered_labels
-from kgtrec.graph.triples import COLUMNS, SPLITS
-from kgtrec.graph.tsv import (
-    check_folder,
-    entries_of,
-    load_facts,
-    pick_splits,
-    quoted,
-    scan,
-    split_names,
-)
+from kgtrec.graph.triples import COLUMNS, SPLITS, names_of
+from kgtrec.graph.tsv import check_folder, entries_of, pick_splits, quoted, split_names
 
 Triples = Int32
 
@@ -47,6 +38,7 @@ class GraphTables:
     - qualifiers: By split, offsets and (relation, value) pairs, as `Graph.from_arrays` takes them.
     - has_open_end: Labels of entities are whole numbers, and no file says how many there are.
     - files: By split, the file that it was read from, if a split is one file.
+    - with_heading: Splits whose facts begin in the second line of their file.
     - notes: Sentences on what users should know about the files.
     """
 
@@ -59,7 +51,12 @@ class GraphTables:
     qualifiers: dict[str, tuple[Array, Array]] | None = None
     has_open_end: bool = False
     files: Mapping[str, Path] = field(default_factory=dict)
+    with_heading: Collection[str] = ()
     notes: tuple[str, ...] = ()
+
+    def line_of(self, split: str, row: int) -> int:
+        """The line of a fact in its file."""
+        return row + 1 + (split in self.with_heading)
 
     @property
     def labels(self) -> tuple[Any, Any]:
@@ -132,15 +129,6 @@ def label_rows(
     return GraphTables(triples, entities, relations, qualifiers=qualifiers if qualified else None)
 
 
-def labelled_tables(
-    files: Mapping[str, Path], columns: str = "hrt", progress: bool = False
-) -> GraphTables:
-    """Lines of three labels with tabs between them, in this order, as `load_facts` numbers them."""
-    n_tabs, explain = dict.fromkeys(files, 2), partial(scan, columns=columns)
-    splits, entities, relations, _ = load_facts(files, n_tabs, explain, progress, columns)
-    return GraphTables({**splits}, entities, relations, files=files)
-
-
 def outsiders(
     files: Mapping[str, Path], tables: GraphTables, known: Sequence[Bools]
 ) -> Iterator[tuple[Path, int, int, str, int]]:
@@ -152,7 +140,7 @@ def outsiders(
         if outside.any():
             row, at = map(int, np.argwhere(outside)[0])
             label = tables.labels[at & 1][int(rows[row, at])]
-            yield path, row + 1, at, label, int(outside.any(axis=1).sum())
+            yield path, tables.line_of(split, row), at, label, int(outside.any(axis=1).sum())
 
 
 def sorted_labels(arrays: list[Any]) -> Labels:
@@ -210,7 +198,7 @@ def _refuse_first(
     path: PathName, batch: list[tuple[int, bytes]], columns: str, limits: Int64, form: str
 ) -> None:
     """Name the first bad line of a batch that has one."""
-    names = [COLUMNS["hrt".index(c)] for c in columns]
+    names = names_of(columns)
     for number, text in batch:
         fields = text.split()
         if len(fields) != 3 or not all(map(bytes.isdigit, fields)):

@@ -22,7 +22,6 @@ from kgtrec.graph.readers.common import (
     GraphTables,
     check_likely,
     id_column,
-    labelled_tables,
     labels_by_id,
     numbered_tables,
     outsiders,
@@ -39,6 +38,7 @@ from kgtrec.graph.readers.dictionaries import (
     refuse_repeated,
     renumber_tables,
 )
+from kgtrec.graph.readers.fields import labelled_tables
 from kgtrec.graph.triples import COLUMNS, SPLITS
 from kgtrec.graph.tsv import CODECS, renumber_column
 
@@ -55,7 +55,7 @@ def read_rotate(folder: Path, columns: str | None = None) -> GraphTables:
     notes: list[str] = []
     dictionaries = [_dictionary(folder, kind, notes) for kind in KINDS]
     tables = labelled_tables(text_splits(folder), columns or "hrt")
-    return _by_label(replace(tables, notes=tuple(notes)), dictionaries, columns or "hrt")
+    return _by_label(replace(tables, notes=(*tables.notes, *notes)), dictionaries, columns or "hrt")
 
 
 def _by_label(tables: GraphTables, dictionaries: Sequence[Dictionary], columns: str) -> GraphTables:
@@ -88,7 +88,7 @@ def read_neural_lp(folder: Path, columns: str | None = None) -> GraphTables:
     notes: list[str] = []
     found = [find_dictionary(folder, kind, notes) for kind in KINDS]
     tables = labelled_tables({"facts": facts, **splits}, columns or "hrt")
-    tables = replace(tables, notes=tuple(notes))
+    tables = replace(tables, notes=(*tables.notes, *notes))
     dictionaries = [own for own in found if own is not None]
     if len(dictionaries) == len(KINDS):
         tables = _by_label(tables, dictionaries, columns or "hrt")
@@ -109,7 +109,7 @@ def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
     labels = [_dictionary(folder, kind, notes).labels for kind in KINDS]
     form = f"each line must be three numbers from 0, in the order {columns}"
     tables = numbered_tables(text_splits(folder), labels, columns, form)
-    return replace(tables, notes=tuple(notes))
+    return replace(tables, notes=(*tables.notes, *notes))
 
 
 def _dictionary(folder: Path, kind: str, notes: list[str]) -> Dictionary:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,52 +17,75 @@ import numpy as np
 
 from kgtrec.errors import PathName, refuse
 from kgtrec.graph.id_files import bytes_of, delimited_rows, lines_of, regular_file, text_of
-from kgtrec.graph.readers.common import (
-    GraphTables,
-    label_rows,
-    labelled_tables,
-    split_files,
-    text_splits,
-)
+from kgtrec.graph.readers.common import GraphTables, label_rows, split_files, text_splits
+from kgtrec.graph.readers.faults import refuse_time
+from kgtrec.graph.readers.fields import below_headings, fact_tables, labelled_tables, noted
+from kgtrec.graph.readers.headings import FURTHER, Heading, named_columns
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import load_facts, quoted, renumber_column
+from kgtrec.graph.tsv import quoted, renumber_column
 
 _DECLARE = (
-    "begin the file with a line of column names (head,relation,tail in any order), or declare "
-    "their order, as in csv,hrt:DIR"
+    "if it is a triple, begin the file with a line of column names (head,relation,tail in any "
+    "order), or declare their order, as in csv,hrt:DIR; if it names the columns, rename them to "
+    "head, relation and tail"
 )
 
 
 def read_tab_separated(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.txt`` and so on, with declared columns."""
-    return labelled_tables(text_splits(folder), columns or "hrt")
+    return labelled_tables(text_splits(folder), columns, form="tsv")
 
 
-def _csv_rows(path: Path, columns: str | None) -> Iterator[list[bytes]]:
-    """The first line names the columns, unless they are declared."""
-    rows = delimited_rows(path, ",", "correct the line")
-    _, first = next(rows, (1, []))
+def read_multihopkg(folder: Path, columns: str | None = None) -> GraphTables:
+    """``train.triples`` and so on: head, tail, relation."""
+    return labelled_tables(split_files(folder, (".triples",)), columns or "htr")
+
+
+def read_csv(folder: Path, columns: str | None = None) -> GraphTables:
+    """``train.csv`` and so on; the first line names the columns, unless they are declared."""
+    files = split_files(folder, (".csv",))
+    headings = {split: own for split, path in files.items() if (own := _csv_heading(path, columns))}
+
+    def load(with_heading: frozenset[str]) -> GraphTables:
+        rows = {
+            split: _csv_rows(path, headings[split] if split in with_heading else None, columns)
+            for split, path in files.items()
+        }
+        return replace(label_rows(rows), files=files, with_heading=with_heading)
+
+    as_before = all(own.labels == [*map(str.encode, COLUMNS)] for own in headings.values())
+    return below_headings(headings, load, is_required=columns is None or as_before)
+
+
+def _csv_heading(path: Path, columns: str | None) -> Heading | None:
+    """The first line, if it names the columns; FileError if it must and does not."""
+    _, first = next(delimited_rows(path, ",", "correct the line"), (1, []))
     if not first:
         refuse(path, None, "no triples: the file is empty", "add triples, or remove the file")
-    named = [field.strip().lower() for field in first]
-    if set(COLUMNS) <= set(named):
-        places = [named.index(name) for name in COLUMNS]
-        twice = [name for name in COLUMNS if named.count(name) > 1]
-        if twice:
-            refuse(path, 1, f"two columns {twice[0]!r}", "keep one of them")
-        letters = "".join(name[:1] for name in named)  # pandas gives its index an empty name
-        if columns is not None and letters != columns:
-            what = f"the columns are {', '.join(first)}, but declared as {columns}"
-            refuse(path, 1, what, "leave the declaration out")
-    elif columns is None:
+    words = [field.strip().lower() for field in first]
+    if twice := [name for name in COLUMNS if words.count(name) > 1]:
+        refuse(path, 1, f"two columns {twice[0]!r}", "keep one of them")
+    letters = named_columns(words, others=columns is None or set(COLUMNS) <= set(words))
+    if columns is None and not letters:
         what = f"{','.join(first)[:60]!r} does not name columns head, relation and tail"
         refuse(path, 1, what, _DECLARE)
-    else:
-        places, named = [columns.index(c) for c in "hrt"], list(columns)
-        rows = chain([(1, first)], rows)
-    for line, fields in rows:
-        if len(fields) != len(named) or not all(fields[place] for place in places):
-            what = f"{','.join(fields)[:60]!r} does not fill {len(named)} columns"
+    order = letters.replace(FURTHER, "")
+    if letters and columns not in (None, order):
+        what = f"the columns are {', '.join(first)}, but declared as {columns}"
+        refuse(path, 1, what, "leave the declaration out")
+    line = b"\t".join(map(bytes_of, words))
+    return Heading(path, line, letters) if letters else None
+
+
+def _csv_rows(path: Path, heading: Heading | None, columns: str | None) -> Iterator[list[bytes]]:
+    """Head, relation and tail of each line below the heading."""
+    order = heading.columns if heading else columns or ""
+    places = [order.index(letter) for letter in "hrt"]
+    for line, fields in delimited_rows(path, ",", "correct the line"):
+        if line == 1 and heading:
+            continue
+        if len(fields) != len(order) or not all(fields[place] for place in places):
+            what = f"{','.join(fields)[:60]!r} does not fill {len(order)} columns"
             refuse(path, line, what, "correct the line")
         yield [bytes_of(fields[place]) for place in places]
 
@@ -87,9 +111,10 @@ def _nodes(path: Path, _: Any = None) -> Iterator[tuple[bytes, bytes, bytes]]:
 
 
 _FORM = (
-    "write head,relation,tail, then a relation and a value for each qualifier, all with commas "
-    "between them"
+    "write head, relation, tail, then a relation and a value for each qualifier, with commas or "
+    "tabs between them"
 )
+_HYPE_FORM = "write the relation, then two or more entities, with tabs between them"
 _EMPTY = "no facts: the file is empty"
 _JSON_FORM = (
     'write {"P166_h": head, "P166_t": tail, "P585": [value, ...], ...} with labels as texts; '
@@ -98,22 +123,49 @@ _JSON_FORM = (
 
 
 def _fields(path: PathName, _: Any = None) -> Iterator[list[bytes]]:
-    """Lines of 3, 5, 7, ... labels, as in StarE's repository."""
-    fields: list[bytes] = []
+    """Lines of 3, 5, 7, ... labels: with commas as in StarE's repository, or with tabs as in
+    HyNT's, whose first line is the number of facts."""
+    n_facts, declared, separator = 0, None, b""
     for line, text in lines_of(path):
-        fields = text.split(b",")
+        if line == 1 and text.strip().isdigit():
+            declared = int(text)
+            continue
+        separator = separator or (b"\t" if b"\t" in text else b",")
+        fields = text.split(separator)
         if len(fields) < 3 or b"" in fields:
             refuse(path, line, quoted(text), _FORM)
         if not len(fields) & 1:
             what = f"{len(fields)} labels: the qualifier relation {quoted(fields[-1])} has "
             refuse(path, line, f"{what}no value", _FORM)
+        n_facts += 1
         yield fields
-    if not fields:
+    if declared not in (None, n_facts):
+        what = f"{n_facts:,} facts, but the first line says {declared:,}"
+        hint = "copy the file again if it is cut short, or correct its first line"
+        refuse(path, None, what, hint)
+    if not n_facts:
         refuse(path, None, _EMPTY, _FORM)
 
 
+def _roles(path: Path, _: Any = None) -> Iterator[list[bytes]]:
+    """A relation and its entities, as in HypE: from the third on, they are values of qualifiers
+    named by the relation and the position."""
+    fields = None
+    for line, text in lines_of(path):
+        fields = text.split(b"\t")
+        if len(fields) < 3 or b"" in fields:
+            refuse(path, line, quoted(text), _HYPE_FORM)
+        relation, head, tail, *others = fields
+        row = [head, relation, tail]
+        for position, value in enumerate(others, start=3):
+            row += [b"%s#%d" % (relation, position), value]
+        yield row
+    if fields is None:
+        refuse(path, None, _EMPTY, _HYPE_FORM)
+
+
 def _records(path: Path, _: Any = None) -> Iterator[list[bytes]]:
-    """Roles and values; the triple's end in ``_h`` and ``_t``."""
+    """Roles and values; the triple's end in ``_h`` and ``_t``, or its key has a list of both."""
     fields = None
     for line, text in lines_of(path):
         try:
@@ -130,19 +182,28 @@ def _records(path: Path, _: Any = None) -> Iterator[list[bytes]]:
 
 def _statement(record: Mapping[str, Any]) -> list[bytes] | None:
     """Head, relation, tail, then relations and values; None if the record is no statement."""
-    ends = [key for key in record if key.endswith(("_h", "_t"))]
-    relations = {key[:-2] for key in ends}
-    if len(ends) != 2 or len(relations) != 1 or "" in relations:
-        return None
-    (relation,) = relations
-    labels = [record[f"{relation}_h"], relation, record[f"{relation}_t"]]
-    for role, values in record.items():
-        if role != "N" and role not in ends:
+    roles = [role for role in record if role != "N"]
+    ends = [role for role in roles if role.endswith(("_h", "_t"))]
+    relations = {role[:-2] for role in ends}
+    labels = []
+    if len(ends) == 2 and len(relations) == 1 and "" not in relations:
+        (relation,) = relations
+        labels = [record[f"{relation}_h"], relation, record[f"{relation}_t"]]
+    elif not ends and roles and _is_pair(record[roles[0]]):  # HINGE's form of JF17K
+        head, tail = record[roles[0]]
+        labels, ends = [head, roles[0], tail], roles[:1]
+    for role in roles:
+        if role not in ends:
+            values = record[role]
             for value in values if isinstance(values, list) else [values]:
                 labels += [role, value]
-    if not all(isinstance(label, str) and label for label in labels):
+    if len(labels) < 3 or not all(isinstance(label, str) and label for label in labels):
         return None
-    return [label.encode() for label in labels]
+    return [label.encode() for label in labels] if ends else None
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2
 
 
 def _read(
@@ -157,12 +218,12 @@ def _read(
     """Files named ``prefix + split + ending`` with a row of labels per fact."""
     files = split_files(folder, endings, prefix)
     tables = label_rows({split: rows(path, columns) for split, path in files.items()}, qualified)
-    return replace(tables, files=files)
+    return noted(replace(tables, files=files), has_lines=False)
 
 
-read_csv = partial(_read, rows=_csv_rows, endings=(".csv",))
 read_ntriples = partial(_read, rows=_nodes, endings=(".nt",))
 read_statements = partial(_read, rows=_fields, endings=(".txt", ".csv", ""), qualified=True)
+read_hype = partial(_read, rows=_roles, endings=(".txt", ".tsv", ""), qualified=True)
 read_wikipeople = partial(
     _read, rows=_records, endings=(".json", ".jsonl"), prefix="n-ary_", qualified=True
 )
@@ -173,9 +234,10 @@ _TIMED_FORM = "write head, relation, tail and time (or since and until), with ta
 def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.txt`` and so on with a time as in ICEWS, or an interval, which is ``since/until``.
 
-    Whole numbers are in numeric order, other times in byte order, in which dates ascend.
+    Numbers are in numeric order, other times in byte order, in which dates ascend. A fifth column
+    that is always 0 or -1, as in RE-Net's files, is not the end of an interval.
     """
-    return _timed_tables(text_splits(folder))
+    return _timed_tables(text_splits(folder), columns)
 
 
 def read_known_file(path: PathName, context: str | None) -> GraphTables:
@@ -188,39 +250,58 @@ def read_known_file(path: PathName, context: str | None) -> GraphTables:
         return labelled_tables({"known": place})
 
 
-def _timed_tables(files: Mapping[str, Path]) -> GraphTables:
-    n_tabs = {split: next(_checked(path)).count(b"\t") for split, path in files.items()}
-    facts, entities, relations, labels = load_facts(
-        dict(files), n_tabs, lambda path: deque(_checked(path), 0)
+def _timed_tables(files: Mapping[str, Path], columns: str | None = None) -> GraphTables:
+    every = [*files.values()]
+    n_tabs = {split: next(_checked(path, every)).count(b"\t") for split, path in files.items()}
+    tables, labels = fact_tables(
+        files, n_tabs, lambda path: deque(_checked(path, every), 0), columns, form="timed"
     )
-    texts = [label.replace(b"\t", b"/") for label in labels.to_pylist()]
-    try:
-        times = sorted({*texts}, key=lambda time: (int(time), time))
-    except ValueError:
-        times = sorted({*texts})
+    parts = [tuple(part.strip() for part in label.split(b"\t")) for label in labels.to_pylist()]
+    ends = {part[1:] for part in parts}
+    if len(ends) == 1 and ends <= {(b"0",), (b"-1",)}:
+        parts = [part[:1] for part in parts]
+        note = (
+            f"the fifth column is always {ends.pop()[0].decode()}, as in RE-Net's files, so it is "
+            "ignored: the fourth is the time"
+        )
+        tables = replace(tables, notes=(*tables.notes, note))
+    times = sorted({*parts}, key=_time_order(parts))
     place = {time: i for i, time in enumerate(times)}
-    for rows in facts.values():
-        renumber_column(rows[:, 3], np.array([place[text] for text in texts], dtype=np.int32))
-    return GraphTables(
-        facts,
-        entities,
-        relations,
-        times=[text_of(time) for time in times],
-        files=files,
-    )
+    for rows in tables.splits.values():
+        renumber_column(rows[:, 3], np.array([place[part] for part in parts], dtype=np.int32))
+    return replace(tables, times=[text_of(b"/".join(time)) for time in times])
 
 
-def _checked(path: Path) -> Iterator[bytes]:
+_NUMBER = re.compile(rb"-?[0-9]+(\.[0-9]+)?")
+_DIGIT = re.compile(rb"[0-9]")
+
+
+def _time_order(times: Collection[tuple[bytes, ...]]) -> Callable[[tuple[bytes, ...]], Any]:
+    """The sort key of times, which are points or intervals: by number, or by bytes.
+
+    Words without a digit, as for an open interval, do not hinder the order by number: they are the
+    first of all times as a start, and the last as an end.
+    """
+    if any(_DIGIT.search(part) and not _NUMBER.fullmatch(part) for time in times for part in time):
+        return lambda time: b"/".join(time)
+
+    def key(time: tuple[bytes, ...]) -> Any:
+        numbers = [
+            Fraction(part.decode()) if _NUMBER.fullmatch(part) else (math.inf if at else -math.inf)
+            for at, part in enumerate(time)
+        ]
+        return numbers, time
+
+    return key
+
+
+def _checked(path: Path, files: Collection[Path]) -> Iterator[bytes]:
     """Lines up to the first malformed one, for which FileError is raised."""
     width = 0
     for line, text in lines_of(path):
         fields = text.split(b"\t")
-        if len(fields) not in (4, 5) or b"" in fields:
-            refuse(path, line, quoted(text), _TIMED_FORM)
-        if width and len(fields) != width:
-            refuse(
-                path, line, f"{len(fields)} columns, but {width} in the lines before", _TIMED_FORM
-            )
+        if len(fields) not in (4, 5) or b"" in fields or (width and len(fields) != width):
+            refuse_time(path, line, text, width, files, _TIMED_FORM)
         if b"\0" in text or b"\r" in text:
             refuse(path, line, f"a NUL byte or carriage return in {quoted(text)}", _TIMED_FORM)
         width = len(fields)

@@ -78,7 +78,7 @@ def test_a_sheet_is_read_back(tmp_path_factory: pytest.TempPathFactory, items: l
 
 @pytest.mark.parametrize(("content", "words"), [
     (b"PK\x03\x04...", "a workbook"),
-    ("head".encode("utf-16"), "NUL bytes"),
+    ("head".encode("utf-16"), "UTF-16 text"),
     (b"a\tr\tb\tY\r\na\tr\tc\tY\rx\n", "s.tsv:2: a carriage return inside"),
 ])  # fmt: skip
 def test_files_that_are_no_lines_of_text_are_refused(tmp_path: Path, content: bytes, words: str):
