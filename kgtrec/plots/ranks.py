@@ -38,7 +38,7 @@ CUTOFFS = (1, 3, 10, 100)
 CHANCE = "chance (expected)"
 LEVEL = 0.15
 """Between the markers of two rank types, in rows."""
-NO_TIES = " (no ties)"
+NO_TIES, SAMPLED = " (no ties)", " (sampled)"
 WHISKERS = (5, 95)
 """Percentiles of the relations at the ends of the whiskers."""
 PARTS = 40
@@ -165,7 +165,7 @@ def relations(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
     for name, result in results.items():
         key = _key(result, metric)
         column = [row[-1] for row in result.slice("relation", [key]).rows]
-        values[_named(name, result.ranks)] = np.array(column, dtype=np.float64)
+        values[name + SAMPLED * result.ranks.sampled] = np.array(column, dtype=np.float64)
         marks.append(result[key])
     return over_relations(values, metric_title(metric), marks)
 
@@ -311,7 +311,7 @@ def _shared_metrics(experiments: Mapping[str, SizeExperiment]) -> list[str]:
 
 def _named(name: str, ranks: Ranks) -> str:
     """A name for legends; it says if candidates were sampled."""
-    return short(name) + " (sampled)" * ranks.sampled
+    return short(name) + SAMPLED * ranks.sampled
 
 
 def _chance(ranks: Ranks, points: NDArray[np.float64]) -> NDArray[np.float64]:

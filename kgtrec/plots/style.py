@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -233,18 +234,30 @@ def legend_above(
     """The figure with a legend above all panels, in as many columns as fit."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    drawn = made.axes[0].get_legend_handles_labels()[0] if series else []
+    drawn = _labelled(made.axes[0]) if series else []
     shown: dict[str, Any] = {str(handle.get_label()): handle for handle in (*drawn, *handles)}
     renderer: Any = FigureCanvasAgg(made).get_renderer()
     for columns in range(min(4, len(shown)), 0, -1):
         legend = made.legend(
-            list(shown.values()), list(shown), ncols=columns, columnspacing=1.2,
-            loc="outside upper center", **options,
+            list(shown.values()), [str(number) for number in range(len(shown))], ncols=columns,
+            columnspacing=1.2, loc="outside upper center", **options,
         )  # fmt: skip
+        for text, label in zip(legend.get_texts(), shown, strict=True):
+            text.set_text(label)  # matplotlib leaves out labels that begin with "_"
         if columns == 1 or legend.get_window_extent(renderer).width <= 0.97 * made.bbox.width:
             break
         legend.remove()
     return made
+
+
+_UNNAMED = re.compile(r"_(child|container)\d+|_nolegend_|")
+"""Labels that matplotlib gives to artists without a label."""
+
+
+def _labelled(axes: Axes) -> list[Any]:
+    """Lines, areas and bars with a label, in the order in which they were drawn."""
+    artists = [*axes.lines, *axes.patches, *axes.collections, *axes.containers]
+    return [one for one in artists if not _UNNAMED.fullmatch(str(one.get_label()))]
 
 
 def range_patch(label: str) -> Any:

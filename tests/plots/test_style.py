@@ -323,3 +323,34 @@ def test_what_looks_can_find_faults() -> None:
     faults = " ".join(faults_of(figure))
     for fault in ("is clipped", "'first' meets 'second'", "a legend is on a panel"):
         assert fault in faults
+
+
+AWKWARD = ("_first", "x$y", "$x$", "_child3x", "a_b")
+
+
+def named_figures() -> dict[str, Callable[[], Figure]]:
+    found = dict(zip(AWKWARD, results().values(), strict=True))
+    ranks = {name: result.ranks for name, result in found.items()}
+    grids = {name: beta_curve(one, metrics=("mrr",)) for name, one in ranks.items()}
+    parts = values_by_part(ranks, "side", ["mrr"], resampling=Resampling(resamples=100))
+    return {
+        "rank_distribution": lambda: plots.rank_distribution(ranks),
+        "tie_widths": lambda: plots.tie_widths(ranks),
+        "rank_types": lambda: plots.rank_types(found),
+        "relations": lambda: plots.relations(found),
+        "slices": lambda: plots.slices(parts[0]),
+        "beta_curves": lambda: plots.beta_curves(grids),
+    } | {name: FIGURES[name] for name in ("left_out", "bump_chart, several", "alignment_sizes",
+                                          "suite_places", "suite_cells", "critical_difference")
+         if name in FIGURES}  # fmt: skip
+
+
+def test_every_model_is_named_as_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """matplotlib leaves out labels that begin with "_", and reads text between $ as a formula."""
+    monkeypatch.setitem(globals(), "NAMES", AWKWARD)
+    for kind, draw in named_figures().items():
+        figure = draw()
+        shown = " ".join(text for text, _ in texts_of(figure, drawn(figure)))
+        assert r"\\$" not in shown, kind  # escaped twice
+        for name in AWKWARD:
+            assert name in shown.replace(r"\$", "$"), (kind, name)
