@@ -15,7 +15,8 @@ average over groups of cells with the same relation or value of the term.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,13 @@ def require_side(request: object, side: str, present: tuple[str, ...]) -> str:
             f"{' and '.join(present)}; ask for {present[-1]}.…"
         )
     return side
+
+
+def spelt_alike(measures: Iterable[Measure], ranks: Ranks) -> list[Measure]:
+    """The measures with the side "all" instead of "both" if the questions are not of a graph."""
+    if sides_present(ranks) != ("all",):
+        return list(measures)
+    return [replace(one, side="all") if one.side == "both" else one for one in measures]
 
 
 def require_graph(request: object, ranks: Ranks) -> None:

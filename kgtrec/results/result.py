@@ -13,6 +13,7 @@ from kgtrec._internal.csr import Float64
 from kgtrec._internal.table import Table, dump_json, lines_as_html, printed_cell
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
+from kgtrec.measures.averaging import spelt_alike
 from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_of
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.ranks import Ranks
@@ -78,7 +79,7 @@ class Result(Mapping[str, float]):
         measures: Sequence[str | Measure] | None = None,
         check: bool = False,
     ) -> None:
-        self.measures = None if measures is None else parse_all(measures)
+        self.measures = None if measures is None else spelt_alike(parse_all(measures), ranks)
         compared = [measure.metric for measure in self.measures or () if measure.is_trec]
         self._ranks = ranks
         given, known = dict(trec_values or {}), agreement or {}

@@ -48,6 +48,22 @@ def make_result(sides: tuple[int, ...] = (0, 1), **more: object) -> Result:
     return Result(ranks, **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("measures", [None, ["mrr", "tail.mrr"], ["both.macro.map_cut_20"]])
+def test_questions_without_a_graph_have_keys_of_their_side(measures: list[str] | None) -> None:
+    questions = kgtrec.Questions.from_answers([[0], [1, 2]], labels=5)
+    scores = np.random.default_rng(0).random((2, 5))
+    if measures and "tail.mrr" in measures:
+        with pytest.raises(UsageError, match="needs the tail side"):
+            kgtrec.evaluate(scores, questions, measures=measures)
+        measures = measures[:1]
+    result = kgtrec.evaluate(scores, questions, measures=measures)
+    assert {key.partition(".")[0] for key in (*result, *result.to_dict())} == {"all"}
+    assert {key.partition(",")[0].partition(".")[0] for key in result.to_csv().splitlines()} == {
+        "key", "all"
+    }  # fmt: skip
+    assert result["both.realistic.micro.mrr"] == result["all.realistic.micro.mrr"]
+
+
 def test_it_is_a_mapping_of_canonical_keys_that_computes_any(result: Result) -> None:
     assert len(result) == len(list(result)) == len(set(result)) == len(result.keys())
     assert all(str(Measure.parse(key)) == key for key in result)
