@@ -26,9 +26,14 @@ with lazily():
     from kgtrec.measures import parse_all
     from kgtrec.plots import critical_difference, suite_cells, suite_places
     from kgtrec.study.comparison.report import grouped_names
-    from kgtrec.study.suite import suite
     from kgtrec.study.suite.cells import parts_of_ranks, read_numbers
-    from kgtrec.study.suite.suite import Suite, suite_of_ranks, suite_page, suites
+    from kgtrec.study.suite.suite import (
+        Suite,
+        default_measures,
+        suite_of_ranks,
+        suite_page,
+        suites,
+    )
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,6 +44,7 @@ SHOWN: dict[str, Callable[[Suite], Table]] = {
     "missing": lambda suite: suite.missing_table(),
     "bounds": lambda suite: suite.bounds_table(),
     "pairs": lambda suite: suite.pair_table(),
+    "test": lambda suite: suite.test_table(),
 }
 FIGURES = {
     "plot": ("Places with intervals", suite_places),
@@ -62,8 +68,8 @@ FIGURES = {
                default="nemenyi")  # fmt: skip
 @shared.LEVEL
 @shared.intervals("graphs, questions and seeds", 1_000)
-@shared.choice("--show", [*SHOWN], "One row per model, per cell, per missing cell, per pair; or "
-               "what missing cells could change.", default="models")  # fmt: skip
+@shared.choice("--show", [*SHOWN], "One row per model, per cell, per missing cell, per pair; "
+               "what missing cells could change; Friedman's test.", default="models")  # fmt: skip
 @shared.writes("--html", "Also write everything as one page.")
 @shared.draws("--plot", "Draw places with intervals.")
 @shared.draws("--plot-rankings", "Draw a critical-difference diagram.")
@@ -74,7 +80,8 @@ def command(results: tuple[str, ...], **options: Any) -> Report:
     """Compare models over many graphs.
 
     A FOLDER is the output of `kgtrec batch`, or contains ranks as GRAPH/MODEL.parquet or
-    GRAPH/MODEL/SEED.parquet. A TABLE.csv has the columns graph, model, metric, value, and perhaps
+    GRAPH/MODEL/SEED.parquet; or as GRAPH/MODEL-seed1.parquet, GRAPH/MODEL-seed2.parquet, ... (also
+    run1 or fold1). A TABLE.csv has the columns graph, model, metric, value, and perhaps
     seed: numbers that others have published.
 
     Values are means over graphs. Intervals resample graphs, questions and seeds. Missing cells are
@@ -107,7 +114,7 @@ def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
         raise UsageError("--by needs folders of ranks and --graphs DIR, and --graphs needs --by")
     if not tables:
         ranks = read_ranks(list(results))
-        measures = parse_all(names or suite.MEASURES)
+        measures = parse_all(names) if names else default_measures(ranks)
         parts = parts_of_ranks(ranks, by, folder, measures) if by else {"": ranks}
         return [
             one
@@ -162,8 +169,8 @@ def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
     """Ranks by graph, model and seed.
 
     A folder is the output of a batch, or holds ``graph/model.parquet`` or
-    ``graph/model/seed.parquet``. Models of a batch whose names differ only in a final number are
-    seeds of one model.
+    ``graph/model/seed.parquet``. Models whose names differ only in a marked number at their end
+    (``transe-seed1``, ``transe-seed2``) are seeds of one model.
     """
     found: dict[str, dict[str, dict[str, str]]] = {}
     for path in paths:
@@ -174,7 +181,7 @@ def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
             own[seed] = file
     ranks: dict[str, dict[str, dict[str, Ranks]]] = {}
     for graph, files_of in found.items():
-        names = dict(zip(files_of, grouped_names([*files_of]), strict=True))
+        names = dict(zip(files_of, grouped_names([*files_of], marked=True), strict=True))
         counts = Counter(names.values())
         for model, runs in files_of.items():
             name = names[model] if counts[names[model]] > 1 else model

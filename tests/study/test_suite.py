@@ -19,6 +19,7 @@ import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
+from kgtrec.results.result import Result
 from kgtrec.study import Resampling, suite_of_ranks, suites
 from kgtrec.study.suite.cells import SuiteCells
 from kgtrec.study.suite.suite import (
@@ -175,6 +176,56 @@ def test_folders_of_ranks_are_read(ranks: Any, tmp_path: Path) -> None:
     (suite,) = suite_of_ranks(ranks, ["amri"], resampling=Resampling(resamples=100))
     options = ("-m", "amri", "--resamples", 100, "--format", "csv")
     assert run(tmp_path, *options) == suite.table().to_csv()
+
+
+def ranks_of(questions: kgtrec.Questions, seed: int) -> kgtrec.Ranks:
+    scores = np.random.default_rng(seed).random((len(questions), questions.n_columns))
+    return kgtrec.evaluate(scores, questions).ranks
+
+
+@pytest.mark.parametrize("sides", ["head", "tail", "both", "all", "tail and both"])
+def test_default_measures_fit_the_ranks(sides: str, tmp_path: Path) -> None:
+    answers = kgtrec.Questions.from_answers([[0], [1, 2], [3]], labels=5)
+    made: dict[str, Any] = {}
+    for number, graph in enumerate(("g0", "g1")):
+        own = ("tail", "both")[number] if sides == "tail and both" else sides
+        questions = answers if own == "all" else small_graph().questions(sides=own)
+        made[graph] = {model: ranks_of(questions, seed) for seed, model in enumerate("ab")}
+        for model, one in made[graph].items():
+            (tmp_path / graph).mkdir(exist_ok=True)
+            one.save(tmp_path / graph / f"{model}.parquet")
+    side = "tail" if sides == "tail and both" else sides
+    found = suite_of_ranks(made, resampling=Resampling(resamples=100))
+    keys = [f"{side}.realistic.micro.adjusted_{name}" for name in ("mrr", "hits@10")]
+    assert [one.cells.measure.key for one in found] == keys
+    for one, key in zip(found, keys, strict=True):
+        due = [[Result(made[g][m])[key] for g in made] for m in "ab"]
+        assert one.cells.values == pytest.approx(np.array(due), rel=1e-12, nan_ok=True)
+    printed = run(tmp_path, "--resamples", 100, "--format", "csv")
+    assert printed.count("\n") == 5
+    if sides == "all":  # the same measure by another name
+        (again,) = suite_of_ranks(made, ["mrr"], resampling=Resampling(resamples=100))
+        due = (1 / made["g0"]["a"].rank("realistic")).mean()
+        assert again.cells.values[0, 0] == pytest.approx(due)
+
+
+def test_graphs_without_a_common_side_are_refused() -> None:
+    made = {
+        side: {"a": ranks_of(small_graph().questions(sides=side), 0)} for side in ("head", "tail")
+    }
+    with pytest.raises(UsageError, match=r"no side in common \(head: head; tail: tail\)"):
+        suite_of_ranks(made)
+
+
+def test_models_whose_names_end_in_a_version_stay_apart(tmp_path: Path) -> None:
+    one = ranks_of(small_graph().questions(), 0)
+    (tmp_path / "g").mkdir()
+    for name in ("GPT-3", "GPT-4", "transe-seed1", "transe-seed2"):
+        one.save(tmp_path / "g" / f"{name}.parquet")
+    printed = run(tmp_path, "-m", "mrr", "--show", "cells", "--format", "csv", "--resamples", 100)
+    assert sorted(row.partition(",")[0] for row in printed.splitlines()[1:]) == [
+        "GPT-3", "GPT-4", "transe"
+    ]  # fmt: skip
 
 
 def test_the_page_and_the_figures(tmp_path: Path) -> None:

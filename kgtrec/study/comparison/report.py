@@ -247,9 +247,9 @@ def _listed(names: list[str], most: int = 5) -> str:
     return text if len(shown) == len(names) else f"{text} and {len(names) - len(shown)} others"
 
 
-_NUMBER = re.compile(  # no s or r that ends a name, such as TuckER
-    r"[-_. ]?(?:(?:seed|fold|run|rep|replicate|(?<![^\W\d_])[sr])[-_. =]?)?\d+$", re.IGNORECASE
-)
+_WORD = r"(?:(?:seed|fold|run|rep|replicate|(?<![^\W\d_])[sr])[-_. =]?)"  # no s of a name's end
+_NUMBER = re.compile(rf"[-_. ]?{_WORD}?\d+$", re.IGNORECASE)
+_MARKED_NUMBER = re.compile(rf"[-_. ]?{_WORD}\d+$", re.IGNORECASE)
 _OF_FOLDS = ("graph:", "evaluated:", "questions, answers or candidates")
 """Beginnings of the allowed differences of folds: see `kgtrec.results.comparability`."""
 
@@ -329,12 +329,14 @@ class Replicates(ShownAsTables):
         return _pair_table(self, self, self.correction, p, corrected(p, self.correction))
 
 
-def grouped_names(names: Sequence[str]) -> list[str]:
+def grouped_names(names: Sequence[str], *, marked: bool = False) -> list[str]:
     """Systems of runs whose names end with a number.
 
-    ``transe-1``, ``transe_seed2`` and ``transe.fold3`` are all ``transe``.
+    ``transe-1``, ``transe_seed2`` and ``transe.fold3`` are all ``transe``. If the number must be
+    `marked`, by a word such as seed, ``transe-1`` is a system of its own, as ``GPT-4`` is.
     """
-    return [_NUMBER.sub("", name) or name for name in names]
+    ending = _MARKED_NUMBER if marked else _NUMBER
+    return [ending.sub("", name) or name for name in names]
 
 
 def replicate_samples(

@@ -16,7 +16,7 @@ from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure
-from kgtrec.measures.averaging import SIDES, sides_present
+from kgtrec.measures.averaging import SIDES, require_side, sides_present
 from kgtrec.measures.random_baseline import Tally
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.slices import rows_by_part, side_of_part
@@ -100,6 +100,9 @@ def read_numbers(path: str | os.PathLike[str], how: Resampling = DRAWING) -> lis
         except ValueError as problem:  # for a metric, the problem says what is wrong
             hint = "give a number, and a metric of `kgtrec measures`"
             raise FileError(table.path, line, found=str(problem), hint=hint) from None
+        if not np.isfinite(value):
+            hint = "give a finite number, or leave the line out if the value is missing"
+            raise FileError(table.path, line, found=f"the value {cells['value']}", hint=hint)
         model, graph, seed = cells["model"], cells["graph"], cells.get("seed", "")
         own = runs.setdefault(metric, {}).setdefault((model, graph), {})
         if seed in own:
@@ -132,6 +135,22 @@ def _cells_of(
 # -- Ranks -----------------------------------------------------------------------------------------
 
 
+def common_side(ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]]) -> str:
+    """The widest side that the ranks of every graph hold: both sides if possible.
+
+    UsageError if the graphs have no side in common.
+    """
+    present = {
+        graph: sides_present(next(iter(next(iter(models.values())).values())))
+        for graph, models in ranks.items()
+    }
+    common = set.intersection(*map(set, present.values()))
+    if not common:
+        sides = "; ".join(f"{graph}: {' and '.join(names)}" for graph, names in present.items())
+        raise UsageError(f"the graphs have no side in common ({sides}); compare them separately")
+    return next(side for side in reversed(next(iter(present.values()))) if side in common)
+
+
 def cells_of_ranks(
     ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]], measures: Sequence[Measure],
     how: Resampling = DRAWING, part: str = "",
@@ -159,9 +178,10 @@ def cells_of_ranks(
             if side is None:
                 continue
             try:
+                side = require_side(measure, side, present)
                 estimate, drawn = _drawn(columns, replace(measure, side=side), how)
-            except InputError as problem:
-                raise InputError(f"{graph}: {problem}") from None
+            except (InputError, UsageError) as problem:
+                raise type(problem)(f"{graph}: {problem}") from None
             for m, model in enumerate(models):
                 at = [i for i, (name, _) in enumerate(columns) if name == model]
                 seeds[m, g] = len(at)

@@ -17,12 +17,12 @@ import numpy as np
 from kgtrec._internal.bootstrap import Resampling, on_draws
 from kgtrec._internal.csr import Bools, Float64
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import UsageError, choose
+from kgtrec.errors import UsageError, choose, must_be
 from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.correlation import known_interval
 from kgtrec.study.comparison.significance import corrected, pairs_of, wilcoxon
-from kgtrec.study.suite.cells import DRAWING, SuiteCells, cells_of_ranks
+from kgtrec.study.suite.cells import DRAWING, SuiteCells, cells_of_ranks, common_side
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -280,16 +280,17 @@ class Suite(ShownAsTables):
         mean_rank, borda, win_rate = self.standing
         statistics = np.array([mean_rank, *rank_ends, win_rate, borda, best])
         statistics[:, self.apart] = math.nan
-        place_texts = [
-            ["" if apart else f"{value:g}" for apart, value in zip(self.apart, row, strict=True)]
+        places_shown = [
+            [math.nan if apart else int(value) if value == int(value) else float(value)
+             for apart, value in zip(self.apart, row.tolist(), strict=True)]
             for row in place_ends
-        ]
+        ]  # fmt: skip
         table = Table.of_columns([
             "model", "graphs", *((name, name, 4) for name in names), *self.resampling.columns(4),
             "mean rank:2", *self.resampling.columns(2, "mean_rank_"), "win rate:3", "Borda=borda:1",
-            "P(best)=best:3", "place from=place_low", "to=place_high", "beats",
+            "P(best)=best:3", "place from=place_low:1", "to=place_high:1", "beats",
         ], self.cells.models, self.cells.present.sum(axis=1), *means, *ends, *statistics,
-            *place_texts, self.better().sum(axis=1)).in_order(self.order)  # fmt: skip
+            *places_shown, self.better().sum(axis=1)).in_order(self.order)  # fmt: skip
         return replace(table, bold=self._best(table, [*names, "mean_rank", "win_rate", "borda"]))
 
     def _best(self, table: Table, keys: Sequence[str]) -> frozenset[tuple[int, int]]:
@@ -338,6 +339,20 @@ class Suite(ShownAsTables):
         columns = "model, against, graphs, wins, ties, difference:4, p:4, p (Holm)=corrected:4"
         return Table.of_columns(columns, *names, *others, names=2)
 
+    def test_table(self) -> Table:
+        """Friedman's test and Nemenyi's critical difference of mean ranks; no row without a test.
+
+        The test needs three models, and two graphs that all of them have.
+        """
+        columns = ("test, models, graphs, statistic:4, p:4, "
+                   "critical difference=critical_difference:4")  # fmt: skip
+        found = self.friedman
+        rows = [] if found is None else [
+            ("Friedman", found.models, found.graphs, found.statistic, found.p,
+             found.critical_difference)
+        ]  # fmt: skip
+        return Table.of(columns, rows)
+
     def notes(self) -> list[str]:
         """What a reader must know about the table."""
         cells, said = self.cells, []
@@ -381,13 +396,20 @@ def suites(
 ) -> list[Suite]:
     """One suite per measure; groups name graphs, or patterns such as "ind-*".
 
-    UsageError: an unknown test, or a group without a graph.
+    UsageError: an unknown test, a group without a graph, or a name or pattern that fits no graph.
     """
     choose("test", test, TESTS)
+    every_graph = list(dict.fromkeys(graph for one in cells for graph in one.graphs))
     made = []
     for one, heading in zip(cells, headings([one.measure for one in cells]), strict=True):
         own: dict[str, tuple[str, ...]] = {}
         for name, patterns in (groups or {}).items():
+            for pattern in patterns:
+                if not any(fnmatchcase(graph, pattern) for graph in every_graph):
+                    raise UsageError(
+                        f"group {name!r} names {pattern!r}, which is none of the graphs; "
+                        f"{must_be(pattern, every_graph)}"
+                    )
             own[name] = tuple(
                 graph for graph in one.graphs if any(fnmatchcase(graph, p) for p in patterns)
             )
@@ -400,9 +422,15 @@ def suites(
     return made
 
 
+def default_measures(ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]]) -> list[Measure]:
+    """`MEASURES` of the widest side that the ranks of all graphs hold."""
+    side = common_side(ranks)
+    return parse_all([f"{side}.{name}" for name in MEASURES])
+
+
 def suite_of_ranks(
     ranks: Mapping[str, Mapping[str, Ranks | Mapping[str, Ranks]]],
-    measures: Sequence[str | Measure] = MEASURES,
+    measures: Sequence[str | Measure] | None = None,
     *,
     groups: Mapping[str, Sequence[str]] | None = None,
     test: str = "nemenyi",
@@ -416,7 +444,8 @@ def suite_of_ranks(
     ----------
     ranks : mapping of graph to mapping of model to Ranks, or to mapping of seed to Ranks
         Models may be missing on some graphs. All models on one graph answer the same questions.
-    measures : sequence of keys or Measure
+    measures : sequence of keys or Measure, optional
+        Default: `MEASURES`, of the widest side that the ranks of all graphs hold.
     groups : mapping of str to sequence of str, optional
         Graphs, or patterns of their names; each group's means have a column.
     test : {"nemenyi", "wilcoxon"}
@@ -438,7 +467,8 @@ def suite_of_ranks(
         graph: {model: one if isinstance(one, Mapping) else {"": one} for model, one in own.items()}
         for graph, own in ranks.items()
     }
-    cells = cells_of_ranks(by_seed, parse_all(measures), resampling, part)
+    chosen = default_measures(by_seed) if measures is None else parse_all(measures)
+    cells = cells_of_ranks(by_seed, chosen, resampling, part)
     return suites(cells, groups, test=test, resampling=resampling, level=level)
 
 
