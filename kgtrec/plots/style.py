@@ -256,7 +256,7 @@ _UNNAMED = re.compile(r"_(child|container)\d+|_nolegend_|")
 
 def _labelled(axes: Axes) -> list[Any]:
     """Lines, areas and bars with a label, in the order in which they were drawn."""
-    artists = [*axes.lines, *axes.patches, *axes.collections, *axes.containers]
+    artists: list[Any] = [*axes.lines, *axes.patches, *axes.collections, *axes.containers]
     return [one for one in artists if not _UNNAMED.fullmatch(str(one.get_label()))]
 
 
