@@ -239,13 +239,22 @@ class Table:
         return table + more
 
     def to_dict(self) -> dict[str, Any]:
-        """Row name -> column key -> value, with one level per column that names a row."""
+        """Row name -> column key -> value, with one level per column that names a row.
+
+        If several rows have one name, every name has a list of rows.
+        """
         tree: dict[str, Any] = {}
-        for row in self.rows:
+        names = [tuple(map(str, row[: self.names])) for row in self.rows]
+        are_unique = len(set(names)) == len(names)
+        for path, row in zip(names, self.rows, strict=True):
+            values = dict(zip(self.keys[self.names :], row[self.names :], strict=True))
             level = tree
-            for name in row[: self.names]:
-                level = level.setdefault(str(name), {})
-            level.update(zip(self.keys[self.names :], row[self.names :], strict=True))
+            for name in path[:-1]:
+                level = level.setdefault(name, {})
+            if are_unique:
+                level[path[-1]] = values
+            else:
+                level.setdefault(path[-1], []).append(values)
         return tree
 
     def to_json(self) -> str:

@@ -402,7 +402,7 @@ class ProtocolSearch(ShownAsTables):
             for model, matches in self.matches.items()
             for one in matches
         ]
-        return Table.of("model, verdict, protocol, difference %:2", rows)
+        return Table.of("model, verdict, protocol, difference %:2", rows, names=3)
 
     def text(self) -> str:
         """For people: the protocols in words."""

@@ -337,7 +337,8 @@ def _weights(limit: Limit, blocks: Sequence[str], sizes: Sizes) -> Float64:
         return np.ones(1)
     if side != "both":
         return np.array([float(block == side) for block in blocks])
-    counts = np.array([sizes.instances.get(block, 1) for block in blocks])
+    of_side = sizes.questions if limit.claim.measure.averaging == "macro" else sizes.instances
+    counts = np.array([of_side.get(block, 1) for block in blocks])
     return counts / counts.sum()
 
 
@@ -359,8 +360,10 @@ def _problems(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> I
             slack = 1e-12
             limit = limit._replace(low=low / total - slack, high=high / total + slack)
         # Numbers of one group are about the same ranks with the same weights.
+        # How much the sides of a macro average weigh follows from their numbers of questions.
         of = limit.claim.measure
-        groups.setdefault((of.rank_type, of.averaging, of.params), []).append(limit)
+        alone = of.side if of.averaging == "macro" and not sizes.questions else None
+        groups.setdefault((of.rank_type, of.averaging, of.params, alone), []).append(limit)
     for group in groups.values():
         yield from _conflict(model, group, sizes, runs)
 

@@ -23,7 +23,7 @@ from kgtrec._internal.csr import Float64
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.measures import Measure, parse_all
+from kgtrec.measures import AVERAGINGS, Measure, parse_all
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.results.slices import rows_by_part
@@ -271,7 +271,16 @@ def _plain(name: str) -> str:
 
 
 def measure_of_heading(heading: str) -> Measure | None:
-    """The measure that a heading such as micro_mrr or "MRR (%)" means; None if it means none."""
+    """The measure that a heading such as micro_mrr or "MRR (%)" means; None if it means none.
+
+    Headings of a group of columns come before a colon, as in "tail, micro: MRR".
+    """
+    group, colon, last = heading.rpartition(":")
+    if colon:
+        words = [word.strip().lower().removesuffix(" sides") for word in group.split(",")]
+        words = [word.replace(" ", "_") for word in words]
+        words.sort(key=lambda word: word in AVERAGINGS)  # behind the rank type
+        heading = ".".join([*words, re.sub(r"\s*(\(%\)|[↑↓])$", "", last.strip())])
     key = re.sub(r"^(micro|macro)[_ ]", r"\1.", heading.strip(), flags=re.IGNORECASE)
     key = re.sub(r"\s*\(%\)$|\s*[↑↓]$", "", key).replace(" ", ".")
     with suppress(UsageError):
@@ -295,6 +304,8 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
         with fetched(path) as copy, copy.open(encoding="utf-8-sig", newline="") as stream:
             if cells_of is not None:
                 read = [(number, cells_of(line)) for number, line in enumerate(stream, 1)]
+                if path.endswith(".tex"):
+                    read = _with_group_headings(read)
             else:
                 # strict: an unclosed quotation mark would take rows into a cell
                 delimiter = "\t" if path.endswith(".tsv") else ","
@@ -340,6 +351,35 @@ def _latex_cells(line: str) -> list[str]:
     line = re.sub(r"\\\\(?:\[[^\]]*\])?$", r"\\\\", line)
     is_row = line.endswith("\\\\") and "&" in line
     return re.split(r"(?<!\\)&", line.removesuffix("\\\\")) if is_row else []
+
+
+_SPANNING = re.compile(r"\s*\\multicolumn\{(\d{1,3})\}\{[^{}]*\}\{(.*)\}\s*")
+_ARROW = re.compile(r"\s*\$\\(up|down)arrow\$\s*$")
+
+
+def _with_group_headings(lines: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
+    """Join rows of headings that span columns with the row of headings below them.
+
+    "head" above "MRR" becomes "head: MRR". Arrows of headings are left out.
+    """
+    rows = [(number, cells) for number, cells in lines if any(map(str.strip, cells))]
+    above: list[list[str]] = []
+    while rows and any(map(_SPANNING.fullmatch, rows[0][1])):
+        spans = []
+        for cell in rows[0][1]:
+            match = _SPANNING.fullmatch(cell)
+            spans += [match[2]] * int(match[1]) if match else [cell]
+        above.append([text.strip() for text in spans])
+        rows = rows[1:]
+    if rows:
+        number, head = rows[0]
+        head = [_ARROW.sub("", cell.strip()) for cell in head]
+        if all(len(spans) == len(head) for spans in above):
+            parts = zip(*above, head, strict=True)
+            head = [": ".join([", ".join(filter(None, over)), last] if any(over) else [last])
+                    for *over, last in parts]  # fmt: skip
+        rows = [(number, head), *rows[1:]]
+    return rows
 
 
 _CELLS = {".md": _markdown_cells, ".tex": _latex_cells}
