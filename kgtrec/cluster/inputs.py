@@ -24,7 +24,7 @@ from kgtrec.errors import InputError, PathName, UsageError, about
 from kgtrec.graph.formats import graph_files, split_format
 from kgtrec.graph.id_files import read_column_order, read_labels, read_names
 from kgtrec.questions.api import Graph
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.questions import Questions, require_columns_by_id
 from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import check_factors, prepared
 from kgtrec.ranking.settings import Settings
@@ -266,14 +266,22 @@ def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> File
             check_factors(shape, (n_rows, questions.n_labels), settings)
         else:
             check_shape(questions, rows, n_rows, shape)
-    if chosen is None:
-        return files
-    name = f"rows-{questions.fingerprint}-{rows}-{files.n_rows}.npy"
-    path = store.folder.resolve().parent / name
-    if not _holds(path, chosen):
+    folder = store.folder.resolve().parent
+    if chosen is not None:
+        path = folder / f"rows-{questions.fingerprint}-{rows}-{files.n_rows}.npy"
+        files = replace(files, selection=_written(path, chosen))
+    if questions.column_of is not None:
+        path = folder / f"columns-{store.folder.name.removeprefix('questions-')}.npy"
+        files = replace(files, columns=_written(path, questions.column_of))
+    return files
+
+
+def _written(path: Path, ids: Int64) -> str:
+    """The path of a file that holds these numbers; it is written unless it does."""
+    if not _holds(path, ids):
         with atomic_write(path) as file:
-            write_array(file, chosen.astype(np.int64))
-    return replace(files, selection=str(path))
+            write_array(file, ids.astype(np.int64))
+    return str(path)
 
 
 def _holds(path: Path, rows: Int64) -> bool:
@@ -303,7 +311,9 @@ def inputs_of_store(source: Any, store: Store, folder: PathName, settings: Setti
             "rows='questions'; store them with rows='instances'"
         )
     files = None
-    if source is not None:
+    if source is None:
+        require_columns_by_id(store.questions(), "a ranking of chunks of scores")
+    else:
         files = _files(source, store, Path(folder) / "scores")
         files = fit_files(files, store, settings.higher_is_better)
     return Inputs(str(store.folder), files, replace(settings, rows=store.rows))

@@ -104,7 +104,8 @@ class Needs:
                 dtype, size = np.dtype(array.dtype), math.prod(array.shape[1:])
                 half = array is files.entities and dtype == np.float16 and files.itemsize == 4
                 plain = dtype.isnative and not array.fortran and dtype.itemsize == files.itemsize
-                stored += size * (dtype.itemsize + (0 if plain or half else files.itemsize))
+                is_mapped = (plain or half) and not files.columns
+                stored += size * (dtype.itemsize + (0 if is_mapped else files.itemsize))
         return order + stored
 
     @property
@@ -115,7 +116,11 @@ class Needs:
             return 0
         if files is None:
             return 8
-        copied = bool(files.selection) or len(files.parts) > 1 or files.parts[0].is_remote
+        copied = (
+            bool(files.selection or files.columns)
+            or len(files.parts) > 1
+            or files.parts[0].is_remote
+        )
         return files.itemsize * (2 if copied else 1)
 
     @property

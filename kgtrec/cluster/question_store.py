@@ -30,7 +30,7 @@ from kgtrec.graph.triples import QualifierSets
 from kgtrec.questions.api import Graph
 from kgtrec.questions.candidates import CandidateLists
 from kgtrec.questions.graph_terms import GraphTerms
-from kgtrec.questions.questions import Questions, require_columns_by_id
+from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import NamedTerms, Term
 from kgtrec.ranking.rows import RowPlan, plan_rows
 from kgtrec.ranking.settings import Settings
@@ -97,10 +97,12 @@ def save_questions(
     questions: Questions, rows: str, folder: PathName, key: str | None = None
 ) -> Path:
     """Write a store below ``folder`` unless it exists."""
-    require_columns_by_id(questions, "a ranking in parts")
     place = mapped_folder(folder, "stored questions")
     if key is None:
-        key = hash_text(json.dumps([questions.describe(), rows, __version__], sort_keys=True))
+        order = questions.column_of
+        columns = [] if order is None else [hash_text(",".join(map(str, order.tolist())))]
+        facts = [questions.describe(), rows, __version__, *columns]
+        key = hash_text(json.dumps(facts, sort_keys=True))
     target = place / f"questions-{key}"
     if target.is_dir():
         Store(target, verify=True)  # it may have been written days ago

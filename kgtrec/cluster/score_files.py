@@ -95,11 +95,13 @@ class Files:
 
     - selection: A ``.npy`` with the file row of each row of the ranking; "" if they are equal.
     - place: The path or URL that the user gave.
+    - columns: A ``.npy`` with the file column of each entity; "" if columns go by id.
     """
 
     parts: tuple[ArrayFile, ...]
     selection: str = ""
     place: str = ""
+    columns: str = ""
 
     @property
     def arrays(self) -> dict[str, ArrayFile]:
@@ -138,6 +140,12 @@ class ScoreFiles(Files):
     def block(self, first: int, stop: int, columns: slice) -> Array:
         """Scores (rows, columns) of rows of the ranking, mapped if one file has them in order."""
         rows = _selected(self.selection, first, stop)
+        if self.columns:
+            order = np.array(map_array(self.columns)[columns])
+            low, high = (int(order.min()), int(order.max()) + 1) if len(order) else (0, 0)
+            in_file = replace(self, columns="").block(first, stop, slice(low, high))
+            ordered: Array = in_file.take(order - low, axis=1)
+            return ordered
         parts = [(self.parts[number], mine, own) for number, mine, own in self._by_part(rows)]
         if len(parts) == 1 and is_run(rows):
             part, _, own = parts[0]
@@ -159,6 +167,8 @@ class ScoreFiles(Files):
         values = np.empty(len(rows), dtype=self.parts[0].dtype)
         if not len(rows):
             return values
+        if self.columns:
+            columns = read_rows(map_array(self.columns), columns)
         first = int(rows.min())
         rows = _selected(self.selection, first, int(rows.max()) + 1)[rows - first]
         for number, mine, row in self._by_part(rows):
@@ -224,7 +234,9 @@ class FactorFiles(Files):
         return read_rows(self.queries.open(), _selected(self.selection, first, stop))
 
     def factors(self, queries: Array, entities: slice | Array) -> Factors:
-        """The model of some queries and entities; a slice of them is mapped."""
+        """The model of some queries and entities; a slice of them is mapped if columns go by id."""
+        if self.columns:
+            entities = np.array(map_array(self.columns)[entities])
         bias = None if self.bias is None else _some(self.bias, entities)
         table = _some(self.entities, entities)
         # The computing type must not depend on the part of the model.
@@ -251,19 +263,28 @@ def local_paths(files: Files | None) -> list[str]:
     if files is None:
         return []
     paths = [array.path for array in files.parts if not array.is_remote]
-    return paths + ([files.selection] if files.selection else [])
+    return paths + [path for path in (files.selection, files.columns) if path]
 
 
 def moved(
-    files: Files | None, array_at: Callable[[str, ArrayFile], ArrayFile], selection: str
+    files: Files | None,
+    array_at: Callable[[str, ArrayFile], ArrayFile],
+    selection: str,
+    columns: str,
 ) -> Files | None:
-    """The same scores with each array of this machine at another path, and rows at `selection`."""
+    """The same scores with each array of this machine at another path, rows at `selection`, and the
+    order of columns at `columns`."""
     if files is None:
         return None
     parts = tuple(
         part if part.is_remote else array_at(name, part) for name, part in files.arrays.items()
     )
-    return replace(files, parts=parts, selection=selection if files.selection else "")
+    return replace(
+        files,
+        parts=parts,
+        selection=selection if files.selection else "",
+        columns=columns if files.columns else "",
+    )
 
 
 def _selected(selection: str, first: int, stop: int) -> Int64:

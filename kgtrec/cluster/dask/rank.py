@@ -165,7 +165,7 @@ def identity(inputs: Inputs) -> str:
     """Hash of everything that parts depend on, besides their rows and entities."""
     files = inputs.files
     scores = None if files is None else identify_scores(files)
-    selection = "" if files is None else Path(files.selection).name
+    selection = "" if files is None else Path(files.selection).name + Path(files.columns).name
     one = inputs.settings
     settings = (one.run_depth, one.higher_is_better, one.nan, one.tolerance)
     return hash_text(

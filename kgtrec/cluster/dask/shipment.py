@@ -193,6 +193,10 @@ def _pieces(path: Path, start: int, size: int) -> Iterator[bytes]:
             yield piece
 
 
+_ORDERS = ("selection.npy", "columns.npy")
+"""Names of the files with the rows and the columns of scores, as tasks find them."""
+
+
 def _relocated(inputs: Inputs) -> tuple[Inputs, dict[str, tuple[Path, int, int]]]:
     """The inputs with paths below a folder, and which bytes each file there holds."""
     sources = {
@@ -204,10 +208,12 @@ def _relocated(inputs: Inputs) -> tuple[Inputs, dict[str, tuple[Path, int, int]]
         sources[name] = (Path(array.path), array.offset, size)
         return replace(array, path=name, offset=0)
 
-    files = moved(inputs.files, beside, "selection.npy")
-    if inputs.files is not None and inputs.files.selection:
-        path = Path(inputs.files.selection)
-        sources["selection.npy"] = (path, 0, path.stat().st_size)
+    files = moved(inputs.files, beside, *_ORDERS)
+    if inputs.files is not None:
+        orders = (inputs.files.selection, inputs.files.columns)
+        for name, path in zip(_ORDERS, orders, strict=True):
+            if path:
+                sources[name] = (Path(path), 0, Path(path).stat().st_size)
     return replace(inputs, folder="store", files=files), sources
 
 
@@ -231,7 +237,7 @@ def located(where: Inputs | Shipment) -> Inputs:
     def below(_: str, array: ArrayFile) -> ArrayFile:
         return replace(array, path=str(folder / array.path))
 
-    files = moved(where.inputs.files, below, str(folder / "selection.npy"))
+    files = moved(where.inputs.files, below, *(str(folder / name) for name in _ORDERS))
     return replace(where.inputs, folder=str(folder / where.inputs.folder), files=files)
 
 
