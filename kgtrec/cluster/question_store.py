@@ -219,7 +219,8 @@ class Store:
             int(self.body[name]) for name in sizes
         )
         self.restricted = self.has("candidate_lists_of")
-        self.of_graph, self.ordered = self.has("asked_side"), not self.has("position")
+        self.of_graph = GraphTerms.__name__ in dict(self.body["questions"]["Questions"])["asked"]
+        self.ordered = not self.has("position")
         for name, expected in self.body["files"].items() if verify else ():
             path = self._path(name)
             with readable([path], _HINT):
