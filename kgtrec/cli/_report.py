@@ -282,6 +282,14 @@ class Command(click.Command):
         names = [name for name in self.commands if name.startswith(incomplete)]
         return [*map(CompletionItem, names), *super().shell_complete(ctx, incomplete)]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does; a refused call ends --quiet, which would hide the message."""
+        try:
+            return super().parse_args(ctx, args)
+        except BaseException:
+            ctx.close()
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         if ctx.command is not self:  # a subcommand, if this one is the whole program
             return ctx.command.invoke(ctx)

@@ -364,13 +364,17 @@ def rank_biased_overlap(
     Raises
     ------
     UsageError
-        p out of range, or an empty list.
+        p out of range, an empty list, or a list with an item twice.
     """
     refuse_if(
         (not 0 < p < 1, f"p={p!r} is out of range; it must be between 0 and 1"),
         (not (len(first) and len(second)),
          "a list is empty and overlaps with nothing; leave this query out"),
     )  # fmt: skip
+    for items in (first, second):
+        if len({*items}) < len(items):
+            twice = next(item for i, item in enumerate(items) if item in items[:i])
+            raise UsageError(f"a list has {twice!r} twice; keep the better rank of each item")
     short, long = sorted((first, second), key=len)
     s, n = len(short), len(long)
     common = _common(short, long)
