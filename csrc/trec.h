@@ -85,7 +85,8 @@ typedef struct {
 /* Documents of the queries first .. first + n - 1, in the order of the lines, one query after the
  * other: the fields of kgt_documents, but count, (n), for offsets. A query has room for as many as
  * its groups have lines. Scores correctly rounded. A run's line has six columns or more, see
- * trec_file.c; that of qrels has four; those of short files have three. With a fault the rest of the output is worth nothing. */
+ * trec_file.c; that of qrels has four; those of short files have three. With a fault the rest of
+ * the output is worth nothing. */
 kgt_status kgt_trec_documents(const kgt_lines *lines, int64_t first, int64_t n, int64_t *begin,
                               int32_t *size, double *scores, int64_t *relevance, int64_t *count,
                               kgt_fault *fault);

@@ -133,4 +133,14 @@ void check_files(void) {
     check_fault("q 0 d 1\n\nq 0 e 1\n", KGT_QRELS, KGT_BLANK_LINE, 2);
     check_fault("q 0 d 9223372036854775808\n", KGT_QRELS, KGT_RELEVANCE, 1);
     check_fault("q 0 d 1 1\n", KGT_QRELS, KGT_COLUMNS, 1);
+    check_fault("q 0 d 1.0\nq 0 e -2e0\nq 0 f 1.5\n", KGT_QRELS, KGT_RELEVANCE, 3);
+    check_fault("q 0 d 1e16\n", KGT_QRELS, KGT_RELEVANCE, 1);
+    check_fault("q d 1.5\n\n# r\nq e -3\n", KGT_SHORT_RUN, KGT_NO_FAULT, 0);
+    check_fault("q d 1\nq e x\n", KGT_SHORT_RUN, KGT_SCORE, 2);
+    check_fault("q d 1\nq d 2\n", KGT_SHORT_RUN, KGT_DUPLICATE, 2);
+    check_fault("q 0 d 1\n", KGT_SHORT_RUN, KGT_COLUMNS, 1);
+    check_fault("q d 1\nr d 2.0\n", KGT_SHORT_QRELS, KGT_NO_FAULT, 0);
+    check_fault("q d 1\n\nr d 0.5\n", KGT_SHORT_QRELS, KGT_BLANK_LINE, 2);
+    check_fault("q d 0.5\n", KGT_SHORT_QRELS, KGT_RELEVANCE, 1);
+    check_fault("q d\n", KGT_SHORT_QRELS, KGT_COLUMNS, 1);
 }
