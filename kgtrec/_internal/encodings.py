@@ -5,6 +5,7 @@ from __future__ import annotations
 _MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16",
           b"\xfe\xff": "UTF-16"}  # fmt: skip
 _SAMPLE = 1 << 10
+_FEWEST = 8  # bytes of a text that is recognised without a mark
 
 
 def wide_encoding(start: bytes) -> str:
@@ -12,7 +13,7 @@ def wide_encoding(start: bytes) -> str:
     for mark, name in _MARKS.items():
         if start.startswith(mark):
             return name
-    if b"\0" not in start:
+    if b"\0" not in start or len(start) < _FEWEST:
         return ""
     for name, width in (("UTF-32LE", 4), ("UTF-32BE", 4), ("UTF-16LE", 2), ("UTF-16BE", 2)):
         size = min(len(start), _SAMPLE) // width * width

@@ -1,4 +1,4 @@
-"""Folders as other people publish them: each is read rightly, or a message says what is doubtful."""
+"""Folders as other people publish them: each is read rightly, or a message says the doubt."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from refusals import each_row
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.errors import FileError
+from kgtrec.trec.files.text import read_text
 
 Rows = list[tuple[Any, ...]]
 PEOPLE = ["ann", "bob", "cleo", "dan"]
@@ -195,6 +196,12 @@ def test_wide_encodings_have_one_sentence(tmp_path: Path, encoding: str, name: s
         path = home / f"valid{ending}"
         write(path, path.read_text().encode(encoding))
         message = refusal(spec.format(home))
+        run, qrels = tmp_path / "run", tmp_path / "qrels"
+        write(run, "q Q0 d1 1 2.5 tag\nq Q0 d2 2 1.5 tag\n".encode(encoding))
+        write(qrels, "query 0 d1 1\nquery 0 d2 0\n".encode(encoding))
+        for path, columns in ((run, "run"), (qrels, "qrels")):
+            with pytest.raises(FileError, match=f"{name} text; save it as UTF-8"):
+                read_text(path, columns == "run")
         assert f"{name} text; save it as UTF-8, as by iconv -f {name} -t UTF-8" in message
 
 
