@@ -326,8 +326,11 @@ def map_array(path: str | PathLike[str]) -> npt.NDArray[Any]:
 
     with PARSING:
         # numpy resolves the links of a Path, which takes half the time of the call.
-        array: npt.NDArray[Any] = np.load(os.fspath(path), mmap_mode="r", allow_pickle=False)
-        return array
+        array = np.load(os.fspath(path), mmap_mode="r", allow_pickle=False)
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise ValueError("it is an archive, as numpy.savez writes; name it .npz")
+    return array
 
 
 def write_array(file: BinaryIO, array: npt.NDArray[Any]) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from kgtrec._internal.files import write_text
 from kgtrec._internal.locations import exists, is_location, local_path
+from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, PathName
 from kgtrec.graph.openke import is_numbered
 from kgtrec.scores.mapped_files import stamp
@@ -53,7 +54,7 @@ def read_json(path: Path) -> Any:
     digest, text = path.read_text("utf-8").split("\n", 1)
     if digest != hash_text(text):
         raise ValueError
-    return json.loads(text)
+    return parse_json(text)
 
 
 def _hash_pieces(pieces: Iterable[bytes]) -> str:

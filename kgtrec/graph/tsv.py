@@ -22,6 +22,7 @@ from kgtrec._core import LABEL_PAD, LabelTable, TripleLines, renumber_triples
 from kgtrec._internal.csr import Int32
 from kgtrec._internal.encodings import recoded, wide_encoding
 from kgtrec._internal.runtime import available_cores
+from kgtrec._internal.unpacking import UnpackedStream
 from kgtrec.errors import FileError, FilterWarning, PathName, refuse
 from kgtrec.graph.labels import Labels, ordered_labels
 from kgtrec.graph.triples import SPLITS
@@ -44,7 +45,8 @@ def open_packed(path: Path) -> tuple[Any, Any]:
         return raw, raw
     import pyarrow as pa
 
-    return raw, pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec)
+    unpacked = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec)
+    return raw, UnpackedStream(path, raw, unpacked)
 
 
 def damaged(path: Path, error: OSError) -> FileError:

@@ -17,7 +17,6 @@ The table of formats of predictions, which `kgtrec formats` prints.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -27,6 +26,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Array, Int64, offsets_of
 from kgtrec._internal.formats import Format, Formats
+from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, InputError, refuse
 from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, text_of
 from kgtrec.graph.triples import COLUMNS
@@ -118,8 +118,8 @@ def _parsed(path: str | PathLike[str]) -> Iterable[tuple[int, Any]]:
     for line, text in lines_of(path):
         if text.strip():
             try:
-                yield line, json.loads(text)
-            except (ValueError, RecursionError) as error:
+                yield line, parse_json(text)
+            except ValueError as error:
                 what = f"{quoted(text)} is not JSON ({error})"
                 raise FileError(path, line, found=what, hint=_LINE) from None
 

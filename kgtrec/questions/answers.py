@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.csr import Csr, Int64, contains, distinct, offsets_of, owners, spans, to_csr
+from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.labels import Labels
@@ -287,8 +288,8 @@ def _checked_line(
         return FileError(path, line, found=found, hint=_LINE)
 
     try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        record = parse_json(text)
+    except ValueError as error:
         raise refuse(f"{quoted(text)} is not JSON ({error})") from None
     if not isinstance(record, dict) or not isinstance(record.get("id"), str):
         raise refuse(f"{quoted(text)} is not a question with an id")

@@ -20,6 +20,7 @@ import numpy as np
 from kgtrec._internal.csr import Array, Int64, distinct, searched
 from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
+from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, InputError, PathName, refuse
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.terms import NAMES, TERM
@@ -409,7 +410,7 @@ def _header(path: PathName, table: Any) -> dict[str, Any]:
     if _KEY not in metadata:
         raise not_ranks(path, "a Parquet file that kgtrec did not write")
     try:
-        header: dict[str, Any] = json.loads(metadata[_KEY])
+        header: dict[str, Any] = parse_json(metadata[_KEY])
         version = header.get("format")
         if re.search(rb"\\u[dD]", metadata[_KEY]):  # bytes of labels are "\udc80" to "\udcff"
             json.dumps(header, ensure_ascii=False).encode("utf-8", "surrogateescape")
@@ -423,7 +424,10 @@ def _header(path: PathName, table: Any) -> dict[str, Any]:
         )
     labels = header.get("relation_labels")
     manifest = header.get("manifest")
-    sound = isinstance(manifest, dict) and isinstance(labels, (list, type(None)))
+    texts = labels is None or (
+        isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+    )
+    sound = isinstance(manifest, dict) and texts
     if not sound or not is_sound(header["manifest"]):
         raise not_ranks(path, "its metadata is damaged")
     return header | {"relation_labels": labels}

@@ -26,6 +26,7 @@ from kgtrec import _core
 from kgtrec._internal.csr import Array, Bools, Int32, Int64, offsets_of, spans
 from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
+from kgtrec._internal.structured import parse_json
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, PathName, UsageError, refuse
 from kgtrec.questions.questions import Questions
@@ -463,7 +464,7 @@ def _part(row: pa.RecordBatch) -> PartialRanks:
     if not fitting:
         raise ValueError(f"the arrays of {task} do not fit together")
     arrays["counts"] = arrays["counts"].reshape(6, n_targets)
-    settings = Settings(**json.loads(facts.pop("settings")))
+    settings = Settings(**parse_json(facts.pop("settings")))
     return PartialRanks(task, **arrays, **facts, settings=settings)
 
 
@@ -476,7 +477,7 @@ def _opened(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
         with fetched(path) as copy:
             _check_digest(copy)
             with arrow_file(copy) as file, pa.ipc.open_stream(file) as reader:
-                about = json.loads(reader.schema.metadata[b"kgtrec_parts"])
+                about = parse_json(reader.schema.metadata[b"kgtrec_parts"])
                 if about["format"] != FORMAT:
                     found = f"a shard of format {about['format']}, but this version reads format"
                     hint = "merge with the version of kgtrec that ranked it"

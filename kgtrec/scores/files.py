@@ -188,7 +188,11 @@ def read_arrays(path: Path) -> dict[str, Array]:
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return {path.stem: loaded}
-            return {name: loaded[name] for name in loaded.files}
+            arrays = {name: loaded[name] for name in loaded.files}
+            others = [name for name, one in arrays.items() if not isinstance(one, np.ndarray)]
+            if not others:
+                return arrays
+            reason = f"its member {others[0]!r} is not an array"
     except Exception as error:  # zipfile, zlib and numpy each raise their own errors
         if isinstance(error, OSError) and error.errno is not None:
             raise _unreadable(path, error) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kgtrec._internal.locations import files_below, is_location, local_path, read_bytes
+from kgtrec._internal.structured import parse_toml
 from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
 from kgtrec.cluster.plan import memory_bytes
 from kgtrec.errors import FileError, InputError, KgtrecError, PathName, choose, is_url, url_text
@@ -83,17 +83,13 @@ def _matching(pattern: str, folder: Path) -> dict[str, str]:
 
 def read_toml(path: Path, kind: str = "a job file") -> dict[str, Any]:
     """Content of a TOML file in plain Python types; `kind` names the file in messages."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     if path.suffix != ".toml":
         problem = (
             f"{kind} with the suffix {path.suffix}" if path.suffix else f"{kind} without suffix"
         )
         raise FileError(path, found=problem, hint="write it as TOML, with the suffix .toml")
     try:
-        return tomllib.loads(read_bytes(path).decode())
+        return parse_toml(read_bytes(path))
     except FileError:
         raise
     except OSError as error:
@@ -102,10 +98,8 @@ def read_toml(path: Path, kind: str = "a job file") -> dict[str, Any]:
     except UnicodeDecodeError as error:
         problem = f"not UTF-8 (byte {error.start})"
         raise FileError(path, found=problem, hint="save the file as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise FileError(path, found=f"not TOML: {error}", hint="correct that place") from None
-    except RecursionError:
-        raise FileError(path, found="lists are nested too deeply", hint="correct them") from None
 
 
 MEASURES = (

@@ -31,6 +31,7 @@ from kgtrec._internal.locations import (
     read_bytes,
     remove,
 )
+from kgtrec._internal.structured import parse_json
 from kgtrec._internal.table import Cell, Table
 from kgtrec._version import __version__
 from kgtrec.cluster.batch.job_file import FILE_KEYS, Job, JobBatch, with_side
@@ -159,9 +160,9 @@ class Records:
         if not exists(path):  # a store that cannot be reached is an error
             return {}
         try:
-            record = json.loads(read_bytes(path))
+            record = parse_json(read_bytes(path))
             return dict(record) if record["format"] == _FORMAT and _is_record(record) else {}
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError):
             return {}
 
     def outcome(self, job: Job) -> Outcome:

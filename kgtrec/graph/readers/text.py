@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import deque
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.structured import parse_json
 from kgtrec.errors import PathName, refuse
 from kgtrec.graph.id_files import bytes_of, delimited_rows, lines_of, regular_file, text_of
 from kgtrec.graph.readers.common import GraphTables, label_rows, split_files, text_splits
@@ -169,9 +169,9 @@ def _records(path: Path, _: Any = None) -> Iterator[list[bytes]]:
     fields = None
     for line, text in lines_of(path):
         try:
-            record = json.loads(text)
+            record = parse_json(text)
             fields = _statement(record) if isinstance(record, Mapping) else None
-        except (ValueError, RecursionError) as error:  # also for text that is not UTF-8
+        except ValueError as error:  # also for text that is not UTF-8
             refuse(path, line, f"{quoted(text)} ({error})", _JSON_FORM)
         if fields is None:
             refuse(path, line, quoted(text), _JSON_FORM)

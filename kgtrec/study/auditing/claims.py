@@ -177,12 +177,18 @@ def _is_share(measure: Measure) -> bool:
     return measure.is_trec or measure.row[0].range.endswith("1]")
 
 
+_MOST_DIGITS = 100
+
+
 def _interval(text: str, measure: Measure, rounding: Rounding) -> Interval:
     """The values that are printed as this text; InvalidOperation if it is not a number."""
     bare = text.removesuffix("%").strip()
     number = Decimal(bare.replace(",", "") if _THOUSANDS.fullmatch(bare) else bare)
     exponent = number.as_tuple().exponent
-    if not isinstance(exponent, int):
+    # No metric has as many digits; the arithmetic of decimals would overflow or take long.
+    if not isinstance(exponent, int) or not -_MOST_DIGITS <= number.adjusted() <= _MOST_DIGITS:
+        raise InvalidOperation
+    if exponent < -_MOST_DIGITS:
         raise InvalidOperation
     unit = Decimal(1).scaleb(exponent)
     low, high = number - unit / 2, number + unit / 2

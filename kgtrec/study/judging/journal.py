@@ -24,6 +24,7 @@ from typing import Any
 
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import exists, is_location, read_bytes
+from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, KgtrecError, PathName, UsageError, refuse_url
 from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, scan_sheet, sheet_counts
 from kgtrec.study.pooling.edited_files import LABELS
@@ -155,7 +156,7 @@ def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Answers, int]:
     whole = data.rfind(b"\n") + 1
     for number, line in enumerate(data[:whole].split(b"\n")[:-1], start=1):
         try:
-            entry = json.loads(line)
+            entry = parse_json(line)
         except ValueError:
             entry = None
         if number == 1:

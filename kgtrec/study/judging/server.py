@@ -30,6 +30,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from kgtrec._internal.files import check_writable
+from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, KgtrecError, UsageError
 from kgtrec.study.judging.journal import Journal, JudgingError, check_earlier_state
 from kgtrec.study.judging.questions import Context
@@ -357,8 +358,8 @@ class _Handler(BaseHTTPRequestHandler):
                 "the text is too long; shorten it", HTTPStatus.REQUEST_ENTITY_TOO_LARGE
             )
         try:
-            body = json.loads(self.rfile.read(int(length)))
-        except (ValueError, RecursionError):
+            body = parse_json(self.rfile.read(int(length)))
+        except ValueError:
             body = None
         if not isinstance(body, dict):
             raise JudgingError("this is not a JSON object", HTTPStatus.BAD_REQUEST)

@@ -22,6 +22,7 @@ from kgtrec import _core
 from kgtrec._internal.encodings import recoded, wide_encoding
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.runtime import available_cores, share_rows
+from kgtrec._internal.unpacking import UnpackedStream, check_expansion
 from kgtrec.errors import FileError, UsageError
 
 LINES_AT_A_TIME = 250_000
@@ -235,10 +236,11 @@ def _read_plain(raw: BinaryIO) -> bytes | bytearray | mmap.mmap:
     return data
 
 
-def _gunzip(raw: BinaryIO) -> bytearray:
+def _gunzip(path: PathName, raw: BinaryIO) -> bytearray:
     """All members; zeros that pad a block may follow. GzipFile takes a sixth longer."""
     data, unpack = bytearray(), zlib.decompressobj(31)
     while piece := raw.read(_PIECE):
+        check_expansion(path, raw.tell(), len(data))
         while piece:
             if unpack.eof:
                 piece = piece.lstrip(b"\0")
@@ -258,11 +260,11 @@ def _unpacked(path: PathName, raw: BinaryIO, kind: str) -> bytearray:
         return bytearray()
     try:
         if kind == "gzip":
-            return _gunzip(raw)
+            return _gunzip(path, raw)
         import pyarrow as pa
 
         with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), kind) as stream:
-            return _read(stream)
+            return _read(UnpackedStream(path, raw, stream))
     except (OSError, EOFError, zlib.error) as error:
         problem = f"the {kind} data is damaged or cut short ({str(error).rstrip('.')})"
         raise FileError(path, found=problem, hint="copy or compress the file again") from None

@@ -1,0 +1,44 @@
+"""Packed files whose content is far larger than any text: refused before they fill the memory."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, BinaryIO
+
+from kgtrec.errors import FileError, PathName
+
+LARGEST_UNCHECKED = 256 << 20
+"""Unpacked bytes that any packed file may have."""
+
+LARGEST_RATIO = 300
+"""Of unpacked to packed bytes. Runs and triples reach 30; zeros reach 1,030 in gzip."""
+
+
+def check_expansion(path: PathName, packed: int, unpacked: int) -> None:
+    """FileError if so many packed bytes have become so many that they are no text."""
+    if unpacked > LARGEST_UNCHECKED and unpacked > LARGEST_RATIO * max(packed, 1):
+        found = (
+            f"the first {packed:,} bytes unpack to more than {unpacked:,}, "
+            f"{unpacked // max(packed, 1):,} times as many, which no text does"
+        )
+        raise FileError(path, found=found, hint="unpack the file and look at what it contains")
+
+
+class UnpackedStream(io.RawIOBase):
+    """The unpacked bytes of a file, read until they are far more than a text can have.
+
+    - raw: The packed file, whose position says how much of it was read.
+    - stream: What unpacks it, with a method `readinto`.
+    """
+
+    def __init__(self, path: PathName, raw: BinaryIO, stream: Any) -> None:
+        self._path, self._raw, self._stream, self._size = path, raw, stream, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = int(self._stream.readinto(buffer))
+        self._size += count
+        check_expansion(self._path, self._raw.tell(), self._size)
+        return count

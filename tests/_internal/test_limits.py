@@ -1,0 +1,126 @@
+"""Hostile files are refused early: deep nesting, bombs, forged metadata, members of other kinds."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from transcripts import ended
+
+from kgtrec._internal.structured import DEEPEST, parse_json, parse_toml
+from kgtrec._internal.unpacking import LARGEST_UNCHECKED
+from kgtrec.errors import FileError
+from kgtrec.graph.tsv import packed_lines
+from kgtrec.trec.files.text import read_text
+
+
+def test_nesting_has_a_limit() -> None:
+    allowed = b"[" * DEEPEST + b"]" * DEEPEST
+    assert json.dumps(parse_json(allowed)) == allowed.decode()
+    assert parse_json(b'{"a": "' + b"[" * 1000 + b'"}') == {"a": "[" * 1000}
+    assert parse_json("[[], []]") == [[], []]
+    assert len(parse_json(b"[" + b"[1]," * 500 + b"[]]")) == 501
+    for text in (b"[" + allowed + b"]", b"[" * 100_000, b'{"a":' * 100_000):
+        with pytest.raises(ValueError, match="nested more than 64 levels deep"):
+            parse_json(text)
+    for text in (b"x = " + b"[" * 30_000, b"x = " + b"{a=" * 30_000, b"[" * 30_000):
+        with pytest.raises(ValueError, match="nested more than 64 levels deep"):
+            parse_toml(text)
+    with pytest.raises(ValueError, match="more than 64 parts"):
+        parse_toml(b"a" + b".a" * 30_000 + b" = 1")
+    text = b'x = """' + b"[" * 1000 + b'"""\ny = [[1]] # ' + b"[" * 1000
+    assert parse_toml(text) == {"x": "[" * 1000, "y": [[1]]}
+
+
+def test_deeply_nested_files_get_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    deep = "[" * 30_000
+    Path("seeds.csv").write_text("model,graph,metric,value\na,g,amri,0.5\nb,g,amri,0.25\n")
+    Path("groups.toml").write_text(f"x = {deep}")
+    Path("sheet.tsv").write_text("question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
+                                 "Q?\ta\tr\tb\t\t\t\n")  # fmt: skip
+    Path("sheet.tsv.journal").write_text(f"{deep}\n")
+    for words, text in (
+        (("suite", "seeds.csv", "--groups", "groups.toml"), "groups.toml: not TOML: nested more"),
+        (("judge", "export", "sheet.tsv", "-o", "x.tsv"), "sheet.tsv.journal"),
+    ):
+        said = ended(*words)
+        assert said.code == 2, said
+        assert text in said.err
+
+
+def ranks_with(labels: object) -> None:
+    """Write forged.parquet, the ranks of o.parquet with other labels of relations."""
+    table = pq.read_table("o.parquet")
+    metadata = dict(table.schema.metadata)
+    (key,) = (key for key in metadata if b"relation_labels" in metadata[key])
+    header = json.loads(metadata[key]) | {"relation_labels": labels}
+    metadata[key] = json.dumps(header).encode()
+    pq.write_table(table.replace_schema_metadata(metadata), "forged.parquet")
+
+
+@pytest.mark.parametrize("labels", [[1, 2], [None], {"a": 1}, "r0", [["r0"]], 7])
+def test_forged_labels_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: object
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("g").mkdir()
+    Path("g/test.txt").write_text("a\tr\tb\nb\tr\tc\n")
+    np.save("s.npy", np.random.default_rng(1).random((4, 3)))
+    assert ended("rank", "--graph", "g", "--scores", "s.npy", "-o", "o.parquet").code == 0
+    ranks_with(labels)
+    said = ended("report", "forged.parquet", "--by", "relation")
+    assert said.code == 2
+    assert "forged.parquet" in said.err
+
+
+def test_archives_hold_arrays_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile("m.npz", "w") as archive:
+        archive.writestr("queries", b"no array")
+        archive.writestr("entities.txt", b"no array")
+    with open("a.npy", "wb") as file:
+        np.savez(file, queries=np.ones((2, 2)), entities=np.ones((3, 2)))
+    Path("g").mkdir()
+    Path("g/test.txt").write_text("a\tr\tb\nb\tr\tc\n")
+    for name in ("m.npz", "a.npy"):
+        said = ended("rank", "--graph", "g", "--scores", name, "-o", "o.parquet")
+        assert said.code == 2, said
+        assert said.err.splitlines()[-1].startswith(f"kgtrec: {name}: ")
+
+
+def test_bombs_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.txt.gz"
+    piece = gzip.compress(b"\0" * (LARGEST_UNCHECKED // 8), 9, mtime=0)
+    path.write_bytes(piece * 200)  # 6 MB that unpack to 6 GB
+    with pytest.raises(FileError, match="which no text does"):
+        read_text(str(path), True)
+    with pytest.raises(FileError, match="which no text does"):
+        list(packed_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", "model,MR,MRR\na,1e400,0.5\n"),
+        ("t.csv", "model,MR,MRR\na,1e-400000000,0.5\n"),
+        ("t.csv", "model,MR,MRR\na,1e999999999,0.5\n"),
+        ("t.tex", "model & MR & MRR \\\\\na & 1e400 & 0.5 \\\\\n"),
+        ("t.tsv", "\t" * 100_000 + "\na\t1\n"),
+    ],
+)
+def test_odd_published_numbers_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(text)
+    said = ended("audit", name, "--n-entities", "100")
+    assert said.code == 2, said
+    assert name in said.err
