@@ -329,9 +329,9 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
         raise FileError(path, found="the table has no row below its header", hint=hint)
     head = tuple(cell.strip() for cell in lines[0][1])
     if len(head) > MOST_COLUMNS:
-        problem = f"the header has {len(head):,} columns; a table of values has {MOST_COLUMNS:,}"
+        wide = f"the header has {len(head):,} columns; a table of values has {MOST_COLUMNS:,}"
         hint = "write a column per measure, with one character between two columns"
-        raise FileError(path, lines[0][0], found=f"{problem} at most", hint=hint)
+        raise FileError(path, lines[0][0], found=f"{wide} at most", hint=hint)
     twice = next((one for one in head if [*map(_plain, head)].count(_plain(one)) > 1), None)
     if twice is not None:
         hint = "give each column its own name"
