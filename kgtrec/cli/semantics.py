@@ -57,7 +57,9 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
     )  # fmt: skip
     loaded = read_graph(graph)
     fitting = _fitting(loaded, options)
-    names = options["questions"] and read_question_ids(options["questions"], loaded)
+    names = None
+    if options["questions"] is not None:
+        names = read_question_ids(options["questions"], loaded)
     result = semantics.semantic_shares(
         paths, loaded.questions(options["split"], context=options["context"]), fitting,
         cutoffs=chosen, names=names, resampling=resampling, threads=options["threads"],

@@ -76,6 +76,7 @@ EXTREME = {
     "sample g --share 1e-320 -o fresh/s": "too close to 0",
     "sample g --share nan -o fresh/s": "not a finite number",
     f"{DEPTHS} --questions ''": "'': a folder, not a file",
+    "semantics --graph g t.run --questions ''": "'': a folder, not a file",
     "openworld --figure simulated --n-questions 2 --correlation 1 --format csv": "",
     "openworld --figure simulated --sparsity 0.3 --n-questions 2 --correlation -1 --plot x.svg": (
         "rho=-1.0; the logarithmic approximation needs"
