@@ -76,7 +76,7 @@ COUNT_16(count_bf16_scalar, bfloat_to_float)
                      size_t out_stride) {                                                    \
         for (size_t j = 0; j < n; j++)                                                       \
             for (size_t i = 0; i < rows; i++)                                                \
-                out[i * out_stride + j] = widened(x[(ptrdiff_t)j * stride + i]);             \
+                out[i * out_stride + j] = widened(x[(ptrdiff_t)j * stride + (ptrdiff_t)i]);  \
     }
 
 TRANSPOSE_16(transpose_f16_scalar, half_to_float)

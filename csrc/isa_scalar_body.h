@@ -51,7 +51,8 @@ static size_t FN(fold)(const T *x, size_t n, size_t group, T *out) {
 static void FN(transpose)(const T *x, ptrdiff_t stride, size_t rows, size_t n, T *out,
                           size_t out_stride) {
     for (size_t j = 0; j < n; j++)
-        for (size_t i = 0; i < rows; i++) out[i * out_stride + j] = x[(ptrdiff_t)j * stride + i];
+        for (size_t i = 0; i < rows; i++)
+            out[i * out_stride + j] = x[(ptrdiff_t)j * stride + (ptrdiff_t)i];
 }
 
 static T FN(pair)(const T *a, const T *b, size_t dim) {

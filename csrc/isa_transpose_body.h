@@ -29,7 +29,7 @@ static void FN(transpose)(const X *x, ptrdiff_t stride, size_t rows, size_t n, T
     for (size_t j = whole; j < n; j++) /* the rest, less than a vector */
         for (size_t i = 0; i < rows; i++) {
             T lane[LANES];
-            STORE(lane, LOAD_TAIL(x + (ptrdiff_t)j * stride + i, 1, 0));
+            STORE(lane, LOAD_TAIL(x + (ptrdiff_t)j * stride + (ptrdiff_t)i, 1, 0));
             out[i * out_stride + j] = lane[0];
         }
 }

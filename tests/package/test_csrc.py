@@ -203,3 +203,11 @@ def test_a_feature_that_nobody_asks_for_is_found():
     assert unasked(text + more) == set()
     assert unasked(text + more.replace("available()", "true")) == {"avx2", "f16c"}
     assert unasked(text + more.replace("kgt_cpu_has_avx_vnni()", "true")) == {"avx_vnni"}
+
+
+def test_rows_of_any_stride_have_signed_offsets() -> None:
+    """A negative offset plus an unsigned index would be a huge unsigned offset."""
+    files = sorted((ROOT / "csrc").rglob("*.[ch]"))
+    mixed = re.compile(r"\(ptrdiff_t\)\w+ \* stride \+ (?!\(ptrdiff_t\))")
+    assert files
+    assert [one.name for one in files if mixed.search(one.read_text())] == []
