@@ -193,6 +193,10 @@ def platt(labels: Bools, scores: Float64) -> Calibrator:
 
     n_true, n_false = int(labels.sum()), int((~labels).sum())
     target = np.where(labels, (n_true + 1) / (n_true + 2), 1 / (n_false + 2))
+    # Squares of scores beyond 2^500 would overflow; a power of two as unit changes no bit.
+    _, exponent = np.frexp(np.abs(scores).max(initial=0.0))
+    unit = 2.0 ** int(exponent) if exponent > 500 else 1.0
+    scores = scores / unit
     centre, spread = float(scores.mean()), float(scores.std()) or 1.0
     standard = (scores - centre) / spread
 
@@ -204,7 +208,9 @@ def platt(labels: Bools, scores: Float64) -> Calibrator:
 
     start = np.array([0.0, np.log((n_true + 1) / (n_false + 1))])
     slope, intercept = minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-10}).x
-    return Calibrator("Platt", lambda values: expit(slope * (values - centre) / spread + intercept))
+    return Calibrator(
+        "Platt", lambda values: expit(slope * (values / unit - centre) / spread + intercept)
+    )
 
 
 def isotonic(labels: Bools, scores: Float64) -> Calibrator:

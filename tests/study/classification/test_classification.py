@@ -214,3 +214,14 @@ def test_what_is_shown():
     assert result.to_dict()["overall"]["F1"]["micro"] == result["f1"]
     assert "best accuracy on valid; 3 of 3 relations" in str(result)
     assert "100 draws of whole (head, relation) groups" in str(result)
+
+
+@pytest.mark.parametrize("exponent", [400, 1000, 1020])
+def test_calibration_does_not_depend_on_the_unit_of_scores(exponent: int) -> None:
+    """Scores near the largest float overflow nowhere: any numpy warning is an error."""
+    rng = np.random.default_rng(0)
+    labels = rng.random(200) < 0.5
+    scores, unit = rng.normal(size=200).clip(-1, 1) + labels, 2.0**exponent
+    due = platt(labels, scores).probabilities(scores)
+    got = platt(labels, scores * unit).probabilities(scores * unit)
+    assert np.array_equal(got, due)
