@@ -19,7 +19,7 @@ from kgtrec._internal.csr import Int8, Int32, Int64, Integers, inverse, searched
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.statistics.overlap import overlap_with_train
 from kgtrec.graph.triples import as_triples, checked_ids
-from kgtrec.questions.terms import NAMES, SIDES, Term, taken
+from kgtrec.questions.terms import NAMES, SIDES, MissingTermError, Term, taken
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
@@ -169,7 +169,7 @@ class GraphTerms:
         if name not in _OTHERS:
             raise AttributeError(name)
         if name not in self._asks.gives:
-            raise UsageError(_OTHERS[name])
+            raise MissingTermError(_OTHERS[name])
         ids = self.given[self._asks.gives.index(name)]
         return self.graph.statements[ids] if name == "statement" else ids
 

@@ -45,7 +45,11 @@ def taken(array: Any, rows: Any) -> Any:
     return np.array(array[rows])
 
 
-class NoGraphError(UsageError, AttributeError):
+class MissingTermError(UsageError, AttributeError):
+    """These questions do not give the term. `hasattr` is False, as for other absent attributes."""
+
+
+class NoGraphError(MissingTermError):
     """Questions without a graph were used for something that needs one."""
 
 

@@ -317,6 +317,11 @@ class Result(Mapping[str, float]):
     def per_question(self, name: str) -> Float64:
         """A trec_eval measure per question: as given, from the run, or natively from the ranks.
 
+        Parameters
+        ----------
+        name : str
+            The name of a measure of trec_eval (P_1), or its key (macro.P_1).
+
         Returns
         -------
         float64 array (questions,)
@@ -327,7 +332,15 @@ class Result(Mapping[str, float]):
         UsageError
             Not a trec_eval measure, or it cannot be computed.
         """
-        return self._trec(name)
+        side, _, rest = name.partition(".")
+        if rest and side in self.sides:
+            if side != self.sides[-1]:
+                raise UsageError(
+                    f"{name}: values per question are of all questions; ask for {rest!r}, and "
+                    "select the questions of a side from the result"
+                )
+            name = rest
+        return self._trec(name.removeprefix("macro."))
 
 
 @dataclass(eq=False)

@@ -49,6 +49,17 @@ def test_against_sets(case: GraphCase) -> None:
     assert (questions.side.dtype, questions.candidates.dtype) == (np.int64, np.int64)
 
 
+def test_terms_that_questions_lack_are_absent_attributes() -> None:
+    rows = np.array([[0, 0, 1], [1, 1, 2]])
+    graph = Graph.from_arrays(rows, None, rows[:1], 3, 2)
+    given = {"both": {"entity", "relation"}, "relation": {"entity", "tail"}}
+    for sides, names in given.items():
+        questions = graph.questions(sides=sides, filter="raw")
+        for name in ("entity", "relation", "tail", "statement"):
+            assert hasattr(questions, name) == (name in names), (sides, name)
+            assert (getattr(questions, name, None) is not None) == (name in names)
+
+
 def test_bytes_of_questions() -> None:
     """The arrays that questions hold have 33 bytes per question, and the rest per answer."""
     rows = np.random.default_rng(1).integers(0, (50, 5, 50), (400, 3))

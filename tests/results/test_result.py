@@ -64,6 +64,15 @@ def test_questions_without_a_graph_have_keys_of_their_side(measures: list[str] |
     assert result["both.realistic.micro.mrr"] == result["all.realistic.micro.mrr"]
 
 
+def test_values_per_question_by_name_and_by_key(result: Result) -> None:
+    due = result.per_question("P_1").tolist()
+    assert result["macro.P_1"] == pytest.approx(np.mean(due))
+    for key in ("macro.P_1", "both.macro.P_1"):
+        assert result.per_question(key).tolist() == due
+    with pytest.raises(UsageError, match=r"values per question are of all questions"):
+        result.per_question("tail.macro.P_1")
+
+
 def test_it_is_a_mapping_of_canonical_keys_that_computes_any(result: Result) -> None:
     assert len(result) == len(list(result)) == len(set(result)) == len(result.keys())
     assert all(str(Measure.parse(key)) == key for key in result)
