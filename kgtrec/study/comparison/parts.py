@@ -373,7 +373,7 @@ def _with_group_headings(lines: list[tuple[int, list[str]]]) -> list[tuple[int, 
     rows = [(number, cells) for number, cells in lines if any(map(str.strip, cells))]
     above: list[list[str]] = []
     while rows and any(map(_SPANNING.fullmatch, rows[0][1])):
-        spans = []
+        spans: list[str] = []
         for cell in rows[0][1]:
             match = _SPANNING.fullmatch(cell)
             spans += [match[2]] * int(match[1]) if match else [cell]
