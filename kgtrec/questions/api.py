@@ -71,8 +71,9 @@ def read_graph(
     Warns
     -----
     GraphWarning
-        There is a test split and no train or valid split; a relation occurs only in first lines, as
-        headings do; relations of valid or test never occur in train; a dictionary has further
+        There is a test split and no train or valid split; a first line names the columns, or looks
+        like it; many relations are also entities; labels differ only in blanks, encoding or Unicode
+        form; a fifth column is ignored; relations never occur in train; a dictionary has further
         entities, decides the order, repeats a label, or does not fit; numbers as labels have gaps.
     FilterWarning
         The folder has further files of triples, which are not part of the graph.
