@@ -7,6 +7,7 @@ Each form becomes an `AnswerTable`: names, flat lists with their offsets, grades
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Csr, Int64, contains, distinct, offsets_of, owners, spans, to_csr
 from kgtrec._internal.structured import parse_json
-from kgtrec.errors import FileError, InputError, PathName, UsageError
+from kgtrec.errors import FileError, InputError, PathName, QueryWarning, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.tsv import quoted
@@ -373,6 +374,8 @@ def fields_of(
             )
     removed = to_csr(known[~contains(keys, known)], n_questions, n)
     lists = Csr(answers.offsets, ids[order].astype(np.int32))
+    if "qrels" in table.origin:
+        _warn_of_queries_among(labels, table.names)
     origin = {**({"name": name} if name else {}), **table.origin}
     return {
         "asked": NamedTerms(list(table.names), table.terms, labels, origin),
@@ -385,6 +388,24 @@ def fields_of(
         "grades": None if table.grades is None else table.grades[order],
         "answer_terms": {name: term.taken(order) for name, term in table.answer_terms.items()},
     }
+
+
+def _warn_of_queries_among(labels: Labels, names: Sequence[str]) -> None:
+    """Warn if most queries are documents as well, as in entity search; numbers may mean both."""
+    raw = [name.encode("utf-8", "surrogateescape") for name in names if not name.isdecimal()]
+    import pyarrow as pa
+
+    is_document = labels.positions(pa.array(raw, pa.large_binary())) >= 0
+    n = int(is_document.sum())
+    if 2 * n > len(names):
+        first = raw[int(np.argmax(is_document))].decode("utf-8", "surrogateescape")
+        warnings.warn(
+            f"{n:,} of {len(names):,} queries are also documents and compete with their answers "
+            f"(the first is {first!r}). If a query must not find itself, give its own document the "
+            "score -inf",
+            QueryWarning,
+            stacklevel=2,
+        )
 
 
 def _check_names(table: AnswerTable) -> None:
