@@ -32,7 +32,10 @@ def share_rows(
     crew = _Crew(do_part, parts)
     try:
         for _ in range(min(threads, len(parts)) - 1):
-            start_new_thread(crew.help, ())
+            try:
+                start_new_thread(crew.help, ())
+            except RuntimeError:  # a limit of the system, such as `ulimit -u`: go on with fewer
+                break
         crew.work()
     except BaseException as error:
         crew.errors.append(error)

@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from transcripts import ended
 
+from kgtrec._internal import runtime
 from kgtrec._internal.structured import DEEPEST, parse_json, parse_toml
 from kgtrec._internal.unpacking import LARGEST_UNCHECKED
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.tsv import packed_lines
+from kgtrec.plots.style import check_plot
 from kgtrec.trec.files.text import read_text
 
 
@@ -124,3 +126,20 @@ def test_odd_published_numbers_are_refused(
     said = ended("audit", name, "--n-entities", "100")
     assert said.code == 2, said
     assert name in said.err
+
+
+def test_work_goes_on_with_fewer_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(runtime, "start_new_thread", refuse)
+    finished: list[int] = []
+    runtime.share_rows(lambda first, _: finished.append(first), [(n, n + 1) for n in range(9)], 4)
+    assert finished == [*range(9)]
+
+
+@pytest.mark.parametrize("seconds", ["x", "-1", "9" * 30, "²", ""])
+def test_figures_name_a_wrong_date(monkeypatch: pytest.MonkeyPatch, seconds: str) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", seconds)
+    with pytest.raises(UsageError, match="SOURCE_DATE_EPOCH"):
+        check_plot("x.pdf")
