@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "trec_decimal.h"
 #include "trec_file.h"
 
 typedef struct kgt_place {
