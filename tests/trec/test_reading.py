@@ -415,7 +415,7 @@ def change_while_read(monkeypatch: pytest.MonkeyPatch, path: str, act: str) -> N
 
     def changing(read):
         def changed(file, *where):
-            own = os.stat(file if isinstance(file, int) else file.fileno()).st_ino == number
+            own = os.stat(file).st_ino == number  # a descriptor, or a path
             if own and act == "cut":
                 os.truncate(path, 100)
             elif own:

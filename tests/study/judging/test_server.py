@@ -268,14 +268,15 @@ VALUE = '{"row": %s, "label": "Y", "evidence": %s, "note": ""}'
       for to in (STATE, ANSWER, UNDO)),
     (ANSWER, entry(), {"Content-Type": "text/plain"}, 415, "must be JSON"),
     *((ANSWER, body, {}, 400, "not a JSON object") for body in (
-        b"{", b"[1]", b"[" * 60000, VALUE % ("1" * 5000, '""'))),
+        b"{", b"[1]", b"[" * 60000, VALUE % ("1" * 5000, '""'), VALUE % (DEEP, '""'),
+        VALUE % (0, DEEP))),
     *((ANSWER, body, {}, 400, words) for body, words in (
         ({}, "row None"), (entry(6), "row 6 does not exist"), (entry(-1), "row -1"),
         (entry(True), "row True"),
-        *((VALUE % (row, '""'), "row ") for row in ("1e999", '"\\ud800"', DEEP, "{}")),
+        *((VALUE % (row, '""'), "row ") for row in ("1e999", '"\\ud800"', "[[1]]", "{}")),
         (entry(label="y"), "label 'y' is not Y"),
         *((VALUE % (0, text), "evidence is not one line")
-          for text in ('"\\ud800"', '"\\u0000"', '"\\u007f"', "7", DEEP)),
+          for text in ('"\\ud800"', '"\\u0000"', '"\\u007f"', "7", "[[1]]")),
         (entry(evidence="a\tb"), "evidence is not one line"),
         (entry(note="x" * 2001), "note is not one line of at most 2,000"))),
     (ANSWER, entry(evidence="x" * 70000), {}, 413, "too long"),
