@@ -313,7 +313,8 @@ class Evaluator:
                 request, self._own,
             )  # fmt: skip
             return self._of_scored(scored, summary, as_)
-        self._warn_of_queries(QueryMatch(numbers, len(numbers)))
+        if not (self._is_ordinary and len(numbers) == len(self._own)):
+            self._warn_of_queries(QueryMatch(numbers, len(numbers)))
         self._warn_of_ties(tied, len(numbers))
         held = self.queries if queries is None else [str(query) for query in queries]
         return self._shown(held, cells, summary, as_)
@@ -370,8 +371,10 @@ class Evaluator:
         if len(shared) < len(named):
             native_documents([pair for pair in named if pair[0] not in own.number], run, True)
         numbers = [own.number[name] for name, _ in shared]
-        foreign = next((name for name, _ in named if name not in own.number), b"")
-        match = QueryMatch(numbers, len(named), decoded(foreign))
+        match = QueryMatch(numbers, len(named))
+        if len(shared) < len(named):
+            foreign = next(name for name, _ in named if name not in own.number)
+            match = match._replace(foreign=decoded(foreign))
         scoring.check_shared(own, run, match, options)
         documents = native_documents(shared, run, is_run=True)
         cells, fault, tied, counts = self._native.of_run(
@@ -388,7 +391,11 @@ class Evaluator:
             )
             document = decoded(name_bytes(next(iter(run[query])), "document"))
             signs = signs._replace(run_document=document, qrels_document=own.name_of(number))
-        self._warn_of_queries(match._replace(signs=signs))
+        is_clean = (
+            not signs.n_wrong and not signs.is_rising and (signs.judged or not signs.documents)
+        )
+        if not (is_clean and self._is_ordinary and len(shared) == len(named) == len(self._own)):
+            self._warn_of_queries(match._replace(signs=signs))
         return [decoded(name) for name, _ in shared], cells, tied
 
     @property
@@ -445,6 +452,12 @@ class Evaluator:
         if self._warns:
             self._warn(scored.tied, len(scored.queries))
         return _formed(scored.queries, scored.values, scored.summary, summary, as_)
+
+    @cached_property
+    def _is_ordinary(self) -> bool:
+        """Whether each query has a relevant document, so that only a run can deserve a warning."""
+        options = self._request.options
+        return self._own.least_best >= max(options.level, 1) and not options.judged_only
 
     def _warn_of_queries(self, match: QueryMatch | None) -> None:
         """Warn of what `kgtrec eval` prints about the queries and documents of a run."""

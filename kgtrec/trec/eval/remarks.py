@@ -32,10 +32,15 @@ def remarks_of(
     - command_line: Whether the texts name options; otherwise they name arguments.
     - is_grouped: Whether the judgements are in groups, so that no relevance is an absolute one.
     """
-    remarks = [*_missing_queries(judged, match, options, command_line)]
+    n_shared = len(match.numbers)
+    remarks: Remarks = []
+    # Small calls of an `Evaluator` come by here often: each condition is checked before any work.
+    if not len(judged) == n_shared == match.n_run:
+        remarks += _missing_queries(judged, match, options, command_line)
     if match.signs is not None:
-        remarks += _signs(match.signs, len(match.numbers))
-    if not is_grouped:
+        remarks += _signs(match.signs, n_shared)
+    has_relevant = judged.least_best >= max(options.level, 1)  # every query of the qrels
+    if not is_grouped and not (has_relevant and not options.judged_only):
         remarks += _judgements(judged, match, columns, options, command_line)
     return remarks
 

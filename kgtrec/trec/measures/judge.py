@@ -79,6 +79,11 @@ class JudgedQueries:
         return best
 
     @cached_property
+    def least_best(self) -> int:
+        """The lowest `best` of all queries: from 1 on, every query has a relevant document."""
+        return int(self.best.min(initial=np.iinfo(np.int64).max))
+
+    @cached_property
     def lowest(self) -> int:
         """The lowest relevance, at most 0."""
         return int(self.judged.min(initial=0))
