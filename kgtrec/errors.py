@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from typing import NoReturn
 
 from kgtrec._internal.text import visible
+from kgtrec._internal.urls import LOCATION, is_url, url_text
 
 PathName = str | PathLike[str]
 
@@ -115,23 +115,8 @@ def refuse_if(*rows: tuple[object, str]) -> None:
         raise UsageError("; ".join(problems))
 
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
 _ELSEWHERE = "a URL that kgtrec cannot read or write"
 _MOUNT = "copy or mount it and give its path, or use a URL of s3, gs or file"
-
-
-def is_url(path: str) -> bool:
-    """Whether a name begins like ``s3://`` or ``https://``, and no such file exists."""
-    return _URL.match(path) is not None and not os.path.exists(path)
-
-
-LOCATION = re.compile(r"(s3|gs|file):/", re.IGNORECASE)
-"""URLs that kgtrec reads and writes."""
-
-
-def url_text(path: str) -> str:
-    """A URL with the slashes that pathlib drops."""
-    return _URL.sub(r"\1:///" if path[:5].lower() == "file:" else r"\1://", path, count=1)
 
 
 def refuse_url(path: PathName, found: str = _ELSEWHERE, hint: str = _MOUNT) -> None:

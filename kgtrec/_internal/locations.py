@@ -20,7 +20,8 @@ from functools import lru_cache
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from kgtrec.errors import LOCATION, FileError, PathName, is_url, refuse_url, url_text
+from kgtrec._internal.urls import LOCATION, is_url, url_text
+from kgtrec.errors import FileError, PathName, refuse_url
 
 if TYPE_CHECKING:
     from pathlib import Path  # imported where it is used: it takes 5 ms

@@ -16,7 +16,8 @@ import click
 from kgtrec._internal.arguments import LARGEST_COUNT, LARGEST_SEED, SMALLEST
 from kgtrec._internal.locations import local_path
 from kgtrec._internal.text import shortened
-from kgtrec.errors import FileError, UsageError, is_url, must_be
+from kgtrec._internal.urls import is_url
+from kgtrec.errors import FileError, UsageError, must_be
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 NO_WORDS: Mapping[str, int] = {}

@@ -25,9 +25,10 @@ import numpy as np
 from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import PARSING, atomic_write, map_array, write_array
 from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path, path_below
+from kgtrec._internal.urls import url_text
 from kgtrec.cluster.content_hash import WHOLE, describe_files, hash_text
 from kgtrec.cluster.question_store import read_rows
-from kgtrec.errors import FileError, InputError, PathName, UsageError, url_text
+from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.ranking.rows import is_run
 from kgtrec.scores.arrays import score_dtype
 from kgtrec.scores.factors import Factors

@@ -12,8 +12,9 @@ import numpy as np
 
 from kgtrec._internal.files import atomic_write, make_folder, write_array, write_text
 from kgtrec._internal.table import WIDTH, dump_json
+from kgtrec._internal.urls import is_url, url_text
 from kgtrec._version import __version__
-from kgtrec.errors import FileError, is_url, url_text
+from kgtrec.errors import FileError
 
 if TYPE_CHECKING:
     from kgtrec.demo.lessons import Evaluated

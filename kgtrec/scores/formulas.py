@@ -67,6 +67,11 @@ def _distmult(p: Parts, ids: QueryIds) -> Built:
 def _complex(p: Parts, ids: QueryIds) -> Built:
     """ComplEx (Trouillon et al. 2016): Re sum of h r conj(t)."""
     table, relation = _as_complex("entity", p.entity), _as_complex("relation", p.relation)
+    if table.shape[1:] != relation.shape[1:]:
+        raise InputError(
+            f"complex: entity has {table.shape[1]} complex dimensions and relation "
+            f"{relation.shape[1]}; both need the same"
+        )
     e, r = _double(table[ids.entity]), _double(relation[ids.relation])
     return _as_real(e * _by_side(ids, r, r.conj())), _as_real(table), "dot"
 

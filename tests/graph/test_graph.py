@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from profiles import examples
 from refusals import each_row
 
-from kgtrec.errors import FileError
+from kgtrec.errors import FileError, GraphWarning
 from kgtrec.graph import triples as triples_module
 from kgtrec.graph import tsv
 from kgtrec.graph.triples import drop_duplicates, pack_triples
@@ -217,7 +218,18 @@ def slow(kind: str, content: bytes) -> Rows | int | None:
         else:
             names = [field.decode("utf-8", "surrogateescape") for field in fields]
             rows[(*names[:3], *(["/".join(names[3:])] if kind == "timed" else []))] = None
-    return list(rows) or None
+    return without_blanks(list(rows)) or None
+
+
+def without_blanks(rows: Rows) -> Rows:
+    """Labels that differ only in blanks around them are one, and then no label keeps any."""
+    blanks = "\ufeff\x0b"  # of those in `PIECES`
+    kinds = ({row[i] for row in rows for i in (0, 2)}, {row[1] for row in rows})
+    merges = any(len({name.strip(blanks) or name for name in kind}) < len(kind) for kind in kinds)
+    if not merges:
+        return rows
+    merged = [(*(name.strip(blanks) or name for name in row[:3]), *row[3:]) for row in rows]
+    return list(dict.fromkeys(merged))
 
 
 def read(folder: Path, kind: str, block: int, threads: int) -> dict[str, Rows]:
@@ -226,7 +238,9 @@ def read(folder: Path, kind: str, block: int, threads: int) -> dict[str, Rows]:
         patch.setattr(tsv, "_BLOCK", block)
         patch.setattr(tsv, "_ALONE", 0 if threads > 1 else 1 << 30)
         patch.setattr(tsv, "available_cores", lambda: threads)
-        graph = read_graph(f"{kind}:{folder}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphWarning)  # of blanks and other encodings
+            graph = read_graph(f"{kind}:{folder}")
     whole = np.concatenate(list(graph.facts.values()))
     assert whole.dtype == np.int32
     for labels, columns in ((graph.entities, [0, 2]), (graph.relations, [1])):

@@ -42,7 +42,7 @@ static int compare(const void *a, const void *b) { return strcmp(a, b); }
 /* Checks the numbers of some labels, in one call or in several, and their order. */
 static void check_numbers(int64_t n, int64_t step) {
     char (*names)[LONGEST + 1] = calloc((size_t)n, sizeof *names);
-    char *bytes = exact((size_t)n * (LONGEST + 5), 1);
+    char *bytes = exact((size_t)n * (LONGEST + 6) + 1, 1); /* and the 0 of sprintf */
     int64_t size = 0, read = 0;
     for (int64_t i = 0; i < n; i++) {
         random_label(names[i]);

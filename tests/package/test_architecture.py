@@ -26,6 +26,7 @@ PACKAGE = ROOT / "kgtrec"
 LAYERS = (
     "_version",
     "_internal.text",
+    "_internal.urls",
     "errors",
     "_internal",
     "_core",

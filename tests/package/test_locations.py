@@ -34,7 +34,8 @@ import kgtrec.cluster
 from kgtrec._internal import locations
 from kgtrec._internal.files import atomic_write, check_writable, make_folder, sync_folder
 from kgtrec._internal.locations import is_location
-from kgtrec.errors import FileError, is_url
+from kgtrec._internal.urls import is_url
+from kgtrec.errors import FileError
 from kgtrec.scores.files import load_scores
 from kgtrec.scores.sources import selected
 
