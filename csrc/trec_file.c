@@ -8,9 +8,9 @@
  *     query document relevance                 of short qrels
  *
  * with any white space between and around. Lines that start with # are comments, unless the text
- * has none. Blank lines of a run are skipped. trec_eval ignores what follows the tag, and misreads a document name that
- * contains a space. So further columns are accepted only if nothing suggests a shift: the rank is
- * a whole number, and the tag is not a number.
+ * has none. Blank lines of a run are skipped. trec_eval ignores what follows the tag, and misreads
+ * a document name that contains a space. So further columns are accepted only if nothing suggests a
+ * shift: the rank is a whole number, and the tag is not a number.
  *
  * A query's lines are read independently of others, so threads can share the queries. The text is
  * read only; results go to memory that the caller owns.

@@ -111,8 +111,7 @@ KGT_INLINE bool read_rank(const kgt_entry *entry, int64_t *rank) {
 /* Whether a score is higher, and not only because of rounding to single precision. */
 static bool exceeds(double score, double other) {
     if (!(score > other)) return false;
-    return isinf(score) || isinf(other) ||
-           score - other > 1e-6 * fmax(fabs(score), fabs(other));
+    return isinf(score) || isinf(other) || score - other > 1e-6 * fmax(fabs(score), fabs(other));
 }
 
 /* Follows documents by rank, and compares each score with those of all lower ranks. */
@@ -194,8 +193,10 @@ static void find_signs(kgt_lister *at, const kgt_listing *listing, kgt_signs *si
     bool agree;
     *signs = (kgt_signs){.documents = table->n};
     for (int64_t i = 1; i < table->n && signs->rises >= 0; i++) {
-        if (entries[i].score < entries[i - 1].score) signs->rises = -1;
-        else signs->rises += entries[i].score > entries[i - 1].score;
+        if (entries[i].score < entries[i - 1].score)
+            signs->rises = -1;
+        else
+            signs->rises += entries[i].score > entries[i - 1].score;
     }
     if (!listing->ranked && (documents == NULL || documents->relevance == NULL)) return;
     if (table->n < 2 || !read_ranks(&at->table, listing->ranked, &agree)) return;

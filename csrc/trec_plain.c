@@ -259,9 +259,8 @@ static bool list_query(run *at, kgt_trec_listed *out, int64_t number) {
 /* Keeps the first query in byte order that the qrels lack. */
 static void keep_foreign(run *at, kgt_field query) {
     const kgt_field kept = at->foreign;
-    if (kept.begin == NULL ||
-        kgt_compare_bytes(query.begin, (uint32_t)(query.end - query.begin), kept.begin,
-                          (uint32_t)(kept.end - kept.begin)) < 0)
+    if (kept.begin == NULL || kgt_compare_bytes(query.begin, (uint32_t)(query.end - query.begin),
+                                                kept.begin, (uint32_t)(kept.end - kept.begin)) < 0)
         at->foreign = query;
 }
 
@@ -286,8 +285,10 @@ static bool list_queries(run *at, kgt_trec_listed *out) {
         if (at->lister.table.n == 0) return is_plain(at, out);
         const int64_t number = number_of(at, query);
         if (number == REPEATED || !check_end(at, last)) return false;
-        if (number == UNJUDGED) keep_foreign(at, query);
-        else if (!list_query(at, out, number)) return false;
+        if (number == UNJUDGED)
+            keep_foreign(at, query);
+        else if (!list_query(at, out, number))
+            return false;
         out->n_queries++;
     }
     return false;
