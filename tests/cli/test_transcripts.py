@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from object_store import AGREES, SETTINGS, new_bucket
 from refusals import each_row
 from slow import slow_after
-from transcripts import PLACE, REAL, commands, ended, make_real_home, step
+from transcripts import CASES, PLACE, REAL, commands, ended, make_real_home, step
 
 from kgtrec._internal.locations import files_below, read_bytes
 from kgtrec.cli import cli
@@ -52,6 +52,15 @@ def test_commands_print_what_they_printed(
     different = differences(path)
     assert not different, "\n\n".join(different)
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("path", sorted(CASES.glob("*.txt")), ids=lambda path: path.stem)
+def test_files_of_other_people(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has its right value or a message, and the advice of the message is followed."""
+    monkeypatch.chdir(tmp_path)
+    assert differences(path) == []
 
 
 @pytest.mark.slow

@@ -3,6 +3,8 @@
     python tests/helpers/transcripts.py            write the outputs in tests/golden/cli again,
                                                    and those of all sessions of Python
     python tests/helpers/transcripts.py refusals   those of tests/golden/cli/refusals.txt
+    python tests/helpers/transcripts.py cases      those of tests/golden/cases: files of other
+                                                   people that were misread once, each in a folder
     python tests/helpers/transcripts.py real       those of tests/golden/real: graphs and models of
                                                    ../shared/data, two minutes
     python tests/helpers/transcripts.py tests/graph/test_refusals.txt
@@ -13,7 +15,9 @@ Read the difference in git.
 A line ``$ kgtrec ...`` is a command, and the lines below it are its standard output. Lines of
 standard error begin with ``! ``; ``= 2`` is the exit code unless it is 0. ``$ file NAME`` makes a
 file of the lines below it that begin with ``| ``, ``$ cat NAME`` shows one, ``$ cmp NAME NAME``
-compares two, and ``$ grep REGEX NAME`` shows each matching text once. The blocks run one after
+compares two, and ``$ grep REGEX NAME`` shows each matching text once. ``$ python NAME`` runs a
+script in this process, whose warnings are lines of standard error; ``$ awk``, ``$ sed`` and
+``$ iconv`` are lines of a shell, as messages suggest them. The blocks run one after
 another in one folder, the home of `fuzz_files`, which they call HOME. Lines with ``#`` are for
 readers.
 """
@@ -24,8 +28,10 @@ import contextlib
 import io
 import os
 import re
+import runpy
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -44,6 +50,7 @@ from kgtrec.cli import main
 
 PLACE = Path(__file__).parents[1] / "golden/cli"
 REAL = Path(__file__).parents[1] / "golden/real"
+CASES = Path(__file__).parents[1] / "golden/cases"
 START = "$ "
 
 
@@ -95,11 +102,26 @@ def play(command: str) -> str:
     return "\n".join([*out, *(f"! {line}" for line in err), *([f"= {code}"] if code else [])])
 
 
+def play_script(path: str) -> str:
+    """Run a script of Python in this process and this folder, like `play`."""
+    out = io.StringIO()
+    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out):
+        warnings.simplefilter("always")
+        runpy.run_path(path, run_name="__main__")
+    remarks = [f"! {kind.category.__name__}: {kind.message}" for kind in caught]
+    return "\n".join([*out.getvalue().splitlines(), *remarks]).replace(os.getcwd(), "HOME")
+
+
 def step(command: str, below: str) -> str:
     """Run a command or make a file; return the lines that belong below it."""
     program, _, words = command.partition(" ")
     if program == "kgtrec":
         return play(words.replace("HOME", os.getcwd()))
+    if program == "python":
+        return play_script(words)
+    if program in ("awk", "sed", "iconv"):
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+        return done.stdout.rstrip("\n")
     if program == "cat":
         return Path(words).read_text("utf-8").rstrip("\n")
     if program == "cmp":
@@ -174,6 +196,8 @@ def main_program(words: list[str]) -> None:
         sessions.rewrite(paths or sessions.session_files())
     if names := [name for name in stems(PLACE) if name in words or not words]:
         rewrite(PLACE, names, fuzz_files.make_home)
+    if "cases" in words or not words:
+        rewrite(CASES, stems(CASES), lambda: None)
     if "real" in words:
         rewrite(REAL, stems(REAL), make_real_home)
 
