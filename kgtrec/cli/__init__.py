@@ -30,6 +30,7 @@ from kgtrec.errors import FormatNote, KgtrecError, UsageError, suggestion
 with without_collector():
     import click
 
+    from kgtrec.cli._names import in_option_names
     from kgtrec.cli._report import note, quiet_option, warn
 
 
@@ -183,9 +184,12 @@ def run() -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **_more: Any) -> None:
-    """Print a warning of the library on standard error; what merely says how a file was read, as a
-    note."""
-    (note if issubclass(category, FormatNote) else warn)(str(message))
+    """Print a warning of the library on standard error, in terms of the command's options; what
+    merely says how a file was read, as a note."""
+    text, context = str(message), click.get_current_context(silent=True)
+    if context is not None:
+        text = in_option_names(text, context.command)
+    (note if issubclass(category, FormatNote) else warn)(text)
 
 
 def main() -> None:

@@ -55,9 +55,7 @@ def test_commands_print_what_they_printed(
 
 
 @pytest.mark.parametrize("path", sorted(CASES.glob("*.txt")), ids=lambda path: path.stem)
-def test_files_of_other_people(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_other_people(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has its right value or a message, and the advice of the message is followed."""
     monkeypatch.chdir(tmp_path)
     assert differences(path) == []

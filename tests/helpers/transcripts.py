@@ -16,8 +16,8 @@ A line ``$ kgtrec ...`` is a command, and the lines below it are its standard ou
 standard error begin with ``! ``; ``= 2`` is the exit code unless it is 0. ``$ file NAME`` makes a
 file of the lines below it that begin with ``| ``, ``$ cat NAME`` shows one, ``$ cmp NAME NAME``
 compares two, and ``$ grep REGEX NAME`` shows each matching text once. ``$ python NAME`` runs a
-script in this process, whose warnings are lines of standard error; ``$ awk``, ``$ sed`` and
-``$ iconv`` are lines of a shell, as messages suggest them. The blocks run one after
+script in this process, whose warnings are lines of standard error; ``$ awk``, ``$ sed``,
+``$ iconv`` and ``$ sh`` are lines of a shell, as messages suggest them. The blocks run one after
 another in one folder, the home of `fuzz_files`, which they call HOME. Lines with ``#`` are for
 readers.
 """
@@ -119,8 +119,9 @@ def step(command: str, below: str) -> str:
         return play(words.replace("HOME", os.getcwd()))
     if program == "python":
         return play_script(words)
-    if program in ("awk", "sed", "iconv"):
-        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    if program in ("awk", "sed", "iconv", "sh"):
+        line = words if program == "sh" else command
+        done = subprocess.run(line, shell=True, capture_output=True, text=True, check=True)
         return done.stdout.rstrip("\n")
     if program == "cat":
         return Path(words).read_text("utf-8").rstrip("\n")

@@ -124,7 +124,7 @@ def settle_ranks(text: Text, are_ranks: bool) -> None:
     _note(
         text,
         "read as MS MARCO's run, lines of query, document, rank: the third column counts 1, 2, 3, "
-        "... in every query. If these are scores, name the form 'scores'",
+        "... in every query. If these are scores, pass run_format='scores'",
     )
 
 

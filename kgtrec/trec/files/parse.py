@@ -163,7 +163,7 @@ def _warn_of_comments(groups: Groups) -> None:
             subject = f"1 line of {text.path} begins with # and was skipped"
         warnings.warn(
             f"{subject}; the first is {decoded(skipped[0].rstrip())[:200]!r}. If # begins the name "
-            "of a query, evaluate with compat 9: trec_eval 9.0.8 has no comments",
+            "of a query, evaluate with compat=9: trec_eval 9.0.8 has no comments",
             RunWarning,
             stacklevel=2,
         )
