@@ -186,6 +186,8 @@ def _further_columns(own: _FurtherColumns, wanted: str) -> tuple[str, str]:
         if own.widths[3]:
             return _some_times(own.widths)
         hint = "if the fourth column is a time, read it as timed:DIR"
+        if further == {5} and not own.all(3, _is_time):
+            hint += "; if the further columns are qualifiers, read it as statements:DIR"
         if further == {4} and own.all(3, _WHOLE.fullmatch):
             hint += "; if facts are the same without it, remove it (cut -f 1-3)"
         return "", hint
