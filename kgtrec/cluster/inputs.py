@@ -190,6 +190,7 @@ class AnswerRequest:
     candidates: str | None = None
     level: int = 1
     known_has_answers: bool = False
+    exclude_query_document: bool = False
 
     folders: ClassVar[dict[str, str]] = {}  # input folders, and what they contain
 
@@ -208,7 +209,8 @@ class AnswerRequest:
     def describe(self) -> dict[str, Any]:
         """What questions are made from, in plain JSON types: equal for equal content."""
         files = {option: [path, describe_file(path)] for option, path in self.files.items()}
-        options = {"level": self.level, "known_has_answers": self.known_has_answers}
+        names = ("level", "known_has_answers", "exclude_query_document")
+        options = {name: getattr(self, name) for name in names}
         return {"kgtrec": __version__, "options": options, "files": files}
 
     def ask(self, n_rows: int, n_columns: int) -> Questions:
@@ -224,6 +226,7 @@ class AnswerRequest:
         return Questions.from_answers(
             self.questions or self.qrels, labels=labels, ids=ids, level=self.level,
             known_has_answers=self.known_has_answers,
+            exclude_query_document=self.exclude_query_document,
         )  # fmt: skip
 
 

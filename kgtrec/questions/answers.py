@@ -75,6 +75,16 @@ class Flat:
         """The question of each item."""
         return owners(self.offsets)
 
+    def select(self, rows: Int64) -> Flat:
+        """Return the lists of some questions."""
+        import pyarrow as pa
+
+        counts = np.diff(self.offsets)[rows]
+        items = spans(self.offsets[:-1][rows], counts)[1]
+        is_ids = isinstance(self.items, np.ndarray)
+        chosen = self.items[items] if is_ids else self.items.take(pa.array(items))
+        return Flat(offsets_of(counts), chosen)
+
     def shown(self, item: int) -> Any:
         """An item in the form for messages."""
         if isinstance(self.items, np.ndarray):
@@ -87,6 +97,7 @@ class AnswerTable:
     """Questions before their labels are turned into ids.
 
     - place: The file, and a line (or None) per question, for messages.
+    - rows: Row of scores of each question, among `n_rows`, if some were left out.
     """
 
     names: Sequence[str]
@@ -98,6 +109,8 @@ class AnswerTable:
     answer_terms: Mapping[str, Term] = field(default_factory=dict)
     origin: Mapping[str, Any] = field(default_factory=dict)
     place: Place | None = None
+    rows: Int64 | None = None
+    n_rows: int = 0
 
     def refuse(self, question: int, found: str, hint: str, item: Any = None) -> InputError:
         """The error for a question, or for one of its labels."""
@@ -142,11 +155,47 @@ def table_of(
             raise InputError(f"{len(names)} ids for {n} questions; give one id per question")
         own = None if grades is None else _grades(grades, names, len(flat.items))
         table = AnswerTable(names, flat, grades=own)
-    return replace(
+    table = replace(
         table,
         known=None if known is None else Flat.of("known", known, table.names),
         candidates=None if candidates is None else Flat.of("candidates", candidates, table.names),
         terms=_terms(terms or {}, len(table.names)),
+    )
+    return leave_out_unanswered(table) if "qrels" in table.origin else table
+
+
+def leave_out_unanswered(table: AnswerTable) -> AnswerTable:
+    """Return the table of qrels without the queries that have no relevant document; warn of them.
+
+    If no query has one, the table stays as it is, and is refused later.
+    """
+    is_answered = np.diff(table.answers.offsets) > 0
+    rows = np.flatnonzero(is_answered)
+    n, n_left = len(table.names), len(table.names) - len(rows)
+    if not n_left or not len(rows):
+        return table
+    first = table.names[int(np.argmin(is_answered))]
+    level = table.origin["qrels"]["level"]
+    judged = "" if level == 1 else f" of relevance {level} or more"
+    verbs = ("has", "is") if n_left == 1 else ("have", "are")
+    warnings.warn(
+        f"{n_left:,} of {n:,} queries {verbs[0]} no relevant document{judged} and {verbs[1]} left "
+        f"out (the first is {first!r}); scores may have a row for each of the {n:,} queries, or "
+        f"only for the {len(rows):,} others",
+        QueryWarning,
+        stacklevel=4,
+    )
+    origin = {"qrels": {**table.origin["qrels"], "without_answers": n_left}}
+    return replace(
+        table,
+        names=[table.names[row] for row in rows.tolist()],
+        answers=Flat(offsets_of(np.diff(table.answers.offsets)[rows]), table.answers.items),
+        known=None if table.known is None else table.known.select(rows),
+        candidates=None if table.candidates is None else table.candidates.select(rows),
+        terms={name: term.taken(rows) for name, term in table.terms.items()},
+        origin={**table.origin, **origin},
+        rows=rows,
+        n_rows=n,
     )
 
 
@@ -336,6 +385,7 @@ def fields_of(
     labels: Labels,
     known_has_answers: bool,
     name: str | None,
+    exclude_query_document: bool = False,
 ) -> dict[str, Any]:
     """The fields of `Questions`; see `Questions.from_answers` for the errors."""
     _check_names(table)
@@ -346,7 +396,7 @@ def fields_of(
         hint = "give it one, or leave it out"
         if "qrels" in table.origin:
             level = table.origin["qrels"]["level"]
-            hint = f"no document is judged {level} or more; leave the query out"
+            hint = f"no document of any query is judged {level} or more; lower the level"
         raise table.refuse(int(empty[0]), "has no answers", hint)
     ids = _ids(table.refuse, answers, labels, "answer")
     keys = answers.owner * n + ids
@@ -372,13 +422,19 @@ def fields_of(
                 "leave it out of known, or pass known_has_answers=True (--known-has-answers) if "
                 "known contains the answers",
             )
+    queries = _queries_among(labels, table.names) if "qrels" in table.origin else None
+    if queries is not None and exclude_query_document:
+        pairs = np.flatnonzero(queries >= 0)
+        known = distinct([known, pairs * n + queries[pairs]])
     removed = to_csr(known[~contains(keys, known)], n_questions, n)
     lists = Csr(answers.offsets, ids[order].astype(np.int32))
-    if "qrels" in table.origin:
-        _warn_of_queries_among(labels, table.names)
+    if queries is not None and not exclude_query_document:
+        _warn_of_queries_among(queries, table.names)
     origin = {**({"name": name} if name else {}), **table.origin}
     return {
-        "asked": NamedTerms(list(table.names), table.terms, labels, origin),
+        "asked": NamedTerms(
+            list(table.names), table.terms, labels, origin, table.rows, table.n_rows
+        ),
         "answers": lists,
         "known": to_csr(distinct([known, keys]), n_questions, n),
         "removed": removed,
@@ -390,19 +446,27 @@ def fields_of(
     }
 
 
-def _warn_of_queries_among(labels: Labels, names: Sequence[str]) -> None:
-    """Warn if most queries are documents as well, as in entity search; numbers may mean both."""
-    raw = [name.encode("utf-8", "surrogateescape") for name in names if not name.isdecimal()]
+def _queries_among(labels: Labels, names: Sequence[str]) -> Int64:
+    """Return the document that each query is itself: int64, shape (Q,); -1 if there is none.
+
+    Names that are numbers do not count, because they may mean both.
+    """
     import pyarrow as pa
 
-    is_document = labels.positions(pa.array(raw, pa.large_binary())) >= 0
+    raw = [b"" if name.isdecimal() else name.encode("utf-8", "surrogateescape") for name in names]
+    return labels.positions(pa.array(raw, pa.large_binary()))
+
+
+def _warn_of_queries_among(documents: Int64, names: Sequence[str]) -> None:
+    """Warn if most queries are documents as well, as in entity search."""
+    is_document = documents >= 0
     n = int(is_document.sum())
     if 2 * n > len(names):
-        first = raw[int(np.argmax(is_document))].decode("utf-8", "surrogateescape")
+        first = names[int(np.argmax(is_document))]
         warnings.warn(
             f"{n:,} of {len(names):,} queries are also documents and compete with their answers "
-            f"(the first is {first!r}). If a query must not find itself, give its own document the "
-            "score -inf",
+            f"(the first is {first!r}). If a query must not find itself, pass "
+            "exclude_query_document=True (--exclude-query-document)",
             QueryWarning,
             stacklevel=2,
         )

@@ -179,6 +179,11 @@ class GraphTerms:
         return replace(self, **{name: taken(getattr(self, name), questions) for name in names})
 
     @property
+    def has_further_rows(self) -> bool:
+        """Whether scores may have rows for questions that were left out."""
+        return self.kept is not None
+
+    @property
     def _asks(self) -> Side:
         return ASKS[SIDES[self.sides][0]]
 

@@ -341,6 +341,7 @@ class Questions:
         grades: Any = None,
         level: int = 1,
         known_has_answers: bool = False,
+        exclude_query_document: bool = False,
         name: str | None = None,
     ) -> Questions:
         """Questions without a graph, from answers, known answers and named terms.
@@ -352,6 +353,8 @@ class Questions:
             of such lists, or arrays (offsets, ids). Or qrels, as a path, a mapping of query to
             mapping of document to relevance, a frame, or columns: a document of relevance `level`
             or more is an answer, with its relevance as its grade; others are ordinary candidates.
+            Queries without such a document are left out, with a warning; scores may have rows for
+            all queries, or only for the others.
             Or the path of a ``.jsonl`` file with a line ``{"id": ..., "answers": [...]}`` per
             question, and "known", "candidates" and "terms" if need be.
         known : mapping, sequence or pair of arrays, optional
@@ -371,6 +374,9 @@ class Questions:
             Least relevance of an answer in qrels.
         known_has_answers : bool, default False
             Whether `known` may contain the answers.
+        exclude_query_document : bool, default False
+            For qrels: the document with the name of a query does not compete with its answers. (If
+            it is an answer itself, it stays one.)
         name : str, optional
             Name of the data, for reports.
 
@@ -398,8 +404,10 @@ class Questions:
         from kgtrec.questions import answers as given
 
         table = given.table_of(answers, known, candidates, ids, terms, grades, level)
+        if exclude_query_document and "qrels" not in table.origin:
+            raise UsageError("exclude_query_document=True needs qrels, whose queries have names")
         numbered = given.as_labels(labels)
-        fields = given.fields_of(table, numbered, known_has_answers, name)
+        fields = given.fields_of(table, numbered, known_has_answers, name, exclude_query_document)
         return given.restricted(Questions(**fields), table, numbered)
 
     def separate(self) -> Questions:

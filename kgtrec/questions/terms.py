@@ -128,12 +128,16 @@ class NamedTerms:
     - ids: Name of each question.
     - terms: By name.
     - origin: Further facts about their origin, in plain JSON types.
+    - score_rows, int64 (Q,): Their rows among `n_score_rows` rows of scores, if scores may also
+      have rows for questions that were left out.
     """
 
     ids: Sequence[str]
     terms: Mapping[str, Term]
     candidate_labels: Labels
     origin: Mapping[str, Any] = field(default_factory=dict)
+    score_rows: Int64 | None = None
+    n_score_rows: int = 0
 
     kind, sides, split, context, kept = "entity", "all", None, None, None
     filter_splits: tuple[str, ...] = ()
@@ -154,7 +158,14 @@ class NamedTerms:
         """The terms of some questions: a slice, or numbers in any order."""
         numbers = np.arange(len(self))[questions]
         terms = {name: term.taken(questions) for name, term in self.terms.items()}
-        return replace(self, ids=[self.ids[n] for n in numbers.tolist()], terms=terms)
+        rows = None if self.score_rows is None else self.score_rows[numbers]
+        ids = [self.ids[n] for n in numbers.tolist()]
+        return replace(self, ids=ids, terms=terms, score_rows=rows)
+
+    @property
+    def has_further_rows(self) -> bool:
+        """Whether scores may have rows for questions that were left out."""
+        return self.score_rows is not None
 
     @property
     def side(self) -> Int64:
@@ -218,5 +229,7 @@ class NamedTerms:
         return {}, {"question_ids": list(self.ids), "terms": terms}
 
     def rows_among(self, rows: str = "questions") -> tuple[Int64, int]:
-        """Places of these questions' rows of scores: consecutive, from 0."""
-        return np.arange(len(self)), len(self)
+        """Return these questions' rows of scores, and the number of rows in all."""
+        if self.score_rows is None or rows == "instances":
+            return np.arange(len(self)), len(self)
+        return self.score_rows, self.n_score_rows

@@ -231,7 +231,7 @@ def rows_to_rank(
     if n_scored == n_rows:
         return None
     separate = bool(questions.details.get("separate"))
-    if questions.kept is None and not separate:
+    if not questions.has_further_rows and not separate:
         return None
     chosen, total = questions.rows_among("instances" if separate else rows)
     if n_scored == total:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kgtrec
-from kgtrec.errors import QueryWarning
+from kgtrec.errors import InputError, QueryWarning
 
 VECTORS = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.1, 0.9]], np.float32)
 
@@ -23,8 +23,44 @@ def test_queries_that_are_documents_are_counted(tmp_path, monkeypatch):
         questions = kgtrec.Questions.from_answers("qrels", labels=documents)
     scores = VECTORS[[0, 2]] @ VECTORS.T
     assert kgtrec.evaluate(scores, questions)["all.macro.recip_rank"] == 0.5
-    scores[[0, 1], [0, 2]] = -np.inf  # the remedy
-    assert kgtrec.evaluate(scores, questions)["all.macro.recip_rank"] == 1
+    others = kgtrec.Questions.from_answers(
+        "qrels", labels=documents, exclude_query_document=True
+    )
+    ranks = kgtrec.rank(scores, others)[0]
+    assert ranks.rank().tolist() == ranks.macro_rank().tolist() == [1, 1]
+    assert ranks.candidates.tolist() == ranks.macro_candidates.tolist() == [3, 3]
+
+
+def test_a_query_that_answers_itself_stays_an_answer():
+    qrels = {"d0": {"d0": 1, "d1": 1}}
+    questions = kgtrec.Questions.from_answers(
+        qrels, labels=["d0", "d1", "d2"], exclude_query_document=True
+    )
+    assert kgtrec.rank(np.array([[3.0, 2, 1]]), questions)[0].macro_rank().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("form", ["arrays", "vectors"])
+def test_queries_without_a_relevant_document_are_left_out(form: str) -> None:
+    """Scores have a row for every query, or only for those that are ranked."""
+    rng = np.random.default_rng(5)
+    documents = [f"d{i}" for i in range(9)]
+    levels = {f"q{i}": {f"d{i}": i % 3, f"d{i + 1}": 0} for i in range(8)}
+    names = [*levels, "unjudged"]
+    due = r"4 of 9 queries have no relevant document and are left out \(the first is 'q0'\)"
+    with pytest.warns(QueryWarning, match=due):
+        questions = kgtrec.Questions.from_answers(levels, labels=documents, ids=names)
+    answered = [i for i in range(8) if i % 3]
+    assert questions.ids == [f"q{i}" for i in answered]
+    queries, entities = rng.random((9, 4), np.float32), rng.random((9, 4), np.float32)
+    whole, few = queries @ entities.T, queries[answered] @ entities.T
+    if form == "vectors":
+        whole, few = kgtrec.Factors(queries, entities), kgtrec.Factors(queries[answered], entities)
+    scores = queries @ entities.T
+    ranks = [1 + (scores[i] > scores[i, i]).sum() for i in answered]
+    for each in (whole, few):
+        assert kgtrec.rank(each, questions)[0].rank().tolist() == ranks
+    with pytest.raises(InputError, match="rows"):
+        kgtrec.rank(whole if form == "vectors" else scores[:7], questions.taken([0, 1], [0, 1]))
 
 
 @pytest.mark.parametrize("names", [["q0", "q1"], ["0", "1"]])

@@ -29,6 +29,8 @@ of_answers = shared.all_of(
                  "columns."),
     shared.option("--relevance-level level", "With --qrels: smallest relevance of an answer.",
                   type=shared.Count(-(2**63), largest=2**63 - 1), default=1),
+    shared.flag("--exclude-query-document", "With --qrels: the document with the name of a query "
+                "does not compete with its answers."),
     shared.flag("--known-has-answers", 'With --answers: "known" may contain the answers, too.'),
 )  # fmt: skip
 
@@ -124,7 +126,7 @@ _OF_GRAPHS = ("graph", "split", "sides", "context", "filters", "known", "entitie
               "type_constraints", "columns", "column_labels", "outside", "unknown", "predictions",
               "format", "unlinkable", "list_order", "model", "model_config", "norm", "phases",
               "normalize", "inverse", "rows")  # fmt: skip
-_OF_QRELS = ("queries", "documents", "level")
+_OF_QRELS = ("queries", "documents", "level", "exclude_query_document")
 _IDLE = {
     "--graph": (*_OF_QRELS, "known_has_answers"),
     "--answers": (*_OF_GRAPHS, *_OF_QRELS),
@@ -202,7 +204,8 @@ def question_request(options: Mapping[str, Any]) -> QuestionRequest:
 
 def answer_request(options: Mapping[str, Any]) -> AnswerRequest:
     """The options of `of_answers`, and the file of candidates."""
-    names = ("questions", "queries", "documents", "candidates", "level", "known_has_answers")
+    names = ("questions", "queries", "documents", "candidates", "level", "known_has_answers",
+             "exclude_query_document")  # fmt: skip
     return AnswerRequest(qrels=options["judged"], **{name: options[name] for name in names})
 
 
