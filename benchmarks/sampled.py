@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from baseline import queries
+from agree_pykeen import queries_of
 from data import FOLDER
 
 import kgtrec
@@ -37,7 +37,7 @@ def part(graph: kgtrec.Graph) -> kgtrec.Questions:
 
 
 def score_matrix(name: str, questions: kgtrec.Questions) -> npt.NDArray[np.float32]:
-    query, entity, metric = queries(name, questions)
+    query, entity, metric = queries_of(name, questions)
     scores = query @ entity.T
     if metric == "l2":
         scores = 2 * scores - (entity**2).sum(axis=1)
@@ -82,7 +82,7 @@ def whole(graph: kgtrec.Graph, options: argparse.Namespace) -> None:
     }
     print("\nmodel      size      full   sampled  estimate      low     high  needed  share")
     for name in MODELS:
-        query, entity, metric = queries(name, questions)
+        query, entity, metric = queries_of(name, questions)
         factors = kgtrec.Factors(query, entity, metric=metric)
         true = true_values(kgtrec.rank(factors, questions, progress=False)[0])["MRR"]
         for size, draw in draws.items():

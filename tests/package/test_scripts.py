@@ -24,6 +24,8 @@ from kgtrec.study.pooling.unjudged import intervals, shares
 BENCHMARKS = ROOT / "benchmarks"
 if not BENCHMARKS.is_dir():
     pytest.skip(f"no benchmarks at {BENCHMARKS}: this is not a checkout", allow_module_level=True)
+LIBRARIES = {"distributed", "matplotlib", "pykeen", "pytrec_eval", "ranx", "torch"}
+"""What a benchmark may need beside the package's own requirements."""
 TEXTS = {"000.fig6.median_hitter", "000.mean_MR"}  # values of several sets in one row
 
 
@@ -161,6 +163,18 @@ def test_table_and_json_hold_the_asked_bars(tmp_path: Path) -> None:
         assert row["met"] in (True, False) or "no C compiler" in row["detail"]["not_run"]
         assert row["what"] in done.stdout
     assert "bar id" in done.stdout
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.stem)
+def test_every_benchmark_imports(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that names what the package no longer has ends here; a missing library skips it."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    try:
+        importlib.import_module(path.stem)
+    except ModuleNotFoundError as error:
+        if error.name not in LIBRARIES:
+            raise
+        pytest.skip(f"{path.name} needs {error.name}")
 
 
 def test_unknown_bar_is_refused() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.bootstrap import Resampling, on_draws
+from kgtrec._internal.bootstrap import ROUNDING, Resampling, on_draws
 from kgtrec._internal.csr import Bools, Float64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError, choose, must_be
@@ -39,6 +39,23 @@ FEWEST = 0.5
 # -- Ranks within graphs, and tests over graphs (Demsar 2006) --------------------------------------
 
 
+def equalise(values: Float64) -> Float64:
+    """Values of which those that differ only by rounding, within a graph, are all the lowest.
+
+    Shapes: values float64 (models, graphs) -> float64 (models, graphs); NaN stays NaN.
+    """
+    order = np.argsort(values, axis=0, kind="stable")
+    ascending = np.take_along_axis(values, order, axis=0)
+    low, high = ascending[:-1], ascending[1:]
+    with np.errstate(invalid="ignore"):
+        same = high - low <= ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    for i in range(1, len(ascending)):
+        ascending[i] = np.where(same[i - 1] & np.isfinite(high[i - 1]), low[i - 1], high[i - 1])
+    levelled = np.empty_like(ascending)
+    np.put_along_axis(levelled, order, ascending, axis=0)
+    return levelled
+
+
 def ranks_within(values: Float64, sign: float) -> Float64:
     """Rank of every model among those with a value, 1 the best, ties at their mean.
 
@@ -46,7 +63,7 @@ def ranks_within(values: Float64, sign: float) -> Float64:
     """
     from scipy.stats import rankdata
 
-    return np.asarray(rankdata(-sign * values, axis=0, nan_policy="omit"))
+    return np.asarray(rankdata(-sign * equalise(values), axis=0, nan_policy="omit"))
 
 
 class Standing(NamedTuple):
@@ -233,11 +250,12 @@ class Suite(ShownAsTables):
         """
         who = np.flatnonzero(~self.apart)
         pairs = who[pairs_of(len(who))].reshape(-1, 2)
+        present, levelled = self.cells.present, equalise(self.cells.values)
         rows = []
         for i, j in pairs.tolist():
-            gap = self.cells.values[i] - self.cells.values[j]
-            gap = gap[~np.isnan(gap)]
-            better = self.cells.sign * gap
+            both = present[i] & present[j]
+            gap = self.cells.values[i, both] - self.cells.values[j, both]
+            better = self.cells.sign * (levelled[i, both] - levelled[j, both])
             mean = float(gap.mean()) if len(gap) else math.nan
             p = wilcoxon(gap)[1] if len(gap) else 1.0
             rows.append((len(gap), int((better > 0).sum()), int((better == 0).sum()), mean, p))
@@ -275,6 +293,7 @@ class Suite(ShownAsTables):
         ends = self.interval(self.mean_draws())
         rank_ends, place_ends = map(self.interval, (self._drawn.mean_rank, self.place_draws))
         drawn = np.nan_to_num(self._drawn.mean_rank, nan=np.inf)
+        drawn = equalise(drawn.T).T
         is_first = drawn == drawn.min(axis=1, keepdims=True)  # on a draw; ties share it
         best = (is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0)
         mean_rank, borda, win_rate = self.standing
