@@ -157,5 +157,9 @@ class TieWarning(UserWarning):
     """Documents of equal score tie, and another order would change a value."""
 
 
+class SampleWarning(UserWarning):
+    """There are too few questions for what is computed from them."""
+
+
 class GraphWarning(UserWarning):
     """A graph looks misread: a split is absent, or lines are not triples."""

@@ -32,6 +32,8 @@ from kgtrec.scores.mapped_files import reading
 SIMILARITIES = ("cosine", "dot", "l2", "l1")
 
 _BLOCK_BYTES = 64 << 20
+_LARGE = 400
+"""Squares and sums of values below 2 to this power do not overflow float64."""
 
 
 def similarities(left: Any, right: Any, similarity: Any, csls: int) -> Similarities:
@@ -73,6 +75,17 @@ def _heights(n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
     return (slice(start, start + height) for start in range(0, n_rows, height))
 
 
+def _scale(*arrays: Array) -> float:
+    """A power of two by which large finite values are multiplied, so that no sum overflows; or 1.
+
+    It changes no order: similarities and their means become smaller by one factor.
+    """
+    ends = [float(end) for array in arrays for end in (array.min(), array.max())]
+    _, exponents = np.frexp([end for end in ends if np.isfinite(end)])
+    largest = int(exponents.max(initial=0))
+    return 2.0**-largest if largest > _LARGE else 1.0
+
+
 class _Tables:
     """Two tables of embeddings; their product is never stored."""
 
@@ -88,6 +101,8 @@ class _Tables:
         self.metric = "dot" if similarity == "cosine" else similarity
         if similarity == "cosine":
             tables = [_unit(*named) for named in zip(("left", "right"), tables, strict=True)]
+        elif csls and (scale := _scale(*tables)) != 1:
+            tables = [table * scale for table in tables]
         self.table = np.concatenate(tables)
 
     def scores(self, questions: Questions) -> Factors:
@@ -123,6 +138,8 @@ class _Matrix:
         score_dtype(self.matrix, "similarities")
         self.n_left, self.n_right = self.matrix.shape
         self.csls = csls
+        if csls and (scale := _scale(self.matrix)) != 1:
+            self.matrix = self.matrix * scale
 
     def scores(self, questions: Questions) -> Iterator[Array]:
         lefts, rights, bias = _compared(self, questions)
@@ -181,6 +198,8 @@ def _unit(name: str, table: Array) -> Array:
     """Rows scaled to length 1; float64 stays float64, other types become float32."""
     dtype = np.float64 if table.dtype == np.float64 else np.float32
     wide = table.astype(np.float64)
+    if (scale := _scale(table)) != 1:
+        wide *= scale
     length = np.sqrt(np.einsum("ij,ij->i", wide, wide))
     if not length.all():
         raise InputError(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import kgtrec
+from kgtrec.cli import cli
 from kgtrec.cli.align import SIMILARITIES as OFFERED
 from kgtrec.study.alignment import SIMILARITIES, align, size_experiment
 
@@ -119,6 +122,33 @@ def test_csls_and_cosine_order_as_by_definition(name: str, k: int, dtype: str) -
         "similarity": name, "csls": k, "n_left": 12, "n_right": 15,
     }  # fmt: skip
     assert other.ranks.manifest["alignment"]["similarity"] == "matrix"
+
+
+@pytest.mark.parametrize("name", [*SIMILARITIES, "matrix"])
+def test_csls_of_values_near_the_largest_float_through_the_command(
+    name: str, tmp_path: Path
+) -> None:
+    """The same ranks as of the same values in a smaller unit, and no warning of numpy."""
+    rng = np.random.default_rng(0)
+    left = rng.normal(size=(12, 4)).clip(-1.5, 1.5)
+    right = (left + 0.8 * rng.normal(size=(12, 4))).clip(-1.5, 1.5)
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{i}\t{i}\n" for i in range(12)))
+    arrays = {"left": left, "right": right}
+    if name == "matrix":
+        arrays = {"matrix": left @ right.T / 10}
+    found = []
+    for unit in (1.0, 2.0**1023):
+        words = ["align", "--pairs", pairs, "--csls", 3, "-o", tmp_path / f"{unit}.parquet"]
+        words += ["--similarity", name] if name != "matrix" else []
+        for key, array in arrays.items():
+            np.save(tmp_path / f"{key}.npy", array * unit)
+            words += [f"--{key}", tmp_path / f"{key}.npy"]
+        done = CliRunner().invoke(cli, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+        assert "overflow" not in done.output
+        found.append(fast_ranks(kgtrec.Ranks.load(tmp_path / f"{unit}.parquet"), 12))
+    assert found[0] == found[1]
 
 
 def test_the_command_offers_every_similarity() -> None:

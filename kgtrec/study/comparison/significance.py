@@ -18,6 +18,7 @@ Zhou et al. 2022, section 5.1), not whether the differences are right.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -30,7 +31,7 @@ from kgtrec._internal.arguments import MOST_PERMUTATIONS, check_count, check_see
 from kgtrec._internal.bootstrap import COMPARING, ROUNDING, Resampled
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
-from kgtrec.errors import InputError, UsageError, choose
+from kgtrec.errors import InputError, SampleWarning, UsageError, choose
 from kgtrec.ranking.kernel import available_cores, share_rows
 from kgtrec.study.comparison.samples import Samples, distinct_titles, resample, table_by_measure
 
@@ -48,6 +49,8 @@ CORRECTION_NAMES = {
 }
 PERMUTATIONS = 100_000
 EXACT = 50
+ENOUGH = 6
+"""Questions from which the exact randomisation test can have p below 0.05: 2 of 2 ** 6 signs."""
 
 _PART = 4096  # permutations of one call
 
@@ -158,6 +161,7 @@ def pairwise(
         rows = [of_one(gap) for gap in _gaps(samples.values, pairs)]
         statistic, p = np.array(rows).reshape(-1, 2).T
     elif test == "bootstrap":
+        _warn_of_few(samples)
         drawn = resampled or resample(samples, replace(COMPARING, seed=seed))
         statistic = drawn.estimate[pairs[:, 0]] - drawn.estimate[pairs[:, 1]]
         p = p_of_draws(drawn, pairs)
@@ -165,6 +169,19 @@ def pairwise(
         statistic = np.array([gap.mean() for gap in _gaps(samples.values, pairs)])
         p = _randomisation_tests(samples.values, pairs, permutations, seed, threads)
     return PairTests(samples, test, correction, pairs, statistic, p, corrected(p, correction))
+
+
+def _warn_of_few(samples: Samples) -> None:
+    """Warn if draws of so few questions cannot be far from the observed difference."""
+    n = samples.n_clusters
+    if n < ENOUGH:
+        warnings.warn(
+            f"{samples.name}: a bootstrap test of {n} questions gives p-values that are far too "
+            f"small, as draws of so few differ little; use the randomisation test, whose p is at "
+            f"least {2 ** (1 - n):.4g} here, or compare on {ENOUGH} questions or more",
+            SampleWarning,
+            stacklevel=3,
+        )
 
 
 def corrected(p: Float64, method: str = "holm") -> Float64:

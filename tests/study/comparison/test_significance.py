@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
+import warnings
 from collections.abc import Sequence
 from itertools import combinations, product
 from itertools import pairwise as pairwise_of
-from statistics import mean, stdev
+from statistics import NormalDist, mean, stdev
 from typing import Any
 
 import numpy as np
@@ -179,6 +181,51 @@ def test_the_bootstrap_test_counts_draws() -> None:
     beyond = sum(abs(gap - observed) >= abs(observed) for gap in (drawn.draws @ [1, -1]).tolist())
     tests = pairwise(one, "bootstrap", resampled=drawn)
     assert (tests.p[0], tests.statistic[0]) == pytest.approx(((beyond + 1) / 201, observed))
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 6])
+def test_the_bootstrap_test_warns_of_few_questions(n: int) -> None:
+    """p of 3 equal signs is 0.25 by randomisation, and as small as draws allow by the bootstrap."""
+    one = samples(np.column_stack([np.ones(n), np.arange(n) / 10]))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        tests = pairwise(one, "bootstrap")
+    assert tests.p[0] < 0.001
+    text = f"a bootstrap test of {n} questions"
+    assert [text in str(each.message) for each in seen] == [True] * (n < 6)
+    if seen:
+        least = pairwise(one, permutations=20_000).p[0]
+        assert least == pytest.approx(2 ** (1 - n), abs=0.02)
+        assert f"at least {2 ** (1 - n):.4g} here" in str(seen[0].message)
+
+
+def plain_bca(values: list[float], draws: list[float], tail: float) -> float:
+    """An end of Efron's BCa interval of a mean, by its formula; draws that tie count half."""
+    normal, n = NormalDist(), len(values)
+    total = math.fsum(values)
+    estimate, without = total / n, [(total - value) / (n - 1) for value in values]
+    tied = [math.isclose(draw, estimate, rel_tol=1e-11) for draw in draws]
+    below = sum(0.5 if tie else draw < estimate for draw, tie in zip(draws, tied, strict=True))
+    share = min(max(below, 0.5), len(draws) - 0.5) / len(draws)
+    bias, centre = normal.inv_cdf(share), math.fsum(without) / n
+    cubes = math.fsum((centre - each) ** 3 for each in without)
+    squares = math.fsum((centre - each) ** 2 for each in without)
+    pull = cubes / (6 * squares**1.5) if squares else 0.0
+    z = bias + normal.inv_cdf(tail)
+    at = normal.cdf(bias + z / (1 - pull * z)) * (len(draws) - 1)
+    ordered, left = sorted(draws), math.floor(at)
+    right = min(left + 1, len(draws) - 1)
+    return ordered[left] + (at - left) * (ordered[right] - ordered[left])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bca_intervals_of_reciprocal_ranks_follow_the_formula(seed: int) -> None:
+    ranks = np.random.default_rng(seed).integers(1, 6, (12, 2))
+    drawn = resample(samples(1 / ranks), Resampling(95, 1000, seed))
+    for k in range(2):
+        values, draws = (1 / ranks[:, k]).tolist(), drawn.draws[:, k].tolist()
+        due = [plain_bca(values, draws, tail) for tail in (0.025, 0.975)]
+        assert drawn.interval()[:, k] == pytest.approx(due, rel=1e-9)
 
 
 def test_intervals_are_scipys_over_clusters() -> None:
