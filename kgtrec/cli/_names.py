@@ -25,7 +25,8 @@ HEADINGS = {
     ),
     "Questions and candidates": (
         "--split --sides --context --filter --known --entities --relations --type-constraints "
-        "--candidates --outside --unknown --size --share --draw-by --full --half-width --observed "
+        "--candidates --exclude-query-document --outside --unknown --size --share --draw-by "
+        "--full --half-width --observed "
         "--entity-types --relation-types --n-entities --n-instances --averaged-runs --percent "
         "--truncated --n-questions --n-answers"
     ),

@@ -181,7 +181,7 @@ def leave_out_unanswered(table: AnswerTable) -> AnswerTable:
     warnings.warn(
         f"{n_left:,} of {n:,} queries {verbs[0]} no relevant document{judged} and {verbs[1]} left "
         f"out (the first is {first!r}); scores may have a row for each of the {n:,} queries, or "
-        f"only for the {len(rows):,} others",
+        "only for those that are ranked",
         QueryWarning,
         stacklevel=4,
     )

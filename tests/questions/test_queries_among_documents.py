@@ -23,9 +23,7 @@ def test_queries_that_are_documents_are_counted(tmp_path, monkeypatch):
         questions = kgtrec.Questions.from_answers("qrels", labels=documents)
     scores = VECTORS[[0, 2]] @ VECTORS.T
     assert kgtrec.evaluate(scores, questions)["all.macro.recip_rank"] == 0.5
-    others = kgtrec.Questions.from_answers(
-        "qrels", labels=documents, exclude_query_document=True
-    )
+    others = kgtrec.Questions.from_answers("qrels", labels=documents, exclude_query_document=True)
     ranks = kgtrec.rank(scores, others)[0]
     assert ranks.rank().tolist() == ranks.macro_rank().tolist() == [1, 1]
     assert ranks.candidates.tolist() == ranks.macro_candidates.tolist() == [3, 3]
