@@ -16,7 +16,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Bools, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
-from kgtrec.errors import InputError, PathName, UsageError, choose
+from kgtrec.errors import InputError, PathName, UsageError, about, choose
 from kgtrec.questions.terms import NAMES
 from kgtrec.ranking.instances import answer_label, question_text
 from kgtrec.study.comparison.samples import align_ranks
@@ -206,11 +206,20 @@ def answers_by_question(ranks: Ranks) -> dict[str, set[str]]:
 
 
 def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) -> dict[str, str]:
-    """The label that a model's run puts first, by question; InputError if the ranks disagree.
+    """Return the label that a model's run puts first, by question.
 
     Where ranks place an answer first, a run of the same scores holds it first, and the reverse.
+    InputError, with the run's file, if the two disagree.
     """
     firsts = {query: labels[0] for query, labels in best_labels(run).items()}
+    path = run if isinstance(run, (str, PathLike)) else getattr(run, "path", "")
+    with about(path):
+        _check_firsts(name, ranks, firsts)
+    return firsts
+
+
+def _check_firsts(name: str, ranks: Ranks, firsts: Mapping[str, str]) -> None:
+    """InputError if a run's first labels are not those of a model's ranks."""
     answers = answers_by_question(ranks)
     if not answers.keys() & firsts.keys():
         raise InputError(
@@ -236,7 +245,6 @@ def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) ->
                 f"the run of {name!r} puts {first!r} first for question {query}, but its ranks "
                 f"{placed} first; give the run that was written with these ranks, in their order"
             )
-    return firsts
 
 
 def best_labels(

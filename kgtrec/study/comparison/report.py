@@ -22,7 +22,7 @@ from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling, over_runs
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
-from kgtrec.errors import InputError, UsageError, refuse_if
+from kgtrec.errors import InputError, UsageError, about, refuse_if
 from kgtrec.measures import Measure
 from kgtrec.results.comparability import comparable
 from kgtrec.study.comparison.samples import (
@@ -535,8 +535,9 @@ def _best_documents(run: RunColumns, queries: Sequence[str], name: str) -> NDArr
     best = run.best(queries=set(queries))
     for query in queries:
         if query not in best:
-            raise InputError(
-                f"the run of {name} does not have question {query}, which its ranks have; give "
-                "the run that was written with these ranks"
-            )
+            with about(run.path):
+                raise InputError(
+                    f"the run of {name} does not have question {query}, which its ranks have; give "
+                    "the run that was written with these ranks"
+                )
     return np.array([best[query][0] for query in queries], object)

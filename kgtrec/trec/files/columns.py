@@ -98,11 +98,14 @@ class RunColumns(_Columns):
         Last column of the last line: what trec_eval prints as runid.
     ranks : ndarray of int64, shape (n,), optional
         Column `rank` of a frame. Only scores order documents, but a warning says if both disagree.
+    path : str
+        The file that the run was read from, for messages; "" if it comes from none.
     """
 
     scores: NDArray[np.float64]
     tag: str
     ranks: Ints | None = None
+    path: str = ""
 
     def __post_init__(self) -> None:
         self._check("scores", self.scores, np.float64)

@@ -257,7 +257,7 @@ def read_run_columns(
 ) -> RunColumns:
     """A run file as columns; accepts and refuses the same files as `read_run`."""
     packed = _read(path, True, threads, form)
-    return RunColumns(*packed.columns(), packed.tag)
+    return RunColumns(*packed.columns(), packed.tag, path=os.fspath(path))
 
 
 def read_qrels_columns(
