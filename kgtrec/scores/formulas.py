@@ -304,6 +304,7 @@ def build(model: str, parts: Parts, ids: QueryIds) -> Built:
         needed = ", ".join(("entity", "relation", *more))
         present = ", ".join(("entity", "relation", *parts.more))
         raise UsageError(f"{name} has the arrays {needed}; got {present}")
+    _refuse_idle(name, parts)
     if name not in ("complex", "rotate", "rescal", "tucker") and (
         parts.entity.shape[1:] != parts.relation.shape[1:]
     ):
@@ -312,6 +313,30 @@ def build(model: str, parts: Parts, ids: QueryIds) -> Built:
             "both need the same dimensions"
         )
     return formula(parts, ids)
+
+
+_DECLARED_FOR = {
+    "norm": ("transe", "rotate"),
+    "phases": ("rotate", "protate"),
+    "normalize": ("transe",),
+}
+"""Models whose formula reads a declaration of `Parts`."""
+
+
+def _refuse_idle(model: str, parts: Parts) -> None:
+    """UsageError for a declaration that the model's formula would ignore."""
+    for option, models in _DECLARED_FOR.items():
+        value = getattr(parts, option)
+        if value not in (None, "none") and model not in models:
+            raise UsageError(
+                f"{option}={value!r} has no effect on {model}, only on {' and '.join(models)}; "
+                "leave it out"
+            )
+    if parts.phases is not None and model == "rotate" and not has_phases(parts):
+        raise UsageError(
+            f"phases={parts.phases:g} has no effect on relations that are complex numbers; leave "
+            "it out"
+        )
 
 
 def half_turn_of(phases: float | str | None) -> float | None:
