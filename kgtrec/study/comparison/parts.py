@@ -21,7 +21,7 @@ import numpy as np
 from kgtrec._internal.bootstrap import Resampling, resampled_means
 from kgtrec._internal.csr import Float64
 from kgtrec._internal.locations import fetched
-from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
+from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table, text_of_cell
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import AVERAGINGS, Measure, parse_all
 from kgtrec.ranking.ranks import Ranks
@@ -314,7 +314,8 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
                 # strict: an unclosed quotation mark would take rows into a cell
                 delimiter = "\t" if path.endswith(".tsv") else ","
                 reader = csv.reader(stream, delimiter=delimiter, strict=True)
-                read = [(reader.line_num, line) for line in reader]
+                # as `Table.to_csv` writes texts that a spreadsheet could read as formulas
+                read = [(reader.line_num, [*map(text_of_cell, line)]) for line in reader]
     except FileError:
         raise
     except OSError as problem:

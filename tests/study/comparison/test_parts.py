@@ -8,10 +8,11 @@ from compare_cases import systems
 from scipy import stats
 
 from kgtrec._internal.bootstrap import Resampling
+from kgtrec._internal.table import Table
 from kgtrec.measures import Measure
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
-from kgtrec.study.comparison.parts import values_by_part, values_by_ratios
+from kgtrec.study.comparison.parts import read_value_table, values_by_part, values_by_ratios
 from kgtrec.study.comparison.rankings import data_sensitivity, rankings_by_part
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.comparison.significance import discriminate
@@ -177,3 +178,16 @@ def test_parts_of_ranks_are_held_against_the_same_parts() -> None:
     for relation, side, tau in rankings.table().rows:
         due = [[reciprocal(one, relation, side).mean() for one in each.values()] for each in both]
         assert tau == pytest.approx(stats.kendalltau(*due).statistic), (relation, side)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_our_own_tables_are_read_back_as_they_were(tmp_path, ending: str) -> None:
+    """Names that a spreadsheet program could read as formulas have an apostrophe in the file."""
+    names = ["=SUM(A1)", "'=x", "-model", "@home", "'quoted'", "+1b", "plain", 'a"b']
+    table = Table.of("model=model, MRR=mrr:4", [(name, i / 7) for i, name in enumerate(names)])
+    path = tmp_path / f"t.{ending}"
+    path.write_text(table.to_csv("," if ending == "csv" else "\t"))
+    assert "'=SUM(A1)" in path.read_text()
+    rows = read_value_table(path).rows
+    assert [row["model"] for _, row in rows] == names
+    assert [float(row["mrr"]) for _, row in rows] == [i / 7 for i in range(len(names))]
