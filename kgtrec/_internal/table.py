@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
 _FORMULA = re.compile(r"'*[=+\-@]")
+_STARTS_FORMULA = tuple("=+-@\t\r")
 _NUMBER = re.compile(r"[+-]?(\d[\d,]*\.?\d*|\.\d+)([eE][+-]?\d+)?%?")
 
 
@@ -304,7 +305,7 @@ def _safe_cell(cell: Cell) -> Cell:
     """
     if not isinstance(cell, str) or _NUMBER.fullmatch(cell):
         return cell
-    return visible(cell_of(cell))
+    return visible(f"'{cell}" if cell.startswith(_STARTS_FORMULA) else cell)
 
 
 def latex_text(text: str) -> str:

@@ -180,8 +180,7 @@ def leave_out_unanswered(table: AnswerTable) -> AnswerTable:
     verbs = ("has", "is") if n_left == 1 else ("have", "are")
     warnings.warn(
         f"{n_left:,} of {n:,} queries {verbs[0]} no relevant document{judged} and {verbs[1]} left "
-        f"out (the first is {first!r}); scores may have a row for each of the {n:,} queries, or "
-        "only for those that are ranked",
+        f"out (the first is {first!r}); their rows of scores are not used",
         QueryWarning,
         stacklevel=4,
     )
@@ -425,7 +424,9 @@ def fields_of(
     queries = _queries_among(labels, table.names) if "qrels" in table.origin else None
     if queries is not None and exclude_query_document:
         pairs = np.flatnonzero(queries >= 0)
-        known = distinct([known, pairs * n + queries[pairs]])
+        excluded = pairs * n + queries[pairs]
+        _warn_of_own_answers(table.names, pairs[contains(keys, excluded)])
+        known = distinct([known, excluded])
     removed = to_csr(known[~contains(keys, known)], n_questions, n)
     lists = Csr(answers.offsets, ids[order].astype(np.int32))
     if queries is not None and not exclude_query_document:
@@ -447,19 +448,31 @@ def fields_of(
 
 
 def _queries_among(labels: Labels, names: Sequence[str]) -> Int64:
-    """Return the document that each query is itself: int64, shape (Q,); -1 if there is none.
-
-    Names that are numbers do not count, because they may mean both.
-    """
+    """Return the document that each query is itself: int64, shape (Q,); -1 if there is none."""
     import pyarrow as pa
 
-    raw = [b"" if name.isdecimal() else name.encode("utf-8", "surrogateescape") for name in names]
+    raw = [name.encode("utf-8", "surrogateescape") for name in names]
     return labels.positions(pa.array(raw, pa.large_binary()))
 
 
+def _warn_of_own_answers(names: Sequence[str], queries: Int64) -> None:
+    """Warn of queries whose own document is judged relevant, so that it stays an answer."""
+    if len(queries):
+        verbs = "is its" if len(queries) == 1 else "are their"
+        warnings.warn(
+            f"{len(queries):,} of {len(names):,} queries {verbs} own relevant document (the first "
+            f"is {names[int(queries[0])]!r}); it stays an answer, because the qrels say so",
+            QueryWarning,
+            stacklevel=2,
+        )
+
+
 def _warn_of_queries_among(documents: Int64, names: Sequence[str]) -> None:
-    """Warn if most queries are documents as well, as in entity search."""
-    is_document = documents >= 0
+    """Warn if most queries are documents as well, as in entity search.
+
+    Names that are numbers do not count, because they may number both.
+    """
+    is_document = (documents >= 0) & ~np.array([name.isdecimal() for name in names], bool)
     n = int(is_document.sum())
     if 2 * n > len(names):
         first = names[int(np.argmax(is_document))]

@@ -354,7 +354,7 @@ class Questions:
             mapping of document to relevance, a frame, or columns: a document of relevance `level`
             or more is an answer, with its relevance as its grade; others are ordinary candidates.
             Queries without such a document are left out, with a warning; scores may have rows for
-            all queries, or only for the others.
+            all queries, whose rows are then not used, or only for the others.
             Or the path of a ``.jsonl`` file with a line ``{"id": ..., "answers": [...]}`` per
             question, and "known", "candidates" and "terms" if need be.
         known : mapping, sequence or pair of arrays, optional

@@ -29,12 +29,22 @@ def test_queries_that_are_documents_are_counted(tmp_path, monkeypatch):
     assert ranks.candidates.tolist() == ranks.macro_candidates.tolist() == [3, 3]
 
 
-def test_a_query_that_answers_itself_stays_an_answer():
+def test_a_query_that_answers_itself_stays_an_answer_with_a_line():
     qrels = {"d0": {"d0": 1, "d1": 1}}
-    questions = kgtrec.Questions.from_answers(
-        qrels, labels=["d0", "d1", "d2"], exclude_query_document=True
-    )
+    with pytest.warns(QueryWarning, match="1 of 1 queries is its own relevant document"):
+        questions = kgtrec.Questions.from_answers(
+            qrels, labels=["d0", "d1", "d2"], exclude_query_document=True
+        )
     assert kgtrec.rank(np.array([[3.0, 2, 1]]), questions)[0].macro_rank().tolist() == [1, 2]
+
+
+def test_queries_named_by_numbers_are_excluded_as_well():
+    qrels = {"1": {"2": 1}, "11": {"12": 1}}
+    questions = kgtrec.Questions.from_answers(
+        qrels, labels=["1", "2", "11", "12"], exclude_query_document=True
+    )
+    scores = VECTORS[[0, 2]] @ VECTORS.T
+    assert kgtrec.rank(scores, questions)[0].rank().tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("form", ["arrays", "vectors"])

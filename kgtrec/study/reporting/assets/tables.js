@@ -59,7 +59,7 @@ function download(name, text, type) {
 function csv(rows) {
   const cell = value => {
     let text = value === null || value === undefined ? "" : String(value);
-    if (typeof value === "string" && /^('*[=+\-@]|[\t\r])/.test(text)) text = `'${text}`;
+    if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return rows.map(row => row.map(cell).join(",")).join("\n") + "\n";
