@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -63,6 +64,26 @@ class FileError(InputError):
 def refuse(path: PathName, line: int | None, found: str, hint: str) -> NoReturn:
     """Raise the FileError for a file, or for one of its lines."""
     raise FileError(path, line, found=found, hint=hint)
+
+
+def system_error(path: PathName, error: OSError) -> FileError:
+    """Return the FileError for a file that the system does not open or read."""
+    hint = "make the file readable, then try again"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        hint = "raise the limit of open files (ulimit -n), then try again"
+    return FileError(path, found=error.strerror or str(error), hint=hint)
+
+
+def no_memory_for(path: PathName) -> FileError:
+    """Return the FileError for a file whose content does not fit into memory.
+
+    A file with a wrong length inside asks for more memory than there is, too.
+    """
+    return FileError(
+        path,
+        found="it needs more memory than there is",
+        hint="if the file is much smaller than that, it is damaged: write it again",
+    )
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from kgtrec._internal.files import atomic_write, make_folder, map_array, sync_fo
 from kgtrec._internal.locations import mapped_folder, path_below
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import hash_file, hash_text, read_json, readable, write_json
-from kgtrec.errors import FileError, PathName
+from kgtrec.errors import FileError, PathName, system_error
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import QualifierSets
 from kgtrec.questions.api import Graph
@@ -252,6 +252,8 @@ class Store:
         try:
             return map_array(path)
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+                raise system_error(path, error) from None
             raise FileError(path, found=f"cannot be mapped ({error})", hint=_HINT) from None
 
     def plan(self) -> RowPlan:

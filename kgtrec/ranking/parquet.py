@@ -21,7 +21,7 @@ from kgtrec._internal.csr import Array, Int64, distinct, searched
 from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.structured import parse_json
-from kgtrec.errors import FileError, InputError, PathName, refuse
+from kgtrec.errors import FileError, InputError, PathName, no_memory_for, refuse
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.terms import NAMES, TERM
 from kgtrec.ranking.provenance import Provenance, is_sound
@@ -309,7 +309,7 @@ def read_ranks(
         _check_description(metadata, table, columns)
         return columns, header, _entities(table, columns)
     except MemoryError:
-        raise
+        raise no_memory_for(path) from None
     except Exception as error:  # pyarrow raises its own errors, and Python's
         raise not_ranks(path, first_line(error)) from None
 
@@ -327,7 +327,7 @@ def _read_table(path: PathName) -> tuple[Any, Any]:
         table.validate(full=True)  # the file's description may point outside its columns
         return table, parquet.metadata
     except MemoryError:
-        raise
+        raise no_memory_for(path) from None
     except Exception as error:
         if isinstance(error, FileNotFoundError):
             raise not_ranks(path, "the file does not exist") from None

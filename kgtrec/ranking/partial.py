@@ -28,7 +28,7 @@ from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.structured import parse_json
 from kgtrec._internal.table import ShownInLines
-from kgtrec.errors import FileError, PathName, UsageError, refuse
+from kgtrec.errors import FileError, PathName, UsageError, refuse, system_error
 from kgtrec.questions.questions import Questions
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.provenance import Provenance, check_alike
@@ -488,6 +488,8 @@ def _opened(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
     except FileNotFoundError:
         raise FileError(path, found="the file does not exist", hint="rank the shard") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise system_error(path, error) from None
         reason = " ".join(str(error).split()) or type(error).__name__
         raise FileError(
             path,

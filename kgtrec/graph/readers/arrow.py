@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.files import arrow_file
-from kgtrec.errors import FileError, refuse
+from kgtrec.errors import FileError, no_memory_for, refuse
 from kgtrec.graph.readers.common import (
     GraphTables,
     check_likely,
@@ -97,7 +97,7 @@ def _table(path: Path) -> Any:
         table.validate(full=True)
         return table
     except MemoryError:
-        raise
+        raise no_memory_for(path) from None
     except Exception as error:  # pyarrow raises its own errors, and Python's
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         what = f"not a readable {path.suffix[1:]} file ({reason})"

@@ -72,8 +72,8 @@ def _remedy(path: Path, rows: list[list[bytes]], relations: Labels) -> str:
 def _first_triples(path: Path, entities: Labels, relations: Labels) -> list[list[bytes]]:
     """Fields of the first lines of a file of triples; empty for other files.
 
-    Three columns with tabs are triples. Other separators, or a fourth and fifth column, need a
-    label of the graph in each line, because they also occur in other files.
+    Three columns with tabs are triples. Other separators, or a fourth and fifth column, need
+    labels of the graph, because they also occur in other files.
     """
     lines = _first_lines(path)
     if len(lines) > 1 and lines[0].strip().isdigit():
@@ -89,12 +89,17 @@ def _first_triples(path: Path, entities: Labels, relations: Labels) -> list[list
 
 
 def _has_labels(rows: list[list[bytes]], entities: Labels, relations: Labels) -> bool:
-    """Whether each row has a label of an entity, and one of a relation, in its first three."""
+    """Whether rows look like triples of the graph, by the labels in their first three fields.
+
+    Each has a label of an entity. Some have one of a relation, or all have two entities: the file
+    may have relations that the graph lacks.
+    """
     fields = arrow_bytes([field for row in rows for field in row[:3]])
-    return all(
-        (labels.positions(fields) >= 0).reshape(-1, 3).any(axis=1).all()
-        for labels in (entities, relations)
+    is_entity, is_relation = (
+        (labels.positions(fields) >= 0).reshape(-1, 3) for labels in (entities, relations)
     )
+    n_entities = is_entity.sum(axis=1)
+    return bool(n_entities.all()) and bool(is_relation.any() or (n_entities > 1).all())
 
 
 def _first_lines(path: Path) -> list[bytes]:
