@@ -338,7 +338,7 @@ def read(content: bytes, is_run: bool) -> tuple[dict[bytes, dict[bytes, float | 
     """Query, then document, to its score or relevance, in the order of the file; and the tag."""
     queries: dict[bytes, dict[bytes, float | int]] = {}
     tag = b""
-    if content.startswith((b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")):
+    if content.startswith((b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")):
         raise Refused(None, "packed")
     lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if lines[-1] == b"":
