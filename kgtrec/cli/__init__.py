@@ -163,6 +163,8 @@ def cli(ctx: click.Context) -> None:
     output; 130 interrupted (143, 129: ended by a signal). `kgtrec eval` has trec_eval's codes.
     """
     if ctx.invoked_subcommand is None:
+        if ctx.meta.get("quiet"):
+            raise click.UsageError("no command after --quiet", ctx)
         click.echo(ctx.get_help(), err=True)
         ctx.exit(1)
 

@@ -380,6 +380,7 @@ def quiet_option(command: click.Command) -> click.Option:
 def _be_quiet(ctx: click.Context, _parameter: click.Parameter, is_set: bool) -> None:
     if is_set and not ctx.resilient_parsing:
         # Discard standard error until the command ends; errors are printed after that.
+        ctx.meta["quiet"] = True
         nowhere = ctx.with_resource(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         ctx.with_resource(redirect_stderr(nowhere))
 

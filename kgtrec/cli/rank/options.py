@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from kgtrec._internal.text import visible
 from kgtrec.cli import _options as shared
 from kgtrec.cli._process import lazily
 from kgtrec.cli._report import note
@@ -191,8 +192,8 @@ def check_parts(options: Mapping[str, Any]) -> None:
         if (path := options[name]) is not None:
             option = shared.option_of(name)
             raise UsageError(
-                f"{option} is written when shards are merged: kgtrec merge ... {option} {path}"
-                + more
+                f"{option} is written when shards are merged: kgtrec merge ... {option} "
+                f"{visible(path)}{more}"
             )
 
 

@@ -42,8 +42,8 @@ def private_cluster(n_workers: int, folder: str | None) -> SpecCluster:
     folder : str, optional
         Where workers keep files; a folder of Dask's own by default.
     """
-    # After a cluster has closed, Dask logs again. It then shows a traceback for each message that it
-    # could not send to a worker which was just ended.
+    # After a cluster has closed, Dask logs again. It then shows a traceback for each message that
+    # it could not send to a worker which was just ended.
     logging.getLogger("distributed.batched").setLevel(logging.CRITICAL)
     keys = Security.temporary()
     common = {"host": HOST, "protocol": "tls://", "security": keys}
