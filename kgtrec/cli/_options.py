@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec._internal.arguments import MOST_PARTS
 from kgtrec.cli._names import long_name
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import (
     DRAW,
     FORMATS,
@@ -30,10 +29,8 @@ from kgtrec.cli._types import counts_of as counts_of
 from kgtrec.errors import UsageError
 from kgtrec.errors import refuse_if as refuse
 
-with lazily():
+if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
-    from kgtrec.plots.style import Style, using
-    from kgtrec.ranking.parquet import system_name
 
 TESTS = ("randomisation", "t", "wilcoxon", "bootstrap")
 CORRECTIONS = ("holm", "bh", "bonferroni", "none")
@@ -41,6 +38,8 @@ CORRECTIONS = ("holm", "bh", "bonferroni", "none")
 
 def system_names(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
     """A name for each file: the given one, or the file's without folder and ending."""
+    from kgtrec.ranking.parquet import system_name
+
     refuse(one_per_file("--name", names, files))
     return names or tuple(map(system_name, files))
 
@@ -196,6 +195,8 @@ def intervals(drawn: str, resamples: int) -> Decorator:
 
 def resampling(options: Mapping[str, Any]) -> Resampling:
     """Settings from --ci, --resamples and --seed."""
+    from kgtrec._internal.bootstrap import Resampling
+
     return Resampling(options["ci"], options["resamples"], options["seed"])
 
 
@@ -228,6 +229,8 @@ PLOT = draws("--plot", "Also draw a figure into this file: .pdf, .svg, .png, ...
 
 def _use_style(ctx: click.Context, _param: click.Parameter, text: str | None) -> None:
     if text is not None:
+        from kgtrec.plots.style import Style, using
+
         ctx.with_resource(using(Style.parse(text)))
 
 

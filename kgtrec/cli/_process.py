@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import builtins
 import gc
 import os
 import signal
@@ -11,9 +10,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
-from types import FrameType, SimpleNamespace
-from typing import Any, ClassVar, NoReturn
+from types import FrameType
+from typing import ClassVar, NoReturn
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
@@ -181,39 +179,3 @@ class _NotForPyarrow:
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname == "pandas" or (fullname == "cloudpickle" and "dask" not in sys.modules):
             raise ModuleNotFoundError(f"{fullname} is not loaded by the command", name=fullname)
-
-
-class _Later:
-    """Stands for a module, function or class; not for a constant, which its module has."""
-
-    def __init__(self, home: str, name: str) -> None:
-        self._place = home, name
-
-    def _loaded(self) -> Any:
-        home, name = self._place
-        module = import_module(home)
-        return getattr(module, name) if hasattr(module, name) else import_module(f"{home}.{name}")
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self._loaded()(*arguments, **keywords)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loaded(), name)
-
-
-@contextmanager
-def lazily() -> Iterator[None]:
-    """Postpone the imports ``from module import name`` of a block, as `lazy` of PEP 810 does."""
-    ordinary, importer = builtins.__import__, sys._getframe(2).f_globals
-
-    def later(home: str, globals: Any = None, *where: Any) -> Any:
-        if globals is not importer:  # such as those of another thread
-            return ordinary(home, globals, *where)
-        _locals, names, _level = where
-        return SimpleNamespace(**{name: _Later(home, name) for name in names})
-
-    builtins.__import__ = later  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        builtins.__import__ = ordinary

@@ -5,16 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import File, warn
 
-with lazily():
-    from kgtrec import Questions, Ranks, Result, comparable, write_qrels
-    from kgtrec.cluster.batch.records import finished_ranks
-    from kgtrec.results.report import warnings_of
-    from kgtrec.study.sampling.counts import full_bounds
+if TYPE_CHECKING:
+    from kgtrec import Questions, Ranks, Result
 
 FILES = ("output", "run", "qrels")
 """Parameters of the files of a ranking."""
@@ -22,6 +18,9 @@ FILES = ("output", "run", "qrels")
 
 def warn_of(results: Mapping[str, Result], *, compared: bool = True, printed: bool = False) -> None:
     """Say which files cannot be compared and, unless their printed text does so, what misleads."""
+    from kgtrec import comparable
+    from kgtrec.results.report import warnings_of
+
     first, *others = results
     for file in others if compared else ():
         alike = comparable(results[first].ranks, results[file].ranks)
@@ -34,6 +33,8 @@ def warn_of(results: Mapping[str, Result], *, compared: bool = True, printed: bo
 
 def load_ranks(files: Mapping[str, str], *, compared: bool = True) -> dict[str, Ranks]:
     """Ranks by name, with warnings; not `compared` for functions that refuse incomparable ranks."""
+    from kgtrec import Ranks, Result
+
     loaded = {name: Ranks.load(path) for name, path in files.items()}
     results = {name if compared else files[name]: Result(one) for name, one in loaded.items()}
     warn_of(results, compared=compared)
@@ -50,6 +51,7 @@ def files_of(
     options: Mapping[str, Any],
 ) -> list[File]:  # fmt: skip
     """What writes the ranks, run and qrels of a result into `files`."""
+    from kgtrec import write_qrels
 
     def run(path: str) -> None:
         result.run.cut(options["run_depth"]).write(path, options["tag"])
@@ -60,6 +62,8 @@ def files_of(
 
 def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:
     """Graph (and protocol, if there are several), model and path of a batch's finished ranks."""
+    from kgtrec.cluster.batch.records import finished_ranks
+
     finished = finished_ranks(folder)
     several = len({protocol for _, protocol, _, _ in finished}) > 1
     for graph, protocol, model, path in finished:
@@ -68,6 +72,8 @@ def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:
 
 def bounds_block(result: Result) -> str:
     """A table of bounds on full ranks from sampled ones; empty for full ranks."""
+    from kgtrec.study.sampling.counts import full_bounds
+
     if result.ranks.full_candidates is None:
         return ""
     table = full_bounds(result.ranks)
@@ -81,6 +87,8 @@ def bounds_block(result: Result) -> str:
 
 def bounds_by_key(result: Result) -> dict[str, float]:
     """The same bounds as numbers, for JSON: ``full.low.both.realistic.micro.mrr`` and so on."""
+    from kgtrec.study.sampling.counts import full_bounds
+
     if result.ranks.full_candidates is None:
         return {}
     side, bounds = result.sides[-1], {}

@@ -12,22 +12,18 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec._internal.files import check_writable, is_stream, write_text, written_together
 from kgtrec._internal.locations import is_folder, names_in, real_path
 from kgtrec._internal.text import LONGEST_MESSAGE, shortened, visible
-from kgtrec.cli._process import lazily
 from kgtrec.cli._types import PathType
 from kgtrec.errors import KgtrecError, UsageError, suggestion
 
-with lazily():
-    from kgtrec._internal.table import Table, dump_json, stacked
-    from kgtrec.cli._names import by_heading, in_option_names
-    from kgtrec.graph.formats import graph_files
-    from kgtrec.plots.style import check_plot, save
+if TYPE_CHECKING:
+    from kgtrec._internal.table import Table
 
 FORMATS = ("table", "csv", "tsv", "markdown", "latex", "json")
 Section = tuple[str, Sequence["Table"], str]
@@ -79,10 +75,16 @@ class Report:
         named: str = "file", **more: Any,
     ) -> Report:  # fmt: skip
         """One table per file: blocks of text, JSON by file, or one table with the files' names."""
+        if len(tables) > 1:
+            from kgtrec._internal.table import stacked
+
+            rows = stacked(tables, named)
+        else:
+            rows = next(iter(tables.values()))
         return cls(
             text or (lambda: blocks({file: table.to_text() for file, table in tables.items()})),
             lambda: single_or_all({file: table.to_dict() for file, table in tables.items()}),
-            stacked(tables, named) if len(tables) > 1 else next(iter(tables.values())), **more,
+            rows, **more,
         )  # fmt: skip
 
     @classmethod
@@ -119,6 +121,8 @@ class Report:
         if form == "table" and self.text is not None:
             return self.text()
         if form == "json" and self.data is not None:
+            from kgtrec._internal.table import dump_json
+
             return dump_json(self.data())
         if self.rows is None:
             raise UsageError(f"--format {form} writes only one table; choose it with --show")
@@ -203,6 +207,8 @@ def _paths(command: click.Command, values: Mapping[str, Any]) -> Iterator[tuple[
 
 def check_paths(command: click.Command, values: Mapping[str, Any]) -> None:
     """Refuse outputs that cannot be written, or would overwrite an input or each other."""
+    from kgtrec.plots.style import check_plot
+
     outputs = {}
     for role, option, path in _paths(command, values):
         if role in _CHECKED:
@@ -235,6 +241,8 @@ def check_outputs(
 
 
 def _files_of(role: str, path: str) -> Iterable[str]:
+    from kgtrec.graph.formats import graph_files
+
     if role == GRAPH_FOLDER.role:
         with warnings.catch_warnings():  # reading the graph repeats them
             warnings.simplefilter("ignore")
@@ -291,6 +299,8 @@ class Command(click.Command):
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
+        from kgtrec.cli._names import in_option_names
+
         if ctx.command is not self:  # a subcommand, if this one is the whole program
             return ctx.command.invoke(ctx)
         check_paths(self, ctx.params)
@@ -323,6 +333,8 @@ class Command(click.Command):
 
     def _shown(self, report: Report, ctx: click.Context) -> Callable[[], None]:
         """Compute what the report prints, and write its figures; returns what prints it."""
+        from kgtrec.plots.style import save
+
         form, pages, text = ctx.params.get("form", "table"), None, None
         if report.pages is not None and sys.stdout.isatty():
             from shutil import get_terminal_size
@@ -357,6 +369,8 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print long lists of options under headings, from `_names`."""
+        from kgtrec.cli._names import by_heading
+
         for heading, records in by_heading(self.get_params(ctx), ctx).items():
             with formatter.section(heading):
                 formatter.write_dl(records)

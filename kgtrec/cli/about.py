@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
-with lazily():
+if TYPE_CHECKING:
     from kgtrec._internal.formats import Formats
-    from kgtrec.demo.run import run_demo
-    from kgtrec.graph.formats import GRAPHS
-    from kgtrec.measures.help import all_names, describe, explained, listed
-    from kgtrec.predictions.readers import PREDICTIONS
 
 
 _INDENT = " " * 12
@@ -32,6 +28,8 @@ def demo(output: str, seed: int) -> Report:
     Needs only the package. Compares a factorisation, popularity and random scores, shows why ties,
     filtering and averaging matter, and leaves every file in DIR.
     """
+    from kgtrec.demo.run import run_demo
+
     text = run_demo(output, seed=seed)
     return Report(lambda: text)
 
@@ -49,6 +47,9 @@ def formats() -> Report:
     \b
     kgtrec formats
     """
+    from kgtrec.graph.formats import GRAPHS
+    from kgtrec.predictions.readers import PREDICTIONS
+
     return Report(lambda: "\n".join(map(_listed, (GRAPHS, PREDICTIONS))))
 
 
@@ -80,6 +81,8 @@ def measures(names: tuple[str, ...]) -> Report:
     kgtrec measures triple expected
     kgtrec measures --format json
     """
+    from kgtrec.measures.help import all_names, describe, explained, listed
+
     if not names:
         return Report(listed, all_names)
     texts, problems = [], []

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import FILES, files_of
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import about
 
-with lazily():
-    from kgtrec import align, plots
-    from kgtrec.graph.id_files import read_names, read_pairs
+if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
-    from kgtrec.scores.files import load_matrix
-    from kgtrec.study.alignment import alignment_questions, size_experiment
-    from kgtrec.trec.files.run import check_tag
 
 SIMILARITIES = ("cosine", "dot", "l2", "l1")
 ARRAYS = ("left", "right", "matrix")
@@ -59,6 +53,10 @@ def command(**options: Any) -> Report:
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --csls 10 -o ranks.parquet
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --sizes 100,1000,all
     """
+    from kgtrec import plots
+    from kgtrec.study.alignment import size_experiment
+    from kgtrec.trec.files.run import check_tag
+
     check_tag(options["tag"])
     _check(options)
     loaded = _load(options)
@@ -80,6 +78,9 @@ def command(**options: Any) -> Report:
 
 
 def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> Report:
+    from kgtrec import align
+    from kgtrec.study.alignment import alignment_questions
+
     labels = {name: loaded[name] for name in ("left_labels", "right_labels")}
     depth = options["run_depth"] if options["run"] else 20
     result = align(loaded["pairs"], **model, **labels, run_depth=depth)
@@ -117,6 +118,10 @@ def _check(options: dict[str, Any]) -> None:
 
 def _load(options: dict[str, Any]) -> dict[str, Any]:
     """Everything the files hold."""
+    from kgtrec.graph.id_files import read_names, read_pairs
+    from kgtrec.graph.labels import Labels
+    from kgtrec.scores.files import load_matrix
+
     loaded: dict[str, Any] = {
         name: None if options[name] is None else load_matrix(options[name]) for name in ARRAYS
     }

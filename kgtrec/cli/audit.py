@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._options import system_names
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import SCORES, Command, Report
 from kgtrec.errors import UsageError
 
-with lazily():
-    from kgtrec import Questions, Ranks, read_graph
-    from kgtrec.study.auditing.claims import ProtocolSearch, protocols_of, ranks_by_filter
-    from kgtrec.study.auditing.possible import Audit, audit
+if TYPE_CHECKING:
+    from kgtrec import Questions
+    from kgtrec.study.auditing.claims import ProtocolSearch
+    from kgtrec.study.auditing.possible import Audit
 
 IMPOSSIBLE = 3
 """Exit code: some numbers exclude each other."""
@@ -65,6 +64,8 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
 
     Exit codes: 0 possible; 3 some numbers exclude each other; others as in `kgtrec --help`.
     """
+    from kgtrec.study.auditing.possible import audit
+
     tables = [file for file in files if not file.endswith(".parquet")]
     if not tables:
         raise UsageError("give a table: a .csv, .tsv, .md or .tex file")
@@ -98,12 +99,17 @@ def _check(ranks: list[str], options: dict[str, Any]) -> None:
 
 
 def _questions(options: dict[str, Any]) -> Questions | None:
+    from kgtrec import read_graph
+
     if options["graph"] is None:
         return None
     return read_graph(options["graph"]).questions(options["split"], options["sides"])
 
 
 def _protocols(tables: list[str], ranks: list[str], options: dict[str, Any]) -> Report:
+    from kgtrec import Ranks, read_graph
+    from kgtrec.study.auditing.claims import protocols_of, ranks_by_filter
+
     files = (*ranks, *options["scores"])
     names = dict(zip(files, system_names(files, options["names"]), strict=True))
     models: dict[str, Any] = {names[file]: Ranks.load(file) for file in ranks}

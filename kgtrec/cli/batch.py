@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report, note
 from kgtrec.errors import UsageError
 
-with lazily():
-    from multiprocessing import util
-
-    from kgtrec.cluster.batch.batch import batch_status, run_batch
-    from kgtrec.cluster.batch.job_file import JobBatch, read_jobs
-    from kgtrec.cluster.batch.records import Outcome, batch_notes, summary
-    from kgtrec.cluster.dask.workers import connected
+if TYPE_CHECKING:
+    from kgtrec.cluster.batch.job_file import JobBatch
+    from kgtrec.cluster.batch.records import Outcome
 
 
 @click.command(cls=Command)
@@ -77,6 +73,12 @@ def command(
     with a column rank, the realistic one), summary.csv and summary.md. As a paper's table, with
     tests: kgtrec report OUTPUT --format latex --test randomisation. Exit code 2 if a job failed.
     """
+    from multiprocessing import util
+
+    from kgtrec.cluster.batch.batch import batch_status, run_batch
+    from kgtrec.cluster.batch.job_file import read_jobs
+    from kgtrec.cluster.dask.workers import connected
+
     batch = read_jobs(jobs)
     if status:
         states = batch_status(batch)
@@ -103,6 +105,8 @@ def command(
 
 
 def _report(batch: JobBatch, outcomes: list[Outcome]) -> Report:
+    from kgtrec.cluster.batch.records import batch_notes, summary
+
     failed = [one for one in outcomes if one.state == "failed"]
     notes = [*batch_notes(batch), f"wrote {batch.place}/ranks, summary.csv, summary.md"]
     error = ""

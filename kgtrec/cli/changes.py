@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
 
-with lazily():
+if TYPE_CHECKING:
     from kgtrec._internal.table import Table
-    from kgtrec.study.changes import AnswerChanges, answer_changes
+    from kgtrec.study.changes import AnswerChanges
 
 SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
 
@@ -41,6 +42,8 @@ def command(
     kgtrec changes old.parquet new.parquet --run old.run --run new.run
     kgtrec changes old.parquet new.parquet --show lost --largest 50 --format csv > lost.csv
     """
+    from kgtrec.study.changes import answer_changes
+
     labels = shared.system_names(ranks, names)
     shared.refuse(
         shared.one_per_file("--run", runs, ranks),

@@ -8,12 +8,7 @@ import click
 
 from kgtrec._internal.arguments import MOST_PARTS
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report
-
-with lazily():
-    from kgtrec import classify, plots
-    from kgtrec.study.classification.labelled_triples import read_labelled
 
 
 @click.command(cls=Command)
@@ -58,6 +53,9 @@ def command(show: str, **options: Any) -> Report:
                     --valid-scores v.npy \\
                     --test-triples test.txt --test-negatives test_negatives.txt --test-scores t.npy
     """
+    from kgtrec import classify, plots
+    from kgtrec.study.classification.labelled_triples import read_labelled
+
     ids: dict[str, int] = {}
     parts = [
         read_labelled(

@@ -7,11 +7,7 @@ from functools import partial
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report
-
-with lazily():
-    from kgtrec import UsageError, read_graph, write_qrels, write_questions
 
 
 @click.command(cls=Command)
@@ -32,6 +28,8 @@ def command(
     \b
     kgtrec convert --graph FB15k-237 --write-qrels qrels.txt --write-questions questions.tsv
     """
+    from kgtrec import UsageError, read_graph, write_qrels, write_questions
+
     if not qrels and not topics:
         raise UsageError(
             "nothing to write: give --write-qrels FILE, --write-questions FILE, or both"

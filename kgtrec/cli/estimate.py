@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, File, Report
 
-with lazily():
-    from kgtrec._internal.files import atomic_write, write_array
-    from kgtrec.cluster.inputs import QuestionRequest
-    from kgtrec.study.sampling.counts import SampledCounts, count_sampled, rank_some
-    from kgtrec.study.sampling.draw import draw_candidates
-    from kgtrec.study.sampling.estimates import FullCheck, FullEstimates, draw_check, full_estimates
-    from kgtrec.study.semantics import fitting_by_constraints
+if TYPE_CHECKING:
+    from kgtrec.study.sampling.counts import SampledCounts
+    from kgtrec.study.sampling.estimates import FullCheck, FullEstimates
 
 
 @click.command(cls=Command)
@@ -75,6 +70,12 @@ def command(**options: Any) -> Report:
     kgtrec estimate --graph G --score-columns candidates --scores s.npy --write-full-questions q.npy
     kgtrec estimate --graph G --score-columns candidates --scores s.npy --full-scores f.npy
     """
+    from kgtrec.cluster.inputs import QuestionRequest
+    from kgtrec.study.sampling.counts import count_sampled
+    from kgtrec.study.sampling.draw import draw_candidates
+    from kgtrec.study.sampling.estimates import draw_check
+    from kgtrec.study.semantics import fitting_by_constraints
+
     _check(options)
     asked = {name: options[name] for name in ("graph", "split", "sides", "context")}
     questions = QuestionRequest(**asked, filters=(options["known"],)).questions()
@@ -117,6 +118,9 @@ def _check(options: dict[str, Any]) -> None:
 def _estimates(
     counts: SampledCounts, check: FullCheck | None, options: dict[str, Any], ranking: dict[str, Any]
 ) -> FullEstimates:
+    from kgtrec.study.sampling.counts import rank_some
+    from kgtrec.study.sampling.estimates import full_estimates
+
     level = options["ci"] / 100
     scores = options["full_scores" if options["columns"] == "candidates" else "scores"]
     if check is None or scores is None or not len(check.questions):
@@ -126,5 +130,7 @@ def _estimates(
 
 
 def _write(array: Any, path: str) -> None:
+    from kgtrec._internal.files import atomic_write, write_array
+
     with atomic_write(path) as file:
         write_array(file, array)

@@ -9,28 +9,21 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec._version import __version__
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily, without_collector
+from kgtrec.cli._process import without_collector
 from kgtrec.cli._report import Command, Report, echo, rendered
 from kgtrec.errors import FileError, UsageError
 
-with lazily():
-    from kgtrec import read_graph
+if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
-    from kgtrec.trec.eval import output
     from kgtrec.trec.eval.kg_metrics import GraphFiltered
     from kgtrec.trec.eval.request import Request
-    from kgtrec.trec.eval.score import Scored, score
-    from kgtrec.trec.measures import family, ties
-    from kgtrec.trec.measures import names as every
-    from kgtrec.trec.measures.family import EvalOptions
-    from kgtrec.trec.measures.pytrec_eval import can_supply
-    from kgtrec.trec.measures.ties import has_tie_form
+    from kgtrec.trec.eval.score import Scored
 
 FORMATS = ("trec", "tsv", "csv", "json", "markdown", "latex")
 VERSIONS = {9: "9.0.8", 10: "10.0"}
@@ -207,6 +200,10 @@ def command(qrels: str | None, runs: tuple[str, ...], show_engines: bool, **opti
 def _evaluate(
     qrels: str | None, runs: tuple[str, ...], engines: bool, options: dict[str, Any]
 ) -> Report:
+    from kgtrec.trec.eval.score import score
+    from kgtrec.trec.measures import names as every
+    from kgtrec.trec.measures.pytrec_eval import can_supply
+
     if qrels is None or not runs:
         raise click.UsageError(f"Missing argument '{'RUN' if qrels else 'QRELS'}'.")
     twice = next((run for place, run in enumerate(runs) if run in runs[:place]), None)
@@ -236,6 +233,9 @@ def _evaluate(
 
 def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Request:
     """The request, from the values of the options."""
+    from kgtrec.trec.eval.request import Request
+    from kgtrec.trec.measures.family import EvalOptions
+
     names = ("level", "collection", "compat", "complete", "judged_only")
     eval_options = EvalOptions(most=options["depth"], **{name: options[name] for name in names})
     for name in ("split", "sides", "context"):
@@ -243,6 +243,8 @@ def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Req
             raise UsageError(f"--{name} needs --graph DIR; without a graph, leave it out")
     questions = None
     if options["graph"] is not None:
+        from kgtrec import read_graph
+
         questions = read_graph(options["graph"]).questions(
             options["split"] or "test", options["sides"] or "both", context=options["context"]
         )
@@ -262,6 +264,8 @@ def _resampling(options: Mapping[str, Any]) -> Resampling | None:
         if seed is not None or resamples is not None:
             raise UsageError("--seed and --resamples are for confidence intervals; add --ci 95")
         return None
+    from kgtrec._internal.bootstrap import Resampling
+
     return Resampling(options["ci"], 2000 if resamples is None else resamples, seed or 0)
 
 
@@ -276,6 +280,8 @@ def _refuse_ranks(qrels: str, runs: Sequence[str]) -> None:
 
 
 def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Report:
+    from kgtrec.trec.eval import output
+
     def table(form: str) -> str:
         return rendered(output.as_table(scored, request), form)
 
@@ -308,6 +314,9 @@ def _notes(run: Scored, request: Request) -> list[str]:
 
 
 def _ties(run: Scored, request: Request) -> str:
+    from kgtrec.trec.measures import family, ties
+    from kgtrec.trec.measures.ties import has_tie_form
+
     total = f"{run.tied.queries:,} of {len(run.queries):,} queries"
     message = f"{total} have ties that could change these measures"
     if request.ties is not None:
@@ -344,6 +353,8 @@ def _filtered(filtered: GraphFiltered, request: Request) -> str:
 
 def _measure_help(measures: Sequence[str]) -> str:
     """A description of each measure; for a nickname, of all its measures."""
+    from kgtrec.trec.measures import names as every
+
     nicknames = {name: every.NICKNAMES[name] for name in measures if name in every.NICKNAMES}
     heads = [f"{name}: {', '.join(meant)}\n" for name, meant in nicknames.items()]
     columns = every.resolve(measures, command_line=True, qrels_format=None, of_answers=True)
@@ -362,6 +373,8 @@ def _overview(context: click.Context) -> str:
 
 def _by_parameters() -> dict[str, str]:
     """Names of the measures by the kind of parameters that they take, as text."""
+    from kgtrec.trec.measures import names as every
+
     heads = {
         "": "without parameters", "rank": "at ranks, as P.5,10", "point": "at decimals",
         "number": "with numbers", "numbers": "with numbers", "gains": "with gains, as ndcg.1=3,2=9",

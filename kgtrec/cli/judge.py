@@ -6,22 +6,17 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report, check_outputs, note, warning
 from kgtrec.errors import UsageError
 
-with lazily():
-    from kgtrec import read_graph
-    from kgtrec.study.judging import agreement as agreeing
-    from kgtrec.study.judging import journal as journals
+if TYPE_CHECKING:
     from kgtrec.study.judging import questions as asking
     from kgtrec.study.judging import sheets as sheet_files
-    from kgtrec.study.judging.server import JudgeServer
 
 
 class Group(click.Group):
@@ -68,6 +63,9 @@ def templates(pool: str, output: str) -> Report:
     \b
     kgtrec judge templates pool.tsv -o templates.tsv
     """
+    from kgtrec.study.judging import questions as asking
+    from kgtrec.study.judging import sheets as sheet_files
+
     made = asking.generated_templates(
         sorted({one.relation for one in sheet_files.read_pooled(pool)})
     )
@@ -105,6 +103,10 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
     kgtrec judge sheets pool.tsv --annotators anna,ben,carla --overlap 0.2 --batch 500 -o sheets
     kgtrec judge sheets pool.tsv --annotators anna --depth 5 --names mid2name.txt -o pilot
     """
+    from kgtrec.study.judging import journal as journals
+    from kgtrec.study.judging import questions as asking
+    from kgtrec.study.judging import sheets as sheet_files
+
     pooled = sheet_files.read_pooled(pool)
     known = {
         item.triple for file in done for item in journals.judged_sheet(file).items if item.label
@@ -170,6 +172,9 @@ def serve(
     kgtrec judge serve sheets/anna.tsv --link 'https://www.wikidata.org/wiki/{label}'
     kgtrec judge serve sheets/anna.tsv --graph FB15k-237 --names mid2name.txt
     """
+    from kgtrec.study.judging import journal as journals
+    from kgtrec.study.judging.server import JudgeServer
+
     context = _context(*(options[name] for name in ("link", "graph", "facts", "name_file")))
     with journals.Journal(sheet) as journal:
         server = JudgeServer(journal, output or str(journals.judged_path(sheet)), port, context)
@@ -196,6 +201,9 @@ def _how_to_end() -> str:
 def _context(
     link: str | None, graph: str | None, facts: int, name_file: str | None
 ) -> asking.Context:
+    from kgtrec import read_graph
+    from kgtrec.study.judging import questions as asking
+
     if graph is None and (name_file or shared.on_command_line("facts")):
         raise UsageError("--facts and --names are for facts of a graph; add --graph DIR")
     if link is not None:
@@ -248,6 +256,9 @@ def export(sheet: str, output: str | None) -> Report:
     kgtrec judge export sheets/anna.tsv
     kgtrec judge export sheets/anna.tsv -o anna-so-far.tsv
     """
+    from kgtrec.study.judging import journal as journals
+    from kgtrec.study.judging import sheets as sheet_files
+
     target = output or str(journals.judged_path(sheet))
     _keep_sheets([sheet], {"--output": target})
     if output is None:  # a default name must not overwrite a foreign file
@@ -270,6 +281,9 @@ def check(files: tuple[str, ...]) -> Report:
     \b
     kgtrec judge check sheets/*.judged.tsv
     """
+    from kgtrec.study.judging import journal as journals
+    from kgtrec.study.judging import sheets as sheet_files
+
     wrong, lines = False, []
     for file in files:
         sheet, faults = sheet_files.scan_sheet(file)
@@ -297,6 +311,8 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
     kgtrec judge agreement anna.judged.tsv ben.judged.tsv
     kgtrec judge agreement sheets/*.judged.tsv --by-relation --format csv
     """
+    from kgtrec.study.judging import agreement as agreeing
+
     judged = agreeing.by_annotator(files, _blank(blank))
     if len(judged) < 2:
         raise UsageError(f"one annotator, {next(iter(judged))}; give the sheets of two or more")
@@ -322,6 +338,10 @@ def merge(
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --conflicts carla.tsv -o judged.tsv
     kgtrec judge merge anna.judged.tsv ben.judged.tsv --adjudicated carla.judged.tsv -o judged.tsv
     """
+    from kgtrec.study.judging import agreement as agreeing
+    from kgtrec.study.judging import journal as journals
+    from kgtrec.study.judging import sheets as sheet_files
+
     _keep_sheets(files, {"--output": output, "--conflicts": conflicts})
     decided = journals.judged_sheet(adjudicated) if adjudicated else None
     merged = agreeing.merge_sheets(agreeing.by_annotator(files, _blank(blank)), decided, seed)
@@ -351,6 +371,10 @@ def audit(sheet: str, size: int, output: str, seed: int) -> Report:
     kgtrec judge serve expert.tsv
     kgtrec judge agreement judged.tsv expert.judged.tsv
     """
+    from kgtrec.study.judging import agreement as agreeing
+    from kgtrec.study.judging import journal as journals
+    from kgtrec.study.judging import sheets as sheet_files
+
     _keep_sheets([sheet], {"--output": output})
     drawn = agreeing.audit_sample(journals.judged_sheet(sheet).items, size, seed)
     return Report(
@@ -361,6 +385,8 @@ def audit(sheet: str, size: int, output: str, seed: int) -> Report:
 
 def _keep_sheets(sheets: Sequence[str], outputs: dict[str, str | None]) -> None:
     """Refuse outputs that are a sheet or its journal."""
+    from kgtrec.study.judging import journal as journals
+
     check_outputs(outputs, [("an input", str(journals.journal_path(sheet))) for sheet in sheets])
 
 
@@ -369,6 +395,8 @@ def _blank(choice: str) -> str:
 
 
 def _counted(sheet: sheet_files.Sheet) -> str:
+    from kgtrec.study.judging import sheets as sheet_files
+
     counts = sheet_files.sheet_counts(sheet.items)
     return (
         f"{len(sheet):,} triples, Y {counts['Y']:,}, N {counts['N']:,}, ? {counts['?']:,}, "

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec._internal.arguments import MOST_SIMULATED
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
-with lazily():
-    from kgtrec import plots
-    from kgtrec.study.openworld import Comparison, compare, experiment
-    from kgtrec.study.openworld.experiment import family_study
-    from kgtrec.study.openworld.formulas import sparsity_of_density
-    from kgtrec.study.openworld.simulate import simulate, simulation_table
+if TYPE_CHECKING:
+    from kgtrec.study.openworld import Comparison
 
 SPARSITIES = (0.2, 0.5, 0.8)
 
@@ -88,6 +83,8 @@ def command(**_options: Any) -> Report:
     kgtrec openworld --figure simulated --correlation -0.1 --correlation 0 \\
         --correlation 0.1 --correlation 0.2 --plot figure2.pdf
     """
+    from kgtrec import plots
+
     request = SimpleNamespace(**click.get_current_context().params)
     for row in _contradictions(request):
         shared.refuse(row)
@@ -134,6 +131,8 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
 
 def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[float, ...]:
     """The sparsities, if necessary from densities and the train share of the ranks."""
+    from kgtrec.study.openworld.formulas import sparsity_of_density
+
     share: Any = train_share if request.train_share is None else request.train_share
     sparsities, densities = request.sparsities, request.densities
     shared.refuse(
@@ -149,6 +148,9 @@ def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[
 
 def _figure(request: SimpleNamespace) -> Report:
     """A figure of formulas or simulations; the functions' defaults are the paper's settings."""
+    from kgtrec import plots
+    from kgtrec.study.openworld.simulate import simulate, simulation_table
+
     given: dict[str, Any] = {}
     if request.sparsities or request.densities:
         given["betas"] = _betas(request)
@@ -175,6 +177,8 @@ def _figure(request: SimpleNamespace) -> Report:
 
 
 def _of_files(request: SimpleNamespace) -> Comparison:
+    from kgtrec.study.openworld import compare
+
     files = request.files
     if len(files) != 2:
         raise UsageError(f"{len(files)} ranks file(s); give the two to compare")
@@ -187,6 +191,8 @@ def _of_files(request: SimpleNamespace) -> Comparison:
 
 
 def _of_values(request: SimpleNamespace) -> Comparison:
+    from kgtrec.study.openworld import compare
+
     questions, answers = request.questions, request.answers
     if questions is None or answers is None:
         raise UsageError(
@@ -201,6 +207,10 @@ def _of_values(request: SimpleNamespace) -> Comparison:
 
 
 def _study_report(size: str, seed: int) -> Report:
+    from kgtrec import plots
+    from kgtrec.study.openworld import experiment
+    from kgtrec.study.openworld.experiment import family_study
+
     of_paper: dict[str, Any] = {"families": 20, "densities": experiment.DENSITIES}
     study = family_study(seed, **(of_paper if size == "paper" else {}))
     figures = {"plot": lambda: plots.sparse_full(study.panels)}

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError, must_be
 
-with lazily():
-    from kgtrec import Ranks, Result, plots, read_graph
-    from kgtrec._internal.bootstrap import Resampling
-    from kgtrec.measures.averaging import sides_present
-    from kgtrec.questions import terms
-    from kgtrec.study.comparison.parts import values_by_part
-    from kgtrec.study.stratified import beta_curve, beta_grid
+if TYPE_CHECKING:
+    from kgtrec import Ranks
 
 KINDS = {
     "ranks": "rank_distribution", "ties": "tie_widths", "rank-types": "rank_types",
@@ -71,6 +65,8 @@ def command(
     A model has the same colour, dashes and marker in all figures of the same files. Colours are
     safe for colour-blind readers, and dashes and markers for print in grey.
     """
+    from kgtrec import plots
+
     legend = _legend(files, names)
     chosen = _metrics(kind, metrics)
     shared.refuse(
@@ -110,6 +106,9 @@ def _metrics(kind: str, metrics: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
+    from kgtrec.measures.averaging import sides_present
+    from kgtrec.questions import terms
+
     present = sides_present(ranks)
     if side not in present:
         raise UsageError(
@@ -124,6 +123,12 @@ def _drawn(
     kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...], by: str | None, graph: str | None
 ) -> tuple[Any, ...]:
     """Input of the drawing function of a kind."""
+    from kgtrec import Result, read_graph
+    from kgtrec._internal.bootstrap import Resampling
+    from kgtrec.measures.averaging import sides_present
+    from kgtrec.study.comparison.parts import values_by_part
+    from kgtrec.study.stratified import beta_curve, beta_grid
+
     if kind in ("ranks", "ties"):
         return (loaded,)
     sides = {name: sides_present(ranks)[-1] for name, ranks in loaded.items()}

@@ -6,27 +6,21 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report, check_outputs, warning
 from kgtrec.errors import UsageError
 
-with lazily():
-    from kgtrec import Graph, read_graph
-    from kgtrec._internal.files import make_folder
+if TYPE_CHECKING:
+    from kgtrec import Graph
     from kgtrec._internal.table import Table
-    from kgtrec.graph.statistics.relations import relation_categories
-    from kgtrec.study import run_lists, sample_seeds, score_lists, seed_questions
-    from kgtrec.study.pooling import completion, unjudged
-    from kgtrec.study.pooling.edited_files import read_judgements, read_triples, write_triples
-    from kgtrec.study.pooling.lists import RankedLists, doubts, is_scores, system_names
-    from kgtrec.study.pooling.pool import Draw, Pool, make_pool, read_pool, write_pool
-    from kgtrec.study.pooling.seeds import SeedQuestions, read_question_ids
-    from kgtrec.study.pooling.unjudged import mean_columns
+    from kgtrec.study.pooling import completion
+    from kgtrec.study.pooling.lists import RankedLists
+    from kgtrec.study.pooling.pool import Pool
+    from kgtrec.study.pooling.seeds import SeedQuestions
 
 CUTOFFS = (10, 20)
 
@@ -55,6 +49,9 @@ def sample(graph: str, output: str, share: float | None, **options: Any) -> Repo
     Next:
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run b.run -o pool.tsv
     """
+    from kgtrec import read_graph
+    from kgtrec.study import sample_seeds
+
     drawn = sample_seeds(read_graph(graph), share, **options)
     divergence = (
         f"KL({options['split']} || sample) of the relation distributions: {drawn.divergence:.4f}"
@@ -123,6 +120,12 @@ def pool(
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
         --judgements judged.tsv --write-qrels qrels.txt
     """
+    from kgtrec import read_graph
+    from kgtrec.study import run_lists, score_lists
+    from kgtrec.study.pooling import completion
+    from kgtrec.study.pooling.lists import doubts, is_scores, system_names
+    from kgtrec.study.pooling.pool import Draw, make_pool, write_pool
+
     names = system_names(systems)
     share, seed = options["sample"], options["seed"]
     scoring = {"rows": options["rows"], "nan": options["nan"]}
@@ -162,11 +165,18 @@ def pool(
 
 def _read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
     """Seed questions from files."""
+    from kgtrec.study import seed_questions
+    from kgtrec.study.pooling.edited_files import read_triples
+    from kgtrec.study.pooling.seeds import read_question_ids
+
     names = None if questions is None else read_question_ids(questions, graph)
     return seed_questions(graph, read_triples(path, graph), split, names=names)
 
 
 def _rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None:
+    from kgtrec.graph.statistics.relations import relation_categories
+    from kgtrec.study.pooling import completion
+
     if types is None and not by_category:
         return None
     return completion.trivial_rules(
@@ -241,6 +251,14 @@ def complete(
         --judgements judged.tsv --write-sample-qrels sample.qrels --write-runs filtered a.run
     kgtrec eval -m infAP sample.qrels filtered/a.run
     """
+    from kgtrec import read_graph
+    from kgtrec.study import run_lists
+    from kgtrec.study.pooling import completion, unjudged
+    from kgtrec.study.pooling.edited_files import read_judgements, write_triples
+    from kgtrec.study.pooling.lists import doubts, system_names
+    from kgtrec.study.pooling.pool import read_pool
+    from kgtrec.study.pooling.unjudged import mean_columns
+
     of_runs = options["measures"] or options["cutoffs"] or options["within"] is not None
     shared.refuse(
         (not runs and options["run_dir"],
@@ -288,6 +306,8 @@ def complete(
 
 def _run_files(folder: str | None, names: list[str]) -> dict[str, str]:
     """A file for each run, after checking them."""
+    from kgtrec._internal.files import make_folder
+
     if folder is None:
         return {}
     make_folder(folder)
@@ -303,6 +323,8 @@ def _of_runs(
     options: dict[str, Any],
 ) -> tuple[dict[str, Table], list[str]]:
     """The judged share of every run, its measures with open candidates, and remarks on them."""
+    from kgtrec.study.pooling import unjudged
+
     if not lists:
         return {}, []
     cutoffs = tuple(dict.fromkeys(options["cutoffs"] or CUTOFFS))

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import bounds_block, bounds_by_key, load_ranks, ranks_of_batch, warn_of
 from kgtrec.cli._report import Command, Report, blocks, single_or_all
 from kgtrec.errors import UsageError, about, choose
@@ -21,18 +20,9 @@ from kgtrec.errors import UsageError, about, choose
 S = TypeVar("S")
 T = TypeVar("T")
 
-with lazily():
-    from kgtrec import Measure, Ranks, Result, read_graph
-    from kgtrec.measures import averaging, parse_all
-    from kgtrec.results.report import fitting, tie_note
-    from kgtrec.results.slices import parse_by
-    from kgtrec.study import read_relation_counts, reweighted_table, spreads
-    from kgtrec.study.comparison.report import grouped_names
-    from kgtrec.study.reporting import formats, model_table
-    from kgtrec.study.reporting.model_table import Significance, table_of_models
-    from kgtrec.study.reporting.page import page_data, page_text
-    from kgtrec.study.stratified import coverage_note
-    from kgtrec.trec.files.run import read_run_columns
+
+if TYPE_CHECKING:
+    from kgtrec import Measure, Ranks, Result
 
 Options = dict[str, Any]
 FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
@@ -106,6 +96,8 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     LaTeX needs the packages booktabs and graphicx. Superscripts of --test are the letters of the
     models that are significantly worse; measures that are not means, such as AMRI, are not tested.
     """
+    from kgtrec.measures import parse_all
+
     params = click.get_current_context().params
     options |= {name: params[name] for name in ("form", "output")}
     keys = options["keys"]
@@ -123,6 +115,8 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
 
 def _check_options(options: Options, by_parts: bool) -> None:
     """Refuse options that would have no effect, before any file is read."""
+    from kgtrec.results.slices import parse_by
+
     by, graph, labels = options["by"], options["graph"], options["labels"]
     slices: tuple[str, ...] = ()
     if by is not None:
@@ -165,6 +159,8 @@ def _check_options(options: Options, by_parts: bool) -> None:
 
 def _file_by_file(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> Report:
     """The published table of every file, as text or with all its keys as JSON."""
+    from kgtrec import Ranks, Result
+
     ranks = {file: Ranks.load(file) for file in files}
     results = _each(ranks, lambda one: Result(one, measures=measures))
     warn_of(results, printed=form == "table")
@@ -188,6 +184,10 @@ def _each(given: dict[str, S], make: Callable[[S], T]) -> dict[str, T]:
 
 def _parts(files: tuple[str, ...], measures: list[Measure] | None, options: Options) -> Report:
     """Slices of every file, quartiles over them, other ratios, or rank types."""
+    from kgtrec import Result, read_graph
+    from kgtrec.study import read_relation_counts, reweighted_table, spreads
+    from kgtrec.study.stratified import coverage_note
+
     results = {file: Result(one) for file, one in load_ranks({one: one for one in files}).items()}
     if options["rank_types"]:
         return _by_rank_type(results, measures)
@@ -210,6 +210,8 @@ def _parts(files: tuple[str, ...], measures: list[Measure] | None, options: Opti
 
 def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None) -> Report:
     """All rank types, one row each, and how many candidates tie."""
+    from kgtrec.results.report import fitting, tie_note
+
     tables = {file: one.rank_types(measures) for file, one in results.items()}
     texts = {
         file: f"{fitting(one, tables[file])}\n\n{tie_note(one)}" for file, one in results.items()
@@ -228,6 +230,10 @@ def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None) ->
 
 def _models_report(files: tuple[str, ...], options: Options) -> Report:
     """The table of models, in every format."""
+    from kgtrec.measures import averaging, parse_all
+    from kgtrec.study.reporting import formats, model_table
+    from kgtrec.study.reporting.model_table import Significance, table_of_models
+
     columns = options["keys"] or _listed(options["columns"]) or model_table.COLUMNS
     sides = _listed(options["sides"]) or None
     significance = None
@@ -244,6 +250,10 @@ def _models_report(files: tuple[str, ...], options: Options) -> Report:
 
 
 def _page(files: tuple[str, ...], options: Options) -> Report:
+    from kgtrec import read_graph
+    from kgtrec.study.reporting.page import page_data, page_text
+    from kgtrec.trec.files.run import read_run_columns
+
     runs = options["runs"]
     shared.refuse(shared.one_per_file("--run", runs, files))
     systems = _systems(files, options["names"])
@@ -273,6 +283,9 @@ def _systems(
 
     Only with `replicates` has a model several: files whose names differ in a final number.
     """
+    from kgtrec import Ranks, Result
+    from kgtrec.study.comparison.report import grouped_names
+
     systems: dict[str, dict[str, list[Ranks]]] = {}
     called: dict[tuple[str, str], str] = {}
     graphs: dict[str, str] = {}

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report, warning
 
-with lazily():
-    from kgtrec import Graph, read_graph
+if TYPE_CHECKING:
+    from kgtrec import Graph
     from kgtrec.study import semantics
-    from kgtrec.study.pooling.lists import system_names
-    from kgtrec.study.pooling.seeds import read_question_ids
 
 
 @click.command(cls=Command)
@@ -46,6 +43,11 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
     kgtrec semantics --graph FB15k-237 a.run --k 1,10,100 --type-constraints type_constrain.txt
     kgtrec semantics --graph FB15k-237 a.run --entity-types types.tsv --relation-types roles.tsv
     """
+    from kgtrec import read_graph
+    from kgtrec.study import semantics
+    from kgtrec.study.pooling.lists import system_names
+    from kgtrec.study.pooling.seeds import read_question_ids
+
     chosen, resampling = shared.cutoffs_of(cutoffs), shared.resampling(options)
     paths = dict(zip(system_names(runs), runs, strict=True))
     sources = [options[name] for name in ("observed", "type_constraints", "entity_types")]
@@ -70,6 +72,8 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
 
 def _fitting(graph: Graph, options: Mapping[str, Any]) -> semantics.FittingEntities:
     """The fitting entities, from the named source."""
+    from kgtrec.study import semantics
+
     if options["type_constraints"] is not None:
         return semantics.fitting_by_constraints(graph, options["type_constraints"])
     if options["entity_types"] is not None:

@@ -5,13 +5,7 @@ from __future__ import annotations
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Command, Report
-
-with lazily():
-    from kgtrec import plots, read_graph
-    from kgtrec.graph.statistics.popularity import entity_frequencies, relation_frequencies
-    from kgtrec.graph.statistics.summary import overview
 
 
 @click.command(cls=Command)
@@ -31,6 +25,10 @@ def command(graph: str, percentile: float) -> Report:
     kgtrec stats FB15k-237 --format json > fb15k-237.json
     kgtrec stats WN18RR --percentile 80
     """
+    from kgtrec import plots, read_graph
+    from kgtrec.graph.statistics.popularity import entity_frequencies, relation_frequencies
+    from kgtrec.graph.statistics.summary import overview
+
     loaded = read_graph(graph)
     result = overview(loaded, percentile)
     frequencies = {

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec._internal.arguments import MOST_POINTS
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
 
-with lazily():
-    from kgtrec import Ranks, read_graph
-    from kgtrec.measures.averaging import sides_present
-    from kgtrec.study.stratified import BetaGrid, beta_curve, beta_grid, betas, recounted
+if TYPE_CHECKING:
+    from kgtrec import Ranks
+    from kgtrec.study.stratified import BetaGrid
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
@@ -52,6 +50,9 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec stratify ranks.parquet --vary grid --points 41 --format csv > grid.csv
     kgtrec stratify ranks.parquet --graph FB15k-237 --count-entities train --points 5
     """
+    from kgtrec import read_graph
+    from kgtrec.study.stratified import recounted
+
     graph, counted = options["graph"], (options["entities"], options["relations"])
     shared.refuse(
         (any(counted) and not graph, "--count-entities and --count-relations need --graph DIR"),
@@ -75,6 +76,9 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
 
 
 def _grid(ranks: Ranks, options: dict[str, Any]) -> BetaGrid:
+    from kgtrec.measures.averaging import sides_present
+    from kgtrec.study.stratified import beta_curve, beta_grid, betas
+
     axis, metrics = betas(options["points"]), options["metrics"]
     how = {"rank_type": options["rank_type"], "side": options["side"] or sides_present(ranks)[-1]}
     if options["vary"] == "grid":

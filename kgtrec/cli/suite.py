@@ -14,29 +14,16 @@ import click
 
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import ranks_of_batch
 from kgtrec.cli._report import GRAPH_FOLDER, Command, Report
 from kgtrec.errors import FileError, UsageError
 
-with lazily():
-    from kgtrec import Ranks
-    from kgtrec._internal.table import Table
-    from kgtrec.cluster.batch.job_file import read_toml
-    from kgtrec.measures import parse_all
-    from kgtrec.plots import critical_difference, suite_cells, suite_places
-    from kgtrec.study.comparison.report import grouped_names
-    from kgtrec.study.suite.cells import parts_of_ranks, read_numbers
-    from kgtrec.study.suite.suite import (
-        Suite,
-        default_measures,
-        suite_of_ranks,
-        suite_page,
-        suites,
-    )
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from kgtrec import Ranks
+    from kgtrec._internal.table import Table
+    from kgtrec.study.suite.suite import Suite
 
 SHOWN: dict[str, Callable[[Suite], Table]] = {
     "models": lambda suite: suite.table(),
@@ -46,11 +33,17 @@ SHOWN: dict[str, Callable[[Suite], Table]] = {
     "pairs": lambda suite: suite.pair_table(),
     "test": lambda suite: suite.test_table(),
 }
-FIGURES = {
-    "plot": ("Places with intervals", suite_places),
-    "plot_rankings": ("Mean ranks and their critical difference", critical_difference),
-    "plot_cells": ("Models and graphs", suite_cells),
-}
+
+
+def _figure_functions() -> dict[str, tuple[str, Callable[[Suite], Figure]]]:
+    """Captions and drawing functions by the parameter of their option."""
+    from kgtrec.plots import critical_difference, suite_cells, suite_places
+
+    return {
+        "plot": ("Places with intervals", suite_places),
+        "plot_rankings": ("Mean ranks and their critical difference", critical_difference),
+        "plot_cells": ("Models and graphs", suite_cells),
+    }
 
 
 @click.command(cls=Command)
@@ -94,6 +87,8 @@ def command(results: tuple[str, ...], **options: Any) -> Report:
     kgtrec suite results/ --test wilcoxon --show pairs --format csv > pairs.csv
     kgtrec suite published.csv --plot-rankings differences.pdf
     """
+    from kgtrec.study.suite.suite import suite_page
+
     suites = _suites(results, options)
     report = _report(suites, options["show"])
     if options["html"]:
@@ -103,6 +98,10 @@ def command(results: tuple[str, ...], **options: Any) -> Report:
 
 
 def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
+    from kgtrec.measures import parse_all
+    from kgtrec.study.suite.cells import parts_of_ranks, read_numbers
+    from kgtrec.study.suite.suite import default_measures, suite_of_ranks, suites
+
     how = shared.resampling(options)
     groups = _groups(options["groups"]) if options["groups"] else None
     names = [name.strip() for name in (options["measures"] or "").split(",") if name.strip()]
@@ -133,6 +132,8 @@ def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
 
 
 def _groups(path: str) -> dict[str, list[str]]:
+    from kgtrec.cluster.batch.job_file import read_toml
+
     groups = read_toml(Path(path), "a file of groups")
     for name, graphs in groups.items():
         if not isinstance(graphs, list) or not all(isinstance(one, str) for one in graphs):
@@ -146,7 +147,9 @@ def _report(suites: list[Suite], show: str) -> Report:
     def text() -> str:
         return "\n\n".join(f"{title}\n{table.to_text(120)}" for title, table in tables.items())
 
-    figures = {option: partial(draw, suites[0]) for option, (_, draw) in FIGURES.items()}
+    figures = {
+        option: partial(draw, suites[0]) for option, (_, draw) in _figure_functions().items()
+    }
     notes = [f"{one.cells.title}: {said}" for one in suites for said in one.notes()]
     return Report.of_files(tables, text, "measure", notes=notes, figures=figures)
 
@@ -156,7 +159,7 @@ def _figures(suite: Suite) -> list[tuple[str, Figure]]:
     if find_spec("matplotlib") is None:
         return []
     drawn = []
-    for caption, draw in FIGURES.values():
+    for caption, draw in _figure_functions().values():
         with suppress(UsageError):  # too few models or graphs for it
             drawn.append((caption, draw(suite)))
     return drawn
@@ -172,6 +175,9 @@ def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
     ``graph/model/seed.parquet``. Models whose names differ only in a marked number at their end
     (``transe-seed1``, ``transe-seed2``) are seeds of one model.
     """
+    from kgtrec import Ranks
+    from kgtrec.study.comparison.report import grouped_names
+
     found: dict[str, dict[str, dict[str, str]]] = {}
     for path in paths:
         for graph, model, seed, file in _files_below(path):

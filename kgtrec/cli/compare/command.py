@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
 from kgtrec.cli.compare import labels
@@ -32,22 +31,12 @@ from kgtrec.cli.compare.inputs import (
 )
 from kgtrec.errors import UsageError
 
-with lazily():
-    from kgtrec import Ranks, plots
+if TYPE_CHECKING:
+    from kgtrec import Ranks
     from kgtrec._internal.bootstrap import Resampling
-    from kgtrec._internal.csr import grouped
     from kgtrec._internal.table import Table
-    from kgtrec.ranking.parquet import system_name
-    from kgtrec.study import compare, compare_replicates, multiplicity
-    from kgtrec.study.comparison import correlation
-    from kgtrec.study.comparison import rankings as orders
-    from kgtrec.study.comparison.correlation import agreement_table, reproduction_of
-    from kgtrec.study.comparison.rankings import Rankings, data_sensitivity, rankings_of_samples
-    from kgtrec.study.comparison.report import Multiplicity, SystemComparison, grouped_names
-    from kgtrec.study.comparison.samples import short_name
-    from kgtrec.study.comparison.significance import discriminate
-    from kgtrec.study.reporting.formats import comparison_latex
-    from kgtrec.trec.files.run import read_run_columns
+    from kgtrec.study.comparison.rankings import Rankings
+    from kgtrec.study.comparison.report import Multiplicity, SystemComparison
 
 
 @click.command(cls=Command)
@@ -87,6 +76,8 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     kgtrec compare parts *.parquet --by category,side --graph FB15k-237 -m mrr
     kgtrec compare stability *.parquet --plot sensitivity.pdf
     """
+    from kgtrec.study import compare
+
     test = options["test"] or "randomisation"
     check_permutations(test)
     systems = named(files, options["qrels"])
@@ -106,6 +97,10 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
 def _report(
     compared: Sequence[SystemComparison], rankings: Rankings | None, notes: list[str]
 ) -> Report:
+    from kgtrec import plots
+    from kgtrec.study.comparison.correlation import agreement_table
+    from kgtrec.study.reporting.formats import comparison_latex
+
     sections = [
         (_heading(one), [one.value_table(), one.pair_table()], one.sentence()) for one in compared
     ]
@@ -145,6 +140,9 @@ def _heading(compared: SystemComparison) -> str:
 
 def _rankings(compared: Sequence[SystemComparison], resampling: Resampling) -> Rankings | None:
     """The measures' rankings, if there are two or more measures and three or more systems."""
+    from kgtrec.study.comparison.rankings import rankings_of_samples
+    from kgtrec.study.comparison.samples import short_name
+
     if len(compared) < 2 or len(compared[0].samples.systems) < 3:
         return None
     return rankings_of_samples(
@@ -171,6 +169,9 @@ def stability(files: tuple[str, ...], keys: tuple[str, ...], repeats: int, seed:
     \b
     kgtrec compare stability *.parquet --plot sensitivity.pdf
     """
+    from kgtrec import plots
+    from kgtrec.study.comparison.rankings import data_sensitivity
+
     ranks = load_comparable(named(files, None))
     keys = tuple(measures_or_usual(keys, None, ()))
     sensitivity = data_sensitivity(ranks, keys or None, repeats=repeats, seed=seed, progress=None)
@@ -204,6 +205,10 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     \b
     kgtrec compare power *.parquet -m mrr -m map_cut_20
     """
+    from kgtrec import plots
+    from kgtrec.study.comparison import rankings as orders
+    from kgtrec.study.comparison.significance import discriminate
+
     test = options["test"] or "t"
     check_permutations(test)
     systems = named(files, options["qrels"])
@@ -243,6 +248,9 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
     \b
     kgtrec compare reproduction --qrels complete.qrels ours.run theirs.run
     """
+    from kgtrec.study.comparison import correlation
+    from kgtrec.study.comparison.correlation import reproduction_of
+
     systems = named(files, qrels)
     result, missing = reproduction_of(qrels, systems, measures_or_usual(keys, qrels))
     orders, effects = result.order_table(), result.table()
@@ -278,6 +286,9 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
     \b
     kgtrec compare replicates transe-*.parquet rotate-*.parquet
     """
+    from kgtrec.study import compare_replicates, multiplicity
+    from kgtrec.trec.files.run import read_run_columns
+
     paths, resampling = named(files, None), shared.resampling(options)
     keys = tuple(measures_or_usual(keys, None))
     runs = load_comparable(paths)
@@ -315,6 +326,10 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
 
 
 def _by_system(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str, list[Ranks]]:
+    from kgtrec._internal.csr import grouped
+    from kgtrec.ranking.parquet import system_name
+    from kgtrec.study.comparison.report import grouped_names
+
     names = grouped_names([system_name(file) for file in paths.values()])
     systems = grouped(zip(names, runs.values(), strict=True))
     if len(systems) == len(runs):

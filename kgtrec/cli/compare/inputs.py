@@ -5,22 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from kgtrec._internal.arguments import MOST_PERMUTATIONS
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_comparable
 from kgtrec.errors import UsageError
 
-with lazily():
-    from kgtrec._internal.table import stacked
-    from kgtrec.ranking.parquet import system_name
-    from kgtrec.study import samples_of_ranks, samples_of_runs
+if TYPE_CHECKING:
+    from kgtrec._internal.table import Table
     from kgtrec.study.comparison.samples import Samples
-    from kgtrec.study.pooling.lists import system_names
 
 OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
 OF_RUNS = ("map_cut_20", "ndcg_cut_20")
@@ -52,6 +48,9 @@ def check_permutations(test: str) -> None:
 
 def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
     """Files by short names: file names without endings, or full paths if those are equal."""
+    from kgtrec.ranking.parquet import system_name
+    from kgtrec.study.pooling.lists import system_names
+
     twice = next((file for place, file in enumerate(files) if file in files[:place]), None)
     shared.refuse(
         (twice is not None, f"{twice!r} is named twice; name each system once"),
@@ -104,6 +103,8 @@ def samples_of(
     systems: Mapping[str, str], keys: Sequence[str], qrels: str | None, n_entities: int | None
 ) -> tuple[list[Samples], list[str]]:
     """Values of all systems for each measure, and notes."""
+    from kgtrec.study import samples_of_ranks, samples_of_runs
+
     if qrels is None:
         return samples_of_ranks(load_comparable(systems), keys), []
     samples, missing = samples_of_runs(qrels, systems, keys, entities=n_entities)
@@ -120,5 +121,8 @@ def notes_on_missing(missing: Mapping[str, int], of_all: str = "", more: str = "
     ]
 
 
-by_measure = partial(stacked, named="measure")
-"""Tables joined into one, with the measure in the first column."""
+def by_measure(tables: Mapping[str, Table]) -> Table:
+    """Join tables into one, with the measure in the first column."""
+    from kgtrec._internal.table import stacked
+
+    return stacked(tables, named="measure")

@@ -6,13 +6,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec._internal.locations import exists, is_folder
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
 from kgtrec.cli.compare.inputs import (
@@ -28,19 +27,13 @@ from kgtrec.cli.compare.inputs import (
 )
 from kgtrec.errors import UsageError
 
-with lazily():
-    from kgtrec import Ranks, Result, plots, read_graph
+if TYPE_CHECKING:
+    from kgtrec import Ranks
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec._internal.table import Table
-    from kgtrec.study import curves_of_ranks, curves_of_runs, leave_one_out
     from kgtrec.study.comparison import parts as of_parts
     from kgtrec.study.comparison import rankings as orders
-    from kgtrec.study.comparison.correlation import agreement_table
-    from kgtrec.study.comparison.samples import short_name
-    from kgtrec.study.pooling.depths import contributors_of, depths_of, names_of_pool
-    from kgtrec.study.pooling.pool import Pool, read_pool
-    from kgtrec.study.stratified import coverage_note, read_relation_counts
-    from kgtrec.trec import read_qrels, read_run
+    from kgtrec.study.pooling.pool import Pool
 
 DRAWN = "Intervals resample the systems. tau-AP gives the top more weight; nan: no ranking."
 
@@ -104,6 +97,10 @@ def _values(
     ranks: dict[str, Ranks], keys: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[list[of_parts.SystemValues], list[str]]:
     """Values by parts or ratios, one table per measure, and notes."""
+    from kgtrec import Result, read_graph
+    from kgtrec.study.comparison import parts as of_parts
+    from kgtrec.study.stratified import coverage_note, read_relation_counts
+
     if options["ratios"] is None:
         read = read_graph(options["graph"]) if options["graph"] else None
         return of_parts.values_by_part(ranks, options["by"], keys, graph=read), []
@@ -182,6 +179,9 @@ def _check_tables(files: tuple[str, ...], other: str, options: Mapping[str, Any]
 def _whole(
     systems: Mapping[str, str], other: str, keys: Sequence[str], options: Mapping[str, Any]
 ) -> Report:
+    from kgtrec.study.comparison import rankings as orders
+    from kgtrec.study.comparison.samples import short_name
+
     shared.refuse((len(systems) < 3, f"{len(systems)} systems are too few to rank; give 3 or more"))
     qrels, entities = options["qrels"], options["n_entities"]
     names = _names_of_labels(qrels or next(iter(systems.values())), other)
@@ -209,6 +209,10 @@ def _whole_report(
     drawn: tuple[str, ...], text: str, notes: list[str],
 ) -> Report:  # fmt: skip
     """Values and places of the systems by both sets of labels, and their agreement."""
+    from kgtrec import plots
+    from kgtrec.study.comparison import rankings as orders
+    from kgtrec.study.comparison.correlation import agreement_table
+
     alike = [getattr(one, f"over_{what}")[0] for one in rankings for what in drawn]
 
     def tables(titles: list[str]) -> list[Table]:
@@ -285,6 +289,8 @@ def _rankings_report(
     ours: Sequence[of_parts.SystemValues], theirs: Sequence[of_parts.SystemValues],
     names: tuple[str, str], notes: list[str], resampling: Resampling,
 ) -> Report:  # fmt: skip
+    from kgtrec.study.comparison import rankings as orders
+
     rankings = orders.rankings_by_part(ours, theirs, resampling=resampling)
     heading = (
         f"tau-b of the rankings of {len(rankings.systems)} systems by {names[0]} and by {names[1]}"
@@ -318,6 +324,10 @@ def _left_out(
 
 def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str, Any]) -> Report:
     """Compare the rankings of two tables of published values, as a whole or by part."""
+    from kgtrec.study.comparison import parts as of_parts
+    from kgtrec.study.comparison import rankings as orders
+    from kgtrec.study.stratified import read_relation_counts
+
     by, ratios = options["by"], options["ratios"]
     _check_parts(options)
     tables = [of_parts.read_value_table(each) for each in (path, other)]
@@ -382,6 +392,11 @@ def reuse(
     \b
     kgtrec compare reuse --qrels complete.qrels *.run --pool pool.tsv --graph FB15k-237
     """
+    from kgtrec import plots
+    from kgtrec.study import leave_one_out
+    from kgtrec.study.pooling.depths import contributors_of
+    from kgtrec.trec import read_qrels, read_run
+
     of_answers = [key for key in keys if key.startswith("kg_")]
     if of_answers:
         raise UsageError(
@@ -427,6 +442,8 @@ def depths(
     kgtrec compare depths --qrels complete.qrels *.run --pool pool.tsv --graph FB15k-237
     kgtrec compare depths complete/*.parquet --pool pool.tsv --graph FB15k-237 -m mrr -m macro.mrr
     """
+    from kgtrec import plots
+
     if options["questions"] and not options["qrels"]:
         raise UsageError("--questions needs runs and their --qrels; give both, or leave it out")
     systems = named(files, options["qrels"])
@@ -452,6 +469,9 @@ def _depth_curves(
     systems: Mapping[str, str], pool: Pool, keys: Sequence[str], options: Mapping[str, Any]
 ) -> orders.DepthCurves:
     """Depth curves of runs, or of ranks on the complete split."""
+    from kgtrec.study import curves_of_ranks, curves_of_runs
+    from kgtrec.study.pooling.depths import depths_of, names_of_pool
+
     resampling = shared.resampling(options)
     if options["qrels"] is None:
         return curves_of_ranks(load_comparable(systems), pool, keys, resampling=resampling)
@@ -463,4 +483,7 @@ def _depth_curves(
 
 
 def _pool(path: str, graph: str) -> Pool:
+    from kgtrec import read_graph
+    from kgtrec.study.pooling.pool import read_pool
+
     return read_pool(path, read_graph(graph))[0]

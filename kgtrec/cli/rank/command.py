@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._ranks import FILES, files_of
 from kgtrec.cli._report import Command, File, Report, check_outputs
 from kgtrec.cli.rank.options import (
@@ -28,18 +27,9 @@ from kgtrec.cli.rank.options import (
 )
 from kgtrec.errors import UsageError, about
 
-with lazily():
-    from kgtrec import Questions, Ranks, Result, evaluate
-    from kgtrec import rank as rank_scores
-    from kgtrec._internal.locations import fetched
-    from kgtrec.cli.rank.shard import rank_one
-    from kgtrec.cluster.inputs import AnswerRequest, filter_name
-    from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
-    from kgtrec.integrations.embeddings import load_factors
-    from kgtrec.ranking.lists import ranked_lists
-    from kgtrec.results.report import side_by_side
-    from kgtrec.scores.files import load_scores
-    from kgtrec.trec.files.run import check_tag
+if TYPE_CHECKING:
+    from kgtrec import Questions, Ranks, Result
+    from kgtrec.cluster.inputs import AnswerRequest
 
 Options = dict[str, Any]
 Outputs = dict[str, dict[str, str | None]]
@@ -118,6 +108,9 @@ def rank(**options: Any) -> Report:
     kgtrec rank --graph FB15k-237 --scores model.npz --shard 3/16 -o shards/ --memory 2GB
     kgtrec merge shards/ -o ranks.parquet
     """
+    from kgtrec.cli.rank.shard import rank_one
+    from kgtrec.scores.files import load_scores
+
     of_graph = not asks_answers(options)
     if of_graph:
         check_source(options)
@@ -146,6 +139,8 @@ def rank(**options: Any) -> Report:
 
 def _outputs(options: Options) -> Outputs:
     """The files of each filter; UsageError if a filter is given twice, or two have one file."""
+    from kgtrec.cluster.inputs import filter_name
+
     names = [filter_name(text) for text in options["filters"]]
     for name in names:
         if names.count(name) > 1:
@@ -170,6 +165,8 @@ def _outputs(options: Options) -> Outputs:
 
 def _check_outputs(options: Options, outputs: Outputs) -> None:
     """Refuse outputs that cannot be written, or would overwrite an input or each other."""
+    from kgtrec.trec.files.run import check_tag
+
     check_tag(options["tag"])
     if options["output"].endswith((".csv", ".tsv", ".json")):
         raise UsageError(
@@ -186,6 +183,10 @@ def _check_outputs(options: Options, outputs: Outputs) -> None:
 
 def _rank_answers(request: AnswerRequest, options: Options, outputs: Outputs) -> Report:
     """Rank the answers of questions without a graph."""
+    from kgtrec import Result
+    from kgtrec import rank as rank_scores
+    from kgtrec.scores.files import load_scores
+
     scores = load_scores(options["scores"])
     questions = request.ask(*scores.shape)
     depth = options["run_depth"] if options["run"] else 0
@@ -196,8 +197,12 @@ def _rank_answers(request: AnswerRequest, options: Options, outputs: Outputs) ->
 
 
 def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outputs) -> Report:
+    from kgtrec import evaluate
+
     source = options["scores"]
     if has_embeddings(options):
+        from kgtrec.integrations.embeddings import load_factors
+
         names = ("norm", "phases", "normalize", "model_config", "inverse", "rows")
         source = load_factors(
             source, next(iter(questions.values())), options["model"],
@@ -209,6 +214,9 @@ def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outp
 
 
 def _rank_lists(questions: dict[str, Questions], options: Options, outputs: Outputs) -> Report:
+    from kgtrec import Result
+    from kgtrec.ranking.lists import ranked_lists
+
     source, *how = (options[n] for n in ("predictions", "format", "unlinkable", "list_order"))
     ranked = {name: ranked_lists(source, part, *how) for name, part in questions.items()}
     results = {name: Result(ranks, run=run) for name, (ranks, run) in ranked.items()}
@@ -223,6 +231,8 @@ def _written(
 ) -> Report:  # fmt: skip
     """Write the requested ranks, run and qrels of each filter. Report ``shown``, by default the
     results: a table, with several filters side by side."""
+    from kgtrec.results.report import side_by_side
+
     files: list[File] = []
     for name, result in results.items():
         files += files_of(result, questions[name], outputs[name], options)
@@ -238,6 +248,8 @@ def _written(
 
 def _of_answers(ranks: Ranks) -> Result:
     """The table for questions without a graph; for qrels with trec_eval's measures."""
+    from kgtrec import Result
+
     qrels = ranks.provenance.qrels
     measures = None
     if qrels is not None:  # gains of documents below the level are unknown
@@ -267,6 +279,11 @@ def merge(folder: str, **options: Any) -> Report:
     kgtrec merge shards/ -o ranks.parquet --write-run sys.run --write-qrels test.qrels
     kgtrec merge s3://results/shards -o s3://results/ranks.parquet
     """
+    from kgtrec import Result
+    from kgtrec._internal.locations import fetched
+    from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
+    from kgtrec.trec.files.run import check_tag
+
     check_tag(options["tag"])
     files, run_depth = {name: options[name] for name in FILES}, options["run_depth"]
     with fetched(folder, folders=True) as local:

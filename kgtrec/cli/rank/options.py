@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.text import visible
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import note
 from kgtrec.errors import UsageError
 
-with lazily():
+if TYPE_CHECKING:
     from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
-    from kgtrec.integrations.embeddings import is_saved_model
-    from kgtrec.predictions.readers import PREDICTIONS
 
 of_answers = shared.all_of(
     shared.reads("--answers questions", 'Instead of a graph: JSON lines {"id": ..., "answers": '
@@ -153,6 +150,8 @@ def asks_answers(options: Mapping[str, Any]) -> bool:
 
 def check_source(options: Mapping[str, Any]) -> None:
     """Require scores or predictions, and refuse options without effect on them."""
+    from kgtrec.predictions.readers import PREDICTIONS
+
     lists, model = options["predictions"] is not None, has_embeddings(options)
     if lists == (options["scores"] is not None):
         raise UsageError("give either scores (--scores PATH) or ranked lists (--predictions FILE)")
@@ -176,6 +175,8 @@ def check_source(options: Mapping[str, Any]) -> None:
 
 def has_embeddings(options: Mapping[str, Any]) -> bool:
     """Whether the scores are vectors of a model that an option or a configuration names."""
+    from kgtrec.integrations.embeddings import is_saved_model
+
     if options["model"] is not None or options["model_config"] is not None:
         return True
     scores = options["scores"]
@@ -199,12 +200,16 @@ def check_parts(options: Mapping[str, Any]) -> None:
 
 def question_request(options: Mapping[str, Any]) -> QuestionRequest:
     """The options of `of_questions`, and the graph's folder."""
+    from kgtrec.cluster.inputs import QuestionRequest
+
     names = [each.name for each in fields(QuestionRequest) if each.name in options]
     return QuestionRequest(**{name: options[name] for name in names}, say=note)
 
 
 def answer_request(options: Mapping[str, Any]) -> AnswerRequest:
     """The options of `of_answers`, and the file of candidates."""
+    from kgtrec.cluster.inputs import AnswerRequest
+
     names = ("questions", "queries", "documents", "candidates", "level", "known_has_answers",
              "exclude_query_document")  # fmt: skip
     return AnswerRequest(qrels=options["judged"], **{name: options[name] for name in names})

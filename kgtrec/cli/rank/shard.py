@@ -5,25 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import is_location, local_path, reachable, real_path
-from kgtrec.cli._process import lazily
 from kgtrec.cli._report import Report, note
 from kgtrec.cli.rank.options import how_ranked
 from kgtrec.errors import FileError, UsageError
 
-with lazily():
+if TYPE_CHECKING:
     from kgtrec.cluster import shards
-    from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest, fit_files, stored_questions
-    from kgtrec.cluster.plan import memory_bytes
-    from kgtrec.cluster.score_files import describe_scores
-    from kgtrec.ranking.settings import Settings
+    from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
 
 
 def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any]) -> Report:
     """Print the plan and rank a shard into its file in the folder, or only print the plan."""
+    from kgtrec.cluster import shards
+    from kgtrec.cluster.plan import memory_bytes
+
     number, count = shards.parse_shard(options["shard"])
     memory, folder = options["memory"] or "2GB", options["output"]
     memory_bytes(memory)
@@ -42,6 +41,8 @@ def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any
 
 def _rank(opened: shards.Shard, scores: str, memory: str, plan_only: bool) -> bool:
     """Rank a shard unless it exists or only its plan is requested; returns whether it ranked."""
+    from kgtrec.cluster import shards
+
     number, count = opened.header.number, opened.header.count
     state = "missing" if plan_only else opened.state()
     if state == "whole":
@@ -68,6 +69,11 @@ def _opened(
     number: int, count: int,
 ) -> shards.Shard:  # fmt: skip
     """The shard with its inputs; takes questions from the folder if another shard wrote them."""
+    from kgtrec.cluster import shards
+    from kgtrec.cluster.inputs import fit_files, stored_questions
+    from kgtrec.cluster.score_files import describe_scores
+    from kgtrec.ranking.settings import Settings
+
     settings = Settings.convert(run_depth=options["run_depth"], **how_ranked(options))
     files = describe_scores(options["scores"], folder)
     shape = files.n_rows, files.n_columns
