@@ -10,28 +10,23 @@ import warnings
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import click
+
 from kgtrec._internal.text import visible
 from kgtrec._version import __version__
+from kgtrec.cli._names import in_option_names
 from kgtrec.cli._process import (
     LeaveAtExit,
     Terminated,
-    collect_seldom,
     exit_at_once,
     give_up_stdout,
     keep_blas_single,
-    keep_freed_memory,
     open_closed_streams,
     pyarrow_alone,
     signals_as_exceptions,
-    without_collector,
 )
+from kgtrec.cli._report import note, quiet_option, warn
 from kgtrec.errors import FormatNote, KgtrecError, UsageError, suggestion
-
-with without_collector():
-    import click
-
-    from kgtrec.cli._names import in_option_names
-    from kgtrec.cli._report import note, quiet_option, warn
 
 
 class _Entry(NamedTuple):
@@ -111,10 +106,9 @@ class _Commands(click.Group):
                 hint = suggestion(cmd_name, COMMANDS, "`kgtrec --help` lists all commands")
                 ctx.fail(f"no command {cmd_name!r}; {hint}")
             return None
-        with without_collector():
-            entry = COMMANDS[cmd_name]
-            module, _, name = (entry.module or f"{cmd_name}:command").partition(":")
-            command: click.Command = getattr(import_module(f"kgtrec.cli.{module}"), name)
+        entry = COMMANDS[cmd_name]
+        module, _, name = (entry.module or f"{cmd_name}:command").partition(":")
+        command: click.Command = getattr(import_module(f"kgtrec.cli.{module}"), name)
         command.name, command.short_help = cmd_name, entry.summary
         if entry.guide:
             _name_guide(command, entry.guide)
@@ -176,8 +170,6 @@ def run() -> None:
     """The process ``kgtrec``: runs `main` and ends without delay."""
     end = LeaveAtExit()
     keep_blas_single()
-    collect_seldom()
-    keep_freed_memory()
     try:
         main()
     except SystemExit as leaving:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import gc
 import os
 import signal
 import sys
@@ -12,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import ClassVar, NoReturn
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
 class Terminated(KeyboardInterrupt):
@@ -41,8 +38,9 @@ def open_closed_streams() -> None:
 class LeaveAtExit:
     """End the process once its exit handlers have run, without the interpreter's own teardown.
 
-    The teardown visits all modules, which takes a fifth of a short command's time. Make this
-    first: handlers run in reverse order, so those of libraries run before it.
+    The teardown visits all modules: 25 ms CPU of `kgtrec eval` (of 202 ms) and 72 ms of `kgtrec
+    rank` (of 572 ms) on a small graph, medians of 20. Make this first: handlers run in reverse
+    order, so those of libraries run before it.
 
     - code, int: The process's exit code.
     """
@@ -50,28 +48,6 @@ class LeaveAtExit:
     def __init__(self) -> None:
         self.code = 1  # for an exception that nobody caught
         atexit.register(lambda: exit_at_once(self.code))
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Do not search for cycles in a short command and in imports, which make none. Searches
-    during imports take a tenth of a short command's time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def collect_seldom() -> None:
-    """Search for cycles after a hundred times as many new objects as Python does.
-
-    A command loads some ten thousand objects that stay. Searching them again and again takes a
-    twentieth of a short command's time.
-    """
-    gc.set_threshold(70_000)
 
 
 def keep_blas_single() -> None:
@@ -83,20 +59,6 @@ def keep_blas_single() -> None:
     """
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-
-
-def keep_freed_memory() -> None:
-    """Let glibc reuse the memory of freed arrays. It would return it at once to the system, which
-    clears it page by page for the next array: a tenth of a short command's time.
-
-    Sets from the start the limits that glibc itself adopts when an array of 32 MB is freed.
-    """
-    import ctypes
-
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, 32 << 20)
-        mallopt(_M_TRIM_THRESHOLD, 64 << 20)
 
 
 def give_up_stdout() -> None:
@@ -162,8 +124,8 @@ def pyarrow_alone() -> Iterator[None]:
     """Keep pyarrow from loading pandas, which no command uses, and cloudpickle, which only Dask
     needs.
 
-    It would load pandas at the first array, which takes longer than many commands, and ignore
-    a Ctrl-C meanwhile.
+    It would load pandas at the first array, and ignore a Ctrl-C meanwhile: `kgtrec rank` on a small
+    graph takes 649 ms CPU with pandas and 500 ms without, medians of 20.
     """
     finder = _NotForPyarrow()
     sys.meta_path.insert(0, finder)

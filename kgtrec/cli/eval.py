@@ -15,7 +15,6 @@ import click
 
 from kgtrec._version import __version__
 from kgtrec.cli import _options as shared
-from kgtrec.cli._process import without_collector
 from kgtrec.cli._report import Command, Report, echo, rendered
 from kgtrec.errors import FileError, UsageError
 
@@ -193,8 +192,7 @@ def command(qrels: str | None, runs: tuple[str, ...], show_engines: bool, **opti
     parameters of a measure; 4 a document twice, contradictory preferences, or a measure that does
     not fit the judgements of -R; 7 no query in both files.
     """
-    with without_collector():
-        return _evaluate(qrels, runs, show_engines, options)
+    return _evaluate(qrels, runs, show_engines, options)
 
 
 def _evaluate(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -375,34 +374,6 @@ def test_an_interrupt_while_a_graph_is_read_is_not_lost(home: Home):
     )
     said = "kgtrec: interrupted; nothing half-written is left behind"
     assert (done.returncode, done.stderr.strip()) == (130, said)
-
-
-FAULTS = """
-import resource
-import numpy as np
-from kgtrec.cli._process import keep_freed_memory
-if {keeping}:
-    keep_freed_memory()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(20):
-    arrays = [np.ones(1 << 15) for _ in range(8)]
-    del arrays
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
-
-
-@pytest.mark.memory
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
-def test_the_memory_of_freed_arrays_is_used_again() -> None:
-    """Pages are requested from the system once, not again for each array."""
-    pages = 8 * (8 << 15) // 4096
-
-    def faults(keeping: bool) -> int:
-        code = FAULTS.format(keeping=keeping)
-        command = [sys.executable, "-c", code]
-        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-    assert faults(keeping=True) < 2 * pages < 10 * pages < faults(keeping=False)
 
 
 def test_the_blas_of_a_command_has_one_thread_unless_the_user_says_more() -> None:
