@@ -39,15 +39,18 @@ class _Entry(NamedTuple):
 COMMANDS = {
     "demo": _Entry(
         "Evaluate three baselines on an embedded graph, and learn to read the table.",
-        "first-evaluation", "about:demo",
+        "first-evaluation",
+        "about:demo",
     ),
     "rank": _Entry(
         "Rank the scores of a model; print metrics, write ranks and TREC files.",
-        "first-evaluation", "rank.command:rank",
+        "first-evaluation",
+        "rank.command:rank",
     ),
     "merge": _Entry(
         "Merge shards of `kgtrec rank --shard` into ranks and TREC files.",
-        "clusters", "rank.command:merge",
+        "clusters",
+        "rank.command:merge",
     ),
     "batch": _Entry("Rank many models x graphs x protocols from one file, on Dask.", "clusters"),
     "align": _Entry("Rank entity alignments by embeddings or similarities.", "adjusted-metrics"),
@@ -65,7 +68,8 @@ COMMANDS = {
     "plot": _Entry("Draw figures of saved ranks, for print.", "reading-the-report"),
     "compare": _Entry(
         "Which system is better? Intervals, paired tests, effect sizes.",
-        "sparse-labels", "compare.command:command",
+        "sparse-labels",
+        "compare.command:command",
     ),
     "suite": _Entry("Compare many models on many graphs: means, places, tests.", "many-graphs"),
     "changes": _Entry("Which answers change from one model or seed to another.", "changes"),
@@ -82,14 +86,15 @@ COMMANDS = {
     "judge": _Entry("Judge triples: sheets, a local page, agreement.", "sparse-labels"),
     "complete": _Entry(
         "Turn judgements of a pool into qrels and a complete test split.",
-        "sparse-labels", "pool:complete",
+        "sparse-labels",
+        "pool:complete",
     ),
     "convert": _Entry("Write a graph's questions and answers as TREC files.", "runs-and-qrels"),
     "eval": _Entry("Evaluate runs like trec_eval.", "runs-and-qrels"),
     "formats": _Entry("List the formats of graphs and predictions.", "formats", "about:formats"),
     "measures": _Entry("List all measures, or explain one.", "numbers", "about:measures"),
     "guide": _Entry("Show the guides that come with kgtrec.", ""),
-}  # fmt: skip
+}
 
 INTERRUPTED = 130
 

@@ -115,9 +115,14 @@ def files(name: str, metavar: str) -> Decorator:
 
 # -- What is read ----------------------------------------------------------------------------------
 
-GRAPH = option("--graph", "Folder with the splits train, valid and test. The format is detected "
-               "from the file names, or given as FORMAT:DIR (see `kgtrec formats`).",
-               required=True, type=GRAPH_FOLDER, metavar="DIR")  # fmt: skip
+GRAPH = option(
+    "--graph",
+    "Folder with the splits train, valid and test. The format is detected "
+    "from the file names, or given as FORMAT:DIR (see `kgtrec formats`).",
+    required=True,
+    type=GRAPH_FOLDER,
+    metavar="DIR",
+)
 SIDE_NAMES = ("head", "tail", "both", "relation", "qualifier")
 ENTITY_SIDE_NAMES = SIDE_NAMES[:3]
 
@@ -131,16 +136,27 @@ SIDES = sides(
     "qualifiers.",
     SIDE_NAMES,
 )
-CONTEXT = choice("--context", ["time", "qualifiers"], "Required if facts have a time (timed:DIR) "
-                 "or qualifiers (statements:DIR): ask at the time, or with the qualifiers, of each "
-                 "fact.")  # fmt: skip
-SIDE = choice("--side", SIDE_NAMES, "Predicted side of the triple. Default: all sides in the "
-              "ranks.")  # fmt: skip
-SEED_TRIPLES = reads("--seed-triples", "Triples of the split whose questions are pooled; see "
-                     "`kgtrec sample`.", required=True)  # fmt: skip
-QUESTION_NAMES = reads("--questions", "Names of questions in the runs, lines "
-                       "name<TAB>entity<TAB>relation. Default: those of `kgtrec convert "
-                       "--write-questions` and `kgtrec rank` for the split.")  # fmt: skip
+CONTEXT = choice(
+    "--context",
+    ["time", "qualifiers"],
+    "Required if facts have a time (timed:DIR) "
+    "or qualifiers (statements:DIR): ask at the time, or with the qualifiers, of each "
+    "fact.",
+)
+SIDE = choice(
+    "--side", SIDE_NAMES, "Predicted side of the triple. Default: all sides in the ranks."
+)
+SEED_TRIPLES = reads(
+    "--seed-triples",
+    "Triples of the split whose questions are pooled; see `kgtrec sample`.",
+    required=True,
+)
+QUESTION_NAMES = reads(
+    "--questions",
+    "Names of questions in the runs, lines "
+    "name<TAB>entity<TAB>relation. Default: those of `kgtrec convert "
+    "--write-questions` and `kgtrec rank` for the split.",
+)
 
 
 def graph(text: str, *, required: bool = False) -> Decorator:
@@ -150,8 +166,12 @@ def graph(text: str, *, required: bool = False) -> Decorator:
 
 def runs(text: str) -> Decorator:
     """Runs in addition to files of ranks."""
-    return reads("--run runs", f"One TREC run per file of ranks, in the same order: {text}",
-                 multiple=True, metavar="RUN")  # fmt: skip
+    return reads(
+        "--run runs",
+        f"One TREC run per file of ranks, in the same order: {text}",
+        multiple=True,
+        metavar="RUN",
+    )
 
 
 def split(text: str) -> Decorator:
@@ -162,16 +182,25 @@ def split(text: str) -> Decorator:
 
 THREADS = option("--threads", "Threads; every core by default.", type=Count(largest=10**400))
 LOWER_IS_BETTER = flag("--lower-is-better", "The scores are distances.")
-NAN = choice("--nan", ["error", "worst"], "Treat a NaN score as an error, or as lower than every "
-             "other score.", default="error")  # fmt: skip
+NAN = choice(
+    "--nan",
+    ["error", "worst"],
+    "Treat a NaN score as an error, or as lower than every other score.",
+    default="error",
+)
 HOW_SCORED = all_of(
-    choice("--rows", ["questions", "instances"], "Rows of scores: one per question (as listed by "
-           "`kgtrec convert --write-questions`), or one per triple, first all heads in file order, "
-           "then all tails.", default="questions"),
+    choice(
+        "--rows",
+        ["questions", "instances"],
+        "Rows of scores: one per question (as listed by "
+        "`kgtrec convert --write-questions`), or one per triple, first all heads in file order, "
+        "then all tails.",
+        default="questions",
+    ),
     LOWER_IS_BETTER,
     NAN,
     THREADS,
-)  # fmt: skip
+)
 
 
 def seed(text: str, default: int | None = 0) -> Decorator:
@@ -180,8 +209,13 @@ def seed(text: str, default: int | None = 0) -> Decorator:
 
 
 def confidence(of: str) -> Decorator:
-    return option("--ci", f"Confidence of the intervals, {of}.",
-                  type=Number(), default=95.0, metavar="PERCENT")  # fmt: skip
+    return option(
+        "--ci",
+        f"Confidence of the intervals, {of}.",
+        type=Number(),
+        default=95.0,
+        metavar="PERCENT",
+    )
 
 
 def intervals(drawn: str, resamples: int) -> Decorator:
@@ -190,7 +224,7 @@ def intervals(drawn: str, resamples: int) -> Decorator:
         confidence(f"which resample whole {drawn}"),
         option("--resamples", "Resamples.", type=Count(0), default=resamples),
         seed("Seed of the draws."),
-    )  # fmt: skip
+    )
 
 
 def resampling(options: Mapping[str, Any]) -> Resampling:
@@ -205,21 +239,40 @@ def cutoffs_of(text: str) -> tuple[int, ...]:
     return tuple(sorted(set(counts_of("--k", text))))
 
 
-N_ENTITIES = option("--n-entities", "With --qrels: entities of the graph, for kg_mr, kg_mrr, "
-                    "kg_hits, as in `kgtrec eval`.",
-                    type=Count(), metavar="N")  # fmt: skip
-TEST = choice("--test", TESTS, "Paired test for every pair of systems.  [default: randomisation; "
-              "of `power` t]")  # fmt: skip
-CORRECTION = choice("--correction", CORRECTIONS, "Correction for many pairs: of any false finding "
-                    "(holm, bonferroni) or their share (bh).", default="holm")  # fmt: skip
-LEVEL = option("--level", "Accepted error probability: p below it is significant.",
-               type=Share(whole=False), default=0.05,
-               metavar="P")  # fmt: skip
+N_ENTITIES = option(
+    "--n-entities",
+    "With --qrels: entities of the graph, for kg_mr, kg_mrr, kg_hits, as in `kgtrec eval`.",
+    type=Count(),
+    metavar="N",
+)
+TEST = choice(
+    "--test",
+    TESTS,
+    "Paired test for every pair of systems.  [default: randomisation; of `power` t]",
+)
+CORRECTION = choice(
+    "--correction",
+    CORRECTIONS,
+    "Correction for many pairs: of any false finding (holm, bonferroni) or their share (bh).",
+    default="holm",
+)
+LEVEL = option(
+    "--level",
+    "Accepted error probability: p below it is significant.",
+    type=Share(whole=False),
+    default=0.05,
+    metavar="P",
+)
 
 
 def repeats(default: int) -> Decorator:
-    return option("--repeats", "Random parts per size.",
-                  type=Count(1, largest=MOST_PARTS), default=default, metavar="N")  # fmt: skip
+    return option(
+        "--repeats",
+        "Random parts per size.",
+        type=Count(1, largest=MOST_PARTS),
+        default=default,
+        metavar="N",
+    )
 
 
 # -- What is written -------------------------------------------------------------------------------
@@ -234,12 +287,21 @@ def _use_style(ctx: click.Context, _param: click.Parameter, text: str | None) ->
         ctx.with_resource(using(Style.parse(text)))
 
 
-STYLE = option("--style", "Style of figures: size=9 (points), width=3.25 (inches of a column), "
-               "family=serif (font), text=outlines (SVG that needs no font), or several: "
-               "size=9,width=3.25.  [default: size=8,width=3.4]",
-               metavar="SETTINGS", expose_value=False, callback=_use_style)  # fmt: skip
-FORMAT = choice("--format form", FORMATS, "Format of the output; csv, tsv and json have full "
-                "precision.", default="table")  # fmt: skip
+STYLE = option(
+    "--style",
+    "Style of figures: size=9 (points), width=3.25 (inches of a column), "
+    "family=serif (font), text=outlines (SVG that needs no font), or several: "
+    "size=9,width=3.25.  [default: size=8,width=3.4]",
+    metavar="SETTINGS",
+    expose_value=False,
+    callback=_use_style,
+)
+FORMAT = choice(
+    "--format form",
+    FORMATS,
+    "Format of the output; csv, tsv and json have full precision.",
+    default="table",
+)
 
 
 def output(text: str, *, required: bool = True, kind: PathType = WRITE) -> Decorator:
@@ -247,19 +309,31 @@ def output(text: str, *, required: bool = True, kind: PathType = WRITE) -> Decor
 
 
 def ranking_files(
-    ranks: str = "Ranks, as Parquet.", *, required: bool = True, kind: PathType = WRITE,
-    depth: str = "Candidates per question in the run.", default_depth: int | None = 1000,
-) -> Decorator:  # fmt: skip
+    ranks: str = "Ranks, as Parquet.",
+    *,
+    required: bool = True,
+    kind: PathType = WRITE,
+    depth: str = "Candidates per question in the run.",
+    default_depth: int | None = 1000,
+) -> Decorator:
     """Options for ranks, a run with its depth and tag, and qrels."""
     return all_of(
         output(ranks, required=required, kind=kind),
-        option("--write-run run", "Also write the best candidates as a TREC run.",
-               type=kind, metavar="FILE"),
-        option("--write-qrels qrels", "Also write the answers as TREC qrels.",
-               type=kind, metavar="FILE"),
+        option(
+            "--write-run run",
+            "Also write the best candidates as a TREC run.",
+            type=kind,
+            metavar="FILE",
+        ),
+        option(
+            "--write-qrels qrels",
+            "Also write the answers as TREC qrels.",
+            type=kind,
+            metavar="FILE",
+        ),
         option("--run-depth", depth, type=Count(), default=default_depth),
         option("--tag", "Name of the run in its file.", default="kgtrec"),
-    )  # fmt: skip
+    )
 
 
 def form(*forms: str, text: str = "Format of the output.") -> Decorator:

@@ -47,9 +47,11 @@ def load_comparable(files: Mapping[str, str]) -> dict[str, Ranks]:
 
 
 def files_of(
-    result: Any, questions: Questions | None, files: Mapping[str, str | None],
+    result: Any,
+    questions: Questions | None,
+    files: Mapping[str, str | None],
     options: Mapping[str, Any],
-) -> list[File]:  # fmt: skip
+) -> list[File]:
     """What writes the ranks, run and qrels of a result into `files`."""
     from kgtrec import write_qrels
 

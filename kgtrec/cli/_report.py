@@ -71,9 +71,12 @@ class Report:
 
     @classmethod
     def of_files(
-        cls, tables: Mapping[str, Table], text: Callable[[], str] | None = None,
-        named: str = "file", **more: Any,
-    ) -> Report:  # fmt: skip
+        cls,
+        tables: Mapping[str, Table],
+        text: Callable[[], str] | None = None,
+        named: str = "file",
+        **more: Any,
+    ) -> Report:
         """One table per file: blocks of text, JSON by file, or one table with the files' names."""
         if len(tables) > 1:
             from kgtrec._internal.table import stacked
@@ -84,8 +87,9 @@ class Report:
         return cls(
             text or (lambda: blocks({file: table.to_text() for file, table in tables.items()})),
             lambda: single_or_all({file: table.to_dict() for file, table in tables.items()}),
-            rows, **more,
-        )  # fmt: skip
+            rows,
+            **more,
+        )
 
     @classmethod
     def of_tables(cls, tables: Mapping[str, Table], **more: Any) -> Report:
@@ -272,9 +276,12 @@ class Command(click.Command):
         self.commands |= {str(command.name): command for command in commands}
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None,
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
         **extra: Any,
-    ) -> click.Context:  # fmt: skip
+    ) -> click.Context:
         if args and args[0] in self.commands:
             command = self.commands[args[0]]
             return command.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
@@ -386,9 +393,12 @@ def quiet_option(command: click.Command) -> click.Option:
     taken = {name for parameter in command.params for name in parameter.opts}
     names = ["--quiet"] if "-q" in taken else ["-q", "--quiet"]
     return click.Option(
-        names, is_flag=True, expose_value=False, callback=_be_quiet,
+        names,
+        is_flag=True,
+        expose_value=False,
+        callback=_be_quiet,
         help="Print results and errors only: no notes, warnings and progress.",
-    )  # fmt: skip
+    )
 
 
 def _be_quiet(ctx: click.Context, _parameter: click.Parameter, is_set: bool) -> None:

@@ -19,8 +19,12 @@ _INDENT = " " * 12
 
 
 @click.command(cls=Command)
-@shared.option("-o --output", "Folder for graph, qrels, runs, ranks and report.",
-               default="kgtrec-demo", metavar="DIR")  # fmt: skip
+@shared.option(
+    "-o --output",
+    "Folder for graph, qrels, runs, ranks and report.",
+    default="kgtrec-demo",
+    metavar="DIR",
+)
 @shared.seed("Seed of the random scorer and of the factorisation's start.")
 def demo(output: str, seed: int) -> Report:
     """Evaluate three baselines on the world's countries and show what to look at.

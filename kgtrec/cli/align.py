@@ -21,20 +21,37 @@ ARRAYS = ("left", "right", "matrix")
 @click.command(cls=Command)
 @shared.reads("--left", "Embeddings of the left graph, .npy (entities, dim).")
 @shared.reads("--right", "Embeddings of the right graph, likewise.")
-@shared.reads("--matrix", "Instead of embeddings: similarities, .npy (left, right); higher is more "
-              "similar.")  # fmt: skip
-@shared.reads("--pairs", "Test alignments, lines left<TAB>right: row numbers from 0, or labels.",
-              required=True)  # fmt: skip
+@shared.reads(
+    "--matrix", "Instead of embeddings: similarities, .npy (left, right); higher is more similar."
+)
+@shared.reads(
+    "--pairs",
+    "Test alignments, lines left<TAB>right: row numbers from 0, or labels.",
+    required=True,
+)
 @shared.reads("--left-labels", "Labels of the left entities, one per line, in row order.")
 @shared.reads("--right-labels", "Labels of the right entities, one per line, in row order.")
-@shared.choice("--similarity", SIMILARITIES, "Similarity of embeddings; l2 and l1 are minus the "
-               "distance.", default="cosine")  # fmt: skip
-@shared.option("--csls", "Neighbours for cross-domain similarity local scaling; 10 is usual, 0 is "
-               "none.", type=shared.Count(0), default=0, metavar="K")  # fmt: skip
+@shared.choice(
+    "--similarity",
+    SIMILARITIES,
+    "Similarity of embeddings; l2 and l1 are minus the distance.",
+    default="cosine",
+)
+@shared.option(
+    "--csls",
+    "Neighbours for cross-domain similarity local scaling; 10 is usual, 0 is none.",
+    type=shared.Count(0),
+    default=0,
+    metavar="K",
+)
 @shared.sides("head: the left entity is asked for; tail: the right one.")
 @shared.ranking_files(required=False)
-@shared.option("--sizes", "Evaluate random parts of the test alignments instead, of these sizes, "
-               "such as 100,1000,all; 'auto' chooses eight.", metavar="N,N,...")  # fmt: skip
+@shared.option(
+    "--sizes",
+    "Evaluate random parts of the test alignments instead, of these sizes, "
+    "such as 100,1000,all; 'auto' chooses eight.",
+    metavar="N,N,...",
+)
 @shared.repeats(5)
 @shared.seed("Seed of the parts.")
 @shared.PLOT
@@ -62,17 +79,23 @@ def command(**options: Any) -> Report:
     loaded = _load(options)
     matrix = loaded["matrix"]
     model: dict[str, Any] = {
-        "left": loaded["left"], "right": loaded["right"], "csls": options["csls"],
-        "sides": options["sides"], "threads": options["threads"],
+        "left": loaded["left"],
+        "right": loaded["right"],
+        "csls": options["csls"],
+        "sides": options["sides"],
+        "threads": options["threads"],
         "similarity": options["similarity"] if matrix is None else matrix,
-    }  # fmt: skip
+    }
     with about(", ".join(options[name] for name in ARRAYS if options[name])):
         if options["sizes"] is None:
             return _align(loaded, model, options)
         experiment = size_experiment(
-            loaded["pairs"], sizes=_sizes(options["sizes"], len(loaded["pairs"])),
-            repeats=options["repeats"], seed=options["seed"], **model,
-        )  # fmt: skip
+            loaded["pairs"],
+            sizes=_sizes(options["sizes"], len(loaded["pairs"])),
+            repeats=options["repeats"],
+            seed=options["seed"],
+            **model,
+        )
     figures = {"plot": lambda: plots.alignment_sizes(experiment)}
     return Report.of_table(experiment.table(), figures=figures)
 
@@ -98,22 +121,37 @@ def _check(options: dict[str, Any]) -> None:
     left, right, matrix = (options[name] is not None for name in ARRAYS)
     one = options["sizes"] is None
     shared.refuse(
-        (not matrix and not (left and right),
-         "give --left and --right embeddings, or a --matrix of similarities"),
-        (matrix and (left or right),
-         "--matrix replaces --left and --right; give either the matrix or the embeddings"),
-        (matrix and shared.on_command_line("similarity"),
-         "--similarity needs embeddings; a --matrix already contains similarities (higher is more "
-         "similar; negate distances)"),
-        (one and any(map(shared.on_command_line, ("repeats", "seed"))),
-         "--repeats and --seed set how --sizes draws random parts; add --sizes, or leave them out"),
-        (one and options["output"] is None,
-         "give a file for the ranks: -o FILE (or --sizes for the experiment)"),
-        (not one and any(options[name] for name in ("output", "run", "qrels")),
-         "--sizes writes no ranks; leave out -o, --write-run and --write-qrels"),
-        (one and shared.on_command_line("plot"),
-         "--plot needs --sizes; `kgtrec plot` draws files of ranks"),
-    )  # fmt: skip
+        (
+            not matrix and not (left and right),
+            "give --left and --right embeddings, or a --matrix of similarities",
+        ),
+        (
+            matrix and (left or right),
+            "--matrix replaces --left and --right; give either the matrix or the embeddings",
+        ),
+        (
+            matrix and shared.on_command_line("similarity"),
+            "--similarity needs embeddings; a --matrix already contains similarities (higher is "
+            "more similar; negate distances)",
+        ),
+        (
+            one and any(map(shared.on_command_line, ("repeats", "seed"))),
+            "--repeats and --seed set how --sizes draws random parts; add --sizes, or leave "
+            "them out",
+        ),
+        (
+            one and options["output"] is None,
+            "give a file for the ranks: -o FILE (or --sizes for the experiment)",
+        ),
+        (
+            not one and any(options[name] for name in ("output", "run", "qrels")),
+            "--sizes writes no ranks; leave out -o, --write-run and --write-qrels",
+        ),
+        (
+            one and shared.on_command_line("plot"),
+            "--plot needs --sizes; `kgtrec plot` draws files of ranks",
+        ),
+    )
 
 
 def _load(options: dict[str, Any]) -> dict[str, Any]:

@@ -22,25 +22,48 @@ SIZES = ("instances", "entities")
 
 
 @click.command(cls=Command)
-@shared.files("files", "TABLE ... [RANKS.parquet ...]")  # fmt: skip
-@shared.option("--n-instances instances", "Number of ranks behind each value: for both sides, "
-               "twice the number of test triples.",
-               type=shared.Count(), metavar="N")  # fmt: skip
-@shared.option("--n-entities entities", "Number of entities, the largest possible rank.",
-               type=shared.Count(), metavar="E")  # fmt: skip
+@shared.files("files", "TABLE ... [RANKS.parquet ...]")
+@shared.option(
+    "--n-instances instances",
+    "Number of ranks behind each value: for both sides, twice the number of test triples.",
+    type=shared.Count(),
+    metavar="N",
+)
+@shared.option(
+    "--n-entities entities",
+    "Number of entities, the largest possible rank.",
+    type=shared.Count(),
+    metavar="E",
+)
 @shared.graph("The graph of the table, instead of both numbers. Adds values expected by chance.")
 @shared.split("Evaluated split of --graph.")
 @shared.SIDES
 @shared.flag("--percent", "Metrics between 0 and 1 are printed as percentages.")
 @shared.flag("--truncated", "Digits were cut off instead of rounded.")
-@shared.option("--averaged-runs runs", "Each number is a mean over R runs.",
-               type=shared.Count(), default=1, metavar="R")  # fmt: skip
-@shared.option("--scores", "Scores of a model (with --graph), as for `kgtrec rank`: also try every "
-               "filter. Repeatable.", type=SCORES, multiple=True, metavar="PATH")  # fmt: skip
-@shared.reads("--type-constraints", "With --scores: also try candidates by relation and side, "
-              "OpenKE's type_constrain.txt.")  # fmt: skip
-@shared.option("--name names", "The model's name in the table: one per ranks file, then one per "
-               "--scores.", multiple=True, metavar="NAME")  # fmt: skip
+@shared.option(
+    "--averaged-runs runs",
+    "Each number is a mean over R runs.",
+    type=shared.Count(),
+    default=1,
+    metavar="R",
+)
+@shared.option(
+    "--scores",
+    "Scores of a model (with --graph), as for `kgtrec rank`: also try every filter. Repeatable.",
+    type=SCORES,
+    multiple=True,
+    metavar="PATH",
+)
+@shared.reads(
+    "--type-constraints",
+    "With --scores: also try candidates by relation and side, OpenKE's type_constrain.txt.",
+)
+@shared.option(
+    "--name names",
+    "The model's name in the table: one per ranks file, then one per --scores.",
+    multiple=True,
+    metavar="NAME",
+)
 @shared.FORMAT
 def command(files: tuple[str, ...], **options: Any) -> Report:
     """Check the numbers that a table prints, and find the protocol behind them.
@@ -74,10 +97,15 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     if ranks or options["scores"]:
         return _protocols(tables, ranks, options)
     audited = audit(
-        tables, instances=options["instances"], entities=options["entities"],
-        questions=_questions(options), percent=options["percent"], side=options["sides"],
-        truncated=options["truncated"], runs=options["runs"],
-    )  # fmt: skip
+        tables,
+        instances=options["instances"],
+        entities=options["entities"],
+        questions=_questions(options),
+        percent=options["percent"],
+        side=options["sides"],
+        truncated=options["truncated"],
+        runs=options["runs"],
+    )
     return _report(audited)
 
 
@@ -91,11 +119,15 @@ def _check(ranks: list[str], options: dict[str, Any]) -> None:
         (scores and not graph, "--scores needs --graph DIR for the questions; add it"),
         (options["type_constraints"] and not scores, "--type-constraints requires --scores"),
         (of_models and wrong, f"{', '.join(wrong)}: not with ranks or scores; leave out"),
-        (not of_models and graph and sizes,
-         f"{', '.join(sizes)}: --graph sets the same values; leave out one of them"),
-        (not of_models and not graph and options["entities"] is None,
-         "give the size of the test set: --n-instances N --n-entities E, or --graph DIR"),
-    )  # fmt: skip
+        (
+            not of_models and graph and sizes,
+            f"{', '.join(sizes)}: --graph sets the same values; leave out one of them",
+        ),
+        (
+            not of_models and not graph and options["entities"] is None,
+            "give the size of the test set: --n-instances N --n-entities E, or --graph DIR",
+        ),
+    )
 
 
 def _questions(options: dict[str, Any]) -> Questions | None:
@@ -117,14 +149,15 @@ def _protocols(tables: list[str], ranks: list[str], options: dict[str, Any]) -> 
         graph = read_graph(options["graph"])
         for file in options["scores"]:
             models[names[file]] = ranks_by_filter(
-                file, graph, options["type_constraints"], split=options["split"],
+                file,
+                graph,
+                options["type_constraints"],
+                split=options["split"],
                 sides=options["sides"],
-            )  # fmt: skip
+            )
     return _report(
-        protocols_of(
-            tables, models, percent=options["percent"], truncated=options["truncated"]
-        )
-    )  # fmt: skip
+        protocols_of(tables, models, percent=options["percent"], truncated=options["truncated"])
+    )
 
 
 def _report(found: Audit | ProtocolSearch) -> Report:

@@ -18,14 +18,23 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("jobs", metavar="JOBS")
-@shared.flag("--status", "Run nothing; print how many jobs are done, and which failed, changed or "
-             "have begun.")  # fmt: skip
-@shared.option("--scheduler", "Dask scheduler, such as tcp://host:8786; by default worker "
-               "processes of this machine.", metavar="ADDRESS")  # fmt: skip
+@shared.flag(
+    "--status",
+    "Run nothing; print how many jobs are done, and which failed, changed or have begun.",
+)
+@shared.option(
+    "--scheduler",
+    "Dask scheduler, such as tcp://host:8786; by default worker processes of this machine.",
+    metavar="ADDRESS",
+)
 @shared.option("--workers", "Worker processes; one per core by default.", type=shared.Count())
-@shared.option("--patience", "How long to wait if no worker is connected; inf waits forever.",
-               type=shared.Number(0, min_open=True, infinite=True), default=60.0,
-               metavar="SECONDS")  # fmt: skip
+@shared.option(
+    "--patience",
+    "How long to wait if no worker is connected; inf waits forever.",
+    type=shared.Number(0, min_open=True, infinite=True),
+    default=60.0,
+    metavar="SECONDS",
+)
 def command(
     jobs: str, status: bool, scheduler: str | None, workers: int | None, patience: float
 ) -> Report:

@@ -22,15 +22,28 @@ SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
 @shared.runs("adds how often both models put the same entity first.")
 @shared.option("--name names", "Names of the two models, in order.", multiple=True, metavar="NAME")
 @shared.option("--k cutoffs", "k of Hits@k.", default="1,3,10", metavar="K,K,...")
-@shared.choice("--show", SHOWN, "Print the hits gained and lost, the best answers, or the largest "
-               "changes, gains or losses.", default="all")  # fmt: skip
-@shared.option("--largest", "Number of the largest changes to list.",
-               type=shared.Count(), default=10, metavar="N")  # fmt: skip
+@shared.choice(
+    "--show",
+    SHOWN,
+    "Print the hits gained and lost, the best answers, or the largest changes, gains or losses.",
+    default="all",
+)
+@shared.option(
+    "--largest",
+    "Number of the largest changes to list.",
+    type=shared.Count(),
+    default=10,
+    metavar="N",
+)
 @shared.FORMAT
 def command(
-    ranks: tuple[str, str], runs: tuple[str, ...], names: tuple[str, ...], cutoffs: str, show: str,
+    ranks: tuple[str, str],
+    runs: tuple[str, ...],
+    names: tuple[str, ...],
+    cutoffs: str,
+    show: str,
     largest: int,
-) -> Report:  # fmt: skip
+) -> Report:
     """Show which answers one model gets right and another does not: answers gained and lost among
     the k best, how often both put the same entity first, and the largest changes of rank.
 

@@ -12,29 +12,52 @@ from kgtrec.cli._report import Command, Report
 
 
 @click.command(cls=Command)
-@shared.reads("--valid-triples valid", "Labelled triples to fit thresholds and calibration: lines "
-              "head<TAB>relation<TAB>tail<TAB>label (1; 0 or -1), optionally <TAB>score.",
-              required=True)  # fmt: skip
-@shared.reads("--test-triples test", "Labelled triples to evaluate, in the same form.",
-              required=True)  # fmt: skip
-@shared.reads("--valid-negatives", "False triples of valid, if --valid-triples are all true and "
-              "have no labels (as in CoDEx).")  # fmt: skip
+@shared.reads(
+    "--valid-triples valid",
+    "Labelled triples to fit thresholds and calibration: lines "
+    "head<TAB>relation<TAB>tail<TAB>label (1; 0 or -1), optionally <TAB>score.",
+    required=True,
+)
+@shared.reads(
+    "--test-triples test", "Labelled triples to evaluate, in the same form.", required=True
+)
+@shared.reads(
+    "--valid-negatives",
+    "False triples of valid, if --valid-triples are all true and have no labels (as in CoDEx).",
+)
 @shared.reads("--test-negatives", "The same for test.")
-@shared.reads("--valid-scores", "Scores, if the lines have none: one per triple of "
-              "--valid-triples, then one per negative. A .npy array, or one number per "
-              "line.")  # fmt: skip
+@shared.reads(
+    "--valid-scores",
+    "Scores, if the lines have none: one per triple of "
+    "--valid-triples, then one per negative. A .npy array, or one number per "
+    "line.",
+)
 @shared.reads("--test-scores", "The same for test.")
 @shared.LOWER_IS_BETTER
-@shared.choice("--criterion", ["accuracy", "f1"], "Measure that thresholds maximise on valid.",
-               default="accuracy")  # fmt: skip
-@shared.flag("--one-threshold", "Use one threshold for all relations. By default, each relation "
-             "with true and false triples in valid has its own.")  # fmt: skip
-@shared.option("--bins", "Bins of equal size for the calibration error and the reliability curve.",
-               type=shared.Count(2, largest=MOST_PARTS), default=10)  # fmt: skip
+@shared.choice(
+    "--criterion",
+    ["accuracy", "f1"],
+    "Measure that thresholds maximise on valid.",
+    default="accuracy",
+)
+@shared.flag(
+    "--one-threshold",
+    "Use one threshold for all relations. By default, each relation "
+    "with true and false triples in valid has its own.",
+)
+@shared.option(
+    "--bins",
+    "Bins of equal size for the calibration error and the reliability curve.",
+    type=shared.Count(2, largest=MOST_PARTS),
+    default=10,
+)
 @shared.intervals("(head, relation) groups", 1000)
-@shared.choice("--show", ["overall", "relations", "intervals", "calibration", "curves"], "Print "
-               "all triples, relations, relations with intervals, Brier and ECE, or curves.",
-               default="overall")  # fmt: skip
+@shared.choice(
+    "--show",
+    ["overall", "relations", "intervals", "calibration", "curves"],
+    "Print all triples, relations, relations with intervals, Brier and ECE, or curves.",
+    default="overall",
+)
 @shared.FORMAT
 @shared.PLOT
 @shared.STYLE
@@ -59,22 +82,30 @@ def command(show: str, **options: Any) -> Report:
     ids: dict[str, int] = {}
     parts = [
         read_labelled(
-            options[split], ids,
-            negatives=options[f"{split}_negatives"], scores=options[f"{split}_scores"],
+            options[split],
+            ids,
+            negatives=options[f"{split}_negatives"],
+            scores=options[f"{split}_scores"],
         )
         for split in ("test", "valid")
-    ]  # fmt: skip
+    ]
     if options["lower_is_better"]:
         parts = [part.negated() for part in parts]
     result = classify(
-        *parts, criterion=options["criterion"], per_relation=not options["one_threshold"],
-        bins=options["bins"], resampling=shared.resampling(options), relations=list(ids),
-    )  # fmt: skip
+        *parts,
+        criterion=options["criterion"],
+        per_relation=not options["one_threshold"],
+        bins=options["bins"],
+        resampling=shared.resampling(options),
+        relations=list(ids),
+    )
     tables = {
-        "overall": result.table, "relations": result.relation_table,
-        "intervals": result.interval_table, "calibration": result.calibration_table,
+        "overall": result.table,
+        "relations": result.relation_table,
+        "intervals": result.interval_table,
+        "calibration": result.calibration_table,
         "curves": result.curve_table,
-    }  # fmt: skip
+    }
     report = Report.of_table(
         tables[show](), figures={"plot": lambda: plots.reliability_curves(result.curves)}
     )

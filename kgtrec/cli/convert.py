@@ -39,9 +39,10 @@ def command(
     encoded = loaded.entities.n_encoded + loaded.relations.n_encoded
     return Report(
         files=[
-            (qrels, partial(write_qrels, questions)), (topics, partial(write_questions, questions))
+            (qrels, partial(write_qrels, questions)),
+            (topics, partial(write_questions, questions)),
         ],
         content=f"{len(questions):,} questions with {questions.n_instances:,} answers of split "
         f"{split!r}",
         notes=[f"{encoded:,} labels with blanks are percent-encoded"] * bool(encoded),
-    )  # fmt: skip
+    )

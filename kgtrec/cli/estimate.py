@@ -17,37 +17,78 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @shared.GRAPH
-@shared.option("--scores", "As for `kgtrec rank`: one row per question; columns as --score-columns "
-               "says. Without scores, only --write-candidates is written.",
-               type=shared.SCORES, metavar="PATH")  # fmt: skip
+@shared.option(
+    "--scores",
+    "As for `kgtrec rank`: one row per question; columns as --score-columns "
+    "says. Without scores, only --write-candidates is written.",
+    type=shared.SCORES,
+    metavar="PATH",
+)
 @shared.split("Split to evaluate.")
 @shared.sides("Which entity of a triple to ask for.")
 @shared.CONTEXT
-@shared.option("--filter known", "Splits whose answers are known: all, valid, raw, or names, as "
-               "for `kgtrec rank`; with --context time-aware (qualifier-aware), static or raw.",
-               default="all", metavar="NAME")  # fmt: skip
-@shared.option("--size", "Candidates to draw per question, in addition to its answers.",
-               type=shared.Count(10), default=300)  # fmt: skip
-@shared.option("--draw-by by", "Weights of the draw: uniform; frequency of entities on that side "
-               "of the relation in train; observed there or not; or a recommender's weights, a "
-               ".npy array of shape (2 relations, entities), heads of every relation first.",
-               default="frequency", metavar="NAME|FILE")  # fmt: skip
-@shared.reads("--type-constraints", "Draw from the entities that OpenKE's type_constrain.txt "
-              "lists.")  # fmt: skip
-@shared.option("--full", "Number of questions (or a share below 1) to rank among all candidates "
-               "too. MRR and Hits@k have no unbiased estimate without them; 0 gives bounds.",
-               type=shared.Number(0), default=0.1, metavar="N")  # fmt: skip
-@shared.option("--half-width within", "Print how many such questions an MRR interval of this half "
-               "width needs.", type=shared.Number(0, min_open=True), default=0.002)  # fmt: skip
-@shared.writes("--write-candidates candidates", "Write the drawn candidates, ids of shape "
-               "(questions, longest list), for a model that scores only these. The same options "
-               "draw the same candidates.", metavar="FILE.npy")  # fmt: skip
-@shared.choice("--score-columns columns", ["entities", "candidates"], "Columns of --scores: "
-               "entities, or candidates of --write-candidates.", default="entities")  # fmt: skip
-@shared.writes("--write-full-questions full_questions", "With --score-columns candidates: write "
-               "the numbers of the questions that --full draws.", metavar="FILE.npy")  # fmt: skip
-@shared.option("--full-scores", "Scores of these questions among all entities, one row each.",
-               type=shared.SCORES, metavar="PATH")  # fmt: skip
+@shared.option(
+    "--filter known",
+    "Splits whose answers are known: all, valid, raw, or names, as "
+    "for `kgtrec rank`; with --context time-aware (qualifier-aware), static or raw.",
+    default="all",
+    metavar="NAME",
+)
+@shared.option(
+    "--size",
+    "Candidates to draw per question, in addition to its answers.",
+    type=shared.Count(10),
+    default=300,
+)
+@shared.option(
+    "--draw-by by",
+    "Weights of the draw: uniform; frequency of entities on that side "
+    "of the relation in train; observed there or not; or a recommender's weights, a "
+    ".npy array of shape (2 relations, entities), heads of every relation first.",
+    default="frequency",
+    metavar="NAME|FILE",
+)
+@shared.reads(
+    "--type-constraints", "Draw from the entities that OpenKE's type_constrain.txt lists."
+)
+@shared.option(
+    "--full",
+    "Number of questions (or a share below 1) to rank among all candidates "
+    "too. MRR and Hits@k have no unbiased estimate without them; 0 gives bounds.",
+    type=shared.Number(0),
+    default=0.1,
+    metavar="N",
+)
+@shared.option(
+    "--half-width within",
+    "Print how many such questions an MRR interval of this half width needs.",
+    type=shared.Number(0, min_open=True),
+    default=0.002,
+)
+@shared.writes(
+    "--write-candidates candidates",
+    "Write the drawn candidates, ids of shape "
+    "(questions, longest list), for a model that scores only these. The same options "
+    "draw the same candidates.",
+    metavar="FILE.npy",
+)
+@shared.choice(
+    "--score-columns columns",
+    ["entities", "candidates"],
+    "Columns of --scores: entities, or candidates of --write-candidates.",
+    default="entities",
+)
+@shared.writes(
+    "--write-full-questions full_questions",
+    "With --score-columns candidates: write the numbers of the questions that --full draws.",
+    metavar="FILE.npy",
+)
+@shared.option(
+    "--full-scores",
+    "Scores of these questions among all entities, one row each.",
+    type=shared.SCORES,
+    metavar="PATH",
+)
 @shared.seed("Seed of both draws.")
 @shared.confidence("for each value separately")
 @shared.LOWER_IS_BETTER
@@ -87,9 +128,10 @@ def command(**options: Any) -> Report:
     if options["scores"] is None:
         return Report(files=files)
     ranking = {
-        "higher_is_better": not options["lower_is_better"], "nan": options["nan"],
+        "higher_is_better": not options["lower_is_better"],
+        "nan": options["nan"],
         "threads": options["threads"],
-    }  # fmt: skip
+    }
     counts = count_sampled(draw, options["scores"], columns=options["columns"], **ranking)
     check = draw_check(counts, options["full"], options["seed"]) if options["full"] else None
     if check is not None:
@@ -102,17 +144,25 @@ def command(**options: Any) -> Report:
 def _check(options: dict[str, Any]) -> None:
     apart = options["columns"] == "candidates"
     shared.refuse(
-        (options["scores"] is None and options["candidates"] is None,
-         "nothing to do; give --scores PATH, or --write-candidates FILE.npy to draw only"),
-        (not 0.01 <= options["ci"] < 100,
-         f"--ci {options['ci']:g} is not a percentage between 0 and 100, such as 95"),
+        (
+            options["scores"] is None and options["candidates"] is None,
+            "nothing to do; give --scores PATH, or --write-candidates FILE.npy to draw only",
+        ),
+        (
+            not 0.01 <= options["ci"] < 100,
+            f"--ci {options['ci']:g} is not a percentage between 0 and 100, such as 95",
+        ),
         (apart and options["scores"] is None, "--score-columns candidates needs --scores PATH"),
-        ((options["full_questions"] or options["full_scores"]) and not apart,
-         "--write-full-questions and --full-scores need --score-columns candidates; scores of all "
-         "entities already include every question"),
-        (options["type_constraints"] is not None and shared.on_command_line("by"),
-         "--draw-by and --type-constraints both choose what is drawn; give one"),
-    )  # fmt: skip
+        (
+            (options["full_questions"] or options["full_scores"]) and not apart,
+            "--write-full-questions and --full-scores need --score-columns candidates; scores of "
+            "all entities already include every question",
+        ),
+        (
+            options["type_constraints"] is not None and shared.on_command_line("by"),
+            "--draw-by and --type-constraints both choose what is drawn; give one",
+        ),
+    )
 
 
 def _estimates(

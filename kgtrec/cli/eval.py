@@ -29,13 +29,19 @@ VERSIONS = {9: "9.0.8", 10: "10.0"}
 
 # trec_eval's long names, if they differ from ours.
 _LONG_NAMES = {
-    "query_eval_wanted": "per-query", "nosummary": "no-summary",
-    "complete_rel_info_wanted": "complete", "level_for_rel": "relevance-level",
-    "Judged_docs_only": "judged-only", "Max_retrieved_per_topic": "max-documents",
-    "Number_docs_in_coll": "collection", "Rel_info_format": "qrels-format",
-    "Results_format": "run-format", "Zscore": "zscores", "Debug_level": "debug",
+    "query_eval_wanted": "per-query",
+    "nosummary": "no-summary",
+    "complete_rel_info_wanted": "complete",
+    "level_for_rel": "relevance-level",
+    "Judged_docs_only": "judged-only",
+    "Max_retrieved_per_topic": "max-documents",
+    "Number_docs_in_coll": "collection",
+    "Rel_info_format": "qrels-format",
+    "Results_format": "run-format",
+    "Zscore": "zscores",
+    "Debug_level": "debug",
     "Output_old_results_format": "old-format",
-}  # fmt: skip
+}
 
 CONTEXT = {
     # -h may ask for the help of a measure: see _help.
@@ -72,73 +78,150 @@ def _debug_level(_context: click.Context, _parameter: click.Parameter, text: str
 
 of_trec_eval = shared.all_of(
     # Eager: -h and -v take effect in any position.
-    shared.option("-m --measure measures", "A measure, with parameters after a dot (P.5,10), or a "
-                  "nickname: official, set, all_trec; prefs, all_prefs; qrels_jg. Repeatable. "
-                  "Default: official, or all of -R.",
-                  multiple=True, metavar="MEASURE", is_eager=True),
+    shared.option(
+        "-m --measure measures",
+        "A measure, with parameters after a dot (P.5,10), or a "
+        "nickname: official, set, all_trec; prefs, all_prefs; qrels_jg. Repeatable. "
+        "Default: official, or all of -R.",
+        multiple=True,
+        metavar="MEASURE",
+        is_eager=True,
+    ),
     shared.flag("-q --per-query", "Also print lines for every query."),
     shared.flag("-n --no-summary", "Print no lines over all queries."),
-    shared.flag("-c --complete", "Average over all queries of QRELS; a query that is not in the "
-                "run counts as 0."),
-    shared.option("-l --relevance-level level", "Relevant from this level (default: 1). nDCG and "
-                  "other gains ignore it.",
-                  type=_WHOLE, default=1, metavar="N", show_default=False),
+    shared.flag(
+        "-c --complete",
+        "Average over all queries of QRELS; a query that is not in the run counts as 0.",
+    ),
+    shared.option(
+        "-l --relevance-level level",
+        "Relevant from this level (default: 1). nDCG and other gains ignore it.",
+        type=_WHOLE,
+        default=1,
+        metavar="N",
+        show_default=False,
+    ),
     shared.flag("-J --judged-only", "Drop documents that were not judged."),
-    shared.option("-M --max-documents depth", "Evaluate at most this many documents per query.",
-                  type=_WHOLE, metavar="N"),
-    shared.option("-N --collection", "Number of documents in the collection, for utility.",
-                  type=_WHOLE, default=0, metavar="N", show_default=False),
-    shared.option("-Z --zscores", "Print z-scores: FILE has lines `query measure mean deviation`.",
-                  metavar="FILE"),
-    shared.option("-R --qrels-format", "qrels (default), TREC's, BEIR's under their heading, or "
-                  "JSON; beir: lines of `query document relevance`; json; preferences: prefs, "
-                  "lines of `query group subgroup document level`, or qrels_prefs, without "
-                  "subgroup; qrels_jg: judgements of several assessors, `query assessor document "
-                  "relevance`.",
-                  default="qrels", metavar="NAME", show_default=False),
-    shared.option("-T --run-format", "trec_results (default), TREC's, or a form that the first "
-                  "lines show; msmarco: lines of `query document rank`; scores: lines of `query "
-                  "document score`; json: {query: {document: score}}.",
-                  default="trec_results", metavar="NAME", show_default=False),
-    shared.option("-D --debug", "Only this QUERY; there is no other debug output.",
-                  metavar="LEVEL[.QUERY]", callback=_debug_level),
+    shared.option(
+        "-M --max-documents depth",
+        "Evaluate at most this many documents per query.",
+        type=_WHOLE,
+        metavar="N",
+    ),
+    shared.option(
+        "-N --collection",
+        "Number of documents in the collection, for utility.",
+        type=_WHOLE,
+        default=0,
+        metavar="N",
+        show_default=False,
+    ),
+    shared.option(
+        "-Z --zscores",
+        "Print z-scores: FILE has lines `query measure mean deviation`.",
+        metavar="FILE",
+    ),
+    shared.option(
+        "-R --qrels-format",
+        "qrels (default), TREC's, BEIR's under their heading, or "
+        "JSON; beir: lines of `query document relevance`; json; preferences: prefs, "
+        "lines of `query group subgroup document level`, or qrels_prefs, without "
+        "subgroup; qrels_jg: judgements of several assessors, `query assessor document "
+        "relevance`.",
+        default="qrels",
+        metavar="NAME",
+        show_default=False,
+    ),
+    shared.option(
+        "-T --run-format",
+        "trec_results (default), TREC's, or a form that the first "
+        "lines show; msmarco: lines of `query document rank`; scores: lines of `query "
+        "document score`; json: {query: {document: score}}.",
+        default="trec_results",
+        metavar="NAME",
+        show_default=False,
+    ),
+    shared.option(
+        "-D --debug",
+        "Only this QUERY; there is no other debug output.",
+        metavar="LEVEL[.QUERY]",
+        callback=_debug_level,
+    ),
     shared.flag("-o", "Ignored, as in trec_eval.", expose_value=False),
     shared.option("--old-format", expose_value=False, hidden=True),
-    shared.flag("-v --version", "Print the version on standard error.",
-                expose_value=False, callback=_version),
-    shared.flag("-h --help", "Print this; with -m, explain these measures.",
-                expose_value=False, callback=_help),
-)  # fmt: skip
+    shared.flag(
+        "-v --version",
+        "Print the version on standard error.",
+        expose_value=False,
+        callback=_version,
+    ),
+    shared.flag(
+        "-h --help",
+        "Print this; with -m, explain these measures.",
+        expose_value=False,
+        callback=_help,
+    ),
+)
 
 beyond_trec_eval = shared.all_of(
-    shared.choice("--compat", ["9", "10"], "Compute like trec_eval 10.0 (default), or like 9.0.8: "
-                  "compare scores in single precision, and use its recall points, its -c and its "
-                  "all_trec.",
-                  default="10", is_eager=True, show_default=False,
-                  callback=lambda _context, _parameter, text: int(text)),
-    shared.choice("--format form", FORMATS, "trec (default): trec_eval's lines. Others: one table, "
-                  "a column per run; tsv, csv and json with every digit.",
-                  default="trec", show_default=False),
-    shared.choice("--ties", ("expected", "min", "max"), "Mean, smallest or largest value over all "
-                  "orders of tied documents, for map, map_cut, recip_rank, recip_rank_cut, "
-                  "success, P, recall, relative_P, Rprec, ndcg, ndcg_cut, dcg."),
-    shared.option("--n-entities entities", "Entities of the graph, for kg_mr, kg_mrr, kg_hits, "
-                  "kg_amr, kg_amri.", type=_WHOLE, metavar="N"),
-    shared.graph("Filter the runs by this graph: remove what its other splits know "
-              "about a question (head0, ..., tail0, ...). Also sets the number of entities."),
-    shared.option("--split", "With --graph: split of the questions. Default: test.",
-                  metavar="NAME"),
-    shared.choice("--sides", shared.SIDE_NAMES, "With --graph: what to ask about its triples. "
-                  "Default: both (head and tail)."),
+    shared.choice(
+        "--compat",
+        ["9", "10"],
+        "Compute like trec_eval 10.0 (default), or like 9.0.8: "
+        "compare scores in single precision, and use its recall points, its -c and its "
+        "all_trec.",
+        default="10",
+        is_eager=True,
+        show_default=False,
+        callback=lambda _context, _parameter, text: int(text),
+    ),
+    shared.choice(
+        "--format form",
+        FORMATS,
+        "trec (default): trec_eval's lines. Others: one table, "
+        "a column per run; tsv, csv and json with every digit.",
+        default="trec",
+        show_default=False,
+    ),
+    shared.choice(
+        "--ties",
+        ("expected", "min", "max"),
+        "Mean, smallest or largest value over all "
+        "orders of tied documents, for map, map_cut, recip_rank, recip_rank_cut, "
+        "success, P, recall, relative_P, Rprec, ndcg, ndcg_cut, dcg.",
+    ),
+    shared.option(
+        "--n-entities entities",
+        "Entities of the graph, for kg_mr, kg_mrr, kg_hits, kg_amr, kg_amri.",
+        type=_WHOLE,
+        metavar="N",
+    ),
+    shared.graph(
+        "Filter the runs by this graph: remove what its other splits know "
+        "about a question (head0, ..., tail0, ...). Also sets the number of entities."
+    ),
+    shared.option(
+        "--split", "With --graph: split of the questions. Default: test.", metavar="NAME"
+    ),
+    shared.choice(
+        "--sides",
+        shared.SIDE_NAMES,
+        "With --graph: what to ask about its triples. Default: both (head and tail).",
+    ),
     shared.CONTEXT,
-    shared.option("--ci", "Confidence intervals of the means, 1 to 99.9, by resampling the "
-                  "queries.",
-                  type=shared.Number(), metavar="PERCENT"),
+    shared.option(
+        "--ci",
+        "Confidence intervals of the means, 1 to 99.9, by resampling the queries.",
+        type=shared.Number(),
+        metavar="PERCENT",
+    ),
     shared.option("--seed", "Seed of the resampling. Default: 0.", type=shared.Seed(), metavar="N"),
     shared.option("--resamples", "Number of resamples. Default: 2000.", type=_WHOLE, metavar="N"),
-    shared.flag("--show-engines", "Print on standard error what kgtrec computed, and what "
-                "pytrec_eval also has."),
-)  # fmt: skip
+    shared.flag(
+        "--show-engines",
+        "Print on standard error what kgtrec computed, and what pytrec_eval also has.",
+    ),
+)
 
 
 AS_LISTED = (
@@ -248,11 +331,17 @@ def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Req
         )
     same = ("per_query", "qrels_format", "run_format", "zscores", "ties", "entities")
     return Request(
-        qrels, runs, options["measures"] or None, eval_options,
-        summary=not options["no_summary"], questions=questions, resampling=_resampling(options),
-        only=(options["debug"] or "").partition(".")[2] or None, command_line=True,
+        qrels,
+        runs,
+        options["measures"] or None,
+        eval_options,
+        summary=not options["no_summary"],
+        questions=questions,
+        resampling=_resampling(options),
+        only=(options["debug"] or "").partition(".")[2] or None,
+        command_line=True,
         **{name: options[name] for name in same},
-    )  # fmt: skip
+    )
 
 
 def _resampling(options: Mapping[str, Any]) -> Resampling | None:
@@ -374,10 +463,15 @@ def _by_parameters() -> dict[str, str]:
     from kgtrec.trec.measures import names as every
 
     heads = {
-        "": "without parameters", "rank": "at ranks, as P.5,10", "point": "at decimals",
-        "number": "with numbers", "numbers": "with numbers", "gains": "with gains, as ndcg.1=3,2=9",
-        "p": "with p, as rbp.p=0.8", "p,gains": "with p, as rbp.p=0.8",
-    }  # fmt: skip
+        "": "without parameters",
+        "rank": "at ranks, as P.5,10",
+        "point": "at decimals",
+        "number": "with numbers",
+        "numbers": "with numbers",
+        "gains": "with gains, as ndcg.1=3,2=9",
+        "p": "with p, as rbp.p=0.8",
+        "p,gains": "with p, as rbp.p=0.8",
+    }
     by_head: dict[str, list[str]] = {}
     for name, row in every.TABLE.items():
         head = heads.get(row.kind, "")

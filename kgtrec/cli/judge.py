@@ -25,8 +25,12 @@ class Group(click.Group):
     command_class = Command
 
 
-BLANK = shared.choice("--blank", ["open", "N", "?"], "Meaning of a blank label; in the published "
-                      "annotations of Zhou et al. it is N.", default="open")  # fmt: skip
+BLANK = shared.choice(
+    "--blank",
+    ["open", "N", "?"],
+    "Meaning of a blank label; in the published annotations of Zhou et al. it is N.",
+    default="open",
+)
 
 
 @click.group(cls=Group)
@@ -77,15 +81,27 @@ def templates(pool: str, output: str) -> Report:
 
 @command.command(short_help="A sheet of questions for each annotator.")
 @click.argument("pool", type=shared.READ)
-@shared.option("-o --output", "Folder of the sheets.",
-               required=True, type=shared.LATER, metavar="FOLDER")  # fmt: skip
-@shared.option("--annotators", "Who judges; also the names of the files.",
-               required=True, metavar="NAME,NAME,...")  # fmt: skip
-@shared.reads("--templates template_file", "Questions from `kgtrec judge templates`; made from "
-              "labels by default.")  # fmt: skip
+@shared.option(
+    "-o --output", "Folder of the sheets.", required=True, type=shared.LATER, metavar="FOLDER"
+)
+@shared.option(
+    "--annotators",
+    "Who judges; also the names of the files.",
+    required=True,
+    metavar="NAME,NAME,...",
+)
+@shared.reads(
+    "--templates template_file",
+    "Questions from `kgtrec judge templates`; made from labels by default.",
+)
 @shared.reads("--names name_file", "Names of entities, lines id<TAB>name.")
-@shared.option("--overlap", "Share of the triples that two annotators judge.",
-               type=shared.Number(), default=1.0, metavar="SHARE")  # fmt: skip
+@shared.option(
+    "--overlap",
+    "Share of the triples that two annotators judge.",
+    type=shared.Number(),
+    default=1.0,
+    metavar="SHARE",
+)
 @shared.option("--batch", "Triples per sheet, at most.", type=shared.Count(), metavar="N")
 @shared.option("--depth", "Only triples pooled at depth K.", type=shared.Count(), metavar="K")
 @shared.reads("--done", "Omit triples that have a label in this file; repeatable.", multiple=True)
@@ -120,9 +136,15 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
         questions = asking.read_templates(options["template_file"])
     people = [name.strip() for name in options["annotators"].split(",")]
     made = sheet_files.make_batches(
-        triples, questions, names, annotators=people, overlap=options["overlap"],
-        size=options["batch"], seed=options["seed"], by_relation=options["by_relation"],
-    )  # fmt: skip
+        triples,
+        questions,
+        names,
+        annotators=people,
+        overlap=options["overlap"],
+        size=options["batch"],
+        seed=options["seed"],
+        by_relation=options["by_relation"],
+    )
     first, *_, last = [*made, *made]
     left = len(pooled) - len(triples)
     notes = [
@@ -136,8 +158,9 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
         notes.append(warning(missing))
     return Report(
         files=[(output, lambda folder: sheet_files.write_new_sheets(folder, made))],
-        content=f"{len(made):,} sheets, {first} to {last}", notes=notes,
-    )  # fmt: skip
+        content=f"{len(made):,} sheets, {first} to {last}",
+        notes=notes,
+    )
 
 
 # --- Judging --------------------------------------------------------------------------------------
@@ -145,15 +168,27 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
 
 @command.command(short_help="The page on which an annotator answers.")
 @click.argument("sheet", type=shared.READ)
-@shared.option("--port", "0 for any free one. Default: 8765, or any free one if 8765 is in use.",
-               type=shared.Count(0, 65535), metavar="N")  # fmt: skip
+@shared.option(
+    "--port",
+    "0 for any free one. Default: 8765, or any free one if 8765 is in use.",
+    type=shared.Count(0, 65535),
+    metavar="N",
+)
 @shared.flag("--no-browser", "Only print the address.")
 @shared.writes("-o --output", "The sheet with its labels. Default: NAME.judged.tsv beside it.")
-@shared.option("--link", "Link each entity to a page about it, such as "
-               "https://www.wikidata.org/wiki/{label}.", metavar="URL")  # fmt: skip
-@shared.graph("Show a few facts of its train split about both entities.")  # fmt: skip
-@shared.option("--facts", "With --graph: how many per entity.",
-               type=shared.Count(1, 50), default=5, metavar="N")  # fmt: skip
+@shared.option(
+    "--link",
+    "Link each entity to a page about it, such as https://www.wikidata.org/wiki/{label}.",
+    metavar="URL",
+)
+@shared.graph("Show a few facts of its train split about both entities.")
+@shared.option(
+    "--facts",
+    "With --graph: how many per entity.",
+    type=shared.Count(1, 50),
+    default=5,
+    metavar="N",
+)
 @shared.reads("--names name_file", "With --graph: names of entities in facts, lines id<TAB>name.")
 def serve(
     sheet: str, port: int | None, no_browser: bool, output: str | None, **options: Any
@@ -327,9 +362,13 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
 @shared.seed("Seed of the order of conflicts.")
 @BLANK
 def merge(
-    files: tuple[str, ...], output: str, conflicts: str | None, adjudicated: str | None, seed: int,
+    files: tuple[str, ...],
+    output: str,
+    conflicts: str | None,
+    adjudicated: str | None,
+    seed: int,
     blank: str,
-) -> Report:  # fmt: skip
+) -> Report:
     """Merge labels that annotators agree on, and those that an adjudicator has decided.
 
     The output omits open conflicts. The sheet of conflicts does not show who said what.
@@ -349,16 +388,21 @@ def merge(
     if merged.conflicts and not conflicts:
         left = f"{len(merged.conflicts):,} conflicts are left out"
         notes.append(warning(f"{left}; --conflicts FILE makes a sheet of them"))
-    return Report(merged.table().to_text, notes=notes, files=[
-        (new, lambda path: sheet_files.write_new_sheet(path, merged.conflicts)),
-        (output, lambda path: sheet_files.write_sheet(path, merged.final)),
-    ])  # fmt: skip
+    return Report(
+        merged.table().to_text,
+        notes=notes,
+        files=[
+            (new, lambda path: sheet_files.write_new_sheet(path, merged.conflicts)),
+            (output, lambda path: sheet_files.write_sheet(path, merged.final)),
+        ],
+    )
 
 
 @command.command(short_help="A balanced sample of merged labels, for a second judgement.")
 @click.argument("sheet", type=shared.READ)
-@shared.option("-n --size", "Triples: half of them true, half false.",
-               type=shared.Count(2), default=100)  # fmt: skip
+@shared.option(
+    "-n --size", "Triples: half of them true, half false.", type=shared.Count(2), default=100
+)
 @shared.output("The sheet, without labels.")
 @shared.seed("Seed of the draw.")
 def audit(sheet: str, size: int, output: str, seed: int) -> Report:

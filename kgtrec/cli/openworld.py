@@ -24,43 +24,101 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
 
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, metavar="[A.parquet B.parquet]", type=shared.READ)
-@shared.option("--sparsity sparsities", "Share of the true answers that the test set lacks; "
-               "repeatable. Default: 0.2, 0.5 and 0.8, to show how much depends on it.",
-               type=shared.Number(), multiple=True, metavar="BETA")  # fmt: skip
-@shared.option("--density densities", "Instead of --sparsity: share of all true facts that the "
-               "graph contains; repeatable.",
-               type=shared.Number(), multiple=True, metavar="D")  # fmt: skip
-@shared.option("--train-share", "With --density: share of the graph's facts outside the test set. "
-               "Default: from the ranks files.", type=shared.Number(), metavar="ETA")  # fmt: skip
-@shared.option("--values", "Two published values instead of files; needs --n-questions and "
-               "--n-answers.", type=shared.Number(), nargs=2, metavar="A B")  # fmt: skip
-@shared.option("--n-questions questions", "With --values: number of questions; with --figure "
-               "simulated: per point [500].", type=_SIMULATED, metavar="N")  # fmt: skip
-@shared.option("--n-answers answers", "With --values: mean number of test answers per question "
-               "(test triples / questions); with --figure: a whole number of them [43].",
-               type=shared.Number(), metavar="N")  # fmt: skip
-@shared.option("--n-entities entities", "With --values, --figure expected and simulated: entities "
-               "of the graph [14505].", type=_SIMULATED, metavar="N")  # fmt: skip
-@shared.option("-m --measure metric", "mrr, hits@10, log_mrr, p_mrr@0.5, ...: averaged within each "
-               "question first.", default="mrr", metavar="NAME")  # fmt: skip
-@shared.option("--level", "Accepted probability of the wrong order.",
-               type=shared.Number(), default=0.05, metavar="P")  # fmt: skip
-@shared.choice("--study", ["small", "paper"], "Instead of your models: show sparse against full "
-               "metrics on generated family trees, in seconds, or at the paper's size in "
-               "minutes.")  # fmt: skip
+@shared.option(
+    "--sparsity sparsities",
+    "Share of the true answers that the test set lacks; "
+    "repeatable. Default: 0.2, 0.5 and 0.8, to show how much depends on it.",
+    type=shared.Number(),
+    multiple=True,
+    metavar="BETA",
+)
+@shared.option(
+    "--density densities",
+    "Instead of --sparsity: share of all true facts that the graph contains; repeatable.",
+    type=shared.Number(),
+    multiple=True,
+    metavar="D",
+)
+@shared.option(
+    "--train-share",
+    "With --density: share of the graph's facts outside the test set. "
+    "Default: from the ranks files.",
+    type=shared.Number(),
+    metavar="ETA",
+)
+@shared.option(
+    "--values",
+    "Two published values instead of files; needs --n-questions and --n-answers.",
+    type=shared.Number(),
+    nargs=2,
+    metavar="A B",
+)
+@shared.option(
+    "--n-questions questions",
+    "With --values: number of questions; with --figure simulated: per point [500].",
+    type=_SIMULATED,
+    metavar="N",
+)
+@shared.option(
+    "--n-answers answers",
+    "With --values: mean number of test answers per question "
+    "(test triples / questions); with --figure: a whole number of them [43].",
+    type=shared.Number(),
+    metavar="N",
+)
+@shared.option(
+    "--n-entities entities",
+    "With --values, --figure expected and simulated: entities of the graph [14505].",
+    type=_SIMULATED,
+    metavar="N",
+)
+@shared.option(
+    "-m --measure metric",
+    "mrr, hits@10, log_mrr, p_mrr@0.5, ...: averaged within each question first.",
+    default="mrr",
+    metavar="NAME",
+)
+@shared.option(
+    "--level",
+    "Accepted probability of the wrong order.",
+    type=shared.Number(),
+    default=0.05,
+    metavar="P",
+)
+@shared.choice(
+    "--study",
+    ["small", "paper"],
+    "Instead of your models: show sparse against full "
+    "metrics on generated family trees, in seconds, or at the paper's size in "
+    "minutes.",
+)
 @shared.seed("Seed of --study, and of --figure simulated.")
 @shared.form(
-    "table", "csv", "tsv", "markdown", "latex", "json",
+    "table",
+    "csv",
+    "tsv",
+    "markdown",
+    "latex",
+    "json",
     text="csv: one row per sparsity, or per checkpoint of the study.",
-)  # fmt: skip
-@shared.choice("--figure", ["expected", "approximation", "simulated"], "Draw theory instead of "
-               "your models, with --plot: a metric against the strength of a model at several "
-               "sparsities. Exact expectation; MRR and its logarithmic approximation; or both and "
-               "simulated questions, with bands of two standard errors (Yang et al., Figure 1; "
-               "also csv, json).")  # fmt: skip
-@shared.option("--correlation correlations", "With --figure simulated: correlation of missing and "
-               "predicted; with several, one panel per sparsity (Figure 2).  [default: 0]",
-               type=shared.Number(), multiple=True, metavar="RHO")  # fmt: skip
+)
+@shared.choice(
+    "--figure",
+    ["expected", "approximation", "simulated"],
+    "Draw theory instead of "
+    "your models, with --plot: a metric against the strength of a model at several "
+    "sparsities. Exact expectation; MRR and its logarithmic approximation; or both and "
+    "simulated questions, with bands of two standard errors (Yang et al., Figure 1; "
+    "also csv, json).",
+)
+@shared.option(
+    "--correlation correlations",
+    "With --figure simulated: correlation of missing and "
+    "predicted; with several, one panel per sparsity (Figure 2).  [default: 0]",
+    type=shared.Number(),
+    multiple=True,
+    metavar="RHO",
+)
 @shared.PLOT
 @shared.STYLE
 def command(**_options: Any) -> Report:
@@ -109,24 +167,40 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
     of_ranks = not drawn and (study or values is None) and (study or files)
     return [
         (request.correlations and not simulated, "--correlation goes with --figure simulated"),
-        (drawn and (files or values or study),
-         "--figure shows formulas: omit files, --values and --study"),
-        (drawn and bare and not (simulated and request.form != "table"),
-         "--figure needs --plot FILE" + ", or --format csv" * simulated),
-        (drawn and request.questions and not simulated,
-         "--n-questions goes with --values or --figure simulated"),
+        (
+            drawn and (files or values or study),
+            "--figure shows formulas: omit files, --values and --study",
+        ),
+        (
+            drawn and bare and not (simulated and request.form != "table"),
+            "--figure needs --plot FILE" + ", or --format csv" * simulated,
+        ),
+        (
+            drawn and request.questions and not simulated,
+            "--n-questions goes with --values or --figure simulated",
+        ),
         (drawn and not whole, "--figure needs a whole number for --n-answers"),
-        (figure == "approximation" and request.metric != "mrr",
-         "--figure approximation shows MRR only; omit --measure"),
-        (not drawn and study and (files or values),
-         "--study compares its own models: omit files and --values"),
+        (
+            figure == "approximation" and request.metric != "mrr",
+            "--figure approximation shows MRR only; omit --measure",
+        ),
+        (
+            not drawn and study and (files or values),
+            "--study compares its own models: omit files and --values",
+        ),
         (not drawn and values and files, "--values replaces ranks files; give one of them"),
-        *((of_ranks and getattr(request, name) is not None,
-           f"{shared.option_of(name)} goes with --values or --figure")
-          for name in ("questions", "answers", "entities")),
-        (not drawn and study and (request.sparsities or request.densities),
-         "--study removes facts itself: omit --sparsity and --density"),
-    ]  # fmt: skip
+        *(
+            (
+                of_ranks and getattr(request, name) is not None,
+                f"{shared.option_of(name)} goes with --values or --figure",
+            )
+            for name in ("questions", "answers", "entities")
+        ),
+        (
+            not drawn and study and (request.sparsities or request.densities),
+            "--study removes facts itself: omit --sparsity and --density",
+        ),
+    ]
 
 
 def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[float, ...]:
@@ -136,12 +210,13 @@ def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[
     share: Any = train_share if request.train_share is None else request.train_share
     sparsities, densities = request.sparsities, request.densities
     shared.refuse(
-        (sparsities and densities,
-         "--sparsity and --density set the same value; give one of them"),
+        (sparsities and densities, "--sparsity and --density set the same value; give one of them"),
         (not densities and share is not None, "--train-share needs --density; give both"),
-        (densities and share is None,
-         "--density needs --train-share here: the share of facts outside the test"),
-    )  # fmt: skip
+        (
+            densities and share is None,
+            "--density needs --train-share here: the share of facts outside the test",
+        ),
+    )
     betas = tuple(sparsity_of_density(density, share) for density in densities)
     return betas or sparsities or SPARSITIES
 
@@ -171,9 +246,11 @@ def _figure(request: SimpleNamespace) -> Report:
     ]
     table = simulation_table(runs, metric)
     return Report(
-        None, lambda: [dict(zip(table.keys, row, strict=True)) for row in table.rows], table,
+        None,
+        lambda: [dict(zip(table.keys, row, strict=True)) for row in table.rows],
+        table,
         figures={"plot": lambda: plots.simulated(runs if len(runs) > 1 else runs[0], metric)},
-    )  # fmt: skip
+    )
 
 
 def _of_files(request: SimpleNamespace) -> Comparison:
@@ -201,9 +278,14 @@ def _of_values(request: SimpleNamespace) -> Comparison:
         )
     more = {"n_entities": request.entities} if request.entities else {}
     return compare.compare_values(
-        request.values, questions, answers, _betas(request), metric=request.metric,
-        level=request.level, **more,
-    )  # fmt: skip
+        request.values,
+        questions,
+        answers,
+        _betas(request),
+        metric=request.metric,
+        level=request.level,
+        **more,
+    )
 
 
 def _study_report(size: str, seed: int) -> Report:

@@ -15,10 +15,15 @@ if TYPE_CHECKING:
     from kgtrec import Ranks
 
 KINDS = {
-    "ranks": "rank_distribution", "ties": "tie_widths", "rank-types": "rank_types",
-    "relations": "relations", "slices": "slices", "times": "over_time", "beta": "beta_curves",
+    "ranks": "rank_distribution",
+    "ties": "tie_widths",
+    "rank-types": "rank_types",
+    "relations": "relations",
+    "slices": "slices",
+    "times": "over_time",
+    "beta": "beta_curves",
     "beta-grid": "beta_heat_map",
-}  # fmt: skip
+}
 """Functions of `kgtrec.plots`."""
 CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 
@@ -27,22 +32,39 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 @click.argument("kind", type=shared.Choice(list(KINDS)), metavar="KIND")
 @shared.files("files", "RANKS.parquet ...")
 @shared.output("Figure file: .pdf, .svg, .eps for print, .png.", kind=shared.DRAW)
-@shared.option("-m --measure metrics", "mrr, hits@10, amr, ...; rank-types, relations, slices, "
-               "times and beta-grid draw one (default: mrr), beta draws several (default: mrr, "
-               "hits@1, hits@3, hits@10).", multiple=True, metavar="NAME")  # fmt: skip
-@shared.option("--name names", "Name of a file in the legend, once per file in their order. "
-               "Default: the file name without folder and ending.",
-               multiple=True, metavar="TEXT")  # fmt: skip
+@shared.option(
+    "-m --measure metrics",
+    "mrr, hits@10, amr, ...; rank-types, relations, slices, "
+    "times and beta-grid draw one (default: mrr), beta draws several (default: mrr, "
+    "hits@1, hits@3, hits@10).",
+    multiple=True,
+    metavar="NAME",
+)
+@shared.option(
+    "--name names",
+    "Name of a file in the legend, once per file in their order. "
+    "Default: the file name without folder and ending.",
+    multiple=True,
+    metavar="TEXT",
+)
 @shared.SIDE
-@shared.option("--by", "Parts for slices: side, category (1-1, 1-N, N-1, N-N), quartile, "
-               "given-quartile, relation-quartile, time, qualifiers, or several: category,side.",
-               metavar="PARTS")  # fmt: skip
+@shared.option(
+    "--by",
+    "Parts for slices: side, category (1-1, 1-N, N-1, N-N), quartile, "
+    "given-quartile, relation-quartile, time, qualifiers, or several: category,side.",
+    metavar="PARTS",
+)
 @shared.graph("With --by category and quartiles: the graph of the ranks.")
 @shared.STYLE
 def command(
-    kind: str, files: tuple[str, ...], metrics: tuple[str, ...], names: tuple[str, ...],
-    side: str | None, by: str | None, graph: str | None,
-) -> Report:  # fmt: skip
+    kind: str,
+    files: tuple[str, ...],
+    metrics: tuple[str, ...],
+    names: tuple[str, ...],
+    side: str | None,
+    by: str | None,
+    graph: str | None,
+) -> Report:
     """Draw one or more files of ranks. Needs matplotlib: pip install 'kgtrec[plot]'.
 
     \b
@@ -70,15 +92,23 @@ def command(
     legend = _legend(files, names)
     chosen = _metrics(kind, metrics)
     shared.refuse(
-        (kind == "slices" and by is None,
-         "slices need --by, such as --by side, or --by category,side --graph DIR"),
-        (kind != "slices" and by is not None,
-         f"--by goes with slices, not with {kind}; leave it out"),
-        (kind != "slices" and graph is not None and by is None,
-         "--graph goes with --by; leave it out"),
-        (kind == "beta-grid" and len(files) > 1,
-         f"beta-grid draws one file, not {len(files)}; make one figure per file"),
-    )  # fmt: skip
+        (
+            kind == "slices" and by is None,
+            "slices need --by, such as --by side, or --by category,side --graph DIR",
+        ),
+        (
+            kind != "slices" and by is not None,
+            f"--by goes with slices, not with {kind}; leave it out",
+        ),
+        (
+            kind != "slices" and graph is not None and by is None,
+            "--graph goes with --by; leave it out",
+        ),
+        (
+            kind == "beta-grid" and len(files) > 1,
+            f"beta-grid draws one file, not {len(files)}; make one figure per file",
+        ),
+    )
     loaded = load_ranks(dict(zip(legend, files, strict=True)))
     if side is not None:
         loaded = {name: _of_side(name, ranks, side) for name, ranks in loaded.items()}
@@ -99,9 +129,11 @@ def _metrics(kind: str, metrics: tuple[str, ...]) -> tuple[str, ...]:
     bare = kind in ("ranks", "ties")
     shared.refuse(
         (bare and metrics, f"{kind} draws the ranks themselves; leave --measure out"),
-        (not bare and kind != "beta" and len(metrics) > 1,
-         f"{kind} draws one metric, not {', '.join(metrics)}; choose one"),
-    )  # fmt: skip
+        (
+            not bare and kind != "beta" and len(metrics) > 1,
+            f"{kind} draws one metric, not {', '.join(metrics)}; choose one",
+        ),
+    )
     return () if bare else metrics or (CURVES if kind == "beta" else ("mrr",))
 
 
@@ -140,8 +172,10 @@ def _drawn(
     if kind == "beta-grid":
         return (beta_grid(ranks, metrics=metrics, side=sides[name]),)
     if kind == "beta":
-        return ({
-            name: beta_curve(ranks, "beta_e", 0.0, metrics, side=sides[name])
-            for name, ranks in loaded.items()
-        },)  # fmt: skip
+        return (
+            {
+                name: beta_curve(ranks, "beta_e", 0.0, metrics, side=sides[name])
+                for name, ranks in loaded.items()
+            },
+        )
     return {name: Result(ranks) for name, ranks in loaded.items()}, metrics[0]

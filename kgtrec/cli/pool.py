@@ -28,13 +28,18 @@ CUTOFFS = (10, 20)
 @click.command(cls=Command)
 @click.argument("graph", metavar="DIR", type=shared.GRAPH_FOLDER)
 @shared.output("The seed triples, as TSV.")
-@shared.option("--share", "Share of the split, rounded down to triples.  [default: 0.05]",
-               type=shared.Number(), metavar="S")  # fmt: skip
+@shared.option(
+    "--share",
+    "Share of the split, rounded down to triples.  [default: 0.05]",
+    type=shared.Number(),
+    metavar="S",
+)
 @shared.option("--size", "Instead of a share: how many triples.", type=shared.Count(0), metavar="N")
 @shared.seed("Seed of the random numbers.", 42)
 @shared.split("Split to draw from.")
-@shared.flag("--stratified by_relation", "Every relation has its share; the largest remainders "
-             "round up.")  # fmt: skip
+@shared.flag(
+    "--stratified by_relation", "Every relation has its share; the largest remainders round up."
+)
 def sample(graph: str, output: str, share: float | None, **options: Any) -> Report:
     """Draw seed triples from a split of the graph in DIR, and print how far their relations are
     from those of the split: KL divergence, in nats, with one added to every count.
@@ -58,8 +63,9 @@ def sample(graph: str, output: str, share: float | None, **options: Any) -> Repo
     )
     return Report(
         lambda: f"{drawn.table().to_text()}\n\n{divergence}",
-        files=[(output, drawn.write)], content=f"{len(drawn):,} seed triples",
-    )  # fmt: skip
+        files=[(output, drawn.write)],
+        content=f"{len(drawn):,} seed triples",
+    )
 
 
 @click.command(cls=Command)
@@ -67,29 +73,51 @@ def sample(graph: str, output: str, share: float | None, **options: Any) -> Repo
 @shared.GRAPH
 @shared.SEED_TRIPLES
 @shared.output("The pool, as TSV.")
-@shared.option("--depth", "Candidates of each system per question. The file contains every smaller "
-               "depth.", type=shared.Count(0), default=10)  # fmt: skip
-@shared.option("--sample", "Mark a random share of the pool to be judged, for infAP; sheets ask "
-               "only about it.", type=shared.Number(), metavar="SHARE")  # fmt: skip
+@shared.option(
+    "--depth",
+    "Candidates of each system per question. The file contains every smaller depth.",
+    type=shared.Count(0),
+    default=10,
+)
+@shared.option(
+    "--sample",
+    "Mark a random share of the pool to be judged, for infAP; sheets ask only about it.",
+    type=shared.Number(),
+    metavar="SHARE",
+)
 @shared.seed(
     "Seed of the sample, 0 by default. With the same seed, a larger share or pool keeps all draws.",
     default=None,
 )
 @shared.split("Split of the seeds and runs.")
 @shared.QUESTION_NAMES
-@shared.choice("--places", ["filtered", "raw"], "Whether known candidates take places; they are "
-               "never pooled. (raw: for scores, or runs made with `kgtrec rank --filter raw`; "
-               "matches the pool that Zhou et al. published.)", default="filtered")  # fmt: skip
+@shared.choice(
+    "--places",
+    ["filtered", "raw"],
+    "Whether known candidates take places; they are "
+    "never pooled. (raw: for scores, or runs made with `kgtrec rank --filter raw`; "
+    "matches the pool that Zhou et al. published.)",
+    default="filtered",
+)
 @shared.HOW_SCORED
-@shared.reads("--relation-types types", "Apply the type rules: lines relation<TAB>type of its "
-              "heads<TAB>type of its tails.")  # fmt: skip
-@shared.flag("--by-category", "Apply the rules of relation categories (train split): the head of a "
-             "1-1 or 1-N relation was asked, or the tail of a 1-1 or N-1 relation.")  # fmt: skip
+@shared.reads(
+    "--relation-types types",
+    "Apply the type rules: lines relation<TAB>type of its heads<TAB>type of its tails.",
+)
+@shared.flag(
+    "--by-category",
+    "Apply the rules of relation categories (train split): the head of a "
+    "1-1 or 1-N relation was asked, or the tail of a 1-1 or N-1 relation.",
+)
 @shared.form("table", "json")
 def pool(
-    systems: tuple[str, ...], graph: str, seed_triples: str, output: str, depth: int,
+    systems: tuple[str, ...],
+    graph: str,
+    seed_triples: str,
+    output: str,
+    depth: int,
     **options: Any,
-) -> Report:  # fmt: skip
+) -> Report:
     """Pool the best candidates of SYSTEMs for the questions of seed triples, for judging.
 
     A SYSTEM is a TREC run, or scores as for `kgtrec rank`: a .npy matrix, a folder of .npy shards,
@@ -131,11 +159,15 @@ def pool(
     scoring = {"rows": options["rows"], "nan": options["nan"]}
     of_scores = scoring != {"rows": "questions", "nan": "error"} or options["lower_is_better"]
     shared.refuse(
-        (seed is not None and share is None,
-         "--seed needs --sample; give --sample, or omit --seed"),
-        (of_scores and not any(map(is_scores, systems)),
-         "--rows, --lower-is-better and --nan are for scores; these are all runs"),
-    )  # fmt: skip
+        (
+            seed is not None and share is None,
+            "--seed needs --sample; give --sample, or omit --seed",
+        ),
+        (
+            of_scores and not any(map(is_scores, systems)),
+            "--rows, --lower-is-better and --nan are for scores; these are all runs",
+        ),
+    )
     draw = None if share is None else Draw(share, seed or 0)
     loaded = read_graph(graph)
     seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
@@ -143,9 +175,10 @@ def pool(
     how = {"places": options["places"], "threads": options["threads"]}
     lists = [
         score_lists(path, seeds, name, depth, **how, **scoring)
-        if is_scores(path) else run_lists(path, seeds, name, **how)
+        if is_scores(path)
+        else run_lists(path, seeds, name, **how)
         for name, path in zip(names, systems, strict=True)
-    ]  # fmt: skip
+    ]
     made = replace(make_pool(lists, seeds, depth), draw=draw)
     rules = _rules(made, options["types"], options["by_category"])
     marked = "" if draw is None else f", {int(made.drawn.sum()):,} of them in the sample"
@@ -157,10 +190,11 @@ def pool(
     if rules is not None:
         tables["rules"] = completion.rule_table(made, rules)
     return Report.of_tables(
-        tables, files=[(output, lambda path: write_pool(path, made, rules))],
+        tables,
+        files=[(output, lambda path: write_pool(path, made, rules))],
         content=f"{len(made):,} pooled triples{marked}",
         notes=[*map(warning, doubts(lists, seeds, made.depth))],
-    )  # fmt: skip
+    )
 
 
 def _read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
@@ -194,37 +228,74 @@ def _rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None
 @shared.GRAPH
 @shared.SEED_TRIPLES
 @shared.reads("--pool pooled", "From `kgtrec pool`.", required=True)
-@shared.reads("--judgements", "Lines head<TAB>relation<TAB>tail<TAB>label, the label Y, N or ?; or "
-              "any columns under a header that names these four. Repeatable.",
-              required=True, multiple=True)  # fmt: skip
+@shared.reads(
+    "--judgements",
+    "Lines head<TAB>relation<TAB>tail<TAB>label, the label Y, N or ?; or "
+    "any columns under a header that names these four. Repeatable.",
+    required=True,
+    multiple=True,
+)
 @shared.choice("--blank", ["error", "N", "?"], "What a blank label means.", default="error")
-@shared.option("--rules/--no-rules", "Whether triples without a judge are false if a rule of the "
-               "pool says so.", default=True)  # fmt: skip
+@shared.option(
+    "--rules/--no-rules",
+    "Whether triples without a judge are false if a rule of the pool says so.",
+    default=True,
+)
 @shared.option("--depth", "Use the pool to this depth; all of it by default.", type=shared.Count(0))
 @shared.writes("--write-qrels qrels", "Write question 0 entity label, the label 1, 0 or -1.")
-@shared.writes("--write-sample-qrels sample_qrels", "Of a pool with a sample (kgtrec pool "
-               "--sample): write qrels in which only the sample has labels, and all else is -1, "
-               "for infAP.")  # fmt: skip
-@shared.writes("--write-split split_file", "Write the complete test split: seeds and pooled "
-               "triples that are true.")  # fmt: skip
-@shared.option("--write-runs run_dir", "Write each RUN as the qrels need it: seed questions only, "
-               "without known entities.", type=shared.LATER, metavar="DIR")  # fmt: skip
-@shared.flag("--reverse", "Write qrels also for questions of pooled true triples that are not "
-             "questions of seeds. Nothing was pooled for these.")  # fmt: skip
-@shared.option("-m --measure measures", "Measure of the RUNs, by trec_eval's name, instead of the "
-               "usual ones; repeatable.", multiple=True, metavar="NAME")  # fmt: skip
-@shared.option("--top cutoffs", "Print how many of the first K of each RUN are seeds, added (newly "
-               "annotated true ones), false and unjudged; repeatable.  [default: 10 and 20]",
-               multiple=True, type=shared.Count(), metavar="K")  # fmt: skip
-@shared.option("--within", "Candidates without a label are open if they are in the pool, or in the "
-               "first K of any RUN.  [default: 20]", type=shared.Count(0), metavar="K")  # fmt: skip
+@shared.writes(
+    "--write-sample-qrels sample_qrels",
+    "Of a pool with a sample (kgtrec pool "
+    "--sample): write qrels in which only the sample has labels, and all else is -1, "
+    "for infAP.",
+)
+@shared.writes(
+    "--write-split split_file",
+    "Write the complete test split: seeds and pooled triples that are true.",
+)
+@shared.option(
+    "--write-runs run_dir",
+    "Write each RUN as the qrels need it: seed questions only, without known entities.",
+    type=shared.LATER,
+    metavar="DIR",
+)
+@shared.flag(
+    "--reverse",
+    "Write qrels also for questions of pooled true triples that are not "
+    "questions of seeds. Nothing was pooled for these.",
+)
+@shared.option(
+    "-m --measure measures",
+    "Measure of the RUNs, by trec_eval's name, instead of the usual ones; repeatable.",
+    multiple=True,
+    metavar="NAME",
+)
+@shared.option(
+    "--top cutoffs",
+    "Print how many of the first K of each RUN are seeds, added (newly "
+    "annotated true ones), false and unjudged; repeatable.  [default: 10 and 20]",
+    multiple=True,
+    type=shared.Count(),
+    metavar="K",
+)
+@shared.option(
+    "--within",
+    "Candidates without a label are open if they are in the pool, or in the "
+    "first K of any RUN.  [default: 20]",
+    type=shared.Count(0),
+    metavar="K",
+)
 @shared.split("Split of the seeds and runs.")
 @shared.QUESTION_NAMES
 @shared.form("table", "json")
 def complete(
-    runs: tuple[str, ...], graph: str, seed_triples: str, pooled: str, judgements: tuple[str, ...],
+    runs: tuple[str, ...],
+    graph: str,
+    seed_triples: str,
+    pooled: str,
+    judgements: tuple[str, ...],
     **options: Any,
-) -> Report:  # fmt: skip
+) -> Report:
     """Complete the labels of a pool: seeds are true, and judges (or rules) label pooled triples.
 
     Prints the labels at every pooling depth. For RUNs it also prints how much of their first 10 and
@@ -261,11 +332,15 @@ def complete(
 
     of_runs = options["measures"] or options["cutoffs"] or options["within"] is not None
     shared.refuse(
-        (not runs and options["run_dir"],
-         "--write-runs writes the RUNs, but there are none; give some"),
-        (not runs and of_runs,
-         "--measure, --top and --within are about RUNs, but there are none; give some"),
-    )  # fmt: skip
+        (
+            not runs and options["run_dir"],
+            "--write-runs writes the RUNs, but there are none; give some",
+        ),
+        (
+            not runs and of_runs,
+            "--measure, --top and --within are about RUNs, but there are none; give some",
+        ),
+    )
     columns = [column.name for column in mean_columns(options["measures"] or unjudged.MEASURES)]
     names = system_names(runs)
     written = _run_files(options["run_dir"], names)
@@ -293,15 +368,18 @@ def complete(
         notes = [left, *notes]
     doubtful = map(warning, doubts(lists, seeds, 20))
     return Report.of_tables(
-        tables | shown, notes=[*doubtful, *notes, *completion.remarks(done, judged)],
+        tables | shown,
+        notes=[*doubtful, *notes, *completion.remarks(done, judged)],
         files=[
             (options["qrels"], qrels.write),
-            (options["sample_qrels"],
-             lambda path: done.sample.qrels(options["reverse"]).of_answered().write(path)),
+            (
+                options["sample_qrels"],
+                lambda path: done.sample.qrels(options["reverse"]).of_answered().write(path),
+            ),
             (options["split_file"], lambda path: write_triples(path, loaded, done.split)),
             *((written.get(one.name), partial(_write_run, one, seeds)) for one in lists),
         ],
-    )  # fmt: skip
+    )
 
 
 def _run_files(folder: str | None, names: list[str]) -> dict[str, str]:

@@ -33,44 +33,90 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
 
 @click.command(cls=Command)
 @shared.files("files", "RANKS.parquet|BATCH ...")
-@shared.choice("--format form", FORMATS, "latex, markdown, html, typst and csv have one row per "
-               "model; table (without --columns) and json have everything of each file. csv and "
-               "json have full precision.", default="table")  # fmt: skip
-@shared.option("-o --output", "Write the table to FILE instead of printing it.",
-               type=shared.PRINT_TO, metavar="FILE")  # fmt: skip
-@shared.option("--columns", "Columns of a table of models: mrr,hits@1,macro.mrr, ...  [default: "
-               "mrr,hits@1,hits@3,hits@10,mr]", metavar="KEYS")  # fmt: skip
-@shared.option("--side sides", "Sides in a table of models: head, tail, both, or several groups of "
-               "columns: head,tail.", metavar="SIDES")  # fmt: skip
-@shared.option("--name names", "Name of a file in a table of models, once per file in their order. "
-               "Files of one name on different graphs are one row. Default: the file name without "
-               "folder and ending.", multiple=True, metavar="TEXT")  # fmt: skip
-@shared.choice("--test", shared.TESTS, "In a table of models: test all pairs as `kgtrec compare` "
-               "does, and mark which models each significantly beats.")  # fmt: skip
+@shared.choice(
+    "--format form",
+    FORMATS,
+    "latex, markdown, html, typst and csv have one row per "
+    "model; table (without --columns) and json have everything of each file. csv and "
+    "json have full precision.",
+    default="table",
+)
+@shared.option(
+    "-o --output",
+    "Write the table to FILE instead of printing it.",
+    type=shared.PRINT_TO,
+    metavar="FILE",
+)
+@shared.option(
+    "--columns",
+    "Columns of a table of models: mrr,hits@1,macro.mrr, ...  [default: "
+    "mrr,hits@1,hits@3,hits@10,mr]",
+    metavar="KEYS",
+)
+@shared.option(
+    "--side sides",
+    "Sides in a table of models: head, tail, both, or several groups of columns: head,tail.",
+    metavar="SIDES",
+)
+@shared.option(
+    "--name names",
+    "Name of a file in a table of models, once per file in their order. "
+    "Files of one name on different graphs are one row. Default: the file name without "
+    "folder and ending.",
+    multiple=True,
+    metavar="TEXT",
+)
+@shared.choice(
+    "--test",
+    shared.TESTS,
+    "In a table of models: test all pairs as `kgtrec compare` "
+    "does, and mark which models each significantly beats.",
+)
 @shared.CORRECTION
 @shared.LEVEL
-@shared.flag("--replicates", "In a table of models: files named model-1, model-2, ... (or alike by "
-             "--name) are runs of one model: mean and deviation. --test bootstrap draws runs and "
-             "questions.")  # fmt: skip
-@shared.option("--digits", "Decimals of a table of models.  [default: each measure's own]",
-               type=shared.Count(0, 17), metavar="N")  # fmt: skip
-@shared.writes("--html page", "Write a page in one file that loads nothing: sortable tables, "
-               "ranks, ties, popularity, comparisons, questions.")  # fmt: skip
+@shared.flag(
+    "--replicates",
+    "In a table of models: files named model-1, model-2, ... (or alike by "
+    "--name) are runs of one model: mean and deviation. --test bootstrap draws runs and "
+    "questions.",
+)
+@shared.option(
+    "--digits",
+    "Decimals of a table of models.  [default: each measure's own]",
+    type=shared.Count(0, 17),
+    metavar="N",
+)
+@shared.writes(
+    "--html page",
+    "Write a page in one file that loads nothing: sortable tables, "
+    "ranks, ties, popularity, comparisons, questions.",
+)
 @shared.runs("with --html: what was ranked first.")
-@shared.option("-m --measure keys", "Only this measure, such as hits@10 "
-               "(both.realistic.micro.hits@10); repeatable.",
-               multiple=True, metavar="KEY")  # fmt: skip
-@shared.option("--by", "One row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of "
-               "the answer's popularity, Q1 the rarest), given-quartile, relation-quartile, "
-               "half-links, label, or several: category,side.", metavar="PARTS")  # fmt: skip
-@shared.graph("Graph of the ranks, for --by category and quartiles, also on a page.")  # fmt: skip
+@shared.option(
+    "-m --measure keys",
+    "Only this measure, such as hits@10 (both.realistic.micro.hits@10); repeatable.",
+    multiple=True,
+    metavar="KEY",
+)
+@shared.option(
+    "--by",
+    "One row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of "
+    "the answer's popularity, Q1 the rarest), given-quartile, relation-quartile, "
+    "half-links, label, or several: category,side.",
+    metavar="PARTS",
+)
+@shared.graph("Graph of the ranks, for --by category and quartiles, also on a page.")
 @shared.reads("--labels", "Lines head, relation, tail, label (TSV), for --by label.")
-@shared.flag("--spread", "With --by: print the quartiles of each measure over the rows instead of "
-             "the rows.")  # fmt: skip
-@shared.reads("--ratios", "Triples (TSV) whose relation ratios weigh the micro metrics, in "
-              "addition to the ranks' own.")  # fmt: skip
-@shared.flag("--rank-types", "One row per rank type (optimistic, realistic, ...), and the number "
-             "of ties.")  # fmt: skip
+@shared.flag(
+    "--spread", "With --by: print the quartiles of each measure over the rows instead of the rows."
+)
+@shared.reads(
+    "--ratios",
+    "Triples (TSV) whose relation ratios weigh the micro metrics, in addition to the ranks' own.",
+)
+@shared.flag(
+    "--rank-types", "One row per rank type (optimistic, realistic, ...), and the number of ties."
+)
 def command(files: tuple[str, ...], **options: Any) -> Report:
     """Print all metrics of files of ranks, or the standard results table: one row per model, the
     best in bold and the second best underlined, with a caption that states the protocol. A BATCH
@@ -127,34 +173,52 @@ def _check_options(options: Options, by_parts: bool) -> None:
     tables = form not in ("table", "json") or options["columns"]
     of_models = page or (not by_parts and tables)
     shared.refuse(
-        (typed and not of_models,
-         f"{', '.join(typed)}: only a table of models has these; add --columns, or --format latex, "
-         "markdown, html, typst or csv, and leave out --by, --ratios and --rank-types"),
-        (page and (by_parts or keys or form != "table" or len({*typed} - OF_PAGES)),
-         "--html writes a page with all tables; leave out --by, --ratios, --rank-types, --measure, "
-         "--format, --columns, --side, --digits and --replicates"),
+        (
+            typed and not of_models,
+            f"{', '.join(typed)}: only a table of models has these; add --columns, or --format "
+            "latex, markdown, html, typst or csv, and leave out --by, --ratios and --rank-types",
+        ),
+        (
+            page and (by_parts or keys or form != "table" or len({*typed} - OF_PAGES)),
+            "--html writes a page with all tables; leave out --by, --ratios, --rank-types, "
+            "--measure, --format, --columns, --side, --digits and --replicates",
+        ),
         (page and options["output"], "--html names the file of its page; leave -o out"),
         (options["runs"] and not page, "--run needs --html FILE"),
-        (form == "json" and options["columns"],
-         "--format json contains every measure; leave out --columns, or choose --format csv"),
+        (
+            form == "json" and options["columns"],
+            "--format json contains every measure; leave out --columns, or choose --format csv",
+        ),
         (keys and options["columns"], "--columns and --measure both choose measures; give one"),
-        ({"--correction", "--level"} & set(typed) and not options["test"] and not page,
-         "--correction and --level need --test"),
-        (by_parts and form not in OF_PARTS,
-         f"--format {form} needs a table of models; with --by, --ratios and --rank-types choose "
-         f"{', '.join(OF_PARTS)}"),
+        (
+            {"--correction", "--level"} & set(typed) and not options["test"] and not page,
+            "--correction and --level need --test",
+        ),
+        (
+            by_parts and form not in OF_PARTS,
+            f"--format {form} needs a table of models; with --by, --ratios and --rank-types choose "
+            f"{', '.join(OF_PARTS)}",
+        ),
         (labels is not None and "label" not in slices, "--labels needs --by label"),
         (labels is None and "label" in slices, "--by label needs --labels FILE"),
-        (graph is None and not OF_GRAPH.isdisjoint(slices),
-         f"--by {by} needs --graph DIR, the graph of the ranks"),
-        (graph is not None and OF_GRAPH.isdisjoint(slices) and not page,
-         "--graph needs --by category, --by quartile (or another quartile), or --html"),
+        (
+            graph is None and not OF_GRAPH.isdisjoint(slices),
+            f"--by {by} needs --graph DIR, the graph of the ranks",
+        ),
+        (
+            graph is not None and OF_GRAPH.isdisjoint(slices) and not page,
+            "--graph needs --by category, --by quartile (or another quartile), or --html",
+        ),
         (options["spread"] and by is None, "--spread needs --by, such as --by relation"),
-        (options["ratios"] is not None and by is not None,
-         "--ratios and --by are different reports; choose one"),
-        (options["rank_types"] and (by is not None or options["ratios"] is not None),
-         "--rank-types does not combine with --by and --ratios; leave them out"),
-    )  # fmt: skip
+        (
+            options["ratios"] is not None and by is not None,
+            "--ratios and --by are different reports; choose one",
+        ),
+        (
+            options["rank_types"] and (by is not None or options["ratios"] is not None),
+            "--rank-types does not combine with --by and --ratios; leave them out",
+        ),
+    )
 
 
 def _file_by_file(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> Report:
@@ -264,10 +328,13 @@ def _page(files: tuple[str, ...], options: Options) -> Report:
     (runs_of,) = systems.values()
     ranks = {name: own[0] for name, own in runs_of.items()}
     data = page_data(
-        ranks, graph=read_graph(options["graph"]) if options["graph"] else None,
+        ranks,
+        graph=read_graph(options["graph"]) if options["graph"] else None,
         runs=dict(zip(ranks, map(read_run_columns, runs), strict=True)) if runs else None,
-        test=options["test"] or "t", correction=options["correction"], level=options["level"],
-    )  # fmt: skip
+        test=options["test"] or "t",
+        correction=options["correction"],
+        level=options["level"],
+    )
     return Report(files=[(options["page"], page_text(data))])
 
 
@@ -301,10 +368,13 @@ def _systems(
     if replicates:
         systems = _folds_as_one(systems)
     for loaded in systems.values():
-        warn_of({
-            f"{model} (run {number})" if len(runs) > 1 else model: Result(one)
-            for model, runs in loaded.items() for number, one in enumerate(runs, start=1)
-        })  # fmt: skip
+        warn_of(
+            {
+                f"{model} (run {number})" if len(runs) > 1 else model: Result(one)
+                for model, runs in loaded.items()
+                for number, one in enumerate(runs, start=1)
+            }
+        )
     return systems
 
 

@@ -20,13 +20,20 @@ if TYPE_CHECKING:
 @shared.GRAPH
 @shared.split("Split whose questions the runs answer.")
 @shared.CONTEXT
-@shared.option("--k cutoffs", "Numbers of best candidates to evaluate.",
-               default="1,3,10", metavar="K,K,...")  # fmt: skip
-@shared.option("--observed", "A candidate fits if it is on that side of the relation in these "
-               "splits, such as train,valid.  [default: train]", metavar="SPLITS")  # fmt: skip
+@shared.option(
+    "--k cutoffs", "Numbers of best candidates to evaluate.", default="1,3,10", metavar="K,K,..."
+)
+@shared.option(
+    "--observed",
+    "A candidate fits if it is on that side of the relation in these "
+    "splits, such as train,valid.  [default: train]",
+    metavar="SPLITS",
+)
 @shared.reads("--type-constraints", "A candidate fits if OpenKE's type_constrain.txt lists it.")
-@shared.reads("--entity-types", "A candidate fits if it has the type in --relation-types: lines "
-              "entity<TAB>type...")  # fmt: skip
+@shared.reads(
+    "--entity-types",
+    "A candidate fits if it has the type in --relation-types: lines entity<TAB>type...",
+)
 @shared.reads("--relation-types", "Lines relation<TAB>type of its heads<TAB>type of its tails.")
 @shared.QUESTION_NAMES
 @shared.intervals("questions", 2000)
@@ -52,20 +59,29 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
     paths = dict(zip(system_names(runs), runs, strict=True))
     sources = [options[name] for name in ("observed", "type_constraints", "entity_types")]
     shared.refuse(
-        ((options["entity_types"] is None) != (options["relation_types"] is None),
-         "--entity-types and --relation-types need each other; give both"),
-        (sum(source is not None for source in sources) > 1,
-         "--observed, --type-constraints and --entity-types all define what fits; give one"),
-    )  # fmt: skip
+        (
+            (options["entity_types"] is None) != (options["relation_types"] is None),
+            "--entity-types and --relation-types need each other; give both",
+        ),
+        (
+            sum(source is not None for source in sources) > 1,
+            "--observed, --type-constraints and --entity-types all define what fits; give one",
+        ),
+    )
     loaded = read_graph(graph)
     fitting = _fitting(loaded, options)
     names = None
     if options["questions"] is not None:
         names = read_question_ids(options["questions"], loaded)
     result = semantics.semantic_shares(
-        paths, loaded.questions(options["split"], context=options["context"]), fitting,
-        cutoffs=chosen, names=names, resampling=resampling, threads=options["threads"],
-    )  # fmt: skip
+        paths,
+        loaded.questions(options["split"], context=options["context"]),
+        fitting,
+        cutoffs=chosen,
+        names=names,
+        resampling=resampling,
+        threads=options["threads"],
+    )
     notes = [warning(text) if "lists" in text else text for text in result.notes()]
     return Report.of_table(result.table(), lambda: str(result), notes=notes)
 

@@ -10,8 +10,12 @@ from kgtrec.cli._report import Command, Report
 
 @click.command(cls=Command)
 @click.argument("graph", metavar="DIR", type=shared.GRAPH_FOLDER)
-@shared.option("--percentile", "Entities and relations count as popular from this percentile of "
-               "their counts on.", type=shared.Number(0, 100), default=90)  # fmt: skip
+@shared.option(
+    "--percentile",
+    "Entities and relations count as popular from this percentile of their counts on.",
+    type=shared.Number(0, 100),
+    default=90,
+)
 @shared.form("table", "json", text="json contains every table, in full precision.")
 @shared.PLOT
 @shared.STYLE
@@ -32,9 +36,11 @@ def command(graph: str, percentile: float) -> Report:
     loaded = read_graph(graph)
     result = overview(loaded, percentile)
     frequencies = {
-        "entities": entity_frequencies(loaded), "relations": relation_frequencies(loaded)
-    }  # fmt: skip
+        "entities": entity_frequencies(loaded),
+        "relations": relation_frequencies(loaded),
+    }
     return Report(
-        lambda: str(result), forms={"json": result.to_json},
+        lambda: str(result),
+        forms={"json": result.to_json},
         figures={"plot": lambda: plots.popularity(frequencies)},
-    )  # fmt: skip
+    )

@@ -21,21 +21,41 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 
 @click.command(cls=Command)
 @shared.files("files", "RANKS.parquet ...")
-@shared.option("-m --measure metrics", "mrr, mr, hits@10, ...; repeatable.",
-               multiple=True, metavar="NAME", default=METRICS)  # fmt: skip
-@shared.choice("--vary", ["beta_e", "beta_r", "grid"], "A curve over one exponent, or every pair "
-               "of both.", default="beta_e")  # fmt: skip
-@shared.option("--at", "Value of the other exponent in a curve.",
-               type=shared.Number(-1, 1), default=0.0)  # fmt: skip
-@shared.option("--points", "Exponents from -1 to 1, equally spaced.",
-               type=shared.Count(2, largest=MOST_POINTS), default=21)  # fmt: skip
+@shared.option(
+    "-m --measure metrics",
+    "mrr, mr, hits@10, ...; repeatable.",
+    multiple=True,
+    metavar="NAME",
+    default=METRICS,
+)
+@shared.choice(
+    "--vary",
+    ["beta_e", "beta_r", "grid"],
+    "A curve over one exponent, or every pair of both.",
+    default="beta_e",
+)
+@shared.option(
+    "--at", "Value of the other exponent in a curve.", type=shared.Number(-1, 1), default=0.0
+)
+@shared.option(
+    "--points",
+    "Exponents from -1 to 1, equally spaced.",
+    type=shared.Count(2, largest=MOST_POINTS),
+    default=21,
+)
 @shared.SIDE
 @shared.choice("--ranks rank_type", RANK_TYPES, "Rank type for ties.", default="realistic")
 @shared.graph("The graph of the ranks, to count popularity anew.")
-@shared.option("--count-entities entities", "Splits in which entities are counted (with --graph): "
-               "train, train,valid or all. Default: all.", metavar="SPLITS")  # fmt: skip
-@shared.option("--count-relations relations", "Splits in which relations are counted (with "
-               "--graph). Default: the evaluated one.", metavar="SPLITS")  # fmt: skip
+@shared.option(
+    "--count-entities entities",
+    "Splits in which entities are counted (with --graph): train, train,valid or all. Default: all.",
+    metavar="SPLITS",
+)
+@shared.option(
+    "--count-relations relations",
+    "Splits in which relations are counted (with --graph). Default: the evaluated one.",
+    metavar="SPLITS",
+)
 @shared.FORMAT
 def command(files: tuple[str, ...], **options: Any) -> Report:
     """Print popularity-stratified metrics (Mohamed et al. 2020) of one or more files of ranks.
@@ -56,11 +76,15 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     graph, counted = options["graph"], (options["entities"], options["relations"])
     shared.refuse(
         (any(counted) and not graph, "--count-entities and --count-relations need --graph DIR"),
-        (graph and not any(counted),
-         "--graph needs --count-entities or --count-relations: the splits to count"),
-        (options["vary"] == "grid" and shared.on_command_line("at"),
-         "--at fixes the other exponent of a curve, and --vary grid varies both; leave --at out"),
-    )  # fmt: skip
+        (
+            graph and not any(counted),
+            "--graph needs --count-entities or --count-relations: the splits to count",
+        ),
+        (
+            options["vary"] == "grid" and shared.on_command_line("at"),
+            "--at fixes the other exponent of a curve, and --vary grid varies both; leave --at out",
+        ),
+    )
     loaded = load_ranks({file: file for file in files})
     if graph:
         read = read_graph(graph)

@@ -48,21 +48,41 @@ def _figure_functions() -> dict[str, tuple[str, Callable[[Suite], Figure]]]:
 
 @click.command(cls=Command)
 @shared.files("results", "FOLDER|TABLE.csv ...")
-@shared.option("-m --measure measures", "Measures. Default: adjusted_mrr,adjusted_hits@10, or all "
-               "that a table has.", metavar="NAME,NAME,...")  # fmt: skip
-@shared.reads("--groups", 'Groups of graphs, a column each: lines such as inductive = ["ind-*", '
-              '"ILPC"].', metavar="FILE.toml")  # fmt: skip
-@shared.option("--by", "One table per part of the questions: half-links, category, ...",
-               metavar="NAME")  # fmt: skip
-@shared.option("--graphs", "With --by: the folder that holds the graphs, each under its name.",
-               type=GRAPH_FOLDER, metavar="DIR")  # fmt: skip
-@shared.choice("--test", ["nemenyi", "wilcoxon"], "Friedman's test with Nemenyi's critical "
-               "difference, or Wilcoxon tests with Holm's correction, over graphs.",
-               default="nemenyi")  # fmt: skip
+@shared.option(
+    "-m --measure measures",
+    "Measures. Default: adjusted_mrr,adjusted_hits@10, or all that a table has.",
+    metavar="NAME,NAME,...",
+)
+@shared.reads(
+    "--groups",
+    'Groups of graphs, a column each: lines such as inductive = ["ind-*", "ILPC"].',
+    metavar="FILE.toml",
+)
+@shared.option(
+    "--by", "One table per part of the questions: half-links, category, ...", metavar="NAME"
+)
+@shared.option(
+    "--graphs",
+    "With --by: the folder that holds the graphs, each under its name.",
+    type=GRAPH_FOLDER,
+    metavar="DIR",
+)
+@shared.choice(
+    "--test",
+    ["nemenyi", "wilcoxon"],
+    "Friedman's test with Nemenyi's critical "
+    "difference, or Wilcoxon tests with Holm's correction, over graphs.",
+    default="nemenyi",
+)
 @shared.LEVEL
 @shared.intervals("graphs, questions and seeds", 1_000)
-@shared.choice("--show", [*SHOWN], "One row per model, per cell, per missing cell, per pair; "
-               "what missing cells could change; Friedman's test.", default="models")  # fmt: skip
+@shared.choice(
+    "--show",
+    [*SHOWN],
+    "One row per model, per cell, per missing cell, per pair; "
+    "what missing cells could change; Friedman's test.",
+    default="models",
+)
 @shared.writes("--html", "Also write everything as one page.")
 @shared.draws("--plot", "Draw places with intervals.")
 @shared.draws("--plot-rankings", "Draw a critical-difference diagram.")
@@ -105,8 +125,12 @@ def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
     how = shared.resampling(options)
     groups = _groups(options["groups"]) if options["groups"] else None
     names = [name.strip() for name in (options["measures"] or "").split(",") if name.strip()]
-    more: dict[str, Any] = {"groups": groups, "test": options["test"], "level": options["level"],
-                            "resampling": how}  # fmt: skip
+    more: dict[str, Any] = {
+        "groups": groups,
+        "test": options["test"],
+        "level": options["level"],
+        "resampling": how,
+    }
     tables = [one for one in results if one.endswith((".csv", ".tsv"))]
     by, folder = options["by"], options["graphs"]
     if bool(by) != bool(folder) or (by and tables):

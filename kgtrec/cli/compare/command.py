@@ -86,11 +86,16 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     resampling = shared.resampling(options)
     compared = [
         compare(
-            one, test, options["correction"], clustered=options["cluster"],
-            permutations=options["permutations"], level=options["level"], resampling=resampling,
+            one,
+            test,
+            options["correction"],
+            clustered=options["cluster"],
+            permutations=options["permutations"],
+            level=options["level"],
+            resampling=resampling,
         )
         for one in samples
-    ]  # fmt: skip
+    ]
     return _report(compared, _rankings(compared, resampling), notes)
 
 
@@ -108,7 +113,7 @@ def _report(
     figures: dict[str, Callable[[], Any]] = {
         "plot": lambda: plots.intervals(compared),
         "plot_pairs": lambda: plots.pair_matrix(compared),
-    }  # fmt: skip
+    }
     if rankings is not None:
         text = (
             "Correlation of the systems' rankings by two measures; intervals resample the "
@@ -182,9 +187,11 @@ def stability(files: tuple[str, ...], keys: tuple[str, ...], repeats: int, seed:
     )
     whole = sensitivity.spread_table()
     return Report.of_sections(
-        [(heading, [sensitivity.table()], sensitivity.sentence())], whole.to_dict(), whole,
+        [(heading, [sensitivity.table()], sensitivity.sentence())],
+        whole.to_dict(),
+        whole,
         figures={"plot": lambda: plots.sensitivity(sensitivity)},
-    )  # fmt: skip
+    )
 
 
 @click.command(cls=Command, short_help="Which measure distinguishes systems best?")
@@ -219,9 +226,12 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     if options["cluster"]:
         samples = [one.by_cluster() for one in samples]
     discrimination = discriminate(
-        samples, test, correction=options["correction"], permutations=options["permutations"],
+        samples,
+        test,
+        correction=options["correction"],
+        permutations=options["permutations"],
         seed=options["seed"],
-    )  # fmt: skip
+    )
     table = discrimination.table(options["level"])
     heading = (
         f"p-values of all {discrimination.p.shape[1]} pairs of {len(systems)} systems "
@@ -231,9 +241,12 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     p_values = dict(zip(discrimination.measures, discrimination.p.tolist(), strict=True))
     data = {"summary": table.to_dict(), "p": p_values}
     return Report.of_sections(
-        [(heading, [table], text)], data, discrimination.curves(), notes=notes,
+        [(heading, [table], text)],
+        data,
+        discrimination.curves(),
+        notes=notes,
         figures={"plot": lambda: plots.p_curves(discrimination)},
-    )  # fmt: skip
+    )
 
 
 @click.command(cls=Command, short_help="Does one experiment reproduce another?")
@@ -266,16 +279,23 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
     notes = [*notes_on_missing(missing, more="; tau union and RBO ignore them"), *result.notes()]
     return Report.of_sections(
         [("Does one experiment reproduce the other?", [orders, effects], text)],
-        {"orders": orders.to_dict(), "effects": effects.to_dict()}, effects, notes=notes,
-    )  # fmt: skip
+        {"orders": orders.to_dict(), "effects": effects.to_dict()},
+        effects,
+        notes=notes,
+    )
 
 
 @click.command(cls=Command, short_help="Several runs (seeds) of each system.")
 @SYSTEMS
 @MEASURES
 @shared.CORRECTION
-@shared.option("--epsilon", "Compare runs whose MRR is at most E below the best: how far do they "
-               "disagree?", type=shared.Number(0), default=0.01, metavar="E")  # fmt: skip
+@shared.option(
+    "--epsilon",
+    "Compare runs whose MRR is at most E below the best: how far do they disagree?",
+    type=shared.Number(0),
+    default=0.01,
+    metavar="E",
+)
 @shared.runs("how often do equally good runs rank another entity first?")
 @shared.intervals("questions and runs", 5_000)
 @shared.FORMAT
@@ -310,8 +330,10 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
         sections.append((f"{one.name}: {size}", tables, text))
         data[one.name] = {"systems": values.to_dict(), "pairs": pairs.to_dict()}
     if folds > 1:
-        notes = ["kgtrec compares how far the best runs disagree only on the same questions; folds "
-                 "have different ones"]  # fmt: skip
+        notes = [
+            "kgtrec compares how far the best runs disagree only on the same questions; folds "
+            "have different ones"
+        ]
     else:
         shared.refuse(shared.one_per_file("--run", options["runs"], list(paths)))
         columns = map(read_run_columns, options["runs"])
@@ -319,9 +341,11 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
         close = multiplicity(runs, options["epsilon"], runs=first)
         sections.append(_multiplicity_section(close))
         data["multiplicity"] = {
-            "best": close.best, "models": list(close.models), "epsilon": close.epsilon,
+            "best": close.best,
+            "models": list(close.models),
+            "epsilon": close.epsilon,
             "by": close.table().to_dict(),
-        }  # fmt: skip
+        }
     return Report.of_sections(sections, data, rows, notes=notes)
 
 
@@ -355,6 +379,12 @@ def _multiplicity_section(close: Multiplicity) -> tuple[str, list[Table], str]:
 
 
 command.add(
-    labels.labels, labels.parts, labels.depths, labels.reuse, stability, power, reproduction,
+    labels.labels,
+    labels.parts,
+    labels.depths,
+    labels.reuse,
+    stability,
+    power,
+    reproduction,
     replicates,
-)  # fmt: skip
+)

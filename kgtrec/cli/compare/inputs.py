@@ -22,22 +22,35 @@ OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
 OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 
 SYSTEMS = shared.files("files", "FILE FILE ...")
-QRELS = shared.reads("--qrels", "The files are TREC runs; these are their judgements.",
-                     metavar="QRELS")  # fmt: skip
+QRELS = shared.reads(
+    "--qrels", "The files are TREC runs; these are their judgements.", metavar="QRELS"
+)
 QRELS_OF_RUNS = shared.reads("--qrels", "Judgements of the runs.", metavar="QRELS", required=True)
-MEASURES = shared.option("-m --measure keys", "hits@10 (both.realistic.micro.hits@10), "
-                         "tail.macro.mrr, map_cut_20, ...; with --qrels map, P.10, AP@20, kg_mrr, "
-                         "...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 and "
-                         "nDCG@20.", multiple=True, metavar="KEY")  # fmt: skip
+MEASURES = shared.option(
+    "-m --measure keys",
+    "hits@10 (both.realistic.micro.hits@10), "
+    "tail.macro.mrr, map_cut_20, ...; with --qrels map, P.10, AP@20, kg_mrr, "
+    "...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 and "
+    "nDCG@20.",
+    multiple=True,
+    metavar="KEY",
+)
 TEST = shared.all_of(
     shared.TEST,
-    shared.option("--permutations", "Number of random sign flips in the randomisation test.",
-                  type=shared.Count(largest=MOST_PERMUTATIONS), default=100_000),
+    shared.option(
+        "--permutations",
+        "Number of random sign flips in the randomisation test.",
+        type=shared.Count(largest=MOST_PERMUTATIONS),
+        default=100_000,
+    ),
     shared.CORRECTION,
-    shared.flag("--cluster", "Test micro measures over questions, not instances: valid even if the "
-                "instances of a question depend on each other. Intervals always resample whole "
-                "questions."),
-)  # fmt: skip
+    shared.flag(
+        "--cluster",
+        "Test micro measures over questions, not instances: valid even if the "
+        "instances of a question depend on each other. Intervals always resample whole "
+        "questions.",
+    ),
+)
 
 
 def check_permutations(test: str) -> None:
@@ -90,12 +103,16 @@ def measures_or_usual(
     of_answers = [key for key in keys if key.startswith("kg_")]
     options = click.get_current_context().params
     shared.refuse(
-        (of_answers and not qrels,
-         f"{', '.join(of_answers)}: kg_ measures need TREC runs and --qrels; for ranks, choose "
-         "both.realistic.micro.mrr and the like, which are filtered"),
-        (options.get("n_entities") and not of_answers,
-         "--n-entities needs a kg_ measure; add -m kg_mrr, or leave it out"),
-    )  # fmt: skip
+        (
+            of_answers and not qrels,
+            f"{', '.join(of_answers)}: kg_ measures need TREC runs and --qrels; for ranks, choose "
+            "both.realistic.micro.mrr and the like, which are filtered",
+        ),
+        (
+            options.get("n_entities") and not of_answers,
+            "--n-entities needs a kg_ measure; add -m kg_mrr, or leave it out",
+        ),
+    )
     return keys or (OF_RUNS if qrels else usual)
 
 

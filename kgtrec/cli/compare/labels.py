@@ -37,9 +37,12 @@ if TYPE_CHECKING:
 
 DRAWN = "Intervals resample the systems. tau-AP gives the top more weight; nan: no ranking."
 
-BY = shared.option("--by", "Parts of the questions: side, relation, category (1-1, 1-N, N-1, N-N), "
-                   "quartile, ..., or several: category,side. As in `kgtrec report`.",
-                   metavar="PARTS")  # fmt: skip
+BY = shared.option(
+    "--by",
+    "Parts of the questions: side, relation, category (1-1, 1-N, N-1, N-N), "
+    "quartile, ..., or several: category,side. As in `kgtrec report`.",
+    metavar="PARTS",
+)
 RATIOS = shared.reads("--ratios", "Triples (TSV) whose relation ratios weigh the micro metrics.")
 TABLES = (".csv", ".tsv")
 """Endings of files of published values."""
@@ -82,10 +85,12 @@ def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
 
 def _check_parts(options: Mapping[str, Any]) -> None:
     shared.refuse(
-        (options["by"] is not None and options["ratios"] is not None,
-         "--ratios and --by are different reports; choose one"),
+        (
+            options["by"] is not None and options["ratios"] is not None,
+            "--ratios and --by are different reports; choose one",
+        ),
         (options["graph"] and options["by"] is None, "--graph needs --by; leave it out"),
-    )  # fmt: skip
+    )
 
 
 def _of_parts(keys: Sequence[str], options: Mapping[str, Any]) -> Sequence[str]:
@@ -114,16 +119,24 @@ def _values(
 
 @click.command(cls=Command, short_help="Do other labels rank the systems alike?")
 @SYSTEMS
-@shared.reads("--against", "The other labels: other qrels (with --qrels), a folder with files of "
-              "the same names (ranks), or another table (values).",
-              required=True, metavar="QRELS|DIR|TABLE")  # fmt: skip
+@shared.reads(
+    "--against",
+    "The other labels: other qrels (with --qrels), a folder with files of "
+    "the same names (ranks), or another table (values).",
+    required=True,
+    metavar="QRELS|DIR|TABLE",
+)
 @QRELS
 @MEASURES
 @BY
 @RATIOS
 @shared.graph("With --by: the graph of the ranks.")
-@shared.option("--against-graph", "With --by: the graph of the ranks in the other folder.  "
-               "[default: that of --graph]", type=shared.GRAPH_FOLDER, metavar="DIR")  # fmt: skip
+@shared.option(
+    "--against-graph",
+    "With --by: the graph of the ranks in the other folder.  [default: that of --graph]",
+    type=shared.GRAPH_FOLDER,
+    metavar="DIR",
+)
 @shared.intervals("questions, or systems", 5_000)
 @shared.N_ENTITIES
 @shared.FORMAT
@@ -146,11 +159,15 @@ def labels(files: tuple[str, ...], against: str, keys: tuple[str, ...], **option
     """
     by_part = options["by"] is not None or options["ratios"] is not None
     shared.refuse(
-        (by_part and shared.on_command_line("plot"),
-         "--by and --ratios draw no figure; leave out --plot"),
-        (options["against_graph"] and not options["graph"],
-         "--against-graph needs --by and --graph"),
-    )  # fmt: skip
+        (
+            by_part and shared.on_command_line("plot"),
+            "--by and --ratios draw no figure; leave out --plot",
+        ),
+        (
+            options["against_graph"] and not options["graph"],
+            "--against-graph needs --by and --graph",
+        ),
+    )
     if files[0].endswith(TABLES):
         _check_tables(files, against, options)
         return _of_tables(files[0], against, keys, options)
@@ -168,12 +185,18 @@ def _check_tables(files: tuple[str, ...], other: str, options: Mapping[str, Any]
     given = [name for name in ("qrels", "graph", "against_graph", "n_entities") if options[name]]
     idle = ", ".join(map(shared.option_of, given))
     shared.refuse(
-        (len(files) > 1, f"{files[0]!r} contains the values of all systems; give one table, and "
-         "the other with --against"),
-        (not other.endswith(TABLES), f"{files[0]!r} is a table of values; --against must name "
-         f"another table (.csv or .tsv), not {other!r}"),
+        (
+            len(files) > 1,
+            f"{files[0]!r} contains the values of all systems; give one table, and "
+            "the other with --against",
+        ),
+        (
+            not other.endswith(TABLES),
+            f"{files[0]!r} is a table of values; --against must name "
+            f"another table (.csv or .tsv), not {other!r}",
+        ),
         (idle, f"{idle}: tables of values contain no questions; leave it out"),
-    )  # fmt: skip
+    )
 
 
 def _whole(
@@ -205,9 +228,13 @@ def _whole(
 
 
 def _whole_report(
-    names: tuple[str, str], measures: list[str], rankings: Sequence[orders.Rankings],
-    drawn: tuple[str, ...], text: str, notes: list[str],
-) -> Report:  # fmt: skip
+    names: tuple[str, str],
+    measures: list[str],
+    rankings: Sequence[orders.Rankings],
+    drawn: tuple[str, ...],
+    text: str,
+    notes: list[str],
+) -> Report:
     """Values and places of the systems by both sets of labels, and their agreement."""
     from kgtrec import plots
     from kgtrec.study.comparison import rankings as orders
@@ -218,8 +245,9 @@ def _whole_report(
     def tables(titles: list[str]) -> list[Table]:
         labels = [(title, what) for title in titles for what in drawn]
         return [
-            _value_rows(titles, rankings), agreement_table(("rankings by", "drawn"), labels, alike)
-        ]  # fmt: skip
+            _value_rows(titles, rankings),
+            agreement_table(("rankings by", "drawn"), labels, alike),
+        ]
 
     values, agreements = tables(measures)
     n_systems = len(rankings[0].systems)
@@ -227,9 +255,12 @@ def _whole_report(
     shown = tables([one.title for one in rankings])
     data = {"values": values.to_dict(), "rankings": agreements.to_dict()}
     return Report.of_sections(
-        [(heading, shown, text + orders.full_agreement(rankings))], data, agreements, notes=notes,
+        [(heading, shown, text + orders.full_agreement(rankings))],
+        data,
+        agreements,
+        notes=notes,
         figures={"plot": lambda: plots.bump_chart(rankings)},
-    )  # fmt: skip
+    )
 
 
 def _siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
@@ -250,9 +281,12 @@ def _siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
 
 
 def _labels_by_part(
-    systems: Mapping[str, str], others: Mapping[str, str], folder: str, keys: Sequence[str],
+    systems: Mapping[str, str],
+    others: Mapping[str, str],
+    folder: str,
+    keys: Sequence[str],
     options: Mapping[str, Any],
-) -> Report:  # fmt: skip
+) -> Report:
     """Compare the rankings by other labels, in the files of a folder, on every part."""
     _check_parts(options)
     keys = _of_parts(keys, options)
@@ -286,9 +320,12 @@ def _value_rows(measures: list[str], rankings: Sequence[orders.Rankings]) -> Tab
 
 
 def _rankings_report(
-    ours: Sequence[of_parts.SystemValues], theirs: Sequence[of_parts.SystemValues],
-    names: tuple[str, str], notes: list[str], resampling: Resampling,
-) -> Report:  # fmt: skip
+    ours: Sequence[of_parts.SystemValues],
+    theirs: Sequence[of_parts.SystemValues],
+    names: tuple[str, str],
+    notes: list[str],
+    resampling: Resampling,
+) -> Report:
     from kgtrec.study.comparison import rankings as orders
 
     rankings = orders.rankings_by_part(ours, theirs, resampling=resampling)
@@ -348,13 +385,17 @@ def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str,
     systems = orders.shared_systems(ours[0], theirs[0])
     rankings = [
         orders.rankings_of_values(
-            {name: one.on(systems).parts[orders.WHOLE]
-             for name, one in zip(names, pair, strict=True)},
-            systems, pair[0].measure,
-            lower_is_better=() if pair[0].higher_is_better else names, resampling=resampling,
+            {
+                name: one.on(systems).parts[orders.WHOLE]
+                for name, one in zip(names, pair, strict=True)
+            },
+            systems,
+            pair[0].measure,
+            lower_is_better=() if pair[0].higher_is_better else names,
+            resampling=resampling,
         )
         for pair in zip(ours, theirs, strict=True)
-    ]  # fmt: skip
+    ]
     notes = _left_out(ours[0], theirs[0], ())
     return _whole_report(names, [one.measure for one in ours], rankings, ("systems",), DRAWN, notes)
 
@@ -460,9 +501,11 @@ def depths(
         "values": {one.measure: one.by_name() for one in curves.values},
     }
     return Report.of_sections(
-        [(heading, [table, whole], text)], data, whole,
+        [(heading, [table, whole], text)],
+        data,
+        whole,
         figures={"plot": lambda: plots.depth_curves(curves)},
-    )  # fmt: skip
+    )
 
 
 def _depth_curves(
@@ -477,9 +520,13 @@ def _depth_curves(
         return curves_of_ranks(load_comparable(systems), pool, keys, resampling=resampling)
     depth_of = depths_of(pool, names_of_pool(pool, options["questions"]))
     return curves_of_runs(
-        options["qrels"], systems, depth_of, keys,
-        entities=options["n_entities"], resampling=resampling,
-    )  # fmt: skip
+        options["qrels"],
+        systems,
+        depth_of,
+        keys,
+        entities=options["n_entities"],
+        resampling=resampling,
+    )
 
 
 def _pool(path: str, graph: str) -> Pool:

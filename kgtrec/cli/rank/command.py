@@ -36,8 +36,16 @@ Outputs = dict[str, dict[str, str | None]]
 """Files to write, by filter, then by option."""
 
 PLACE = "{filter}"
-MEASURES = ("macro.ndcg_cut_10", "macro.map", "macro.recip_rank", "macro.P_10", "macro.recall_100",
-            "macro.recall_1000", "macro.success_1", "micro.mr")  # fmt: skip
+MEASURES = (
+    "macro.ndcg_cut_10",
+    "macro.map",
+    "macro.recip_rank",
+    "macro.P_10",
+    "macro.recall_100",
+    "macro.recall_1000",
+    "macro.success_1",
+    "micro.mr",
+)
 """Of qrels, by default."""
 
 
@@ -46,9 +54,13 @@ MEASURES = ("macro.ndcg_cut_10", "macro.map", "macro.recip_rank", "macro.P_10", 
     "Folder with the splits train, valid and test. The format is detected from the file names, or "
     "given as FORMAT:DIR (see `kgtrec formats`)."
 )
-@shared.option("--scores", "A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz "
-               "with the arrays queries and entities (and bias, metric) of a factorised model.",
-               type=shared.SCORES, metavar="PATH")  # fmt: skip
+@shared.option(
+    "--scores",
+    "A .npy matrix (memory-mapped), a folder of .npy shards, or an .npz "
+    "with the arrays queries and entities (and bias, metric) of a factorised model.",
+    type=shared.SCORES,
+    metavar="PATH",
+)
 @of_answers
 @of_embeddings
 @of_predictions
@@ -205,9 +217,11 @@ def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outp
 
         names = ("norm", "phases", "normalize", "model_config", "inverse", "rows")
         source = load_factors(
-            source, next(iter(questions.values())), options["model"],
+            source,
+            next(iter(questions.values())),
+            options["model"],
             **{name: options[name] for name in names},
-        )  # fmt: skip
+        )
     depth = options["run_depth"] if options["run"] else 20
     results = evaluate(source, questions, run_depth=depth, **how_ranked(options))
     return _written(results, questions, options, outputs)
@@ -226,9 +240,12 @@ def _rank_lists(questions: dict[str, Questions], options: Options, outputs: Outp
 
 
 def _written(
-    results: dict[str, Result], questions: dict[str, Questions], options: Options,
-    outputs: Outputs, shown: dict[str, Result] | None = None,
-) -> Report:  # fmt: skip
+    results: dict[str, Result],
+    questions: dict[str, Questions],
+    options: Options,
+    outputs: Outputs,
+    shown: dict[str, Result] | None = None,
+) -> Report:
     """Write the requested ranks, run and qrels of each filter. Report ``shown``, by default the
     results: a table, with several filters side by side."""
     from kgtrec.results.report import side_by_side

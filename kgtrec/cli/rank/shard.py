@@ -53,11 +53,15 @@ def _rank(opened: shards.Shard, scores: str, memory: str, plan_only: bool) -> bo
     if plan_only:
         return False
     if "sampled_hash" in opened.header.scores:
-        note(f"{scores} is over 1 GiB, so kgtrec checks only its size, time and samples: do not "
-             "change it until all shards are ranked")  # fmt: skip
+        note(
+            f"{scores} is over 1 GiB, so kgtrec checks only its size, time and samples: do not "
+            "change it until all shards are ranked"
+        )
     if "objects" in opened.header.scores:
-        note(f"kgtrec checks only the size and time of the objects of {scores}: do not change them "
-             "until all shards are ranked")  # fmt: skip
+        note(
+            f"kgtrec checks only the size and time of the objects of {scores}: do not change them "
+            "until all shards are ranked"
+        )
     if state == "damaged":
         note(f"{opened.path.name} is damaged or incomplete, so it is ranked again")
     shards.rank_shard(opened, plan)
@@ -65,9 +69,12 @@ def _rank(opened: shards.Shard, scores: str, memory: str, plan_only: bool) -> bo
 
 
 def _opened(
-    request: QuestionRequest | AnswerRequest, options: Mapping[str, Any], folder: str,
-    number: int, count: int,
-) -> shards.Shard:  # fmt: skip
+    request: QuestionRequest | AnswerRequest,
+    options: Mapping[str, Any],
+    folder: str,
+    number: int,
+    count: int,
+) -> shards.Shard:
     """The shard with its inputs; takes questions from the folder if another shard wrote them."""
     from kgtrec.cluster import shards
     from kgtrec.cluster.inputs import fit_files, stored_questions
