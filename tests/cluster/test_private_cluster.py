@@ -112,7 +112,7 @@ def test_an_error_of_the_system_in_the_work_is_not_blamed_on_standard_output(mon
     def no_thread(*_: object) -> None:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    monkeypatch.setattr("kgtrec.cli.batch.read_jobs", no_thread)
+    monkeypatch.setattr("kgtrec.cluster.batch.job_file.read_jobs", no_thread)
     outcome = ended("batch", "jobs.toml")
     assert outcome.code == 2
     assert outcome.err.startswith(
