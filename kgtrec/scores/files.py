@@ -215,6 +215,8 @@ def _unreadable(path: Path, error: OSError) -> FileError:
     hint = "check the path and its permissions"
     if error.errno == errno.ENOMEM:
         hint = "give a folder of smaller shards, or raise the limit on memory (ulimit -v)"
+    elif error.errno in (errno.EMFILE, errno.ENFILE):
+        hint = "raise the limit of open files (ulimit -n), or give fewer, larger shards"
     elif error.errno == errno.ENOENT:
         hint = "check the name and the working folder"
     return FileError(path, found=error.strerror or str(error), hint=hint)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -19,6 +21,34 @@ from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.tsv import packed_lines
 from kgtrec.plots.style import check_plot
 from kgtrec.trec.files.text import read_text
+
+KGTREC = (sys.executable, "-m", "kgtrec")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("rank", "--graph", "g", "--scores", "many", "-o", "x.parquet"), ("merge", "sh", "-o", "y")],
+)
+def test_a_limit_of_open_files_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Nobody is told to remove work because of it."""
+    home = tmp_path / "g"
+    home.mkdir()
+    for split in ("train", "valid", "test"):
+        rows = (f"e{i}\tr\te{i + 1}\n" for i in range(8))
+        (home / f"{split}.txt").write_text("".join(rows))
+    (tmp_path / "many").mkdir()
+    for row in range(16):
+        np.save(tmp_path / "many" / f"{row:02}.npy", np.arange(9, dtype=np.float32)[None])
+    for number in range(1, 5):
+        shard = ("rank", "--graph", "g", "--scores", "many", "--shard", f"{number}/4", "-o", "sh")
+        subprocess.run(KGTREC + shard, cwd=tmp_path, check=True, capture_output=True)
+    limited = ("import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (11, 11)); "
+               "from kgtrec.cli import run; run()")  # fmt: skip
+    program = (sys.executable, "-c", limited, *words)
+    done = subprocess.run(program, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "(ulimit -n)" in done.stderr
+    assert "remove" not in done.stderr
 
 
 def test_nesting_has_a_limit() -> None:
