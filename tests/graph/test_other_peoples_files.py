@@ -359,6 +359,10 @@ facts = st.lists(st.tuples(names, st.sampled_from(["likes", "knows", "né"]), na
 FAULTS = ["order", "heading", "padding", "encoding", "wide", "form", "time", "mixed", "labels"]
 
 
+def names_of(splits: dict[str, Rows]) -> set[str]:
+    return {name for rows in splits.values() for row in rows for name in row}
+
+
 @given(st.fixed_dictionaries({"train": facts, "valid": facts, "test": facts}), st.data())
 def test_a_fault_is_cured_or_told(
     tmp_path_factory: pytest.TempPathFactory, splits: dict[str, Rows], data: st.DataObject
@@ -400,7 +404,8 @@ def test_a_fault_is_cured_or_told(
         encoding = data.draw(st.sampled_from(["utf-16", "utf-16-le", "utf-16-be"]))
         texts[split] = lines(rows[split]).encode(encoding)
     else:
-        texts[split] = unicodedata.normalize("NFD", lines(rows[split])).encode()
+        # The sign is a label that another file has composed: alone, either form is a label.
+        rows[split] = [tuple(unicodedata.normalize("NFD", x) for x in row) for row in rows[split]]
     home = folder(tmp_path_factory.mktemp("g"), **rows)
     for name, text in texts.items():
         write(home / f"{name}.txt", text)
@@ -409,6 +414,8 @@ def test_a_fault_is_cured_or_told(
     except FileError:
         return
     right = {s: [*dict.fromkeys(own)] for s, own in splits.items()}
+    if fault == "form" and len(names_of(rows)) == len(names_of(splits)):
+        right = {s: [*dict.fromkeys(own)] for s, own in rows.items()}
     assert said or labelled(graph) == right, (fault, rows)
     if fault == "time":
         assert [int(time) for time in graph.contexts] == sorted(map(int, graph.contexts))
