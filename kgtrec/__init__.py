@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from kgtrec.errors import UsageError as UsageError
     from kgtrec.measures import Measure as Measure
     from kgtrec.questions.api import Graph as Graph
+    from kgtrec.questions.api import Questions as Questions
     from kgtrec.questions.api import read_graph as read_graph
-    from kgtrec.questions.questions import Questions as Questions
     from kgtrec.ranking.kernel import show_config as show_config
     from kgtrec.ranking.lists import rank_lists as rank_lists
     from kgtrec.ranking.partial import PartialRanks as PartialRanks
@@ -77,8 +77,7 @@ if TYPE_CHECKING:
 _HOMES = homes(
     {
         # graphs and what is asked of them
-        "kgtrec.questions.api": "Graph read_graph",
-        "kgtrec.questions.questions": "Questions",
+        "kgtrec.questions.api": "Graph Questions read_graph",
         # scores to ranks
         "kgtrec.scores.factors": "Factors",
         "kgtrec.ranking.ranker": "Batch Ranker",

@@ -23,8 +23,8 @@ from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles, describe_
 from kgtrec.errors import InputError, PathName, UsageError, about
 from kgtrec.graph.formats import graph_files, split_format
 from kgtrec.graph.id_files import read_column_order, read_labels, read_names
-from kgtrec.questions.api import Graph
-from kgtrec.questions.questions import Questions, require_columns_by_id
+from kgtrec.questions.api import Graph, Questions
+from kgtrec.questions.questions import require_columns_by_id
 from kgtrec.ranking.rank import check_shape, rows_to_rank
 from kgtrec.ranking.ranker import check_factors, prepared
 from kgtrec.ranking.settings import Settings

@@ -27,10 +27,9 @@ from kgtrec.cluster.content_hash import hash_file, hash_text, read_json, readabl
 from kgtrec.errors import FileError, PathName, system_error
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import QualifierSets
-from kgtrec.questions.api import Graph
+from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.candidates import CandidateLists
 from kgtrec.questions.graph_terms import GraphTerms
-from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import NamedTerms, Term
 from kgtrec.ranking.rows import RowPlan, plan_rows
 from kgtrec.ranking.settings import Settings
@@ -219,7 +218,7 @@ class Store:
             int(self.body[name]) for name in sizes
         )
         self.restricted = self.has("candidate_lists_of")
-        self.of_graph = GraphTerms.__name__ in dict(self.body["questions"]["Questions"])["asked"]
+        self.of_graph = GraphTerms.__name__ in dict(self.body["questions"]["Questions"])["origin"]
         self.ordered = not self.has("position")
         for name, expected in self.body["files"].items() if verify else ():
             path = self._path(name)

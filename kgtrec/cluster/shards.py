@@ -39,7 +39,7 @@ from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.score_files import Files, identify_scores
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose, refuse
 from kgtrec.measures import required_depth
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.ranking.blocks import thresholds
 from kgtrec.ranking.partial import PartialRanks, join_rows, read_about, read_parts, write_parts
 from kgtrec.ranking.provenance import PARTS, Provenance, told_differences

@@ -26,7 +26,7 @@ from kgtrec.cluster.question_store import Store, read_rows
 from kgtrec.errors import PathName
 from kgtrec.measures import Measure
 from kgtrec.measures.rank_metrics import SPREAD_ROWS
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.ranking.columns import (
     counted_columns,
     instance_columns,
@@ -109,13 +109,13 @@ class StoredRanks:
         """Ranks and run in memory, equal to those of `kgtrec.rank`."""
         manifest, questions = self._manifest, self.store.questions(mapped=False)
         docnos, own = questions.candidate_labels.docnos, self._candidates(0, self.n_questions)
-        ranks = Ranks(self._columns(0, self.n), manifest, *questions.labels)
+        ranks = Ranks(self._columns(0, self.n), manifest, *questions.origin.labels)
         return ranks, Run(questions.ids, *own, docnos, self._depth)
 
     def save(self, path: PathName) -> None:
         """Write the same file as `kgtrec.Ranks.save` for these ranks, byte for byte."""
         manifest, questions = self._manifest, self.store.questions()
-        labels = questions.labels
+        labels = questions.origin.labels
         # Every question has an answer.
         ids = {name: own for name, (own, _) in questions.columns.items()}
         ids |= {"answer": questions.answers.ids, "question": np.arange(len(questions))}
@@ -145,7 +145,7 @@ class StoredRanks:
             name: np.memmap(path, dtypes[name], "r") if self.n else np.zeros(0, dtypes[name])
             for name, path in paths.items()
         }
-        return Ranks(columns, manifest, *self.store.questions().labels)
+        return Ranks(columns, manifest, *self.store.questions().origin.labels)
 
     def save_run(self, path: PathName) -> None:
         """Write the same file as `Run.write` for this run, byte for byte."""
@@ -159,7 +159,7 @@ class StoredRanks:
         """Run, answers and rows of instances, for consecutive ranges of all questions."""
         docnos = self.store.questions().candidate_labels.docnos
         for first, stop in _steps(self.n_questions, _CANDIDATES // max(1, self._depth)):
-            names = self.store.questions().names(slice(first, stop))
+            names = self.store.questions().origin.names(slice(first, stop))
             run = Run(names, *self._candidates(first, stop), docnos, self._depth)
             bounds = np.array(self.store.array("answers_offsets")[first : stop + 1])
             ids = np.array(self.store.array("answers_ids")[bounds[0] : bounds[-1]])
@@ -184,7 +184,7 @@ class StoredRanks:
     @cached_property
     def _popular(self) -> Any:
         questions = self.store.questions()
-        return questions.popularity(questions)
+        return questions.origin.popularity(questions)
 
     def _columns(self, start: int, stop: int) -> Columns:
         """Columns of a range of instances, as in `Ranks`."""

@@ -46,8 +46,9 @@ def _evaluate(seed: int) -> tuple[Evaluated, Any]:
     from kgtrec.demo.baselines import popularity_scores, random_scores, svd_factors
     from kgtrec.demo.lessons import Evaluated
 
-    questions = kgtrec.read_graph(COUNTRIES, progress=False).questions("test")
-    raw = questions.graph.questions("test", filter_splits=())
+    graph = kgtrec.read_graph(COUNTRIES, progress=False)
+    questions = graph.questions("test")
+    raw = graph.questions("test", filter_splits=())
     scores = {
         "svd": svd_factors(questions, seed=seed),
         "popularity": popularity_scores(questions),

@@ -15,8 +15,9 @@ from kgtrec._internal.csr import Float64, Int64, Integers
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.integrations._models import ids_of, questions_of, require_entity_sides
-from kgtrec.questions.graph_terms import places_of
-from kgtrec.questions.questions import Questions, describe_question
+from kgtrec.questions.api import Questions
+from kgtrec.questions.graph_terms import fact_rows
+from kgtrec.questions.questions import describe_question
 from kgtrec.questions.terms import NAMES, SIDES
 from kgtrec.ranking.ranks import Ranks
 
@@ -130,7 +131,9 @@ class FilteredRows:
         counts, values = np.full((4, n), -1), np.empty(n)
         codes = [NAMES[code] for code in SIDES[questions.sides]]
         for target, triples, of_rows, scores in self._rows:
-            place = places_of(questions, triples) + codes.index(target) * len(questions.triples)
+            place = fact_rows(questions.of_graph("triples"), triples) + codes.index(target) * len(
+                questions.triples
+            )
             instance = questions.triple_rows[place]
             counts[:, instance], values[instance] = of_rows, scores
         if (counts[3] < 0).any():

@@ -10,8 +10,7 @@ import torch
 
 from kgtrec._internal.csr import Int64
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.api import Graph
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.terms import NAMES
 from kgtrec.ranking.ranker import Batch, Ranker
 from kgtrec.results.result import Result, evaluate

@@ -32,7 +32,7 @@ from kgtrec.integrations.saved_models import (
     read_configuration,
     split_single_values,
 )
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import one_line, read_arrays

@@ -23,7 +23,7 @@ from kgtrec._internal.csr import Array
 from kgtrec._internal.locations import exists, fetched, is_folder
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.integrations.embeddings import factors_of, load_weights
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
 

@@ -16,7 +16,7 @@ import torch
 
 from kgtrec.errors import UsageError
 from kgtrec.integrations.torchmetrics import keys_of
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.results.result import Result, evaluate
 
 try:

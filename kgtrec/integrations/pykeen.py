@@ -24,8 +24,7 @@ from kgtrec.integrations._models import (
     questions_of,
     require_entity_sides,
 )
-from kgtrec.questions.api import Graph
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Graph, Questions
 from kgtrec.ranking.ranker import Ranker
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result

@@ -20,7 +20,7 @@ import torchmetrics
 
 from kgtrec.errors import UsageError, choose
 from kgtrec.measures import parse_all
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.ranking.ranker import Ranker
 from kgtrec.results.result import Result
 

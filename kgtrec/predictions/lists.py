@@ -13,7 +13,7 @@ import numpy as np
 from kgtrec._internal.csr import Float64, Int64, offsets_of
 from kgtrec.errors import refuse
 from kgtrec.graph.labels import Labels
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.questions.terms import NAMES
 
 ANY = -1
@@ -117,7 +117,7 @@ class ListsBuilder:
             np.array(c, dtype=np.int64) for c in self._heads
         )
         contexts = self._graph.contexts
-        question = self._questions.numbers(
+        question = self._questions.of_graph().numbers(
             f"{self._path}: lists in format {self._name!r}",
             side,
             entity[first],

@@ -32,8 +32,8 @@ from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, text_of
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv import quoted
 from kgtrec.predictions.lists import ANY, ListsBuilder, PredictedLists, checked_score, ids_of
+from kgtrec.questions.api import Questions
 from kgtrec.questions.graph_terms import ASKS
-from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import SIDES
 from kgtrec.trec.files.run import Run
 
@@ -205,7 +205,9 @@ def read_ogb_lsc(path: str | PathLike[str], questions: Questions) -> PredictedLi
         code, listed = np.full(len(rows), side), rows >= 0
         parts.append(
             (
-                questions.numbers(f"{path}: lists in format 'ogb-lsc'", code, first, second),
+                questions.of_graph().numbers(
+                    f"{path}: lists in format 'ogb-lsc'", code, first, second
+                ),
                 triples[:, ASKS[side].asked],
                 np.arange(1, len(rows) + 1),
                 listed.sum(axis=1),
@@ -221,7 +223,7 @@ def _check(path: str | PathLike[str], name: str, rows: Array, questions: Questio
     n_triples = len(questions.triples)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or len(rows) != n_triples:
         what = f"{name} is {rows.dtype} of shape {rows.shape}, for {n_triples:,} triples"
-        dropped = questions.graph.duplicates.get(questions.split, 0)
+        dropped = questions.graph.duplicates.get(questions.of_graph().split, 0)
         more = f"; {dropped:,} repeated triples of the split count once" if dropped else ""
         refuse(path, None, what, _HINT + more)
     bad = (rows < -1) | (rows >= questions.n_entities)

@@ -27,7 +27,7 @@ from kgtrec.trec.files.convert import is_frame, qrels_columns
 from kgtrec.trec.files.text import is_path
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.questions import AnyQuestions
 
 Place = tuple[PathName, Sequence[int | None]]
 
@@ -433,7 +433,7 @@ def fields_of(
         _warn_of_queries_among(queries, table.names)
     origin = {**({"name": name} if name else {}), **table.origin}
     return {
-        "asked": NamedTerms(
+        "origin": NamedTerms(
             list(table.names), table.terms, labels, origin, table.rows, table.n_rows
         ),
         "answers": lists,
@@ -519,7 +519,7 @@ def _ids(refuse: Callable[..., InputError], flat: Flat, labels: Labels, what: st
     return ids
 
 
-def restricted(questions: Questions, table: AnswerTable, labels: Labels) -> Questions:
+def restricted(questions: AnyQuestions, table: AnswerTable, labels: Labels) -> AnyQuestions:
     """The questions with the table's candidates, if it has any."""
     if (flat := table.candidates) is None:
         return questions

@@ -1,9 +1,10 @@
-"""The public `Graph`: a data class with methods for users."""
+"""The public `Graph` and `Questions`: data classes with methods for users."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy.typing as npt
 
 from kgtrec.errors import FilterWarning, UsageError
 from kgtrec.graph.graph import GraphData
-from kgtrec.questions.filters import Filter, build_questions
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.candidates import restrict, separate
+from kgtrec.questions.filters import Filter, split_fields
+from kgtrec.questions.questions import QuestionData, column_of_label
+from kgtrec.questions.terms import PLURAL
 
 
 def read_graph(
@@ -79,6 +82,244 @@ def read_graph(
         The folder has further files of triples, which are not part of the graph.
     """
     return Graph.read(folder, format=format, columns=columns, progress=progress)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Questions(QuestionData):
+    """Aggregated questions. Made by `Graph.questions`, or by `Questions.from_answers`.
+
+    Q questions of a graph's split: the head side first, then the tail side, each in order of first
+    appearance in the split; or only those for the relation. A question gives a pair and asks for
+    the entity or relation that completes it to a triple. An instance is one answer of one question;
+    instances are in the order of ``answers.ids`` ("instance order").
+
+    Attributes
+    ----------
+    graph : Graph
+    split : str
+        The evaluated split.
+    sides : {"head", "tail", "both", "relation", "qualifier"}
+    filter_splits : tuple of str
+        Splits whose triples count as known.
+    n_extra_known : int
+        Further known triples: rows of `extra_known`, and triples of the files of `known`.
+    side : ndarray of int64, shape (Q,)
+        0: the head is asked, the tail is given. 1: the tail is asked, the head is given. 2: the
+        relation is asked, head and tail are given. 3: a qualifier's value is asked, the statement
+        and the qualifier's relation are given.
+    given : pair of ndarray of int32, shape (Q,)
+        The given pair: entity and relation, or head and tail, or the statement's number in
+        ``graph.statements`` and the relation. Cast to int64 before products such as keys of pairs.
+    entity, relation, tail : ndarray of int32, shape (Q,)
+        The same by name; questions for the relation have no `relation`, others have no `tail`.
+    statement : ndarray of int32, shape (Q, 3)
+        Head, relation and tail of the statement. Only questions for a qualifier's value have it;
+        they have no `entity`, and `relation` is the qualifier's.
+    kind : {"entity", "relation"}
+        The kind of candidates; `candidate_labels` has their labels, and `n_labels` their number.
+    context : ndarray of int32, shape (Q,), or None
+        The question's time, by its place in ``graph.contexts``, or its set of (other) qualifiers,
+        by its place there and in ``graph.qualifiers``.
+    answers : Csr
+        Entities (or relations) that answer the question in the evaluated split.
+    known, removed : Csr
+        Those that answer it in any filter split or further known triple (for micro filtering); and
+        in one other than the evaluated split, but not there (for macro filtering).
+    instance_question, instance_triple : ndarray of int32, shape (n_instances,)
+        Question of each instance, and row of its triple in ``graph.splits[split]`` (of a
+        qualifier's value, of ``graph.qualifier_facts(split)``); int64 from 2^31 instances on.
+    triple_rows : ndarray of int32, shape (n_instances,)
+        Instance of each (side, triple): all kept triples in split order with the head asked, then
+        all with the tail asked (of a single side, those alone).
+    kept : ndarray of int64, shape (n,), or None
+        Rows of the split that are evaluated; None: all of them.
+    candidate_lists : CandidateLists or None
+        Candidate lists, if the candidates are restricted.
+    outside : ndarray of bool, shape (n_instances,), or None
+        Instances whose answer is not in its list; None if there is no such instance.
+    full_candidates : ndarray of int64, shape (n_instances,), or None
+        `candidates` before the questions got a list each; None if they have none.
+    details : dict
+        Further facts about filter and restriction, in plain JSON types.
+    ids : sequence of str
+        Names of the questions.
+    origin : GraphTerms or NamedTerms
+        What questions give and where they come from: a graph, or named answers. Questions made from
+        answers have `terms` by name, and no `graph` and given terms (NoGraphError).
+    grades : ndarray of int64, shape (n_instances,), or None
+        Relevance of each answer, if any are graded.
+    answer_terms : dict of str to Term
+        Terms of single answers, by name.
+    column_of : ndarray of int64, shape (n_labels,), or None
+        The column of each entity (or relation) in rows of scores; None: columns go by id.
+    """
+
+    @property
+    def graph(self) -> Graph:
+        """The graph whose split asks the questions."""
+        graph = super().graph
+        assert isinstance(graph, Graph)  # it made them
+        return graph
+
+    @staticmethod
+    def from_answers(
+        answers: Any,
+        known: Any = None,
+        *,
+        candidates: Any = None,
+        labels: Any = None,
+        ids: Iterable[str] | None = None,
+        terms: Mapping[str, Any] | None = None,
+        grades: Any = None,
+        level: int = 1,
+        known_has_answers: bool = False,
+        exclude_query_document: bool = False,
+        name: str | None = None,
+    ) -> Questions:
+        """Questions without a graph, from answers, known answers and named terms.
+
+        Parameters
+        ----------
+        answers : mapping, sequence, pair of arrays, path or qrels
+            Answers of each question: a mapping of its name to labels or ids of candidates, a list
+            of such lists, or arrays (offsets, ids). Or qrels, as a path, a mapping of query to
+            mapping of document to relevance, a frame, or columns: a document of relevance `level`
+            or more is an answer, with its relevance as its grade; others are ordinary candidates.
+            Queries without such a document are left out, with a warning; scores may have rows for
+            all queries, whose rows are then not used, or only for the others.
+            Or the path of a ``.jsonl`` file with a line ``{"id": ..., "answers": [...]}`` per
+            question, and "known", "candidates" and "terms" if need be.
+        known : mapping, sequence or pair of arrays, optional
+            Further answers of each question, which do not compete with the ranked ones.
+        candidates : mapping, sequence or pair of arrays, optional
+            The candidates of each question; by default all. Results are labelled as sampled.
+        labels : sequence of str, or int
+            Labels of the candidates in the order of the columns of scores, or their number.
+        ids : iterable of str, optional
+            Names of the questions: those of a mapping, or "0", "1", ...; of qrels, which queries
+            are asked, in the order of rows of scores.
+        terms : mapping of str to sequence, optional
+            By name, a text or whole number per question, to slice results by.
+        grades : sequence, optional
+            The relevance of each answer, a whole number, in the form of the answers.
+        level : int, default 1
+            Least relevance of an answer in qrels.
+        known_has_answers : bool, default False
+            Whether `known` may contain the answers.
+        exclude_query_document : bool, default False
+            For qrels: the document with the name of a query does not compete with its answers. (If
+            it is an answer itself, it stays one.)
+        name : str, optional
+            Name of the data, for reports.
+
+        Returns
+        -------
+        Questions
+
+        Raises
+        ------
+        InputError
+            A question without answers; an answer that is not a candidate, is known, or is repeated;
+            a repeated name. The message names question and label; for a file, the line.
+        UsageError
+            `labels` are missing, or options contradict each other.
+
+        Examples
+        --------
+        >>> questions = kgtrec.Questions.from_answers(
+        ...     {"2p-0": ["Q5"], "2i-0": ["Q7", "Q9"]}, {"2p-0": ["Q7"]},
+        ...     labels=["Q5", "Q7", "Q9"], terms={"structure": ["2p", "2i"]},
+        ... )
+        >>> len(questions), questions.n_instances
+        (2, 3)
+        """
+        from kgtrec.questions import answers as given
+
+        table = given.table_of(answers, known, candidates, ids, terms, grades, level)
+        if exclude_query_document and "qrels" not in table.origin:
+            raise UsageError("exclude_query_document=True needs qrels, whose queries have names")
+        numbered = given.as_labels(labels)
+        fields = given.fields_of(table, numbered, known_has_answers, name, exclude_query_document)
+        return given.restricted(Questions(**fields), table, numbered)
+
+    def separate(self) -> Questions:
+        """One question per (side, triple), even if several are equal: each has a single answer.
+
+        Rows of scores are those of ``rows="instances"``. If the evaluated split is in the filter,
+        each question knows the answers of its equals, so micro and macro candidates are the same.
+        """
+        return separate(self)
+
+    def restrict(
+        self,
+        *,
+        entities: npt.ArrayLike | None = None,
+        relations: npt.ArrayLike | None = None,
+        heads: Mapping[int, npt.ArrayLike] | None = None,
+        tails: Mapping[int, npt.ArrayLike] | None = None,
+        type_constraints: str | PathLike[str] | None = None,
+        candidates: Any = None,
+        columns: str = "entities",
+        outside: str = "error",
+        unknown: str = "error",
+    ) -> Questions:
+        """The same questions, with answers ranked only among given candidates.
+
+        Lists by relation or by question combine with an earlier list of entities: a candidate must
+        be in both.
+
+        Parameters
+        ----------
+        entities : sequence of int, optional
+            Entities that are candidates of every question. (To leave out triples with other
+            entities as well, give `entities` to `Graph.questions`.)
+        relations : sequence of int, optional
+            Relations that are candidates of every question for the relation.
+        heads, tails : mapping of int to sequence of int, optional
+            Candidates by relation for questions for the head and for the tail, such as type
+            constraints. Relations without a list keep every entity.
+        type_constraints : path, optional
+            The same from OpenKE's ``type_constrain.txt``, with ``entity2id.txt`` and
+            ``relation2id.txt`` beside it.
+        candidates : array of int, shape (Q, m), or sequence of Q sequences, optional
+            Candidates of each question, such as its answer and sampled negatives. Results are
+            labelled as sampled. Or a mapping with arrays ``head_neg`` and ``tail_neg``, shape
+            (triples, m), in split order, as OGB has them: every triple and side becomes a separate
+            question (`separate`), and its answer joins its negatives. Or the path of an ``.npz``
+            with these arrays, or of a text file with a line ``question<TAB>entity<TAB>...`` per
+            question.
+        columns : {"entities", "candidates"}
+            The columns of score rows: every entity, in id order, or (with `candidates`, lists of
+            one length) a question's own candidates in listed order; with negatives the answer comes
+            first.
+        outside : {"error", "worst"}
+            Treat an answer outside its candidates as an error, or rank it behind them all.
+        unknown : {"error", "skip"}
+            Treat a label that is not in the graph as an error, or ignore and count it.
+
+        Returns
+        -------
+        Questions
+
+        Raises
+        ------
+        InputError
+            Unknown ids or labels, a wrong number of lists, or an answer outside.
+        UsageError
+            Not exactly one kind of restriction, or one that cannot combine with an earlier one.
+        """
+        return restrict(
+            self,
+            columns,
+            outside,
+            unknown,
+            entities=entities,
+            relations=relations,
+            heads=heads,
+            tails=tails,
+            type_constraints=type_constraints,
+            candidates=candidates,
+        )
 
 
 class Graph(GraphData):
@@ -175,7 +416,13 @@ class Graph(GraphData):
             If a split is left out of a filter that is not empty.
         """
         how = Filter(filter, filter_splits, extra_known, known, unknown, context)
-        return build_questions(self, split, sides, how, entities, relations, columns)
+        questions = Questions(**split_fields(self, split, sides, how, entities, relations))
+        if columns is not None:
+            order = column_of_label(columns, questions.candidate_labels, questions.kind)
+            questions = replace(questions, column_of=order)
+        name = PLURAL[questions.kind]
+        subset: dict[str, Any] = {"entities": entities, "relations": relations}
+        return questions if subset[name] is None else restrict(questions, **{name: subset[name]})
 
     def questions_by_filter(
         self,

@@ -32,7 +32,7 @@ from kgtrec.graph.openke import read_type_constraints
 from kgtrec.questions.terms import PLURAL
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.questions import AnyQuestions, QuestionData
 
 _ONE_LIST = ("entities", "relation list")
 
@@ -87,12 +87,12 @@ class CandidateLists:
 
 
 def restrict(
-    questions: Questions,
+    questions: AnyQuestions,
     columns: str = "entities",
     outside: str = "error",
     unknown: str = "error",
     **options: Any,
-) -> Questions:
+) -> AnyQuestions:
     """See `Questions.restrict`; ``options`` holds its kinds of restriction, None if omitted."""
     id_files.check_unknown(unknown)
     restrictions = {name: value for name, value in options.items() if value is not None}
@@ -144,7 +144,7 @@ def restrict(
     return apply_lists(questions, candidate_lists, outside, details)
 
 
-def separate(questions: Questions) -> Questions:
+def separate(questions: AnyQuestions) -> AnyQuestions:
     """See `Questions.separate`."""
     instance = questions.triple_rows
     question = questions.instance_question[instance].astype(np.int64)
@@ -166,7 +166,7 @@ def separate(questions: Questions) -> Questions:
 
 
 def _by_relation(
-    questions: Questions, heads: Mapping[int, Any], tails: Mapping[int, Any]
+    questions: QuestionData, heads: Mapping[int, Any], tails: Mapping[int, Any]
 ) -> CandidateLists:
     """Lists by relation; relations without a list keep every entity."""
     n_relations, n = questions.graph.n_relations, questions.n_labels
@@ -192,8 +192,8 @@ def _by_relation(
 
 
 def _by_question(
-    questions: Questions, candidates: Any, columns: str, unknown: str, details: dict[str, Any]
-) -> tuple[Questions, CandidateLists]:
+    questions: AnyQuestions, candidates: Any, columns: str, unknown: str, details: dict[str, Any]
+) -> tuple[AnyQuestions, CandidateLists]:
     """Lists of the questions, or for negatives, of one question per triple and side."""
     path = candidates if isinstance(candidates, (str, PathLike)) else None
     if path is not None:
@@ -214,7 +214,7 @@ def _by_question(
         return questions, _listed(questions, candidates, columns, negatives, details)
 
 
-def _negatives(questions: Questions, arrays: Mapping[str, Any]) -> Array:
+def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> Array:
     """Each answer and its negatives, shape (questions, 1 + negatives); questions are separate."""
     if questions.sides in ("relation", "qualifier"):
         raise InputError(
@@ -248,7 +248,7 @@ def _negatives(questions: Questions, arrays: Mapping[str, Any]) -> Array:
 
 
 def _listed(
-    questions: Questions, candidates: Any, columns: str, negatives: bool, details: dict[str, Any]
+    questions: QuestionData, candidates: Any, columns: str, negatives: bool, details: dict[str, Any]
 ) -> CandidateLists:
     if not hasattr(candidates, "__len__"):
         raise InputError(
@@ -281,7 +281,7 @@ def _listed(
 
 
 def _candidate_lists(
-    questions: Questions, kind: str, lists: list[Int32], of: Int64
+    questions: QuestionData, kind: str, lists: list[Int32], of: Int64
 ) -> CandidateLists:
     ids = np.concatenate([np.empty(0, dtype=np.int32), *lists])
     csr = Csr(offsets_of([*map(len, lists)]), ids)
@@ -322,8 +322,8 @@ def _met(outer: CandidateLists, inner: CandidateLists, n_labels: int) -> Candida
 
 
 def apply_lists(
-    questions: Questions, candidate_lists: CandidateLists, outside: str, details: dict[str, Any]
-) -> Questions:
+    questions: AnyQuestions, candidate_lists: CandidateLists, outside: str, details: dict[str, Any]
+) -> AnyQuestions:
     full = questions.candidates if candidate_lists.sampled else None
     if questions.candidate_lists is not None:
         candidate_lists = _met(questions.candidate_lists, candidate_lists, questions.n_labels)

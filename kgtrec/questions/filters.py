@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -40,10 +39,10 @@ from kgtrec.graph.triples import (
     set_labels,
     value_rows,
 )
-from kgtrec.questions.candidates import label_ids, restrict
+from kgtrec.questions.candidates import label_ids
 from kgtrec.questions.graph_terms import COLUMNS, AskedSide, GraphTerms
-from kgtrec.questions.questions import Questions, column_of_label, is_usual_filter
-from kgtrec.questions.terms import PLURAL, SIDES
+from kgtrec.questions.questions import is_usual_filter
+from kgtrec.questions.terms import SIDES
 
 
 class KnownFacts(NamedTuple):
@@ -154,16 +153,10 @@ class Filter(NamedTuple):
     context: str | None = None
 
 
-def build_questions(
-    graph: GraphData,
-    split: str,
-    sides: str,
-    known: Filter,
-    entities: Any,
-    relations: Any,
-    columns: Any = None,
-) -> Questions:
-    """Questions of a split; see `Graph.questions` for the parameters."""
+def split_fields(
+    graph: GraphData, split: str, sides: str, known: Filter, entities: Any, relations: Any
+) -> dict[str, Any]:
+    """Return the fields of the questions of a split; `Graph.questions` has the parameters."""
     choose("sides", sides, COLUMNS)
     if not len(graph.split(split)):
         raise UsageError(
@@ -191,14 +184,8 @@ def build_questions(
     if rows is not None:
         fields["instance_triple"] = rows[fields["instance_triple"]]
     given, context = fields.pop("given"), fields.pop("context")
-    asked = GraphTerms(graph, split, sides, filters, n_extra, codes, given, context, rows)
-    questions = Questions(asked=asked, **fields, details=details)
-    if columns is not None:
-        order = column_of_label(columns, questions.candidate_labels, questions.kind)
-        questions = replace(questions, column_of=order)
-    name = PLURAL[questions.kind]
-    subset: dict[str, Any] = {"entities": entities, "relations": relations}
-    return questions if subset[name] is None else restrict(questions, **{name: subset[name]})
+    terms = GraphTerms(graph, split, sides, filters, n_extra, codes, given, context, rows)
+    return {"origin": terms, **fields, "details": details}
 
 
 def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 For a qualifier's value, the facts are those of `GraphData.qualifier_facts`: a statement takes the
 place of the head, the qualifier's relation and value those of relation and tail. `Graph.questions`
-puts `GraphTerms` into `Questions.asked`. No other code looks at sides.
+puts `GraphTerms` into `Questions.origin`. No other code looks at sides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kgtrec.questions.terms import NAMES, SIDES, MissingTermError, Term, taken
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
     from kgtrec.graph.labels import Labels
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.questions import QuestionData
 
 
 class Side(NamedTuple):
@@ -165,13 +165,31 @@ class GraphTerms:
         """The side of each question, copied from its stored byte: int64, shape (Q,)."""
         return self.side_codes.astype(np.int64)
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in _OTHERS:
-            raise AttributeError(name)
+    def _given(self, name: str) -> Int32:
+        """Return the ids of a given term, (Q,); MissingTermError if questions do not give it."""
         if name not in self._asks.gives:
             raise MissingTermError(_OTHERS[name])
-        ids = self.given[self._asks.gives.index(name)]
-        return self.graph.statements[ids] if name == "statement" else ids
+        return self.given[self._asks.gives.index(name)]
+
+    @property
+    def entity(self) -> Int32:
+        """The given entity: int32, shape (Q,)."""
+        return self._given("entity")
+
+    @property
+    def relation(self) -> Int32:
+        """The given relation: int32, shape (Q,)."""
+        return self._given("relation")
+
+    @property
+    def tail(self) -> Int32:
+        """The given tail of questions for the relation: int32, shape (Q,)."""
+        return self._given("tail")
+
+    @property
+    def statement(self) -> Int32:
+        """The given statement of questions for a qualifier's value: int32, shape (Q, 3)."""
+        return self.graph.statements[self._given("statement")]
 
     def taken(self, questions: Any) -> GraphTerms:
         """The terms of some questions: a slice, or numbers in any order."""
@@ -210,11 +228,14 @@ class GraphTerms:
         return columns if self.context is None else {**columns, "context": self.context}
 
     @property
+    def given_labels(self) -> dict[str, tuple[Int64, Labels]]:
+        """Per given term, the ids (Q,) and the labels of all ids."""
+        return {n: (ids, getattr(self.graph, LABELS[n])) for n, ids in self.columns.items()}
+
+    @property
     def given_terms(self) -> dict[str, Term]:
-        """The same with labels."""
-        return {
-            name: Term(ids, getattr(self.graph, LABELS[name])) for name, ids in self.columns.items()
-        }
+        """What the questions give, with labels."""
+        return {name: Term(ids, labels) for name, (ids, labels) in self.given_labels.items()}
 
     def batch_terms(self, questions: Int64) -> dict[str, Int64]:
         """What some questions give, in the form of `Batch`."""
@@ -237,7 +258,7 @@ class GraphTerms:
         return "both sides" if self.sides == "both" else f"{self.sides} side"
 
     @property
-    def what(self) -> str:
+    def source(self) -> str:
         """The split and sides of the questions, for messages."""
         return f" of split {self.split!r}, {self._sides}"
 
@@ -266,7 +287,7 @@ class GraphTerms:
         """Evaluated triples with each relation: int64, shape (n_relations,)."""
         return np.bincount(self.triples[:, 1], minlength=self.graph.n_relations)
 
-    def popularity(self, _: Questions) -> tuple[Int64, Int64]:
+    def popularity(self, _: QuestionData) -> tuple[Int64, Int64]:
         """How often candidates occur in triples of all splits, and relations in evaluated ones."""
         graph = self.graph
         if self.kind == "entity":
@@ -400,8 +421,8 @@ def side_text(side: int, texts: Mapping[str, str]) -> str:
     return f"({', '.join(terms if 'context' in texts else terms[:-1])})"
 
 
-def places_of(terms: Questions, triples: npt.ArrayLike) -> Int64:
-    """Places of facts (n, 3 or 4) among the evaluated ones; InputError if one is not evaluated."""
+def fact_rows(terms: GraphTerms, triples: npt.ArrayLike) -> Int64:
+    """Return the row of each fact (n, 3 or 4) among the evaluated; InputError for others."""
     if terms.sides == "qualifier":
         raise UsageError(
             "a triple does not say which of its qualifiers is asked; use the ranker's batches, or "
@@ -419,8 +440,9 @@ def places_of(terms: Questions, triples: npt.ArrayLike) -> Int64:
     at = searched(of_facts, np.where(number < 0, -1, fact))
     if (at < 0).any():
         first = int(np.flatnonzero(at < 0)[0])
-        labels = (graph.entities, graph.relations, graph.entities, graph.contexts)
-        names = [own[i] for own, i in zip(labels, rows[first].tolist(), strict=False)]
+        labels = [graph.entities, graph.relations, graph.entities]
+        labels += [] if graph.contexts is None else [graph.contexts]
+        names = [of_column[i] for of_column, i in zip(labels, rows[first].tolist(), strict=True)]
         raise InputError(
             f"triple {first}, ({', '.join(names)}), is not one of the {len(order)} "
             f"evaluated triples of split {terms.split!r}"

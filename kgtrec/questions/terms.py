@@ -15,7 +15,7 @@ from kgtrec.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.questions import QuestionData
 
 NAMES = ("head", "tail", "relation", "qualifier", "all")
 """What a side is called, by its code; "all" questions that no graph has asked have none."""
@@ -32,8 +32,6 @@ TERM = "term."
 """What columns of ranks begin with that hold a term by its own name."""
 
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
-_NO_GRAPH = ("graph", "entity", "relation", "tail", "statement", "given", "triples", "n_entities",
-             "given_terms", "relation_counts", "numbers", "context_name")  # fmt: skip
 
 
 def taken(array: Any, rows: Any) -> Any:
@@ -127,7 +125,7 @@ class NamedTerms:
 
     - ids: Name of each question.
     - terms: By name.
-    - origin: Further facts about their origin, in plain JSON types.
+    - facts: Further facts about their source, in plain JSON types.
     - score_rows, int64 (Q,): Their rows among `n_score_rows` rows of scores, if scores may also
       have rows for questions that were left out.
     """
@@ -135,24 +133,16 @@ class NamedTerms:
     ids: Sequence[str]
     terms: Mapping[str, Term]
     candidate_labels: Labels
-    origin: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
     score_rows: Int64 | None = None
     n_score_rows: int = 0
 
     kind, sides, split, context, kept = "entity", "all", None, None, None
     filter_splits: tuple[str, ...] = ()
-    what = ""
+    source = ""
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _NO_GRAPH:
-            raise NoGraphError(
-                f"these questions were made from answers, so they have no {name!r}; use questions "
-                "of Graph.questions"
-            )
-        raise AttributeError(name)
 
     def taken(self, questions: Any) -> NamedTerms:
         """The terms of some questions: a slice, or numbers in any order."""
@@ -184,10 +174,10 @@ class NamedTerms:
 
     def lines(self, details: Mapping[str, Any]) -> tuple[str, str, str]:
         """Their terms, for the questions' repr."""
-        name = f" of {self.origin['name']}" if self.origin.get("name") else ""
+        name = f" of {self.facts['name']}" if self.facts.get("name") else ""
         return name, "", f"terms: {', '.join(self.terms) or 'none'}"
 
-    def popularity(self, questions: Questions) -> tuple[Int64, None]:
+    def popularity(self, questions: QuestionData) -> tuple[Int64, None]:
         """How often each candidate answers a question; None for relations."""
         found = np.concatenate([questions.answers.ids, questions.removed.ids])
         return np.bincount(found, minlength=len(self.candidate_labels)), None
@@ -219,9 +209,9 @@ class NamedTerms:
 
     def described(self, facts: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
         """Where the questions come from, combined with facts about them, in plain JSON types."""
-        name = {"graph_name": self.origin.get("name"), "sides": "all", "terms": list(self.terms)}
-        origin = {key: value for key, value in self.origin.items() if key != "name"}
-        return {**name, **facts, "n_entities": len(self.candidate_labels), **origin, **details}
+        name = {"graph_name": self.facts.get("name"), "sides": "all", "terms": list(self.terms)}
+        further = {key: value for key, value in self.facts.items() if key != "name"}
+        return {**name, **facts, "n_entities": len(self.candidate_labels), **further, **details}
 
     def manifest(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """For a manifest of ranks: further facts on the questions, and further entries."""

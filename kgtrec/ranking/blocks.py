@@ -18,7 +18,8 @@ import numpy as np
 
 from kgtrec._internal.csr import Array, Float64, Int64, contains, to_keys
 from kgtrec.errors import InputError
-from kgtrec.questions.questions import Questions, describe_question
+from kgtrec.questions.api import Questions
+from kgtrec.questions.questions import describe_question
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.rows import QuestionLists, Rows
 from kgtrec.ranking.settings import Settings, Tolerance

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from kgtrec._internal.csr import Array, Bools, Int64
 from kgtrec._version import __version__
 from kgtrec.errors import InputError
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.questions.terms import NAMES, TERM
 
 
@@ -195,7 +195,7 @@ class QuestionSource:
     def columns(self) -> Mapping[str, Array]:
         """The columns that are not counted, in their types."""
         questions = self._questions
-        return typed_columns(instance_columns(questions, questions.popularity(questions)))
+        return typed_columns(instance_columns(questions, questions.origin.popularity(questions)))
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -205,12 +205,12 @@ class QuestionSource:
     @property
     def relation_labels(self) -> Sequence[str] | None:
         """Label of every relation id."""
-        return self._questions.labels[0]
+        return self._questions.origin.labels[0]
 
     @property
     def entity_labels(self) -> Sequence[str] | None:
         """Label of every entity id."""
-        return self._questions.labels[1]
+        return self._questions.origin.labels[1]
 
 
 RanksSource = StoredSource | QuestionSource

@@ -29,7 +29,7 @@ from kgtrec._internal.csr import (
 from kgtrec.errors import InputError, UsageError, choose, refuse
 from kgtrec.predictions.lists import ANY, PredictedLists
 from kgtrec.predictions.readers import PREDICTIONS
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.trec.files.run import Run
 

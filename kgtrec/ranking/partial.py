@@ -29,7 +29,7 @@ from kgtrec._internal.locations import fetched
 from kgtrec._internal.structured import parse_json
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, PathName, UsageError, refuse, system_error
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.provenance import Provenance, check_alike
 from kgtrec.ranking.ranks import Ranks

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.questions import Questions, describe_question, require_columns_by_id
+from kgtrec.questions.api import Questions
+from kgtrec.questions.questions import describe_question, require_columns_by_id
 from kgtrec.ranking.blocks import nan_error, rank_all
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import PartialRanks, Task, assemble, merge_adjacent, partial_of

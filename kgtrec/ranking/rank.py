@@ -13,7 +13,7 @@ import numpy as np
 from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.questions.terms import PLURAL
 from kgtrec.ranking.blocks import nan_error, rank_all, rank_block
 from kgtrec.ranking.kernel import NativeRanking
@@ -215,7 +215,7 @@ def _check_alike(questions: Mapping[str, Questions]) -> None:
 
 def _asked(questions: Questions) -> dict[str, Any]:
     """What is asked, in which order, and the meaning of rows and columns of scores."""
-    text, before, after = questions.asked.hashed()
+    text, before, after = questions.origin.hashed()
     own = {"text": text, "width": questions.n_columns, "rows": questions.triple_rows}
     return {**before, **after, **own, "columns": np.array(questions.column_of)}
 
@@ -231,13 +231,13 @@ def rows_to_rank(
     if n_scored == n_rows:
         return None
     separate = bool(questions.details.get("separate"))
-    if not questions.has_further_rows and not separate:
+    if not questions.origin.has_further_rows and not separate:
         return None
-    chosen, total = questions.rows_among("instances" if separate else rows)
+    chosen, total = questions.origin.rows_among("instances" if separate else rows)
     if n_scored == total:
         return chosen
     if separate and (by_entity or questions.n_columns == questions.n_labels):
-        chosen, total = questions.rows_among("questions")
+        chosen, total = questions.origin.rows_among("questions")
         if n_scored == total:
             return chosen
         used, chosen = np.unique(chosen, return_inverse=True)  # only of the kept triples
@@ -257,7 +257,8 @@ def check_shape(questions: Questions, rows: str, n_rows: int, shape: tuple[int, 
 def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, more: str = "") -> str:
     kind = "question" if rows == "questions" else "(triple, side)"
     given = ".entity, .tail" if questions.kind == "relation" else ".entity, .relation"
-    text = f"scores have {more}{n_rows} rows; expected {expected}, one per {kind}{questions.what}"
+    source = questions.origin.source
+    text = f"scores have {more}{n_rows} rows; expected {expected}, one per {kind}{source}"
     other = questions.n_instances if rows == "questions" else len(questions)
     if n_rows == other and not more and questions.split is not None:
         choice = "instances" if rows == "questions" else "questions"

@@ -12,7 +12,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Bools, Int64, spans
 from kgtrec.errors import FileError, PathName, UsageError
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import (
     PartialRanks,

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from kgtrec._internal.csr import Bools, Int64
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.graph_terms import places_of
-from kgtrec.questions.questions import Questions, column_of_label, describe_question
+from kgtrec.questions.api import Questions
+from kgtrec.questions.graph_terms import fact_rows
+from kgtrec.questions.questions import column_of_label, describe_question
 from kgtrec.questions.terms import NAMES, PLURAL, SIDES
 from kgtrec.ranking.blocks import nan_error, rank_block
 from kgtrec.ranking.kernel import NativeRanking
@@ -187,7 +188,7 @@ class Ranker:
                 f"{self.n_rows}"
             )
         question = self._plan.question[start:stop]
-        terms = self.questions.batch_terms(question)
+        terms = self.questions.origin.batch_terms(question)
         column = entity = terms["entity"]
         column_of = self._lists.column_of
         if column_of is not None and "tail" not in terms and (entity >= 0).all():
@@ -222,7 +223,7 @@ class Ranker:
             raise UsageError(
                 f"side={side!r} is not asked; these questions ask {self.questions.sides!r}"
             )
-        place = places_of(self.questions, as_array(to_host(triples), "triples"))
+        place = fact_rows(self.questions.of_graph("triples"), as_array(to_host(triples), "triples"))
         place = place + codes.index(side) * len(self.questions.triples)
         if self.settings.rows == "instances":
             return place.astype(np.int64)

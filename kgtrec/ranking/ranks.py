@@ -15,7 +15,7 @@ from kgtrec._internal.csr import Array, Bools, Float64, Int64
 from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.labels import Labels
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.questions.terms import NAMES, TERM
 from kgtrec.ranking.columns import (
     COUNTED,

@@ -13,8 +13,8 @@ import numpy as np
 from kgtrec._core import Lists, Order
 from kgtrec._internal.csr import Bools, Csr, Int32, Int64, offsets_of, spans, take
 from kgtrec.errors import InputError, UsageError
+from kgtrec.questions.api import Questions
 from kgtrec.questions.candidates import CandidateLists
-from kgtrec.questions.questions import Questions
 from kgtrec.ranking.columns import cached, derived_from
 from kgtrec.scores.arrays import as_array, to_host
 

@@ -15,7 +15,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
 from kgtrec.measures.averaging import spelt_alike
 from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_of
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.settings import EvaluateOptions, Settings
 from kgtrec.results import tables

@@ -11,7 +11,8 @@ from kgtrec import _core
 from kgtrec._internal.csr import Array, Int64
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.labels import Labels
-from kgtrec.questions.questions import Questions, column_of_label
+from kgtrec.questions.api import Questions
+from kgtrec.questions.questions import column_of_label
 from kgtrec.scores.arrays import as_array, to_host
 from kgtrec.scores.formulas import Parts, QueryIds, build, check_model, describe, half_turn_of
 

@@ -21,7 +21,7 @@ from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import PARSING, map_array
 from kgtrec._internal.locations import RangedFile, fetched, is_location, names_in
 from kgtrec.errors import FileError, InputError, PathName, UsageError
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.questions.terms import NAMES, SIDES
 from kgtrec.scores import sources
 from kgtrec.scores.arrays import as_block, on_device
@@ -385,7 +385,7 @@ def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
     sides = checked_sides(scores, questions.sides)
     parts = {side: _matrix(scores[side]) for side in sides}
     n_triples = len(questions.triples)
-    n_split = len(questions.graph.split(questions.split))
+    n_split = len(questions.graph.split(questions.of_graph().split))
     whole = all(len(part.values) == n_split for part in parts.values())
     for side, part in parts.items():
         if len(part.values) != n_triples and not whole:

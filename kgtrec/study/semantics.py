@@ -57,7 +57,7 @@ def fitting_observed(graph: GraphData, splits: SplitNames = "train") -> FittingE
     return FittingEntities(distinct(keys), f"observed in {named}")
 
 
-def fitting_by_constraints(graph: Graph, path: PathName) -> FittingEntities:
+def fitting_by_constraints(graph: GraphData, path: PathName) -> FittingEntities:
     """Lists of heads and tails from OpenKE's ``type_constrain.txt``; errors as for its reader."""
     sides = read_type_constraints(path, graph.entities, graph.relations)[:2]
     keys = [

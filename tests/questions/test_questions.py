@@ -64,7 +64,7 @@ def test_bytes_of_questions() -> None:
     """The arrays that questions hold have 33 bytes per question, and the rest per answer."""
     rows = np.random.default_rng(1).integers(0, (50, 5, 50), (400, 3))
     questions = Graph.from_arrays(rows[:200], None, rows[200:], 50, 5).questions()
-    fields = [*vars(questions).values(), *vars(questions.asked).values()]
+    fields = [*vars(questions).values(), *vars(questions.origin).values()]
     lists = [one for one in fields if isinstance(one, Csr)]
     arrays = [one for one in fields if isinstance(one, np.ndarray)]
     arrays += [part for one in lists for part in (one.offsets, one.ids)]
@@ -73,7 +73,7 @@ def test_bytes_of_questions() -> None:
     assert len(lists) == 3
     assert held == 33 * len(questions) + 8 * len(lists) + 12 * questions.n_instances + 4 * n_ids
     some = questions.taken(slice(0, 9), slice(0, 9))
-    assert some.side_codes.dtype == np.int8
+    assert some.origin.side_codes.dtype == np.int8
     assert some.side.tolist() == questions.side[:9].tolist() == [0] * 9
 
 
@@ -91,12 +91,16 @@ def test_ids_whose_products_pass_31_bits() -> None:
             for side, e, r in zip(*columns, strict=True)
         ]
         said = rank_lists(records, questions).manifest["scores"]["predictions"]
+        terms = questions.origin
         found.append(
-            [(questions.entity // entities).tolist(), (questions.relation // relations).tolist(),
-             (questions.known.ids // entities).tolist(),
-             *(questions.rows_among(kind)[0].tolist() for kind in ("questions", "instances")),
-             {key: value for key, value in said.items() if isinstance(value, int)}]
-        )  # fmt: skip
+            [
+                (questions.entity // entities).tolist(),
+                (questions.relation // relations).tolist(),
+                (questions.known.ids // entities).tolist(),
+                *(terms.rows_among(kind)[0].tolist() for kind in ("questions", "instances")),
+                {key: value for key, value in said.items() if isinstance(value, int)},
+            ]
+        )
     assert found[0] == found[1]
 
 

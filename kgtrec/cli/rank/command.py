@@ -257,7 +257,7 @@ def _written(
     single = next(iter(shown.values())) if len(shown) == 1 else None
     if single and not single.ranks.of_graph:
         single = _of_answers(single.ranks)
-    encoded, notes = next(iter(questions.values())).labels[1].n_encoded, []
+    encoded, notes = next(iter(questions.values())).origin.labels[1].n_encoded, []
     if encoded and sum(path is not None for path, _ in files) > len(shown):
         notes = [f"{encoded:,} labels with blanks are percent-encoded in TREC files"]
     return Report(lambda: str(single) if single else side_by_side(shown), notes=notes, files=files)

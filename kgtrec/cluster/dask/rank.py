@@ -31,7 +31,7 @@ from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.score_files import identify_scores
 from kgtrec.cluster.stored_ranks import StoredRanks, result_bytes
 from kgtrec.errors import InputError, UsageError
-from kgtrec.questions.questions import Questions
+from kgtrec.questions.api import Questions
 from kgtrec.ranking.partial import PartialRanks
 from kgtrec.ranking.settings import ScoreOptions, Settings, whole_number
 from kgtrec.scores.mapped_files import reading

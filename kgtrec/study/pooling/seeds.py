@@ -19,6 +19,7 @@ from kgtrec._internal.arguments import check_seed
 from kgtrec._internal.csr import Array, Csr, Int32, Int64, Integers, searched
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
+from kgtrec.graph.graph import GraphData
 from kgtrec.graph.statistics.relations import kl_divergence
 from kgtrec.graph.triples import as_triples, checked_ids, drop_duplicates, pack_triples
 from kgtrec.questions.api import Graph, Questions
@@ -156,7 +157,7 @@ Names = Mapping[int, str]
 """Key of a question (see `question_keys`) to its name in runs."""
 
 
-def question_keys(graph: Graph, side: Any, entity: Integers, relation: Integers) -> Int64:
+def question_keys(graph: GraphData, side: Any, entity: Integers, relation: Integers) -> Int64:
     """One number per question: side (0: the head is asked, 1: the tail), relation, given entity."""
     of_relation = np.asarray(side, np.int64) * graph.n_relations + relation
     return of_relation * graph.n_entities + entity

@@ -24,9 +24,9 @@ from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.csr import Bools, Csr, Float64, Int64, distinct, to_csr, to_keys
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
+from kgtrec.questions.api import Questions
 from kgtrec.questions.candidates import CandidateLists, apply_lists
 from kgtrec.questions.graph_terms import ASKS
-from kgtrec.questions.questions import Questions
 from kgtrec.questions.terms import NAMES as SIDE_NAMES
 from kgtrec.scores.files import load_matrix
 from kgtrec.scores.mapped_files import reading
@@ -82,7 +82,7 @@ def _frequency(questions: Questions) -> tuple[Weights, str]:
             "by='frequency' counts the triples of train, but this graph has no split train; choose "
             "by='uniform' or give weights"
         )
-    rows = questions.aspects[0].facts("train")
+    rows = questions.of_graph().aspects[0].facts("train")
     order = np.argsort(rows[:, 1], kind="stable")
     bounds = np.searchsorted(rows[order, 1], np.arange(graph.n_relations + 1))
 

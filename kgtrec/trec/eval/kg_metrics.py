@@ -27,7 +27,7 @@ from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrowed, p
 from kgtrec.trec.measures.ties import tie_groups
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
 
 @dataclass(frozen=True, eq=False)

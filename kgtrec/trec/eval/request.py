@@ -21,7 +21,7 @@ from kgtrec.trec.measures.rows import FORMATS, OFFICIAL
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
 
 
 class UnknownFormat(UsageError):

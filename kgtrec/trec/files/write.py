@@ -130,8 +130,8 @@ def write_questions(questions: Questions, path: PathName) -> None:
     """
     import pyarrow as pa
 
-    terms = questions.given_terms.values()
-    columns = [t.labels.docnos.to_arrow().take(pa.array(t.codes)) for t in terms]
+    terms = questions.of_graph().given_labels.values()
+    columns = [labels.docnos.to_arrow().take(pa.array(ids)) for ids, labels in terms]
     columns.insert(0, _texts(identifiers(questions.ids)))
     _write_lines(path, len(columns[0]), lambda rows: [one[rows] for one in columns], b"\t")
 
