@@ -166,6 +166,10 @@ class FormatNote(UserWarning):
     """
 
 
+class AnswerNote(UserWarning):
+    """What ``kg_`` measures count, and what a graph removed from a run before it was evaluated."""
+
+
 class QrelsWarning(UserWarning):
     """Qrels look like judgements of another kind, whose meaning kgtrec ignores."""
 

@@ -20,7 +20,6 @@ from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
-    from kgtrec.trec.eval.kg_metrics import GraphFiltered
     from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import Scored
 
@@ -224,12 +223,6 @@ beyond_trec_eval = shared.all_of(
 )
 
 
-AS_LISTED = (
-    "kg_ measures use ranks as listed: other answers in the qrels do not count, but answers known "
-    "from other splits do, unless the run is filtered; --graph DIR filters it"
-)
-
-
 @click.command(cls=Command, context_settings=CONTEXT)
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("runs", metavar="RUN...", nargs=-1)
@@ -379,6 +372,8 @@ def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Rep
 
 
 def _notes(run: Scored, request: Request) -> list[str]:
+    from kgtrec.trec.eval.remarks import remarks_on_answers
+
     notes = [*map(str, run.remarks)]
     if run.missing:
         notes.append(
@@ -387,16 +382,7 @@ def _notes(run: Scored, request: Request) -> list[str]:
         )
     if run.tied.queries:
         notes.append(_ties(run, request))
-    if run.filtered is not None:
-        notes.append(_filtered(run.filtered, request))
-    elif request.micro:
-        notes.append(AS_LISTED)
-    if run.micro is not None and run.micro.missing.any():
-        text = "low and high bound the metrics for every rank they may have"
-        if request.entities is None and request.questions is None:
-            text = "without --n-entities N their ranks are unbounded: low counts them as 0"
-        total = f"{run.micro.missing.sum():,} of {run.micro.answers.sum():,} answers"
-        notes.append(f"{total} are not in the run; {text}")
+    notes += map(str, remarks_on_answers(run, request))
     return notes
 
 
@@ -421,18 +407,6 @@ def _ties(run: Scored, request: Request) -> str:
         some = f"{len(able)} of {len(request.columns)} measures"
         return f"{message}; --ties expected averages {some} over their orders"
     return f"{message}; --ties expected averages over their orders, of {', '.join(forms)} only"
-
-
-def _filtered(filtered: GraphFiltered, request: Request) -> str:
-    questions = request.questions
-    assert questions is not None
-    text = (
-        f"filtered by {questions.graph.name}: {filtered.known:,} documents that "
-        f"{', '.join(questions.filter_splits)} know left the run"
-    )
-    if filtered.unlinkable:
-        text += f"; {filtered.unlinkable:,} are not in the graph and keep their places"
-    return text
 
 
 # -- Help ------------------------------------------------------------------------------------------

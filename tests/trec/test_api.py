@@ -218,6 +218,7 @@ def test_names_are_loaded_on_first_use(tmp_path: Path) -> None:
         trec.nothing  # noqa: B018
 
 
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.AnswerNote")
 def test_the_command_line_and_python_ask_for_the_same(tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 c 2\nq2 0 d 1\nq3 0 a 2\n")
     (tmp_path / "run").write_text("q1 Q0 a 1 1 x\nq1 Q0 b 2 1 x\nq2 Q0 d 1 3 x\nq2 Q0 c 2 2 x\n")

@@ -126,6 +126,7 @@ def test_names_of_a_vocabulary_decide_ties(qrels, seed) -> None:
     assert evaluator.evaluate_scores(scores[:, numbers], numbers) == evaluator.evaluate(run)
 
 
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.AnswerNote")
 @pytest.mark.parametrize("options", [{}, {"judged_only": True}, {"most": 3}, {"level": 2}])
 def test_what_the_core_lacks_has_the_same_values(options) -> None:
     measures = ["G", "rbp", "judged.2", "infAP"]

@@ -180,6 +180,7 @@ def raw() -> tuple[kgtrec.Questions, kgtrec.Run]:
     return graph.questions(), kgtrec.rank(scores, questions, run_depth=10)[1]
 
 
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.AnswerNote")
 def test_numbers_are_those_of_filtered_lists(raw, tmp_path: Path) -> None:
     questions, run = raw
     run.write(tmp_path / "raw.run")
@@ -197,6 +198,7 @@ def test_numbers_are_those_of_filtered_lists(raw, tmp_path: Path) -> None:
     assert row["map_cut_5"] > listed["map_cut_5"]
 
 
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.AnswerNote")
 def test_the_filtered_run_is_that_of_the_ranker(raw, tmp_path: Path) -> None:
     """A raw run with a graph has the map of the run that a filtered ranking writes."""
     questions, run = raw
@@ -212,6 +214,7 @@ def test_the_filtered_run_is_that_of_the_ranker(raw, tmp_path: Path) -> None:
         assert trec.evaluate(questions, form, names, questions=questions) == due
 
 
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.AnswerNote")
 def test_documents_that_are_no_entities_keep_their_places(raw) -> None:
     """Also where the first entity is known, and leaves the list alone."""
     questions, _ = raw

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kgtrec
 from kgtrec import trec
 from kgtrec.cli import cli
 from kgtrec.errors import InputError, QueryWarning, RunWarning
@@ -277,3 +278,64 @@ def test_no_fault_is_silent_and_no_clean_file_is_not(world):
         assert again == value
         if fault not in ("ranks", "distances"):  # dicts have no ranks, and an order of their own
             assert texts == found
+
+
+# -- Measures of answers, and runs that a graph filters --------------------------------------------
+
+
+def said(qrels, run, measures, **options) -> list[tuple[str, str]]:
+    """Category and text of each warning, which point to this file."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trec.evaluate(qrels, run, measures, **options)
+    assert {warning.filename for warning in caught} <= {__file__}
+    return [(warning.category.__name__, str(warning.message)) for warning in caught]
+
+
+AS_LISTED = (
+    "kg_ measures use ranks as listed: other answers in the qrels do not count, but answers known "
+    "from other splits do, unless the run is filtered; {} filters it"
+)
+UNBOUNDED = "1 of 2 answers are not in the run; without {} their ranks are unbounded: low counts"
+
+
+def test_measures_of_answers_say_in_python_what_the_command_says():
+    paths = files("q 0 a 1\nq 0 b 1\n", "q Q0 x 1 2 t\nq Q0 a 2 1 t\n")
+    _, lines = command("-m", "kg_mrr", *paths)
+    due = [AS_LISTED.format("--graph DIR"), UNBOUNDED.format("--n-entities N") + " them as 0"]
+    assert lines == due
+    inputs = [
+        paths,
+        ({"q": {"a": 1, "b": 1}}, {"q": {"x": 2.0, "a": 1.0}}),
+        (
+            pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "b"], "label": [1, 1]}),
+            pd.DataFrame({"qid": ["q", "q"], "docno": ["x", "a"], "score": [2.0, 1.0]}),
+        ),
+    ]
+    due = [AS_LISTED.format("questions=graph.questions()"), UNBOUNDED.format("entities=N")]
+    for qrels, run in inputs:
+        found = said(qrels, run, ["kg_mrr"])
+        assert [category for category, _ in found] == ["AnswerNote", "AnswerNote"]
+        assert [text for _, text in found] == [due[0], due[1] + " them as 0"]
+    bounded = said(*inputs[1], ["kg_mrr"], entities=9)
+    assert bounded[1][1].endswith("low and high bound the metrics for every rank they may have")
+    assert said(*inputs[1], ["map"]) == []
+
+
+def test_a_graph_that_filters_says_what_it_removed():
+    folder = Path("g")
+    folder.mkdir()
+    for split, text in (("train", "a\tr\tb\n"), ("valid", "b\tr\tc\n"), ("test", "a\tr\tc\n")):
+        (folder / f"{split}.txt").write_text(text)
+    paths = files("tail0 0 c 1\n", "tail0 Q0 b 1 3 t\ntail0 Q0 B 2 2 t\ntail0 Q0 c 3 1 t\n")
+    out, lines = command("-m", "recip_rank", "--graph", "g", *paths)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        questions = kgtrec.read_graph("g").questions()
+    due = (
+        "filtered by g: 1 documents that train, valid, test know left the run; 1 is not in the "
+        "graph and keeps its place ('B')"
+    )
+    assert due in lines
+    assert value_of(out) == 0.5
+    assert said(*paths, ["recip_rank"], questions=questions) == [("AnswerNote", due)]

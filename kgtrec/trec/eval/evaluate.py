@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kgtrec import _core
 from kgtrec.errors import InputError, TieWarning, UsageError, choose
 from kgtrec.trec.eval import score as scoring
-from kgtrec.trec.eval.remarks import remarks_of
+from kgtrec.trec.eval.remarks import remarks_of, remarks_on_answers
 from kgtrec.trec.eval.request import Request, read_once
 from kgtrec.trec.files.columns import (
     QrelsColumns,
@@ -451,6 +451,8 @@ class Evaluator:
             warnings.warn(remark, stacklevel=_frames_inside())
         if self._warns:
             self._warn(scored.tied, len(scored.queries))
+        for remark in remarks_on_answers(scored, self._request):
+            warnings.warn(remark, stacklevel=_frames_inside())
         return _formed(scored.queries, scored.values, scored.summary, summary, as_)
 
     @cached_property

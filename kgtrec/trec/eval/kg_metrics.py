@@ -21,6 +21,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.predictions.lists import ids_of
 from kgtrec.trec.files.columns import RunColumns
 from kgtrec.trec.files.parse import name_buffers
+from kgtrec.trec.files.text import decoded
 from kgtrec.trec.measures.family import EvalOptions, is_whole
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrowed, parts
@@ -36,11 +37,13 @@ class GraphFiltered:
 
     - known: Documents left out, which answer their question in another split.
     - unlinkable: Documents that name no entity of the graph; they stay in the run.
+    - stranger: The first of these, or "".
     """
 
     run: RunColumns
     known: int
     unlinkable: int
+    stranger: str = ""
 
 
 def filtered_by_graph(run: RunColumns, questions: Questions, name: str) -> GraphFiltered:
@@ -67,7 +70,9 @@ def filtered_by_graph(run: RunColumns, questions: Questions, name: str) -> Graph
     offsets = offsets_of(np.bincount(owner[rows], minlength=len(run)))
     names = name_buffers(run.documents.take(pa.array(rows)))
     left = RunColumns(run.queries, offsets, *names, run.scores[rows], run.tag)
-    return GraphFiltered(left, int(known.sum()), int((entity < 0).sum()))
+    strangers = np.flatnonzero(entity < 0)
+    first = run.documents[int(strangers[0])].as_py() if len(strangers) else b""
+    return GraphFiltered(left, int(known.sum()), len(strangers), decoded(first))
 
 
 def candidates_of(questions: Questions, queries: Sequence[str]) -> Ints:

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kgtrec.errors import QueryWarning, RunWarning
+from kgtrec.errors import AnswerNote, QueryWarning, RunWarning
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Ints
 
 if TYPE_CHECKING:
+    from kgtrec.trec.eval.kg_metrics import GraphFiltered
+    from kgtrec.trec.eval.request import Request
+    from kgtrec.trec.eval.score import Scored
     from kgtrec.trec.measures.judge import JudgedQueries
     from kgtrec.trec.measures.relevant import QueryMatch, Signs
 
@@ -193,3 +196,41 @@ def _negative(judged: JudgedQueries, numbers: Ints, command_line: bool) -> Itera
         f"{count} below 0 (the first is {first}); {option} drops such documents like those "
         "without a judgement"
     )
+
+
+# -- Measures of answers, and runs that a graph filters --------------------------------------------
+
+
+def remarks_on_answers(run: Scored, request: Request) -> Iterable[Warning]:
+    """What a graph removed from a run, and which documents and answers ``kg_`` measures count."""
+    if run.filtered is not None:
+        yield AnswerNote(_filtered(run.filtered, request))
+    elif request.micro:
+        by_graph = "--graph DIR" if request.command_line else "questions=graph.questions()"
+        yield AnswerNote(
+            "kg_ measures use ranks as listed: other answers in the qrels do not count, but "
+            "answers known from other splits do, unless the run is filtered; "
+            f"{by_graph} filters it"
+        )
+    if run.micro is not None and run.micro.missing.any():
+        text = "low and high bound the metrics for every rank they may have"
+        if request.entities is None and request.questions is None:
+            number = "--n-entities N" if request.command_line else "entities=N"
+            text = f"without {number} their ranks are unbounded: low counts them as 0"
+        total = f"{run.micro.missing.sum():,} of {run.micro.answers.sum():,} answers"
+        yield AnswerNote(f"{total} are not in the run; {text}")
+
+
+def _filtered(filtered: GraphFiltered, request: Request) -> str:
+    questions = request.questions
+    assert questions is not None
+    text = (
+        f"filtered by {questions.graph.name or 'the graph'}: {filtered.known:,} documents that "
+        f"{', '.join(questions.filter_splits)} know left the run"
+    )
+    if n := filtered.unlinkable:
+        fate = "are not in the graph and keep their places (the first is {})"
+        if n == 1:
+            fate = "is not in the graph and keeps its place ({})"
+        text += f"; {n:,} {fate.format(quoted(filtered.stranger))}"
+    return text
