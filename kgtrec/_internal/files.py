@@ -180,6 +180,10 @@ def make_folder(folder: str | os.PathLike[str]) -> None:
 
     refuse_url(local)
     path = Path(local)
+    there = next(one for one in (path, *path.parents) if one.exists())
+    if not there.is_dir():
+        hint = "give another name for the folder"
+        raise FileError(there, found="this is a file, not a folder", hint=hint)
     made = [one for one in (path, *path.parents) if not one.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for one in reversed(made):

@@ -442,3 +442,21 @@ def resolve_labels(
     if not 1 <= size <= MAX_ID:
         raise UsageError(f"n_{name}={size}; it must be between 1 and {MAX_ID}")
     return named if labels is not None else Labels.decimal(size)
+
+
+def near_label(labels: Labels, name: bytes) -> str:
+    """The first label equal to a name up to blanks around it, case and leading zeros; or ""."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def plain(texts: Any) -> Any:
+        """Texts in one form; pyarrow's error for bytes that are not UTF-8."""
+        lowered = pc.utf8_lower(pc.utf8_trim_whitespace(texts.cast(pa.large_utf8())))
+        return pc.replace_substring_regex(lowered, pattern="^0+([0-9]+)$", replacement="\\1")
+
+    try:
+        key = plain(pa.array([name], pa.large_binary()))[0]
+        near = pc.index(plain(labels.to_arrow()), key).as_py()
+    except pa.ArrowInvalid:
+        return ""
+    return labels[near] if near >= 0 else ""

@@ -32,6 +32,7 @@ class PredictedLists:
     - entities, int64 (n,): Best first; relations if these are predicted. Below -1: a label that
       names none, with one number per such label.
     - scores, float64 (n,) or None: Higher is better, equal ones tie. None: the order decides.
+    - names: Names in bytes, of which entity -2 - i is the i-th; None if nothing knows them.
     """
 
     format: str
@@ -42,6 +43,7 @@ class PredictedLists:
     offsets: Int64
     entities: Int64
     scores: Float64 | None
+    names: Any = None
 
     def __len__(self) -> int:
         return len(self.question)
@@ -127,7 +129,7 @@ class ListsBuilder:
         return PredictedLists(
             self._name, self._path, question, np.where(answer == ANY, ANY, predicted[answer]), line,
             offsets_of(self._lengths), predicted[np.array(self._codes, dtype=np.int64)],
-            np.array(self._scores, dtype=np.float64) if self._scored else None
+            np.array(self._scores, dtype=np.float64) if self._scored else None, names
         )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ The table of formats of predictions, which `kgtrec formats` prints.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -291,7 +292,10 @@ def read_trec_run(path: str | PathLike[str], questions: Questions) -> PredictedL
     encoded = columns.documents.dictionary_encode()
     ids = ids_of(questions.candidate_labels.docnos, encoded.dictionary)
     entities = ids[encoded.indices.to_numpy()]
-    return _lists(path, questions, columns.queries, columns.offsets, entities, columns.scores)
+    return replace(
+        _lists(path, questions, columns.queries, columns.offsets, entities, columns.scores),
+        names=encoded.dictionary,
+    )
 
 
 def lists_of_run(run: Run, questions: Questions) -> PredictedLists:

@@ -27,6 +27,7 @@ from kgtrec._internal.csr import (
     to_keys,
 )
 from kgtrec.errors import InputError, UsageError, choose, refuse
+from kgtrec.graph.labels import near_label
 from kgtrec.predictions.lists import ANY, PredictedLists
 from kgtrec.predictions.readers import PREDICTIONS
 from kgtrec.questions.api import Questions
@@ -261,12 +262,34 @@ def ranked_lists(
             "list_order": None if lists.scores is None else list_order,
             "unlinkable": unlinkable,
             "n_unlinkable": n_unlinkable,
+            **({"stranger": _first_stranger(lists, questions)} if n_unlinkable else {}),
             "repeats": repeats,
         },
     }
     flags = {"unlisted": unlisted & ~outside, "macro_unlisted": macro_unlisted & ~outside}
     ranks = Ranks.of_counts(questions, counts, (outside, outside), lambda: described, flags)
     return ranks, macro.run(len(questions))
+
+
+def _first_stranger(lists: PredictedLists, questions: Questions) -> dict[str, Any]:
+    """The first name that is no entity, where it is, and the entity that is almost called so.
+
+    Runs have names of queries; other lists have lines.
+    """
+    at = np.flatnonzero(lists.entities < ANY)
+    owner = np.searchsorted(lists.offsets, at, side="right") - 1
+    at, owner = at[lists.question[owner] >= 0], owner[lists.question[owner] >= 0]
+    if lists.names is None or not len(at):
+        return {}
+    first = int(np.argmin(lists.line[owner]))
+    number, name = int(owner[first]), lists.names[-2 - int(lists.entities[at[first]])]
+    name = name if isinstance(name, bytes) else name.as_py()
+    place = f"the list of line {int(lists.line[number]):,}"
+    if lists.format == "trec":
+        place = f"query {questions.ids[int(lists.question[number])]!r}"
+    labels = questions.candidate_labels
+    near = near_label(labels.docnos if lists.format == "trec" else labels, name)
+    return {"label": name.decode("utf-8", "surrogateescape"), "place": place, "near": near}
 
 
 def _opened(predictions: Any, questions: Questions, format: str | None) -> PredictedLists:

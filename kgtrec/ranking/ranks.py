@@ -601,6 +601,8 @@ def _joined_manifest(parts: Sequence[Ranks]) -> dict[str, Any]:
                 for key, value in lists[0].items()
                 if isinstance(value, int)
             }
+            if stranger := next((one["stranger"] for one in lists if one.get("stranger")), None):
+                manifest["scores"]["predictions"]["stranger"] = stranger
     # Checks of one part do not apply to the whole.
     manifest.pop("trec_agreement", None)
     return manifest

@@ -196,10 +196,25 @@ def _predictions(result: Result) -> Iterator[str]:
         "questions_of_several_lists": "questions have one list per triple: macro values use all "
         "lists together, or only the first list if there are no scores.",
         "repeats": "predictions were repeated in a list and count once.",
-        "n_unlinkable": "predictions name no entity and "
-        + ("are dropped." if facts["unlinkable"] == "drop" else "keep their places."),
     }
     yield from (f"{facts[key]:,} {text}" for key, text in counted.items() if facts[key])
+    if facts["n_unlinkable"]:
+        yield _unlinkable(facts)
+
+
+def _unlinkable(facts: Mapping[str, Any]) -> str:
+    """The predictions that name no entity, with the first of them."""
+    n, is_dropped = facts["n_unlinkable"], facts["unlinkable"] == "drop"
+    text = f"{n:,} predictions name no entity and "
+    text += "are dropped" if is_dropped else "keep their places"
+    if n == 1:
+        text = "1 prediction names no entity and "
+        text += "is dropped" if is_dropped else "keeps its place"
+    if not (first := facts.get("stranger")):
+        return f"{text}."
+    near = f"; the graph has {first['near']!r}" if first["near"] else ""
+    which = "" if n == 1 else "the first is "
+    return f"{text} ({which}{first['label']!r} in {first['place']} of {facts['file']}{near})."
 
 
 def _restrictions(facts: Provenance) -> Iterator[str]:
