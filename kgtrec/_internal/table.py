@@ -40,8 +40,6 @@ def text_of_cell(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
-Cell = str | int | float
-
 WIDTH = 80
 NARROWEST = 12
 GAP = 2
@@ -58,21 +56,27 @@ _COLUMN = re.compile(r"(.*?)(?:=([\w.]*))?(?::(\d))?")
 _LIGATURES = re.compile(r"(?<=[-`',?!])(?=[-`',])|(?<=[?!])(?=`)")
 
 
-class Interval(float):
-    """A number that is known to lie between two ends."""
+@dataclass(frozen=True)
+class Interval:
+    """A value that is known to lie between two ends; `float` gives the value."""
 
+    value: float
     low: float
     high: float
 
-    @classmethod
-    def of(cls, value: float, one: float, other: float) -> float:
-        """The value, or the end that it lies beyond; a plain float if the two ends agree."""
-        if one == other or one != one or other != other:
-            return float(one)
-        low, high = min(one, other), max(one, other)
-        interval = cls(min(max(value, low), high))
-        interval.low, interval.high = low, high
-        return interval
+    @staticmethod
+    def enclosing(value: float, first: float, second: float) -> Value:
+        """Return the interval between two ends in any order, or their number if they agree.
+
+        A value beyond an end becomes that end. If an end is NaN, the first end is returned.
+        """
+        if first == second or math.isnan(first) or math.isnan(second):
+            return float(first)
+        low, high = min(first, second), max(first, second)
+        return Interval(min(max(value, low), high), low, high)
+
+    def __float__(self) -> float:
+        return self.value
 
     def __format__(self, spec: str) -> str:
         between = "-" if self.low >= 0 else " to "  # a dash would look like a minus sign
@@ -81,11 +85,12 @@ class Interval(float):
     def __str__(self) -> str:
         return f"{self.low!r}-{self.high!r}"
 
-    def __repr__(self) -> str:
-        return f"Interval({float(self)!r}, low={self.low!r}, high={self.high!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Interval.of, (float(self), self.low, self.high)
+Value = float | Interval
+"""A value of a measure."""
+
+Cell = str | int | float | Interval
+"""A cell of a table."""
 
 
 @dataclass(frozen=True)
@@ -293,8 +298,10 @@ def finite(value: object) -> object:
 
 def printed_cell(cell: Cell, digits: int) -> str:
     """A cell as tables print it; an interval's ends have three decimals at most."""
+    if isinstance(cell, Interval):
+        return f"{cell:.{min(digits, 3)}f}"
     if isinstance(cell, float):
-        return f"{cell:.{min(digits, 3) if isinstance(cell, Interval) else digits}f}"
+        return f"{cell:.{digits}f}"
     return f"{cell:,}" if isinstance(cell, int) else visible(cell)
 
 

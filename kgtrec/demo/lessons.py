@@ -92,7 +92,7 @@ def _example(results: Evaluated) -> str:
 
 def _systems(results: Evaluated) -> str:
     names = _order(results.filtered, MRR)
-    values = {name: results.filtered[name][MRR] for name in names}
+    values = {name: float(results.filtered[name][MRR]) for name in names}
     ratio = f"{values[names[0]] / values[names[1]]:.1f} times that of {names[1]}"
     return _section(
         "1. Three systems (both sides, filtered, realistic ranks)",
@@ -130,7 +130,8 @@ def _filtering(results: Evaluated) -> str:
     ]
     titles = ("raw MRR", "filtered MRR", "raw Hits@10", "filtered Hits@10")
     lost = {
-        name: 1 - results.raw[name][MRR] / result[MRR] for name, result in results.filtered.items()
+        name: 1 - float(results.raw[name][MRR]) / float(result[MRR])
+        for name, result in results.filtered.items()
     }
     most = max(lost, key=lambda name: lost[name])
     most_known = int(np.diff(results.questions.known.offsets).max(initial=0))
@@ -173,7 +174,7 @@ def _weights(results: Evaluated) -> str:
 def _lead(results: Evaluated) -> str:
     first, second = _order(results.filtered, MRR)[:2]
     leads = {
-        title: results.filtered[first][key] / results.filtered[second][key]
+        title: float(results.filtered[first][key]) / float(results.filtered[second][key])
         for title, key in AVERAGES.items()
     }
     least, most = min(leads, key=lambda t: leads[t]), max(leads, key=lambda t: leads[t])
@@ -211,7 +212,7 @@ def _orders(systems: Mapping[str, Result], keys: Mapping[str, str]) -> str:
 
 
 def _order(systems: Mapping[str, Result], key: str) -> tuple[str, ...]:
-    return tuple(sorted(systems, key=lambda name: -systems[name][key]))
+    return tuple(sorted(systems, key=lambda name: -float(systems[name][key])))
 
 
 def _compared(systems: Mapping[str, Result], keys: Mapping[str, str]) -> Table:

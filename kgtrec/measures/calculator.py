@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.csr import Float64, Int64
-from kgtrec._internal.table import Interval
+from kgtrec._internal.table import Interval, Value
 from kgtrec.errors import UsageError
 from kgtrec.measures.averaging import (
     Groups,
@@ -52,8 +52,12 @@ class Calculator:
         self._weighings: dict[tuple[str, object], Weighing] = {}
         self._strata: dict[str, Strata] = {}
 
-    def value(self, measure: Measure) -> float:
-        """The measure over all instances or questions of its side."""
+    def value(self, measure: Measure) -> Value:
+        """Return the measure over all instances or questions of its side."""
+        return self.single_value(measure)
+
+    def single_value(self, measure: Measure) -> float:
+        """Return the value that the columns of the ranks give, a float in all classes."""
         side = require_side(measure, measure.side, self.sides)
         measure = measure if side == measure.side else replace(measure, side=side)
         if measure.averaging in OF_GRAPHS:
@@ -182,17 +186,18 @@ class ListedCalculator(Calculator):
         super().__init__(ranks, trec)
         self._ends = ends
 
-    def value(self, measure: Measure) -> float:
+    def value(self, measure: Measure) -> Value:
         """As in `Calculator`; UsageError for measures of spread, which the ends do not bound."""
         self._check_bounded(measure)
-        return Interval.of(super().value(measure), *(end.value(measure) for end in self._ends))
+        first, second = (end.single_value(measure) for end in self._ends)
+        return Interval.enclosing(self.single_value(measure), first, second)
 
     def per_relation(self, measure: Measure) -> Any:
         """As in `Calculator`; returns an object array of intervals."""
         self._check_bounded(measure)
         columns = super().per_relation(measure), *(e.per_relation(measure) for e in self._ends)
         rows = zip(*map(np.ndarray.tolist, columns), strict=True)
-        return np.array([Interval.of(*values) for values in rows], dtype=object)
+        return np.array([Interval.enclosing(*values) for values in rows], dtype=object)
 
     def part(self, members: Int64, trec: Iterable[str]) -> Calculator:
         """See `Calculator`."""

@@ -166,7 +166,7 @@ def relations(results: Mapping[str, Result], metric: str = "mrr") -> Figure:
         key = _key(result, metric)
         column = [row[-1] for row in result.slice("relation", [key]).rows]
         values[name + SAMPLED * result.ranks.sampled] = np.array(column, dtype=np.float64)
-        marks.append(result[key])
+        marks.append(float(result[key]))
     return over_relations(values, metric_title(metric), marks)
 
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from kgtrec._internal.csr import Float64
-from kgtrec._internal.table import Table, dump_json, lines_as_html, printed_cell
+from kgtrec._internal.table import (
+    Cell,
+    Interval,
+    Table,
+    Value,
+    dump_json,
+    lines_as_html,
+    printed_cell,
+)
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
 from kgtrec.measures.averaging import spelt_alike
@@ -38,7 +46,7 @@ MACRO = ("realistic.macro.mr", "realistic.macro.mrr", "realistic.macro.hits@1",
          "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip
 
 
-class Result(Mapping[str, float]):
+class Result(Mapping[str, Value]):
     """Numbers of one evaluation, by key: ``result["mrr"]``, ``result["both.realistic.micro.mrr"]``.
 
     Any key that `Measure.parse` reads is computed on demand and cached. Defaults in a key are both
@@ -84,7 +92,7 @@ class Result(Mapping[str, float]):
         self._ranks = ranks
         given, known = dict(trec_values or {}), agreement or {}
         self._trec = _TrecValues(ranks, run, questions, given, known, compared if check else None)
-        self._values: dict[Measure, float] = {}
+        self._values: dict[Measure, Value] = {}
         self._calculator: Calculator = calculator_of(ranks, self._trec)
         for measure in self.measures or ():
             self[measure]  # an impossible measure raises now, not when it is printed
@@ -106,11 +114,11 @@ class Result(Mapping[str, float]):
         self._trec.check()
         return self._trec.agreement or self._ranks.provenance.trec_agreement
 
-    def __getitem__(self, key: str | Measure) -> float:
+    def __getitem__(self, key: str | Measure) -> Value:
         """The value of a measure; NaN if it is undefined (AMRI with only one candidate).
 
-        If answers are missing from their predicted lists, it is an `Interval`: a float with the
-        attributes low and high, equal to the value at the middle of every open rank.
+        If answers are missing from their predicted lists, it is an `Interval` with the attributes
+        low, high and value (also by `float`), the one at the middle of every open rank.
         """
         if isinstance(key, str) and key.startswith(tables.SAMPLED):
             key = key.removeprefix(tables.SAMPLED)
@@ -173,7 +181,7 @@ class Result(Mapping[str, float]):
         """Number of questions and of instances on a side."""
         return self._calculator.count(side)
 
-    def to_dict(self) -> dict[str, float]:
+    def to_dict(self) -> dict[str, Value]:
         """Key -> value, for the listed keys."""
         return {self.label + measure.key: self[measure] for measure in self._listed()}
 
@@ -206,12 +214,12 @@ class Result(Mapping[str, float]):
         """One row per listed key: the key, its parts, and the value, or its ends."""
         values = ["low:4", "high:4"] if self.has_intervals else ["value:4"]
         columns = ["key", "side", "rank_type", "averaging", "metric", *values]
-        rows = []
+        rows: list[tuple[Cell, ...]] = []
         for measure in self._listed():
             metric, value = measure.key.partition(f"{measure.averaging}.")[2], self[measure]
-            ends = (getattr(value, "low", value), getattr(value, "high", value))
-            rows.append((self.label + measure.key, measure.side, measure.rank_type or "",
-                         measure.averaging, metric, *ends[: len(values)]))  # fmt: skip
+            ends = (value.low, value.high) if isinstance(value, Interval) else (value, value)
+            names = (measure.side, measure.rank_type or "", measure.averaging, metric)
+            rows.append((self.label + measure.key, *names, *ends[: len(values)]))
         return Table.of(columns, rows)
 
     def wide_table(self) -> Table:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kgtrec._internal.csr import Array, Int64, contains, distinct
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import Cell, Table, Value
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.popularity import relation_popularity
 from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
@@ -168,7 +168,7 @@ def side_of_part(side: str, present: Sequence[str]) -> str | None:
     return present[-1] if side == "both" else None
 
 
-def _value(part: Calculator, measure: Measure, side: str) -> float:
+def _value(part: Calculator, measure: Measure, side: str) -> Value:
     """The value on a side; NaN if the part has no instance there."""
     present = side_of_part(side, part.sides)
     return float("nan") if present is None else part.value(replace(measure, side=present))

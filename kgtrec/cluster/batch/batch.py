@@ -282,7 +282,7 @@ class _JobRunner:
                 jobs=self.load.jobs,
             )
             result = stored_result(stored, Path(folder), measures)
-            values = {key: result[name] for key, name in names.items() if name is not None}
+            values = {key: float(result[name]) for key, name in names.items() if name is not None}
             if self.records.fresh_inputs(job) != before:
                 raise InputError(
                     "its inputs changed while they were ranked; run the batch again when nothing "

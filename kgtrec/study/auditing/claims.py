@@ -532,7 +532,9 @@ def _other_cutoffs(claims: Sequence[Claim], result: Result) -> Iterator[str]:
         own = claim.measure.row[1]
         for averaging in ("micro", "macro"):
             values = {
-                k: result[f"{claim.measure.side}.{averaging}.hits@{k}"] for k in CUTOFFS if k != own
+                k: float(result[f"{claim.measure.side}.{averaging}.hits@{k}"])
+                for k in CUTOFFS
+                if k != own
             }
             k = next((k for k, value in values.items() if claim.contains(value)), None)
             if k is not None:

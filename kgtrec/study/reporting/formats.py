@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from kgtrec._internal.csr import grouped
-from kgtrec._internal.table import Interval, Table, escaped, latex_text, readable
+from kgtrec._internal.table import Interval, Table, Value, escaped, latex_text, readable
 from kgtrec.measures import Measure
 from kgtrec.measures.measure import trec_title
 from kgtrec.results.tables import SAMPLED
@@ -44,7 +44,7 @@ def spans(items: Iterable[T]) -> list[tuple[T, int]]:
     return [(item, len(list(group))) for item, group in groupby(items)]
 
 
-def place_marks(values: Sequence[float], digits: int, better: bool | None) -> list[int]:
+def place_marks(values: Sequence[Value], digits: int, better: bool | None) -> list[int]:
     """1 for the best, 2 for the second best, 0 for others.
 
     Values with the same printed text share a place; if two are best, none is second. Nothing is

@@ -15,7 +15,7 @@ import numpy as np
 
 from kgtrec._internal.bootstrap import COMPARING
 from kgtrec._internal.csr import Bools, grouped
-from kgtrec._internal.table import Interval, ShownInLines
+from kgtrec._internal.table import Interval, ShownInLines, Value
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import SIDES, sides_present
@@ -160,7 +160,7 @@ class ModelColumn:
 
     dataset: str
     measure: Measure
-    values: tuple[float, ...]
+    values: tuple[Value, ...]
     digits: int
     beaten: tuple[tuple[int, ...], ...] | None = None
     deviations: tuple[float, ...] = ()
@@ -379,22 +379,27 @@ def _columns(
     several = any(len(runs) > 1 for runs in ranks.values())
     columns = []
     for measure in measures:
-        values = [[one[measure] for one in results.get(model, ())] for model in models]
-        spread = [stdev(own) if len(own) > 1 else math.nan for own in values] if several else ()
+        values = [[result[measure] for result in results.get(model, ())] for model in models]
         means = tuple(map(_mean, values))
+        spread = tuple(map(_deviation, values)) if several else ()
         beaten = _beaten(ranks, measure, models, significance) if significance else None
-        columns.append(ModelColumn(dataset, measure, means, measure.digits, beaten, tuple(spread)))
+        columns.append(ModelColumn(dataset, measure, means, measure.digits, beaten, spread))
     return columns
 
 
-def _mean(values: Sequence[float]) -> float:
-    """Mean over runs; a single run's value stays, even if it is an interval."""
+def _deviation(values: Sequence[Value]) -> float:
+    """Return the standard deviation over runs; NaN for a single run."""
+    return stdev(map(float, values)) if len(values) > 1 else math.nan
+
+
+def _mean(values: Sequence[Value]) -> Value:
+    """Return the mean over runs. The value of a single run may be an interval."""
     if len(values) > 1 and any(isinstance(value, Interval) for value in values):
         raise UsageError(
             "values of predicted lists are intervals and have no mean over runs; rank all "
             "candidates, or show each run separately"
         )
-    return fmean(values) if len(values) > 1 else values[0] if values else math.nan
+    return fmean(map(float, values)) if len(values) > 1 else values[0] if values else math.nan
 
 
 def _beaten(

@@ -23,7 +23,7 @@ import numpy as np
 
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.csr import Int64, grouped
-from kgtrec._internal.table import Interval, escaped, finite
+from kgtrec._internal.table import Interval, Value, escaped, finite
 from kgtrec._version import __version__
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
@@ -258,7 +258,7 @@ def _part_summary(table: ModelTable, parts: Mapping[str, Any]) -> list[str]:
     return [f"{table.name(row)} has its highest MRR on {highest}, its lowest on {lowest}."]
 
 
-def _ends(value: float) -> list[float] | None:
+def _ends(value: Value) -> list[float] | None:
     """The ends of an interval; None for a single number."""
     return [value.low, value.high] if isinstance(value, Interval) else None
 
@@ -408,7 +408,7 @@ def _comparisons(
     return comparisons
 
 
-def _numbers(values: Iterable[float]) -> list[float | None]:
+def _numbers(values: Iterable[Value]) -> list[float | None]:
     """Plain numbers; None for values that are not finite."""
     return [float(value) if math.isfinite(value) else None for value in values]
 
