@@ -255,7 +255,8 @@ def _is_summed(measure: Measure) -> bool:
     if measure.is_trec:
         return True
     streamed = measure.averaging in ("micro", "macro", "macro_relation")
-    return streamed and measure.rank_type != "expected" and measure.row[0] not in SPREAD_ROWS
+    row, spread = measure.row[0], {each.name for each in SPREAD_ROWS}
+    return streamed and measure.rank_type != "expected" and not {row.name, row.base} & spread
 
 
 def stored_result(stored: StoredRanks, folder: Path, measures: list[Measure]) -> Result:

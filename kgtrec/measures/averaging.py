@@ -60,9 +60,15 @@ def require_side(request: object, side: str, present: tuple[str, ...]) -> str:
     if side == "both" and present == ("all",):
         return "all"
     if side not in present:
+        meant = ""
+        if side == "relation":  # it is also the name of an averaging
+            meant = (
+                "; for the average in which relations count equally, write the side too: "
+                f"{present[-1]}.relation.METRIC"
+            )
         raise UsageError(
             f"{request} needs the {side} side, but these ranks have only "
-            f"{' and '.join(present)}; ask for {present[-1]}.…"
+            f"{' and '.join(present)}; ask for {present[-1]}.…{meant}"
         )
     return side
 
@@ -176,7 +182,7 @@ def instance_ties(ranks: Ranks) -> Ties:
     """Ties of the instances among their micro candidates."""
     # The ones take no memory.
     ones = ranks.derived("ones", lambda: np.broadcast_to(np.int64(1), len(ranks)))
-    return Ties(ranks.greater, ranks.equal, ranks.tied_ahead, ones)
+    return Ties(ranks.greater, ranks.equal, ranks.tied_ahead, ones, ranks.candidates)
 
 
 def question_rows(ranks: Ranks) -> tuple[Int64, Int64]:
@@ -221,7 +227,8 @@ def question_ties(ranks: Ranks, rows: Int64, level: Int64) -> Ties:
     """
     equal = ranks.macro_equal[rows]
     answers = np.minimum(level, equal + 1)
-    return Ties(ranks.macro_greater[rows], equal, ranks.macro_tied_ahead[rows], answers)
+    counts = ranks.macro_greater[rows], equal, ranks.macro_tied_ahead[rows], answers
+    return Ties(*counts, ranks.macro_candidates[rows])
 
 
 Groups = list[Indices]

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.csr import Float64
-from kgtrec.measures import random_baseline
+from kgtrec.measures import random_baseline, random_median
 from kgtrec.measures.metric import GroupMoments, Metric
 from kgtrec.measures.random_baseline import ChanceOf
-from kgtrec.measures.rank_metrics import RANK_ROWS
+from kgtrec.measures.rank_metrics import RANK_ROWS, SPREAD_ROWS
 
 _Form = Callable[[Metric, Float64, GroupMoments], Float64]
 
-_ROWS = {row.name: row for row in RANK_ROWS}
+_ROWS = {row.name: row for row in (*RANK_ROWS, *SPREAD_ROWS)}
 
 _WEIGHTED = ("micro", "question", "relation")
 _AVERAGED = (*_WEIGHTED, "macro_relation")
@@ -143,11 +143,9 @@ class _Base:
 
     def _form(self, name: str, title: str, range: str, form: _Form, own: Any) -> Metric:
         row = self.row
-        of_mean = row.of_mean
-        assert of_mean is not None
         return Metric(
             name=name, title=title, range=range, value=row.value, of_mean=None,
-            from_moments=lambda moments: form(row, of_mean(moments.mean), moments),
+            from_moments=lambda moments: form(row, row.of_groups(moments), moments),
             chance=self.chance or row.chance, base=row.name, **own,
         )  # fmt: skip
 
@@ -173,6 +171,11 @@ _HITS = _Base(
 _GMR = _Base(
     _ROWS["gmr"], "Geometric mean rank", "product of E[r_i^(w_i / W)]",
     "product of E[r_i^(2 w_i / W)] - E[GMR]^2", caveats=(_TRULY_GEOMETRIC,),
+)  # fmt: skip
+_MEDIAN = _Base(
+    _ROWS["median_rank"], "Median rank", "the mean of the median of ranks uniform on 1 .. c_i",
+    chance=random_median.median,
+    caveats=("It has no z-score: the variance of the midpoint of two ranks has no short form.",),
 )  # fmt: skip
 
 
@@ -250,4 +253,12 @@ CHANCE_ROWS: tuple[Metric, ...] = (
         "agmri", "AGMRI", "(1 - e, 1]", pykeen=("adjusted_geometric_mean_rank_index", "gmri")
     ),
     _GMR.z_score("z_gmr", "z-GMR", pykeen=("z_geometric_mean_rank", "zgmr")),
+    _MEDIAN.ratio(
+        "adjusted_median_rank", "median/E", "(0, 2)", averagings=("micro",),
+        reference="after Hoyt et al. 2022, for the GMR",
+    ),
+    _MEDIAN.index(
+        "adjusted_median_rank_index", "adj. median", "[-1, 1]", averagings=("micro",),
+        reference="after Hoyt et al. 2022, for the GMR",
+    ),
 )  # fmt: skip

@@ -77,7 +77,7 @@ def describe(name: str) -> dict[str, Any]:
     """The table's facts about one measure, averaging, rank type or side, as plain types."""
     word = name.strip().lower()
     found = keys.find_metric(word)
-    metric = found[0] if found else keys.STEMS.get(re.sub("[@_.][kp]$", "", word))
+    metric = found[0] if found else keys.STEMS.get(re.sub("[@_.][kpa]$", "", word))
     if metric is not None:
         return _row(metric)
     for kind, (texts, form) in _SECTIONS.items():

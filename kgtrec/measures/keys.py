@@ -31,6 +31,9 @@ AVERAGINGS = {
 
 METRICS: tuple[Metric, ...] = (*RANK_ROWS, *CHANCE_ROWS, *SPREAD_ROWS)
 
+SHARPNESS = (-10, 10)
+"""Least and greatest sharpness a: beyond them only one rank counts."""
+
 STEMS = {stem: metric for metric in METRICS for stem in metric.stems}
 """Every name of a metric, without its parameter."""
 
@@ -41,7 +44,7 @@ def find_metric(name: str) -> tuple[Metric, int | float] | None:
 
     ``hits@10``, ``hits_at_10`` and ``hits.10`` all give (hits@k, 10), and ``p_mrr@0.5`` gives
     (p_mrr@p, 0.5). None for an unknown name, a missing or surplus parameter, a cutoff below 1,
-    or an exponent outside (0, 1).
+    an exponent outside (0, 1), or a sharpness outside `SHARPNESS`.
     """
     stem, separator, text = split_name(name, STEMS)
     metric = STEMS.get(stem)
@@ -52,8 +55,12 @@ def find_metric(name: str) -> tuple[Metric, int | float] | None:
     if metric.takes_cutoff:
         cutoff = int(text) if re.fullmatch("[0-9]{1,18}", text) else 0
         return (metric, cutoff) if cutoff else None
-    exponent = re.fullmatch(r"[0-9]*\.?[0-9]+(?:e-?[0-9]{1,3})?", text)
-    return (metric, float(text)) if exponent and 0 < float(text) < 1 else None
+    if not re.fullmatch(r"-?[0-9]*\.?[0-9]+(?:e-?[0-9]{1,3})?", text):
+        return None
+    low, high = (0, 1) if metric.parameter == "p" else SHARPNESS
+    value = float(text) + 0.0  # no negative zero
+    inside = low < value < high if metric.parameter == "p" else low <= value <= high
+    return (metric, value) if inside else None
 
 
 FORM = "side.rank_type.averaging.metric, for example both.realistic.micro.hits@10, or hits@10"
@@ -249,6 +256,7 @@ PARAMETERS = {
     "@k": "k: a cutoff, 1 or more",
     "_k": "k: a cutoff, 1 or more",
     "@p": "p: an exponent, 0 < p < 1",
+    "@a": "a: a sharpness, -10 <= a <= 10",
     "_x": "x: two decimals",
 }
 """What the last letters of a name in the tables mean."""
@@ -266,7 +274,7 @@ def is_key(row: Family) -> bool:
 
 def filled(name: str, cutoff: str = "10") -> str:
     """A name of a table, with an example of the parameter that it takes."""
-    for letter, example in (("k", cutoff), ("p", "0.5"), ("x", "0.20")):
+    for letter, example in (("k", cutoff), ("p", "0.5"), ("a", "0.5"), ("x", "0.20")):
         name = re.sub(f"(?<=[@_.]){letter}$", example, name)
     return name
 

@@ -88,8 +88,8 @@ FALLING = (inverse, inverse_exp)
 class Metric(NamedTuple):
     """One row of the table.
 
-    - name: In keys; "@k" at the end means a cutoff, "@p" an exponent.
-    - title: Column heading; the parameter replaces "{k}" or "{p}".
+    - name: In keys; "@k" at the end means a cutoff, "@p" an exponent, "@a" a sharpness.
+    - title: Column heading; the parameter replaces "{k}", "{p}" or "{a}".
     - help, formula, reference, caveats: For people. In formulas r is the rank, c the number of
       candidates; E and Var belong to a random scorer.
     - higher_is_better: None if neither end is better.
@@ -99,6 +99,7 @@ class Metric(NamedTuple):
     - from_moments: The metric of every group, if `of_mean` is None.
     - chance: Expectation and variance under a random scorer.
     - base: Name of the metric that is averaged over the same items; "" for this one.
+    - uses_candidates: Whether the value needs the number of candidates, and not only the rank.
     - pykeen, libkge, papers: Other accepted spellings in lower case, by their users.
     - digits: Decimals in tables.
     """
@@ -116,6 +117,7 @@ class Metric(NamedTuple):
     from_moments: Callable[[GroupMoments], Float64] | None = None
     chance: ChanceOf | None = None
     base: str = ""
+    uses_candidates: bool = False
     caveats: tuple[str, ...] = ()
     pykeen: tuple[str, ...] = ()
     libkge: tuple[str, ...] = ()
@@ -135,8 +137,8 @@ class Metric(NamedTuple):
 
     @property
     def parameter(self) -> str | None:
-        """ "k" for a cutoff, "p" for an exponent in (0, 1), None for neither."""
-        return self.name[-1] if self.name[-2:] in ("@k", "@p") else None
+        """ "k" for a cutoff, "p" for an exponent in (0, 1), "a" for a sharpness, or None."""
+        return self.name[-1] if self.name[-2:] in ("@k", "@p", "@a") else None
 
     @property
     def takes_cutoff(self) -> bool:
@@ -160,11 +162,12 @@ class Metric(NamedTuple):
     @property
     def symbol(self) -> str:
         """The heading with the letter of its parameter: "Hits@k"."""
-        return self.title.replace("{k}", "k").replace("{p}", "p")
+        return self.title.replace("{k}", "k").replace("{p}", "p").replace("{a}", "a")
 
     def titled(self, parameter: float) -> str:
         """The heading with its parameter: "Hits@10"."""
-        return self.title.replace("{k}", str(parameter)).replace("{p}", f"{parameter:g}")
+        title = self.title.replace("{k}", str(parameter))
+        return title.replace("{p}", f"{parameter:g}").replace("{a}", f"{parameter:g}")
 
     def per_item(self, ties: Ranked, rank_type: str, parameter: float) -> Float64:
         """The metric of each item, float64 (n,)."""

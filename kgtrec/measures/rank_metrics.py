@@ -85,6 +85,45 @@ def power_of_rank(ties: Ranked, rank_type: str, p: float) -> Scaled:
     return _smooth(ties, rank_type, lambda rank: rank**-p)
 
 
+def scaled_power(ties: Ranked, rank_type: str, a: float) -> Scaled:
+    """(r^-a - c^-a) / (1 - c^-a); for a = 0 its limit 1 - ln r / ln c; 1 for c = 1.
+
+    With y(x) = expm1(-a ln x) it is 1 - y(r) / y(c), which keeps its digits for small a. The
+    expectation follows from that of y(r).
+    """
+    assert isinstance(ties, Ties)
+    assert ties.candidates is not None
+    logs = np.log(ties.candidates.astype(np.float64))
+    if a:
+        lost = _smooth(ties, rank_type, lambda rank: np.expm1(-a * np.log(rank))).scaled
+        most = np.expm1(-a * logs)
+    else:
+        lost, most = log_rank(ties, rank_type, a).scaled, logs
+    return Scaled(1.0 - lost / np.where(most == 0, 1.0, most), 1)
+
+
+def weighted_log_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
+    """Natural logarithm of the rank, times the number of candidates other than the answer."""
+    return Scaled(other_candidates(ties).scaled * log_rank(ties, rank_type, parameter).scaled, 1)
+
+
+def other_candidates(ties: Ranked) -> Scaled:
+    """Candidates of every item other than its answer."""
+    assert isinstance(ties, Ties)
+    assert ties.candidates is not None
+    return Scaled(ties.candidates - 1, 1)
+
+
+def weighted_geometric(moments: GroupMoments) -> Float64:
+    """exp of the mean of ln r, each weighted by the other candidates; NaN if there are none."""
+    weight = moments.weighing.mean(
+        "other candidates", lambda ties, _: other_candidates(ties), moments.groups
+    )
+    return np.exp(
+        np.divide(moments.mean, weight, out=np.full(len(weight), np.nan), where=weight > 0)
+    )
+
+
 def one(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
     """1 for every item."""
     return Scaled(np.ones(len(ties), np.int64), 1)
@@ -180,6 +219,7 @@ def _first(share: Callable[[int], float], least: float, top: int) -> int:
 
 INSTANCES = ("micro", "question", "relation", "triple", "macro_relation")
 _MEANS = ("micro", "macro", "question", "relation", "triple", "macro_relation", "stratified")
+_PER_ANSWER = tuple(name for name in INSTANCES if name != "triple")
 _UNLIKE_MACRO = tuple(name for name in _MEANS if name != "macro")
 _PYKEEN = "PyKEEN, Understanding the Evaluation"
 _HOYT = "Hoyt et al. 2022"
@@ -189,6 +229,7 @@ _GROWS = "Grows with the number of candidates: compare {} across graphs."
 
 
 _pythagorean = partial(Metric, averagings=INSTANCES, reference=_HOYT)
+_PROBE = "Moon and Ko 2026 (PROBE), arXiv 2512.06296"
 _soft = partial(
     Metric,
     caveats=(
@@ -325,6 +366,45 @@ RANK_ROWS: tuple[Metric, ...] = (
         value=power_of_rank,
         chance=random_baseline.power,
         papers=("p-mrr@p", "pmrr@p"),
+    ),
+    Metric(
+        name="probe@a",
+        title="PROBE@{a}",
+        help="Mean of the score of a rank, 1 for the first and 0 for the last of c candidates; "
+        "the greater the sharpness a, the more the first places decide.",
+        formula="sum w (r^-a - c^-a) / (1 - c^-a) / sum w; a = 0: 1 - ln r / ln c; c = 1: 1",
+        caveats=(
+            "Its weights by popularity, with exponents b and c: kgtrec stratify --vary b.",
+            "a = 1 is close to MRR, and a = -1 is linear in the rank: (c - r) / (c - 1).",
+        ),
+        higher_is_better=True,
+        range="[0, 1]",
+        reference=_PROBE,
+        averagings=(*_PER_ANSWER, "stratified"),
+        value=scaled_power,
+        uses_candidates=True,
+    ),
+    Metric(
+        name="wgmr",
+        title="WMR",
+        help="Weighted geometric mean rank: an instance weighs as much as it has candidates "
+        "besides the answer.",
+        formula="exp(sum w (c - 1) ln r / sum w (c - 1))",
+        caveats=(
+            "Expected: exp of the expectation, as for gmr.",
+            "NaN where no instance has a candidate besides the answer.",
+        ),
+        higher_is_better=False,
+        range="[1, candidates]",
+        reference="Tiwari et al. 2021, WWW",
+        averagings=_PER_ANSWER,
+        value=weighted_log_rank,
+        of_mean=None,
+        from_moments=weighted_geometric,
+        base="gmr",
+        uses_candidates=True,
+        papers=("wmr", "weighted_geometric_mean_rank"),
+        digits=2,
     ),
 )
 

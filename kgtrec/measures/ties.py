@@ -42,18 +42,23 @@ class Ties:
     - greater, equal, tied_ahead, int64 (n,): Candidates above; other candidates with the same
       score; those of them that precede in trec order.
     - answers, int64 (n,): Answers inside the tie: 1 for an instance, 1 .. equal + 1 for a question.
+    - candidates, int64 (n,): Number of candidates, the answer included; None where only metrics
+      that do not use it are computed.
     """
 
     greater: Int64
     equal: Int64
     tied_ahead: Int64
     answers: Int64
+    candidates: Int64 | None = None
 
     def __len__(self) -> int:
         return len(self.greater)
 
     def __getitem__(self, rows: Array) -> Ties:
-        return Ties(self.greater[rows], self.equal[rows], self.tied_ahead[rows], self.answers[rows])
+        candidates = None if self.candidates is None else self.candidates[rows]
+        counts = self.greater[rows], self.equal[rows], self.tied_ahead[rows], self.answers[rows]
+        return Ties(*counts, candidates)
 
     @property
     def size(self) -> Int64:

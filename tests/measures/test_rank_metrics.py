@@ -35,6 +35,8 @@ import kgtrec
 from kgtrec.errors import UsageError
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure, random_scorer
 from kgtrec.measures.calculator import PER_RELATION, Calculator
+from kgtrec.measures.random_baseline import Tally
+from kgtrec.measures.random_median import median
 from kgtrec.measures.rank_metrics import TO_DEVIATION, hits, mean_rank, reciprocal_rank
 from kgtrec.measures.ties import (
     Ties,
@@ -107,8 +109,11 @@ ADJUSTED = {
     "p_mrr_ratio@0.3": ("p_mrr@0.3", "ratio"), "adjusted_p_mrr@0.3": ("p_mrr@0.3", "index"),
     "z_p_mrr@0.3": ("p_mrr@0.3", "z"),
     "agmr": ("gmr", "ratio"), "agmri": ("gmr", "index"), "z_gmr": ("gmr", "z"),
+    "adjusted_median_rank": ("median_rank", "ratio"),
+    "adjusted_median_rank_index": ("median_rank", "index"),
 }  # fmt: skip
 SPREAD = {"median_rank", "inverse_median_rank", "mad", "var", "std", "count"}
+BY_CANDIDATES = {"probe@0.3", "wgmr"}
 WAYS = 3000
 
 
@@ -126,6 +131,8 @@ def slow_chance(name: str, base: str, items: list[Item]) -> tuple[float, float]:
     if name.endswith("continuous"):
         sizes = [len(item.chance) for item in items]
         return weighted(items, [math.log(c) / (c - 1) if c > 1 else 1 for c in sizes]), math.nan
+    if base == "median_rank":
+        return slow_median_by_chance([len(item.chance) for item in items]), math.nan
     total = sum(item.weight for item in items)
     shares = [float(item.weight / total) for item in items]
     if base == "gmr":
@@ -179,7 +186,46 @@ def slow_spread(name: str, items: list[Item]) -> float | None:
     return float(median if name == "median_rank" else 1 / median)
 
 
+def slow_median_by_chance(sizes: list[int]) -> float:
+    """Mean median of ranks 1 .. c: sum over x of P(fewer than k ranks up to x), rank by rank."""
+    n = len(sizes)
+    orders = [(n + 1) // 2] if n % 2 else [n // 2, n // 2 + 1]
+    total = Fraction(0)
+    for x in range(max(sizes)):
+        up_to = [Fraction(1)]
+        for c in sizes:
+            p = min(Fraction(x, c), Fraction(1))
+            stays, grows = [v * (1 - p) for v in up_to], [v * p for v in up_to]
+            up_to = [a + b for a, b in zip([*stays, 0], [0, *grows], strict=True)]
+        total += sum(sum(up_to[:k]) for k in orders) / len(orders)
+    return float(total)
+
+
+def probe(rank: Fraction, candidates: int, a: float) -> float:
+    """The paper's score of a rank, as printed."""
+    if candidates == 1:
+        return 1.0
+    if a == 0:
+        return 1 - math.log(rank) / math.log(candidates)
+    lowest = candidates**-a
+    return (float(rank) ** -a - lowest) / (1 - lowest)
+
+
+def slow_by_candidates(name: str, items: list[Item]) -> float:
+    if name == "wgmr":
+        weight = [item.weight * (len(item.chance) - 1) for item in items]
+        logs = [average([math.log(r) for r in item.ranks]) for item in items]
+        total = sum(weight)
+        pairs = zip(weight, logs, strict=True)
+        return math.exp(sum(w * log for w, log in pairs) / total) if total else math.nan
+    a = float(name.partition("@")[2])
+    scores = [[probe(r, len(item.chance), a) for r in item.ranks] for item in items]
+    return float(weighted(items, [average(each) for each in scores]))
+
+
 def slow_value(name: str, items: list[Item]) -> float | Fraction | None:
+    if name in BY_CANDIDATES or name.startswith("probe@"):
+        return slow_by_candidates(name, items)
     if name in MEANS:
         base, of_mean = MEANS[name]
         return of_mean(weighted(items, [average([*map(F[base], i.ranks)]) for i in items]))
@@ -246,8 +292,32 @@ def test_relations_of_one_side_weigh_the_same_whatever_the_other_side_has() -> N
 
 def test_the_definition_has_every_metric() -> None:
     names = {metric.named(2 if metric.takes_cutoff else 0.3) for metric in METRICS}
-    assert names == {*MEANS, *ADJUSTED, *SPREAD}
+    assert names == {*MEANS, *ADJUSTED, *SPREAD, *BY_CANDIDATES}
     assert NormalDist().inv_cdf(0.75) * TO_DEVIATION == pytest.approx(1, rel=1e-14)
+
+
+@examples(0.5)
+@given(cases(), st.sampled_from(ALL_KINDS), st.sampled_from([-10, -1, -1e-9, 0, 1e-9, 1, 4, 10]))
+def test_probe_at_every_sharpness(case: Case, kind: str, a: float) -> None:
+    side = sides_of(case)[-1]
+    items = items_of(case, side, "micro", kind, (0, 0))
+    got = Calculator(make_ranks(columns(case, 5)), no_trec).value(
+        Measure.parse(f"{side}.{kind}.micro.probe@{a}")
+    )
+    near = 0 if abs(a) == 1e-9 else a  # the printed formula loses all digits there
+    due = slow_value(f"probe@{near}", items)
+    assert got == pytest.approx(due, abs=1e-7 if near != a else 1e-12)
+
+
+def test_the_median_by_chance_of_many_ranks() -> None:
+    """Windows, pieces, both forms of the characteristic function; also very unequal candidates."""
+    rng = np.random.default_rng(7)
+    for sizes in (rng.integers(150, 300, 81), rng.choice([1, 40, 300], 30),
+                  np.repeat([1, 2, 300], [20, 3, 22]), np.full(60, 400)):  # fmt: skip
+        got = median(Tally.of(sizes), 0).mean
+        assert got == pytest.approx(slow_median_by_chance(sizes.tolist()), rel=1e-13)
+    # The median of an odd number of equal uniforms is symmetric, whatever their number.
+    assert median(Tally.of(np.full(40_001, 14_541)), 0).mean == pytest.approx(7271, rel=1e-13)
 
 
 small = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 3)), min_size=1, max_size=5)

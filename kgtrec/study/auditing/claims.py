@@ -298,8 +298,8 @@ def _limits_of(claim: Claim, sizes: Sizes) -> Iterator[Limit]:
         yield Limit(claim, hits, math.floor(2 * high) / 2, 0.5, 1.0, _unknown)
         yield Limit(claim, hits, math.ceil(2 * low) / 2 - 0.5, 0.0, 0.5, _unknown)
         return
-    base = BASES[row.base] if row.is_adjusted else row
-    if base.of_mean is None:
+    base = BASES.get(row.base) if row.is_adjusted else row
+    if base is None or base.of_mean is None or base.uses_candidates:
         return
     mean_of = _MEAN_OF[base.of_mean]
     if not row.is_adjusted:

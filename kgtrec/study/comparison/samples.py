@@ -208,9 +208,11 @@ def transform_of(measure: Measure) -> OfMean:
     if metric.of_mean is same:
         return same
     if metric.of_mean is None or measure.averaging in ("macro_relation", "group"):
+        base = measure.base
+        base = base if base.row[0].of_mean is not None else base.base
         raise UsageError(
             f"{measure} is not a mean over items, so items cannot be paired; on the same "
-            f"questions, compare systems by {measure.base}"
+            f"questions, compare systems by {base}"
         )
     return metric.of_mean
 
