@@ -307,9 +307,11 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         from kgtrec.cli._names import in_option_names
+        from kgtrec.cli._needs import check_needs
 
         if ctx.command is not self:  # a subcommand, if this one is the whole program
             return ctx.command.invoke(ctx)
+        idle = check_needs(ctx)
         check_paths(self, ctx.params)
         # Only `_show` uses these.
         endings = {"form", *(one.name for one in self.params if one.type in (PRINT_TO, DRAW))}
@@ -318,7 +320,7 @@ class Command(click.Command):
         try:
             report: Report = ctx.invoke(self.callback, **values)
             with written_together():
-                report.notes = [*report.write(), *report.notes]
+                report.notes = [*report.write(), *idle, *report.notes]
                 show = self._shown(report, ctx)  # also computes what is printed
         except KgtrecError as error:
             error.args = (in_option_names(str(error), self),)

@@ -88,6 +88,9 @@ def command(
     from kgtrec.cluster.batch.job_file import read_jobs
     from kgtrec.cluster.dask.workers import connected
 
+    shared.leave_out(
+        (status, ("scheduler", "workers", "patience"), "--status runs nothing; leave out {}")
+    )
     batch = read_jobs(jobs)
     if status:
         states = batch_status(batch)

@@ -152,7 +152,6 @@ def _check(options: dict[str, Any]) -> None:
             not 0.01 <= options["ci"] < 100,
             f"--ci {options['ci']:g} is not a percentage between 0 and 100, such as 95",
         ),
-        (apart and options["scores"] is None, "--score-columns candidates needs --scores PATH"),
         (
             (options["full_questions"] or options["full_scores"]) and not apart,
             "--write-full-questions and --full-scores need --score-columns candidates; scores of "

@@ -115,6 +115,8 @@ def load_factors(
     }
     _refuse_contradictions(path, saved, arguments)
     name = _checked_model(path, name)
+    if normalize is not None and name != "transe":
+        raise UsageError(f"normalize={normalize!r} has no effect on {name}; leave it out")
     arrays = _arranged(name, saved, _by_role(path, vectors))
     if config.program:
         check_config(config, name, arrays)

@@ -169,3 +169,18 @@ def test_long_names_give_short_messages(odd: Path) -> None:
     said = ended("report", "o.parquet", "-m", "x" * 10_000).err
     assert len(said) <= LONGEST_MESSAGE + 1
     assert said.endswith("\n")
+
+
+def test_options_that_need_others_exist() -> None:
+    """A misspelt row would refuse every call, or none."""
+    from kgtrec.cli import _needs
+
+    options = {
+        " ".join(words): {name for one in command.params for name in one.opts}
+        for words, command in fuzz_options.tree()
+    }
+    for table in (_needs.NEEDS, _needs.NOTED):
+        for command, rows in table.items():
+            for row in rows:
+                named = {word.partition("=")[0] for part in row for word in part.split()}
+                assert named <= options[command], (command, row)

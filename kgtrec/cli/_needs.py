@@ -1,0 +1,77 @@
+"""Options that matter only together with another option: a call without it is refused, or noted.
+
+A new option of this kind is a row here. Rows say only what the other options show; what depends on
+files is checked where they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import click
+from click.core import ParameterSource
+
+from kgtrec.cli._names import long_name
+from kgtrec.errors import refuse_if
+
+_OF_RUNS = ("--run-depth --tag", "--write-run")
+
+NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
+    "rank": (
+        ("--run-depth", "--write-run --shard"),
+        ("--tag", "--write-run"),
+        ("--outside", "--candidates --type-constraints"),
+        ("--unknown", "--candidates --type-constraints --entities --relations --known"),
+    ),
+    "merge": (_OF_RUNS,),
+    "align": (_OF_RUNS,),
+    "estimate": (
+        (
+            "--lower-is-better --nan --score-columns --write-full-questions --full-scores",
+            "--scores",
+        ),
+    ),
+    "audit": (("--split --sides", "--graph"),),
+    "openworld": (("--seed", "--study --figure=simulated"),),
+    "judge merge": (("--seed", "--conflicts"),),
+    "compare power": (("--seed", "--test=randomisation --test=bootstrap"),),
+}
+"""By command: options, and the options of which they need one, if `=` with that value."""
+
+NOTED: dict[str, tuple[tuple[str, str], ...]] = {
+    # Its three steps take the same options.
+    "estimate": (("--full --half-width --ci --threads --format", "--scores"),),
+}
+"""As `NEEDS`, but users have a reason to give such options, so a line says that they are idle."""
+
+
+def check_needs(ctx: click.Context) -> list[str]:
+    """UsageError for options of `NEEDS` without the others; returns notes on those of `NOTED`."""
+    refuse_if(
+        *(
+            (True, f"{names}: no effect without {needs}; leave out")
+            for names, needs in _idle(ctx, NEEDS)
+        )
+    )
+    return [f"{names}: no effect without {needs}" for names, needs in _idle(ctx, NOTED)]
+
+
+def _idle(
+    ctx: click.Context, table: Mapping[str, tuple[tuple[str, str], ...]]
+) -> Iterator[tuple[str, str]]:
+    """The typed options of each row whose other options are all absent, and these others."""
+    words = " ".join(ctx.command_path.split()[1:])
+    values: dict[str, object] = {}
+    for parameter in ctx.command.params:
+        if ctx.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
+            values[long_name(parameter)] = ctx.params.get(str(parameter.name))
+
+    def is_given(need: str) -> bool:
+        option, _, value = need.partition("=")
+        return option in values and (not value or values[option] == value)
+
+    for options, needs in table.get(words, ()):
+        typed = [option for option in options.split() if option in values]
+        if typed and not any(map(is_given, needs.split())):
+            *most, last = (need.replace("=", " ") for need in needs.split())
+            yield ", ".join(typed), " or ".join(filter(None, [", ".join(most), last]))
