@@ -8,6 +8,7 @@ files, and measures of judgements in groups, from single pairs of documents.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import struct
@@ -372,6 +373,99 @@ def read(content: bytes, is_run: bool) -> tuple[dict[bytes, dict[bytes, float | 
     if not queries:
         raise Refused(None, "empty")
     return queries, tag
+
+
+MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16",
+         b"\xfe\xff": "UTF-16"}  # fmt: skip
+
+
+def marked_encoding(content: bytes) -> str:
+    """The encoding that a byte order mark names, or ""; the longer marks come first."""
+    return next((name for mark, name in MARKS.items() if content.startswith(mark)), "")
+
+
+def is_text_in(content: bytes, encoding: str) -> bool:
+    """Whether the first 1024 bytes may be text of 16 or 32 bits per character: all can be read."""
+    size = 4 if "32" in encoding else 2
+    start = content[:1024]
+    try:
+        text = start[: len(start) // size * size].decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return b"\0" in content and all(one.isprintable() or one.isspace() for one in text)
+
+
+def _lines_of(content: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    """Numbers and fields of the lines that are neither blank nor comments."""
+    for place, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        fields = line.split()
+        if fields and not fields[0].startswith(b"#"):
+            yield place, fields
+
+
+def read_short(
+    content: bytes, is_run: bool
+) -> tuple[dict[bytes, dict[bytes, float | int]], bytes] | None:
+    """As `read`, for files of three columns without a heading; None for others.
+
+    The first two lines decide. Qrels may mean anything. Runs whose values count 1, 2, 3, ... in
+    every query are MS MARCO's: the first rank is best.
+    """
+    lines = list(_lines_of(content))
+    if not all(len(fields) == 3 and number(fields[2]) is not None for _, fields in lines[:2]):
+        return None
+    if not lines:
+        return None
+    if not is_run:
+        raise Refused(lines[0][0], "form")
+    queries: dict[bytes, dict[bytes, float | int]] = {}
+    for place, fields in lines:
+        if len(fields) != 3:
+            raise Refused(place, "columns")
+        if (value := number(fields[2])) is None:
+            raise Refused(place, "score")
+        documents = queries.setdefault(fields[0], {})
+        if fields[1] in documents:
+            raise Refused(place, "duplicate")
+        documents[fields[1]] = value
+    for documents in queries.values():
+        if [*documents.values()] != [*range(1, len(documents) + 1)]:
+            raise Refused(lines[0][0], "form")
+    return {q: {d: -rank for d, rank in ds.items()} for q, ds in queries.items()}, b""
+
+
+def read_json(
+    content: bytes, is_run: bool
+) -> tuple[dict[bytes, dict[bytes, float | int]], bytes] | None:
+    """As `read`, for {query: {document: value}}; None for texts that do not begin like JSON."""
+    text = content.removeprefix(b"\xef\xbb\xbf")
+    if not re.match(rb'\s*\{\s*["}]', text):
+        return None
+    kinds = (int, float, bool)  # true is 1
+    try:
+        data = json.loads(text, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise Refused(None, "json") from None
+    queries: dict[bytes, dict[bytes, float | int]] = {}
+    for query, documents in data.items():
+        if not isinstance(documents, dict):
+            raise Refused(None, "json")
+        raw = queries[query.encode("utf-8", "surrogateescape")] = {}
+        for name, value in documents.items():
+            fits = type(value) in kinds and value == value and (is_run or value == int(value))
+            if not fits:
+                raise Refused(None, "json")
+            raw[name.encode("utf-8", "surrogateescape")] = float(value) if is_run else int(value)
+    if not any(queries.values()):
+        raise Refused(None, "json")
+    return {query: documents for query, documents in queries.items() if documents}, b""
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        raise ValueError("a name is there twice")
+    return data
 
 
 def single(score: float) -> float:
