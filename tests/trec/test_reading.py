@@ -125,14 +125,21 @@ def folder(tmp_path_factory) -> Path:
 @given(data=st.data(), threads=st.integers(1, 3), small=st.booleans())
 def test_columns_are_the_oracles(folder, is_run, data, threads, small):
     lines = st.from_regex(rb"([qd0-9.#\x85\xa0 \t]{0,12}\n){0,4}")
-    kinds = files(is_run), files(is_run), st.binary(max_size=80), lines, short_files(), other_files
-    content = data.draw(st.one_of(*kinds))
+    content = data.draw(st.one_of(files(is_run), files(is_run), st.binary(max_size=80), lines))
     with pytest.MonkeyPatch.context() as patch:
         if small:
             patch.setattr(parse, "_PART_BYTES", 8)
             patch.setattr(parse, "_PART_DOCUMENTS", 1)
             patch.setattr(parse, "_FEW_GROUPS", 1)
         reader_checks.check_columns(write(folder, content), content, is_run, threads)
+
+
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.RunWarning")
+@pytest.mark.parametrize("is_run", [True, False])
+@given(short=short_files(), other=other_files)
+def test_other_forms_are_the_oracles(folder, is_run, short, other):
+    for content in (short, other):
+        reader_checks.check_columns(write(folder, content), content, is_run, 1)
 
 
 options = st.fixed_dictionaries(
