@@ -438,7 +438,7 @@ class Evaluator:
         names = self._measures
         if not summary and as_ == "dict":
             return _core.measure_rows(MeasureRow, queries, names, cells)
-        columns = np.frombuffer(cells).reshape(len(names), -1)
+        columns = np.frombuffer(cells).reshape(len(names), len(queries))
         arrays = dict(zip(names, columns.copy(), strict=True))
         row: dict[str, Any] = {}
         if summary and len(self._columns) < len(self._request.columns):
