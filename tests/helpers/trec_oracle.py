@@ -452,13 +452,18 @@ def read_json(
             raise Refused(None, "json")
         raw = queries[query.encode("utf-8", "surrogateescape")] = {}
         for name, value in documents.items():
-            fits = type(value) in kinds and value == value and (is_run or value == int(value))
+            fits = type(value) in kinds and value == value and (is_run or _is_level(value))
             if not fits:
                 raise Refused(None, "json")
             raw[name.encode("utf-8", "surrogateescape")] = float(value) if is_run else int(value)
     if not any(queries.values()):
         raise Refused(None, "json")
-    return {query: documents for query, documents in queries.items() if documents}, b""
+    # A query of a run may have retrieved nothing; one of qrels without judgements is none.
+    return {query: own for query, own in queries.items() if own or is_run}, b""
+
+
+def _is_level(value: float) -> bool:
+    return value == int(value) and -(2**63) <= value < 2**63
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
