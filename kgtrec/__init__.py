@@ -42,11 +42,18 @@ from kgtrec._internal.lazy import homes, lazy_exports  # noqa: E402 - a module o
 from kgtrec._version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
+    from kgtrec.errors import AnswerNote as AnswerNote
     from kgtrec.errors import FilterWarning as FilterWarning
+    from kgtrec.errors import FormatNote as FormatNote
     from kgtrec.errors import GraphWarning as GraphWarning
     from kgtrec.errors import InputError as InputError
     from kgtrec.errors import KgtrecError as KgtrecError
+    from kgtrec.errors import KgtrecWarning as KgtrecWarning
+    from kgtrec.errors import LabelWarning as LabelWarning
+    from kgtrec.errors import QrelsWarning as QrelsWarning
+    from kgtrec.errors import QueryWarning as QueryWarning
     from kgtrec.errors import RunWarning as RunWarning
+    from kgtrec.errors import SampleWarning as SampleWarning
     from kgtrec.errors import TieWarning as TieWarning
     from kgtrec.errors import UsageError as UsageError
     from kgtrec.measures import Measure as Measure
@@ -97,7 +104,8 @@ _HOMES = homes(
         "kgtrec.trec.files.run": "Run",
         "kgtrec.trec.files.write": "write_qrels write_questions",
         # what goes wrong
-        "kgtrec.errors": "FilterWarning GraphWarning InputError KgtrecError RunWarning TieWarning "
+        "kgtrec.errors": "AnswerNote FilterWarning FormatNote GraphWarning InputError KgtrecError "
+        "KgtrecWarning LabelWarning QrelsWarning QueryWarning RunWarning SampleWarning TieWarning "
         "UsageError",
     }
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from typing import NoReturn
 
+from kgtrec._internal.argument_names import argument, python_spelling
 from kgtrec._internal.text import visible
 from kgtrec._internal.urls import LOCATION, is_url, url_text
 
@@ -16,9 +17,24 @@ PathName = str | PathLike[str]
 
 
 class KgtrecError(Exception):
-    """Base of every error that kgtrec raises on purpose, with the command line's ``exit_code``."""
+    """Base of every error that kgtrec raises on purpose, with the command line's ``exit_code``.
+
+    - marked: The message with marked names of arguments (see `argument`). An error that quotes
+      another one takes its ``marked``, so that the command line still finds the names.
+    """
 
     exit_code = 2
+    marked = ""
+
+    def __init__(self, message: object = "", *more: object) -> None:
+        super().__init__(message, *more)
+        if isinstance(message, str):
+            self.say(message)
+
+    def say(self, message: str) -> None:
+        """Set the message, in which names of arguments may be marked."""
+        self.marked = message
+        self.args = (python_spelling(message), *self.args[1:])
 
 
 class InputError(KgtrecError, ValueError):
@@ -45,19 +61,19 @@ class FileError(InputError):
             if not LOCATION.match(self.path):
                 found, hint = _ELSEWHERE, _MOUNT
         self.line = line
-        self.found = found
-        self.hint = hint
+        self.found, self.hint = python_spelling(found), python_spelling(hint)
+        self._marked = found, hint
         super().__init__(self._text())
 
     def _text(self) -> str:
         place = visible(self.path) or "''"  # shows that the name is empty
         place = place if self.line is None else f"{place}:{self.line}"
-        return f"{place}: {self.found}; {self.hint}"
+        return f"{place}: {'; '.join(self._marked)}"
 
     def at(self, path: str) -> FileError:
         """The same error for another path, such as the URL of a copy."""
         self.path = path
-        self.args = (self._text(),)
+        self.say(self._text())
         return self
 
 
@@ -94,7 +110,12 @@ def about(place: PathName | None) -> Iterator[None]:
     except InputError as error:
         if isinstance(error, FileError) or not place:
             raise
-        raise InputError(f"{visible(os.fspath(place))}: {error}") from None
+        raise InputError(f"{visible(os.fspath(place))}: {error.marked}") from None
+
+
+def list_problems(head: str, problems: Sequence[str]) -> str:
+    """Return the only problem, or a head and below it a line per problem, after two spaces."""
+    return problems[0] if len(problems) == 1 else "\n  ".join([f"{head}:", *problems])
 
 
 def suggestion(
@@ -127,7 +148,7 @@ def choose(
 ) -> None:
     """UsageError unless the value of an argument is one of the choices; `also` as in `must_be`."""
     if value not in (known := list(choices)):
-        raise UsageError(f"{name}={value!r} {found}; {must_be(value, known, also)}")
+        raise UsageError(f"{argument(name, value)} {found}; {must_be(value, known, also)}")
 
 
 def refuse_if(*rows: tuple[object, str]) -> None:
@@ -147,44 +168,55 @@ def refuse_url(path: PathName, found: str = _ELSEWHERE, hint: str = _MOUNT) -> N
         raise FileError("", found=found, hint=hint).at(url)
 
 
-class FilterWarning(UserWarning):
+class KgtrecWarning(UserWarning):
+    """Base of every warning that kgtrec gives on purpose.
+
+    - marked: As of `KgtrecError`. ``warnings.warn(FilterWarning(text))`` shows Python's spelling.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(python_spelling(message))
+        self.marked = message
+
+
+class FilterWarning(KgtrecWarning):
     """The filter lacks a split of the graph, so known answers count as wrong."""
 
 
-class RunWarning(UserWarning):
+class RunWarning(KgtrecWarning):
     """A run looks damaged or misread: joined lines, ranks against scores, unknown documents."""
 
 
-class QueryWarning(UserWarning):
+class QueryWarning(KgtrecWarning):
     """Queries lack a run, judgements or relevant documents, which changes a mean."""
 
 
-class FormatNote(UserWarning):
+class FormatNote(KgtrecWarning):
     """A file is not in the usual form, and this says which form was read.
 
     Name the form, as in ``read_run(path, run_format="msmarco")``, to read it without this note.
     """
 
 
-class AnswerNote(UserWarning):
+class AnswerNote(KgtrecWarning):
     """What ``kg_`` measures count, and what a graph removed from a run before it was evaluated."""
 
 
-class QrelsWarning(UserWarning):
+class QrelsWarning(KgtrecWarning):
     """Qrels look like judgements of another kind, whose meaning kgtrec ignores."""
 
 
-class LabelWarning(UserWarning):
+class LabelWarning(KgtrecWarning):
     """Labels contradict each other."""
 
 
-class TieWarning(UserWarning):
+class TieWarning(KgtrecWarning):
     """Documents of equal score tie, and another order would change a value."""
 
 
-class SampleWarning(UserWarning):
+class SampleWarning(KgtrecWarning):
     """There are too few questions for what is computed from them."""
 
 
-class GraphWarning(UserWarning):
+class GraphWarning(KgtrecWarning):
     """A graph looks misread: a split is absent, or lines are not triples."""

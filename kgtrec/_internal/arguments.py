@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
+from kgtrec._internal.argument_names import argument
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ def check_count(name: str, value: object, least: int = 1, most: int = LARGEST_CO
     `name` is the argument's name in the message.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise UsageError(f"{name}={value!r} is not a whole number; give {least} or more")
+        raise UsageError(f"{argument(name, value)} is not a whole number; give {least} or more")
     number = operator.index(value)
     if number < least:
-        raise UsageError(f"{name}={number} is too few; give {least} or more")
+        raise UsageError(f"{argument(name, number)} is too few; give {least} or more")
     if number > most:
-        raise UsageError(f"{name}={number} is too many; give at most {most}")
+        raise UsageError(f"{argument(name, number)} is too many; give at most {most}")
     return number
 
 

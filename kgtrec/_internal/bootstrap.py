@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import check_seed, random_generator
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.runtime import available_cores, share_rows
@@ -58,7 +59,10 @@ class Resampling:
 
     def __post_init__(self) -> None:
         if not 1 <= self.percent <= 99.9:
-            raise UsageError(f"the confidence (--ci) is {self.percent:g}; it must be 1 to 99.9")
+            raise UsageError(
+                f"{argument('percent', self.percent, option='ci')} is not a confidence; it must be "
+                "1 to 99.9"
+            )
         if not 100 <= self.resamples <= 1_000_000:
             raise UsageError(
                 f"the number of resamples is {self.resamples}; it must be 100 to 1,000,000"

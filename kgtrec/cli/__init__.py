@@ -14,7 +14,6 @@ import click
 
 from kgtrec._internal.text import visible
 from kgtrec._version import __version__
-from kgtrec.cli._names import in_option_names
 from kgtrec.cli._process import (
     LeaveAtExit,
     Terminated,
@@ -26,7 +25,7 @@ from kgtrec.cli._process import (
     signals_as_exceptions,
 )
 from kgtrec.cli._report import note, quiet_option, warn
-from kgtrec.errors import FormatNote, KgtrecError, UsageError, suggestion
+from kgtrec.errors import FormatNote, KgtrecError, KgtrecWarning, UsageError, suggestion
 
 
 class _Entry(NamedTuple):
@@ -185,9 +184,7 @@ def run() -> None:
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **_more: Any) -> None:
     """Print a warning of the library on standard error, in terms of the command's options; what
     merely says how a file was read, as a note."""
-    text, context = str(message), click.get_current_context(silent=True)
-    if context is not None:
-        text = in_option_names(text, context.command)
+    text = message.marked if isinstance(message, KgtrecWarning) else str(message)
     (note if issubclass(category, FormatNote) else warn)(text)
 
 

@@ -1,4 +1,4 @@
-"""The headings of --help, and the options below each.
+"""Names of options: the headings of --help with the options below each, and options in messages.
 
 A name has one meaning and one heading everywhere, but --columns: those of scores, or of a table of
 measures. Enter a new option here first.
@@ -6,10 +6,13 @@ measures. Enter a new option here first.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
+
+from kgtrec._internal.argument_names import respell
+from kgtrec.errors import KgtrecError
 
 GROUPED_FROM = 14
 """Shorter lists of options need no headings."""
@@ -82,22 +85,33 @@ def by_heading(
     return {heading: group for heading, group in groups.items() if group}
 
 
-_ARGUMENT = re.compile(r"""(?<![\w.(,])([a-z_]+)=('[^']*'|"[^"]*"|-?\d[\d.e-]*)""")
+def option_spelling(message: str, command: click.Command) -> str:
+    """A marked message (see `argument`) with the command's options, as in ``--filter raw``.
 
-_TWICE = re.compile(r"(--[\w-]+ [^\s,;()]+) \(\1\)")
+    An argument without an option in this command keeps Python's spelling.
+    """
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    by_name = {str(option.name): option for option in options}
+    by_name |= {long_name(option)[2:].replace("-", "_"): option for option in options}
+
+    def spell(name: str, value: str) -> str:
+        option = by_name.get(name)
+        if option is None:
+            return ""
+        text = value[1:-1] if len(value) > 2 and value[0] in "'\"" else value
+        return long_name(option) if option.is_flag or not text else f"{long_name(option)} {text}"
+
+    return respell(message, spell)
 
 
-def in_option_names(message: str, command: click.Command) -> str:
-    """A message of the library in terms of options: ``--filter x`` instead of ``filter='x'``."""
-    options = [one for one in command.params if isinstance(one, click.Option)]
-    names = {str(one.name): long_name(one) for one in options}
-    names |= {name[2:].replace("-", "_"): name for name in names.values()}
-
-    def typed(match: re.Match[str]) -> str:
-        option = names.get(match[1])
-        return match[0] if option is None else f"{option} {match[2].strip(chr(39))}"
-
-    return _TWICE.sub(r"\1", _ARGUMENT.sub(typed, message))
+@contextmanager
+def in_options(command: click.Command) -> Iterator[None]:
+    """Let errors of the library name the options of this command."""
+    try:
+        yield
+    except KgtrecError as error:
+        error.say(option_spelling(error.marked, command))
+        raise
 
 
 def long_name(parameter: click.Parameter) -> str:

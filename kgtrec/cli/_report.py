@@ -299,18 +299,26 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does; a refused call ends --quiet, which would hide the message."""
+        from kgtrec.cli._names import in_options
+
         try:
-            return super().parse_args(ctx, args)
+            with in_options(self):
+                return super().parse_args(ctx, args)
         except BaseException:
             ctx.close()
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        from kgtrec.cli._names import in_option_names
-        from kgtrec.cli._needs import check_needs
+        from kgtrec.cli._names import in_options
 
         if ctx.command is not self:  # a subcommand, if this one is the whole program
             return ctx.command.invoke(ctx)
+        with in_options(self):
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> Report:
+        from kgtrec.cli._needs import check_needs
+
         idle = check_needs(ctx)
         check_paths(self, ctx.params)
         # Only `_show` uses these.
@@ -322,9 +330,6 @@ class Command(click.Command):
             with written_together():
                 report.notes = [*report.write(), *idle, *report.notes]
                 show = self._shown(report, ctx)  # also computes what is printed
-        except KgtrecError as error:
-            error.args = (in_option_names(str(error), self),)
-            raise
         except OSError as error:
             if error.filename is not None or isinstance(error, BrokenPipeError):
                 raise
@@ -432,8 +437,13 @@ def note(text: str) -> None:
     """Print a line on standard error: on written or omitted data, or other useful facts.
 
     A very long one loses its middle. If it cannot be written (a full disk, a closed reader), the
-    work and its exit code are unchanged.
+    work and its exit code are unchanged. Marked arguments become the running command's options.
     """
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        from kgtrec.cli._names import option_spelling
+
+        text = option_spelling(text, context.command)
     text = shortened(f"kgtrec: {text}", LONGEST_MESSAGE)
     with suppress(OSError):
         echo(text, err=True)

@@ -123,7 +123,7 @@ def _report(batch: JobBatch, outcomes: list[Outcome]) -> Report:
     notes = [*batch_notes(batch), f"wrote {batch.place}/ranks, summary.csv, summary.md"]
     error = ""
     if failed:
-        error = "\n".join([f"{len(failed)} of {len(outcomes)} jobs failed", *map(_line, failed)])
+        error = "\n  ".join([f"{len(failed)} of {len(outcomes)} jobs failed:", *map(_line, failed)])
     return Report(summary(outcomes, batch.measures).to_markdown, notes=notes, error=error)
 
 

@@ -374,7 +374,7 @@ def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Rep
 def _notes(run: Scored, request: Request) -> list[str]:
     from kgtrec.trec.eval.remarks import remarks_on_answers
 
-    notes = [*map(str, run.remarks)]
+    notes = [remark.marked for remark in run.remarks]
     if run.missing:
         notes.append(
             f"{run.missing:,} values have no mean and deviation in {request.zscores!s}; they count "
@@ -382,7 +382,7 @@ def _notes(run: Scored, request: Request) -> list[str]:
         )
     if run.tied.queries:
         notes.append(_ties(run, request))
-    notes += map(str, remarks_on_answers(run, request))
+    notes += (remark.marked for remark in remarks_on_answers(run, request))
     return notes
 
 

@@ -319,15 +319,17 @@ def check(files: tuple[str, ...]) -> Report:
     from kgtrec.study.judging import journal as journals
     from kgtrec.study.judging import sheets as sheet_files
 
-    wrong, lines = False, []
+    n_faults, lines = 0, []
     for file in files:
         sheet, faults = sheet_files.scan_sheet(file)
-        wrong |= bool(faults)
+        n_faults += len(faults)
         lines += [f"{file}:{fault.line}: {fault.found}; {fault.hint}" for fault in faults]
         if not faults:
             sheet = journals.judged_sheet(file)
         lines.append(f"{file}: {_counted(sheet)}, {len(faults):,} faults")
-    return Report(lambda: "\n".join(lines), code=2 if wrong else 0)
+    word = "fault" if n_faults == 1 else "faults"
+    error = f"{n_faults:,} {word} in these files; correct the lines above" if n_faults else ""
+    return Report(lambda: "\n".join(lines), error=error)
 
 
 @command.command(short_help="Agreement of annotators: share and Cohen's kappa.")

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Int64
 from kgtrec._internal.files import atomic_write, map_array, write_array
 from kgtrec._internal.locations import fetched, is_location
@@ -123,8 +124,9 @@ class QuestionRequest:
         if self.column_labels is not None:
             if self.columns == "candidates":
                 raise UsageError(
-                    "--columns orders the columns of all entities, but with --score-columns "
-                    "candidates a row has only its candidates; give one of the two"
+                    f"{argument('column_labels')} orders the columns of all entities, but with "
+                    f"{argument('columns', 'candidates', option='score_columns')} a row has only "
+                    "its candidates; give one of the two"
                 )
             labels = graph.relations if self.sides == "relation" else graph.entities
             options["columns"] = read_column_order(self.column_labels, labels)
@@ -146,9 +148,16 @@ class QuestionRequest:
 
     def _restricted(self, questions: Questions) -> Questions:
         if self.type_constraints and self.candidates:
-            raise UsageError("--type-constraints and --candidates both list candidates; give one")
+            raise UsageError(
+                f"{argument('type_constraints')} and {argument('candidates')} both list "
+                "candidates; "
+                "give one"
+            )
         if self.columns == "candidates" and not self.candidates:
-            raise UsageError("--score-columns candidates needs --candidates FILE")
+            raise UsageError(
+                f"{argument('columns', 'candidates', option='score_columns')} needs "
+                f"{argument('candidates')}"
+            )
         if not self.type_constraints and not self.candidates:
             return questions
         return questions.restrict(
@@ -173,7 +182,8 @@ def filter_of(text: str | tuple[str, ...]) -> str | tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise UsageError(
-            f"--filter {text!r} names no split; give all, test, valid, raw, or names of splits, "
+            f"{argument('filter', text)} names no split; give all, test, valid, raw, or names of "
+            "splits, "
             "such as train,valid"
         )
     return names[0] if len(names) == 1 else names
@@ -218,7 +228,8 @@ class AnswerRequest:
         path = self.candidates or self.documents
         if self.qrels is not None and path is None:
             raise UsageError(
-                "--qrels needs --documents FILE: the names of the documents, in the order of the "
+                f"{argument('qrels')} needs {argument('documents')}: the names of the documents, "
+                "in the order of the "
                 "columns"
             )
         labels: Any = n_columns if path is None else read_names(path, n_columns)
@@ -311,7 +322,7 @@ def inputs_of_store(source: Any, store: Store, folder: PathName, settings: Setti
     if isinstance(source, Mapping) and store.rows != "instances":
         raise UsageError(
             "each side has a matrix with one row per triple, but the questions were stored with "
-            "rows='questions'; store them with rows='instances'"
+            f"{argument('rows', 'questions')}; store them with {argument('rows', 'instances')}"
         )
     files = None
     if source is None:

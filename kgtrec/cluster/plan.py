@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Int64, offsets_of
 from kgtrec.cluster.parts import GATHERED, Inputs, rank_block
 from kgtrec.cluster.question_store import Store
@@ -313,7 +314,7 @@ def _width(needs: Needs, width: int, budget: int, fixed: int) -> int:
             part = "all entities, which restricted candidates require,"
         raise UsageError(
             f"the memory limit is too low: a part of {part} needs about {format_bytes(least)}; "
-            f"allow more (--memory {math.ceil(least / 1e6)}MB)"
+            f"allow more, as in {argument('memory', f'{math.ceil(least / 1e6)}MB')}"
         )
     return min(width, fitting)
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.locations import (
     exists,
@@ -92,7 +93,7 @@ class ShardHeader:
         """Raise UsageError or TypeError for impossible values."""
         _ = self.settings
         if self.by not in WAYS[1:] or os.path.basename(self.questions) != self.questions:
-            raise UsageError(f"by={self.by!r}, questions={self.questions!r}")
+            raise UsageError(f"by is {self.by!r}, questions are {self.questions!r}")
         if not all(type(n) is int for n in (self.number, self.count, self.run_depth)):
             raise UsageError("its number, count or run depth is not a whole number")
         if not 1 <= self.number <= self.count or self.run_depth < 1:
@@ -178,7 +179,7 @@ def parse_shard(text: str) -> tuple[int, int]:
     if not 1 <= number <= count:
         last = f"{count}/{count}" if count else "16/16"
         raise UsageError(
-            f"--shard {text!r} is not a shard; give one from 1/{count or 16} to {last}"
+            f"{argument('shard', text)} is not a shard; give one from 1/{count or 16} to {last}"
         )
     return number, count
 
@@ -194,8 +195,8 @@ def open_shard(
         by = "entities" if few and not store.restricted else "questions"
     if by == "entities" and store.restricted:
         raise UsageError(
-            "--shard-by entities does not work with restricted candidates; choose --shard-by "
-            "questions"
+            f"{argument('by', 'entities')} does not work with restricted candidates; choose "
+            f"{argument('by', 'questions')}"
         )
     total = store.n_rows if by == "questions" else store.n_labels
     if count > total:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import atomic_write, make_folder, write_array, write_text
 from kgtrec._internal.table import WIDTH, dump_json
 from kgtrec._internal.urls import is_url, url_text
@@ -71,7 +72,7 @@ def _evaluate(seed: int) -> tuple[Evaluated, Any]:
 def _output_folder(out: str | os.PathLike[str]) -> Path:
     """The folder, made if necessary, before anything is computed."""
     folder = Path(out)
-    hint = "give another folder with --output"
+    hint = f"give another folder: {argument('folder', option='output')}"
     try:
         make_folder(folder / "graph")
     except OSError as error:

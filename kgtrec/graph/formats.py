@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.formats import Format, Formats
 from kgtrec._internal.locations import files_below, is_location
 from kgtrec.errors import PathName, UsageError, choose, refuse, refuse_url
@@ -147,13 +148,16 @@ def graph_place(
         row = GRAPHS.named(format)
         if row.columns and columns not in (None, row.columns):
             raise UsageError(
-                f"columns={columns!r} does not fit format {row.name}, whose columns are always "
+                f"{argument('columns', columns)} does not fit format {row.name}, whose columns are "
+                "always "
                 f"{row.columns!r}; leave the order out, or declare another format "
                 "(`kgtrec formats` lists them)"
             )
         return GraphPlace(row.name, columns, Path(location), is_declared=True)
     if columns is not None:
-        raise UsageError(f"columns={columns!r} needs a format, such as format='csv'")
+        raise UsageError(
+            f"{argument('columns', columns)} needs a format, such as {argument('format', 'csv')}"
+        )
     return GraphPlace(_recognised(Path(location)), None, Path(location))
 
 

@@ -221,7 +221,7 @@ class GraphData:
         if name in TEXTS and not place.is_alone:
             read = {*tables.files.values(), *map(Path, used)}
             for doubt in unread_triples(place.folder, read, graph.entities, graph.relations):
-                warnings.warn(f"{folder}: {doubt}", FilterWarning, stacklevel=3)
+                warnings.warn(FilterWarning(f"{folder}: {doubt}"), stacklevel=3)
         return graph
 
     def with_entities(self, n: int) -> Self:

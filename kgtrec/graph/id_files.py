@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Int64, K, offsets_of
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, PathName, choose, refuse
 from kgtrec.graph.labels import Labels, first_repeat
 from kgtrec.graph.tsv import packed_lines
 
-_FIT = "labels must match the graph's byte for byte"
-SKIP = f"{_FIT}; to ignore labels that are not in the graph, pass unknown='skip' (--unknown skip)"
+FIT = "labels must match the graph's byte for byte"
+SKIP = f"{FIT}; to ignore labels that are not in the graph, pass {argument('unknown', 'skip')}"
 _UNCLOSED = "a quoted field that does not end on the same line"
 NEGATIVES = ("head_neg", "tail_neg")
 
@@ -51,8 +52,9 @@ def read_column_order(path: PathName, labels: Labels) -> Int64:
     if (ids < 0).any():
         line = int(np.argmax(ids < 0))
         hint = (
-            f"{_FIT}; if scores have columns of entities that no triple names, copy the file into "
-            "the graph's folder as entities.txt, and leave --columns out"
+            f"{FIT}; if scores have columns of entities that no triple names, copy the file into "
+            "the graph's folder as entities.txt, and leave out "
+            f"{argument('columns')}"
         )
         refuse(path, line + 1, f"{text_of(names[line])!r} is not in the graph", hint)
     return ids
@@ -91,7 +93,7 @@ def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
         if (ids < 0).any():
             first = int(np.flatnonzero(ids < 0)[0])
             what = f"{text_of(names[first])!r} is not one of the {len(labels):,} {name} entities"
-            hint = f"write row numbers from 0, or labels and --{name}-labels FILE"
+            hint = f"write row numbers from 0, or give labels as {argument(f'{name}_labels')}"
             refuse(path, list(at.values())[first], what, hint)
         parts.append(ids)
     return np.stack(parts, axis=1)

@@ -14,6 +14,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Int32, Int64, Integers, offsets_of
 from kgtrec.errors import InputError, UsageError, refuse_if
 
@@ -386,9 +387,9 @@ def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequen
     ids = labels.values() if isinstance(labels, Mapping) else ()
     refuse_if(
         (isinstance(labels, Set),  # also keys of a mapping, whose order may differ from ids
-         f"{name}= is a {type(labels).__name__}, which has no order; {hint}"),
+         f"{argument(name)} is a {type(labels).__name__}, which has no order; {hint}"),
         (any(isinstance(i, (bool, np.bool_)) for i in ids),
-         f"{name}= maps labels to True or False, which are not ids; {hint}"),
+         f"{argument(name)} maps labels to True or False, which are not ids; {hint}"),
     )  # fmt: skip
     if not isinstance(labels, Mapping):
         return labels
@@ -398,16 +399,17 @@ def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequen
             place = operator.index(number)
         except TypeError:
             raise UsageError(
-                f"{name}= maps {label!r} to {number!r}, which is not an id; {hint}"
+                f"{argument(name)} maps {label!r} to {number!r}, which is not an id; {hint}"
             ) from None
         if not 0 <= place < len(ordered):
             raise UsageError(
-                f"{name}= maps {label!r} to {place}, but {len(ordered)} labels have the ids 0 to "
+                f"{argument(name)} maps {label!r} to {place}, but {len(ordered)} labels have the "
+                "ids 0 to "
                 f"{len(ordered) - 1}; {hint}"
             )
         if ordered[place] is not None:
             raise UsageError(
-                f"{name}= maps both {ordered[place]!r} and {label!r} to {place}; {hint}"
+                f"{argument(name)} maps both {ordered[place]!r} and {label!r} to {place}; {hint}"
             )
         ordered[place] = label
     return ordered  # type: ignore[return-value]  # each place is filled once, so all are filled
@@ -425,13 +427,15 @@ def resolve_labels(
             size = operator.index(size)
         except TypeError:
             raise UsageError(
-                f"n_{name}={size!r} is not an integer; give the number of {name}"
+                f"{argument(f'n_{name}', size)} is not an integer; give the number of {name}"
             ) from None
     if labels is not None:
         named = Labels.from_strings(_in_id_order(name, labels))
         if size is not None and size != len(named):
             raise UsageError(
-                f"n_{name}={size}, but {name}= has {len(named)} labels; leave n_{name} out"
+                f"{argument(f'n_{name}', size)}, but {argument(name)} has {len(named)} labels; "
+                "leave "
+                f"{argument(f'n_{name}')} out"
             )
         size = len(named)
     if size is None:
@@ -440,7 +444,7 @@ def resolve_labels(
             raise InputError(f"the largest id of {name} is {size - 1}; ids must be below {MAX_ID}")
         size = max(size, 1)
     if not 1 <= size <= MAX_ID:
-        raise UsageError(f"n_{name}={size}; it must be between 1 and {MAX_ID}")
+        raise UsageError(f"{argument(f'n_{name}', size)}; it must be between 1 and {MAX_ID}")
     return named if labels is not None else Labels.decimal(size)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Bools, Int32, Int64, Integers, offsets_of, owners, spans
 from kgtrec.errors import InputError
 from kgtrec.graph.labels import Labels
@@ -48,7 +49,11 @@ def as_triples(name: str, triples: npt.ArrayLike, widths: tuple[int, ...] = (3,)
             "above 16,777,216); keep ids integers from the start, for example dtype=numpy.int64"
         )
     if array.dtype.kind not in "iu":
-        hint = "; give labels through entities= and relations=" if array.dtype.kind in "USO" else ""
+        hint = (
+            f"; give labels through {argument('entities')} and {argument('relations')}"
+            if array.dtype.kind in "USO"
+            else ""
+        )
         raise InputError(f"{name} has dtype {array.dtype}; {advice}{hint}")
     if array.ndim != 2 or array.shape[1] not in widths:
         shapes = " or ".join(f"(n, {width})" for width in widths)

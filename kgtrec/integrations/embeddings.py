@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec.errors import FileError, InputError, PathName, UsageError
@@ -116,7 +117,9 @@ def load_factors(
     _refuse_contradictions(path, saved, arguments)
     name = _checked_model(path, name)
     if normalize is not None and name != "transe":
-        raise UsageError(f"normalize={normalize!r} has no effect on {name}; leave it out")
+        raise UsageError(
+            f"{argument('normalize', normalize)} has no effect on {name}; leave it out"
+        )
     arrays = _arranged(name, saved, _by_role(path, vectors))
     if config.program:
         check_config(config, name, arrays)
@@ -168,7 +171,8 @@ def _refuse_contradictions(
             same, text = str(value).lower() == str(due).lower(), repr(due)
         if not same:
             raise UsageError(
-                f"{path}: {key}={value!r} contradicts {text}, {saved.origin.get(key, '')}; leave "
+                f"{path}: {argument(key, value)} contradicts {text}, {saved.origin.get(key, '')}; "
+                "leave "
                 "it out, or give the arrays without the file that says so"
             )
 
@@ -177,7 +181,7 @@ def _checked_model(path: PathName, model: str) -> str:
     try:
         return check_model(model)
     except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{path}: {error.marked}") from None
 
 
 def factors_of(path: PathName, questions: Questions, model: str, **options: Any) -> Factors:
@@ -185,7 +189,7 @@ def factors_of(path: PathName, questions: Questions, model: str, **options: Any)
     try:
         return Factors.from_embeddings(questions, model, **options)
     except (InputError, UsageError) as error:
-        raise type(error)(f"{path}: {error}") from None
+        raise type(error)(f"{path}: {error.marked}") from None
 
 
 def _by_role(path: PathName, arrays: Mapping[str, Array]) -> dict[str, Array]:

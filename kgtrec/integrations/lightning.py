@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from kgtrec._internal.argument_names import argument
 from kgtrec.errors import UsageError
 from kgtrec.integrations.torchmetrics import keys_of
 from kgtrec.questions.api import Questions
@@ -64,7 +65,7 @@ class RankingCallback(Callback):
     ) -> None:
         super().__init__()
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise UsageError(f"every={every!r} is not a whole number from 1 on")
+            raise UsageError(f"{argument('every', every)} is not a whole number from 1 on")
         self.measures = keys_of(questions, measures)
         self.questions, self.score, self.every, self.options = questions, score, every, options
         self.result: Result | None = None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError, PathName, UsageError
@@ -200,7 +201,9 @@ def from_config(config: Configuration, model: str | None = None) -> SavedModel:
     if name is None and model is not None:
         name = next((each for each in known if each.lower() == model.lower()), model)
     if name is None:
-        raise UsageError(f"{config.path}: the configuration names no model; pass model='rotate'")
+        raise UsageError(
+            f"{config.path}: the configuration names no model; pass {argument('model', 'rotate')}"
+        )
     if name not in known:
         reason = ""
         if str(name).lower() in REFUSED:
@@ -326,10 +329,12 @@ def ask_of_program(
     if norm is None:
         raise UsageError(
             f"{path}: {saved.program} saved it, without the norm of TransE "
-            f"({_DEFAULT_NORMS[saved.program]}); pass norm='l1' or norm='l2'"
+            f"({_DEFAULT_NORMS[saved.program]}); pass {argument('norm', 'l1')} or "
+            f"{argument('norm', 'l2')}"
         )
     if normalize is None and saved.program == _OPENKE:
         raise UsageError(
             f"{path}: OpenKE saved it, without norm_flag (by default True: TransE scales vectors "
-            "to length 1); pass normalize='vectors' or normalize='none'"
+            f"to length 1); pass {argument('normalize', 'vectors')} or "
+            f"{argument('normalize', 'none')}"
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from kgtrec._internal.csr import Float64
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, list_problems
 from kgtrec.measures.keys import FORM, KeyParts, Metric, find_metric, number, problem_of, split_key
 from kgtrec.measures.ties import Ranked
 from kgtrec.trec.measures.names import Column, key_column
@@ -200,9 +200,10 @@ def parse_all(keys: Iterable[str | Measure]) -> list[Measure]:
         try:
             measures.append(Measure.parse(key))
         except UsageError as error:
-            problems.append(str(error))
+            problems.append(error.marked)
     if problems := [*dict.fromkeys(problems)]:
         more = len(problems) - _SHOWN_PROBLEMS
         rest = [f"and {more:,} more that are no measures"] if more > 0 else []
-        raise UsageError("\n".join([*problems[:_SHOWN_PROBLEMS], *rest]))
+        head = f"{len(problems):,} keys are no measures"
+        raise UsageError(list_problems(head, [*problems[:_SHOWN_PROBLEMS], *rest]))
     return list(dict.fromkeys(measures))

@@ -112,7 +112,7 @@ def beta_heat_map(grid: BetaGrid, metric: str | None = None) -> Figure:
     from matplotlib.colors import ListedColormap
 
     if min(len(grid.beta_e), len(grid.beta_r)) < 2:
-        raise UsageError("a heat map needs a grid of both exponents; use beta_grid, or --vary grid")
+        raise UsageError("a heat map needs a grid of both exponents, as of beta_grid")
     metric = metric or grid.metrics[0]
     values = grid[metric]
     made, axes = figure(width=COLUMN, height=2.7)

@@ -12,6 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.text import shortened, visible
 from kgtrec.errors import UsageError, choose, refuse_if
@@ -96,13 +97,13 @@ class Style:
             key, equals, value = (word.strip() for word in part.partition("="))
             if key not in kinds or not equals or not value:
                 raise UsageError(
-                    f"--style {text!r}: {part!r} is not a setting; write "
+                    f"{argument('style', text)}: {part!r} is not a setting; write "
                     "size=POINTS,width=INCHES,family=FONT,text=outlines, or some of them"
                 )
             try:
                 chosen[key] = kinds[key](value)
             except ValueError:
-                problem = f"--style {text!r}: {key} {value!r} is not a number"
+                problem = f"{argument('style', text)}: {key} {value!r} is not a number"
                 raise UsageError(problem) from None
         style = cls(**chosen)
         style.check_font()
@@ -119,7 +120,8 @@ class Style:
             font_manager.findfont(self.family, fallback_to_default=False)
         except ValueError:
             raise UsageError(
-                f"--style: font {self.family!r} is not installed; give another font, or serif, "
+                f"font {self.family!r} is not installed; "
+                "give another font, or serif, "
                 "sans-serif or monospace"
             ) from None
 

@@ -345,7 +345,7 @@ PREDICTIONS = Formats("predictions", "kgtrec.prediction_formats", (
            '"tail")', f"{_HERE}:read_jsonl"),
     Format("pykeen", "PyKEEN prediction frames",
            "CSV or TSV with head_label, relation_label, tail_label and score",
-           f"{_HERE}:read_pykeen", "--sides: which entities were predicted"),
+           f"{_HERE}:read_pykeen", "sides: which entities were predicted"),
     Format("ogb-lsc", "OGB-LSC (WikiKG90Mv2)",
            "npz with t_pred_top10, h_pred_top10: entity numbers, one row per triple of the split",
            f"{_HERE}:read_ogb_lsc"),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Csr, Int64, contains, distinct, offsets_of, owners, spans, to_csr
 from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, InputError, PathName, QueryWarning, UsageError
@@ -418,7 +419,7 @@ def fields_of(
             raise table.refuse(
                 question,
                 f"has the answer {labels[answer]!r}, which is also known",
-                "leave it out of known, or pass known_has_answers=True (--known-has-answers) if "
+                f"leave it out of known, or pass {argument('known_has_answers', True)} if "
                 "known contains the answers",
             )
     queries = _queries_among(labels, table.names) if "qrels" in table.origin else None
@@ -476,13 +477,12 @@ def _warn_of_queries_among(documents: Int64, names: Sequence[str]) -> None:
     n = int(is_document.sum())
     if 2 * n > len(names):
         first = names[int(np.argmax(is_document))]
-        warnings.warn(
+        text = (
             f"{n:,} of {len(names):,} queries are also documents and compete with their answers "
             f"(the first is {first!r}). If a query must not find itself, pass "
-            "exclude_query_document=True (--exclude-query-document)",
-            QueryWarning,
-            stacklevel=2,
+            f"{argument('exclude_query_document', True)}"
         )
+        warnings.warn(QueryWarning(text), stacklevel=2)
 
 
 def _check_names(table: AnswerTable) -> None:
@@ -538,11 +538,12 @@ def as_labels(labels: Any) -> Labels:
         return labels
     if labels is None:
         raise UsageError(
-            "labels= is missing: give the labels of the candidates in the order of the scores' "
+            f"{argument('labels')} is missing: give the labels of the candidates in the order of "
+            "the scores' "
             "columns, or the number of candidates"
         )
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         if labels < 1:
-            raise UsageError(f"labels={labels}; give at least one candidate")
+            raise UsageError(f"{argument('labels', labels)}; give at least one candidate")
         return Labels.decimal(int(labels))
     return Labels.from_strings(list(labels))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import (
     Array,
     Csr,
@@ -103,16 +104,19 @@ def restrict(
     wrong = [name for name in of_others if name in restrictions]
     refuse_if(
         (columns not in ("entities", "candidates") or outside not in ("error", "worst"),
-         f"columns={columns!r}, outside={outside!r}; columns must be 'entities' or 'candidates', "
+         f"{argument('columns', columns, option='score_columns')}, {argument('outside', outside)}; "
+         "columns must be 'entities' or 'candidates', "
          "and outside 'error' or 'worst'"),
         (len(restrictions) - ({"heads", "tails"} <= given) != 1,
          f"got {named or 'no restriction'}; restrict by exactly one of entities, relations, heads "
          "and tails, type_constraints, or candidates"),
         (columns == "candidates" and questions.column_of is not None,
-         "these questions declare the columns of all entities (columns=), but columns="
-         "'candidates' means that rows have only the candidates; leave one of them out"),
+         f"these questions declare the columns of all entities ({argument('columns')}), but "
+         f"{argument('columns', 'candidates', option='score_columns')} means that rows have only "
+         "the candidates; leave one of them out"),
         (columns == "candidates" and "candidates" not in restrictions,
-         "columns='candidates' needs candidates=: one list per question"),
+         f"{argument('columns', 'candidates', option='score_columns')} needs "
+         f"{argument('candidates')}: one list per question"),
         (earlier not in (None, *_ONE_LIST),
          f"these questions are already restricted by {earlier}; to restrict twice, restrict by a "
          f"list of {own} first"),
@@ -337,7 +341,7 @@ def apply_lists(
             f"{place}{int(out.sum())} of {len(out)} answers are not among their candidates, "
             f"first {questions.candidate_labels[int(answers[first])]!r} of question "
             f"{questions.ids[int(question[first])]}; add it to its list, or give such answers the "
-            "worst rank with outside='worst' (--outside worst)"
+            f"worst rank with {argument('outside', 'worst')}"
         )
     return replace(
         questions,

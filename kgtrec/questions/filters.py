@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import (
     Csr,
     Int32,
@@ -59,9 +60,16 @@ class KnownFacts(NamedTuple):
 
 
 def read_known(
-    path: PathName, graph: GraphData, unknown: str = "error", context: str | None = None
+    path: PathName,
+    graph: GraphData,
+    unknown: str = "error",
+    context: str | None = None,
+    hint: str = SKIP,
 ) -> tuple[KnownFacts, dict[str, Any]]:
-    """Known facts from a file with lines as in a split; their context may be new to the graph."""
+    """Known facts from a file with lines as in a split; their context may be new to the graph.
+
+    - hint: What to do about a label that the graph lacks.
+    """
     check_unknown(unknown)
     tables = read_known_file(path, context)
     rows, offsets, pairs = tables.splits["known"], np.zeros(1, np.int64), np.empty((0, 2), np.int64)
@@ -90,7 +98,7 @@ def read_known(
             for at in np.flatnonzero((fact == row) & (own < 0))
         )
         lines = f", nor are labels of {n_bad - 1:,} more lines" if n_bad > 1 else ""
-        refuse(path, row + 1, f"{name} {label!r} is not in the graph{lines}", SKIP)
+        refuse(path, row + 1, f"{name} {label!r} is not in the graph{lines}", hint)
     details = {"file": str(path), "triples": len(rows) - n_bad, "unknown": n_bad}
     triples, pairs = np.column_stack(ids[:3])[~bad], np.column_stack(ids[3:])[~bad[owner]]
     if tables.qualifiers is not None:
@@ -165,7 +173,7 @@ def split_fields(
     if sides == "qualifier" and not graph.n_qualified.get(split):
         raise UsageError(
             f"no fact of split {split!r} has a qualifier, so there is no question for one; choose "
-            "another split, or sides='both'"
+            f"another split, or {argument('sides', 'both')}"
         )
     known, at_context = _check_context(graph, known)
     filters, details = _filter_splits(graph, known, split)
@@ -193,26 +201,29 @@ def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, A
     name = graph.context_name
     if name is None:
         if known.context is not None or known.name in CONTEXT_FILTER_NAMES:
+            values = {"context": known.context, "filter": known.name}
+            shown = [argument(name, value) for name, value in values.items() if value is not None]
             raise UsageError(
-                f"context={known.context!r}, filter={known.name!r}: the facts of this graph have "
-                "no time and no qualifiers; read it as timed:DIR or statements:DIR, or give arrays "
-                "with a fourth column, or with qualifiers="
+                f"{', '.join(shown)}: the facts of this graph have no time and no qualifiers; read "
+                "it as timed:DIR or statements:DIR, or give arrays with a fourth column, or with "
+                f"{argument('qualifiers')}"
             )
         return known, {}
     choices = CONTEXT_FILTERS[name]
     if known.context != name:
         have = "a time" if name == "time" else "qualifiers"
+        but = f", but {argument('context', known.context)}" if known.context is not None else ""
         raise UsageError(
-            f"the facts of this graph have {have}, but context={known.context!r}; pass "
-            f"context={name!r} (--context {name}), and filter={choices[0]!r}, 'static' or 'raw'"
+            f"the facts of this graph have {have}{but}; pass {argument('context', name)}; the "
+            f"filter is then {choices[0]!r}, 'static' or 'raw'"
         )
     chosen = choices[0] if known.name is None else known.name
     if isinstance(chosen, str) and ":" in chosen:  # time-aware:test
         chosen, _, splits = chosen.partition(":")
         if known.splits is not None:
             raise UsageError(
-                f"filter={known.name!r} and filter_splits={known.splits!r} both name splits; give "
-                "one of them"
+                f"{argument('filter', known.name)} and {argument('filter_splits', known.splits)} "
+                "both name splits; give one of them"
             )
         known = known._replace(splits=tuple(splits.split("+")))
     unclear = f"does not say which facts are known at a context ({name})"
@@ -229,7 +240,8 @@ def _filter_splits(
     if known.name is not None:
         if choice is not None:
             raise UsageError(
-                f"filter={known.name!r} and filter_splits={choice!r} both choose the filter; give "
+                f"{argument('filter', known.name)} and {argument('filter_splits', choice)} both "
+                "choose the filter; give "
                 "one"
             )
         name, choice = _by_protocol(graph, known.name)
@@ -239,13 +251,13 @@ def _filter_splits(
         names = {choice} if isinstance(choice, str) else set(choice)
     else:
         raise UsageError(
-            f"filter_splits={choice!r} names no splits; give a tuple such as ('train',)"
+            f"{argument('filter_splits', choice)} names no splits; give a tuple such as ('train',)"
         )
     for split in sorted(names, key=str):
         graph.split(split)  # raises, naming the splits that exist
     left_out = [split for split in graph.splits if split not in names]
     if names and left_out and not is_usual_filter(name, evaluated, known.context, names):
-        warnings.warn(_left_out(name, left_out), FilterWarning, stacklevel=4)  # questions()' caller
+        warnings.warn(FilterWarning(_left_out(name, left_out)), stacklevel=4)  # questions()' caller
     splits = tuple(split for split in graph.splits if split in names)
     return splits, {"filter": name, "filter_left_out": left_out}
 
@@ -264,7 +276,7 @@ def _by_protocol(graph: GraphData, choice: Any) -> tuple[str | None, Iterable[st
     present = None if splits is None else tuple(split for split in splits if split in graph.splits)
     if splits and not present:
         raise UsageError(
-            f"filter={choice!r} means {', '.join(splits)}, but this graph has only "
+            f"{argument('filter', choice)} means {', '.join(splits)}, but this graph has only "
             f"{', '.join(graph.splits)}; choose 'all', or 'raw' for no filter"
         )
     return name, present
@@ -275,11 +287,12 @@ def _left_out(name: str | None, left_out: list[str]) -> str:
     if name == "valid":
         return (
             f"filter leaves out {splits}, as at validation time: answers known only from there "
-            "count as wrong, and ranks are not comparable with filter='test' (--filter test)"
+            f"count as wrong, and ranks are not comparable with {argument('filter', 'test')}"
         )
     return (
         f"filter leaves out {splits}: answers known only from there count as wrong; "
-        "to filter by every split, leave filter and filter_splits (--filter) out"
+        f"to filter by every split, leave out {argument('filter')} and "
+        f"{argument('filter_splits', option='filter')}"
     )
 
 
@@ -297,7 +310,7 @@ def _further(
     single = isinstance(files, (str, PathLike)) or not isinstance(files, Iterable)
     paths = [files] if single else list(files)
     if not all(isinstance(path, (str, PathLike)) for path in paths):
-        raise UsageError(f"known={files!r} is neither a path nor a list of paths")
+        raise UsageError(f"{argument('known', files)} is neither a path nor a list of paths")
     for path in paths:
         part, detail = read_known(path, graph, known.unknown, graph.context_name)
         parts.append(part)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import (
     Array,
     Bools,
@@ -45,7 +46,8 @@ def column_of_label(columns: Any, labels: Labels, kind: str = "entity") -> Int64
     """The column of each entity (or relation): int64, shape (len(labels),)."""
     if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
         raise InputError(
-            f"columns={columns!r} is not an order of {PLURAL[kind]}; give their labels or ids in "
+            f"{argument('columns', columns)} is not an order of {PLURAL[kind]}; give their labels "
+            "or ids in "
             "the order of the columns, or a mapping of label to column"
         )
     if isinstance(columns, Mapping):
@@ -82,7 +84,7 @@ def _as_ids(columns: Any, labels: Labels, kind: str) -> Int64:
         try:
             return labels.ids(values if isinstance(values, list) else values.tolist())
         except InputError as error:
-            raise InputError(f"columns: {error}") from None
+            raise InputError(f"columns: {error.marked}") from None
     ids = np.asarray(values)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise InputError(

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Float64, Int64, contains, to_keys
 from kgtrec.errors import InputError
 from kgtrec.questions.api import Questions
@@ -133,7 +134,7 @@ def nan_error(
         f"{place and place + ': '}scores: NaN for {describe_question(questions, question)}, entity "
         f"{questions.candidate_labels[entity]!r} (id {entity})"
         + (f" and {more} more of its candidates" if more else "")
-        + "; fix the model, or rank NaN worst with nan='worst' (--nan worst)"
+        + f"; fix the model, or rank NaN worst with {argument('nan', 'worst')}"
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import (
     Array,
     Bools,
@@ -297,12 +298,13 @@ def _opened(predictions: Any, questions: Questions, format: str | None) -> Predi
         if format is None:
             names = ", ".join(PREDICTIONS.all())
             raise UsageError(
-                f"{predictions}: its format is missing; give one of {names} (--predictions-format)"
+                f"{predictions}: its format is missing; give one of {names} as "
+                f"{argument('format', option='predictions_format')}"
             )
         lists: PredictedLists = PREDICTIONS.named(format).load()(predictions, questions)
         return lists
     if format is not None:
-        raise UsageError(f"format={format!r} is only for files; leave it out")
+        raise UsageError(f"{argument('format', format)} is only for files; leave it out")
     if isinstance(predictions, PredictedLists):
         return predictions
     if isinstance(predictions, Run):

@@ -143,7 +143,7 @@ _TOLD = {
     "tolerance": "tie tolerance {!r} and {!r}",
     "run_depth": "run depth {!r} and {!r}",
     "kgtrec": "version of kgtrec {} and {}",
-    "by": "--shard-by {} and {}",
+    "by": "divided by {} and {}",
     "count": "number of shards {} and {}",
 }
 """How people call the fields, with both values unless these are hashes; others by their names."""

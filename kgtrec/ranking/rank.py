@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import FileError, InputError, UsageError
@@ -136,7 +137,7 @@ def rank_all_rows(
         except InputError as error:
             if isinstance(error, FileError) or not place:
                 raise
-            raise InputError(f"{getattr(scores, 'place', '') or place}: {error}") from None
+            raise InputError(f"{getattr(scores, 'place', '') or place}: {error.marked}") from None
     for state in states:
         state.model_facts = facts
     return states
@@ -264,7 +265,7 @@ def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, mor
         choice = "instances" if rows == "questions" else "questions"
         return (
             f"{text}; {n_rows} is the number of {choice}: if rows are {choice}, pass "
-            f"rows={choice!r} (--rows {choice})"
+            f"{argument('rows', choice)}"
         )
     if n_rows == questions.n_labels and not more:
         what = PLURAL[questions.kind]

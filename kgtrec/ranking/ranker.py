@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Bools, Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
@@ -221,7 +222,8 @@ class Ranker:
         codes = [NAMES[code] for code in SIDES[self.questions.sides]]
         if side not in codes:
             raise UsageError(
-                f"side={side!r} is not asked; these questions ask {self.questions.sides!r}"
+                f"{argument('side', side)} is not asked; these questions ask "
+                f"{self.questions.sides!r}"
             )
         place = fact_rows(self.questions.of_graph("triples"), as_array(to_host(triples), "triples"))
         place = place + codes.index(side) * len(self.questions.triples)
@@ -418,7 +420,7 @@ def check_factors(shape: tuple[int, ...], expected: tuple[int, int], settings: S
     if not settings.higher_is_better:
         raise UsageError(
             "Factors are always higher-is-better (metric='l2' is minus the squared distance); "
-            "leave higher_is_better as it is (no --lower-is-better)"
+            f"leave out {argument('higher_is_better', False, option='lower_is_better')}"
         )
     if shape != expected:
         raise InputError(

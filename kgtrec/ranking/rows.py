@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._core import Lists, Order
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Bools, Csr, Int32, Int64, offsets_of, spans, take
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
@@ -239,7 +240,7 @@ class RowClaims:
                 raise UsageError(
                     f"{name_rows(rows)} were given twice: row {row} ({self._describe(row)}) "
                     "already has scores; give every batch once, or ignore repeated rows of "
-                    "samplers: duplicates='ignore'"
+                    f"samplers: {argument('duplicates', 'ignore')}"
                 )
             new &= ~again
             self.at_work[claim] = rows if new.all() else rows[new]
@@ -253,7 +254,7 @@ class RowClaims:
             row = int(rows[~first][0])
             raise UsageError(
                 f"row {row} ({self._describe(row)}) is twice in one batch; give every row once, "
-                "or ignore repeated rows of samplers: duplicates='ignore'"
+                f"or ignore repeated rows of samplers: {argument('duplicates', 'ignore')}"
             )
         return first
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.runtime import available_cores
 from kgtrec.errors import UsageError, choose
 
@@ -75,14 +76,19 @@ class Settings:
         choose("nan", self.nan, ("error", "worst"))
         choose("duplicates", self.duplicates, ("error", "ignore"))
         if not isinstance(self.higher_is_better, (bool, np.bool_)):
-            raise UsageError(f"higher_is_better={self.higher_is_better!r}; choose True or False")
+            raise UsageError(
+                f"{argument('higher_is_better', self.higher_is_better, option='lower_is_better')}; "
+                "choose True or False"
+            )
         whole_number("run_depth", self.run_depth, 0)
         if self.threads is not None:
             whole_number("threads", self.threads, 1)
         for name, value in (("atol", self.atol), ("rtol", self.rtol)):
             is_number = isinstance(value, (int, float, np.integer, np.floating))
             if not is_number or isinstance(value, bool) or not 0 <= value < float("inf"):
-                raise UsageError(f"{name}={value!r}; it must be a number from 0, such as 1e-5")
+                raise UsageError(
+                    f"{argument(name, value)}; it must be a number from 0, such as 1e-5"
+                )
 
     @classmethod
     def of(cls, caller: str, kind: type, options: Mapping[str, Any], **others: Any) -> Settings:
@@ -129,5 +135,5 @@ class Settings:
 def whole_number(name: str, value: Any, least: int) -> int:
     """Check that an argument is a whole number of at least ``least``; UsageError otherwise."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise UsageError(f"{name}={value!r} is not a whole number of at least {least}")
+        raise UsageError(f"{argument(name, value)} is not a whole number of at least {least}")
     return int(value)

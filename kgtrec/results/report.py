@@ -164,7 +164,7 @@ def overlap_notes(facts: Provenance) -> Iterator[str]:
         yield (
             f"{_some(own.mirrored, own.facts, f'{split} triples')} mirrored in {split}, as if it "
             "contained inverse relations: each question is asked twice; evaluate one half of the "
-            "triples, or --sides tail."
+            "triples, or ask only for tails."
         )
 
 
@@ -345,8 +345,8 @@ def _beside_chance(result: Result) -> Iterator[str]:
     elif worse := {side: amri[side] for side, value in z.items() if value < -BEYOND_CHANCE}:
         yield (
             f"ranks are worse than by chance: AMRI ({_listed(worse)}) is below 0 (z-test per side "
-            "at p = 1e-6); if lower scores are better, say so (higher_is_better=False, "
-            "--lower-is-better)."
+            "at p = 1e-6); if lower scores are better, say so when you "
+            "rank them."
         )
 
 

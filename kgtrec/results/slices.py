@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Int64, contains, distinct
 from kgtrec._internal.table import Cell, Table, Value
 from kgtrec.errors import UsageError
@@ -211,8 +212,8 @@ class _Sources:
             )
         if self.graph is None:
             raise UsageError(
-                f"slices by {what} need the graph that the ranks were made on; give graph= in "
-                "Python, or --graph DIR on the command line"
+                f"slices by {what} need the graph that the ranks were made on; give "
+                f"{argument('graph')}"
             )
         check_graph(self.ranks, self.graph)
         return self.graph
@@ -278,8 +279,8 @@ def _by_label(of: _Sources) -> _Groups:
     """The users' labels of triples."""
     if of.labels is None:
         raise UsageError(
-            "slices by label need labels; give labels= in Python, or --labels FILE on the command "
-            "line (head<TAB>relation<TAB>tail<TAB>label)"
+            f"slices by label need labels; give {argument('labels')}, a file of lines "
+            "(head<TAB>relation<TAB>tail<TAB>label)"
         )
     return _largest_first(*triple_labels(of.ranks, of.labels))
 
@@ -302,8 +303,8 @@ def _largest_first(code: Array, names: Sequence[str]) -> _Groups:
 
 _WITHOUT_TERM = {
     "relation": "from a graph; slice by a term of these questions",
-    "time": "that give a time; rank with context='time'",
-    "qualifiers": "that give qualifiers; rank with context='qualifiers'",
+    "time": f"that give a time; rank with {argument('context', 'time')}",
+    "qualifiers": f"that give qualifiers; rank with {argument('context', 'qualifiers')}",
 }
 _GROUPED: dict[str, Callable[[_Sources], _Groups]] = {
     "category": _by_category,

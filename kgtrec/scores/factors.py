@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec import _core
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Int64
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.labels import Labels
@@ -247,13 +248,14 @@ def _query_ids(questions: Questions, rows: str, inverse: str, parts: Parts) -> Q
         hint = ""
         if inverse == "none" and len(parts.relation) == 2 * n_relations:
             hint = (
-                "; if the model has inverse relations, pass inverse='offset' (r + n_relations) or "
-                "inverse='interleaved' (2 r + 1)"
+                f"; if the model has inverse relations, pass {argument('inverse', 'offset')} (r + "
+                "n_relations) or "
+                f"{argument('inverse', 'interleaved')} (2 r + 1)"
             )
         raise InputError(
             f"there are vectors of {len(parts.entity)} entities and {len(parts.relation)} "
             f"relations; the graph has {questions.n_entities} and {n_relations}, for which "
-            f"inverse={inverse!r} needs {due} relations{hint}"
+            f"{argument('inverse', inverse)} needs {due} relations{hint}"
         )
     number: Array = np.arange(len(questions))
     if rows == "instances":

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import PARSING, map_array
 from kgtrec._internal.locations import RangedFile, fetched, is_location, names_in
@@ -155,8 +156,8 @@ def check_factor_names(path: PathName, names: Iterable[str]) -> None:
             path,
             found=f"arrays {sorted(arrays)}, but a factorised model needs 'queries' and 'entities'",
             hint="save queries (rows, dim), entities (entities, dim) and, if any, bias; or save "
-            "a score matrix as .npy; if these are embeddings of a known model, name it: --model "
-            "(Factors.from_embeddings in Python)",
+            "a score matrix as .npy; if these are embeddings of a known model, name it: "
+            f"{argument('model')} (of Factors.from_embeddings)",
         )
     unknown = sorted(arrays - set(_FACTORS))
     if unknown:  # a bias under another name would be lost silently

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Bools, Int64
 from kgtrec.errors import InputError, UsageError, choose
 
@@ -101,11 +102,14 @@ def _scaled(vectors: Array, norm: str) -> Array:
 
 
 _ROTATE_NORMS = (
-    "rotate needs the norm of its distance, because programs differ: norm='l1' sums the moduli of "
+    f"rotate needs the norm of its distance, because programs differ: {argument('norm', 'l1')} "
+    "sums the moduli of "
     "h r - t (RotatE's own program, RNNLogic, OpenKE, DGL-KE, and LibKGE if l_norm is 1); "
-    "norm='l2' takes their l2 norm (PyKEEN, PyTorch Geometric, and LibKGE if l_norm is 2); the "
-    "first four also scale phases: pass phases=0.28 if (gamma + 2) / hidden_dim is 0.28; for "
-    "vectors in a file, model_config='config.json' says both"
+    f"{argument('norm', 'l2')} takes their l2 norm (PyKEEN, PyTorch Geometric, and LibKGE if "
+    "l_norm is 2); the "
+    f"first four also scale phases: pass {argument('phases', 0.28)} if (gamma + 2) / hidden_dim is "
+    "0.28; for "
+    f"vectors in a file, {argument('model_config', 'config.json')} says both"
 )
 
 
@@ -152,8 +156,9 @@ def _half_turn(p: Parts) -> float:
         raise UsageError(
             f"the largest phase of a relation is {largest:.4g}, so phases are perhaps not radians: "
             "RotatE's own program, RNNLogic, OpenKE and DGL-KE compute relation * pi / range, "
-            "range = (gamma + 2) / hidden_dim; pass phases=0.28 if it is 0.28, phases='radians' if "
-            "they are; for vectors in a file, model_config='config.json' says it"
+            f"range = (gamma + 2) / hidden_dim; pass {argument('phases', 0.28)} if it is 0.28, "
+            f"{argument('phases', 'radians')} if "
+            f"they are; for vectors in a file, {argument('model_config', 'config.json')} says it"
         )
     return math.pi
 
@@ -166,8 +171,10 @@ def _protate(p: Parts, ids: QueryIds) -> Built:
     if p.phases is None:
         raise UsageError(
             "protate needs the scale of its phases: RotatE's own program computes value * pi / "
-            "range, range = (gamma + 2) / hidden_dim; pass phases=0.28 if it is 0.28, "
-            "phases='radians' if they are; for vectors in a file, model_config='config.json' says "
+            f"range, range = (gamma + 2) / hidden_dim; pass {argument('phases', 0.28)} if it is "
+            "0.28, "
+            f"{argument('phases', 'radians')} if they are; for vectors in a file, "
+            f"{argument('model_config', 'config.json')} says "
             "it"
         )
     double_angle = 2 * np.pi / p.phases
@@ -329,12 +336,14 @@ def _refuse_idle(model: str, parts: Parts) -> None:
         value = getattr(parts, option)
         if value not in (None, "none") and model not in models:
             raise UsageError(
-                f"{option}={value!r} has no effect on {model}, only on {' and '.join(models)}; "
+                f"{argument(option, value)} has no effect on {model}, only on "
+                f"{' and '.join(models)}; "
                 "leave it out"
             )
     if parts.phases is not None and model == "rotate" and not has_phases(parts):
         raise UsageError(
-            f"phases={parts.phases:g} has no effect on relations that are complex numbers; leave "
+            f"{argument('phases', parts.phases)} has no effect on relations that are complex "
+            "numbers; leave "
             "it out"
         )
 
@@ -349,7 +358,8 @@ def half_turn_of(phases: float | str | None) -> float | None:
         value = math.nan
     if not 0 < value < math.inf:
         raise UsageError(
-            f"phases={phases!r} is unknown; it must be 'radians' or the positive number that means "
+            f"{argument('phases', phases)} is unknown; it must be 'radians' or the positive number "
+            "that means "
             "half a turn"
         )
     return value

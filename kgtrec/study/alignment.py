@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import MOST_PARTS, check_count, random_generator
 from kgtrec._internal.csr import Array, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
@@ -43,7 +44,8 @@ def similarities(left: Any, right: Any, similarity: Any, csls: int) -> Similarit
         choose("similarity", name, SIMILARITIES, also="a matrix")
     refuse_if(
         (isinstance(csls, bool) or not isinstance(csls, (int, np.integer)) or csls < 0,
-         f"csls={csls!r} is not a number of neighbours; give one, such as 10 (0: no CSLS)"),
+         f"{argument('csls', csls)} is not a number of neighbours; give one, such as 10 (0: no "
+         "CSLS)"),
         (name is None and (left is not None or right is not None),
          "embeddings and a similarity matrix were given; give only one of them"),
         (name is not None and (left is None or right is None),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Bools, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError, about, choose
@@ -161,7 +162,8 @@ def changes_of_pairs(
     """What changes from each of several models to each later one."""
     if not cutoffs or min(cutoffs) < 1:
         raise UsageError(
-            f"cutoffs={list(cutoffs)!r} is not a list of cutoffs; give cutoffs of 1 or more"
+            f"{argument('cutoffs', list(cutoffs))} is not a list of cutoffs; give cutoffs of 1 or "
+            "more"
         )
     aligned = align_ranks(ranks)
     firsts = {name: checked_firsts(name, aligned[name], run) for name, run in (runs or {}).items()}

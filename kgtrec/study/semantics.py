@@ -14,6 +14,7 @@ from os import PathLike, fspath
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals
 from kgtrec._internal.csr import Bools, Float64, Int64, contains, distinct, grouped, to_keys
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
@@ -269,9 +270,11 @@ def semantic_shares(
 
 def _other_questions(where: PathName, queries: Sequence[str]) -> FileError:
     """The error for a run that answers none of the questions."""
-    hint = "give the graph and the split of the run, or its questions' names (--questions FILE)"
+    names = argument("names", option="questions")
+    hint = f"give the graph and the split of the run, or its questions' names: {names}"
     if queries[0].startswith("relation"):
-        hint = "Sem@k needs predicted entities; rank with --sides head, tail or both"
+        both = argument("sides", "both")
+        hint = f"Sem@k needs predicted entities; rank with {both}, 'head' or 'tail'"
     problem = (
         f"none of its {len(queries):,} queries is one of these questions; the first is "
         f"{queries[0]!r}"

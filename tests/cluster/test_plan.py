@@ -247,7 +247,7 @@ def test_a_plan_says_what_is_coming(tmp_path: Path) -> None:
 
 def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
     inputs = big_inputs(tmp_path, 5000, 300)
-    with pytest.raises(UsageError, match=r"too low.*allow more \(--memory [0-9]+MB\)"):
+    with pytest.raises(UsageError, match=r"too low.*allow more, as in memory='[0-9]+MB'"):
         make_plan(inputs, "50MB", calibrate=False)
     deep = Inputs(inputs.folder, inputs.files, Settings(5000, threads=1))
     plan = make_plan(deep, "250MB", calibrate=False)

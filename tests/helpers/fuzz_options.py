@@ -1,11 +1,12 @@
 """Give every option and argument of every command extreme values.
 
 Whatever a user types, a command must end soon, with a documented exit code. If it fails, it must
-say so in one sentence of at most 2,000 characters, without control characters. The suite runs this
-for a few seconds; by hand::
+say so on standard error, in one sentence of at most 2,000 characters, without control characters,
+and leave no file behind. No library may warn. The suite runs this for a few seconds; by hand::
 
     python tests/helpers/fuzz_options.py                         every option with every value
-    python tests/helpers/fuzz_options.py --minutes 30 --seed 1   then several options at a time
+    python tests/helpers/fuzz_options.py --minutes 30 --seed 1   and as many with several options
+    python tests/helpers/fuzz_options.py --calls 20000           until there are so many calls
     python tests/helpers/fuzz_options.py --only "compare power"  commands with this beginning
     python tests/helpers/fuzz_options.py --seed 1 --case 137     one case again
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import itertools
 import os
 import random
 import re
@@ -203,7 +205,9 @@ TEXTS = (
     *("x" * 300, "x" * 5000, "a/" * 3000, "x," * 3000, "[" * 3000, "(" * 3000, "1/" + "9" * 5000),
 )
 VALUES = NUMBERS + TEXTS
-ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]")
+ODD = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff\ufdd0-\ufdef]"
+)
 """What no message may contain: characters that change a terminal, or are no text."""
 
 
@@ -309,8 +313,9 @@ def _stop(*_: object) -> None:
 
 
 def fault_of(args: list[str]) -> str:
-    """Run a command in this process; return its fault, or ""."""
+    """Run a command in this process and folder; return its fault, or ""."""
     serves = args[:2] == ["judge", "serve"]
+    before = set(content(os.getcwd()))
     # A page is served until somebody ends it.
     signal.signal(signal.SIGALRM, signal.default_int_handler if serves else _stop)
     signal.setitimer(signal.ITIMER_REAL, 0.4 if serves else SECONDS, 0.4 if serves else 0)
@@ -322,28 +327,73 @@ def fault_of(args: list[str]) -> str:
         return "".join(traceback.format_exception(error)[-3:])
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+    new = sorted(set(content(os.getcwd())) - before)
+    return fault_of_texts(args, ended) or fault_of_files(args, ended.code, new)
+
+
+ALARMS = re.compile(
+    r"Traceback|object at 0x|\w(Error|Exception|Warning)\b|encountered in|out of memory"
+    r"|cannot convert|NoneType"
+)
+"""What only an exception or a warning of a library says."""
+
+
+def fault_of_texts(args: list[str], ended: transcripts.Ended) -> str:
+    """The fault of a command's exit code and of what it printed, or ""."""
     code, out, err = ended
-    if code not in CODES_OF.get(args[0] if args else "", CODES) and not (serves and code == 130):
-        return f"exit code {code}: {err[:LONGEST]}"
-    if serves and code == 130:
-        return ""
-    for word in ("Traceback", "object at 0x", "encountered in", "out of memory", "Error:"):
-        if word in err:
-            return f"{word}: {err[-LONGEST:]}"
-    if (longest := max(map(len, re.split(r"\n(?=kgtrec: )", err)))) > LONGEST + 1:
-        return f"a message of {longest} characters: {err[:LONGEST]}"
+    printed = f"{err[-LONGEST:]}\n{out[-LONGEST:]}"
+    serves = args[:2] == ["judge", "serve"] and code == 130
+    if code not in CODES_OF.get(args[0] if args else "", CODES) and not serves:
+        return f"exit code {code}: {printed}"
+    if alarm := ALARMS.search(without_words(err, args)) or re.search("Traceback", out):
+        return f"{alarm[0]}: {printed}"
     if odd := ODD.search(err) or ODD.search(out):
-        return f"the character {odd[0]!r} is printed: {(err + out)[:LONGEST]!r}"
-    if not code:
-        return ""
-    said = err.rstrip("\n").rpartition("kgtrec: ")[2]
-    if not (said or out).strip():
-        return f"exit code {code} and no message"
-    lines = said.partition("\nTry '")[0].splitlines()
-    # Several wrong measures, or faults of a sheet, have a line each.
-    more = [line for line in lines[1:] if "no measure" not in line and "no measures" not in line]
-    if "kgtrec: " in err and more and "faults" not in said:
-        return f"more than one line: {said[:LONGEST]}"
+        return f"the character {odd[0]!r} is printed: {printed!r}"
+    messages = re.split(r"^kgtrec: ", err, flags=re.MULTILINE)
+    if (longest := max(map(len, messages))) > LONGEST + 1:
+        return f"a message of {longest} characters: {err[:LONGEST]}"
+    # These print the text of --help, and trec_eval's version, on standard error.
+    helps = not args or set(args) <= {"-q", "--quiet"} or (args[0] == "eval" and not code)
+    if messages[0] and not helps:
+        return f"not a message of kgtrec: {messages[0]}"
+    if code and not serves and not helps and not is_result(args, code):
+        return fault_of_message(messages[-1])
+    return ""
+
+
+def without_words(text: str, args: list[str]) -> str:
+    """A text without the words of the call that it repeats."""
+    for word in args:
+        text = text.replace(word, "") if len(word) > 4 else text
+    return text
+
+
+def is_result(args: list[str], code: int) -> bool:
+    """Whether an exit code tells a result: `kgtrec audit` ends with 3 if numbers are impossible."""
+    return args[0] == "audit" and code == 3
+
+
+def fault_of_message(message: str) -> str:
+    """The fault of the message of a call that failed, or "".
+
+    It is one line. A list has a head that ends with a colon, and two spaces before each line.
+    """
+    head, *more = message.rstrip("\n").partition("\nTry '")[0].splitlines() or [""]
+    if len(head.split()) < 3:
+        return f"no sentence: {message!r}"
+    if more and not (head.endswith(":") and all(line.startswith("  ") for line in more)):
+        return f"more than one line: {message}"
+    return ""
+
+
+def fault_of_files(args: list[str], code: int, new: list[str]) -> str:
+    """The fault of the files that a call has left behind, or ""."""
+    if unfinished := [path for path in new if re.search(r"\.tmp$|\.kgtrec-", path)]:
+        return f"left half-written: {unfinished}"
+    # Finished jobs of a batch are kept, and what all jobs of an array share: a folder, questions.
+    shared = args[0] == "batch" or "--shard" in args
+    if code in (1, 2) and new and not shared:
+        return f"failed, and left {new}"
     return ""
 
 
@@ -413,15 +463,22 @@ def run(cases: Iterator[tuple[str, list[str]]], home: Home, until: float) -> tup
     return ran, faults
 
 
-def all_cases(seed: int, only: str, minutes: float) -> Iterator[tuple[str, list[str]]]:
-    """Every option with every value in a random order; with `minutes`, then random cases."""
+def all_cases(seed: int, only: str, several: bool) -> Iterator[tuple[str, list[str]]]:
+    """Every option with every value in a random order.
+
+    With `several`, a random call with several options after each, and endless ones at the end.
+    """
     singles = single_cases(only)
     random.Random(seed).shuffle(singles)
-    yield from ((f"single {number}", args) for number, args in enumerate(singles))
-    number = 0
-    while minutes:
-        yield str(number), random_case(random.Random(f"{seed} {number}"), only)
-        number += 1
+    left = enumerate(singles)
+    for number in itertools.count():
+        single = next(left, None)
+        if single is not None:
+            yield f"single {single[0]}", single[1]
+        elif not several:
+            return
+        if several:
+            yield str(number), random_case(random.Random(f"{seed} {number}"), only)
 
 
 @contextlib.contextmanager
@@ -439,19 +496,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=0.0)
+    parser.add_argument("--calls", type=int, default=0)
     parser.add_argument("--case", type=int, help="a random case")
     parser.add_argument("--single", type=int, help="an option with a value")
     parser.add_argument("--skip", type=int, default=0, help="cases left out at the beginning")
     parser.add_argument("--only", default="", help="commands whose words begin with this")
     options = parser.parse_args()
-    cases = all_cases(options.seed, options.only, options.minutes)
+    several = bool(options.minutes or options.calls)
+    cases = all_cases(options.seed, options.only, several)
     if options.case is not None:
         args = random_case(random.Random(f"{options.seed} {options.case}"), options.only)
         cases = iter([(str(options.case), args)])
     if options.single is not None:
         cases = (one for one in cases if one[0] == f"single {options.single}")
-    for _ in range(options.skip):
-        next(cases)
+    end = options.skip + options.calls if options.calls else None
+    cases = itertools.islice(cases, options.skip, end)
     until = time.time() + 60 * options.minutes if options.minutes else float("inf")
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         stack.callback(os.chdir, os.getcwd())

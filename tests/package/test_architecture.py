@@ -27,6 +27,7 @@ LAYERS = (
     "_version",
     "_internal.text",
     "_internal.urls",
+    "_internal.argument_names",
     "errors",
     "_internal",
     "_core",

@@ -455,7 +455,7 @@ def test_the_command_line_goes_all_the_way(
         run("plot", "times", "a.parquet", "-o", "times.svg", "-m", "hits@1")
         assert "2014-01-02" in Path("times.svg").read_text()
         message = run("rank", *asked[:2], "--scores", "s.npy", "-o", "b.parquet", fails=True)
-        assert "pass --context time, " in message
+        assert "pass --context time; " in message
     else:
         assert "slices by time" in run("report", "a.parquet", "--by", "time", fails=True)
 

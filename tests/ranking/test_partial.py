@@ -281,4 +281,4 @@ def test_shards_of_another_tolerance_are_refused(tmp_path: Path) -> None:
 
     assert run("--atol", "1e-5") is None
     assert "another ranking (tie tolerance [1e-05, 0.0] and [0.0, 0.0]" in str(run())
-    assert "atol=inf" in str(run("--atol", "inf"))
+    assert "--atol inf" in str(run("--atol", "inf"))

@@ -360,7 +360,7 @@ def test_columns_in_another_order_and_negated_scores_are_noticed(sides: str) -> 
         assert said(one_side, questions) == [False, False]  # no sign
         text = text_of(np.where(is_tail, scores, -scores), questions)
         assert f"{WORSE} (head -0." in text
-        assert "higher_is_better=False, --lower-is-better" in text
+        assert "if lower scores are better" in text
 
 
 def test_random_scores_are_noticed_if_there_are_enough_instances() -> None:

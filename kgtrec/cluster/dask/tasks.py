@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import offsets_of
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.cluster.dask.shipment import Shipment, Work, Workers, located
@@ -143,7 +144,7 @@ def _value(workers: Workers, future: Future, work: Work) -> Any:
     except KilledWorker:
         raise ClusterError(
             f"{work}: this task ended its workers repeatedly, perhaps because they ran out of "
-            "memory; lower memory= (--memory), or give the workers more memory"
+            f"memory; lower {argument('memory')}, or give the workers more memory"
         ) from None
     except Exception as error:
         if future.status == "cancelled" or workers.client.status != "running":
@@ -213,7 +214,8 @@ def _checked(source: Any, n_rows: int, n_columns: int) -> Any:
     if source.shape != (n_rows, n_columns):
         raise InputError(
             f"scores have shape {source.shape}; expected ({n_rows}, {n_columns}): one row per "
-            "question (with rows='instances', per triple and side) and one column per entity"
+            f"question (with {argument('rows', 'instances')}, per triple and side) and one column "
+            "per entity"
         )
     score_dtype(np.empty((0, 0), dtype=source.dtype))
     return source

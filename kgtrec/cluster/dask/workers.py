@@ -21,6 +21,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.runtime import available_cores
 from kgtrec._version import __version__
 from kgtrec.cluster.plan import memory_bytes
@@ -174,7 +175,8 @@ def opened_client(
     if client is not None:
         if not isinstance(client, Client) or client.asynchronous:
             raise UsageError(
-                f"client={client!r}; pass a distributed.Client that is not asynchronous, or None"
+                f"{argument('client', client)}; pass a distributed.Client that is not "
+                "asynchronous, or None"
             )
         yield client
         return
@@ -201,7 +203,7 @@ _REMEDIES = {
     errno.EMFILE: "allow more open files (ulimit -n)",
     errno.ENFILE: "allow more open files on this machine",
     errno.EAGAIN: "allow more processes (ulimit -u)",
-    errno.ENOMEM: "allow more memory, or start fewer --workers",
+    errno.ENOMEM: "allow more memory, or start fewer workers",
     errno.ENOSPC: "free some space on the disk of the work folder",
     errno.EDQUOT: "free some space on the disk of the work folder",
 }
@@ -256,7 +258,7 @@ class TaskOptions:
         seconds = self.patience
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
             raise UsageError(
-                f"patience={seconds!r}; give the seconds to wait for a worker, above 0 "
+                f"{argument('patience', seconds)}; give the seconds to wait for a worker, above 0 "
                 "(float('inf') waits forever)"
             )
 
@@ -380,6 +382,6 @@ class Wait:
         why = f" ({reason})" if reason else ""
         return SchedulerLost(
             f"the scheduler at {self._place} has had no worker for {self.patience:g} s{why}; start "
-            "workers, or look at their logs, and run again: finished parts are kept (patience= or "
-            "--patience sets how long to wait)"
+            "workers, or look at their logs, and run again: finished parts are kept ("
+            f"{argument('patience')} sets how long to wait)"
         )

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kgtrec._internal.argument_names import argument
 from kgtrec.errors import FileError, refuse
 from kgtrec.graph.id_files import arrow_bytes
 from kgtrec.graph.labels import Labels
@@ -65,7 +66,7 @@ def _remedy(path: Path, rows: list[list[bytes]], relations: Labels) -> str:
         len(rows[0]) == 3
         and (relations.positions(arrow_bytes([row[1] for row in rows])) >= 0).any()
     ):
-        return f"if they are true, filter them with known={str(path)!r} (--known); or {silence}"
+        return f"if they are true, filter them with {argument('known', str(path))}; or {silence}"
     return f"their relations are not those of the graph; {silence}"
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Int32, Int64, spans
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
@@ -125,7 +126,9 @@ def find_leaks(
         The graph lacks a split, `split` is among the known ones, or `enough` is not in (0, 1].
     """
     if not 0 < enough <= 1:
-        raise UsageError(f"enough={enough!r} is not a share; give a number in (0, 1], such as 0.8")
+        raise UsageError(
+            f"{argument('enough', enough)} is not a share; give a number in (0, 1], such as 0.8"
+        )
     if split in named_splits(graph, known):
         raise UsageError(
             f"split {split!r} is also in known, so all of its triples would leak; leave it out of "

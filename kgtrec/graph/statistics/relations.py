@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Float64, Int32, Int64, distinct
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, choose
@@ -157,7 +158,7 @@ def kl_divergence(reference: ArrayLike, other: ArrayLike, smoothing: float = 1.0
         Counts of different lengths, negative, or all 0; a negative smoothing.
     """
     if not smoothing >= 0:
-        raise InputError(f"smoothing={smoothing!r} is not 0 or more; the papers use 1")
+        raise InputError(f"{argument('smoothing', smoothing)} is not 0 or more; the papers use 1")
     p, q = (
         relation_ratios(checked_counts(name, counts) + smoothing)
         for name, counts in (("reference", reference), ("other", other))

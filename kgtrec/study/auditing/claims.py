@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Float64, grouped
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import PathName, UsageError, must_be, refuse
@@ -204,9 +205,11 @@ def _out_of_range(interval: Interval, measure: Measure, rounding: Rounding) -> t
     """What is wrong with a number on its own, and a hint; both empty if nothing is wrong."""
     low, high = interval
     if _is_share(measure) and low > 1:
-        hint = "pass --percent (percent=True) if the table has percentages"
+        hint = f"pass {argument('percent', True)} if the table has percentages"
         if rounding.percent:
-            hint = "correct it, or leave out --percent (percent=True) if nothing is a percentage"
+            hint = (
+                f"correct it, or leave out {argument('percent', True)} if nothing is a percentage"
+            )
         return f"{measure.title} is above 1", hint
     if not measure.is_trec and measure.row[0].range.startswith("[1,") and high < 1:
         return f"{measure.title} is below 1", "correct it: ranks begin at 1"
@@ -236,7 +239,8 @@ class Sizes:
         """Sizes from the number of ranks behind a side's numbers; both sides have equally many."""
         if entities < 1 or (instances is not None and instances < 1):
             raise UsageError(
-                f"instances={instances!r}, entities={entities!r}; give numbers of 1 or more"
+                f"{argument('instances', instances)}, {argument('entities', entities)}; give "
+                "numbers of 1 or more"
             )
         counts = {} if instances is None else {side: instances}
         if instances is not None and side == "both" and instances % 2 == 0:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.bootstrap import Resampling, resampled_means
 from kgtrec._internal.csr import Float64
 from kgtrec._internal.locations import fetched
@@ -431,7 +432,10 @@ def values_of_table(
                 others = ", ".join(one for one in table.columns if one != table.system)[:60]
                 within = f" in the same part by {', '.join(parted)}" if parted else ""
                 again = f"another row of {system!r}{within}"
-                hint = "name the columns that distinguish these rows with --by; this file has "
+                hint = (
+                    f"name the columns that distinguish these rows with {argument('by')}; "
+                    "this file has "
+                )
                 raise FileError(table.path, line, found=again, hint=hint + others)
             cells[system] = _number(table, line, row, column)
         parsed = measure_of_heading(column)
@@ -463,7 +467,8 @@ def values_at_ratios(
     column = next((one for one in table.columns if _plain(one) in RELATION), None)
     if column is None:
         raise UsageError(
-            f"{table.path} has no column 'relation'; --ratios needs values per relation; give "
+            f"{table.path} has no column 'relation'; {argument('ratios')} needs values per "
+            "relation; give "
             "tables with one row per system and relation"
         )
     weighted = []
@@ -481,7 +486,7 @@ def values_at_ratios(
                 for place, system in enumerate(one.systems)
             }
         except InputError as problem:
-            raise InputError(f"{table.path}: {problem}") from None
+            raise InputError(f"{table.path}: {problem.marked}") from None
         weighted.append(
             SystemValues.of(one.measure, {("given",): means}, ("ratios",), one.higher_is_better)
         )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling, over_runs
 from kgtrec._internal.csr import Bools, Float64, Int64
@@ -232,7 +233,7 @@ def compare(
         Level of significance.
     """
     if not 0 < level < 1:
-        raise UsageError(f"level={level!r} is not between 0 and 1; 0.05 is usual")
+        raise UsageError(f"{argument('level', level)} is not between 0 and 1; 0.05 is usual")
     resampled = resample(samples, resampling)
     tests = pairwise(
         samples.by_cluster() if clustered else samples, test, correction,
@@ -501,10 +502,10 @@ def multiplicity(
     """
     lacking = [] if runs is None else [name for name in models if name not in runs]
     refuse_if(
-        (not epsilon >= 0, f"epsilon={epsilon!r} is not allowed; give how far an MRR may be below "
-         "the best, 0 or more"),
+        (not epsilon >= 0, f"{argument('epsilon', epsilon)} is not allowed; give how far an MRR "
+         "may be below the best, 0 or more"),
         (not cuts or min(cuts) < 1,
-         f"cuts={cuts!r} is not a list of cutoffs; give cutoffs of 1 or more"),
+         f"{argument('cuts', cuts)} is not a list of cutoffs; give cutoffs of 1 or more"),
         *((True, f"{name!r} has no run; give a run for every model, or for none")
           for name in lacking[:1]),
     )  # fmt: skip

@@ -26,7 +26,7 @@ from kgtrec._internal.bootstrap import (
 )
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import Cell, ShownInLines, Table
-from kgtrec.errors import InputError, UsageError, refuse_if
+from kgtrec.errors import InputError, UsageError, list_problems, refuse_if
 from kgtrec.measures import Measure, parse_all
 from kgtrec.measures.averaging import (
     SIDES,
@@ -175,9 +175,14 @@ def align_ranks(ranks: Mapping[str, Ranks], least: int = 2) -> dict[str, Ranks]:
     first, *others = aligned
     reasons = {other: comparable(aligned[first], aligned[other]).reasons for other in others}
     if any(reasons.values()):
-        message = "\n".join(f"{first} and {other} cannot be compared: {'; '.join(own)}"
-                            for other, own in reasons.items() if own)  # fmt: skip
-        raise InputError(f"{message}; rank all systems on the same questions")
+        remedy = "rank all systems on the same questions"
+        problems = [
+            f"{first} and {other} cannot be compared: {'; '.join(differences)}"
+            for other, differences in reasons.items()
+            if differences
+        ]
+        problems = [f"{problems[0]}; {remedy}"] if len(problems) == 1 else problems
+        raise InputError(list_problems(f"{len(problems)} systems differ; {remedy}", problems))
     for other in others:
         for column in ("triple", "side", "question", "answer", "candidates"):
             if not np.array_equal(getattr(aligned[first], column), getattr(aligned[other], column)):
@@ -250,9 +255,9 @@ def checked(measures: Sequence[str | Measure]) -> list[Measure]:
             elif any(one.is_count or one.is_geometric for one in resolve([measure.metric])):
                 raise UsageError(f"{measure} is not a mean over questions; choose another measure")
         except UsageError as error:
-            problems.append(str(error))
+            problems.append(error.marked)
     if problems:
-        raise UsageError("\n".join(problems))
+        raise UsageError(list_problems(f"{len(problems)} measures do not fit", problems))
     return specs
 
 

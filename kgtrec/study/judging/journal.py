@@ -22,6 +22,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import exists, is_location, read_bytes
 from kgtrec._internal.structured import parse_json
@@ -126,7 +127,7 @@ def check_earlier_state(output: PathName, sheet: PathName) -> None:
     if [item.triple for item in other] != [item.triple for item in own.items]:
         raise UsageError(
             f"{output} is not a copy of {own.path} with labels; move it away, or write to another "
-            "file: --output FILE"
+            f"file: {argument('output')}"
         )
     foreign = sum(
         (row, item.label) not in answers.had for row, item in enumerate(other) if item.label
@@ -134,8 +135,8 @@ def check_earlier_state(output: PathName, sheet: PathName) -> None:
     if foreign:
         raise UsageError(
             f"{output} has {foreign:,} labels that were not given on the page and would be lost; "
-            f"continue with it (kgtrec judge serve {output}), or write to another file: --output "
-            "FILE"
+            f"continue with it (kgtrec judge serve {output}), or write to another file: "
+            f"{argument('output')}"
         )
 
 

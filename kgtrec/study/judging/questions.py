@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import is_stream
 from kgtrec._internal.locations import exists, is_location, read_bytes
 from kgtrec._internal.table import cell_of, text_of_cell
@@ -272,7 +273,7 @@ def _refuse_edited(path: PathName) -> None:
     if lost:
         raise UsageError(
             f"{path} exists and would be lost: {lost}; move it away, or write to another file: "
-            "-o FILE"
+            f"{argument('path', option='output')}"
         )
 
 
@@ -325,7 +326,8 @@ def check_link(template: str) -> str:
     """The template of a link, if it is one."""
     if not _TEMPLATE.fullmatch(template):
         raise UsageError(
-            f"--link {template!r} is not a template; write an address with {LABEL} once, after "
+            f"{argument('link', template)} is not a template; write an address with {LABEL} once, "
+            "after "
             "the host name, such as https://www.wikidata.org/wiki/{label}"
         )
     return template

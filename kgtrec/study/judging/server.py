@@ -29,6 +29,7 @@ from socketserver import TCPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import check_writable
 from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, KgtrecError, UsageError
@@ -130,7 +131,9 @@ class JudgeServer(ThreadingHTTPServer):
         check_writable(output)
         if os.path.exists(output) and os.path.samefile(output, journal.sheet.path):
             sheet = journal.sheet.path
-            raise UsageError(f"{output} is {sheet} itself; write to another file: --output FILE")
+            raise UsageError(
+                f"{output} is {sheet} itself; write to another file: {argument('output')}"
+            )
         check_earlier_state(output, journal.sheet.path)
         self.token = sheet_token(journal.sheet)
         folder = files("kgtrec.study.judging") / "page"

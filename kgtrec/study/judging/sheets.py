@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.files import make_folder
 from kgtrec._internal.locations import exists, is_folder
@@ -218,7 +219,7 @@ def to_judge(
 ) -> list[PooledTriple]:
     """Triples to judge: down to a depth, drawn, not judged before, not labelled by a rule."""
     if depth is not None and not any(one.depth for one in pooled):
-        raise UsageError("--depth needs a pool file; these triples have no depths")
+        raise UsageError(f"{argument('depth')} needs a pool file; these triples have no depths")
     return [
         one
         for one in pooled

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.measures import Measure
@@ -372,7 +373,8 @@ def train_share_of(ranks: Ranks) -> float:
     sizes, split = ranks.provenance.triples, ranks.provenance.split
     if split is None or split not in sizes:
         raise InputError(
-            "these ranks do not record the sizes of the graph's splits; give --train-share"
+            "these ranks do not record the sizes of the graph's splits; give "
+            f"{argument('train_share')}"
         )
     total = sum(sizes.values())
     return float((total - sizes[split]) / total)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.runtime import progress_bar
@@ -266,7 +267,8 @@ def family_study(
     unknown = [name for name in removals if name not in REMOVALS]
     if unknown or not removals or not densities or not models:
         raise UsageError(
-            f"removals={tuple(removals)} with {len(densities)} densities and {len(models)} models; "
+            f"{argument('removals', tuple(removals))} with {len(densities)} densities and "
+            f"{len(models)} models; "
             f"give one or more of each, and choose removals from {', '.join(REMOVALS)}"
         )
     tree = family_tree(families, seed=seed)

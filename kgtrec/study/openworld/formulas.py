@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import MOST_SIMULATED, check_count
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import ShownInLines
@@ -127,7 +128,8 @@ def split_strength(strength: ArrayLike, beta: float, rho: float = 0.0) -> Streng
         first = float(np.extract(wrong, whole)[0])
         low, high = correlation_range(first, beta)
         raise UsageError(
-            f"rho={rho} is impossible at strength {first:g} and sparsity {beta:g}; give a value "
+            f"{argument('rho', rho)} is impossible at strength {first:g} and sparsity {beta:g}; "
+            "give a value "
             f"from {low:.4f} to {high:.4f}"
         )
     return Strengths(np.clip(missing, 0, 1), np.clip(recorded, 0, 1))
@@ -154,7 +156,7 @@ def checked_strength(strength: ArrayLike, beta: float) -> Float64:
 def check(name: str, value: object, fits: Any, valid: str) -> None:
     """Raise UsageError, with what is valid, unless a value fits."""
     if not fits:
-        raise UsageError(f"{name}={value} is out of range; give {valid}")
+        raise UsageError(f"{argument(name, value)} is out of range; give {valid}")
 
 
 def check_share(name: str, value: float) -> None:
@@ -436,7 +438,8 @@ def _positive(strength: ArrayLike, beta: float, n_answers: int, rho: float) -> S
     strengths = split_strength(strength, beta, rho)
     if beta == 0 or not np.all(strengths.missing > 0):
         raise UsageError(
-            f"beta={beta}, strength={np.ravel(strength).tolist()}, rho={rho}; the logarithmic "
+            f"{argument('beta', beta)}, {argument('strength', np.ravel(strength).tolist())}, "
+            f"{argument('rho', rho)}; the logarithmic "
             "approximation needs a sparsity "
             "and a strength on missing answers above 0; use the exact expectation instead"
         )

@@ -392,7 +392,7 @@ def _verdict(result: Comparison) -> str:
         return (
             f"{sure}, but it need not mean a stronger model: a correlation of {least:.3f} between "
             f"missing and predicted answers would explain the whole difference, and the paper "
-            f"expects up to ±{FRAGILE}. Look at a less top-heavy metric too (-m log_mrr)."
+            f"expects up to ±{FRAGILE}. Look at a less top-heavy metric, too, such as log_mrr."
         )
     return (
         f"{sure}, and only a correlation beyond ±{FRAGILE} between missing and predicted answers "

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
@@ -202,7 +203,8 @@ def _grow(rng: np.random.Generator, people: int, depth: int, width: int) -> list
         idle += 1
         if idle > 100 * people:
             raise UsageError(
-                f"people={people}, but a family with depth={depth} and width={width} stops growing "
+                f"{argument('people', people)}, but a family with {argument('depth', depth)} and "
+                f"{argument('width', width)} stops growing "
                 f"at {len(family)} people; give fewer people, or more depth or width"
             )
         chosen = int(rng.integers(len(family)))

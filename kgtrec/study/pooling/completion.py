@@ -364,7 +364,7 @@ def remarks(completion: Completion, judgements: Judgements) -> list[str]:
     sampled = [] if completion.drawn is None else _sample_remarks(completion, completion.drawn)
     before = {
         "judgements were repeated, with the same label": judgements.repeated,
-        "blank labels count as --blank says": judgements.blank,
+        "blank labels count as chosen": judgements.blank,
         "pooled triples are not decided (-1 in qrels)": counts["undecided"],
     }
     after = {

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.bootstrap import COMPARING, Resampling
 from kgtrec._internal.csr import Bools, Float64, Int64, Integers, inverse, numbered
 from kgtrec._internal.table import ShownAsTables, Table
@@ -220,7 +221,7 @@ def _check(ranks: Ranks) -> None:
     if reasons := " and ".join(reason for reason, applies in doubts.items() if applies):
         raise UsageError(
             f"ranks {reasons} do not show the order of the answers of a question; "
-            "give full ranks, or runs with --qrels"
+            f"give full ranks, or runs and {argument('qrels')}"
         )
 
 

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Int32, Int64, Integers
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines, text_of_cell
 from kgtrec._internal.text import shortened
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
-from kgtrec.graph.id_files import arrow_bytes, bytes_of, lines_of, text_of
+from kgtrec.graph.id_files import FIT, arrow_bytes, bytes_of, lines_of, text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import COLUMNS, as_triples, drop_duplicates
 from kgtrec.questions.filters import read_known
@@ -69,7 +70,7 @@ class Faults(FileError):
             head = f"{self.path}: {len(self.faults):,} faults" + f"; {first.hint}" * one_hint
             more = len(self.faults) - _SHOWN
             rest = [f"and {more:,} more{advice}"] if more > 0 else []
-            self.args = ("\n  ".join([head, *shown, *rest]),)
+            self.say("\n  ".join([head + ":", *shown, *rest]))
 
 
 class EditedFile:
@@ -182,7 +183,7 @@ class EditedFile:
         ids = labels.positions(arrow_bytes([*map(bytes_of, texts)])).astype(np.int64)
         for row in np.flatnonzero(ids < 0).tolist():
             problem = f"{what} {texts[row][:_QUOTED]!r} is not in the graph"
-            self.fault(rows[row][0], problem, "labels must match the graph's byte for byte")
+            self.fault(rows[row][0], problem, FIT)
         return ids
 
     def triple_ids(self, graph: Graph, rows: Rows) -> Int64:
@@ -257,7 +258,7 @@ class Judgements(ShownInLines):
 
 def read_triples(path: PathName, graph: Graph) -> Int32:
     """Distinct triples of a file in its order, as ids of the graph; int32 array (n, 3)."""
-    return drop_duplicates(read_known(path, graph)[0].facts)
+    return drop_duplicates(read_known(path, graph, hint=FIT)[0].facts)
 
 
 def write_triples(path: PathName, graph: Graph, triples: Integers) -> None:
@@ -330,7 +331,7 @@ def read_judgements(
 
 def _label_of(file: EditedFile, line: int, label: str, blank: str) -> int:
     if not label and blank == "error":
-        hint = "write Y, N or ?, or choose what a blank means: blank='N' or '?' (--blank)"
+        hint = f"write Y, N or ?, or choose what a blank means: {argument('blank', 'N')} or '?'"
         file.fault(line, "an empty label", hint)
     elif (label or blank) not in LABELS:
         file.fault(line, f"label {label[:_QUOTED]!r}", "write Y, N or ?")

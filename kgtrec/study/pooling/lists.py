@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import MOST_PARTS, check_count
 from kgtrec._internal.csr import Array, Bools, Int32, Int64, contains, owners, spans, to_keys
 from kgtrec._internal.locations import is_folder
@@ -171,7 +172,7 @@ def run_lists(
         raise InputError(
             f"{where}: none of the {len(seeds):,} seed questions ({seeds.ids[0]!r}, ...) is in "
             f"this run ({', '.join(map(repr, queries[:1]))}, ...); give the list of its questions "
-            "(--questions)"
+            f"({argument('questions')})"
         )
     keys = owner * graph.n_entities + entities
     removed, answers, elsewhere = (
@@ -263,7 +264,7 @@ def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> li
                 f"{one.name}: the lists of {short:,} questions are shorter than depth {depth}"
             )
         if one.found < 0.1 * answers:
-            what = "check that the run is not very short, and that --questions lists its questions"
+            what = "check that the run is not very short, and the names of its questions"
             if one.from_scores:
                 what = "check the model, and the order of the rows and columns of the scores"
             notes.append(f"{one.name} has {one.found:,} of the seeds' {answers:,} answers; {what}")
@@ -335,7 +336,9 @@ def score_lists(
     except InputError as error:
         if isinstance(error, FileError):
             raise
-        raise InputError(f"{getattr(source, 'place', '') or fspath(scores)}: {error}") from None
+        raise InputError(
+            f"{getattr(source, 'place', '') or fspath(scores)}: {error.marked}"
+        ) from None
     lists = run_lists(replace(run, query_ids=seeds.ids), seeds, name, places=places)
     return replace(lists, from_scores=True)
 
@@ -353,7 +356,7 @@ def _rows(seeds: SeedQuestions, rows: str, n_rows: int | None, path: PathName) -
         return None
     other = "instances" if rows == "questions" else "questions"
     hint = (
-        f"; {n_rows:,} is the number of {other}, so try --rows {other}"
+        f"; {n_rows:,} is the number of {other}, so try {argument('rows', other)}"
         if n_rows == counts[other]
         else ""
     )

@@ -299,7 +299,7 @@ def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int)
     if filtered and len(seeds.elsewhere.ids):
         raise InputError(
             f"raw places count known candidates, but the run {filtered[0]} is already filtered; "
-            "rank with --filter raw, or use filtered places"
+            "rank without a filter, or use filtered places"
         )
 
 

@@ -13,6 +13,7 @@ from statistics import fmean, stdev
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.bootstrap import COMPARING
 from kgtrec._internal.csr import Bools, grouped
 from kgtrec._internal.table import Interval, ShownInLines, Value
@@ -307,7 +308,7 @@ def table_of_models(
     refuse_if(
         (not models, "a table of models needs at least one model; give files of ranks"),
         (several and test != "bootstrap", "with several runs per model, runs and questions are "
-         f"both drawn; use the bootstrap test (--test bootstrap), not {test}"),
+         f"both drawn; use the bootstrap test ({argument('test', 'bootstrap')}), not {test}"),
     )  # fmt: skip
     own_columns = [
         column if digits is None else replace(column, digits=digits)

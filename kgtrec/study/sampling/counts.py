@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Bools, Float64, Int64, spans, take
 from kgtrec._internal.table import ShownInLines, Table
 from kgtrec.errors import UsageError
@@ -80,7 +81,7 @@ def count_bounds(
     Each fails with probability `miss` at most. The upper one counts those that are `tied`, too.
     """
     if not 0 < miss < 1:
-        raise UsageError(f"miss={miss!r} is not a probability between 0 and 1")
+        raise UsageError(f"{argument('miss', miss)} is not a probability between 0 and 1")
     least = np.asarray(seen, np.int64)
     columns = (least, least + tied, np.asarray(drawn, np.int64), np.asarray(population, np.int64))
     cases = np.stack(np.broadcast_arrays(*columns))
@@ -235,7 +236,9 @@ def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
 
 def check_level(level: float) -> None:
     if not 1e-4 <= level < 1:
-        raise UsageError(f"level={level!r} is not a probability between 0 and 1, such as 0.95")
+        raise UsageError(
+            f"{argument('level', level)} is not a probability between 0 and 1, such as 0.95"
+        )
 
 
 def _estimate(ranks: Ranks) -> Float64:

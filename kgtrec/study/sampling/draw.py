@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.csr import Bools, Csr, Float64, Int64, distinct, to_csr, to_keys
 from kgtrec._internal.table import ShownInLines
@@ -55,7 +56,7 @@ def weights_of(by: Any, questions: Questions, file: str = "") -> tuple[Weights, 
     if questions.sides == "qualifier":
         raise UsageError(
             "weights are for heads and tails, but these questions ask for values of qualifiers; "
-            "choose by='uniform' or by='frequency'"
+            f"choose {argument('by', 'uniform')} or {argument('by', 'frequency')}"
         )
     if name == "observed":
         by = fitting_observed(questions.graph)
@@ -79,8 +80,9 @@ def _frequency(questions: Questions) -> tuple[Weights, str]:
     graph = questions.graph
     if "train" not in graph.splits:
         raise UsageError(
-            "by='frequency' counts the triples of train, but this graph has no split train; choose "
-            "by='uniform' or give weights"
+            f"{argument('by', 'frequency')} counts the triples of train, but this graph has no "
+            "split train; choose "
+            f"{argument('by', 'uniform')} or give weights"
         )
     rows = questions.of_graph().aspects[0].facts("train")
     order = np.argsort(rows[:, 1], kind="stable")

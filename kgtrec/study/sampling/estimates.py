@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
@@ -80,7 +81,8 @@ def draw_check(counts: SampledCounts, size: float, seed: int = 0) -> FullCheck:
     """
     if not size > 0:
         raise UsageError(
-            f"full={size!r}; give the number of questions to rank in full, or a share of them "
+            f"{argument('full', size)}; give the number of questions to rank in full, or a share "
+            "of them "
             "below 1"
         )
     weights = importance(counts)
@@ -206,7 +208,9 @@ class FullEstimates(ShownAsTables):
 
         choose("measure", measure, DECREASING)
         if not within > 0:
-            raise UsageError(f"within={within!r}; give a half width above 0, such as 0.002")
+            raise UsageError(
+                f"{argument('within', within)}; give a half width above 0, such as 0.002"
+            )
         if self.full is None:
             return None
         weights, chosen = importance(self.counts), self.check.questions

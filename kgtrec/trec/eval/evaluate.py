@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.argument_names import argument
 from kgtrec.errors import InputError, TieWarning, UsageError, choose
 from kgtrec.trec.eval import score as scoring
 from kgtrec.trec.eval.remarks import remarks_of, remarks_on_answers
@@ -479,13 +480,13 @@ class Evaluator:
         if not effect.queries:
             return
         most = f", {effect.measure} by up to {effect.most:.4g}" if effect.measure else ""
-        warnings.warn(
+        text = (
             f"{effect.queries:,} of {n_queries:,} queries have ties that change a measure{most}; "
-            "these values order tied documents by name. Pass ties='expected' for the mean over "
-            "all orders, or ties='name' for these values without a warning",
-            TieWarning,
-            stacklevel=_frames_inside(),
+            f"these values order tied documents by name. Pass {argument('ties', 'expected')} for "
+            f"the mean over all orders, or {argument('ties', 'name')} for these values without a "
+            "warning"
         )
+        warnings.warn(TieWarning(text), stacklevel=_frames_inside())
 
 
 @overload
@@ -561,7 +562,9 @@ def _names(measures: Iterable[Any]) -> list[str]:
     if isinstance(measures, str):
         return [measures]
     if not isinstance(measures, Iterable):
-        raise UsageError(f"measures={measures!r} has no names; give some, such as ['map_cut_20']")
+        raise UsageError(
+            f"{argument('measures', measures)} has no names; give some, such as ['map_cut_20']"
+        )
     return [str(measure) for measure in measures]
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import contains, offsets_of, owners, to_keys
 from kgtrec.errors import InputError, UsageError
 from kgtrec.predictions.lists import ids_of
@@ -58,7 +59,8 @@ def filtered_by_graph(run: RunColumns, questions: Questions, name: str) -> Graph
         raise InputError(
             f"{name}: {len(strange):,} of {len(question):,} queries are not questions of split "
             f"{questions.split!r} (the first is {first!r}), so their answers cannot be filtered; "
-            "use the names of `kgtrec convert --write-questions`, or give another --split"
+            "use the names of `kgtrec convert --write-questions`, or give another "
+            f"{argument('split')}"
         )
     encoded = run.documents.dictionary_encode()
     entity = ids_of(questions.candidate_labels.docnos, encoded.dictionary)
@@ -137,7 +139,8 @@ def micro_values(
     if not (lists.judged >= options.level).any():
         raise InputError(
             f"no query has a document of relevance {options.level} or more, so there is no answer "
-            "to rank; give the qrels of this run, or a lower level (-l)"
+            "to rank; give the qrels of this run, or a lower "
+            f"{argument('level')}"
         )
     pieces = []
     for start, stop, part in parts(lists, _PART_DOCUMENTS):
@@ -157,14 +160,15 @@ def check_micro(columns: Sequence[Column], options: EvalOptions, entities: int |
     if entities is None and needing:
         raise UsageError(
             f"{', '.join(needing)} need{'s' * (len(needing) == 1)} the number of entities to rank "
-            "answers that the run does not have; give --n-entities N"
+            f"answers that the run does not have; give {argument('entities', option='n_entities')}"
         )
     if entities is not None and not (is_whole(entities) and entities >= 1):
         raise UsageError(f"the number of entities is {entities!r}; give a whole number from 1")
     if options.judged_only:
         raise UsageError(
-            "kg_ measures rank answers among all entities, but -J drops those that were not "
-            "judged; leave out -J, or the kg_ measures"
+            f"kg_ measures rank answers among all entities, but {argument('judged_only', True)} "
+            "drops those that were not "
+            "judged; leave it out, or the kg_ measures"
         )
 
 
@@ -184,7 +188,8 @@ class _Ranked:
             place = int(needed.argmax())
             raise InputError(
                 f"query {lists.queries[place]!r} has {needed[place]:,} documents, "
-                f"{self.answers[place]:,} of them answers, but --n-entities is {entities:,}; give "
+                f"{self.answers[place]:,} of them answers, more than "
+                f"{argument('entities', entities, option='n_entities')} allows; give "
                 "the number of entities of the graph"
             )
         relevant = lists.relevance >= options.level

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kgtrec.errors import AnswerNote, QueryWarning, RunWarning
+from kgtrec._internal.argument_names import argument
+from kgtrec.errors import AnswerNote, KgtrecWarning, QueryWarning, RunWarning
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Ints
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kgtrec.trec.measures.judge import JudgedQueries
     from kgtrec.trec.measures.relevant import QueryMatch, Signs
 
-Remarks = list[Warning]
+Remarks = list[KgtrecWarning]
 
 
 def remarks_of(
@@ -32,7 +33,7 @@ def remarks_of(
     """Warnings about queries and documents of a run that is matched with judgements.
 
     - columns: The requested measures.
-    - command_line: Whether the texts name options; otherwise they name arguments.
+    - command_line: Whether queries without a run are told even if they count as 0.
     - is_grouped: Whether the judgements are in groups, so that no relevance is an absolute one.
     """
     n_shared = len(match.numbers)
@@ -44,7 +45,7 @@ def remarks_of(
         remarks += _signs(match.signs, n_shared)
     has_relevant = judged.least_best >= max(options.level, 1)  # every query of the qrels
     if not is_grouped and not (has_relevant and not options.judged_only):
-        remarks += _judgements(judged, match, columns, options, command_line)
+        remarks += _judgements(judged, match, columns, options)
     return remarks
 
 
@@ -57,11 +58,11 @@ def quoted(name: str, most: int = 60) -> str:
 
 def _missing_queries(
     judged: JudgedQueries, match: QueryMatch, options: EvalOptions, command_line: bool
-) -> Iterable[Warning]:
+) -> Iterable[KgtrecWarning]:
     """Queries that only one side has."""
     unanswered = len(judged) - len(match.numbers)
     if unanswered and (command_line or not options.complete):
-        fate = f"are left out; pass {_argument('complete', command_line)} to count them as 0"
+        fate = f"are left out; pass {argument('complete', True)} to count them as 0"
         if options.complete:
             fate = "count as if nothing were retrieved"
         shared = {*match.numbers}
@@ -78,12 +79,7 @@ def _missing_queries(
         )
 
 
-def _argument(name: str, command_line: bool) -> str:
-    """How to switch on an option."""
-    return f"--{name.replace('_', '-')}" if command_line else f"{name}=True"
-
-
-def _signs(signs: Signs, n_queries: int) -> Iterable[Warning]:
+def _signs(signs: Signs, n_queries: int) -> Iterable[KgtrecWarning]:
     """Names that differ between run and qrels, and scores that contradict the run's order."""
     if signs.documents and not signs.judged:
         run, qrels = signs.run_document, signs.qrels_document
@@ -131,9 +127,8 @@ def _plain(name: str) -> str:
 
 
 def _judgements(
-    judged: JudgedQueries, match: QueryMatch, columns: Sequence[Column], options: EvalOptions,
-    command_line: bool,
-) -> Iterable[Warning]:  # fmt: skip
+    judged: JudgedQueries, match: QueryMatch, columns: Sequence[Column], options: EvalOptions
+) -> Iterable[KgtrecWarning]:  # fmt: skip
     """Queries whose value no run can change, and judgements that -J removes."""
     counted = range(len(judged)) if options.complete else match.numbers
     if not len(counted):
@@ -146,7 +141,7 @@ def _judgements(
     if zero and len(barren):
         yield QueryWarning(_barren(judged, barren, len(numbers), columns, zero, options))
     if options.judged_only and judged.lowest < 0:
-        yield from _negative(judged, numbers, command_line)
+        yield from _negative(judged, numbers)
 
 
 def _is_zero_without_relevant(column: Column) -> bool:
@@ -178,7 +173,7 @@ def _barren(
     return f"{subject} {ever_zero[0].name}{more} {verb} 0 whatever the run does"
 
 
-def _negative(judged: JudgedQueries, numbers: Ints, command_line: bool) -> Iterable[Warning]:
+def _negative(judged: JudgedQueries, numbers: Ints) -> Iterable[KgtrecWarning]:
     """Judgements below 0, which judged-only lists lose."""
     offsets, _, _, _, relevance = judged.native.parts()
     ends, grades = np.frombuffer(offsets, np.int64), np.frombuffer(relevance, np.int64)
@@ -189,7 +184,7 @@ def _negative(judged: JudgedQueries, numbers: Ints, command_line: bool) -> Itera
         return
     query = int(np.searchsorted(ends, below[0], side="right")) - 1
     document = judged.native.name(int(below[0])).decode("utf-8", "surrogateescape")
-    option = _argument("judged_only", command_line)
+    option = argument("judged_only", True)
     first = f"document {quoted(document)} of query {quoted(judged.texts[query])}"
     count = f"{len(below):,} judgements are" if len(below) > 1 else "1 judgement is"
     yield QueryWarning(
@@ -201,21 +196,20 @@ def _negative(judged: JudgedQueries, numbers: Ints, command_line: bool) -> Itera
 # -- Measures of answers, and runs that a graph filters --------------------------------------------
 
 
-def remarks_on_answers(run: Scored, request: Request) -> Iterable[Warning]:
+def remarks_on_answers(run: Scored, request: Request) -> Iterable[KgtrecWarning]:
     """What a graph removed from a run, and which documents and answers ``kg_`` measures count."""
     if run.filtered is not None:
         yield AnswerNote(_filtered(run.filtered, request))
     elif request.micro:
-        by_graph = "--graph DIR" if request.command_line else "questions=graph.questions()"
         yield AnswerNote(
             "kg_ measures use ranks as listed: other answers in the qrels do not count, but "
             "answers known from other splits do, unless the run is filtered; "
-            f"{by_graph} filters it"
+            f"{argument('questions', option='graph')} filters it"
         )
     if run.micro is not None and run.micro.missing.any():
         text = "low and high bound the metrics for every rank they may have"
         if request.entities is None and request.questions is None:
-            number = "--n-entities N" if request.command_line else "entities=N"
+            number = argument("entities", option="n_entities")
             text = f"without {number} their ranks are unbounded: low counts them as 0"
         total = f"{run.micro.missing.sum():,} of {run.micro.answers.sum():,} answers"
         yield AnswerNote(f"{total} are not in the run; {text}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from kgtrec._internal.argument_names import argument
 from kgtrec.errors import UsageError, must_be
 from kgtrec.trec.files.forms import RUN_FORMATS, TREC_QRELS, TREC_RUN
 from kgtrec.trec.files.text import PathName, ReadAhead, is_path
@@ -82,7 +83,7 @@ class Request:
         """All measures, in trec_eval's order; UsageError for unknown names."""
         if self.qrels_format not in FORMATS:
             raise UnknownFormat(
-                f"qrels_format={self.qrels_format!r} is unknown; "
+                f"{argument('qrels_format', self.qrels_format)} is unknown; "
                 f"{must_be(self.qrels_format, FORMATS)}"
             )
         columns = resolve(
@@ -140,14 +141,16 @@ class Request:
         columns, grouped, has_micro = self.columns, self.is_grouped, bool(self.micro)
         has_entities = self.entities is not None
         rows = (
-            (grouped and self.ties is not None, "--ties works only with qrels, not with judgements "
-             "in groups; leave it out, or give -R qrels"),
-            (has_entities and not has_micro, "--n-entities needs kg_ measures; add some, such as "
-             "-m kg_mr,kg_mrr, or leave --n-entities out"),
+            (grouped and self.ties is not None,
+             f"{argument('ties')} works only with qrels, not with judgements in groups; leave it "
+             f"out, or give {argument('qrels_format', 'qrels')}"),
+            (has_entities and not has_micro,
+             f"{argument('entities', option='n_entities')} needs kg_ measures; add some, such as "
+             "kg_mr and kg_mrr, or leave it out"),
             (has_entities and self.questions is not None, "the graph gives the number of entities; "
-             "leave --n-entities out"),
-            (has_micro and self.zscores is not None, "kg_ measures have no z-scores; leave out -Z, "
-             "or the kg_ measures"),
+             f"leave out {argument('entities', option='n_entities')}"),
+            (has_micro and self.zscores is not None, "kg_ measures have no z-scores; leave out "
+             f"{argument('zscores')}, or the kg_ measures"),
         )  # fmt: skip
         for applies, text in rows:
             if applies:
@@ -163,7 +166,7 @@ class Request:
             check_micro(self.micro, self.options, known)
         if self.run_format not in RUN_FORMATS:
             raise UnknownFormat(
-                f"run_format={self.run_format!r} is unknown; "
+                f"{argument('run_format', self.run_format)} is unknown; "
                 f"{must_be(self.run_format, RUN_FORMATS)}"
             )
         read_once(self.qrels, *self.runs)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.runtime import available_cores, share_rows
-from kgtrec.errors import InputError, refuse
+from kgtrec.errors import InputError, KgtrecWarning, refuse
 from kgtrec.trec.eval.remarks import quoted, remarks_of
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.text import PathName, ReadAhead, is_path
@@ -149,7 +149,7 @@ class Scored:
     unasked: int
     is_zscored: bool = False
     missing: int = 0
-    remarks: Sequence[Warning] = ()
+    remarks: Sequence[KgtrecWarning] = ()
     tied: TieEffect = NO_EFFECT
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     resampling: Resampling | None = None
@@ -345,7 +345,7 @@ def check_shared(
 
 def _remarks(
     judged: JudgedQueries, lists: Lists, request: Request, is_grouped: bool
-) -> Sequence[Warning]:
+) -> Sequence[KgtrecWarning]:
     if lists.match is None or request.only is not None:
         return ()
     return remarks_of(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec.errors import FileError, about
 from kgtrec.trec.files.forms import recognise, settle_ranks
 from kgtrec.trec.files.parse import Packed, packed_lines
@@ -65,7 +66,10 @@ def _scored_by_rank(text: Text, packed: Packed) -> Packed:
         raise FileError(
             text.path,
             found=f"rank {ranks[at]:g} under query {decoded(query)!r}",
-            hint="ranks are whole numbers from 0. If these are scores, pass run_format='scores'",
+            hint=(
+                "ranks are whole numbers from 0. If these are scores, pass "
+                f"{argument('run_format', 'scores')}"
+            ),
         )
     return replace(packed, values=0.0 - ranks)
 

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from kgtrec._internal.argument_names import argument
 from kgtrec.errors import FileError, FormatNote, choose
 from kgtrec.trec.files.text import Text, number_of, quoted
 
@@ -124,7 +125,7 @@ def settle_ranks(text: Text, are_ranks: bool) -> None:
     _note(
         text,
         "read as MS MARCO's run, lines of query, document, rank: the third column counts 1, 2, 3, "
-        "... in every query. If these are scores, pass run_format='scores'",
+        f"... in every query. If these are scores, pass {argument('run_format', 'scores')}",
     )
 
 
@@ -216,17 +217,19 @@ def _ambiguous(text: Text, number: int, line: bytes) -> FileError:
     if text.is_run:
         hint = (
             "write a first line that names them, 'query document score' or 'query document rank', "
-            "or pass run_format='scores', or run_format='msmarco' for ranks (lower is better). A "
+            f"or pass {argument('run_format', 'scores')}, or {argument('run_format', 'msmarco')} "
+            "for ranks (lower is better). A "
             "line of a TREC run has 6: query iter document rank score tag"
         )
     else:
         hint = (
             "write a first line that names them, 'query document relevance', or pass "
-            "qrels_format='beir'. A line of TREC qrels has 4: query iter document relevance (is "
+            f"{argument('qrels_format', 'beir')}. A line of TREC qrels has 4: query iter document "
+            "relevance (is "
             "this a run? give the qrels first)"
         )
     return FileError(text.path, number, found=found, hint=hint)
 
 
 def _note(text: Text, found: str) -> None:
-    warnings.warn(f"{text.path}: {found}", FormatNote, stacklevel=2)
+    warnings.warn(FormatNote(f"{text.path}: {found}"), stacklevel=2)

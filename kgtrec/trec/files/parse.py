@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import offsets_of
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import InputError, RunWarning
@@ -161,12 +162,11 @@ def _warn_of_comments(groups: Groups) -> None:
         subject = f"{len(skipped):,} lines of {text.path} begin with # and were skipped"
         if len(skipped) == 1:
             subject = f"1 line of {text.path} begins with # and was skipped"
-        warnings.warn(
+        remark = (
             f"{subject}; the first is {decoded(skipped[0].rstrip())[:200]!r}. If # begins the name "
-            "of a query, evaluate with compat=9: trec_eval 9.0.8 has no comments",
-            RunWarning,
-            stacklevel=2,
+            f"of a query, evaluate with {argument('compat', 9)}: trec_eval 9.0.8 has no comments"
         )
+        warnings.warn(RunWarning(remark), stacklevel=2)
 
 
 def _is_whole(field: bytes) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import spans
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines
@@ -106,7 +107,9 @@ class Run(ShownInLines):
         """Append the lines to an open file. If many runs share names, pass ``names`` from
         ``docnos.to_arrow()``. UsageError as `write`."""
         if self.depth <= 0:
-            raise UsageError("the run has no candidates; rank with a depth, as in run_depth=1000")
+            raise UsageError(
+                f"the run has no candidates; rank with a depth, as in {argument('run_depth', 1000)}"
+            )
         self._check_order()
         (name,) = identifiers([tag])
         queries = identifiers(self.query_ids, first=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import contains, owners
 from kgtrec.errors import KgtrecError, UsageError
 from kgtrec.trec.measures.family import EvalOptions
@@ -157,7 +158,7 @@ def _check_depth(run: Run, columns: Sequence[Column]) -> None:
         names = ", ".join(c.name for c in columns if c.cutoff and (c.sees or 0) > run.depth)
         raise UsageError(
             f"the run has {run.depth} candidates per question, which is not enough for {names}; "
-            f"rank with run_depth={needed} or more"
+            f"rank with {argument('run_depth', needed)} or more"
         )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+from kgtrec._internal.argument_names import argument
 from kgtrec.errors import UsageError, refuse_if
 from kgtrec.trec.files.text import Cut
 
@@ -186,15 +187,17 @@ class EvalOptions:
         for name in ("level", "collection", "most", "compat"):
             value = getattr(self, name)
             if not (is_whole(value) or (name == "most" and value is None)):
-                raise UsageError(f"{name}={value!r} is not a whole number within 64 bits; give one")
+                raise UsageError(
+                    f"{argument(name, value)} is not a whole number within 64 bits; give one"
+                )
         low = "it must be 0 or more"
         refuse_if(
-            (self.level < 0, f"the level of relevance (-l) is {self.level}; {low}, because "
+            (self.level < 0, f"{argument('level', self.level)}: {low}, because "
              "relevances below 0 mean that a document was not judged"),
-            (self.collection < 0, f"the collection size (-N) is {self.collection}; {low}"),
-            ((self.most or 0) < 0, f"the number of documents (-M) is {self.most}; {low}"),
+            (self.collection < 0, f"{argument('collection', self.collection)}: {low}"),
+            ((self.most or 0) < 0, f"{argument('most', self.most, option='max_documents')}: {low}"),
             (self.compat not in _VERSIONS,
-             f"trec_eval's version (--compat) is {self.compat}; it must be 9 or 10"),
+             f"{argument('compat', self.compat)}: this version of trec_eval must be 9 or 10"),
         )  # fmt: skip
 
     def cut(self, depth: int | None) -> Cut:

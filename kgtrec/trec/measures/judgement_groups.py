@@ -78,7 +78,7 @@ def _rows_of_file(path: PathName, form: str) -> tuple[PathName, list[int], list[
             raise FileError(path, number, found="a blank line", hint="remove it")
         if len(names) + 1 != len(columns):
             problem = f"{len(names) + 1} columns in {decoded(b' '.join(text.split()))[:80]!r}"
-            hint = f"a line of -R {form} must have {len(columns)}: {COLUMNS[form]}"
+            hint = f"a line of {form} must have {len(columns)}: {COLUMNS[form]}"
             raise FileError(path, number, found=problem, hint=hint)
         level = _level(token, form)
         if level is None:

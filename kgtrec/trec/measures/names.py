@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
+from kgtrec._internal.argument_names import argument
 from kgtrec.errors import UsageError, suggestion
 from kgtrec.trec.measures.family import EXPONENTIAL, WrongParameters, parameters_of
 from kgtrec.trec.measures.rows import ANSWER_ROWS, FORMATS, NICKNAMES, TABLE, Family, nickname
@@ -207,9 +208,10 @@ def _of_other_formats(families: Iterable[str], qrels_format: str | None) -> list
         if TABLE[name].format not in ("any", own):
             strange.setdefault(TABLE[name].format, []).append(name)
     return [
-        f"Can't calculate measure {names[0]!r} with -R {qrels_format}: {', '.join(names)} "
+        f"Can't calculate measure {names[0]!r} with {argument('qrels_format', qrels_format)}: "
+        f"{', '.join(names)} "
         f"{'needs' if len(names) == 1 else 'need'} judgements of the format {made}; give measures "
-        f"of {qrels_format}, or judgements of that format with `kgtrec eval -R {made}`"
+        f"of {qrels_format}, or judgements of that format with {argument('qrels_format', made)}"
         for made, names in strange.items()
     ]
 
@@ -371,7 +373,7 @@ def _why_unknown(name: str) -> str:
     if re.search(r"\(.*\b(rel|judged_only)\s*=", name):
         return (
             f"measure {name!r}: one measure cannot have its own level of relevance or judged_only; "
-            "give them for all measures, as options (-l, -J)"
+            f"give them for all measures: {argument('level')}, {argument('judged_only')}"
         )
     hint = _similar(name) or "`kgtrec measures` lists all"
     if name.lower() == "mrr":

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import owners, spans
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.family import FIXED, OF_SETS, EvalOptions, function_of
@@ -238,7 +239,8 @@ def check_tie_forms(columns: Sequence[Column], options: EvalOptions) -> None:
         fixed = [column.family for column in every if _is_fixed(column, options)]
         forms = [c.family for c in every if has_tie_form(c, options) and c.family not in fixed]
         raise UsageError(
-            f"--ties does not support {', '.join(without)}; leave them out. It supports "
+            f"{argument('ties')} does not support {', '.join(without)}; leave them out. It "
+            "supports "
             f"{', '.join(forms)}; no order of ties changes {', '.join(sorted(fixed))}"
         )
 

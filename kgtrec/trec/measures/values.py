@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.argument_names import argument
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
@@ -176,7 +177,8 @@ def _check_known(ranks: Ranks, view: View, columns: Sequence[Column]) -> None:
     own = facts.qrels["level"]
     if view.least is None and view.options.level < own:
         raise UsageError(
-            f"level={view.options.level} needs documents below relevance {own}, which are not "
+            f"{argument('level', view.options.level)} needs documents below relevance {own}, which "
+            "are not "
             f"answers in these ranks; rank at level {view.options.level}"
         )
     refuse(
