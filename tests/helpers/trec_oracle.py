@@ -412,7 +412,8 @@ def read_short(
     every query are MS MARCO's: the first rank is best.
     """
     lines = list(_lines_of(content))
-    if not all(len(fields) == 3 and number(fields[2]) is not None for _, fields in lines[:2]):
+    values = [number(fields[2]) if len(fields) == 3 else None for _, fields in lines[:2]]
+    if not all(value is not None and abs(value) < 2**63 for value in values):
         return None
     if not lines:
         return None

@@ -339,3 +339,13 @@ def test_a_graph_that_filters_says_what_it_removed():
     assert due in lines
     assert value_of(out) == 0.5
     assert said(*paths, ["recip_rank"], questions=questions) == [("AnswerNote", due)]
+
+
+def test_names_of_columns_that_nobody_judged():
+    with pytest.warns(RunWarning, match=r"none of documents= is judged; .*'x' there and '5' in"):
+        row = trec.Evaluator({"q": {"5": 1}}, ["map"], documents=["x", "y"]).evaluate_scores(
+            np.array([[1.0, 2.0]])
+        )
+    assert row == {"q": {"map": 0.0}}
+    named = trec.Evaluator({"q": {"y": 1, "5": 1}}, ["map"], documents=["x", "y"])
+    assert named.evaluate_scores(np.array([[1.0, 2.0]])) == {"q": {"map": 0.5}}

@@ -15,7 +15,7 @@ from kgtrec import _core
 from kgtrec._internal.argument_names import argument
 from kgtrec.errors import InputError, TieWarning, UsageError, choose
 from kgtrec.trec.eval import score as scoring
-from kgtrec.trec.eval.remarks import remarks_of, remarks_on_answers
+from kgtrec.trec.eval.remarks import foreign_documents, remarks_of, remarks_on_answers
 from kgtrec.trec.eval.request import Request, read_once
 from kgtrec.trec.files.columns import (
     QrelsColumns,
@@ -292,6 +292,8 @@ class Evaluator:
         """
         self._check_shown(summary, as_)
         request, (own, rows) = self._request, self._numbered
+        if names_of_both := own.foreign():
+            warnings.warn(foreign_documents(*names_of_both), stacklevel=2)
         matrix = matrix_of(scores, mask, request.options.compat < 10)
         numbers = rows if queries is None else self._numbers_of(queries)
         if len(numbers) != len(matrix):

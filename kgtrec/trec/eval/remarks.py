@@ -49,6 +49,14 @@ def remarks_of(
     return remarks
 
 
+def foreign_documents(document: str, judged: str) -> Warning:
+    """The warning for scores of named documents of which none is judged."""
+    return RunWarning(
+        f"none of documents= is judged; the first are {quoted(document)} there and "
+        f"{quoted(judged)} in the qrels; give documents the same names in both"
+    )
+
+
 def quoted(name: str, most: int = 60) -> str:
     """A name in quotes; bytes that are not UTF-8 are shown as ``\\xe9``."""
     text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -39,7 +39,7 @@ _VALUES = {"msmarco": "rank", "scores": "score", "beir": "relevance"}
 
 _SPELLINGS = {
     "query": "query query-id query_id queryid qid q_id topic topic-id topic_id topicid",
-    "document": "document document-id document_id doc doc-id doc_id docid docno doc_no did "
+    "document": "document document-id document_id doc doc-id doc_id docid docno doc_no did d_id "
                 "corpus-id corpus_id corpusid pid passage-id passage_id",
     "relevance": "relevance label rel grade qrel judgment judgement",
     "rank": "rank",

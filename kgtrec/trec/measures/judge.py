@@ -397,10 +397,17 @@ class NumberedDocuments:
             turn = {name: int(name) for name in names if _is_decimal(name)}
         self._highest = max(turn, key=turn.__getitem__, default=b"")
         self._first = names[0] if names else b""
+        self._named = () if any(name in turn for name in names) else named
         numbers = np.array([turn.get(name, -1 - i) for i, name in enumerate(names)], np.int64)
         order = np.lexsort((numbers, owners(ends)))
         graded = np.frombuffer(relevance, np.int64)[order]
         self.native = _core.TrecNumbers(ends, numbers[order], graded, judged.judged)
+
+    def foreign(self) -> tuple[str, str] | None:
+        """A document of the vocabulary and one of the qrels, if no judged one is in the former."""
+        if not self._named or not self._first:
+            return None
+        return decoded(self._named[0]), decoded(self._first)
 
     def order_of(self, documents: Any, width: int) -> Ints | None:
         """Numbers that order the documents of columns; None if column numbers are the names.
