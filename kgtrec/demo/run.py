@@ -76,11 +76,6 @@ def _output_folder(out: str | os.PathLike[str]) -> Path:
     try:
         make_folder(folder / "graph")
     except OSError as error:
-        at = Path(error.filename or folder)
-        for blocking in (at, *at.parents):
-            if blocking.exists() and not blocking.is_dir():
-                problem = "a file, but a folder is needed here"
-                raise FileError(blocking, found=problem, hint=f"move it, or {hint}") from error
         problem = f"the folder cannot be created ({error.strerror})"
         raise FileError(folder, found=problem, hint=hint) from error
     return folder

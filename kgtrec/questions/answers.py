@@ -181,7 +181,7 @@ def leave_out_unanswered(table: AnswerTable) -> AnswerTable:
     verbs = ("has", "is") if n_left == 1 else ("have", "are")
     warnings.warn(
         f"{n_left:,} of {n:,} queries {verbs[0]} no relevant document{judged} and {verbs[1]} left "
-        f"out (the first is {first!r}); their rows of scores are not used",
+        f"out (the first is {first!r}); rows of scores for them may be absent",
         QueryWarning,
         stacklevel=4,
     )
