@@ -40,8 +40,12 @@ NONE = {
     "map_location='cpu'": "a line of Python for torch, run where LibKGE is installed",
     "weights_only=False": "as above",
     "protocol='kgtrec'": "quotes an argument that the caller gave",
+    "higher_is_better=False": "to be left out, or quoted",
+    "judged_only=True": "to be left out",
+    "qrels_format='qrels'": "the default",
     "sides='relation'": "names the call for scores of another program",
     "kgtrec classify": "names what evaluates such files",
+    "kgtrec formats": "lists what may be given, and is recorded elsewhere",
     "kgtrec guide": "help, executed by the tests of guides",
     "kgtrec stratify": "help of a metric",
     "kgtrec complete": "names what made the file",
@@ -60,7 +64,17 @@ def _text_of(node: ast.AST) -> str | None:
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):
         return "".join(_text_of(part) or "{}" for part in node.values)
+    if isinstance(node, ast.FormattedValue):
+        return _argument_of(node.value)
     return None
+
+
+def _argument_of(node: ast.expr) -> str | None:
+    """``name='value'`` of a call ``argument("name", "value")``, as Python's messages show it."""
+    if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "argument"):
+        return None
+    values = [part.value for part in node.args if isinstance(part, ast.Constant)]
+    return f"{values[0]}={values[1]!r}" if len(values) == 2 else None
 
 
 def texts() -> Iterator[tuple[str, str]]:
