@@ -48,8 +48,9 @@ HEADINGS = {
     ),
     "Measures": (
         "--measure --k --columns --side --by --spread --rank-types --ranks --criterion "
-        "--one-threshold --bins --percentile --vary --at --points --count-entities "
-        "--count-relations --sparsity --density --train-share --values --study --figure "
+        "--one-threshold --bins --percentile --edges --enough --vary --at --points "
+        "--count-entities --count-relations --sparsity --density --train-share --values "
+        "--study --figure "
         "--correlation --sizes --repeats --epsilon --per-query --no-summary --complete "
         "--relevance-level --judged-only --max-documents --collection --compat --ties --debug"
     ),

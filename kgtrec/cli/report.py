@@ -28,7 +28,17 @@ Options = dict[str, Any]
 FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
 OF_PARTS = ("table", "json", "csv", "latex", "markdown")
 OF_PAGES = {"--name", "--test", "--correction", "--level"}
-OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half-links"}
+OF_PART = {"percentile": "mix", "edges": "frequency", "enough": "redundancy"}
+OF_GRAPH = {
+    "category",
+    "quartile",
+    "given-quartile",
+    "relation-quartile",
+    "half-links",
+    "mix",
+    "frequency",
+    "redundancy",
+}
 
 
 @click.command(cls=Command)
@@ -102,10 +112,30 @@ OF_GRAPH = {"category", "quartile", "given-quartile", "relation-quartile", "half
     "--by",
     "One row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of "
     "the answer's popularity, Q1 the rarest), given-quartile, relation-quartile, "
-    "half-links, label, or several: category,side.",
+    "mix (popular and unpopular parts), frequency (the answer's train triples), redundancy (of "
+    "the relation: near-reverse, near-duplicate, Cartesian product), half-links, label, or "
+    "several: category,side.",
     metavar="PARTS",
 )
-@shared.graph("Graph of the ranks, for --by category and quartiles, also on a page.")
+@shared.graph("Graph of the ranks, for --by category, quartiles, mix, ..., also on a page.")
+@shared.option(
+    "--percentile",
+    "With --by mix: entities and relations count as popular from this percentile of their counts "
+    "on (Mohamed et al., Table 1).",
+    type=shared.Number(0, 100),
+    default=90,
+)
+@shared.option(
+    "--edges",
+    "With --by frequency: least numbers of the classes.  [default: 0,1,2,5,10,20,50,100]",
+    metavar="N,N,...",
+)
+@shared.option(
+    "--enough",
+    "With --by redundancy: share of its pairs from which a relation counts as redundant.",
+    type=shared.Share(),
+    default=0.8,
+)
 @shared.reads("--labels", "Lines head, relation, tail, label (TSV), for --by label.")
 @shared.flag(
     "--spread", "With --by: print the quartiles of each measure over the rows instead of the rows."
@@ -134,6 +164,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec report a.parquet b.parquet --format json
     kgtrec report ranks.parquet --by relation -m amri
     kgtrec report ranks.parquet --by category,side --graph FB15k-237
+    kgtrec report ranks.parquet --by frequency --edges 0,1,10 --graph FB15k-237
     kgtrec report ranks.parquet --by label --labels types.tsv
     kgtrec report ranks.parquet --by relation --spread -m mrr
     kgtrec report ranks.parquet --ratios other-test.txt
@@ -167,6 +198,7 @@ def _check_options(options: Options, by_parts: bool) -> None:
     slices: tuple[str, ...] = ()
     if by is not None:
         slices = parse_by(by, None)
+    options["edges"] = _edges(options["edges"])
     names = ("columns", "sides", "names", "test", "correction", "level", "digits", "replicates")
     typed, form, keys = shared.typed(names), options["form"], options["keys"]
     page = options["page"] is not None
@@ -206,8 +238,17 @@ def _check_options(options: Options, by_parts: bool) -> None:
             f"--by {by} needs --graph DIR, the graph of the ranks",
         ),
         (
-            graph is not None and OF_GRAPH.isdisjoint(slices) and not page,
+            graph is not None and OF_GRAPH.isdisjoint(slices) and not page and by is not None,
+            f"--by {by} needs no graph; leave --graph out, or slice by one of "
+            f"{', '.join(sorted(OF_GRAPH))}",
+        ),
+        (
+            graph is not None and not page and by is None,
             "--graph needs --by category, --by quartile (or another quartile), or --html",
+        ),
+        *(
+            (shared.on_command_line(name) and part not in slices, f"--{name} needs --by {part}")
+            for name, part in OF_PART.items()
         ),
         (options["spread"] and by is None, "--spread needs --by, such as --by relation"),
         (
@@ -219,6 +260,16 @@ def _check_options(options: Options, by_parts: bool) -> None:
             "--rank-types does not combine with --by and --ratios; leave them out",
         ),
     )
+
+
+def _edges(text: str | None) -> list[int] | None:
+    """The numbers of --edges."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
+        raise UsageError(f"--edges {text!r} is no list of whole numbers; write 0,1,5,10")
+    return [int(part) for part in parts]
 
 
 def _file_by_file(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> Report:
@@ -264,7 +315,15 @@ def _parts(files: tuple[str, ...], measures: list[Measure] | None, options: Opti
     else:
         graph = None if options["graph"] is None else read_graph(options["graph"])
         tables = {
-            file: one.slice(options["by"], measures, graph=graph, labels=options["labels"])
+            file: one.slice(
+                options["by"],
+                measures,
+                graph=graph,
+                labels=options["labels"],
+                percentile=options["percentile"],
+                edges=options["edges"],
+                enough=options["enough"],
+            )
             for file, one in results.items()
         }
     if options["spread"]:

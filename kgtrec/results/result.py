@@ -272,6 +272,9 @@ class Result(Mapping[str, Value]):
         *,
         graph: Graph | None = None,
         labels: TripleLabels | None = None,
+        percentile: float = 90.0,
+        edges: Sequence[int] | None = None,
+        enough: float = 0.8,
     ) -> Table:
         """The same metrics for parts of the instances.
 
@@ -289,6 +292,15 @@ class Result(Mapping[str, Value]):
             that of the keys.
         graph : Graph, optional
             The graph that the ranks were made on; categories and quartiles need it.
+        percentile : float
+            By mix ("all popular", "mixed", "all unpopular": of subject, relation and object): items
+            are popular from this percentile of all counts on (Mohamed et al. 2020, Table 1).
+        edges : sequence of int, optional
+            By frequency (the answer's number of train triples): least numbers of the classes, from
+            0 on; by default 0, 1, 2, 5, 10, 20, 50, 100.
+        enough : float
+            By redundancy of the relation ("near-reverse", "near-duplicate", "Cartesian product" or
+            "none", in train; Akrami et al. 2020): the share of pairs from which it counts.
         labels : path or sequence of str, optional
             A file of lines head, relation, tail, label (tab-separated), or a label for each triple
             of the evaluated split. Evaluated triples without a line are "(no label)".
@@ -311,9 +323,18 @@ class Result(Mapping[str, Value]):
         if by == "relation" and self._ranks.of_graph:
             keys = measures or [f"{self.sides[-1]}.{tail}" for tail in tables.BY_RELATION]
             return tables.by_relation(self._calculator, parse_all(keys))
-        from kgtrec.results.slices import sliced
+        from kgtrec.results.slices import EDGES, sliced
 
-        return sliced(self._calculator, by, measures, graph=graph, labels=labels)
+        return sliced(
+            self._calculator,
+            by,
+            measures,
+            graph=graph,
+            labels=labels,
+            percentile=percentile,
+            edges=EDGES if edges is None else edges,
+            enough=enough,
+        )
 
     def _listed(self) -> list[Measure]:
         if self.measures is not None:

@@ -14,7 +14,13 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Int64, contains, distinct
 from kgtrec._internal.table import Cell, Table, Value
 from kgtrec.errors import UsageError
-from kgtrec.graph.statistics.popularity import relation_popularity
+from kgtrec.graph.statistics.leakage import ENOUGH, REDUNDANCIES, relation_redundancy
+from kgtrec.graph.statistics.popularity import (
+    entity_popularity,
+    popular_items,
+    popular_parts,
+    relation_popularity,
+)
 from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
 from kgtrec.graph.triples import n_qualifiers
 from kgtrec.measures import Measure, parse_all
@@ -32,10 +38,15 @@ if TYPE_CHECKING:
 
 
 DIMENSIONS = ("relation", "side", "category", "quartile", "given-quartile", "relation-quartile",
-              "half-links", "label", "time", "qualifiers")  # fmt: skip
+              "mix", "frequency", "redundancy", "half-links", "label", "time",
+              "qualifiers")  # fmt: skip
 """Dimensions for slices of graph questions."""
 
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
+MIXES = ("all popular", "mixed", "all unpopular")
+"""Triples whose subject, relation and object are all popular, some of them, or none."""
+EDGES = (0, 1, 2, 5, 10, 20, 50, 100)
+"""Least numbers of train triples of the classes of frequency; the last class is open."""
 HALF_LINKS = ("both", "given only", "asked only", "neither")
 """Halves of a test triple that train contains: (h, r, .) and (., r, t); see arXiv 2606.18001."""
 
@@ -76,6 +87,9 @@ def sliced(
     *,
     graph: Graph | None = None,
     labels: TripleLabels | None = None,
+    percentile: float = 90.0,
+    edges: Sequence[int] = EDGES,
+    enough: float = ENOUGH,
 ) -> Table:
     """See `Result.slice`, which takes the same arguments."""
     dimensions = parse_by(by, term_names(calculator.ranks))
@@ -83,7 +97,7 @@ def sliced(
     parsed = parse_all(measures or [f"{calculator.sides[-1]}.{tail}" for tail in tails])
     for measure in parsed:
         calculator.value(measure)  # refuses impossible measures, with the reason
-    sources = _Sources(calculator.ranks, graph, labels)
+    sources = _Sources(calculator.ranks, graph, labels, percentile, edges, enough)
     parts = {name: _grouped(name, sources) for name in dimensions if name != "side"}
     _check_whole_questions(calculator.ranks, parsed, dimensions, [*parts.values()])
     keys: list[str] | None = None
@@ -202,6 +216,9 @@ class _Sources:
     ranks: Ranks
     graph: Graph | None
     labels: TripleLabels | None
+    percentile: float = 90.0
+    edges: Sequence[int] = EDGES
+    enough: float = ENOUGH
 
     def graph_for(self, what: str) -> Graph:
         """The graph; UsageError if there is none, or another."""
@@ -260,6 +277,43 @@ def _by_quartile(of: _Sources, what: str = "quartile", column: str = "answer") -
     return _Groups(quartile[getattr(of.ranks, column)].astype(np.int64), QUARTILES, notes)
 
 
+def _by_mix(of: _Sources) -> _Groups:
+    """Whether subject, relation and object are popular (Mohamed et al. 2020, Table 1)."""
+    graph, ranks = of.graph_for("mix"), of.ranks
+    if ranks.kind != "entity" or ranks.given_relation is not None:
+        raise UsageError("slices by mix need questions for heads or tails")
+    _, entity, relation = popular_items(graph, of.percentile)
+    triples = np.stack(triple_ids(ranks), axis=1)
+    return _Groups(np.array([2, 1, 1, 0])[popular_parts(triples, entity, relation)], MIXES)
+
+
+def _by_frequency(of: _Sources) -> _Groups:
+    """How often the answer occurs in train triples, in classes."""
+    graph, edges = of.graph_for("frequency"), np.asarray(of.edges)
+    if "train" not in graph.splits:
+        raise UsageError("slices by frequency need a train split; give a graph with train")
+    whole = edges.ndim == 1 and edges.dtype.kind in "iu" and len(edges) > 0
+    if not whole or edges[0] != 0 or (np.diff(edges) <= 0).any():
+        raise UsageError(
+            f"{argument('edges', list(of.edges))} are no ascending whole numbers from 0 on; give "
+            "the least number of each class, as 0,1,5,10"
+        )
+    count = relation_popularity if of.ranks.kind == "relation" else entity_popularity
+    code = np.searchsorted(edges, count(graph, "train")[of.ranks.answer], side="right") - 1
+    ends = zip(edges[:-1].tolist(), (edges[1:] - 1).tolist(), strict=True)
+    names = [f"{low}" if low == high else f"{low}-{high}" for low, high in ends]
+    return _Groups(code.astype(np.int64), [*names, f"{edges[-1]}+"])
+
+
+def _by_redundancy(of: _Sources) -> _Groups:
+    """Whether the relation repeats another one, or links all to all (Akrami et al. 2020)."""
+    graph = of.graph_for("redundancy")
+    if of.ranks.given_relation is not None or "train" not in graph.splits:
+        raise UsageError("redundancy needs a train split, and questions about primary triples")
+    kind = relation_redundancy(graph, "train", of.enough)
+    return _Groups(kind[of.ranks.relation], REDUNDANCIES)
+
+
 def _by_half_links(of: _Sources) -> _Groups:
     """Whether train has the given and the asked entity at this end of the relation."""
     graph, ranks = of.graph_for("half-links"), of.ranks
@@ -311,6 +365,9 @@ _GROUPED: dict[str, Callable[[_Sources], _Groups]] = {
     "quartile": _by_quartile,
     "given-quartile": partial(_by_quartile, what="given-quartile", column="given"),
     "relation-quartile": partial(_by_quartile, what="relation-quartile", column="relation"),
+    "mix": _by_mix,
+    "frequency": _by_frequency,
+    "redundancy": _by_redundancy,
     "half-links": _by_half_links,
     "label": _by_label,
 }

@@ -207,6 +207,11 @@ def test_by_sets(graph: kgtrec.Graph, enough: float, fewest: int) -> None:
         for h, r, t in evaluated
     ]
     assert leaks.mirrored == sum(follows)
+    mutual = {rule for rule in due if (rule[1], rule[0], rule[2]) in due}
+    reverses = {relation for relation, _, turned in mutual if turned}
+    copies = {relation for relation, _, turned in mutual if not turned} - reverses
+    assert leaks.of_reverses == sum(r in reverses for _, r, _ in evaluated)
+    assert leaks.of_duplicates == sum(r in copies for _, r, _ in evaluated)
 
 
 def test_kinds_and_tables() -> None:

@@ -55,9 +55,32 @@ def groups_of(graph: kgtrec.Graph, result: Result, labels: list[str]) -> dict[st
         "relation-quartile": [
             f"Q{1 + sum(often[r] > cut for cut in rare)}" for r in ranks.relation.tolist()
         ],
+        "mix": mix_of(graph, ranks),
+        "frequency": frequency_of(train, ranks.answer.tolist()),
         "half-links": half,
         "label": [labels[row] for row in ranks.triple.tolist()],
     }
+
+
+def mix_of(graph: kgtrec.Graph, ranks: kgtrec.Ranks) -> list[str]:
+    """Whether all, none or some of each triple's parts reach the 90th percentile of counts."""
+    every, test = listed(graph), listed(graph, "test")
+    entity = [sum((e == h) + (e == t) for h, _, t in every) for e in range(N_ENTITIES)]
+    relation = [sum(q == r for _, q, _ in every) for r in range(N_RELATIONS)]
+    least = percentile(entity, 90), percentile(relation, 90)
+    names = {0: "all unpopular", 1: "mixed", 2: "mixed", 3: "all popular"}
+    return [
+        names[(entity[h] >= least[0]) + (relation[r] >= least[1]) + (entity[t] >= least[0])]
+        for h, r, t in (test[row] for row in ranks.triple.tolist())
+    ]
+
+
+def frequency_of(train: list[tuple[int, int, int]], answers: list[int]) -> list[str]:
+    counts = [sum((a == h) + (a == t) for h, _, t in train) for a in answers]
+    return [
+        "0" if n == 0 else "1" if n == 1 else "2-4" if n < 5 else "5-9" if n < 10 else "10-19"
+        for n in counts
+    ]
 
 
 @given(graphs(), st.data())
@@ -66,7 +89,7 @@ def test_rows_are_what_their_instances_give(graph: kgtrec.Graph, data: st.DataOb
     names = data.draw(
         st.lists(
             st.sampled_from(["relation", "category", "quartile", "given-quartile",
-                             "relation-quartile", "half-links", "label"]),
+                             "relation-quartile", "mix", "frequency", "half-links", "label"]),
             min_size=1, max_size=3, unique=True,
         )
     )  # fmt: skip
@@ -107,6 +130,40 @@ def small(**labelled: list[str]) -> kgtrec.Graph:
         test=[[0, 0, 4], [0, 0, 5], [1, 1, 2], [2, 1, 3]],
         **labelled,
     )
+
+
+def test_classes_and_thresholds_can_be_chosen() -> None:
+    graph = small()
+    result = evaluated(graph)
+
+    def groups(by: str, **options: object) -> list[tuple[str, int]]:
+        return [
+            (str(row[0]), row[2]) for row in result.slice(by, ["mrr"], graph=graph, **options).rows
+        ]
+
+    # Train counts of the entities are 3, 1, 1, 1, 1, 1; answers are 0 and 4, 0 and 5, 1 and 2, ...
+    assert groups("frequency", edges=[0, 2, 3]) == [("0-1", 6), ("3+", 2)]
+    assert groups("frequency", edges=[0]) == [("0+", 8)]
+    assert groups("mix", percentile=0) == [("all popular", 8)]
+    # Relation 0 links its one subject to all its objects, but that is one row of a product.
+    assert groups("redundancy") == [("none", 8)]
+
+
+def test_redundant_relations_of_known_triples() -> None:
+    """Five by four pairs; the same turned around; a copy with one pair more; one of all pairs."""
+    pairs = [(i, 10 + i) for i in range(12)]
+    train = [(h, 0, t) for h, t in pairs] + [(t, 1, h) for h, t in pairs]
+    train += [(h, 2, t + 20) for h, t in pairs] + [(h, 3, t + 20) for h, t in [*pairs, (0, 11)]]
+    train += [(a, 4, 50 + b) for a in range(4) for b in range(3)]
+    train += [(h, 5, t + 60) for h, t in pairs]
+    test = [(0, r, 1) for r in range(6)]
+    graph = kgtrec.Graph.from_arrays(train=train, test=test)
+    result = evaluated(graph)
+    due = {"near-reverse": {0, 1}, "near-duplicate": {2, 3}, "Cartesian product": {4}, "none": {5}}
+    for enough, names in ((0.8, due), (1.0, {"near-reverse": {0, 1}, "none": {2, 3, 4, 5}})):
+        rows = result.slice("redundancy", ["mrr"], graph=graph, enough=enough).rows
+        assert {row[0]: row[2] for row in rows} == {name: 2 * len(r) for name, r in names.items()}
+        assert [row[0] for row in rows] == list(names)
 
 
 def test_measures_of_whole_questions() -> None:

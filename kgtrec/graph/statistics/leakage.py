@@ -62,6 +62,7 @@ class Leaks(ShownAsTables):
     - mirrored_within: Triples (h, r, t) beside which the split itself has (t, s, h), for some s.
     - of_products: Triples of the relations in `products`.
     - products: Ids of relations that link almost every subject to every object.
+    - of_reverses, of_duplicates: Triples of relations that `relation_redundancy` calls so.
     """
 
     split: str
@@ -75,6 +76,8 @@ class Leaks(ShownAsTables):
     mirrored_within: int
     of_products: int
     products: tuple[int, ...]
+    of_reverses: int
+    of_duplicates: int
 
     def table(self) -> Table:
         """A row per kind of leak."""
@@ -84,6 +87,8 @@ class Leaks(ShownAsTables):
             "pair linked the other way round": self.turned_pair,
             "follows from a mirror relation": self.mirrored,
             f"mirrored within {self.split}": self.mirrored_within,
+            "of a near-reverse relation": self.of_reverses,
+            "of a near-duplicate relation": self.of_duplicates,
             "of a Cartesian-product relation": self.of_products,
         }
         return share_table(f"{self.split} triples", "leak", counts, self.triples)
@@ -115,7 +120,8 @@ def find_leaks(
     known : str, iterable of str or None
         The splits that a model learns from.
     enough : float
-        A relation mirrors another if at least this share of its triples has a partner there.
+        A relation mirrors another if at least this share of its triples has a partner there, and
+        is a Cartesian product if it has more than this share of the pairs.
     fewest : int
         Relations with fewer triples never mirror another, and are not Cartesian products: they can
         match by chance.
@@ -125,10 +131,7 @@ def find_leaks(
     UsageError
         The graph lacks a split, `split` is among the known ones, or `enough` is not in (0, 1].
     """
-    if not 0 < enough <= 1:
-        raise UsageError(
-            f"{argument('enough', enough)} is not a share; give a number in (0, 1], such as 0.8"
-        )
+    _check_share(enough)
     if split in named_splits(graph, known):
         raise UsageError(
             f"split {split!r} is also in known, so all of its triples would leak; leave it out of "
@@ -144,7 +147,8 @@ def find_leaks(
         _follows(graph, rows, partners, mirrors, way)
         for way, partners in ((False, same), (True, turned))
     ]
-    products = product_relations(base, graph.n_relations, fewest=fewest)
+    products = product_relations(base, graph.n_relations, enough, fewest)
+    redundancy = relation_redundancy(graph, known, enough, fewest)[rows[:, 1]]
     return Leaks(
         split,
         named_splits(graph, known),
@@ -157,7 +161,40 @@ def find_leaks(
         mirrored_within=int(mirrored_within(graph, split).sum()),
         of_products=int(np.isin(rows[:, 1], products).sum()),
         products=tuple(products.tolist()),
+        of_reverses=int((redundancy == 0).sum()),
+        of_duplicates=int((redundancy == 1).sum()),
     )
+
+
+REDUNDANCIES = ("near-reverse", "near-duplicate", "Cartesian product", "none")
+"""Kinds of redundant relations, in the order in which a relation is assigned to one."""
+
+
+def relation_redundancy(
+    graph: GraphData, known: SplitNames = "train", enough: float = ENOUGH, fewest: int = FEWEST
+) -> Int64:
+    """Why a relation of the known triples is redundant (Akrami et al. 2020): index into
+    `REDUNDANCIES`, int64 (n_relations,).
+
+    Two relations are near-duplicates if at least `enough` of the pairs of each are pairs of the
+    other, and near-reverses if that holds for the pairs turned around; a symmetric relation is its
+    own near-reverse. Other relations are Cartesian products as `product_relations` says.
+    """
+    _check_share(enough)
+    base = triples_of(graph, known, distinct=True)
+    kind = np.full(graph.n_relations, len(REDUNDANCIES) - 1, np.int64)
+    kind[product_relations(base, graph.n_relations, enough, fewest)] = 2
+    for code, turned in ((1, False), (0, True)):
+        rules = {(m.relation, m.other) for m in _mirrors(graph, base, turned, enough, fewest)}
+        kind[[relation for relation, other in rules if (other, relation) in rules]] = code
+    return kind
+
+
+def _check_share(enough: float) -> None:
+    if not 0 < enough <= 1:
+        raise UsageError(
+            f"{argument('enough', enough)} is not a share; give a number in (0, 1], such as 0.8"
+        )
 
 
 def product_relations(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgtrec._internal.csr import Float64, Int32, Int64, inverse
+from kgtrec._internal.csr import Array, Bools, Float64, Int32, Int64, inverse
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError, must_be
 from kgtrec.graph.graph import GraphData
@@ -128,16 +128,9 @@ def triple_mix(graph: GraphData, percentile: float = 90.0, splits: SplitNames = 
     UsageError
         The percentile is not in [0, 100], or the graph lacks a split.
     """
-    if not 0 <= percentile <= 100:
-        raise UsageError(f"percentile {percentile!r} is not between 0 and 100; the paper uses 90")
     rows = triples_of(graph, splits)
-    entities = entity_popularity(graph, splits)
-    relations = relation_popularity(graph, splits)
-    limits = float(np.percentile(entities, percentile)), float(np.percentile(relations, percentile))
-    entity, relation = entities >= limits[0], relations >= limits[1]
-    parts = entity[rows[:, 0]], relation[rows[:, 1]], entity[rows[:, 2]]
-    popular = np.sum(parts, axis=0, dtype=np.int64) if len(rows) else np.empty(0, np.int64)
-    kinds = np.bincount(popular, minlength=4)
+    limits, entity, relation = popular_items(graph, percentile, splits)
+    kinds = np.bincount(popular_parts(rows, entity, relation), minlength=4)
     return TripleMix(
         float(percentile),
         *limits,
@@ -147,6 +140,27 @@ def triple_mix(graph: GraphData, percentile: float = 90.0, splits: SplitNames = 
         all_unpopular=int(kinds[0]),
         mixed=int(kinds[1] + kinds[2]),
     )
+
+
+def popular_items(
+    graph: GraphData, percentile: float = 90.0, splits: SplitNames = None
+) -> tuple[tuple[float, float], Bools, Bools]:
+    """The least counts of popular entities and relations, and which are popular; see `triple_mix`.
+
+    Shapes: bool (n_entities,) and (n_relations,).
+    """
+    if not 0 <= percentile <= 100:
+        raise UsageError(f"percentile {percentile!r} is not between 0 and 100; the paper uses 90")
+    entities = entity_popularity(graph, splits)
+    relations = relation_popularity(graph, splits)
+    limits = float(np.percentile(entities, percentile)), float(np.percentile(relations, percentile))
+    return limits, entities >= limits[0], relations >= limits[1]
+
+
+def popular_parts(triples: Array, entity: Bools, relation: Bools) -> Int64:
+    """How many of subject, relation and object are popular; int64 (n,), 0 to 3."""
+    parts = entity[triples[:, 0]], relation[triples[:, 1]], entity[triples[:, 2]]
+    return np.sum(parts, axis=0, dtype=np.int64) if len(triples) else np.empty(0, np.int64)
 
 
 # --- Figure 1 -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from kgtrec._internal.csr import Bools
 from kgtrec._internal.table import Cell, Table, dump_json
 from kgtrec.graph.graph import GraphData
-from kgtrec.graph.statistics.leakage import find_leaks
+from kgtrec.graph.statistics.leakage import ENOUGH, find_leaks
 from kgtrec.graph.statistics.popularity import (
     entity_frequencies,
     entity_popularity,
@@ -51,7 +51,7 @@ class Overview:
         return dump_json({"graph": self.name, "sizes": sizes, **tables})
 
 
-def overview(graph: GraphData, percentile: float = 90.0) -> Overview:
+def overview(graph: GraphData, percentile: float = 90.0, enough: float = ENOUGH) -> Overview:
     """Everything that describes a graph before a model is evaluated on it."""
     mix = triple_mix(graph, percentile)
     of_mix = (
@@ -82,7 +82,7 @@ def overview(graph: GraphData, percentile: float = 90.0) -> Overview:
         note = "Divergence of relation distributions: KL(row || column), nats, add-one"
         sections["divergence"] = note, split_divergences(graph)
     if {"train", "test"} <= set(graph.splits):
-        leaks = find_leaks(graph)
+        leaks = find_leaks(graph, enough=enough)
         sections["leaks"] = "What train reveals of test", leaks.table()
         if leaks.mirrors:
             table = leaks.mirror_table(graph)
