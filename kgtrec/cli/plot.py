@@ -36,7 +36,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
     "-m --measure metrics",
     "mrr, hits@10, amr, ...; rank-types, relations, slices, "
     "times and beta-grid draw one (default: mrr), beta draws several (default: mrr, "
-    "hits@1, hits@3, hits@10).",
+    "hits@1, hits@3, hits@10; with --vary both: hits@1, hits@3, hits@10).",
     multiple=True,
     metavar="NAME",
 )
@@ -54,6 +54,13 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
     "given-quartile, relation-quartile, time, qualifiers, or several: category,side.",
     metavar="PARTS",
 )
+@shared.choice(
+    "--vary",
+    ["beta_e", "beta_r", "both"],
+    "The exponent of beta: of entities, of relations, or a row of panels for each (Mohamed et al., "
+    "Figures 2 and 3).",
+    default="beta_e",
+)
 @shared.graph("With --by category and quartiles: the graph of the ranks.")
 @shared.STYLE
 def command(
@@ -63,6 +70,7 @@ def command(
     names: tuple[str, ...],
     side: str | None,
     by: str | None,
+    vary: str,
     graph: str | None,
 ) -> Report:
     """Draw one or more files of ranks. Needs matplotlib: pip install 'kgtrec[plot]'.
@@ -75,13 +83,14 @@ def command(
       relations   one metric over the relations, as boxes
       slices      one metric with intervals on the parts that --by names
       times       one metric over the times of questions at a time
-      beta        stratified metrics over the popularity exponent of entities
+      beta        stratified metrics over the popularity exponent of entities or relations
       beta-grid   one stratified metric over both exponents; one file
 
     \b
     kgtrec plot ranks transe.parquet rotate.parquet -o ranks.pdf
     kgtrec plot rank-types -m hits@10 a.parquet b.parquet --name A --name B -o types.pdf
     kgtrec plot slices --by category,side --graph FB15k-237 a.parquet b.parquet -o slices.pdf
+    kgtrec plot beta --vary both a.parquet b.parquet -o beta.pdf
     kgtrec plot beta-grid -m mrr a.parquet -o grid.png
 
     A model has the same colour, dashes and marker in all figures of the same files. Colours are
@@ -90,7 +99,7 @@ def command(
     from kgtrec import plots
 
     legend = _legend(files, names)
-    chosen = _metrics(kind, metrics)
+    chosen = _metrics(kind, metrics, vary)
     shared.refuse(
         (
             kind == "slices" and by is None,
@@ -105,6 +114,10 @@ def command(
             "--graph goes with --by; leave it out",
         ),
         (
+            kind != "beta" and shared.on_command_line("vary"),
+            f"--vary goes with beta, not with {kind}; leave it out",
+        ),
+        (
             kind == "beta-grid" and len(files) > 1,
             f"beta-grid draws one file, not {len(files)}; make one figure per file",
         ),
@@ -112,7 +125,7 @@ def command(
     loaded = load_ranks(dict(zip(legend, files, strict=True)))
     if side is not None:
         loaded = {name: _of_side(name, ranks, side) for name, ranks in loaded.items()}
-    drawn = _drawn(kind, loaded, chosen, by, graph)
+    drawn = _drawn(kind, loaded, chosen, by, graph, vary)
     return Report(figures={"output": lambda: getattr(plots, KINDS[kind])(*drawn)})
 
 
@@ -125,7 +138,7 @@ def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
     return legend
 
 
-def _metrics(kind: str, metrics: tuple[str, ...]) -> tuple[str, ...]:
+def _metrics(kind: str, metrics: tuple[str, ...], vary: str) -> tuple[str, ...]:
     bare = kind in ("ranks", "ties")
     shared.refuse(
         (bare and metrics, f"{kind} draws the ranks themselves; leave --measure out"),
@@ -134,7 +147,8 @@ def _metrics(kind: str, metrics: tuple[str, ...]) -> tuple[str, ...]:
             f"{kind} draws one metric, not {', '.join(metrics)}; choose one",
         ),
     )
-    return () if bare else metrics or (CURVES if kind == "beta" else ("mrr",))
+    curves = CURVES[1:] if vary == "both" else CURVES  # Figures 2 and 3 have Hits@k only
+    return () if bare else metrics or (curves if kind == "beta" else ("mrr",))
 
 
 def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
@@ -152,7 +166,12 @@ def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
 
 
 def _drawn(
-    kind: str, loaded: dict[str, Ranks], metrics: tuple[str, ...], by: str | None, graph: str | None
+    kind: str,
+    loaded: dict[str, Ranks],
+    metrics: tuple[str, ...],
+    by: str | None,
+    graph: str | None,
+    vary: str,
 ) -> tuple[Any, ...]:
     """Input of the drawing function of a kind."""
     from kgtrec import Result, read_graph
@@ -172,10 +191,11 @@ def _drawn(
     if kind == "beta-grid":
         return (beta_grid(ranks, metrics=metrics, side=sides[name]),)
     if kind == "beta":
-        return (
+        return tuple(
             {
-                name: beta_curve(ranks, "beta_e", 0.0, metrics, side=sides[name])
+                name: beta_curve(ranks, exponent, 0.0, metrics, side=sides[name])
                 for name, ranks in loaded.items()
-            },
+            }
+            for exponent in (("beta_e", "beta_r") if vary == "both" else (vary,))
         )
     return {name: Result(ranks) for name, ranks in loaded.items()}, metrics[0]

@@ -64,31 +64,39 @@ PERCENTS = np.geomspace(0.1, 100, 200)
 
 
 @styled()
-def beta_curves(grids: Mapping[str, BetaGrid]) -> Figure:
+def beta_curves(*grids: Mapping[str, BetaGrid]) -> Figure:
     """Stratified metrics over one exponent (Mohamed et al., Figures 2-4), one panel per metric.
 
     Parameters
     ----------
-    grids : mapping of str to BetaGrid
-        Curves over the same exponent and of the same metrics, by the name in the legend.
+    *grids : mapping of str to BetaGrid
+        Curves over the same exponent and of the same metrics, by the name in the legend. Several
+        mappings, such as curves over beta_e and over beta_r, are rows of panels.
 
     Raises
     ------
     UsageError
         A whole grid, or curves over different exponents or of different metrics.
     """
-    metrics, varied = _common(grids)
-    exponent = "β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)"
-    made, panels = panel_grid(metrics, 2, height=2.0)
-    for axes, metric in panels:
-        draw_lines(axes, (
+    require(grids, "curves")
+    items = []
+    for curves in grids:
+        metrics, varied = _common(curves)
+        items += [(curves, metric, varied) for metric in metrics]
+    columns = 2 if len(grids) == 1 else len(items) // len(grids)
+    drawn, panels = panel_grid(items, columns, height=2.0)
+    for axes, (curves, metric, varied) in panels:
+        lines = [
             (short(name) + " (sampled)" * grid.sampled, getattr(grid, varied), grid[metric].ravel())
-            for name, grid in grids.items()
-        ))  # fmt: skip
+            for name, grid in curves.items()
+        ]
+        draw_lines(axes, lines)
+        exponent = "β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)"
         axes.set(xlabel=exponent, ylabel=f"strat-{metric_title(metric)}", xlim=(-1, 1))
         axes.set_xticks([-1, -0.5, 0, 0.5, 1])
-    plain = len(grids) == 1 and not any(grid.sampled for grid in grids.values())
-    return made if plain else legend_above(made)
+    every = [grid for curves in grids for grid in curves.values()]
+    plain = len(every) == len(grids) and not any(grid.sampled for grid in every)
+    return drawn if plain else legend_above(drawn)
 
 
 @styled()

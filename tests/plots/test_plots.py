@@ -184,6 +184,16 @@ def test_beta_figures_draw_the_grid_and_no_other() -> None:
     for panel, metric in enumerate(metrics):
         for name, grid in grids.items():
             assert lines_of(figure, panel)[name][:, 1].tolist() == grid[metric].ravel().tolist()
+    both = [
+        {name: beta_curve(one, vary, metrics=metrics[1:]) for name, one in ranks().items()}
+        for vary in ("beta_e", "beta_r")
+    ]
+    figure = beta_curves(*both)
+    assert [axes.get_xlabel()[:3] for axes in figure.axes] == ["β$_"] * 4
+    for panel, (row, metric) in enumerate((row, m) for row in both for m in metrics[1:]):
+        assert ("relations" in figure.axes[panel].get_xlabel()) == (panel >= 2)
+        for name, grid in row.items():
+            assert lines_of(figure, panel)[name][:, 1].tolist() == grid[metric].ravel().tolist()
     grid = beta_grid(ranks()["svd"], metrics="mrr")
     mesh = next(c for c in beta_heat_map(grid).axes[0].collections if c.get_array() is not None)
     assert np.array_equal(np.asarray(mesh.get_array()).ravel(), grid["mrr"].ravel())
