@@ -70,7 +70,7 @@ def templates(pool: str, output: str) -> Report:
     from kgtrec.study.judging import questions as asking
     from kgtrec.study.judging import sheets as sheet_files
 
-    made = asking.generated_templates(
+    made = asking.generate_templates(
         sorted({one.relation for one in sheet_files.read_pooled(pool)})
     )
     return Report(
@@ -125,13 +125,18 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
 
     pooled = sheet_files.read_pooled(pool)
     known = {
-        item.triple for file in done for item in journals.judged_sheet(file).items if item.label
+        item.triple
+        for file in done
+        for item in journals.read_judged_sheet(file).items
+        if item.label
     }
-    triples = sheet_files.to_judge(pooled, options["depth"], known, options["by_rule"])
+    triples = sheet_files.select_triples_to_judge(
+        pooled, options["depth"], known, options["by_rule"]
+    )
     if not triples:
         raise UsageError(f"{pool}: none of {len(pooled):,} triples is left to judge")
     names = asking.read_names(options["name_file"]) if options["name_file"] else {}
-    questions = asking.generated_templates(sorted({one.relation for one in triples}))
+    questions = asking.generate_templates(sorted({one.relation for one in triples}))
     if options["template_file"]:
         questions = asking.read_templates(options["template_file"])
     people = [name.strip() for name in options["annotators"].split(",")]
@@ -212,7 +217,9 @@ def serve(
 
     context = _context(*(options[name] for name in ("link", "graph", "facts", "name_file")))
     with journals.Journal(sheet) as journal:
-        server = JudgeServer(journal, output or str(journals.judged_path(sheet)), port, context)
+        server = JudgeServer(
+            journal, output or str(journals.path_of_judged_sheet(sheet)), port, context
+        )
         note(f"{_progress(journal)}; the page is at {server.url}")
         note(f"answers are kept in {journal.path}; {_how_to_end()}")
         try:
@@ -294,11 +301,11 @@ def export(sheet: str, output: str | None) -> Report:
     from kgtrec.study.judging import journal as journals
     from kgtrec.study.judging import sheets as sheet_files
 
-    target = output or str(journals.judged_path(sheet))
+    target = output or str(journals.path_of_judged_sheet(sheet))
     _keep_sheets([sheet], {"--output": target})
     if output is None:  # a default name must not overwrite a foreign file
         journals.check_earlier_state(target, sheet)
-    judged = journals.judged_sheet(sheet)
+    judged = journals.read_judged_sheet(sheet)
     return Report(
         files=[(target, lambda path: sheet_files.write_sheet(path, judged.items))],
         content=_counted(judged),
@@ -325,7 +332,7 @@ def check(files: tuple[str, ...]) -> Report:
         n_faults += len(faults)
         lines += [f"{file}:{fault.line}: {fault.found}; {fault.hint}" for fault in faults]
         if not faults:
-            sheet = journals.judged_sheet(file)
+            sheet = journals.read_judged_sheet(file)
         lines.append(f"{file}: {_counted(sheet)}, {len(faults):,} faults")
     word = "fault" if n_faults == 1 else "faults"
     error = f"{n_faults:,} {word} in these files; correct the lines above" if n_faults else ""
@@ -350,10 +357,12 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
     """
     from kgtrec.study.judging import agreement as agreeing
 
-    judged = agreeing.by_annotator(files, _blank(blank))
+    judged = agreeing.read_annotators(files, _blank(blank))
     if len(judged) < 2:
         raise UsageError(f"one annotator, {next(iter(judged))}; give the sheets of two or more")
-    return Report.of_table(agreeing.table_of_annotators(agreeing.agreements(judged, by_relation)))
+    return Report.of_table(
+        agreeing.tabulate_agreements(agreeing.compute_agreements(judged, by_relation))
+    )
 
 
 @command.command(short_help="Merge the labels of several annotators.")
@@ -384,8 +393,8 @@ def merge(
     from kgtrec.study.judging import sheets as sheet_files
 
     _keep_sheets(files, {"--output": output, "--conflicts": conflicts})
-    decided = journals.judged_sheet(adjudicated) if adjudicated else None
-    merged = agreeing.merge_sheets(agreeing.by_annotator(files, _blank(blank)), decided, seed)
+    decided = journals.read_judged_sheet(adjudicated) if adjudicated else None
+    merged = agreeing.merge_sheets(agreeing.read_annotators(files, _blank(blank)), decided, seed)
     notes, new = [], conflicts if merged.conflicts else None
     if merged.conflicts and not conflicts:
         left = f"{len(merged.conflicts):,} conflicts are left out"
@@ -422,7 +431,7 @@ def audit(sheet: str, size: int, output: str, seed: int) -> Report:
     from kgtrec.study.judging import sheets as sheet_files
 
     _keep_sheets([sheet], {"--output": output})
-    drawn = agreeing.audit_sample(journals.judged_sheet(sheet).items, size, seed)
+    drawn = agreeing.draw_audit(journals.read_judged_sheet(sheet).items, size, seed)
     return Report(
         files=[(output, lambda path: sheet_files.write_new_sheet(path, drawn))],
         content=f"{len(drawn):,} triples, half of them labelled Y in {sheet}",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from kgtrec.study.judging.journal import Journal, judged_path
+from kgtrec.study.judging.journal import Journal, path_of_judged_sheet
 from kgtrec.study.judging.questions import Context
 from kgtrec.study.judging.server import JudgeServer
 
@@ -88,7 +88,7 @@ class Serving(Client):
     def __init__(self, sheet: Path, context: Context | None = None) -> None:
         self.journal = Journal(sheet)
         with patch.dict(os.environ, XDG_STATE_HOME=str(sheet.parent / "state")):
-            self.server = JudgeServer(self.journal, str(judged_path(sheet)), 0, context)
+            self.server = JudgeServer(self.journal, str(path_of_judged_sheet(sheet)), 0, context)
         self.port, self.token = self.server.server_port, self.server.token
         self.url = self.server.url
         serve = self.server.serve_forever

@@ -50,14 +50,19 @@ class JudgingError(KgtrecError):
 
 @dataclass
 class _Answers:
-    """Current items, the label before each change, and all labels that each item has had."""
+    """The current items of a sheet and their history.
+
+    - items: Items with their current labels.
+    - past: Row and earlier label of every change, for undoing.
+    - labels_seen: Every row and label that the sheet or the page has given.
+    """
 
     items: list[Item]
     past: list[tuple[int, str]] = field(default_factory=list)
-    had: set[tuple[int, str]] = field(default_factory=set)
+    labels_seen: set[tuple[int, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.had |= {(row, item.label) for row, item in enumerate(self.items)}
+        self.labels_seen |= {(row, item.label) for row, item in enumerate(self.items)}
 
     def apply(self, entry: dict[str, Any]) -> int:
         """Apply a checked entry; return its row."""
@@ -71,11 +76,11 @@ class _Answers:
             self.past.append((row, before.label))
         values = {name: entry[name] for name in ("label", "evidence", "note")}
         self.items[row] = replace(before, **values)
-        self.had.add((row, entry["label"]))
+        self.labels_seen.add((row, entry["label"]))
         return row
 
     def fault(self, entry: Any) -> str | None:
-        """What is wrong with an entry, or None."""
+        """Return a description of the first fault of an entry, or None if it is valid."""
         if not isinstance(entry, dict):
             return "not a JSON object"
         if "undo" in entry:
@@ -92,21 +97,21 @@ class _Answers:
 
 
 def journal_path(sheet: PathName) -> Path:
-    """The journal of a sheet; links are followed, so that a sheet has one journal."""
+    """Return the path of a sheet's journal; resolve links, so that a sheet has one journal."""
     real = Path(sheet if is_location(sheet) else os.path.realpath(sheet))
     if not real.name:
         raise FileError(sheet, found="this is a folder", hint="give a judgement sheet")
     return real.with_name(f"{real.name}.journal")
 
 
-def judged_path(sheet: PathName) -> Path:
-    """Where a sheet with its labels is written by default: ``NAME.judged.tsv``."""
+def path_of_judged_sheet(sheet: PathName) -> Path:
+    """Return the default path of a sheet's copy with labels: ``NAME.judged.tsv``."""
     path = Path(sheet)
     return path.with_name(f"{path.name.removesuffix('.tsv')}.judged.tsv")
 
 
-def judged_sheet(path: PathName, blank: str = "") -> Sheet:
-    """A sheet with the answers of its journal, if it has one, and another label for blank ones.
+def read_judged_sheet(path: PathName, blank: str = "") -> Sheet:
+    """Read a sheet and the answers of its journal, if any; `blank` replaces blank labels.
 
     A server may have the sheet open meanwhile.
     """
@@ -116,21 +121,21 @@ def judged_sheet(path: PathName, blank: str = "") -> Sheet:
 
 
 def check_earlier_state(output: PathName, sheet: PathName) -> None:
-    """Refuse to write a judged sheet over anything but an earlier state of the same."""
+    """Raise UsageError if `output` exists and is not an earlier copy of `sheet` with labels."""
     if not exists(output):
         return
-    own, answers = _answers_of(sheet)
+    served, answers = _answers_of(sheet)
     try:
         other = scan_sheet(output)[0].items
     except FileError:
         other = ()
-    if [item.triple for item in other] != [item.triple for item in own.items]:
+    if [item.triple for item in other] != [item.triple for item in served.items]:
         raise UsageError(
-            f"{output} is not a copy of {own.path} with labels; move it away, or write to another "
-            f"file: {argument('output')}"
+            f"{output} is not a copy of {served.path} with labels; move it away, or write to "
+            f"another file: {argument('output')}"
         )
     foreign = sum(
-        (row, item.label) not in answers.had for row, item in enumerate(other) if item.label
+        (row, item.label) not in answers.labels_seen for row, item in enumerate(other) if item.label
     )
     if foreign:
         raise UsageError(
@@ -141,18 +146,18 @@ def check_earlier_state(output: PathName, sheet: PathName) -> None:
 
 
 def _answers_of(path: PathName) -> tuple[Sheet, _Answers]:
-    """A sheet, and its items after the answers of its journal."""
+    """Read a sheet and apply the answers of its journal, if any."""
     sheet = read_sheet(path)
-    place = journal_path(path)
+    journal = journal_path(path)
     try:
-        data = read_bytes(place) if exists(place) else b""
+        data = read_bytes(journal) if exists(journal) else b""
     except OSError as error:
-        raise _unusable(place, error) from None
-    return sheet, _replayed(place, data, sheet)[0]
+        raise _journal_error(journal, error) from None
+    return sheet, _replay(journal, data, sheet)[0]
 
 
-def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Answers, int]:
-    """The answers after all complete lines, and the size of these lines in bytes."""
+def _replay(journal: Path, data: bytes, sheet: Sheet) -> tuple[_Answers, int]:
+    """Apply all complete lines of a journal; return the answers and these lines' size in bytes."""
     answers = _Answers(list(sheet.items))
     whole = data.rfind(b"\n") + 1
     for number, line in enumerate(data[:whole].split(b"\n")[:-1], start=1):
@@ -161,31 +166,33 @@ def _replayed(place: Path, data: bytes, sheet: Sheet) -> tuple[_Answers, int]:
         except ValueError:
             entry = None
         if number == 1:
-            problem, hint = _fault_of_head(entry, sheet), _HINT
+            problem, hint = _check_head(entry, sheet), _HINT
         elif problem := answers.fault(entry) or "":
             problem = f"{problem} in {line[:80].decode('utf-8', 'replace')!r}"
             hint = "the journal is damaged: correct the line, or delete it"
         else:
             answers.apply(entry)
         if problem:
-            raise FileError(place, number, found=problem, hint=hint)
+            raise FileError(journal, number, found=problem, hint=hint)
     return answers, whole
 
 
-def _fault_of_head(head: Any, sheet: Sheet) -> str:
+def _check_head(head: Any, sheet: Sheet) -> str:
+    """Return why the first entry does not fit the sheet; "" if it fits."""
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         return "this is not a journal of judgements"
     is_other = head.get("sheet") != sheet.fingerprint
     return f"the journal is about other triples than {sheet.path}" if is_other else ""
 
 
-def _unusable(place: Path, error: OSError) -> FileError:
+def _journal_error(path: Path, error: OSError) -> FileError:
+    """Return the error for a journal that cannot be opened, read or written."""
     hint = "copy the sheet to a folder that you can write to"
-    return FileError(place, found=f"the journal cannot be opened ({error.strerror})", hint=hint)
+    return FileError(path, found=f"the journal cannot be opened ({error.strerror})", hint=hint)
 
 
 class Journal:
-    """A sheet that somebody judges, with its journal open and locked; safe in several threads.
+    """A sheet that is being judged, with its journal open and locked; safe in several threads.
 
     FileError: the sheet is missing, faulty or empty, or the journal cannot be written, is damaged
     or belongs to another sheet. UsageError: the sheet is open already.
@@ -205,13 +212,13 @@ class Journal:
         # The sheet is locked too: somebody may move its journal away while it is served.
         self._sheet_file = os.open(sheet, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            self._lock_of(self._sheet_file, needed=False)
+            self._lock_file(self._sheet_file, needed=False)
             self._open_and_replay()
         except BaseException:
             self.close()
             raise
 
-    def _lock_of(self, number: int, needed: bool = True) -> None:
+    def _lock_file(self, number: int, needed: bool = True) -> None:
         """Lock an open file until it is closed; UsageError if another server has locked it."""
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -222,23 +229,24 @@ class Journal:
             ) from None
         except OSError as error:
             if needed:  # some network file systems lock only files that are open for writing
-                raise _unusable(self.path, error) from None
+                raise _journal_error(self.path, error) from None
 
     def _open_and_replay(self) -> None:
+        """Open and lock the journal, apply its answers, and drop an incomplete last line."""
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise _unusable(self.path, error) from None
-        self._lock_of(self._file)
+            raise _journal_error(self.path, error) from None
+        self._lock_file(self._file)
         data = self.path.read_bytes()
-        self.answers, self._size = _replayed(self.path, data, self.sheet)
+        self.answers, self._size = _replay(self.path, data, self.sheet)
         try:
             os.ftruncate(self._file, self._size)  # an incomplete line was never acknowledged
             if not self._size:
                 self._append({"format": FORMAT, "sheet": self.sheet.fingerprint})
             sync_folder(self.path.parent)  # so that the name of a new file survives
         except OSError as error:
-            raise _unusable(self.path, error) from None
+            raise _journal_error(self.path, error) from None
 
     def close(self) -> None:
         """Release the sheet."""
@@ -269,14 +277,14 @@ class Journal:
         return bool(self.answers.past)
 
     def counts(self) -> dict[str, int]:
-        """Items by label: Y, N, ? and ""."""
+        """Count the items by label: Y, N, ? and ""."""
         return sheet_counts(self.items)
 
     def answer(self, row: Any, label: Any, evidence: Any = "", note: Any = "") -> None:
         """Set label, link and note of a row; they are on the disk when this returns.
 
-        The same answer again changes nothing. UsageError: no such row or label, or a text that a
-        cell cannot hold. JudgingError: it could not be written, and does not count.
+        The same answer again changes nothing. UsageError: the row or label does not exist, or a
+        cell cannot hold the text. JudgingError: the answer could not be written and does not count.
         """
         entry = {"row": row, "label": label, "evidence": evidence, "note": note}
         with self._lock:
@@ -293,12 +301,13 @@ class Journal:
             return self._save({"undo": True}) if self.answers.past else None
 
     def open_row(self, after: int = -1) -> int | None:
-        """The first row without a label after a row, else the first of all, or None."""
+        """Return the next row without a label: after `after`, else from the start; None if none."""
         items = self.items
         rows = [*range(after + 1, len(items)), *range(min(after + 1, len(items)))]
         return next((row for row in rows if not items[row].label), None)
 
     def _save(self, entry: dict[str, Any]) -> int:
+        """Write an entry with the time, then apply it; return its row."""
         stamp = datetime.now(timezone.utc).isoformat(timespec="seconds")
         try:
             self._append({**entry, "time": stamp})
@@ -310,8 +319,8 @@ class Journal:
     def _append(self, entry: dict[str, Any]) -> None:
         """Write a line and wait for the disk; if that fails, restore the file.
 
-        Nothing counts that the next server would not find: the file must have its name and its
-        size before and after.
+        The file must have its name and the expected size before and after. Otherwise the next
+        server would not read this answer, so it must not count.
         """
         if self._broken or self._file < 0:
             raise OSError(
@@ -335,7 +344,10 @@ class Journal:
         self._size += len(line)
 
     def _check_unchanged(self, size: int) -> None:
-        """OSError, now and for all later answers, unless the journal's name leads to our file."""
+        """Raise OSError, now and for all later answers, if the journal was replaced or changed.
+
+        Its path must lead to the open file, which must have `size` bytes.
+        """
         problem = "was moved or removed"
         with suppress(FileNotFoundError):
             there, ours = os.stat(self.path), os.fstat(self._file)

@@ -53,111 +53,127 @@ _WORDNET = {
     "_similar_to": "Is {head} similar in meaning to {tail}?",
 }
 
-_PREPOSITIONS = {
-    "at", "by", "for", "from", "in", "into", "of", "on", "to", "under", "with",
-}  # fmt: skip
-_IRREGULAR = {
-    "born", "brought", "built", "found", "held", "known", "led", "made", "run", "set", "sold",
-    "split", "spoken", "taken", "won", "written",
-}  # fmt: skip
+
+def _word_set(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+_PREPOSITIONS = _word_set("at by for from in into of on to under with")
+_IRREGULAR = _word_set(
+    "born brought built found held known led made run set sold split spoken taken won written"
+)
 # "Is X acted in Y" would be wrong.
-_INTRANSITIVE = {
-    "acted", "appeared", "died", "graduated", "lived", "occurred", "participated", "played",
-    "resided", "served", "studied", "worked",
-}  # fmt: skip
+_INTRANSITIVE = _word_set("""
+    acted appeared died graduated lived occurred participated played resided served studied worked
+""")
 _IS = ("is", "was", "are", "were")
 # Third person singular, which looks like a plural.
-_VERBS = {
-    "adjoins", "affects", "appears", "belongs", "borders", "causes", "comes", "competes",
-    "contains", "controls", "creates", "employs", "follows", "includes", "influences", "interacts",
-    "knows", "leads", "lives", "manages", "owns", "plays", "precedes", "produces", "publishes",
-    "regulates", "represents", "speaks", "studies", "supports", "teaches", "treats", "works",
-}  # fmt: skip
+_VERBS = _word_set("""
+    adjoins affects appears belongs borders causes comes competes contains controls creates employs
+    follows includes influences interacts knows leads lives manages owns plays precedes produces
+    publishes regulates represents speaks studies supports teaches treats works
+""")
 _PLURALS = {
-    "alumni": "alumnus", "children": "child", "criteria": "criterion", "media": "medium",
-    "men": "man", "people": "person", "women": "woman",
-}  # fmt: skip
-_NO_PLURALS = {
-    "always", "gas", "has", "news", "physics", "politics", "series", "species", "this", "was",
-}  # fmt: skip
+    "alumni": "alumnus",
+    "children": "child",
+    "criteria": "criterion",
+    "media": "medium",
+    "men": "man",
+    "people": "person",
+    "women": "woman",
+}
+_NO_PLURALS = _word_set("always gas has news physics politics series species this was")
 
 
 def template_of(relation: str) -> str:
-    """A question that asks whether a triple is true, with ``{head}`` and ``{tail}`` once each."""
+    """Return a question for a relation, which contains ``{head}`` and ``{tail}`` once each.
+
+    It asks whether the triple is true.
+    """
     known = _WORDNET.get(relation)
     if known is not None:
         return known
     # A label must not add placeholders or columns.
     clean = " ".join(re.sub(r"[{}]", " ", relation).split())
     if clean.startswith("/") and clean.count("/") >= 2:
-        return _of_path(clean)
-    return _of_words(clean)
+        return _ask_path(clean)
+    return _ask_words(clean)
 
 
 # --- Freebase -------------------------------------------------------------------------------------
 
 
-def _of_path(relation: str) -> str:
-    """``/domain/type/property``, or two such paths with a dot between them."""
+def _ask_path(relation: str) -> str:
+    """Return the question for ``/domain/type/property``, or for two such paths joined by a dot."""
     parts = [path.strip("/").split("/") for path in re.split(r"\.(?=/)", relation)]
     first, last = parts[0], parts[-1]
     if min(len(first), len(last)) < 2:
-        return _of_words(relation)
-    subject = f"the {_spaced(first[-2])} {HEAD}"
-    value = _spaced(last[-1])
+        return _ask_words(relation)
+    subject = f"the {_split_words(first[-2])} {HEAD}"
+    value = _split_words(last[-1])
     if len(parts) == 1:
-        return _asked(subject, value)
-    return f"Does {subject} have{_mediator(_spaced(first[-1]), _spaced(last[-2]), value)}?"
+        return _ask(subject, value)
+    mediator = _describe_mediator(_split_words(first[-1]), _split_words(last[-2]), value)
+    return f"Does {subject} have{mediator}?"
 
 
-def _mediator(name: str, kind: str, value: str) -> str:
-    """``a marriage whose type of union is {tail}``; `name` leads to the mediator."""
+def _describe_mediator(name: str, kind: str, value: str) -> str:
+    """Return a phrase like ``a marriage whose type of union is {tail}``.
+
+    - name: The property that leads from the head to the mediator.
+    - kind: The type of the mediator.
+    - value: The property that leads from the mediator to the tail.
+    """
     other_words = {_singular(word) for word in f"{kind} {value}".split()}
     words = name.split()
-    if " " not in kind and _participle(kind):
+    if " " not in kind and _is_participle(kind):
         kind = f"entry “{kind}”"
     if {_singular(word) for word in words} <= other_words:
-        thing = f" {_a(kind)}"
+        thing = f" {_add_article(kind)}"
     elif words[-1] in _PREPOSITIONS or words[0] in _VERBS:
-        thing = f" {_a(kind)} ({name})"
+        thing = f" {_add_article(kind)} ({name})"
     elif _is_plural(name):
-        thing = f", among its {name}, {_a(kind)}"
+        thing = f", among its {name}, {_add_article(kind)}"
     else:
-        thing = f" {_a(name)} ({kind})"
-    return f"{thing} {_which(value)}"
+        thing = f" {_add_article(name)} ({kind})"
+    return f"{thing} {_describe_value(value)}"
 
 
-def _which(value: str) -> str:
+def _describe_value(value: str) -> str:
+    """Return a relative clause that says that the tail is a value of the property `value`."""
     words = value.split()
     if words[-1] in _VERBS:
         return f"that {value} {TAIL}"
     if _is_plural(value):
         return f"that has {TAIL} among its {value}"
     if words[-1] in _PREPOSITIONS and len(words) > 1:
-        return f"that is {value} {TAIL}" if _participle(words[-2]) else f"that has {value} {TAIL}"
+        verb = "is" if _is_participle(words[-2]) else "has"
+        return f"that {verb} {value} {TAIL}"
     return f"whose {value} is {TAIL}"
 
 
 # --- Words ----------------------------------------------------------------------------------------
 
 
-def _of_words(relation: str) -> str:
+def _ask_words(relation: str) -> str:
+    """Return the question for a label of words, such as ``bornIn``, a CURIE or an IRI."""
     name = re.split(r"[/#]", relation.rstrip("/#"))[-1] or relation
     name = name.rpartition(":")[2] or name
-    words = _spaced(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name))
+    words = _split_words(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name))
     if not re.search(r"[^\W\d_]{3}", words):  # an id such as P31 means nothing to people
         return f"Does “{relation}” lead from {HEAD} to {TAIL}?"
-    return _asked(HEAD, words.lower())
+    return _ask(HEAD, words.lower())
 
 
-def _asked(subject: str, phrase: str) -> str:
-    """A question about a subject, from the words of the label."""
+def _ask(subject: str, phrase: str) -> str:
+    """Return the question whose subject is `subject`, from the words of the relation's label."""
     first, *rest = words = phrase.split()
     last, more = words[-1], " ".join(rest)
     if first in _IS and rest:
         return f"{first.capitalize()} {subject} {more} {TAIL}?"
     if first in ("has", "have") and rest:
-        return _asked(subject, more)
+        return _ask(subject, more)
     verb = next((word for word in words if word in _VERBS), None)
     if verb is not None and (verb in (first, last)):
         infinitive = " ".join(_without_s(word) if word in _VERBS else word for word in words)
@@ -165,29 +181,30 @@ def _asked(subject: str, phrase: str) -> str:
     if _is_plural(phrase):
         return f"Does {subject} have {TAIL} among its {phrase}?"
     if last in _PREPOSITIONS and rest:
-        return _prepositional(subject, words)
-    if not rest and _participle(phrase):
+        return _ask_preposition(subject, words)
+    if not rest and _is_participle(phrase):
         return f"Is it true that {subject} {phrase} {TAIL}?"
     return f"Does {subject} have the {phrase} {TAIL}?"
 
 
-def _prepositional(subject: str, words: list[str]) -> str:
+def _ask_preposition(subject: str, words: list[str]) -> str:
+    """Return the question for words that end with a preposition, such as ``born in``."""
     phrase = " ".join(words)
     if words[-2] in _INTRANSITIVE:
         return f"Is it true that {subject} {phrase} {TAIL}?"
-    if _participle(words[-2]):
+    if _is_participle(words[-2]):
         return f"Is {subject} {phrase} {TAIL}?"
     if words[-1] == "of":
-        return f"Is {subject} {_a(phrase)} {TAIL}?"
+        return f"Is {subject} {_add_article(phrase)} {TAIL}?"
     return f"Does {subject} have {phrase} {TAIL}?"
 
 
-def _spaced(label: str) -> str:
-    """``place_of_birth`` and ``spouse_s`` as words."""
+def _split_words(label: str) -> str:
+    """Return the words of ``place_of_birth`` or ``spouse_s``, separated by spaces."""
     return " ".join(re.sub(r"_s$", "", label).replace("_", " ").split()) or label
 
 
-def _participle(word: str) -> bool:
+def _is_participle(word: str) -> bool:
     return word in _IRREGULAR or (word.endswith("ed") and len(word) > 4)
 
 
@@ -213,7 +230,7 @@ def _without_s(word: str) -> str:
     return word[:-2] if word.endswith(("ches", "shes", "xes", "sses")) else word[:-1]
 
 
-def _a(phrase: str) -> str:
+def _add_article(phrase: str) -> str:
     vowel = phrase[:1] in "aeio" or (phrase.startswith("u") and not phrase.startswith(("un", "us")))
     return f"{'an' if vowel else 'a'} {phrase}"
 
@@ -229,13 +246,16 @@ class Templates:
     by_relation: Mapping[str, str]
 
     def question(self, head: str, relation: str, tail: str, names: Mapping[str, str]) -> str:
-        """The question about a triple, with the names of entities; braces in them mean nothing."""
+        """Return the question about a triple, with the names of its entities.
+
+        Braces in names have no meaning.
+        """
         value = {HEAD: names.get(head, head), TAIL: names.get(tail, tail)}
         template = self.by_relation[relation]
         return re.sub(r"\{head\}|\{tail\}", lambda match: value[match[0]], template)
 
     def require(self, relations: Iterable[str]) -> None:
-        """InputError naming relations that have no template."""
+        """Raise InputError if relations have no template; the message names them."""
         lacking = [name for name in dict.fromkeys(relations) if name not in self.by_relation]
         if lacking:
             shown = ", ".join(map(repr, lacking[:5])) + ", ..." * (len(lacking) > 5)
@@ -245,15 +265,15 @@ class Templates:
             )
 
 
-def generated_templates(relations: Iterable[str]) -> Templates:
-    """A template for each relation, made from its label; in the order given."""
+def generate_templates(relations: Iterable[str]) -> Templates:
+    """Return templates made from the labels of relations, in the order of `relations`."""
     return Templates({name: template_of(name) for name in dict.fromkeys(relations)})
 
 
 def write_templates(path: PathName, templates: Templates) -> None:
     """Write a file of templates, whole or not at all.
 
-    UsageError if the file exists and holds anything but questions made from labels.
+    UsageError if the file exists and contains anything but questions made from labels.
     """
     _refuse_edited(path)
     rows = [HEADER, *templates.by_relation.items()]
@@ -261,7 +281,7 @@ def write_templates(path: PathName, templates: Templates) -> None:
 
 
 def _refuse_edited(path: PathName) -> None:
-    """UsageError if writing a file would lose questions that somebody has edited."""
+    """Raise UsageError if writing a file would lose questions that somebody has edited."""
     if (not is_location(path) and is_stream(path)) or not exists(path) or not read_bytes(path):
         return
     try:
@@ -291,6 +311,7 @@ def read_templates(path: PathName) -> Templates:
 
 
 def _check_template(file: EditedFile, number: int, relation: str, template: str) -> None:
+    """Note the faults of a line with a template."""
     if not relation:
         file.fault(number, "an empty relation", "give every template a relation")
     lacking = [mark for mark in (HEAD, TAIL) if mark not in template]
@@ -323,7 +344,7 @@ _TEMPLATE = re.compile(r"https?://[^\s/{}?#@]+[/?#][^\s{}]*\{label\}[^\s{}]*")
 
 
 def check_link(template: str) -> str:
-    """The template of a link, if it is one."""
+    """Return a template of a link; UsageError if it is not an address with ``{label}``."""
     if not _TEMPLATE.fullmatch(template):
         raise UsageError(
             f"{argument('link', template)} is not a template; write an address with {LABEL} once, "
@@ -335,34 +356,37 @@ def check_link(template: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What the page shows beside a triple: links and facts of its entities.
+    """Links and facts that the page shows beside a triple, per entity.
 
     - link: Template of an address, see `check_link`.
-    - graph: Facts are triples of its train split.
+    - graph: Graph whose train split has the facts.
     - names: Names of entities in facts.
-    - most: Facts per entity; different relations first.
+    - limit: Largest number of facts per entity. Facts of different relations come first.
     """
 
     link: str | None = None
     graph: Graph | None = None
     names: Mapping[str, str] = field(default_factory=dict)
-    most: int = 5
+    limit: int = 5
 
-    def of(self, head: str, relation: str, tail: str) -> dict[str, object]:
-        """Links and facts of both entities, by "head" and "tail"; empty without any."""
+    def build(self, head: str, relation: str, tail: str) -> dict[str, object]:
+        """Return links and facts of both entities, under "head" and "tail", if there are any."""
         shown: dict[str, object] = {}
-        for place, entity in (("head", head), ("tail", tail)):
+        for side, entity in (("head", head), ("tail", tail)):
             details: dict[str, object] = {}
             if self.link is not None:
                 details["link"] = _address(self.link, entity)
             if self.graph is not None:
                 details["facts"] = self.facts(self.graph, entity, (head, relation, tail))
             if details:
-                shown[place] = details
+                shown[side] = details
         return shown
 
     def facts(self, graph: Graph, entity: str, question: tuple[str, str, str]) -> list[list[str]]:
-        """Facts about an entity: head, relation, tail, by names; not the triple that is asked."""
+        """Return facts about an entity as names of head, relation and tail.
+
+        `question` is the triple to judge, which is left out.
+        """
         ids = graph.entities
         try:
             number = ids.index(entity)
@@ -371,17 +395,17 @@ class Context:
         train = graph.splits.get("train", np.empty((0, 3), np.int32))
         rows = train[(train[:, 0] == number) | (train[:, 2] == number)]
         kinds = [(int(r), bool(h == number)) for h, r, _ in rows]
-        first = {kind: place for place, kind in reversed(list(enumerate(kinds)))}
-        order = sorted(range(len(rows)), key=lambda i: (first[kinds[i]] != i, i))
+        first_rows = {kind: index for index, kind in reversed(list(enumerate(kinds)))}
+        order = sorted(range(len(rows)), key=lambda i: (first_rows[kinds[i]] != i, i))
         triples = [
             (str(ids[h]), str(graph.relations[r]), str(ids[t])) for h, r, t in rows[order].tolist()
         ]
         facts = [(h, r, t) for h, r, t in triples if (h, r, t) != question]
-        return [[self.names.get(h, h), r, self.names.get(t, t)] for h, r, t in facts[: self.most]]
+        return [[self.names.get(h, h), r, self.names.get(t, t)] for h, r, t in facts[: self.limit]]
 
 
 def _address(link: str, entity: str) -> str:
-    """The template with the label in it; all characters of the label but slashes are quoted."""
+    """Put the quoted label of an entity into the template of a link; slashes stay as they are."""
     before, _, behind = link.partition(LABEL)
     label = quote(entity.encode("utf-8", "surrogateescape"), safe="/")
     return before + (label.removeprefix("/") if before.endswith("/") else label) + behind

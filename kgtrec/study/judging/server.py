@@ -1,9 +1,9 @@
-"""The page on which an annotator answers: a web server for this machine alone.
+"""The web server of the page on which an annotator answers, for this machine only.
 
-It listens on 127.0.0.1 and accepts only names of this machine: it refuses a foreign name that leads
+It listens on 127.0.0.1 and accepts only names of this machine. It refuses a foreign name that leads
 here, so that no site can pose as the page. The page itself contains no judgements. Reading or
-changing one takes a token, which is in the printed address behind a ``#``. Browsers send that part
-to nobody, and other users of the machine do not know it. The page loads nothing from elsewhere.
+changing one needs a token, which follows a ``#`` in the printed address. Browsers send that part to
+nobody, and other users of the machine do not know it. The page loads nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -44,18 +44,20 @@ _PAUSE = 0.1
 
 
 def sheet_token(sheet: Sheet) -> str:
-    """The token of requests for a sheet, 24 characters.
+    """Compute the token of requests for a sheet, 24 characters.
 
     A page stays open when its server is killed, and the next server has to accept it. So the token
-    follows from the sheet and a key of this user. Without a file for the key, it is always new.
+    depends only on the sheet and a key of this user. If the key cannot be saved, each token is new.
     """
-    place = f"{os.path.realpath(sheet.path)}\0{sheet.fingerprint}"
-    digest = hashlib.blake2b(place.encode("utf-8", "surrogateescape"), key=_key(), digest_size=18)
+    identity = f"{os.path.realpath(sheet.path)}\0{sheet.fingerprint}"
+    digest = hashlib.blake2b(
+        identity.encode("utf-8", "surrogateescape"), key=_user_key(), digest_size=18
+    )
     return base64.urlsafe_b64encode(digest.digest()).decode()
 
 
-def _key() -> bytes:
-    """This user's key, from a file that nobody else can read, created if necessary."""
+def _user_key() -> bytes:
+    """Return this user's key from a file that nobody else can read; create it if necessary."""
     fresh = secrets.token_bytes(_BYTES)
     try:
         state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -66,23 +68,23 @@ def _key() -> bytes:
                 file.write(fresh)
             return fresh
         except FileExistsError:
-            return _private(path) or fresh
+            return _read_private_key(path) or fresh
     except (OSError, RuntimeError):  # no home, or it cannot be written
         return fresh
 
 
-def _private(path: Path) -> bytes | None:
-    """The key in a file; None if another user could have read or written it."""
+def _read_private_key(path: Path) -> bytes | None:
+    """Read the key in a file; return None if another user could have read or written it."""
     with open(path, "rb") as file:
         status = os.fstat(file.fileno())
         key = file.read(_BYTES + 1)
-    own = status.st_uid == os.geteuid() and not status.st_mode & 0o077
-    return key if own and len(key) == _BYTES else None
+    is_private = status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    return key if is_private and len(key) == _BYTES else None
 
 
 ADDRESS = "127.0.0.1"
 PORT = 8765
-"""The default port; any free one if this is in use."""
+"""The default port; the server uses any free port if this one is in use."""
 
 _HOST = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
 _LARGEST = 1 << 16
@@ -104,10 +106,10 @@ _HEADERS = {
 
 
 class JudgeServer(ThreadingHTTPServer):
-    """Serves a journal until somebody stops it.
+    """The server of a journal's page.
 
-    - output: Where to write the sheet with its labels, whenever every triple has one.
-    - port: 0 for any free one. By default 8765, or any free one if 8765 is in use.
+    - output: File for the sheet with its labels, written whenever every triple has a label.
+    - port: 0 for any free port. By default 8765, or any free port if 8765 is in use.
     - context: Links and facts to show beside a triple.
     """
 
@@ -124,7 +126,7 @@ class JudgeServer(ThreadingHTTPServer):
         context: Context | None = None,
     ) -> None:
         self.journal = journal
-        self._connections: dict[socket.socket, float] = {}  # and when each is closed, oldest first
+        self._connections: dict[socket.socket, float] = {}  # deadline of each, oldest first
         self._lock = threading.Lock()
         self.context = context or Context()
         self.output = output
@@ -156,7 +158,7 @@ class JudgeServer(ThreadingHTTPServer):
         return f"http://{ADDRESS}:{self.server_port}/#{self.token}"
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Accept a connection; without free descriptors, close the oldest one first."""
+        """Accept a connection; if no file descriptor is free, close the oldest connection."""
         try:
             return super().get_request()
         except OSError as error:
@@ -166,7 +168,7 @@ class JudgeServer(ThreadingHTTPServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection on a thread; if there are too many, the oldest one is closed."""
+        """Serve a connection on a thread; close the oldest connection if there are too many."""
         self._hang_up(len(self._connections) + 1 - _MOST)
         self.extend(request)
         super().process_request(request, client_address)
@@ -190,7 +192,7 @@ class JudgeServer(ThreadingHTTPServer):
         self._hang_up(late)
 
     def _hang_up(self, count: int) -> None:
-        """Let the threads of some connections see their end: those with the earliest deadlines."""
+        """Shut down the `count` connections with the earliest deadlines; their threads then end."""
         with self._lock:
             order = sorted(self._connections, key=self._connections.__getitem__)
             for connection in order[: max(0, count)]:
@@ -220,7 +222,10 @@ class JudgeServer(ThreadingHTTPServer):
     # --- Requests of the page ---
 
     def state(self, row: int | None, after: int | None = None) -> dict[str, Any]:
-        """An item and the progress of the sheet; without a row, the next open item."""
+        """Return the item of a row and the progress of the sheet, for the page.
+
+        Without a row, the item is the next without a label after the row `after`.
+        """
         journal = self.journal
         if row is None:
             row = journal.open_row(-1 if after is None else after)
@@ -231,7 +236,7 @@ class JudgeServer(ThreadingHTTPServer):
         counts = journal.counts()
         item = asdict(items[shown])
         del item["line"]
-        about = self.context.of(item["head"], item["relation"], item["tail"])
+        about = self.context.build(item["head"], item["relation"], item["tail"])
         return {
             "row": shown,
             "total": len(items),
@@ -243,20 +248,26 @@ class JudgeServer(ThreadingHTTPServer):
             "sheet": journal.sheet.path,
         }
 
-    def answered(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Save an answer; return the state of the next open item, or of the same with `stay`."""
-        row = body.get("row")
-        self.journal.answer(row, *(body.get(name) for name in ("label", "evidence", "note")))
-        return self._saved(self.state(row) if body.get("stay") else self.state(None, row))
+    def save_answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Save an answer; return the state of the next open item.
 
-    def undone(self, _body: dict[str, Any]) -> dict[str, Any]:
+        If the request has a true `stay`, return the state of the same item.
+        """
+        row = request.get("row")
+        self.journal.answer(row, *(request.get(name) for name in ("label", "evidence", "note")))
+        return self._export_if_complete(
+            self.state(row) if request.get("stay") else self.state(None, row)
+        )
+
+    def undo_answer(self, _body: dict[str, Any]) -> dict[str, Any]:
         """Undo the last label; return the state of its item."""
         row = self.journal.undo()
         if row is None:
             raise JudgingError("there is nothing to undo", HTTPStatus.CONFLICT)
-        return self._saved(self.state(row))
+        return self._export_if_complete(self.state(row))
 
-    def _saved(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _export_if_complete(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Write the sheet if all items have labels; return the state with the outcome."""
         if state["open"] == 0:
             try:
                 self.export()
@@ -267,6 +278,8 @@ class JudgeServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """The handler of a connection's requests."""
+
     server: JudgeServer
     protocol_version = "HTTP/1.1"
     default_request_version = "HTTP/1.0"  # so that a malformed request gets a status, too
@@ -276,7 +289,7 @@ class _Handler(BaseHTTPRequestHandler):
     error_message_format = "%(code)d %(message)s\n"
 
     def handle_one_request(self) -> None:
-        """Read and answer one request within the time that the server gives."""
+        """Read and answer one request within the time that the server allows."""
         self.server.extend(self.connection)
         super().handle_one_request()
 
@@ -290,6 +303,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Print nothing: the terminal is for people."""
 
     def _serve(self, act: Callable[[], tuple[bytes, str]]) -> None:
+        """Send the body and the content type that `act` returns, or an error as JSON."""
         try:
             self._check_origin()
             body, kind = act()
@@ -312,6 +326,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _check_origin(self) -> None:
+        """Raise JudgingError if the request is for another host or from another site."""
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
             raise JudgingError(
@@ -333,17 +348,17 @@ class _Handler(BaseHTTPRequestHandler):
             raise JudgingError(f"{problem}: {hint}", HTTPStatus.FORBIDDEN)
 
     def _get(self) -> tuple[bytes, str]:
-        place = urlsplit(self.path)
-        if place.path in _PAGE:
-            return self.server.page[place.path], _PAGE[place.path][1]
-        if place.path != "/api/state":
+        target = urlsplit(self.path)
+        if target.path in _PAGE:
+            return self.server.page[target.path], _PAGE[target.path][1]
+        if target.path != "/api/state":
             raise JudgingError("this page does not exist", HTTPStatus.NOT_FOUND)
         self._check_token()
-        numbers = {name: _number(name, values) for name, values in parse_qs(place.query).items()}
+        numbers = {name: _number(name, values) for name, values in parse_qs(target.query).items()}
         return _json(self.server.state(numbers.get("row"), numbers.get("after")))
 
     def _post(self) -> tuple[bytes, str]:
-        acts = {"/api/answer": self.server.answered, "/api/undo": self.server.undone}
+        acts = {"/api/answer": self.server.save_answer, "/api/undo": self.server.undo_answer}
         act = acts.get(self.path)
         if act is None:
             raise JudgingError("this page does not exist", HTTPStatus.NOT_FOUND)
@@ -351,6 +366,7 @@ class _Handler(BaseHTTPRequestHandler):
         return _json(act(self._body()))
 
     def _body(self) -> dict[str, Any]:
+        """Read the JSON object of a request."""
         if self.headers.get_content_type() != "application/json":
             raise JudgingError("answers must be JSON", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         length = self.headers.get("Content-Length", "")

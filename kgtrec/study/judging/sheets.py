@@ -4,8 +4,8 @@ A sheet is a TSV file with the header ``question head relation tail label eviden
 are Y (true), N (false), ? (cannot tell), or blank if nobody has judged yet; spaces around them are
 ignored. Files without a header are read as ``head relation tail label``. Below a header, a cell
 that a spreadsheet program could take for a formula (it begins with ``= + - @``) has an apostrophe
-before it (`kgtrec._internal.table`). Triples are shared out among annotators in an order that
-reveals neither systems nor depths.
+before it (`kgtrec._internal.table`). `make_batches` distributes triples among annotators, in an
+order that reveals neither systems nor depths.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ Triple = tuple[str, str, str]
 class Item:
     """A triple to judge, with labels as in the graph.
 
-    - question: What the annotator is asked; may be empty.
+    - question: Question for the annotator; may be empty.
     - label: "Y", "N", "?", or "" if nobody has judged.
-    - evidence: A link to the evidence.
-    - line: Its line in the file, 0 for none.
+    - evidence: Link to the evidence.
+    - line: Line in the file; 0 if the item is not from a file.
     """
 
     head: str
@@ -63,13 +63,13 @@ class Item:
         return self.head, self.relation, self.tail
 
     def cells(self) -> tuple[str, ...]:
-        """In the order of the sheet's columns."""
+        """Return the cells in the order of the sheet's columns."""
         return tuple(getattr(self, name) for name in COLUMNS)
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """The items of a sheet in file order; no triple twice."""
+    """The items of a sheet in file order, each triple once."""
 
     path: str
     items: tuple[Item, ...]
@@ -87,13 +87,13 @@ class Sheet:
 
 
 def sheet_counts(items: Iterable[Item]) -> dict[str, int]:
-    """How many items have each label: Y, N, ? and "" (blank)."""
+    """Count the items with each label: Y, N, ? and "" (blank)."""
     counts = Counter(item.label for item in items)
     return {label: counts[label] for label in (*LABELS, "")}
 
 
 def read_sheet(path: PathName) -> Sheet:
-    """Read a sheet; refuse it with all its faults."""
+    """Read a sheet; raise Faults, which lists all of them, if it has any."""
     sheet, faults = scan_sheet(path)
     if faults:
         raise Faults(path, faults, " (kgtrec judge check lists all of a sheet)")
@@ -101,7 +101,7 @@ def read_sheet(path: PathName) -> Sheet:
 
 
 def scan_sheet(path: PathName) -> tuple[Sheet, list[Fault]]:
-    """The readable items of a sheet, and everything that is wrong with it, by line."""
+    """Read a sheet; return its valid items, and all its faults sorted by line."""
     file = EditedFile(path)
     items: dict[Triple, Item] = {}
     for number, cells in file.records(NEEDED, COLUMNS, text_of_cell):
@@ -113,13 +113,13 @@ def scan_sheet(path: PathName) -> tuple[Sheet, list[Fault]]:
         known = {name: cells[name] for name in COLUMNS if name in cells}
         item = Item(**{**known, "label": label}, line=number)
         other = items.setdefault(item.triple, item)
-        what = repr(" ".join(item.triple))
+        shown = repr(" ".join(item.triple))
         if other.label != label:
             labels = f"{label or 'blank'!r} here and {other.label or 'blank'!r} in line"
-            problem = f"a contradiction: {what} has label {labels} {other.line}"
+            problem = f"a contradiction: {shown} has label {labels} {other.line}"
             file.fault(number, problem, "keep the correct line")
         elif other is not item:
-            problem = f"a duplicate: {what} is also in line {other.line}"
+            problem = f"a duplicate: {shown} is also in line {other.line}"
             file.fault(number, problem, "delete one of them")
     if not items and not file.faults:
         file.fault(1, "it has only a header", "fill in the sheet, or leave it out")
@@ -140,19 +140,19 @@ def write_new_sheets(folder: PathName, sheets: Mapping[str, Iterable[Item]]) -> 
         raise FileError(folder, found=problem, hint="choose another place") from None
     paths = {os.path.join(fspath(folder), name): items for name, items in sheets.items()}
     for path in paths:
-        _refuse_old(path)
+        _refuse_existing(path)
     for path, items in paths.items():
         write_sheet(path, items)
     return list(paths)
 
 
 def write_new_sheet(path: PathName, items: Iterable[Item]) -> None:
-    """Write a sheet, but not over one in which somebody may have judged."""
-    _refuse_old(path)
+    """Write a sheet; UsageError if a sheet or a journal exists, as it may have judgements."""
+    _refuse_existing(path)
     write_sheet(path, items)
 
 
-def _refuse_old(path: PathName) -> None:
+def _refuse_existing(path: PathName) -> None:
     for old in (fspath(path), f"{fspath(path)}.journal"):
         if exists(old) and not is_folder(old):
             raise UsageError(
@@ -161,15 +161,15 @@ def _refuse_old(path: PathName) -> None:
             )
 
 
-# --- sharing out ---
+# --- Distributing triples ---
 
 
 class PooledTriple(NamedTuple):
     """A triple that may need a judgement.
 
     - depth: Smallest depth at which it was pooled; 0 if unknown.
-    - rule: The rule that labels it without a judge; "" for none.
-    - drawn: Whether it is in the sample to be judged; true if the file has no sample.
+    - rule: Rule that labels it without a judge; "" if none does.
+    - drawn: True if the triple is in the sample to be judged, or if the file has no sample.
     """
 
     head: str
@@ -181,13 +181,13 @@ class PooledTriple(NamedTuple):
 
 
 def annotator_of(path: PathName) -> str:
-    """Whose sheet a file is, by its name: ``anna.tsv``, ``anna.batch2.judged.tsv`` -> ``anna``."""
+    """Return the annotator in a file's name: ``anna`` for ``anna.batch2.judged.tsv``."""
     stem = re.sub(r"\.(tsv|txt)$", "", Path(path).name)
     return re.sub(r"(\.batch\d+)?(\.judged)?$", "", stem)
 
 
 def read_pooled(path: PathName) -> list[PooledTriple]:
-    """Triples from a pool file, or from any TSV of triples, each once, in file order.
+    """Read triples from a pool file, or from any TSV of triples; each once, in file order.
 
     The file has a header that names ``head``, ``relation`` and ``tail`` (and ``depth``, ``rule`` or
     a sample, as pool files do; other columns are ignored), or lines ``head relation tail``.
@@ -211,22 +211,26 @@ def read_pooled(path: PathName) -> list[PooledTriple]:
     return list(triples.values())
 
 
-def to_judge(
+def select_triples_to_judge(
     pooled: Sequence[PooledTriple],
     depth: int | None = None,
     done: Collection[Triple] = (),
     by_rule: bool = False,
 ) -> list[PooledTriple]:
-    """Triples to judge: down to a depth, drawn, not judged before, not labelled by a rule."""
-    if depth is not None and not any(one.depth for one in pooled):
+    """Select the triples that need a judgement.
+
+    These are in the sample, not in `done`, and pooled at a depth up to `depth`. Triples that a
+    rule labels are left out unless `by_rule`.
+    """
+    if depth is not None and not any(triple.depth for triple in pooled):
         raise UsageError(f"{argument('depth')} needs a pool file; these triples have no depths")
     return [
-        one
-        for one in pooled
-        if (depth is None or one.depth <= depth)
-        and (by_rule or not one.rule)
-        and one.drawn
-        and one[:3] not in done
+        triple
+        for triple in pooled
+        if (depth is None or triple.depth <= depth)
+        and (by_rule or not triple.rule)
+        and triple.drawn
+        and triple[:3] not in done
     ]
 
 
@@ -241,48 +245,63 @@ def make_batches(
     seed: int = 0,
     by_relation: bool = False,
 ) -> dict[str, list[Item]]:
-    """Distribute triples among annotators: the items of each sheet, by the name of its file.
+    """Distribute triples among annotators; return the items of each sheet by file name.
 
     `overlap` is the share of the triples that two annotators judge; one annotator judges each of
-    the others. A sheet has at most `size` triples. With `by_relation` the relations follow each
-    other, each in random order, which is quicker to judge. What an annotator sees, and in which
-    order, depends on the set of triples and on the seed, not on the order of the pool. Two
-    annotators see their common triples in different orders. Loads differ by at most two triples.
+    the others. A sheet has at most `size` triples. With `by_relation`, triples are grouped by
+    relation, which is quicker to judge; the order is random within a relation. The sheets depend on
+    the set of triples and on the seed, not on the order of the pool. Two annotators see their
+    common triples in different orders. Loads differ by at most two triples.
     """
-    _check(annotators, overlap, size)
+    _check_options(annotators, overlap, size)
     if len(annotators) == 1:
         overlap = 0.0
-    templates.require(one.relation for one in triples)
+    templates.require(triple.relation for triple in triples)
     items = [
-        Item(*one[:3], question=templates.question(*one[:3], names or {}))
-        for one in sorted(triples, key=lambda one: one[:3])
+        Item(*triple[:3], question=templates.question(*triple[:3], names or {}))
+        for triple in sorted(triples, key=lambda triple: triple[:3])
     ]
     generator = random_generator(seed)
     order = generator.permutation(len(items)).tolist()
     batches: dict[str, list[Item]] = {}
-    for annotator, own in zip(annotators, _shares(order, len(annotators), overlap), strict=True):
-        mine = [items[own[i]] for i in generator.permutation(len(own))]
+    for annotator, share in zip(
+        annotators, _share_out(order, len(annotators), overlap), strict=True
+    ):
+        mine = [items[share[i]] for i in generator.permutation(len(share))]
         if by_relation:
-            mine = _grouped(mine, generator)
-        batches |= _cut(annotator, mine, size)
+            mine = _group_by_relation(mine, generator)
+        batches |= _split_into_batches(annotator, mine, size)
     return batches
 
 
-def _check(annotators: Sequence[str], overlap: float, size: int | None) -> None:
-    named, text = list(annotators), "the name must work as a file name; use letters, digits"
+def _check_options(annotators: Sequence[str], overlap: float, size: int | None) -> None:
+    names, text = list(annotators), "the name must work as a file name; use letters, digits"
     refuse_if(
-        (not named, "no annotator is given; give at least one"),
-        *((named.count(name) > 1, f"two annotators are named {name!r}; give each a different name")
-          for name in dict.fromkeys(named)),
-        *((not name or name[0] == "." or annotator_of(name) != name or set(name) & set("/\0"),
-           f"annotator {name!r}: {text}") for name in named),
+        (not names, "no annotator is given; give at least one"),
+        *(
+            (
+                names.count(name) > 1,
+                f"two annotators are named {name!r}; give each a different name",
+            )
+            for name in dict.fromkeys(names)
+        ),
+        *(
+            (
+                not name or name[0] == "." or annotator_of(name) != name or set(name) & set("/\0"),
+                f"annotator {name!r}: {text}",
+            )
+            for name in names
+        ),
         (not 0 <= overlap <= 1, f"overlap {overlap} is not a share; give one from 0 to 1"),
         (size is not None and size < 1, f"the batch size is {size}; give at least 1"),
-    )  # fmt: skip
+    )
 
 
-def _shares(order: Sequence[int], n: int, overlap: float) -> list[list[int]]:
-    """Items of each annotator; the first part of `order` goes to two, the rest to one."""
+def _share_out(order: Sequence[int], n: int, overlap: float) -> list[list[int]]:
+    """Return the items of each of `n` annotators.
+
+    The first `overlap` of `order` goes to two annotators each, the rest to one.
+    """
     shares: list[list[int]] = [[] for _ in range(n)]
     common = round(overlap * len(order))
     pairs = _pairs(n)
@@ -295,28 +314,35 @@ def _shares(order: Sequence[int], n: int, overlap: float) -> list[list[int]]:
 
 
 def _pairs(n: int) -> Iterator[tuple[int, int]]:
-    """All pairs, repeatedly; at any time the numbers of pairs per person differ by at most two.
+    """Yield all pairs of `n` people, repeatedly.
 
-    This is the circle method of tournaments: one stays, the others move by one seat per round.
+    At any time, the numbers of pairs per person differ by at most two. This is the circle method of
+    tournaments: one person stays, the others move by one seat per round.
     """
     seats = [*range(n), *([-1] if n % 2 else [])]
     while True:
         for _ in range(max(1, len(seats) - 1)):
             half = len(seats) // 2
-            for one, other in zip(seats[:half], reversed(seats[half:]), strict=True):
-                if min(one, other) >= 0:
-                    yield one, other
+            for person, other in zip(seats[:half], reversed(seats[half:]), strict=True):
+                if min(person, other) >= 0:
+                    yield person, other
             seats = [seats[0], seats[-1], *seats[1:-1]]
 
 
-def _grouped(items: list[Item], generator: np.random.Generator) -> list[Item]:
+def _group_by_relation(items: list[Item], generator: np.random.Generator) -> list[Item]:
+    """Sort items by relation, with the relations in random order."""
     relations = sorted({item.relation for item in items})
-    place = dict(zip(relations, generator.permutation(len(relations)).tolist(), strict=True))
-    return sorted(items, key=lambda item: place[item.relation])
+    rank = dict(zip(relations, generator.permutation(len(relations)).tolist(), strict=True))
+    return sorted(items, key=lambda item: rank[item.relation])
 
 
-def _cut(annotator: str, items: list[Item], size: int | None) -> dict[str, list[Item]]:
-    """``ANNOTATOR.tsv``, or ``ANNOTATOR.batchN.tsv`` with at most `size` items each."""
+def _split_into_batches(
+    annotator: str, items: list[Item], size: int | None
+) -> dict[str, list[Item]]:
+    """Return the items of each sheet of an annotator, by file name.
+
+    The sheet is ``ANNOTATOR.tsv``, or ``ANNOTATOR.batchN.tsv`` with at most `size` items each.
+    """
     if size is None or size >= len(items):
         return {f"{annotator}.tsv": items}
     starts = enumerate(range(0, len(items), size), start=1)

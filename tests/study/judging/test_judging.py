@@ -16,13 +16,13 @@ from judge_helpers import TRAIN, write_graph
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.study.judging.agreement import audit_sample, cohen, merge_sheets
-from kgtrec.study.judging.journal import judged_sheet
+from kgtrec.study.judging.agreement import cohen, draw_audit, merge_sheets
+from kgtrec.study.judging.journal import read_judged_sheet
 from kgtrec.study.judging.questions import (
     Context,
     Templates,
     check_link,
-    generated_templates,
+    generate_templates,
     read_names,
     read_templates,
     template_of,
@@ -95,7 +95,7 @@ def test_the_published_annotations_are_read_with_their_quirks(shared_data: Path)
     assert all(fault.found.startswith("a duplicate") for fault in faults)
     assert len(sheet) + len(faults) == 12_599
     assert {item.label for item in sheet.items} == {"Y", "N", ""}
-    whole = judged_sheet(folder / "annotations.txt", blank="N")
+    whole = read_judged_sheet(folder / "annotations.txt", blank="N")
     labels = [item.label for item in whole.items]
     assert (labels.count("Y"), labels.count("N")) == (2_738, 19_754)
 
@@ -106,7 +106,7 @@ def pooled(n: int, relations: int = 3) -> list[PooledTriple]:
 
 def shared_out(triples: list[PooledTriple], people: int, **more):
     names = [f"p{i}" for i in range(people)]
-    templates = generated_templates({one.relation for one in triples})
+    templates = generate_templates({one.relation for one in triples})
     return make_batches(triples, templates, annotators=names, **more)
 
 
@@ -224,11 +224,11 @@ def test_as_many_true_as_false_and_nothing_given_away() -> None:
     labels = {item.triple: item.label for item in ITEMS}
     seen, first = set(), set()
     for seed in range(60):
-        sample = audit_sample(ITEMS, 12, seed)
+        sample = draw_audit(ITEMS, 12, seed)
         assert Counter(labels[item.triple] for item in sample) == {"Y": 6, "N": 6}
         assert len({item.triple for item in sample}) == 12
         assert {(item.label, item.evidence, item.note) for item in sample} == {("", "", "")}
-        assert audit_sample(reversed(ITEMS), 12, seed) == sample
+        assert draw_audit(reversed(ITEMS), 12, seed) == sample
         seen |= {item.triple for item in sample}
         first.add(labels[sample[0].triple])
     assert seen == {triple for triple, label in labels.items() if label in "YN" and label}
@@ -257,7 +257,7 @@ def test_judgements_and_templates_read_back(tmp_path: Path) -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_no_label_leads_elsewhere(label: str) -> None:
     assert check_link("https://x.org:80/#{label}") == "https://x.org:80/#{label}"
-    link = Context("https://x.org/w/{label}?b=1").of(label, "r", "t")["head"]
+    link = Context("https://x.org/w/{label}?b=1").build(label, "r", "t")["head"]
     assert isinstance(link, dict)
     parts = urlsplit(link["link"])
     assert parts[:2] + parts[3:] == ("https", "x.org", "b=1", "")
@@ -284,9 +284,9 @@ def test_facts_are_of_different_relations_first_and_never_what_is_asked(tmp_path
 
 def test_edited_questions_are_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "templates.tsv"
-    made = generated_templates(["bornIn", "knows"])
+    made = generate_templates(["bornIn", "knows"])
     write_templates(path, made)
-    write_templates(path, generated_templates(["bornIn", "knows", "likes"]))  # nobody's work
+    write_templates(path, generate_templates(["bornIn", "knows", "likes"]))  # nobody's work
     for text in (
         "relation\ttemplate\nbornIn\tDoes {head} come from {tail}?\n",
         "relation\ttemplate\nbornIn\tNo placeholders?\n",  # faulty, but somebody's

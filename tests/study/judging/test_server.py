@@ -25,7 +25,7 @@ from refusals import each_row
 
 from kgtrec.cli import cli
 from kgtrec.errors import UsageError
-from kgtrec.study.judging.journal import Journal, JudgingError, journal_path, judged_sheet
+from kgtrec.study.judging.journal import Journal, JudgingError, journal_path, read_judged_sheet
 from kgtrec.study.judging.server import JudgeServer, sheet_token
 from kgtrec.study.judging.sheets import Item, read_sheet
 
@@ -34,7 +34,7 @@ HOST = b"Host: localhost\r\n"
 
 def labels(sheet: Path) -> list[str]:
     """Labels of a written sheet, or of one that is being judged."""
-    read = read_sheet if sheet.name.endswith(".judged.tsv") else judged_sheet
+    read = read_sheet if sheet.name.endswith(".judged.tsv") else read_judged_sheet
     return [item.label for item in read(sheet).items]
 
 
@@ -84,13 +84,13 @@ def test_a_journal_means_what_its_complete_lines_say(tmp_path: Path):
     for cut in sorted({*range(0, len(whole) + 1, 7), *ends}):
         place.write_bytes(whole[:cut])
         state, undoable = slow_replay(whole[: whole.rfind(b"\n", 0, cut) + 1].decode())
-        assert answers(judged_sheet(path).items) == state
+        assert answers(read_judged_sheet(path).items) == state
         if cut % 49 == 0:  # what follows is shorter than the line that was cut short
             place.write_bytes(whole[:cut] + b"x" * 500)
             with Journal(path) as journal:
                 assert journal.undo() == (undoable[-1] if undoable else None)
                 journal.answer(0, "Y", "new")
-            assert judged_sheet(path).items[0].evidence == "new"
+            assert read_judged_sheet(path).items[0].evidence == "new"
     assert path.read_bytes() == sheet
 
 
@@ -526,7 +526,10 @@ def test_links_and_notes_are_kept_as_they_are_typed(browser: Browser, sheet: Pat
         browser.type("example.org/y")  # the letter y is text here
         browser.wait("document.getElementById('hint').textContent.includes('not look like')")
         browser.wait("document.getElementById('saved').textContent.startsWith('Saved: evid')")
-        assert (labels(sheet)[0], judged_sheet(sheet).items[0].evidence) == ("", "example.org/y")
+        assert (labels(sheet)[0], read_judged_sheet(sheet).items[0].evidence) == (
+            "",
+            "example.org/y",
+        )
         assert browser.eval(FOCUS) == "evidence"
         browser.press("Tab")
         assert browser.eval(FOCUS) == "note"
@@ -534,7 +537,7 @@ def test_links_and_notes_are_kept_as_they_are_typed(browser: Browser, sheet: Pat
         browser.press("Enter")
         browser.press("y")  # at once, while the note may still be in transit
         done(browser, 1)
-        first = judged_sheet(sheet).items[0]
+        first = read_judged_sheet(sheet).items[0]
         assert (first.label, first.evidence, first.note) == (
             "Y", "example.org/y", "seen <b>twice</b>",
         )  # fmt: skip
