@@ -12,7 +12,8 @@ from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
 
 if TYPE_CHECKING:
-    from kgtrec import Ranks
+    from kgtrec import Graph, Ranks
+    from kgtrec.study.probe import ProbeGrid
     from kgtrec.study.stratified import BetaGrid
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
@@ -30,8 +31,10 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 )
 @shared.choice(
     "--vary",
-    ["beta_e", "beta_r", "grid"],
-    "A curve over one exponent, or every pair of both.",
+    ["beta_e", "beta_r", "grid", "b", "c", "b,c"],
+    "A curve over one exponent, or every pair of both; b and c are those of PROBE's weights "
+    "(arXiv 2512.06296), of answers and of answers under their relation, counted on the train "
+    "triples of --graph.",
     default="beta_e",
 )
 @shared.option(
@@ -69,27 +72,39 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec stratify a.parquet b.parquet --vary beta_r -m mrr --format csv
     kgtrec stratify ranks.parquet --vary grid --points 41 --format csv > grid.csv
     kgtrec stratify ranks.parquet --graph FB15k-237 --count-entities train --points 5
+    kgtrec stratify ranks.parquet --graph FB15k-237 --vary b -m probe@1 -m probe@0
     """
     from kgtrec import read_graph
     from kgtrec.study.stratified import recounted
 
     graph, counted = options["graph"], (options["entities"], options["relations"])
+    probe = options["vary"] in ("b", "c", "b,c")
     shared.refuse(
+        (
+            probe and not graph,
+            f"--vary {options['vary']} needs --graph DIR, to count train triples",
+        ),
+        (
+            probe and any(counted),
+            f"--vary {options['vary']} counts train triples; leave --count-entities and "
+            "--count-relations out",
+        ),
         (any(counted) and not graph, "--count-entities and --count-relations need --graph DIR"),
         (
-            graph and not any(counted),
+            graph and not any(counted) and not probe,
             "--graph needs --count-entities or --count-relations: the splits to count",
         ),
         (
-            options["vary"] == "grid" and shared.on_command_line("at"),
-            "--at fixes the other exponent of a curve, and --vary grid varies both; leave --at out",
+            options["vary"] in ("grid", "b,c") and shared.on_command_line("at"),
+            f"--at fixes the other exponent of a curve, and --vary {options['vary']} varies both; "
+            "leave --at out",
         ),
     )
     loaded = load_ranks({file: file for file in files})
-    if graph:
-        read = read_graph(graph)
+    read = read_graph(graph) if graph else None
+    if read is not None and not probe:
         loaded = {file: recounted(ranks, read, *counted) for file, ranks in loaded.items()}
-    grids = {file: _grid(ranks, options) for file, ranks in loaded.items()}
+    grids = {file: _grid(ranks, options, read) for file, ranks in loaded.items()}
     tables = {file: grid.table() for file, grid in grids.items()}
 
     def text() -> str:
@@ -99,12 +114,18 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     return Report.of_files(tables, text)
 
 
-def _grid(ranks: Ranks, options: dict[str, Any]) -> BetaGrid:
+def _grid(ranks: Ranks, options: dict[str, Any], graph: Graph | None) -> BetaGrid | ProbeGrid:
     from kgtrec.measures.averaging import sides_present
+    from kgtrec.study.probe import PROBE_METRICS, probe_grid
     from kgtrec.study.stratified import beta_curve, beta_grid, betas
 
     axis, metrics = betas(options["points"]), options["metrics"]
     how = {"rank_type": options["rank_type"], "side": options["side"] or sides_present(ranks)[-1]}
-    if options["vary"] == "grid":
+    vary, at = options["vary"], options["at"]
+    if graph is not None and vary in ("b", "c", "b,c"):
+        metrics = metrics if shared.on_command_line("metrics") else PROBE_METRICS
+        exponents = {"b": (axis, at), "c": (at, axis), "b,c": (axis, axis)}[vary]
+        return probe_grid(ranks, graph, *exponents, metrics, **how)
+    if vary == "grid":
         return beta_grid(ranks, axis, axis, metrics, **how)
-    return beta_curve(ranks, options["vary"], options["at"], metrics, points=axis, **how)
+    return beta_curve(ranks, vary, at, metrics, points=axis, **how)

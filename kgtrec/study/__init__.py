@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from kgtrec.study.pooling.seeds import seed_questions as seed_questions
     from kgtrec.study.pooling.unjudged import intervals as intervals
     from kgtrec.study.pooling.unjudged import open_candidates as open_candidates
+    from kgtrec.study.probe import probe_grid as probe_grid
     from kgtrec.study.reporting.model_table import table_of_models as table_of_models
     from kgtrec.study.sampling.counts import count_sampled as count_sampled
     from kgtrec.study.sampling.counts import full_bounds as full_bounds
@@ -109,6 +110,7 @@ _HOMES = homes(
             "entity_frequencies entity_popularity popularity_correlations relation_frequencies "
             "relation_popularity triple_mix"
         ),
+        "kgtrec.study.probe": "probe_grid",
         "kgtrec.study.stratified": (
             "beta_curve beta_grid recounted read_relation_counts reweighted reweighted_table "
             "spreads"
