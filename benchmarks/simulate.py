@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import kgtrec
-from kgtrec.cluster.batch.batch import MOST, Load
+from kgtrec.cluster.batch.batch import MOST_JOBS, Load
 from kgtrec.cluster.dask.rank import DASK_BYTES, cut
 from kgtrec.cluster.dask.workers import local_client
 from kgtrec.cluster.plan import make_plan
@@ -139,9 +139,9 @@ def as_in_a_batch(left: Sequence[int | None], threads: int) -> bool:
     load = Load(memory=len(left) + 1)
     for job, tasks in enumerate(left):
         load.begin(str(job))
-        load.sized(str(job), 1)
+        load.record_size(str(job), 1)
         if tasks is not None:
-            load.watch(str(job), tasks, threads)
+            load.record_tasks(str(job), tasks, threads)
     return load.has_room()
 
 
@@ -280,7 +280,7 @@ def main() -> None:
     print("| workers | jobs at a time | tasks a job | minutes | idle | client busy |")
     print("|---|---|---|---|---|---|")
     for workers in (64, 1_024):
-        for rule, shared in ((two_at_a_time, 1), (as_in_a_batch, MOST)):
+        for rule, shared in ((two_at_a_time, 1), (as_in_a_batch, MOST_JOBS)):
             tasks = plan_of(workers, SMALL[1], options.memory, SMALL[0], shared)
             of_batch = simulate_batch(tasks, JOBS, workers, costs, rule)
             print(

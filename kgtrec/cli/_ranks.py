@@ -64,9 +64,9 @@ def files_of(
 
 def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:
     """Graph (and protocol, if there are several), model and path of a batch's finished ranks."""
-    from kgtrec.cluster.batch.records import finished_ranks
+    from kgtrec.cluster.batch.records import list_finished_ranks
 
-    finished = finished_ranks(folder)
+    finished = list_finished_ranks(folder)
     several = len({protocol for _, protocol, _, _ in finished}) > 1
     for graph, protocol, model, path in finished:
         yield f"{graph}, {protocol}" if several else graph, model, str(path)

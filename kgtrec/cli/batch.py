@@ -117,14 +117,14 @@ def command(
 
 
 def _report(batch: JobBatch, outcomes: list[Outcome]) -> Report:
-    from kgtrec.cluster.batch.records import batch_notes, summary
+    from kgtrec.cluster.batch.records import batch_notes, build_summary
 
     failed = [one for one in outcomes if one.state == "failed"]
-    notes = [*batch_notes(batch), f"wrote {batch.place}/ranks, summary.csv, summary.md"]
+    notes = [*batch_notes(batch), f"wrote {batch.output_name}/ranks, summary.csv, summary.md"]
     error = ""
     if failed:
         error = "\n  ".join([f"{len(failed)} of {len(outcomes)} jobs failed:", *map(_line, failed)])
-    return Report(summary(outcomes, batch.measures).to_markdown, notes=notes, error=error)
+    return Report(build_summary(outcomes, batch.measures).to_markdown, notes=notes, error=error)
 
 
 def _line(outcome: Outcome) -> str:

@@ -314,10 +314,12 @@ def make_inputs(
         settings = replace(settings, rows="instances")
     prepared(questions, settings)  # checks the questions, with the ranker's messages
     store = Store(save_questions(questions, settings.rows, folder))
-    return inputs_of_store(source, store, folder, settings)
+    return build_inputs_of_store(source, store, folder, settings)
 
 
-def inputs_of_store(source: Any, store: Store, folder: PathName, settings: Settings) -> Inputs:
+def build_inputs_of_store(
+    source: Any, store: Store, folder: PathName, settings: Settings
+) -> Inputs:
     """As `make_inputs`, for questions that are already stored; does not copy them."""
     if isinstance(source, Mapping) and store.rows != "instances":
         raise UsageError(

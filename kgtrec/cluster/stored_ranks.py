@@ -259,7 +259,7 @@ def _is_summed(measure: Measure) -> bool:
     return streamed and measure.rank_type != "expected" and not {row.name, row.base} & spread
 
 
-def stored_result(stored: StoredRanks, folder: Path, measures: list[Measure]) -> Result:
+def evaluate_stored(stored: StoredRanks, folder: Path, measures: list[Measure]) -> Result:
     """The `Result` of `kgtrec.evaluate`, without questions and run."""
     ranks = stored.mapped(folder)
     if not ranks.of_graph:

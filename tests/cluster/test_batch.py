@@ -25,7 +25,7 @@ from question_cases import rewrite_as_openke
 import kgtrec
 from kgtrec.cli import cli
 from kgtrec.cluster.batch import records
-from kgtrec.cluster.batch.batch import Load, _locked, batch_status, run_batch
+from kgtrec.cluster.batch.batch import Load, _lock_folders, batch_status, run_batch
 from kgtrec.cluster.batch.job_file import JobBatch, read_jobs
 from kgtrec.cluster.batch.records import batch_notes
 from kgtrec.cluster.dask.rank import rank_parts
@@ -228,7 +228,7 @@ def test_only_what_is_missing_damaged_or_changed_is_done(
         run_batch(batch, client, say=messages.append)
         return sorted(said.job.name for said in messages if not isinstance(said, str))
 
-    monkeypatch.setattr("kgtrec.cluster.batch.batch.opened_client", None)  # no workers are needed
+    monkeypatch.setattr("kgtrec.cluster.batch.batch.open_client", None)  # no workers are needed
     assert again() == []
     monkeypatch.undo()
     damaged = place(batch, "one", "test", "b")
@@ -457,12 +457,12 @@ def test_two_batches_share_neither_output_nor_parts(batch, client, tmp_path) -> 
     one, other = (tmp_path / f"{name}.toml" for name in ("one", "other"))
     one.write_text(f'work = "work"\n{JOBS}')
     other.write_text('work = "work"\n' + JOBS.replace('"results"', '"elsewhere"'))
-    with _locked(read_jobs(one)):
+    with _lock_folders(read_jobs(one)):
         for path, key in ((batch.path, "output"), (other, "work")):
             said = f"another batch is writing to .* another folder as {key}"
             with pytest.raises(UsageError, match=said):
                 run_batch(read_jobs(path), client)
-    with _locked(read_jobs(one)):  # the locks have ended
+    with _lock_folders(read_jobs(one)):  # the locks have ended
         pass
 
 
@@ -560,7 +560,7 @@ def test_a_batch_whose_output_is_the_folder_itself(batch, client, tmp_path) -> N
 
 
 def test_columns_of_short_keys_have_the_decimals_of_their_metric() -> None:
-    table = records.summary([], ("mr", "tail.hits@3", "realistic.micro.mr", "map_cut_20"))
+    table = records.build_summary([], ("mr", "tail.hits@3", "realistic.micro.mr", "map_cut_20"))
     assert table.digits == [0, 0, 0, 0, 2, 4, 2, 4]
 
 

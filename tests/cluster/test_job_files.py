@@ -14,7 +14,7 @@ from checkout import ROOT
 from refusals import assert_refused, each_row
 
 import kgtrec
-from kgtrec.cluster.batch.batch import MOST, Load
+from kgtrec.cluster.batch.batch import MOST_JOBS, Load
 from kgtrec.cluster.batch.job_file import read_jobs
 from kgtrec.errors import FileError, UsageError
 
@@ -156,7 +156,7 @@ def test_an_answer_beyond_its_list_has_no_one_rank(batch, tmp_path: Path) -> Non
 
 @each_row("tasks, threads, size, memory, jobs", [
     (100, 2, 10, 10**9, 2), (100, 64, 10, 10**9, 2), (16, 64, 10, 10**9, 8),
-    (100, 1024, 10, 10**9, 21), (1, 1024, 10, 10**9, MOST), (1, 1024, 30, 100, 3),
+    (100, 1024, 10, 10**9, 21), (1, 1024, 10, 10**9, MOST_JOBS), (1, 1024, 30, 100, 3),
     (1, 1024, 1000, 100, 1),
 ])  # fmt: skip
 def test_small_jobs_fill_a_large_cluster_and_the_memory_of_the_client_bounds_them(
@@ -165,8 +165,8 @@ def test_small_jobs_fill_a_large_cluster_and_the_memory_of_the_client_bounds_the
     load, number = Load(memory), 0
     while load.has_room():
         load.begin(str(number))
-        load.sized(str(number), size)
-        load.watch(str(number), tasks, threads)
+        load.record_size(str(number), size)
+        load.record_tasks(str(number), tasks, threads)
         number += 1
     assert number == jobs
     load.end("0")
@@ -179,13 +179,13 @@ def test_whoever_waits_is_told_of_each_task() -> None:
     load.begin("a")
     assert load.jobs == 8
     for left in (2, 1, 0):
-        load.watch("a", left, 4)
+        load.record_tasks("a", left, 4)
     load.end("a")
     assert len(told) == 3
     assert load.has_room()
     load.begin("b")
     assert not load.has_room()  # the size of jobs is not known yet
-    load.sized("b", 5)
+    load.record_size("b", 5)
     assert len(told) == 4
     assert load.has_room()
     load.end("b")

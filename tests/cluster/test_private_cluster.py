@@ -22,7 +22,7 @@ from kgtrec.cluster.dask.workers import (
     TimedOut,
     connected,
     local_client,
-    opened_client,
+    open_client,
 )
 from kgtrec.errors import UsageError
 
@@ -86,7 +86,7 @@ def test_without_keys_no_worker_processes_start(tmp_path: Path, monkeypatch) -> 
     monkeypatch.setattr("kgtrec.cluster.dask.workers.find_spec", lambda name: None)
     with (
         pytest.raises(UsageError, match="the package cryptography is not installed"),
-        opened_client(None, tmp_path),
+        open_client(None, tmp_path),
     ):
         raise AssertionError
 
@@ -104,7 +104,7 @@ def test_a_failed_start_names_the_limit_and_not_standard_output(
 
     monkeypatch.setattr("kgtrec.cluster.dask.private_cluster.private_cluster", exhausted)
     said = r"did not start \(Too many open files\); allow more open files \(ulimit -n\)"
-    with pytest.raises(ClusterError, match=said), opened_client(None, tmp_path):
+    with pytest.raises(ClusterError, match=said), open_client(None, tmp_path):
         raise AssertionError
 
 

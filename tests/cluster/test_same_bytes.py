@@ -29,7 +29,7 @@ from kgtrec.cluster.dask import rank as dask_rank
 from kgtrec.cluster.dask.workers import TaskOptions
 from kgtrec.cluster.inputs import make_inputs
 from kgtrec.cluster.shards import merge_shards, open_shard, rank_shard
-from kgtrec.cluster.stored_ranks import StoredRanks, stored_result
+from kgtrec.cluster.stored_ranks import StoredRanks, evaluate_stored
 from kgtrec.ranking import parquet, tie_report
 from kgtrec.ranking.settings import Settings
 
@@ -198,7 +198,7 @@ def test_a_result_of_files_is_that_of_one_process(tmp_path, client, case, rows) 
     inputs = make_inputs(scores, questions, tmp_path / "work", settings)
     stored = StoredRanks(tmp_path, inputs)
     dask_rank.rank_parts(inputs, client, stored.add, TaskOptions(progress=False))
-    result = stored_result(stored, tmp_path, kgtrec.measures.parse_all(names))
+    result = evaluate_stored(stored, tmp_path, kgtrec.measures.parse_all(names))
     assert result.to_dict() == due.to_dict()
     assert result.agreement == due.agreement
     for name, ranks in (("due", due.ranks), ("blocks", result.ranks)):

@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING
 
 from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import is_location
-from kgtrec.cluster.batch.job_file import Job, JobBatch, with_side
+from kgtrec.cluster.batch.job_file import Job, JobBatch, complete_key
 from kgtrec.cluster.batch.records import Outcome, Records
 from kgtrec.cluster.dask.rank import CLIENT, rank_parts, scratch
-from kgtrec.cluster.dask.workers import PATIENCE, SchedulerLost, TaskOptions, opened_client
-from kgtrec.cluster.inputs import inputs_of_store
+from kgtrec.cluster.dask.workers import PATIENCE, SchedulerLost, TaskOptions, open_client
+from kgtrec.cluster.inputs import build_inputs_of_store
 from kgtrec.cluster.plan import format_bytes, memory_bytes
 from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.score_files import describe_scores
-from kgtrec.cluster.stored_ranks import StoredRanks, result_bytes, stored_result
+from kgtrec.cluster.stored_ranks import StoredRanks, evaluate_stored, result_bytes
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
 from kgtrec.measures import Measure, parse_all, required_depth
 from kgtrec.scores.mapped_files import reading
@@ -40,72 +40,78 @@ from kgtrec.trec.measures.agreement import COMPARED
 if TYPE_CHECKING:
     from distributed import Client
 
-LEAST, MOST = 2, 32
-_END = 10.0  # seconds for interrupted jobs to end
-_TRIES, _PAUSE = 20, 0.1  # to remove what ending processes still write to
-_STARTING = 2  # jobs whose tasks are still unknown
-_AHEAD = 2  # tasks per thread of the workers, over all jobs
+LEAST_JOBS, MOST_JOBS = 2, 32  # that run at a time
+_END_SECONDS = 10.0  # that interrupted jobs get to end
+_REMOVE_TRIES, _REMOVE_PAUSE = 20, 0.1  # for files that ending processes still write to
+_MOST_STARTING = 2  # jobs at a time whose number of tasks is not known yet
+_TASKS_PER_THREAD = 2  # tasks that all jobs together provide per thread of the workers
 
 
 @dataclass
 class Load:
-    """Running jobs: their remaining tasks, and the bytes that they take in this process.
+    """The running jobs: their remaining tasks, and their memory in this process.
 
-    One job always starts, even with little ``memory``. ``changed`` is called when another job
-    might start; ``waiting`` jobs have not started.
+    One job always starts, even with little memory.
+
+    - memory: Bytes that all running jobs together may use.
+    - changed: Called when another job might start.
+    - waiting: Number of jobs that have not started.
     """
 
     memory: int
     changed: Callable[[], None] = lambda: None
     waiting: int = 0
-    _left: dict[str, int | None] = field(default_factory=dict)
+    _tasks_left: dict[str, int | None] = field(default_factory=dict)
     _bytes: dict[str, int] = field(default_factory=dict)
     _largest: int = 0
     _threads: int = 1
     _lock: Lock = field(default_factory=Lock)
 
     def has_room(self) -> bool:
-        """Whether one more job may start; it may be as large as the largest so far."""
+        """Return whether one more job may start if it is as large as the largest so far."""
         with self._lock:
-            left, needed = list(self._left.values()), sum(self._bytes.values()) + self._largest
+            left, needed = (
+                list(self._tasks_left.values()),
+                sum(self._bytes.values()) + self._largest,
+            )
             if left and (not self._largest or needed > self.memory):
                 return False
-            if len(left) < LEAST:
+            if len(left) < LEAST_JOBS:
                 return True
-            if len(left) >= MOST or left.count(None) >= _STARTING:
+            if len(left) >= MOST_JOBS or left.count(None) >= _MOST_STARTING:
                 return False
-            return sum(tasks or 0 for tasks in left) < _AHEAD * self._threads
+            return sum(tasks or 0 for tasks in left) < _TASKS_PER_THREAD * self._threads
 
     @property
     def jobs(self) -> int:
-        """Jobs that will share the workers."""
-        return min(MOST, len(self._left) + self.waiting)
+        """Number of jobs that will share the workers."""
+        return min(MOST_JOBS, len(self._tasks_left) + self.waiting)
 
     def begin(self, name: str) -> None:
-        """A job starts."""
+        """Record that a job starts."""
         with self._lock:
-            self._left[name], self._bytes[name] = None, self._largest
+            self._tasks_left[name], self._bytes[name] = None, self._largest
 
-    def sized(self, name: str, size: int) -> None:
-        """Record the bytes of this process that a job takes; known once its questions exist."""
+    def record_size(self, name: str, size: int) -> None:
+        """Record the bytes that a job needs in this process; known once its questions exist."""
         with self._lock:
             self._bytes[name], self._largest = size, max(self._largest, size)
         self.changed()
 
-    def watch(self, name: str, left: int, threads: int) -> None:
-        """Record a job's remaining tasks, and the threads of the workers."""
+    def record_tasks(self, name: str, left: int, threads: int) -> None:
+        """Record the remaining tasks of a job, and the number of threads of the workers."""
         with self._lock:
-            self._left[name], self._threads = left, max(1, threads)
+            self._tasks_left[name], self._threads = left, max(1, threads)
         self.changed()
 
     def end(self, name: str) -> None:
-        """A job ends, finished or failed."""
+        """Record that a job ends, finished or failed."""
         with self._lock:
-            del self._left[name], self._bytes[name]
+            del self._tasks_left[name], self._bytes[name]
 
 
 def batch_status(batch: JobBatch) -> list[Outcome]:
-    """State of every job, from the files of the output folder alone."""
+    """Return the state of every job, from the files of the output folder alone."""
     records = Records(batch)
     return [records.outcome(job) for job in batch.jobs]
 
@@ -117,17 +123,22 @@ def run_batch(
     say: Callable[[Outcome | str], None] = lambda said: None,
     patience: float = PATIENCE,
 ) -> list[Outcome]:
-    """Run the unfinished jobs of a batch, and write its summary."""
+    """Run the unfinished jobs of a batch, write its summary, and return the state of all jobs.
+
+    - client: A client of a Dask cluster; None: worker processes of this machine, `workers` many.
+    - say: Receives the outcome of each job that ends, and messages.
+    - patience: Seconds to wait for a worker.
+    """
     tasks = TaskOptions(batch.memory, progress=False, patience=patience)
-    with _locked(batch):
+    with _lock_folders(batch):
         records = Records(batch)
         _remove_unfinished(records)
         running: list[Future[Outcome]] = []
         outcomes = {outcome.job.name: outcome for outcome in batch_status(batch)}
-        left = [one.job for one in outcomes.values() if one.state != "finished"]
+        left = [outcome.job for outcome in outcomes.values() if outcome.state != "finished"]
         try:
             if left:
-                with opened_client(client, records.work_folder, workers) as dask:
+                with open_client(client, records.work_folder, workers) as dask:
                     for outcome in _run_all(
                         left, _JobRunner(batch, records, dask, say, tasks), running
                     ):
@@ -138,21 +149,21 @@ def run_batch(
             return final
         finally:
             # Without workers, jobs that were interrupted end soon. They would leave files.
-            wait(running, _END)
+            wait(running, _END_SECONDS)
             _remove_unfinished(records)
             if not any(records.parts.glob("**/*.part")):  # nothing to go on with
                 _remove(records.work_folder)
 
 
 def _remove_unfinished(records: Records) -> None:
-    """Remove unfinished files, which are ours: other batches are locked out."""
-    for path in list(records.left_behind()):
+    """Remove unfinished files. No other batch writes them, because this one holds the locks."""
+    for path in list(records.find_unfinished_files()):
         _remove(path)
 
 
 def _remove(path: Path) -> None:
     """Remove a file or folder, even if a process that is ending still writes into it."""
-    for _ in range(_TRIES):
+    for _ in range(_REMOVE_TRIES):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
@@ -160,13 +171,16 @@ def _remove(path: Path) -> None:
                 path.unlink(missing_ok=True)
         if not path.exists():
             return
-        time.sleep(_PAUSE)
+        time.sleep(_REMOVE_PAUSE)
 
 
 @contextmanager
-def _locked(batch: JobBatch) -> Iterator[None]:
-    """Lock the output and the folder for parts, which batches of several outputs may share. The
-    locks end with the process, even if it is killed. A URL has no lock."""
+def _lock_folders(batch: JobBatch) -> Iterator[None]:
+    """Hold locks on the output folder and on the folder for parts while the context is open.
+
+    Several outputs may share a folder for parts, so both are locked. The locks end with the
+    process, even if it is killed. A URL has no lock.
+    """
     check_writable(batch.output / "summary.csv" if is_location(batch.output) else None)
     folders = {"output": batch.output, "work": batch.work}
     if is_location(batch.output):
@@ -180,7 +194,7 @@ def _locked(batch: JobBatch) -> Iterator[None]:
                 check_writable(folder)  # explains the fault
                 raise
             check_writable(folder / "summary.csv")
-            # A folder under two names is locked once: a second lock would meet the first.
+            # Lock a folder with two names only once: the second lock would wait for the first.
             if any(os.path.samefile(folder, other) for other in locked):
                 continue
             locked.append(folder)
@@ -202,8 +216,8 @@ def _locked(batch: JobBatch) -> Iterator[None]:
 def _run_all(
     jobs: list[Job], runner: _JobRunner, running: list[Future[Outcome]]
 ) -> Iterator[Outcome]:
-    """The outcomes of jobs as they end; ``running`` receives all that begin."""
-    pool, waiting, n_running = ThreadPoolExecutor(MOST), deque(jobs), 0
+    """Run jobs and yield their outcomes as they end; append a future per job to `running`."""
+    pool, waiting, n_running = ThreadPoolExecutor(MOST_JOBS), deque(jobs), 0
     events: SimpleQueue[Future[Outcome] | None] = SimpleQueue()
     runner.load.changed = lambda: events.put(None)
     try:
@@ -225,7 +239,7 @@ def _run_all(
 
 
 class _JobRunner:
-    """Runs single jobs; jobs with the same questions share one store of them."""
+    """Runs one job per call. Jobs with the same questions share one store of questions."""
 
     def __init__(
         self,
@@ -237,7 +251,7 @@ class _JobRunner:
     ) -> None:
         self.batch, self.records, self.client, self.say = batch, records, client, say
         self.tasks = tasks
-        keys = [with_side(key) for key in batch.measures]
+        keys = [complete_key(key) for key in batch.measures]
         names = [*COMPARED, *(m.metric for m in parse_all(keys) if m.is_trec)]
         self.depth = max(20, *(required_depth(name) or 0 for name in names))
         self.load = Load(max(0, memory_bytes(batch.memory) - CLIENT))
@@ -246,7 +260,10 @@ class _JobRunner:
         self._stores: dict[str, Store] = {}
 
     def run(self, job: Job) -> Outcome:
-        """Run one job, which finishes or fails; only a lost scheduler is an error."""
+        """Run a job and return its outcome, finished or failed.
+
+        Only a lost scheduler raises an error (`SchedulerLost`).
+        """
         try:
             return self._rank(job)
         except SchedulerLost:
@@ -254,22 +271,23 @@ class _JobRunner:
         except Exception as error:
             if self.stopped.is_set():  # it failed because the batch is stopping
                 raise
-            known = isinstance(error, (KgtrecError, OSError))
-            text = job.named(error) if known else f"{type(error).__name__}: {error}"
-            return self.records.failed(job, text)
+            expected = isinstance(error, (KgtrecError, OSError))
+            text = job.describe_error(error) if expected else f"{type(error).__name__}: {error}"
+            return self.records.record_failure(job, text)
         finally:
             self.load.end(job.name)
 
     def _rank(self, job: Job) -> Outcome:
+        """Rank a job's scores, write its ranks, and record its measures."""
         before = self.records.fresh_inputs(job)
         store = self._store(job)
         self.records.clear(job, before)
-        names = {key: job.measure(key) for key in self.batch.measures}
+        names = {key: job.measure_key(key) for key in self.batch.measures}
         measures = parse_all([name for name in names.values() if name is not None])
-        self._size(job, store, measures)
+        self._record_size(job, store, measures)
         with scratch(self.records.work_folder) as folder, reading(job.scores):
-            settings = job.scoring(self.depth if job.of_graph else 0)
-            inputs = inputs_of_store(job.scores, store, self.records.work_folder, settings)
+            settings = job.settings_for(self.depth if job.of_graph else 0)
+            inputs = build_inputs_of_store(job.scores, store, self.records.work_folder, settings)
             stored = StoredRanks(Path(folder), inputs)
             rank_parts(
                 inputs,
@@ -278,10 +296,10 @@ class _JobRunner:
                 self.tasks,
                 self.records.work(job),
                 say=lambda plan: self.say(f"{job.name}: {plan}"),
-                watch=lambda left, threads: self._watch(job, left, threads),
+                watch=lambda left, threads: self._record_tasks(job, left, threads),
                 jobs=self.load.jobs,
             )
-            result = stored_result(stored, Path(folder), measures)
+            result = evaluate_stored(stored, Path(folder), measures)
             values = {key: float(result[name]) for key, name in names.items() if name is not None}
             if self.records.fresh_inputs(job) != before:
                 raise InputError(
@@ -291,20 +309,20 @@ class _JobRunner:
             path = self.records.ranks(job)
             make_folder(path.parent)
             result.ranks.save(path, rank_type="realistic")
-        outcome = self.records.succeeded(job, before, values)
+        outcome = self.records.record_success(job, before, values)
         shutil.rmtree(self.records.work(job), ignore_errors=True)
         return outcome
 
-    def _watch(self, job: Job, left: int, threads: int) -> None:
-        """Report a job's remaining tasks to the load; end the job if the batch is stopping."""
+    def _record_tasks(self, job: Job, left: int, threads: int) -> None:
+        """Report the remaining tasks of a job to the load; end the job if the batch is stopping."""
         if self.stopped.is_set():
             raise CancelledError
-        self.load.watch(job.name, left, threads)
+        self.load.record_tasks(job.name, left, threads)
 
-    def _size(self, job: Job, store: Store, measures: list[Measure]) -> None:
-        """Report the size to the load; refuse a job that this process has no memory for."""
+    def _record_size(self, job: Job, store: Store, measures: list[Measure]) -> None:
+        """Report the memory of a job to the load; UsageError if this process has not enough."""
         size, granted = result_bytes(store, measures), memory_bytes(self.batch.memory)
-        self.load.sized(job.name, size)
+        self.load.record_size(job.name, size)
         if size > granted:
             raise UsageError(
                 f"the memory limit is too low: averaging {store.n_instances:,} ranks takes "
@@ -312,7 +330,7 @@ class _JobRunner:
             )
 
     def _store(self, job: Job) -> Store:
-        """The job's questions as files; made once for all jobs, and not kept in memory."""
+        """Return the store of a job's questions; it is written once for all jobs that share it."""
         with self._lock:
             key, shape = self.records.question_inputs(job), (0, 0)
             if not job.of_graph:

@@ -26,20 +26,23 @@ _GRAPH = "{graph}"
 def models_by_pattern(
     pattern: str, folder: Path, graphs: Iterable[str]
 ) -> dict[str, str | dict[str, str]]:
-    """Scores of every model that matches a pattern, by the model's name, sorted."""
+    """Return the paths of scores that match a pattern, by name of the model, sorted by name.
+
+    If the pattern contains ``{graph}``, a model has a path per graph, by name of the graph.
+    """
     if _GRAPH not in pattern:
-        return dict(_matching(pattern, folder))
+        return dict(_models_matching(pattern, folder))
     models: dict[str, str | dict[str, str]] = {}
     for graph in graphs:
-        for name, path in _matching(pattern.replace(_GRAPH, graph), folder).items():
+        for name, path in _models_matching(pattern.replace(_GRAPH, graph), folder).items():
             by_graph = models.setdefault(name, {})
             assert isinstance(by_graph, dict)
             by_graph[graph] = path
     return dict(sorted(models.items()))
 
 
-def _named(pattern: str, folder: Path) -> list[tuple[str, bool]]:
-    """Files and folders that a pattern matches, and which are folders; sorted."""
+def _match_paths(pattern: str, folder: Path) -> list[tuple[str, bool]]:
+    """Return the paths that match a pattern, each with whether it is a folder; sorted."""
     if is_location(folder / pattern) and not is_location(pattern):
         pattern = f"{url_text(str(folder))}/{pattern}"
     if is_location(pattern) and (local := local_path(pattern)) is not None:
@@ -57,7 +60,7 @@ def _named(pattern: str, folder: Path) -> list[tuple[str, bool]]:
 
 
 def _matches(name: tuple[str, ...], steps: tuple[str, ...]) -> bool:
-    """Whether the steps of a name match those of a pattern, as in `glob`."""
+    """Return whether the steps of a name match those of a pattern, as in `glob`."""
     if not steps or not name:
         return not name and all(step == "**" for step in steps)
     first = steps[0]
@@ -67,9 +70,10 @@ def _matches(name: tuple[str, ...], steps: tuple[str, ...]) -> bool:
     return not hidden and fnmatchcase(name[0], first) and _matches(name[1:], steps[1:])
 
 
-def _matching(pattern: str, folder: Path) -> dict[str, str]:
+def _models_matching(pattern: str, folder: Path) -> dict[str, str]:
+    """Return the paths that match a pattern, by name; InputError if none does, or names repeat."""
     paths: dict[str, str] = {}
-    for path, is_folder in _named(pattern, folder):
+    for path, is_folder in _match_paths(pattern, folder):
         name = Path(path).name if is_folder else Path(path).stem
         if name in paths:
             raise InputError(
@@ -83,7 +87,7 @@ def _matching(pattern: str, folder: Path) -> dict[str, str]:
 
 
 def read_toml(path: Path, kind: str = "a job file") -> dict[str, Any]:
-    """Content of a TOML file in plain Python types; `kind` names the file in messages."""
+    """Read a TOML file as plain Python types; `kind` is what messages call the file."""
     if path.suffix != ".toml":
         problem = (
             f"{kind} with the suffix {path.suffix}" if path.suffix else f"{kind} without suffix"
@@ -104,49 +108,92 @@ def read_toml(path: Path, kind: str = "a job file") -> dict[str, Any]:
 
 
 MEASURES = (
-    "realistic.micro.mr", "realistic.micro.mrr", "realistic.micro.hits@1", "realistic.micro.hits@3",
-    "realistic.micro.hits@10", "realistic.micro.amri", "realistic.macro.mrr", "macro.map_cut_20",
-    "macro.ndcg_cut_20"
-)  # fmt: skip
-"""Columns of the summary unless the file says otherwise."""
+    "realistic.micro.mr",
+    "realistic.micro.mrr",
+    "realistic.micro.hits@1",
+    "realistic.micro.hits@3",
+    "realistic.micro.hits@10",
+    "realistic.micro.amri",
+    "realistic.macro.mrr",
+    "macro.map_cut_20",
+    "macro.ndcg_cut_20",
+)
+"""Measures in the summary, unless the job file lists others."""
 
 # A letter first: readers of a dataset take folders that look like numbers for numbers.
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]*")
+_VALID_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]*")
 _MOUNT = (
     "kgtrec reads URLs of s3, gs and file; for others, copy or mount the files and give their path"
 )
-_PLACE = re.compile(r"\{([^{}]*)\}")
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
-_PROTOCOLS = {"test": {"split": "test"}}  # unless the file has some
+_PROTOCOLS = {"test": {"split": "test"}}  # if the job file has none
 _SIDES = ["head", "tail", "both", "relation", "qualifier"]
-# Rows of keys: types, a list of choices, or `Settings`, which checks its fields.
-_BATCH = {
-    "output": str, "work": str, "graphs": Mapping, "models": (str, Mapping), "protocols": Mapping,
-    "memory": str, "measures": list,
-}  # fmt: skip
+# Valid values by key: types, a list of choices, or `Settings`, which checks its fields.
+_BATCH_KEYS = {
+    "output": str,
+    "work": str,
+    "graphs": Mapping,
+    "models": (str, Mapping),
+    "protocols": Mapping,
+    "memory": str,
+    "measures": list,
+}
 _GRAPH_KEYS = {
-    "path": str, "columns": str, "questions": str, "candidates": str, "known_has_answers": bool,
-    "qrels": str, "queries": str, "documents": str, "level": int,
-}  # fmt: skip
-_SOURCES = {
+    "path": str,
+    "columns": str,
+    "questions": str,
+    "candidates": str,
+    "known_has_answers": bool,
+    "qrels": str,
+    "queries": str,
+    "documents": str,
+    "level": int,
+}
+_SOURCE_KEYS = {
     "path": ("columns",),
     "questions": ("candidates", "known_has_answers"),
     "qrels": ("queries", "documents", "level"),
 }
-"""Sources of questions, and the keys of each."""
-_MODEL = {"scores": (str, Mapping), "lower_is_better": bool, "graphs": list, "protocols": list}
-_PROTOCOL = {
-    "split": str, "sides": _SIDES, "filter": (str, list), "rows": Settings, "nan": Settings,
-    "known": list, "entities": str, "relations": str, "type_constraints": str, "candidates": str,
-    "columns": ["entities", "candidates"], "outside": ["error", "worst"],
-    "unknown": ["error", "skip"], "context": ["time", "qualifiers"], "atol": Settings,
+"""Keys that combine with each source of questions."""
+_MODEL_KEYS = {"scores": (str, Mapping), "lower_is_better": bool, "graphs": list, "protocols": list}
+_PROTOCOL_KEYS = {
+    "split": str,
+    "sides": _SIDES,
+    "filter": (str, list),
+    "rows": Settings,
+    "nan": Settings,
+    "known": list,
+    "entities": str,
+    "relations": str,
+    "type_constraints": str,
+    "candidates": str,
+    "columns": ["entities", "candidates"],
+    "outside": ["error", "worst"],
+    "unknown": ["error", "skip"],
+    "context": ["time", "qualifiers"],
+    "atol": Settings,
     "rtol": Settings,
-}  # fmt: skip
-_OF_ANSWERS = {"nan", "atol", "rtol"}  # keys of protocols for questions without a graph
-_KINDS = {str: "a string", bool: "true or false", list: "a list", Mapping: "a table",
-          int: "a whole number"}  # fmt: skip
-FILE_KEYS = ("entities", "relations", "type_constraints", "questions", "qrels", "queries",
-             "documents", "candidates", "column_labels")  # fmt: skip
+}
+_KEYS_WITHOUT_GRAPH = {"nan", "atol", "rtol"}  # keys of protocols for questions without a graph
+_TYPE_NAMES = {
+    str: "a string",
+    bool: "true or false",
+    list: "a list",
+    Mapping: "a table",
+    int: "a whole number",
+}
+FILE_KEYS = (
+    "entities",
+    "relations",
+    "type_constraints",
+    "questions",
+    "qrels",
+    "queries",
+    "documents",
+    "candidates",
+    "column_labels",
+)
 
 
 @dataclass(frozen=True)
@@ -169,36 +216,39 @@ class Job:
 
     @property
     def of_graph(self) -> bool:
-        """Whether the questions come from a graph."""
+        """True if the questions come from a graph."""
         return isinstance(self.request, QuestionRequest)
 
     @property
     def sides(self) -> str:
-        """The sides that are asked, as spelt in keys of measures."""
+        """The sides that are asked, as in keys of measures."""
         return self.settings.get("sides", "both") if self.of_graph else "all"
 
-    def measure(self, key: str) -> str | None:
-        """A measure for this job, by default of the asked sides; None if its side is not asked."""
-        sided = with_side(key, self.sides)
+    def measure_key(self, key: str) -> str | None:
+        """Return the key of a measure for this job; None if its side is not asked.
+
+        A key without a side gets the sides that the job asks.
+        """
+        sided = complete_key(key, self.sides)
         first = sided.partition(".")[0]
         return sided if first == self.sides or (self.sides == "both" and first != "all") else None
 
-    def named(self, error: Exception) -> str:
-        """A message, after the job file's key for the questions' file that it is about."""
+    def describe_error(self, error: Exception) -> str:
+        """Return an error's message. If it is about a file, the key of the job file precedes it."""
         path, files = getattr(error, "path", None), getattr(self.request, "files", {})
         key = next((f"graphs.{self.graph}.{key}: " for key in files if files[key] == path), "")
         return f"{key}{error}"
 
-    def scoring(self, run_depth: int) -> Settings:
-        """Settings to rank its scores, with `run_depth` candidates kept per question."""
-        own = {key: one for key, one in self.settings.items() if key in _OF_ANSWERS}
+    def settings_for(self, run_depth: int) -> Settings:
+        """Return the settings to rank its scores, with `run_depth` candidates kept per question."""
+        options = {key: value for key, value in self.settings.items() if key in _KEYS_WITHOUT_GRAPH}
         return Settings.convert(
-            run_depth=run_depth, higher_is_better=self.higher_is_better, threads=1, **own
+            run_depth=run_depth, higher_is_better=self.higher_is_better, threads=1, **options
         )
 
     @property
     def name(self) -> str:
-        """``model on graph, protocol``, for people."""
+        """The text ``MODEL on GRAPH, PROTOCOL``."""
         return f"{self.model} on {self.graph}, {self.protocol}"
 
 
@@ -222,14 +272,14 @@ class JobBatch:
     jobs: tuple[Job, ...]
 
     @property
-    def place(self) -> str:
-        """The output folder as a path or URL for messages and files."""
+    def output_name(self) -> str:
+        """The output folder as a path or URL, for messages and files."""
         path = str(self.output)
         return url_text(path) if is_location(path) else path
 
 
-def with_side(key: str, side: str = "both") -> str:
-    """A measure's key; a key without a side gets this one."""
+def complete_key(key: str, side: str = "both") -> str:
+    """Return the key of a measure with a side; a key without a side gets `side`."""
     return key if key.partition(".")[0] in ("all", *_SIDES) else f"{side}.{key}"
 
 
@@ -238,229 +288,277 @@ def read_jobs(path: PathName) -> JobBatch:
 
     Paths in it are relative to its folder. ``{model}``, ``{graph}``, ``{protocol}`` and ``{split}``
     in a path of scores are replaced by the names; also ``{graph}`` and ``{split}`` in a protocol's
-    path. Models may be a pattern, see `kgtrec.cluster.batch.job_file`.
+    path. Models may be a pattern (`models_by_pattern`).
     """
     path = Path(path)
-    return _Reader(path, read_toml(path)).batch()
+    return _Reader(path, read_toml(path)).read_batch()
 
 
 class _Reader:
-    """Collects all faults before it raises an error."""
+    """Reads a job file and collects all its faults, so that one error reports them together."""
 
     def __init__(self, path: Path, content: dict[str, Any]) -> None:
         self.path, self.content, self.faults = path, content, list[str]()
 
-    def batch(self) -> JobBatch:
-        top = self._table("", self.content, _BATCH, ("output", "graphs", "models"))
-        graphs = self._named("graphs", top.get("graphs", {}), _GRAPH_KEYS, "path")
+    def read_batch(self) -> JobBatch:
+        """Return the content of the file; FileError that lists all its faults."""
+        top = self._parse_table("", self.content, _BATCH_KEYS, ("output", "graphs", "models"))
+        graphs = self._parse_tables("graphs", top.get("graphs", {}), _GRAPH_KEYS, "path")
         for name, source in graphs.items():
             self._check_source(f"graphs.{name}", source)
-        models = self._named("models", self._models(top, graphs), _MODEL, "scores", ("scores",))
-        protocols = self._named("protocols", top.get("protocols", _PROTOCOLS), _PROTOCOL)
+        models = self._parse_tables(
+            "models", self._find_models(top, graphs), _MODEL_KEYS, "scores", ("scores",)
+        )
+        protocols = self._parse_tables(
+            "protocols", top.get("protocols", _PROTOCOLS), _PROTOCOL_KEYS
+        )
         measures, memory = top.get("measures", MEASURES), top.get("memory", "2GB")
-        self._tried("measures", parse_all, [with_side(key) for key in measures])
-        self._tried("memory", memory_bytes, memory)
-        self._complain()
+        self._try("measures", parse_all, [complete_key(key) for key in measures])
+        self._try("memory", memory_bytes, memory)
+        self._raise_faults()
         jobs = tuple(
             job
             for graph, source in graphs.items()
             for protocol, settings in protocols.items()
-            for model, what in models.items()
-            for job in self._job(model, what, graph, source, protocol, settings)
+            for model, model_table in models.items()
+            for job in self._build_jobs(model, model_table, graph, source, protocol, settings)
         )
         for graph, source in graphs.items():
             if "path" not in source and all(job.graph != graph for job in jobs):
-                self._fault(
+                self._add_fault(
                     f"graphs.{graph}",
                     "no model and protocol belong to these questions; give a protocol for them, "
-                    f"with no other keys than {', '.join(sorted(_OF_ANSWERS))}",
+                    f"with no other keys than {', '.join(sorted(_KEYS_WITHOUT_GRAPH))}",
                 )
         if not jobs and not self.faults:
-            self._fault(
+            self._add_fault(
                 "models",
                 "no model belongs to any graph, so there is nothing to do; give one of the models "
                 "a graph",
             )
-        output = self._path("output", top["output"], {})
-        work = self._work(output, top.get("work"))
-        self._complain()
+        output = self._resolve_path("output", top["output"], {})
+        work = self._work_folder(output, top.get("work"))
+        self._raise_faults()
         columns = tuple(dict.fromkeys(measures))
         return JobBatch(self.path, Path(output), work, memory, columns, jobs)
 
-    def _work(self, output: str, named: str | None) -> Path:
-        """The folder for parts: in the output folder, unless that is at a URL."""
-        work = output if named is None else self._path("work", named, {})
+    def _work_folder(self, output: str, folder: str | None) -> Path:
+        """Return the folder for parts, by default the output folder; add a fault for a URL."""
+        work = output if folder is None else self._resolve_path("work", folder, {})
         if is_url(work):
-            key = "output" if named is None else "work"
-            self._fault(key, f"{url_text(work)!r} is a URL, but finished parts and the lock must "
-                        'be in local files; add work = "FOLDER", a folder of this machine, '
-                        "preferably one that the workers also see")  # fmt: skip
+            key = "output" if folder is None else "work"
+            self._add_fault(
+                key,
+                f"{url_text(work)!r} is a URL, but finished parts and the lock must "
+                'be in local files; add work = "FOLDER", a folder of this machine, '
+                "preferably one that the workers also see",
+            )
         return Path(work)
 
-    def _models(self, top: Mapping[str, Any], graphs: Iterable[str]) -> Mapping[str, Any]:
-        """The models by name, including those of a pattern."""
+    def _find_models(self, top: Mapping[str, Any], graphs: Iterable[str]) -> Mapping[str, Any]:
+        """Return the entries of the models by name, including models that a pattern matches."""
         models: str | Mapping[str, Any] = top.get("models", {})
         if not isinstance(models, str):
             return models
-        if not self._is_readable("models", models):
+        if not self._check_url("models", models):
             return {}
-        found = self._tried("models", models_by_pattern, models, self.path.parent, graphs)
-        return {name: {"scores": paths} for name, paths in (found or {}).items()}
+        paths_by_name = self._try("models", models_by_pattern, models, self.path.parent, graphs)
+        return {name: {"scores": paths} for name, paths in (paths_by_name or {}).items()}
 
-    def _tried(self, key: str, check: Callable[..., Any], *args: Any, **more: Any) -> Any:
-        """The value of a function; None, and a fault of a key, if it raises an error."""
+    def _try(self, key: str, check: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        """Return what a function returns; if it raises an error, add a fault and return None."""
         try:
             return check(*args, **more)
         except KgtrecError as error:
-            return self._fault(key, " ".join(str(error).splitlines()))
+            return self._add_fault(key, " ".join(str(error).splitlines()))
 
-    def _fault(self, key: str, text: str) -> None:
-        """Add a fault, once."""
+    def _add_fault(self, key: str, text: str) -> None:
+        """Add a fault of a key, unless it was added before."""
         if f"{key}: {text}" not in self.faults:
             self.faults.append(f"{key}: {text}")
 
-    def _complain(self) -> None:
+    def _raise_faults(self) -> None:
+        """Raise one FileError with all faults, if there are any."""
         if self.faults:
             more = f"{len(self.faults)} faults: " if len(self.faults) > 1 else ""
             raise FileError(self.path, found=more + "; ".join(self.faults), hint="correct the keys")
 
-    def _table(
-        self, place: str, table: Any, schema: Mapping[str, Any], needed: tuple[str, ...] = ()
+    def _parse_table(
+        self, section: str, table: Any, schema: Mapping[str, Any], needed: tuple[str, ...] = ()
     ) -> dict[str, Any]:
-        """The valid keys of one table; faults for the others."""
-        right = {}
-        prefix = f"{place}." if place else ""
+        """Return the valid entries of a table; add faults for all others."""
+        valid = {}
+        prefix = f"{section}." if section else ""
         for key, value in table.items():
-            kind, at, before = schema.get(key), f"{prefix}{key}", len(self.faults)
+            kind, full_key, n_faults = schema.get(key), f"{prefix}{key}", len(self.faults)
             if kind is None:
-                self._tried(at, choose, "key", key, schema)
+                self._try(full_key, choose, "key", key, schema)
             elif isinstance(kind, list):
-                self._tried(at, choose, key, value, kind)
+                self._try(full_key, choose, key, value, kind)
             elif kind is Settings:
-                self._tried(at, Settings, **{key: value})
+                self._try(full_key, Settings, **{key: value})
             elif not isinstance(value, kind) or type(value) is bool is not kind:
                 kinds = kind if isinstance(kind, tuple) else (kind,)
-                self._fault(at, f"{value!r} is not {' or '.join(_KINDS[one] for one in kinds)}")
+                self._add_fault(
+                    full_key,
+                    f"{value!r} is not {' or '.join(_TYPE_NAMES[type_] for type_ in kinds)}",
+                )
             elif value in ("", [], {}) and key != "protocols":
-                self._fault(at, "empty")
-            elif isinstance(value, list) and not all(isinstance(one, str) for one in value):
-                self._fault(at, f"{value!r} is not a list of strings")
-            if len(self.faults) == before:
-                right[key] = value
+                self._add_fault(full_key, "empty")
+            elif isinstance(value, list) and not all(isinstance(item, str) for item in value):
+                self._add_fault(full_key, f"{value!r} is not a list of strings")
+            if len(self.faults) == n_faults:
+                valid[key] = value
         for key in needed:
             if key not in table:
-                self._fault(f"{prefix}{key}", "missing")
-        return right
+                self._add_fault(f"{prefix}{key}", "missing")
+        return valid
 
-    def _named(
-        self, kind: str, entries: Any, schema: Mapping[str, Any], short: str = "",
+    def _parse_tables(
+        self,
+        kind: str,
+        entries: Any,
+        schema: Mapping[str, Any],
+        short: str = "",
         needed: tuple[str, ...] = (),
-    ) -> dict[str, dict[str, Any]]:  # fmt: skip
-        """The tables of graphs, models or protocols; a string is the value of the key `short`."""
+    ) -> dict[str, dict[str, Any]]:
+        """Return the tables of graphs, models or protocols by name.
+
+        An entry that is a string is the value of the key `short`.
+        """
         tables = {}
-        for name, what in entries.items():
-            place = f"{kind}.{name}"
-            if not _NAME.fullmatch(name):
+        for name, entry in entries.items():
+            section = f"{kind}.{name}"
+            if not _VALID_NAME.fullmatch(name):
                 by_pattern = kind == "models" and isinstance(self.content.get("models"), str)
                 more = "; rename the file, or list the models by name" * by_pattern
                 text = "a name must begin with a letter, then have only letters, digits and . _ + -"
-                self._fault(place, text + more)
+                self._add_fault(section, text + more)
                 continue
-            if short and isinstance(what, str):
-                what = {short: what}
-            if isinstance(what, Mapping):
-                tables[name] = self._table(place, what, schema, needed)
+            if short and isinstance(entry, str):
+                entry = {short: entry}
+            if isinstance(entry, Mapping):
+                tables[name] = self._parse_table(section, entry, schema, needed)
             else:
-                self._fault(place, f"{what!r} is not a table")
+                self._add_fault(section, f"{entry!r} is not a table")
         return tables
 
-    def _check_source(self, place: str, source: dict[str, Any]) -> None:
-        """Add a fault unless a table of graphs names one source of questions, with its own keys."""
-        kinds = [key for key in _SOURCES if key in source]
+    def _check_source(self, section: str, source: dict[str, Any]) -> None:
+        """Add faults unless a graph has exactly one source of questions, and only keys of it."""
+        kinds = [key for key in _SOURCE_KEYS if key in source]
         if len(kinds) != 1:
-            found = " and ".join(kinds) or "none"
-            self._fault(place, f"found {found}; give exactly one of {', '.join(_SOURCES)}")
+            problem = " and ".join(kinds) or "none"
+            self._add_fault(
+                section, f"found {problem}; give exactly one of {', '.join(_SOURCE_KEYS)}"
+            )
             return
         for key in source:
-            if key not in (*kinds, *_SOURCES[kinds[0]]):
-                self._fault(f"{place}.{key}", f"does not combine with {kinds[0]}; leave it out")
+            if key not in (*kinds, *_SOURCE_KEYS[kinds[0]]):
+                self._add_fault(
+                    f"{section}.{key}", f"does not combine with {kinds[0]}; leave it out"
+                )
         if "qrels" in source and "documents" not in source:
-            self._fault(f"{place}.documents", "missing; give the file with the documents' names, "
-                        "in the order of the columns")  # fmt: skip
+            self._add_fault(
+                f"{section}.documents",
+                "missing; give the file with the documents' names, in the order of the columns",
+            )
 
-    def _job(
-        self, model: str, what: dict[str, Any], graph: str, source: dict[str, Any], protocol: str,
+    def _build_jobs(
+        self,
+        model: str,
+        model_table: dict[str, Any],
+        graph: str,
+        source: dict[str, Any],
+        protocol: str,
         settings: dict[str, Any],
-    ) -> list[Job]:  # fmt: skip
-        """The job of one model, graph and protocol; none if they do not belong together."""
-        place = f"models.{model}"
+    ) -> list[Job]:
+        """Return the job of a model, a graph and a protocol, as a list.
+
+        The list is empty if the job file does not combine them.
+        """
+        section = f"models.{model}"
         for key, name in (("graphs", graph), ("protocols", protocol)):
-            for other in what.get(key, []):
+            for other in model_table.get(key, []):
                 known = self.content.get(key, _PROTOCOLS)
-                self._tried(f"{place}.{key}", choose, key[:-1], other, known)
-            if name not in what.get(key, [name]):
+                self._try(f"{section}.{key}", choose, key[:-1], other, known)
+            if name not in model_table.get(key, [name]):
                 return []
-        scores = what["scores"]
+        scores = model_table["scores"]
         if isinstance(scores, Mapping):
             for other, path in scores.items():
-                at = f"{place}.scores.{other}"
-                self._tried(at, choose, "graph", other, self.content["graphs"])
+                full_key = f"{section}.scores.{other}"
+                self._try(full_key, choose, "graph", other, self.content["graphs"])
                 if not isinstance(path, str) or not path:
-                    self._fault(at, f"{path!r} is not a path")
+                    self._add_fault(full_key, f"{path!r} is not a path")
             scores = scores.get(graph)
             if not isinstance(scores, str):
                 return []
         names = {"graph": graph, "split": settings.get("split", "test")}
         if "path" not in source:
             settings = settings if "protocols" in self.content else {}
-            if not _OF_ANSWERS.issuperset(settings):
+            if not _KEYS_WITHOUT_GRAPH.issuperset(settings):
                 return []
-        resolved = self._resolved(f"protocols.{protocol}", settings, names)
-        request: QuestionRequest | AnswerRequest
-        if "path" in source:
-            asked = {key: one for key, one in resolved.items() if _PROTOCOL[key] is not Settings}
-            name = asked.pop("filter", "all")
-            asked["filters"] = (tuple(name) if isinstance(name, list) else name,)
-            form, folder = split_format(source["path"])
-            folder = form + self._path(f"graphs.{graph}", folder, {})
-            if "columns" in source:
-                path = self._path(f"graphs.{graph}.columns", source["columns"], names)
-                asked["column_labels"] = resolved["column_labels"] = path
-            request = QuestionRequest(folder, progress=False, **asked)
-        else:
-            of_files = self._resolved(f"graphs.{graph}", source, names)
-            request, resolved = AnswerRequest(**of_files), resolved | of_files
-        path = self._path(f"{place}.scores", scores, names | {"model": model, "protocol": protocol})
-        higher = not what.get("lower_is_better", False)
+        request, resolved = self._build_request(graph, source, protocol, settings, names)
+        path = self._resolve_path(
+            f"{section}.scores", scores, names | {"model": model, "protocol": protocol}
+        )
+        higher = not model_table.get("lower_is_better", False)
         return [Job(model, graph, protocol, request, path, higher, resolved)]
 
-    def _resolved(
-        self, place: str, table: Mapping[str, Any], names: Mapping[str, str]
+    def _build_request(
+        self,
+        graph: str,
+        source: dict[str, Any],
+        protocol: str,
+        settings: dict[str, Any],
+        names: Mapping[str, str],
+    ) -> tuple[QuestionRequest | AnswerRequest, dict[str, Any]]:
+        """Return the request for the questions of a graph, and all settings with resolved paths."""
+        resolved = self._resolve(f"protocols.{protocol}", settings, names)
+        if "path" in source:
+            options = {
+                key: value for key, value in resolved.items() if _PROTOCOL_KEYS[key] is not Settings
+            }
+            name = options.pop("filter", "all")
+            options["filters"] = (tuple(name) if isinstance(name, list) else name,)
+            form, folder = split_format(source["path"])
+            folder = form + self._resolve_path(f"graphs.{graph}", folder, {})
+            if "columns" in source:
+                path = self._resolve_path(f"graphs.{graph}.columns", source["columns"], names)
+                options["column_labels"] = resolved["column_labels"] = path
+            return QuestionRequest(folder, progress=False, **options), resolved
+        file_options = self._resolve(f"graphs.{graph}", source, names)
+        return AnswerRequest(**file_options), resolved | file_options
+
+    def _resolve(
+        self, section: str, table: Mapping[str, Any], names: Mapping[str, str]
     ) -> dict[str, Any]:
-        """A table with the paths of its files."""
+        """Return a table in which the paths of files are resolved."""
         resolved = dict(table)
         for key, value in table.items():
             if key in FILE_KEYS:
-                resolved[key] = self._path(f"{place}.{key}", value, names)
+                resolved[key] = self._resolve_path(f"{section}.{key}", value, names)
             elif key == "known":
-                resolved[key] = [self._path(f"{place}.{key}", one, names) for one in value]
+                resolved[key] = [
+                    self._resolve_path(f"{section}.{key}", path, names) for path in value
+                ]
         return resolved
 
-    def _path(self, place: str, path: str, names: Mapping[str, str]) -> str:
-        """A path of the file with names filled in, relative to the file's folder."""
-        for name in _PLACE.findall(path):
-            self._tried(place, choose, "name", name, names, f"of {path!r} is unknown")
+    def _resolve_path(self, key: str, path: str, names: Mapping[str, str]) -> str:
+        """Return a path of the job file with names filled in, relative to the job file's folder."""
+        for name in _PLACEHOLDER.findall(path):
+            self._try(key, choose, "name", name, names, f"of {path!r} is unknown")
         if "\0" in path:
-            self._fault(place, f"{path!r} is not a path, because it contains a null character")
-        filled = _PLACE.sub(lambda match: names.get(match.group(1), match.group()), path)
-        self._is_readable(place, filled)
+            self._add_fault(key, f"{path!r} is not a path, because it contains a null character")
+        filled = _PLACEHOLDER.sub(lambda match: names.get(match.group(1), match.group()), path)
+        self._check_url(key, filled)
         if not is_url(filled):
             filled = str(self.path.parent / filled)
         return local_path(filled) or url_text(filled) if is_location(filled) else filled
 
-    def _is_readable(self, place: str, path: str) -> bool:
-        """Whether it is no URL of an unknown kind, which is a fault."""
+    def _check_url(self, key: str, path: str) -> bool:
+        """Return whether kgtrec can open a path; add a fault for a URL of an unknown kind."""
         unknown = is_url(path) and not is_location(path)
         if unknown:
-            self._fault(place, f"{path!r} is a URL; {_MOUNT}")
+            self._add_fault(key, f"{path!r} is a URL; {_MOUNT}")
         return not unknown

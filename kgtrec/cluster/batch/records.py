@@ -34,7 +34,7 @@ from kgtrec._internal.locations import (
 from kgtrec._internal.structured import parse_json
 from kgtrec._internal.table import Cell, Table
 from kgtrec._version import __version__
-from kgtrec.cluster.batch.job_file import FILE_KEYS, Job, JobBatch, with_side
+from kgtrec.cluster.batch.job_file import FILE_KEYS, Job, JobBatch, complete_key
 from kgtrec.cluster.content_hash import describe_files, hash_file, hash_text, label_files, stamps_of
 from kgtrec.errors import FileError, InputError, PathName, refuse
 from kgtrec.graph.formats import graph_files
@@ -43,13 +43,13 @@ from kgtrec.results.comparability import tolerance_text
 
 _FORMAT = 2  # 1: ranks without the column `rank`
 _CHECK = "check the job file's paths"
-_NAMED = 5  # most jobs listed in one note
-_RANKS = re.compile(r"graph=([^/]*)/protocol=([^/]*)/model=([^/]*)/ranks\.parquet")
+_MOST_NAMED = 5  # most jobs listed in one note
+_RANKS_FILE = re.compile(r"graph=([^/]*)/protocol=([^/]*)/model=([^/]*)/ranks\.parquet")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """State of a job.
+    """The state of a job.
 
     - state: ``changed``: its inputs changed after it was done; ``damaged``: its ranks differ from
       those written; ``begun``: some of its parts are done.
@@ -64,7 +64,7 @@ class Outcome:
 
 
 class Records:
-    """Files of a batch's results."""
+    """The files of a batch's results."""
 
     def __init__(self, batch: JobBatch) -> None:
         self.batch, self.output = batch, batch.output
@@ -72,41 +72,44 @@ class Records:
         self._current: set[tuple[str, ...]] = set()  # checked since the last `fresh_inputs`
 
     def ranks(self, job: Job) -> Path:
-        """The job's file in the dataset of ranks."""
+        """Return the path of a job's file in the dataset of ranks."""
         folder = f"graph={job.graph}/protocol={job.protocol}/model={job.model}"
         return self.output / "ranks" / folder / "ranks.parquet"
 
     @property
     def work_folder(self) -> Path:
-        """Files needed until all is done. Nobody else uses this name, so it may be removed."""
+        """Folder of the files that are needed until all jobs are done.
+
+        Nothing else has this name, so the folder may be removed.
+        """
         return self.batch.work / ".kgtrec-work"
 
     @property
     def parts(self) -> Path:
-        """Folder for parts of unfinished jobs."""
+        """Folder for the parts of unfinished jobs."""
         return self.work_folder / "parts"
 
     def work(self, job: Job) -> Path:
-        """Folder for the parts of one job."""
+        """Return the folder for the parts of a job."""
         return self.parts / job.graph / job.protocol / job.model
 
     def _record(self, job: Job) -> Path:
         return self.output / "records" / job.graph / job.protocol / f"{job.model}.json"
 
-    def left_behind(self) -> Iterator[Path]:
-        """Unfinished files of a killed batch; not those of writers that may be alive."""
+    def find_unfinished_files(self) -> Iterator[Path]:
+        """Yield the unfinished files of a killed batch that no living process can be writing."""
         yield from self.work_folder.glob("**/.kgtrec-*.tmp")
         if not is_location(self.output):  # object stores have none
-            for place in ("ranks/graph=*/**", "records/*/**"):
-                yield from self.output.glob(f"{place}/.kgtrec-*.tmp")
+            for pattern in ("ranks/graph=*/**", "records/*/**"):
+                yield from self.output.glob(f"{pattern}/.kgtrec-*.tmp")
 
     def fresh_inputs(self, job: Job) -> str:
-        """As `inputs`, but checks the files again."""
+        """Return `inputs` after checking all files again."""
         self._current.clear()
         return self.inputs(job)
 
     def inputs(self, job: Job) -> str:
-        """Hash of everything that a job's ranks depend on."""
+        """Return a hash of everything that a job's ranks depend on."""
         graph, others = self._question_files(job)
         groups = graph, _score_files(job.scores), others
         settings = [
@@ -114,14 +117,16 @@ class Records:
             for key, value in sorted(job.settings.items())
         ]
         content: list[Any] = [__version__, _FORMAT, job.higher_is_better, settings]
-        names, described = map(self._from_job_file, groups), map(self._described, groups)
+        names, described = map(self._from_job_file, groups), map(self._describe, groups)
         return hash_text(json.dumps([*content, [*names], [*described]]))
 
     def _from_job_file(self, path: Any) -> Any:
-        """A path, or each of a list, relative to the job file's folder if it is below it, so that
-        it moves along."""
+        """Return a path relative to the job file's folder if it is below that folder.
+
+        So a folder that was moved with its job file has the same inputs. A list gives a list.
+        """
         if isinstance(path, list):
-            return [self._from_job_file(one) for one in path]
+            return [self._from_job_file(item) for item in path]
         parent = self.batch.path.parent
         for folder in () if is_location(path) else (parent, os.path.abspath(parent)):
             if Path(path).is_relative_to(folder):
@@ -129,13 +134,16 @@ class Records:
         return str(path)
 
     def question_inputs(self, job: Job) -> str:
-        """Hash of everything that a job's questions depend on, as of the last `fresh_inputs`."""
+        """Return a hash of everything that a job's questions depend on.
+
+        Files are as they were at the last `fresh_inputs`.
+        """
         groups = self._question_files(job)
-        described = [(list(map(str, paths)), self._described(paths)) for paths in groups]
+        described = [(list(map(str, paths)), self._describe(paths)) for paths in groups]
         return hash_text(json.dumps([sorted(job.settings.items()), described]))
 
     def _question_files(self, job: Job) -> tuple[list[Any], list[Any]]:
-        """The graph's files, and the others, which follow the scores in the hash of `inputs`."""
+        """Return the files of the graph, and the other files of the questions."""
         graph, settings = getattr(job.request, "graph", None), job.settings
         splits = {} if graph is None else graph_files(graph)
         constraints = [settings["type_constraints"]] if "type_constraints" in settings else []
@@ -144,8 +152,8 @@ class Records:
         others += [settings[name] for name in FILE_KEYS if name in settings]
         return list(splits.values()), [*others, *settings.get("known", [])]
 
-    def _described(self, paths: list[Any]) -> dict[str, Any]:
-        """Descriptions of files' content; files are read again only if one has changed."""
+    def _describe(self, paths: list[Any]) -> dict[str, Any]:
+        """Describe the content of files. They are read again only if one has changed."""
         key = tuple(map(str, paths))
         if key not in self._current:
             stamps = stamps_of(key, _CHECK)
@@ -155,7 +163,7 @@ class Records:
         return self._seen[key][1]
 
     def _read(self, job: Job) -> dict[str, Any]:
-        """A job's record; empty if there is no usable one."""
+        """Return the record of a job; empty if there is none, or if it is damaged."""
         path = self._record(job)
         if not exists(path):  # a store that cannot be reached is an error
             return {}
@@ -166,7 +174,7 @@ class Records:
             return {}
 
     def outcome(self, job: Job) -> Outcome:
-        """State of a job, from its files alone."""
+        """Return the state of a job, from its files alone."""
         record = self._read(job)
         if not record:
             parts = sum(1 for _ in self.work(job).glob("**/*.part"))
@@ -177,46 +185,52 @@ class Records:
             if record["inputs"] != self.inputs(job):
                 return Outcome(job, "changed", "its inputs changed after they were ranked")
             if self._ranks_hash(job) != record["ranks"]:
-                return Outcome(job, "damaged", f"{self._written(job)} changed after it was written")
+                return Outcome(
+                    job, "damaged", f"{self._path_text(job)} changed after it was written"
+                )
         except OSError:
-            return Outcome(job, "damaged", f"{self._written(job)} is missing or unreadable")
+            return Outcome(job, "damaged", f"{self._path_text(job)} is missing or unreadable")
         except InputError as error:
             return Outcome(job, "changed", str(error))
         values = record["values"]
-        keys = [key for key in self.batch.measures if job.measure(key) is not None]
+        keys = [key for key in self.batch.measures if job.measure_key(key) is not None]
         if not set(keys) <= set(values):
             return Outcome(job, "changed", "measures were added to the job file")
-        own = {key: float("nan" if values[key] is None else values[key]) for key in keys}
-        return Outcome(job, "finished", values=own)
+        known = {key: float("nan" if values[key] is None else values[key]) for key in keys}
+        return Outcome(job, "finished", values=known)
 
     def _ranks_hash(self, job: Job) -> str:
+        """Return the hash of a job's file of ranks; FileNotFoundError if it is missing."""
         path = self.ranks(job)
         if not exists(path):
             raise FileNotFoundError
         with fetched(path) as copy:
             return hash_file(copy)
 
-    def _written(self, job: Job) -> str:
-        return f"{self.batch.place}/{self.ranks(job).relative_to(self.output)}"
+    def _path_text(self, job: Job) -> str:
+        """Return the path or URL of a job's ranks for messages."""
+        return f"{self.batch.output_name}/{self.ranks(job).relative_to(self.output)}"
 
     def clear(self, job: Job, inputs: str) -> None:
-        """Remove ranks of other inputs from the dataset before new ones replace them."""
+        """Remove the record and ranks of a job if they belong to other inputs."""
         if self._read(job).get("inputs") == inputs:
             return
         for path in (self._record(job), self.ranks(job)):
             remove(path)
 
-    def succeeded(self, job: Job, inputs: str, values: Mapping[str, float]) -> Outcome:
-        """Record a job whose ranks are written."""
+    def record_success(self, job: Job, inputs: str, values: Mapping[str, float]) -> Outcome:
+        """Record a job whose ranks are written, and return its outcome."""
         ranks = self._ranks_hash(job)
         self._write(
             job, {"format": _FORMAT, "inputs": inputs, "ranks": ranks, "values": dict(values)}
         )
         return Outcome(job, "finished", values=values)
 
-    def failed(self, job: Job, reason: str) -> Outcome:
-        """Record why a job failed, if possible. Keep a result that may be valid: its inputs are
-        unchanged, or cannot be read for the moment."""
+    def record_failure(self, job: Job, reason: str) -> Outcome:
+        """Record why a job failed, if possible, and return its outcome.
+
+        Keep a result that may be valid: its inputs are unchanged, or cannot be read at the moment.
+        """
         inputs = self._read(job).get("inputs")
         with suppress(InputError, OSError):
             if inputs is None or inputs != self.fresh_inputs(job):
@@ -224,74 +238,88 @@ class Records:
         return Outcome(job, "failed", reason)
 
     def _write(self, job: Job, record: dict[str, Any]) -> None:
+        """Write the record of a job."""
         path = self._record(job)
         make_folder(path.parent)
         write_text(path, f"{json.dumps(record, indent=1, sort_keys=True)}\n")
 
     def write_summary(self, outcomes: list[Outcome]) -> list[Path]:
-        """One table of all jobs, as CSV and as Markdown."""
-        table = summary(outcomes, self.batch.measures)
-        failed = [one for one in outcomes if one.state == "failed"]
-        notes = [*batch_notes(self.batch), *(f"{one.job.name}: {one.detail}" for one in failed)]
-        listed = "".join(["\n", *(f"- {note}\n" for note in notes)]) if notes else ""
-        texts = {"summary.csv": table.to_csv(), "summary.md": table.to_markdown() + listed}
+        """Write one table of all jobs as CSV and as Markdown, and return the two paths."""
+        table = build_summary(outcomes, self.batch.measures)
+        record_failure = [outcome for outcome in outcomes if outcome.state == "failed"]
+        notes = [
+            *batch_notes(self.batch),
+            *(f"{outcome.job.name}: {outcome.detail}" for outcome in record_failure),
+        ]
+        list_of_notes = "".join(["\n", *(f"- {note}\n" for note in notes)]) if notes else ""
+        texts = {"summary.csv": table.to_csv(), "summary.md": table.to_markdown() + list_of_notes}
         for name, text in texts.items():
             write_text(self.output / name, text)
         return [self.output / name for name in texts]
 
 
-def finished_ranks(output: PathName) -> list[tuple[str, str, str, Path]]:
-    """Graph, protocol, model and file of the ranks in a batch's output folder, sorted."""
-    ranks = _ranks_in(output)
+def list_finished_ranks(output: PathName) -> list[tuple[str, str, str, Path]]:
+    """List the ranks in a batch's output folder: graph, protocol, model and path, sorted.
+
+    FileError if there are none.
+    """
+    ranks = _list_ranks(output)
     if not ranks:
         hint = "give files of ranks, or the output folder of `kgtrec batch`"
         refuse(output, None, "no ranks of a batch in this folder", hint)
     return ranks
 
 
-def _ranks_in(output: PathName) -> list[tuple[str, str, str, Path]]:
+def _list_ranks(output: PathName) -> list[tuple[str, str, str, Path]]:
+    """List the ranks in a batch's output folder, perhaps none: graph, protocol, model and path."""
     folder = Path(output) / "ranks"
-    found = (_RANKS.fullmatch(name) for name in files_below(folder))
-    return sorted((match[1], match[2], match[3], folder / match[0]) for match in found if match)
+    matches = (_RANKS_FILE.fullmatch(name) for name in files_below(folder))
+    return sorted((match[1], match[2], match[3], folder / match[0]) for match in matches if match)
 
 
-def summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
-    """One row per job; values of unfinished jobs are NaN."""
+def build_summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
+    """Return a table with one row per job; measures of unfinished jobs are NaN."""
     keys = ("model", "graph", "protocol", "state", *measures)
     rows: list[tuple[Cell, ...]] = [
-        (one.job.model, one.job.graph, one.job.protocol, one.state,
-         *(one.values.get(key, float("nan")) for key in measures))
-        for one in outcomes
-    ]  # fmt: skip
-    digits = [0] * 4 + [Measure.parse(with_side(key)).digits for key in measures]
+        (
+            outcome.job.model,
+            outcome.job.graph,
+            outcome.job.protocol,
+            outcome.state,
+            *(outcome.values.get(key, float("nan")) for key in measures),
+        )
+        for outcome in outcomes
+    ]
+    digits = [0] * 4 + [Measure.parse(complete_key(key)).digits for key in measures]
     return Table(keys, keys, digits, rows, names=4)
 
 
 def batch_notes(batch: JobBatch) -> list[str]:
-    """Notes on results: what ties within a tolerance, and ranks that belong to no job."""
-    tolerances = {job.protocol: job.scoring(0).tolerance for job in batch.jobs}
+    """Return notes on the results: tolerances for ties, and ranks that belong to no job."""
+    tolerances = {job.protocol: job.settings_for(0).tolerance for job in batch.jobs}
     notes = [
         f"{protocol}: scores {tolerance_text(tolerance._asdict())} tie"
         for protocol, tolerance in tolerances.items()
         if tolerance is not None
     ]
-    jobs = {job.name for job in batch.jobs}
-    ranks = _ranks_in(batch.output)
-    found = [f"{model} on {graph}, {protocol}" for graph, protocol, model, _ in ranks]
-    strays = [name for name in found if name not in jobs]
+    job_names = {job.name for job in batch.jobs}
+    ranks = _list_ranks(batch.output)
+    names = [f"{model} on {graph}, {protocol}" for graph, protocol, model, _ in ranks]
+    strays = [name for name in names if name not in job_names]
     if not strays:
         return notes
-    named = "; ".join(strays[:_NAMED])
-    more = f"; and {len(strays) - _NAMED} more" if len(strays) > _NAMED else ""
+    named = "; ".join(strays[:_MOST_NAMED])
+    more = f"; and {len(strays) - _MOST_NAMED} more" if len(strays) > _MOST_NAMED else ""
     return [
         *notes,
         f"the dataset also has ranks of jobs that {batch.path.name} does not list ({named}{more}): "
-        f"remove their folders from {batch.place}/ranks to leave them out of queries and tables",
+        f"remove their folders from {batch.output_name}/ranks to leave them out of queries and "
+        "tables",
     ]
 
 
 def _is_record(record: Mapping[str, Any]) -> bool:
-    """Whether a record of a failed or finished job is complete."""
+    """Return whether a record of a failed or finished job is complete."""
     if "failed" in record:
         return isinstance(record["failed"], str)
     numbers = record["values"].values() if isinstance(record["values"], dict) else [""]
@@ -301,6 +329,7 @@ def _is_record(record: Mapping[str, Any]) -> bool:
 
 
 def _score_files(scores: str) -> list[Path]:
+    """Return a file of scores, or the shards of a folder; FileError if the folder has none."""
     path = Path(scores)
     if not is_folder(scores):
         return [path]

@@ -23,8 +23,8 @@ from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import hash_text, read_json, stamps_of, write_json
 from kgtrec.cluster.dask.shipment import Work, Workers
 from kgtrec.cluster.dask.tasks import do_all, rank_chunks
-from kgtrec.cluster.dask.workers import PATIENCE, TaskOptions, opened_client
-from kgtrec.cluster.inputs import inputs_of_store, make_inputs
+from kgtrec.cluster.dask.workers import PATIENCE, TaskOptions, open_client
+from kgtrec.cluster.inputs import build_inputs_of_store, make_inputs
 from kgtrec.cluster.parts import Inputs, merge_parts
 from kgtrec.cluster.plan import PartFiles, format_bytes, make_plan, memory_bytes
 from kgtrec.cluster.question_store import Store
@@ -134,7 +134,7 @@ def _ranked(
     chunked = type(source).__module__.partition(".")[0] == "dask" and hasattr(source, "to_delayed")
     if isinstance(questions, (str, PathLike)):
         store = Store(mapped_folder(questions, "stored questions").absolute(), verify=True)
-        inputs = inputs_of_store(source, store, work, settings)
+        inputs = build_inputs_of_store(source, store, work, settings)
     else:
         inputs = make_inputs(None if chunked else source, questions, work, settings)
     if least:
@@ -144,7 +144,7 @@ def _ranked(
                 f"the memory limit is too low: writing {store.n_instances:,} ranks takes "
                 f"{format_bytes(least)}; allow more (memory='{-(-least // 10**6)}MB')"
             )
-    dask = stack.enter_context(opened_client(client, work))
+    dask = stack.enter_context(open_client(client, work))
     stored = StoredRanks(Path(stack.enter_context(scratch(work))), inputs)
     if chunked:
         rank_chunks(source, inputs, dask, stored.add, tasks)

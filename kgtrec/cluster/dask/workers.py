@@ -165,7 +165,7 @@ def require_dask() -> None:
 
 
 @contextmanager
-def opened_client(
+def open_client(
     client: Client | None, folder: Path, workers: int | None = None
 ) -> Iterator[Client]:
     """The given client, or one with a process per core, which is closed afterwards."""
