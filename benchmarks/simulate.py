@@ -27,7 +27,7 @@ import numpy as np
 
 import kgtrec
 from kgtrec.cluster.batch.batch import MOST_JOBS, Load
-from kgtrec.cluster.dask.rank import DASK_BYTES, cut
+from kgtrec.cluster.dask.rank import DASK_BYTES, cut_into_tasks
 from kgtrec.cluster.dask.workers import local_client
 from kgtrec.cluster.plan import make_plan
 from kgtrec.cluster.score_files import ArrayFile, FactorFiles
@@ -79,7 +79,7 @@ def plan_of(
     )
     plan = make_plan(inputs, memory, workers, calibrate=False, reserve=DASK_BYTES, jobs=jobs)
     tasks = []
-    for work in cut(plan.blocks, plan.ranges, workers):
+    for work in cut_into_tasks(plan.blocks, plan.ranges, workers):
         rows = work.rows[1] - work.rows[0]
         tasks.append((rows, rows * (work.ranges[-1][1] - work.ranges[0][0])))
     return tasks

@@ -86,7 +86,7 @@ def command(
 
     from kgtrec.cluster.batch.batch import batch_status, run_batch
     from kgtrec.cluster.batch.job_file import read_jobs
-    from kgtrec.cluster.dask.workers import connected
+    from kgtrec.cluster.dask.workers import connect_client
 
     shared.leave_out(
         (status, ("scheduler", "workers", "patience"), "--status runs nothing; leave out {}")
@@ -106,7 +106,7 @@ def command(
         note(event if isinstance(event, str) else _line(event))
 
     try:
-        with connected(scheduler) if scheduler else nullcontext() as client:
+        with connect_client(scheduler) if scheduler else nullcontext() as client:
             outcomes = run_batch(batch, client, workers, say, patience)
     except KeyboardInterrupt:
         # Run the finalizers of multiprocessing, which an interrupted command skips. Otherwise its

@@ -25,32 +25,32 @@ from kgtrec.errors import FileError, PathName
 from kgtrec.graph.openke import is_numbered
 from kgtrec.scores.mapped_files import stamp
 
-WHOLE = 1 << 30
-"""Most bytes of files that are hashed whole."""
+MOST_HASHED_WHOLE = 1 << 30
+"""Bytes of files that are hashed whole; of larger files, samples are hashed."""
 
-_SAMPLES, _SAMPLE = 256, 1 << 16
+_N_SAMPLES, _SAMPLE_BYTES = 256, 1 << 16
 _LABELS = ("entity2id.txt", "relation2id.txt")
 
 
 def hash_text(text: str) -> str:
-    """Hash (32 hexadecimal digits) of a text."""
+    """Return the hash of a text, 32 hexadecimal digits."""
     return _hash_pieces([text.encode("utf-8", "surrogateescape")])
 
 
 def hash_file(path: PathName) -> str:
-    """Hash (32 hexadecimal digits) of a file's bytes, read in small pieces."""
+    """Return the hash of a file's bytes, 32 hexadecimal digits."""
     with open(path, "rb") as file:
         return _hash_pieces(iter(lambda: file.read(1 << 20), b""))
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a value of plain JSON types, after its hash."""
+    """Write a value of plain JSON types to a file that begins with its hash."""
     text = json.dumps(content)
     write_text(path, f"{hash_text(text)}\n{text}")
 
 
 def read_json(path: Path) -> Any:
-    """A value written by `write_json`; OSError or ValueError if it is missing or damaged."""
+    """Read a value that `write_json` wrote; OSError or ValueError if it is missing or damaged."""
     digest, text = path.read_text("utf-8").split("\n", 1)
     if digest != hash_text(text):
         raise ValueError
@@ -68,14 +68,14 @@ _CHECK = "check the name and the path"
 
 
 def stamps_of(paths: Iterable[PathName], hint: str = _CHECK) -> list[tuple[int, ...]]:
-    """Stamps that change when files are written to; FileError if one cannot be read."""
-    with readable([*paths], hint) as names:
+    """Return stamps of files, which change when files are written to; FileError if unreadable."""
+    with explain_unreadable([*paths], hint) as names:
         return [stamp(name) for name in names]
 
 
 @contextmanager
-def readable(names: list[PathName], hint: str) -> Iterator[list[PathName]]:
-    """Turn errors of the system into a FileError."""
+def explain_unreadable(names: list[PathName], hint: str) -> Iterator[list[PathName]]:
+    """Yield the names of files; turn an error of the system in the context into a FileError."""
     try:
         yield names
     except OSError as error:
@@ -86,18 +86,18 @@ def readable(names: list[PathName], hint: str) -> Iterator[list[PathName]]:
 def describe_files(
     paths: Iterable[PathName], whole: bool = False, here: bool = False, hint: str = _CHECK
 ) -> dict[str, Any]:
-    """Description of files' content in plain JSON types: equal for equal content.
+    """Describe the content of files in plain JSON types; equal content has equal descriptions.
 
-    ``whole`` hashes all bytes of files of any size. ``here``: no other machine compares this, so
-    times that only the system sets count, too.
+    - whole: Hash all bytes of files of any size.
+    - here: No other machine compares the result, so times that only the system sets count, too.
     """
     names = [(local_path(path) or path) if is_location(path) else path for path in paths]
-    with readable(names, hint):
+    with explain_unreadable(names, hint):
         stamps = [stamp(name) for name in names]
         if any(map(is_location, names)):
             named = zip(names, stamps, strict=True)
             return {"objects": [[os.path.basename(name), *stamp] for name, stamp in named]}
-        if whole or sum(size for size, *_ in stamps) <= WHOLE:
+        if whole or sum(size for size, *_ in stamps) <= MOST_HASHED_WHOLE:
             return {
                 "hash": [
                     (_hash_archive if Path(name).suffix == ".npz" else hash_file)(name)
@@ -110,7 +110,7 @@ def describe_files(
 
 
 def _hash_archive(path: PathName) -> str:
-    """Hash of the members' bytes; reading them verifies their checksums, mapping would not."""
+    """Return the hash of the members of an archive; FileError if a checksum is wrong."""
     hasher = hashlib.blake2b(digest_size=16)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -130,18 +130,18 @@ def _hash_archive(path: PathName) -> str:
 
 
 def _hash_sample(path: PathName, size: int) -> str:
-    """Hash of the size and of pieces spread over a file, including its first and last bytes."""
-    last = max(0, size - _SAMPLE)
+    """Return the hash of a file's size and of samples, including its first and last bytes."""
+    last = max(0, size - _SAMPLE_BYTES)
     pieces = [str(size).encode()]
     with open(path, "rb") as file:
-        for number in range(_SAMPLES + 1):
-            file.seek(last * number // _SAMPLES)
-            pieces.append(file.read(_SAMPLE))
+        for number in range(_N_SAMPLES + 1):
+            file.seek(last * number // _N_SAMPLES)
+            pieces.append(file.read(_SAMPLE_BYTES))
     return _hash_pieces(pieces)
 
 
 def describe_file(path: PathName) -> Any:
-    """A file's hash, or an object's size and time in its store."""
+    """Describe a file by its hash, or an object by its size and time in its store."""
     ((described,),) = describe_files([path], whole=True).values()
     return described
 
@@ -149,7 +149,7 @@ def describe_file(path: PathName) -> Any:
 def label_files(
     splits: Mapping[str, Path], type_constraints: Iterable[PathName] = ()
 ) -> list[Path]:
-    """OpenKE's label files, found next to a graph's splits and type constraints."""
+    """Return OpenKE's label files beside a graph's splits and type constraints."""
     folders = [Path(path).parent for path in type_constraints]
     if splits and is_numbered(splits):
         folders.append(next(iter(splits.values())).parent)

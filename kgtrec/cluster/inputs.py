@@ -36,7 +36,11 @@ from kgtrec.scores.files import checked_sides
 
 @dataclass(frozen=True)
 class QuestionRequest:
-    """Questions to a graph, from the options of `kgtrec rank`; ``say`` receives notes."""
+    """The options of `kgtrec rank` that define questions to a graph.
+
+    ``say`` receives notes for the user. ``n_columns`` returns the number of columns of the scores,
+    if it is known before the questions.
+    """
 
     graph: str
     split: str = "test"
@@ -55,19 +59,18 @@ class QuestionRequest:
     say: Callable[[str], None] = field(default=lambda text: None, compare=False)
     progress: bool | None = None
     n_columns: Callable[[], int] | None = field(default=None, compare=False)
-    """The number of columns of the scores, if it is known before the questions."""
 
     @property
     def lists(self) -> dict[str, list[str]]:
-        """Files to read in addition to the graph, by option."""
+        """Files to read in addition to the graph, a list per option."""
         names = ("entities", "relations", "type_constraints", "candidates", "column_labels")
         paths = {name: getattr(self, name) for name in names}
         single = {name: [] if path is None else [path] for name, path in paths.items()}
         return {"known": list(self.known), **single}
 
     @contextmanager
-    def at_hand(self) -> Iterator[QuestionRequest]:
-        """The request with a local copy of a graph that is at a URL."""
+    def with_local_copy(self) -> Iterator[QuestionRequest]:
+        """Yield the request; a graph at a URL is replaced by a local copy."""
         form, graph = split_format(self.graph)
         with fetched(graph, folders=True) as copy:
             yield replace(self, graph=f"{form}{copy}") if is_location(graph) else self
@@ -78,7 +81,7 @@ class QuestionRequest:
         return {split_format(self.graph)[1]: "the graph's folder"}
 
     def describe(self) -> dict[str, Any]:
-        """What questions are made from, in plain JSON types: equal for equal content."""
+        """Describe the content of all inputs of the questions, in plain JSON types."""
         names = ("split", "sides", "unknown", "columns", "outside")
         splits = graph_files(self.graph)
         labels = label_files(splits, self.lists["type_constraints"])
@@ -87,34 +90,38 @@ class QuestionRequest:
             "graph": Path(self.graph).resolve().name,
             "splits": {name: describe_file(path) for name, path in splits.items()},
             "options": {"filter": self.filters[0], **{name: getattr(self, name) for name in names}},
-            "files": {option: [[path, describe_file(path)] for path in paths]
-                      for option, paths in self.lists.items()},
+            "files": {
+                option: [[path, describe_file(path)] for path in paths]
+                for option, paths in self.lists.items()
+            },
             "labels": [[path.name, describe_file(path)] for path in labels],
-        }  # fmt: skip
+        }
 
     def ask(self, n_rows: int, n_columns: int) -> Questions:
-        """The questions, for scores of this shape; (0, 0) if it is not known yet."""
+        """Read the questions, for scores of this shape; (0, 0) if the shape is not known yet."""
         n = (lambda: n_columns) if n_columns else None
         return replace(self, n_columns=n).questions()
 
     def questions(self) -> Questions:
-        """Read the graph and ask, with a single filter."""
+        """Read the graph and its questions with a single filter."""
         graph, options = self._read()
         is_default = self.context is not None and self.filters == ("all",)
-        chosen = None if is_default else filter_of(self.filters[0])
-        return self._restricted(graph.questions(self.split, self.sides, filter=chosen, **options))
+        filter_ = None if is_default else parse_filter(self.filters[0])
+        return self._restrict(graph.questions(self.split, self.sides, filter=filter_, **options))
 
     def questions_by_filter(self) -> dict[str, Questions]:
-        """Read the graph once and ask with every filter, by the filters' names."""
+        """Read the graph once, and its questions with every filter, by name of the filter."""
         graph, options = self._read()
         several = graph.questions_by_filter(
-            [filter_of(text) for text in self.filters], self.split, sides=self.sides, **options
+            [parse_filter(text) for text in self.filters], self.split, sides=self.sides, **options
         )
-        return {name: self._restricted(questions) for name, questions in several.items()}
+        return {name: self._restrict(questions) for name, questions in several.items()}
 
     def _read(self) -> tuple[Graph, dict[str, Any]]:
-        """The graph, and the arguments of its questions except split, sides and filter."""
-        graph = self._grown(Graph.read(self.graph, progress=self.progress, used=self.known))
+        """Read the graph; return it and further arguments of its method `questions`."""
+        graph = self._add_numbered_entities(
+            Graph.read(self.graph, progress=self.progress, used=self.known)
+        )
         options = {name: getattr(self, name) for name in ("known", "unknown", "context")}
         for kind, path in (("entities", self.entities), ("relations", self.relations)):
             if path is not None:
@@ -132,8 +139,8 @@ class QuestionRequest:
             options["columns"] = read_column_order(self.column_labels, labels)
         return graph, options
 
-    def _grown(self, graph: Graph) -> Graph:
-        """The graph with an entity per column of the scores, if its labels are their numbers."""
+    def _add_numbered_entities(self, graph: Graph) -> Graph:
+        """Add an entity for each further column of the scores, if entities are named by numbers."""
         by_entity = self.columns == "entities" and self.sides != "relation"
         if self.n_columns is None or not graph.has_open_end or not by_entity or self.column_labels:
             return graph
@@ -146,7 +153,8 @@ class QuestionRequest:
         )
         return graph.with_entities(n)
 
-    def _restricted(self, questions: Questions) -> Questions:
+    def _restrict(self, questions: Questions) -> Questions:
+        """Restrict the candidates of questions if the options demand it."""
         if self.type_constraints and self.candidates:
             raise UsageError(
                 f"{argument('type_constraints')} and {argument('candidates')} both list "
@@ -170,13 +178,13 @@ class QuestionRequest:
 
 
 def filter_name(text: str | tuple[str, ...]) -> str:
-    """The filter's name in `Graph.questions_by_filter`: names of several splits joined by "+"."""
-    chosen = filter_of(text)
-    return chosen if isinstance(chosen, str) else "+".join(chosen)
+    """Return the name of a filter in `Graph.questions_by_filter`, such as ``train+valid``."""
+    names = parse_filter(text)
+    return names if isinstance(names, str) else "+".join(names)
 
 
-def filter_of(text: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    """The filter of ``--filter``: a protocol, or several names of splits."""
+def parse_filter(text: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """Parse the text of ``--filter``: a protocol, or several names of splits."""
     if isinstance(text, tuple):
         return text
     names = tuple(name.strip() for name in text.split(","))
@@ -191,7 +199,7 @@ def filter_of(text: str | tuple[str, ...]) -> str | tuple[str, ...]:
 
 @dataclass(frozen=True)
 class AnswerRequest:
-    """Files of questions without a graph, from the options of `kgtrec rank`."""
+    """The options of `kgtrec rank` that define questions without a graph."""
 
     questions: str | None = None
     qrels: str | None = None
@@ -212,19 +220,19 @@ class AnswerRequest:
         return {name: path for name, path in paths.items() if path is not None}
 
     @contextmanager
-    def at_hand(self) -> Iterator[AnswerRequest]:
-        """The request, unchanged: its files need no copy."""
+    def with_local_copy(self) -> Iterator[AnswerRequest]:
+        """Yield the request; its files need no copy."""
         yield self
 
     def describe(self) -> dict[str, Any]:
-        """What questions are made from, in plain JSON types: equal for equal content."""
+        """Describe the content of all inputs of the questions, in plain JSON types."""
         files = {option: [path, describe_file(path)] for option, path in self.files.items()}
         names = ("level", "known_has_answers", "exclude_query_document")
         options = {name: getattr(self, name) for name in names}
         return {"kgtrec": __version__, "options": options, "files": files}
 
     def ask(self, n_rows: int, n_columns: int) -> Questions:
-        """The questions for scores of this shape."""
+        """Read the questions, for scores of this shape."""
         path = self.candidates or self.documents
         if self.qrels is not None and path is None:
             raise UsageError(
@@ -235,33 +243,40 @@ class AnswerRequest:
         labels: Any = n_columns if path is None else read_names(path, n_columns)
         ids = None if self.queries is None else list(read_names(self.queries, n_rows))
         return Questions.from_answers(
-            self.questions or self.qrels, labels=labels, ids=ids, level=self.level,
+            self.questions or self.qrels,
+            labels=labels,
+            ids=ids,
+            level=self.level,
             known_has_answers=self.known_has_answers,
             exclude_query_document=self.exclude_query_document,
-        )  # fmt: skip
+        )
 
 
-def stored_questions(
+def open_question_store(
     folder: PathName,
     describe: Callable[[], dict[str, Any]],
     ask: Callable[[], Questions],
     rows: str,
     n_columns: int = 0,
 ) -> Store:
-    """The store of the questions of a request; made only if it does not exist yet."""
+    """Open the store of a request's questions; write it if it does not exist yet.
+
+    - describe, ask: Methods of the request.
+    - rows: Meaning of a row of scores, "questions" or "instances".
+    """
     request = describe() | {"n_columns": n_columns}
     key = hash_text(json.dumps([request, rows], sort_keys=True))
     target = Path(folder) / f"questions-{key}"
     if not target.is_dir():
         questions = ask()
         if describe() | {"n_columns": n_columns} != request:
-            named = (
+            name = (
                 f"graph {request['graph']!r}"
                 if "graph" in request
                 else (f"questions of {next(iter(request['files'].values()))[0]!r}")
             )
             raise InputError(
-                f"{named}: its files changed while they were read; "
+                f"{name}: its files changed while they were read; "
                 "try again when nothing writes to them"
             )
         target = save_questions(questions, rows, folder, key)
@@ -269,47 +284,47 @@ def stored_questions(
 
 
 def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> Files:
-    """The files with rows selected for the questions of a store; checks their shape."""
+    """Select the rows and columns of score files for the questions of a store; check the shape."""
     factors = isinstance(files, FactorFiles)
     questions, rows, n_rows = store.questions(), store.rows, store.n_rows
-    chosen = rows_to_rank(questions, rows, n_rows, files.n_rows, factors)
-    shape = (files.n_rows if chosen is None else len(chosen), files.n_columns)
-    with about(files.place):
+    selection = rows_to_rank(questions, rows, n_rows, files.n_rows, factors)
+    shape = (files.n_rows if selection is None else len(selection), files.n_columns)
+    with about(files.location):
         if factors:
             settings = Settings(rows=rows, higher_is_better=higher_is_better)
             check_factors(shape, (n_rows, questions.n_labels), settings)
         else:
             check_shape(questions, rows, n_rows, shape)
     folder = store.folder.resolve().parent
-    if chosen is not None:
+    if selection is not None:
         path = folder / f"rows-{questions.fingerprint}-{rows}-{files.n_rows}.npy"
-        files = replace(files, selection=_written(path, chosen))
+        files = replace(files, selection=_write_ids(path, selection))
     if questions.column_of is not None:
         path = folder / f"columns-{store.folder.name.removeprefix('questions-')}.npy"
-        files = replace(files, columns=_written(path, questions.column_of))
+        files = replace(files, columns=_write_ids(path, questions.column_of))
     return files
 
 
-def _written(path: Path, ids: Int64) -> str:
-    """The path of a file that holds these numbers; it is written unless it does."""
-    if not _holds(path, ids):
+def _write_ids(path: Path, ids: Int64) -> str:
+    """Write numbers to a file unless it holds them; return its path."""
+    if not _holds_ids(path, ids):
         with atomic_write(path) as file:
             write_array(file, ids.astype(np.int64))
     return str(path)
 
 
-def _holds(path: Path, rows: Int64) -> bool:
-    """Whether a file exists and holds these rows."""
+def _holds_ids(path: Path, rows: Int64) -> bool:
+    """Return whether a file exists and holds these numbers."""
     try:
         return np.array_equal(map_array(path), rows)
     except Exception:  # missing, or damaged in any way
         return False
 
 
-def make_inputs(
+def build_inputs(
     source: Any, questions: Questions, folder: PathName, settings: Settings = ONE_THREAD
 ) -> Inputs:
-    """Write data in memory into a work folder, and describe data in files."""
+    """Build the inputs of a ranking: write data in memory into a folder, describe data in files."""
     if isinstance(source, Mapping):  # a matrix per side has a row per triple
         settings = replace(settings, rows="instances")
     prepared(questions, settings)  # checks the questions, with the ranker's messages
@@ -320,7 +335,7 @@ def make_inputs(
 def build_inputs_of_store(
     source: Any, store: Store, folder: PathName, settings: Settings
 ) -> Inputs:
-    """As `make_inputs`, for questions that are already stored; does not copy them."""
+    """Build the inputs of a ranking of stored questions, which are not copied."""
     if isinstance(source, Mapping) and store.rows != "instances":
         raise UsageError(
             "each side has a matrix with one row per triple, but the questions were stored with "
@@ -330,13 +345,16 @@ def build_inputs_of_store(
     if source is None:
         require_columns_by_id(store.questions(), "a ranking of chunks of scores")
     else:
-        files = _files(source, store, Path(folder) / "scores")
+        files = _save_source(source, store, Path(folder) / "scores")
         files = fit_files(files, store, settings.higher_is_better)
     return Inputs(str(store.folder), files, replace(settings, rows=store.rows))
 
 
-def _files(source: Any, store: Store, folder: Path) -> Files:
-    """Files of a source; if it has one per side, those of the sides that the questions ask."""
+def _save_source(source: Any, store: Store, folder: Path) -> Files:
+    """Return the files of a source of scores; write them if they are in memory.
+
+    If each side has a matrix, use the sides that the questions ask.
+    """
     if isinstance(source, (str, PathLike)):
         return describe_scores(source, folder)
     if isinstance(source, Mapping):

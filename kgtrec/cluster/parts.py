@@ -1,4 +1,4 @@
-"""One part of a ranking: some rows of scores against a range of the entities.
+"""One part of a ranking: a block of rows of scores for a range of the entities.
 
 A worker gets an `Inputs` and a `Task`, a few hundred bytes pickled, and opens what it needs by
 path. The answers of a part may be outside its range, so their scores come first
@@ -46,8 +46,14 @@ from kgtrec.scores.mapped_files import guarded_maps
 from kgtrec.trec.files.run import Run
 
 
-class _Met(NamedTuple):
-    """Entities of a part: a range, and answers below and above it."""
+class _PartEntities(NamedTuple):
+    """The entities of a part: a range, and the answers below and above it.
+
+    They are renumbered from 0 in ascending order.
+
+    - first, stop: The range; `stop` is not in it.
+    - below, above, int64: Answers outside the range, ascending.
+    """
 
     first: int
     stop: int
@@ -56,77 +62,100 @@ class _Met(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Number of entities."""
         return len(self.below) + self.stop - self.first + len(self.above)
 
-    def local(self, ids: Array) -> tuple[Int32, Bools]:
-        """New numbers, and whether each id has one."""
+    def renumber(self, ids: Array) -> tuple[Int32, Bools]:
+        """Return the new number of each id, int32 (n,), and whether it has one, bool (n,)."""
         ids = ids.astype(np.int64)
-        met = (ids >= self.first) & (ids < self.stop)
-        number = ids - self.first + len(self.below)
+        is_local = (ids >= self.first) & (ids < self.stop)
+        new_id = ids - self.first + len(self.below)
         for others, start in ((self.below, 0), (self.above, self.size - len(self.above))):
             if len(others):
-                at = searched(others, ids)
-                number, met = np.where(at < 0, number, at + start), met | (at >= 0)
-        return number.astype(np.int32), met
+                index = searched(others, ids)
+                new_id, is_local = (
+                    np.where(index < 0, new_id, index + start),
+                    is_local | (index >= 0),
+                )
+        return new_id.astype(np.int32), is_local
 
     def take(self, array: Array) -> Array:
-        """Elements of an array by entity, in the order of the new numbers."""
+        """Return the elements of an array over all entities, in the order of the new numbers."""
         below, above = (read_rows(array, ids) for ids in (self.below, self.above))
         return np.concatenate([below, array[self.first : self.stop], above])
 
 
 def open_rows(store: Store, first: int, stop: int) -> tuple[Rows, Int64]:
-    """Some rows with questions numbered from 0, and these questions' numbers in the store."""
+    """Read rows `first` to `stop`.
+
+    Returns them with questions numbered from 0, and the questions' numbers in the store.
+    """
     offsets = np.array(store.array("plan_target_offsets")[first : stop + 1])
     targets = np.array(store.array("plan_targets")[offsets[0] : offsets[-1]])
-    numbers, local = np.unique(store.array("plan_question")[first:stop], return_inverse=True)
-    local = local.astype(np.int64).reshape(-1)
-    slot = np.where(store.array("plan_slot")[first:stop] >= 0, local, -1)
-    return Rows(local, offsets - offsets[0], targets, slot), np.asarray(numbers)
+    numbers, question = np.unique(store.array("plan_question")[first:stop], return_inverse=True)
+    question = question.astype(np.int64).reshape(-1)
+    slot = np.where(store.array("plan_slot")[first:stop] >= 0, question, -1)
+    return Rows(question, offsets - offsets[0], targets, slot), np.asarray(numbers)
 
 
 def open_slice(
     store: Store, rows: tuple[int, int], entities: tuple[int, int]
 ) -> tuple[QuestionLists, Rows, Int64, int]:
-    """Rows and a range of entities, renumbered; numbers of questions; the range's new start."""
+    """Read a block of rows for a range of entities; both are (first, stop).
+
+    Returns
+    -------
+    lists : QuestionLists
+        Filter lists and candidates of the rows' questions, with entities renumbered from 0.
+    rows : Rows
+        The rows, with questions and entities renumbered from 0.
+    numbers : int64 (n_questions,)
+        Numbers of the questions in the store.
+    offset : int
+        New number of the first entity of the range.
+    """
     plan, numbers = open_rows(store, *rows)
-    met = None
+    part_entities = None
     if entities != (0, store.n_labels):
         targets = np.unique(plan.targets).astype(np.int64)
-        met = _Met(*entities, targets[targets < entities[0]], targets[targets >= entities[1]])
-        plan = replace(plan, targets=met.local(plan.targets)[0])
+        part_entities = _PartEntities(
+            *entities, targets[targets < entities[0]], targets[targets >= entities[1]]
+        )
+        plan = replace(plan, targets=part_entities.renumber(plan.targets)[0])
     position = None
-    if not store.ordered and met is None:
+    if not store.ordered and part_entities is None:
         position = store.array("position")
-    elif not store.ordered and met is not None:
-        places = met.take(store.array("position"))
-        position = np.argsort(np.argsort(places)).astype(np.int32)
+    elif not store.ordered and part_entities is not None:
+        order = part_entities.take(store.array("position"))
+        position = np.argsort(np.argsort(order)).astype(np.int32)
     candidate_lists = store.candidate_lists()
     lists = QuestionLists(
-        store.n_labels if met is None else met.size,
-        _lists(store, "known", numbers, met),
-        _lists(store, "removed", numbers, met),
+        store.n_labels if part_entities is None else part_entities.size,
+        _renumber_lists(store, "known", numbers, part_entities),
+        _renumber_lists(store, "removed", numbers, part_entities),
         None if candidate_lists is None else candidate_lists.selected(numbers),
         order_of(position),
     )
-    return lists, plan, numbers, 0 if met is None else len(met.below)
+    return lists, plan, numbers, 0 if part_entities is None else len(part_entities.below)
 
 
-def _lists(store: Store, name: str, numbers: Int64, met: _Met | None) -> Csr:
-    """Lists of some questions, renumbered, with only the part's entities."""
-    some = take(Csr(store.array(f"{name}_offsets"), store.array(f"{name}_ids")), numbers)
-    if met is None:
-        return some
-    local, mask = met.local(some.ids)
-    return Csr(offsets_of(mask)[some.offsets], local[mask])
+def _renumber_lists(
+    store: Store, name: str, numbers: Int64, part_entities: _PartEntities | None
+) -> Csr:
+    """Return the lists `name` of some questions, with only the part's entities, renumbered."""
+    lists = take(Csr(store.array(f"{name}_offsets"), store.array(f"{name}_ids")), numbers)
+    if part_entities is None:
+        return lists
+    new_ids, is_local = part_entities.renumber(lists.ids)
+    return Csr(offsets_of(is_local)[lists.offsets], new_ids[is_local])
 
 
-GATHERED = 16 << 20
-"""Bytes of answers' vectors in memory at a time."""
+GATHERED_BYTES = 16 << 20
+"""Memory for vectors of answers at a time."""
 
 
 ONE_THREAD = Settings(threads=1)
-"""A task uses one thread; a worker runs one task per thread."""
+"""Settings of tasks: each uses one thread, because a worker runs one task per thread."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +164,7 @@ class Inputs:
 
     - folder: The store of the questions (`kgtrec.cluster.question_store.save_questions`).
     - files: None if every part receives its block of scores.
-    - settings: With the threads of one worker.
+    - settings: Settings of the ranking, with the threads of one worker.
     """
 
     folder: str
@@ -143,25 +172,31 @@ class Inputs:
     settings: Settings = ONE_THREAD
 
     def store(self) -> Store:
-        """The questions."""
+        """Open the store of the questions."""
         return Store(self.folder)
 
 
 class NanFound(InputError):
-    """NaN of a question (1st argument), an entity and so many more, on a worker without names."""
+    """NaN among scores, found on a worker that has no names.
 
-    def named(self, inputs: Inputs) -> InputError:
-        """The error for users, with names; needs all files of the questions."""
-        place = inputs.files.place if inputs.files else ""
+    Arguments: the question, the entity, and the number of further NaNs.
+    """
+
+    def with_names(self, inputs: Inputs) -> InputError:
+        """Return the error for users, with names; this needs all files of the questions."""
+        location = inputs.files.location if inputs.files else ""
         question, entity, more = self.args
-        return nan_error(inputs.store().questions(), question, entity, more, place)
+        return nan_error(inputs.store().questions(), question, entity, more, location)
 
 
 # -- The answers' own scores -------------------------------------------------------------------
 
 
 def answer_scores(task: Task, inputs: Inputs, block: Array | None = None) -> Float64:
-    """Scores of the rows' answers, 0 outside the task's range: float64 (n_targets,)."""
+    """Return the scores of the rows' answers, 0 for answers outside the task's range.
+
+    Shape: float64 (n_targets,). Scores come from `block` (rows, entities), or from the files.
+    """
     plan, numbers = open_rows(inputs.store(), *task.rows)
     filled = (plan.targets >= task.first_entity) & (plan.targets < task.stop_entity)
     values = np.zeros(len(plan.targets))
@@ -183,35 +218,42 @@ def answer_scores(task: Task, inputs: Inputs, block: Array | None = None) -> Flo
 def _multiply_answers(
     plan: Rows, numbers: Int64, task: Task, inputs: Inputs, values: Float64
 ) -> None:
-    """Scores of the answers in the range, their vectors gathered a few at a time."""
+    """Write the scores of the answers in the range into `values`, by products of vectors.
+
+    Only a few vectors of answers are in memory at a time.
+    """
     files = inputs.files
     assert isinstance(files, FactorFiles)
-    queries = files.some_queries(*task.rows)
-    answers, number = np.unique(plan.targets, return_inverse=True)
+    queries = files.read_queries(*task.rows)
+    answers, index = np.unique(plan.targets, return_inverse=True)
     if not len(answers):
         return
-    plan = replace(plan, targets=number.astype(np.int32).reshape(-1))
+    plan = replace(plan, targets=index.astype(np.int32).reshape(-1))
     empty = Csr(np.zeros(len(numbers) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
     lists = QuestionLists(len(answers), empty, empty)
     state = NativeRanking(lists, plan, ONE_THREAD, files.dtype)
     low, high = np.searchsorted(answers, task.entities).tolist()
-    step = max(1, GATHERED // max(1, files.entities.shape[1] * files.itemsize))
+    step = max(1, GATHERED_BYTES // max(1, files.entities.shape[1] * files.itemsize))
     for start in range(low, high, step):
-        some = answers[start : min(start + step, high)].astype(np.int64)
+        entities = answers[start : min(start + step, high)].astype(np.int64)
         state.first_entity = start
-        state.target_scores(files.factors(queries, some), values)
+        state.target_scores(files.factors(queries, entities), values)
 
 
 # -- Counts ------------------------------------------------------------------------------------
 
 
-def partial(
+def rank_part(
     task: Task, inputs: Inputs, answers: Float64 | None = None, block: Array | None = None
 ) -> PartialRanks:
-    """Rank the answers of some rows among a range of the entities, whose scores may be a block."""
+    """Rank the answers of the task's rows among its entities.
+
+    - answers, float64 (n_targets,): Scores of the rows' answers, if entities are a range.
+    - block: Scores (rows, entities); None: read them from the files.
+    """
     store = inputs.store()
-    whole = task.entities == (0, store.n_labels)
-    if not whole and (store.restricted or answers is None):
+    has_all = task.entities == (0, store.n_labels)
+    if not has_all and (store.restricted or answers is None):
         reason = "restricted candidates" if store.restricted else "unknown scores of the answers"
         raise UsageError(
             f"{task}: a range of entities does not work with {reason}; rank all entities at once"
@@ -220,23 +262,30 @@ def partial(
 
     def refuse(question: int, entity: int, more: int) -> InputError:
         problem = NanFound(int(numbers[question]), task.first_entity - offset + entity, more)
-        return problem.named(inputs) if store.whole else problem
+        return problem.with_names(inputs) if store.has_all_files else problem
 
     state = rank_all(
-        lists, rows, _scores(task, inputs, store, block), inputs.settings, refuse,
-        first_entity=offset, answers=None if whole else answers
-    )  # fmt: skip
+        lists,
+        rows,
+        _open_scores(task, inputs, store, block),
+        inputs.settings,
+        refuse,
+        first_entity=offset,
+        answers=None if has_all else answers,
+    )
     return partial_of(state, task, store.body["fingerprint"], task.first_entity - offset)
 
 
-def _scores(task: Task, inputs: Inputs, store: Store, block: Array | None) -> ScoreBlock | Factors:
-    """The scores of a part: the given block, or from the files."""
+def _open_scores(
+    task: Task, inputs: Inputs, store: Store, block: Array | None
+) -> ScoreBlock | Factors:
+    """Return the scores of a part: the block if there is one, else from the files."""
     if block is None and isinstance(inputs.files, FactorFiles):
-        return inputs.files.factors(inputs.files.some_queries(*task.rows), slice(*task.entities))
-    whole = task.entities == (0, store.n_labels)
+        return inputs.files.factors(inputs.files.read_queries(*task.rows), slice(*task.entities))
+    has_all = task.entities == (0, store.n_labels)
     shape = (
         task.stop_row - task.first_row,
-        store.n_columns if whole else task.stop_entity - task.first_entity,
+        store.n_columns if has_all else task.stop_entity - task.first_entity,
     )
     if block is None:
         assert isinstance(inputs.files, ScoreFiles)
@@ -253,23 +302,26 @@ def rank_block(
     inputs: Inputs,
     block: Array | None = None,
 ) -> PartialRanks:
-    """Rank a block of rows, with all columns if given, among adjacent ranges of entities."""
+    """Rank a block of rows with adjacent ranges of entities, and merge the parts.
+
+    ``block`` are the scores of the rows with all columns; None: read them from the files.
+    """
     everything = Task(*rows, 0, inputs.store().n_labels)
 
     def part(entities: tuple[int, int]) -> PartialRanks:
-        own = block
+        columns = block
         if block is not None and entities != everything.entities:
-            own = block[:, slice(*entities)]
-        return partial(Task(*rows, *entities), inputs, answers, own)
+            columns = block[:, slice(*entities)]
+        return rank_part(Task(*rows, *entities), inputs, answers, columns)
 
-    with guarded_maps(inputs.files.place if inputs.files else inputs.folder):
+    with guarded_maps(inputs.files.location if inputs.files else inputs.folder):
         is_cut = list(ranges) != [everything.entities]
         answers = answer_scores(everything, inputs, block) if is_cut else None
         return merge_parts(map(part, ranges), inputs)
 
 
 def merge_parts(parts: Iterable[PartialRanks], inputs: Inputs) -> PartialRanks:
-    """`kgtrec.ranking.partial.merge_adjacent`, with the store's order of names."""
+    """Merge parts of adjacent ranges of entities (`kgtrec.ranking.partial.merge_adjacent`)."""
     store = inputs.store()
     if store.ordered:
         return parts_of.merge_adjacent(parts, None)
@@ -277,6 +329,6 @@ def merge_parts(parts: Iterable[PartialRanks], inputs: Inputs) -> PartialRanks:
 
 
 def join_parts(parts: Sequence[PartialRanks], inputs: Inputs) -> tuple[Ranks, Run]:
-    """Ranks and run, equal to those of one pass, from parts with all entities of disjoint rows."""
+    """Join parts of disjoint rows with all entities to the ranks and run of one process."""
     store = inputs.store()
     return assemble(parts, store.plan(), store.questions(mapped=False))

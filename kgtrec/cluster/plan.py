@@ -19,7 +19,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Int64, offsets_of
-from kgtrec.cluster.parts import GATHERED, Inputs, rank_block
+from kgtrec.cluster.parts import GATHERED_BYTES, Inputs, rank_block
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.score_files import FactorFiles, ScoreFiles
 from kgtrec.errors import FileError, UsageError
@@ -28,9 +28,10 @@ from kgtrec.scores.mapped_files import reading
 
 
 class PartFiles:
-    """Parts of one ranking as files in a folder of their own.
+    """The finished parts of one ranking, as files in a folder.
 
-    - folder, Path: Named after everything that the parts depend on, except rows and entities.
+    - folder, Path: Its name depends on everything that the parts depend on, except rows and
+      entities.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -38,43 +39,48 @@ class PartFiles:
         folder.mkdir(parents=True, exist_ok=True)
 
     def _path(self, task: Task) -> Path:
+        """Return the path of the file of a task's part."""
         return self.folder / ("-".join(map(str, astuple(task))) + ".part")
 
     def save(self, part: PartialRanks) -> None:
-        """Write a part to a temporary file and rename it."""
+        """Write a part to a file, which appears when it is complete."""
         write_parts(self._path(part.task), {}, [part])
 
     def load(self, task: Task) -> PartialRanks | None:
-        """A completely saved part, else None."""
+        """Read the part of a task; None if it is missing or damaged."""
         with suppress(FileError):
             (part,) = read_parts(self._path(task))
             return part if part.task == task else None
         return None
 
     def count(self) -> int:
-        """Number of files of parts, damaged ones included."""
+        """Return the number of files of parts, including damaged ones."""
         return sum(1 for _ in self.folder.glob("*.part"))
 
 
 # Bytes, as measured: `tests/cluster/test_plan.py` compares peaks of tasks with their plans.
-# BASE: interpreter, numpy, this package, and what allocators keep.
+# BASE: interpreter, numpy, this package, and memory that allocators keep.
 BASE = 52 << 20
 MARGIN = 1.1  # for everything that depends on rows and entities
 _ROW = 128
 _TARGET = 200
-_KNOWN, _RENUMBERED = 10, 72  # per id of a filter list; and while ranges of entities are renumbered
-_TOLERANT = 2  # factor while rows are ranked again by other thresholds
-_PLACE, _ORDERED = 8, 40  # an entity's place in the order of names, if ids have another order
-_POOL = 32 << 10  # per kept candidate, while rows are ranked
-_SORTED = 64 << 18  # candidates of two ranges that are sorted at a time
+_KNOWN, _RENUMBERED = 10, 72  # per id of a filter list; if ranges of entities are renumbered
+_TOLERANCE_FACTOR = 2  # rows are ranked again with other thresholds
+_POSITION, _ORDERED = 8, 40  # per entity for the order of names, if ids have another order
+_CANDIDATE = 32 << 10  # per kept candidate, while rows are ranked
+_MERGED = 64 << 18  # for the candidates of two ranges, which are sorted together
 _ANSWER = 49  # per answer in a result
 MOST_ROWS = 1 << 14
-"""Most rows of a block, so that progress is visible and a retry is cheap."""
+"""Largest number of rows of a block, so that progress is visible and a retry is cheap."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Bytes of memory for parts with all entities, or with ranges of them (`cut`)."""
+    """Memory of parts, in bytes.
+
+    - cut: True for parts with ranges of entities, False for parts with all entities.
+    - results: Number of results that the process holds in addition, 0 or 1.
+    """
 
     inputs: Inputs
     store: Store
@@ -82,20 +88,20 @@ class Needs:
     results: int
 
     @property
-    def besides(self) -> int:
-        """Bytes for kept candidates of any number of rows, and with ranges the answers' vectors."""
+    def fixed(self) -> int:
+        """Bytes that do not depend on the number of rows: kept candidates, vectors of answers."""
         files, depth = self.inputs.files, self.inputs.settings.run_depth
         if not self.cut:
-            return _POOL * depth
-        merging = _SORTED if depth else 0
+            return _CANDIDATE * depth
+        merging = _MERGED if depth else 0
         if not isinstance(files, FactorFiles):
             return merging
-        return merging + min(GATHERED, MOST_ROWS * files.queries.shape[1] * files.itemsize)
+        return merging + min(GATHERED_BYTES, MOST_ROWS * files.queries.shape[1] * files.itemsize)
 
     @property
-    def entity(self) -> int:
-        """Bytes per entity, for any number of rows."""
-        order = 0 if self.store.ordered else _ORDERED if self.cut else _PLACE
+    def entity_bytes(self) -> int:
+        """Bytes per entity that do not depend on the number of rows."""
+        order = 0 if self.store.ordered else _ORDERED if self.cut else _POSITION
         files = self.inputs.files
         if not isinstance(files, FactorFiles):
             return order
@@ -110,7 +116,7 @@ class Needs:
         return order + stored
 
     @property
-    def score(self) -> int:
+    def score_bytes(self) -> int:
         """Bytes per entity and row."""
         files = self.inputs.files
         if isinstance(files, FactorFiles):
@@ -125,21 +131,21 @@ class Needs:
         return files.itemsize * (2 if copied else 1)
 
     @property
-    def column(self) -> int:
-        """Bytes of an entity, with one row."""
-        return max(1, math.ceil(MARGIN * (self.entity + self.score)))
+    def per_entity(self) -> int:
+        """Bytes per entity in a part of one row."""
+        return max(1, math.ceil(MARGIN * (self.entity_bytes + self.score_bytes)))
 
-    def fitting(self, budget: int) -> int:
-        """Number of entities for which half of the memory suffices, with one row."""
-        return budget // 2 // self.column
+    def count_fitting(self, budget: int) -> int:
+        """Return the number of entities that fit into half of a budget in a part of one row."""
+        return budget // 2 // self.per_entity
 
-    def rows(self, first: int, stop: int, width: int) -> Int64:
-        """Bytes of each of some rows, in parts with `width` entities."""
+    def row_bytes(self, first: int, stop: int, width: int) -> Int64:
+        """Return the bytes of rows `first` to `stop` in parts of `width` entities, int64 (n,)."""
         store, files = self.store, self.inputs.files
         depth = min(self.inputs.settings.run_depth, store.n_labels)
         question = store.array("plan_question")[first:stop]
         targets = np.diff(store.array("plan_target_offsets")[first : stop + 1])
-        again = 1 if self.inputs.settings.tolerance is None else _TOLERANT
+        again = 1 if self.inputs.settings.tolerance is None else _TOLERANCE_FACTOR
         needs = again * _TARGET * targets + self.results * _ANSWER * targets
         for name in ("known", "removed"):
             offsets = store.array(f"{name}_offsets")
@@ -154,7 +160,7 @@ class Needs:
         if isinstance(files, FactorFiles):
             scores = 2 * files.queries.shape[1] * files.itemsize  # of the query
         else:
-            scores = (store.n_columns if store.restricted else width) * self.score
+            scores = (store.n_columns if store.restricted else width) * self.score_bytes
         if self.cut:
             best = 4 * depth * (4 + item)  # merged, of one more range, and unfinished
             return np.ceil(MARGIN * (needs + scores + best)).astype(np.int64)
@@ -163,24 +169,26 @@ class Needs:
         return np.ceil(MARGIN * (needs + best)).astype(np.int64)
 
 
-_CHUNK = 1 << 16  # rows whose needs are computed together
-_SHARES, _LEAST_SHARES = 4, 32  # a block is this part of a worker's share: of the rest, of all
-_HANDED_OUT = 2_000_000  # scores that a worker ranks while the scheduler assigns a task
+_CHUNK = 1 << 16  # rows whose memory is computed together
+# A block is at most a quarter of a worker's share of the remaining rows, but at least 1/32 of its
+# share of all rows.
+_SHARES_OF_REST, _SHARES_OF_ALL = 4, 32
+_SCORES_PER_ASSIGNMENT = 2_000_000  # scores that a worker ranks while the scheduler assigns a task
 _TILE = 64  # queries that share one pass over the entities in the native core
 _CALIBRATION = 0.2  # seconds
 _TRIALS = 4
-_MULTIPLIED = 1 << 30  # terms of dot products that take about this time
+_CALIBRATION_TERMS = 1 << 30  # terms of dot products, which take about as long
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Blocks of rows times ranges of entities.
+    """A ranking cut into parts: each block of rows with each range of entities.
 
-    - blocks, ranges: First row, and the row after the last; the same for entities. Both adjacent
-      and ascending.
+    - blocks, ranges: First row and the row after the last; the same for entities. Both are
+      adjacent and ascending.
     - task_bytes: Most that one worker holds in memory at a time, everything included.
-    - memory: Granted memory.
+    - memory: Memory that one worker may use.
     - sent: Bytes of files sent to each host.
     - speed: Scores that one worker ranks per second, as measured.
     """
@@ -206,7 +214,7 @@ class Plan:
 
     @property
     def seconds(self) -> float | None:
-        """Forecast time of all workers together, from the measured speed."""
+        """Forecast of the time, from the measured speed; None if it was not measured."""
         if self.speed is None:
             return None
         busy = min(self.workers, len(self.blocks) * len(self.ranges))
@@ -227,13 +235,13 @@ class Plan:
         workers = "1 worker" if self.workers == 1 else f"{self.workers:,} workers"
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         return (
-            f"{text}; about {_duration(self.seconds)} on {workers} of {threads} "
+            f"{text}; about {_format_duration(self.seconds)} on {workers} of {threads} "
             f"({self.speed:.2g} scores per second each, as measured)"
         )
 
 
 def memory_bytes(text: str | int) -> int:
-    """Bytes of ``"2GB"``, ``"512MiB"`` or a number; UsageError for other text."""
+    """Convert a size such as ``"2GB"``, ``"512MiB"`` or a number to bytes; UsageError otherwise."""
     match = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", str(text), re.I)
     if not match:
         raise UsageError(f"memory {text!r} is not a size; give one such as 2GB or 512MB")
@@ -245,7 +253,7 @@ def memory_bytes(text: str | int) -> int:
 
 
 def format_bytes(size: float) -> str:
-    """A size for people, such as "2.0 GB"."""
+    """Return a size as text, such as "2.0 GB"."""
     for unit in ("bytes", "KB", "MB", "GB"):
         if size < 1000:
             return f"{size:,.0f} {unit}" if unit != "GB" else f"{size:.1f} {unit}"
@@ -253,7 +261,8 @@ def format_bytes(size: float) -> str:
     return f"{size:.1f} TB"
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
+    """Return a duration as text, such as "3 min"."""
     if seconds < 120:
         return f"{max(seconds, 0.1):.{int(seconds < 10)}f} s"
     if seconds < 7200:
@@ -275,40 +284,54 @@ def make_plan(
     jobs: int = 1,
     results: int = 0,
 ) -> Plan:
-    """Cut a ranking into parts."""
+    """Cut a ranking into parts; UsageError if the memory is too low.
+
+    - memory: Memory that one worker may use.
+    - rows, entities: The range to rank, (first, stop); None: all.
+    - calibrate, worth: Measure the speed if there are at least `worth` scores.
+    - reserve: Bytes that a worker needs for other purposes.
+    - sent: Bytes of files sent to each host.
+    - jobs: Number of rankings that share the workers.
+    - results: Number of results that a worker holds besides the part that it ranks.
+    """
     store, granted = inputs.store(), memory_bytes(memory)
     rows = rows or (0, store.n_rows)
     entities = entities or (0, store.n_labels)
     needs = Needs(inputs, store, False, results)
     if entities != (0, store.n_labels) or not (
         store.restricted
-        or needs.fitting(granted - BASE - reserve - needs.besides) >= store.n_labels
+        or needs.count_fitting(granted - BASE - reserve - needs.fixed) >= store.n_labels
     ):
         needs = replace(needs, cut=True)
-    fixed = BASE + reserve + needs.besides
-    width = _width(needs, entities[1] - entities[0], granted - fixed, fixed)
-    per_entity = math.ceil(MARGIN * needs.entity)
-    left = granted - fixed - width * per_entity
-    blocks, most = _blocks(needs, width, rows, left, workers, jobs)
+    fixed_bytes = BASE + reserve + needs.fixed
+    width = _choose_width(needs, entities[1] - entities[0], granted - fixed_bytes, fixed_bytes)
+    entity_bytes = math.ceil(MARGIN * needs.entity_bytes)
+    left = granted - fixed_bytes - width * entity_bytes
+    blocks, most = _cut_blocks(needs, width, rows, left, workers, jobs)
     count = -(-(entities[1] - entities[0]) // width)
     bounds = np.linspace(*entities, count + 1).astype(int).tolist()
     plan = Plan(
-        tuple(blocks), tuple(pairwise(bounds)), fixed + width * per_entity + most, granted, workers,
-        inputs.settings.n_threads, sent
-    )  # fmt: skip
+        tuple(blocks),
+        tuple(pairwise(bounds)),
+        fixed_bytes + width * entity_bytes + most,
+        granted,
+        workers,
+        inputs.settings.n_threads,
+        sent,
+    )
     worth_it = calibrate and plan.n_rows * plan.n_entities >= worth
     if not worth_it:
         return plan
-    with reading(inputs.files.place if inputs.files else inputs.folder):
-        return replace(plan, speed=throughput(plan, inputs))
+    with reading(inputs.files.location if inputs.files else inputs.folder):
+        return replace(plan, speed=measure_speed(plan, inputs))
 
 
-def _width(needs: Needs, width: int, budget: int, fixed: int) -> int:
-    """Entities per part: all, or as many as fit half of the memory with one row."""
-    fitting, restricted = needs.fitting(budget), needs.store.restricted
+def _choose_width(needs: Needs, width: int, budget: int, fixed: int) -> int:
+    """Return the number of entities per part: all, or as many as fit into half of the memory."""
+    fitting, restricted = needs.count_fitting(budget), needs.store.restricted
     if fitting < width and (restricted or fitting < 1024):
         smallest = width if restricted else min(width, 1024)
-        least = fixed + 2 * smallest * needs.column
+        least = fixed + 2 * smallest * needs.per_entity
         part = "1,024 entities"
         if restricted:
             part = "all entities, which restricted candidates require,"
@@ -319,52 +342,58 @@ def _width(needs: Needs, width: int, budget: int, fixed: int) -> int:
     return min(width, fitting)
 
 
-def _blocks(
+def _cut_blocks(
     needs: Needs, width: int, rows: tuple[int, int], budget: int, workers: int, jobs: int
 ) -> tuple[list[tuple[int, int]], int]:
-    """Blocks of rows that fit the memory, and the bytes of the largest."""
+    """Return blocks of rows that fit into the memory, and the bytes of the largest block."""
     n_rows = rows[1] - rows[0]
     # The scheduler must keep up with all workers, if other jobs have tasks for the idle ones.
-    least = max(_TILE, min(workers * _HANDED_OUT // max(1, width), n_rows * (jobs - 1) // workers))
-    blocks, start, used, most = [], rows[0], 0, 0
+    least = max(
+        _TILE,
+        min(workers * _SCORES_PER_ASSIGNMENT // max(1, width), n_rows * (jobs - 1) // workers),
+    )
+    blocks, start, used, largest = [], rows[0], 0, 0
     for first in range(rows[0], rows[1], _CHUNK):
         stop = min(first + _CHUNK, rows[1])
-        taken = offsets_of(needs.rows(first, stop, width))
-        at = first
-        while at < stop:
+        offsets = offsets_of(needs.row_bytes(first, stop, width))
+        row = first
+        while row < stop:
             limit = _most_rows(n_rows, rows[1] - start, workers, least)
             # Rows up to `end` fit: both the memory and the limit allow them.
-            end = int(np.searchsorted(taken, taken[at - first] + budget - used, "right")) - 1
+            end = int(np.searchsorted(offsets, offsets[row - first] + budget - used, "right")) - 1
             end = min(first + end, start + limit, stop)
-            if end == at and at == start:
-                needed = int(taken[at - first + 1] - taken[at - first])
-                question = int(needs.store.array("plan_question")[at])
+            if end == row and row == start:
+                needed = int(offsets[row - first + 1] - offsets[row - first])
+                question = int(needs.store.array("plan_question")[row])
                 name = needs.store.questions().ids[question]
                 raise UsageError(
                     f"the memory limit is too low: question {name} alone needs "
                     f"{format_bytes(needed)}, but {format_bytes(max(0, budget))} are left; allow "
                     f"{math.ceil((needed - budget) / 1e6)} MB more"
                 )
-            used += int(taken[end - first] - taken[at - first])
-            most, at = max(most, used), end
+            used += int(offsets[end - first] - offsets[row - first])
+            largest, row = max(largest, used), end
             if end < stop or end == start + limit:
                 blocks.append((start, end))
                 start, used = end, 0
     if start < rows[1]:
         blocks.append((start, rows[1]))
-    return blocks, most
+    return blocks, largest
 
 
 def _most_rows(n_rows: int, left: int, workers: int, least: int = _TILE) -> int:
-    """Rows of the next block: fewer towards the end, so that workers finish together."""
+    """Return the rows of the next block: fewer towards the end, so that workers end together."""
     if workers == 1:
         return min(MOST_ROWS, n_rows)
-    share, smallest = -(-left // (_SHARES * workers)), n_rows // (_LEAST_SHARES * workers)
+    share, smallest = -(-left // (_SHARES_OF_REST * workers)), n_rows // (_SHARES_OF_ALL * workers)
     return min(MOST_ROWS, max(least, share, smallest))
 
 
-def throughput(plan: Plan, inputs: Inputs) -> float | None:
-    """Scores that a worker ranks per second, measured on growing parts of the first task."""
+def measure_speed(plan: Plan, inputs: Inputs) -> float | None:
+    """Measure how many scores a worker ranks per second, on growing parts of the first task.
+
+    None if there are no files of scores.
+    """
     if inputs.files is None:
         return None
     store, (first, stop), entities = inputs.store(), plan.blocks[0], plan.ranges[0]
@@ -372,7 +401,7 @@ def throughput(plan: Plan, inputs: Inputs) -> float | None:
     rows, width = min(_TILE, stop - first), entities[1] - entities[0]
     if isinstance(inputs.files, FactorFiles) and not store.restricted:
         dim = max(1, inputs.files.entities.shape[1])
-        width = min(width, max(1 << 14, _MULTIPLIED // (_TILE * dim)))
+        width = min(width, max(1 << 14, _CALIBRATION_TERMS // (_TILE * dim)))
     if isinstance(inputs.files, ScoreFiles):
         rows = 1
     measured = []

@@ -23,7 +23,13 @@ from kgtrec._internal.csr import Array, Csr
 from kgtrec._internal.files import atomic_write, make_folder, map_array, sync_folder, write_array
 from kgtrec._internal.locations import mapped_folder, path_below
 from kgtrec._version import __version__
-from kgtrec.cluster.content_hash import hash_file, hash_text, read_json, readable, write_json
+from kgtrec.cluster.content_hash import (
+    explain_unreadable,
+    hash_file,
+    hash_text,
+    read_json,
+    write_json,
+)
 from kgtrec.errors import FileError, PathName, system_error
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import QualifierSets
@@ -36,20 +42,29 @@ from kgtrec.ranking.settings import Settings
 from kgtrec.scores.files import RangedArray
 
 FORMAT = 7
-_GAP = 1 << 14  # bytes between rows that are read, too
-_OF_TASKS = (
+_GAP_BYTES = 1 << 14  # between two rows: a smaller gap is read with them
+_TASK_ARRAYS = (
     *(f"plan_{name}" for name in ("question", "target_offsets", "targets", "slot")),
     *(f"{lists}_{name}" for lists in ("known", "removed") for name in ("offsets", "ids")),
     *(f"candidate_lists_{name}" for name in ("lists_offsets", "lists_ids", "of", "columns")),
     "position",
-)  # fmt: skip
-_GRAPH = ("facts", "duplicates", "entities", "relations", "contexts", "qualifiers", "name",
-          "fingerprint", "statements")  # fmt: skip
+)
+_GRAPH_MEMBERS = (
+    "facts",
+    "duplicates",
+    "entities",
+    "relations",
+    "contexts",
+    "qualifiers",
+    "name",
+    "fingerprint",
+    "statements",
+)
 _HINT = "remove this folder and rank a part again, which writes it again from the graph"
 
 
 def read_rows(array: Array, ids: Array) -> Array:
-    """Rows of a mapped array, read instead of mapped.
+    """Return rows of an array; those of a mapped array are read instead of mapped.
 
     Access to a page may load up to 2 MB around it, which stay in memory until the map is
     dropped: too much for rows that are far apart.
@@ -63,7 +78,7 @@ def read_rows(array: Array, ids: Array) -> Array:
             url=str(array.filename),
             read=lambda start, n_bytes: os.pread(file.fileno(), n_bytes, start),
         )
-        return RangedArray(opened, array.offset, array.shape, array.dtype, gap=_GAP)[ids]
+        return RangedArray(opened, array.offset, array.shape, array.dtype, gap=_GAP_BYTES)[ids]
 
 
 def store_questions(questions: Questions, folder: PathName, rows: str = "questions") -> Path:
@@ -95,40 +110,45 @@ def store_questions(questions: Questions, folder: PathName, rows: str = "questio
 def save_questions(
     questions: Questions, rows: str, folder: PathName, key: str | None = None
 ) -> Path:
-    """Write a store below ``folder`` unless it exists."""
-    place = mapped_folder(folder, "stored questions")
+    """Write a store of questions into a folder unless it exists; return the store's folder.
+
+    - rows: Meaning of a row of scores, "questions" or "instances".
+    - key: Name of the store; None: a hash of the questions.
+    """
+    parent = mapped_folder(folder, "stored questions")
     if key is None:
         order = questions.column_of
         columns = [] if order is None else [hash_text(",".join(map(str, order.tolist())))]
         facts = [questions.describe(), rows, __version__, *columns]
         key = hash_text(json.dumps(facts, sort_keys=True))
-    target = place / f"questions-{key}"
+    target = parent / f"questions-{key}"
     if target.is_dir():
         Store(target, verify=True)  # it may have been written days ago
         return target
-    beside = target.with_name(f".kgtrec-{secrets.token_hex(8)}.tmp")
-    make_folder(beside.parent)
-    beside.mkdir()
+    temporary = target.with_name(f".kgtrec-{secrets.token_hex(8)}.tmp")
+    make_folder(temporary.parent)
+    temporary.mkdir()
     try:
-        _write(questions, rows, beside)
-        os.rename(beside, target)
+        _write_files(questions, rows, temporary)
+        os.rename(temporary, target)
         sync_folder(target.parent)
     except BaseException as error:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         # Else another process was first, with the same content; Ctrl-C is never ignored.
         if not isinstance(error, Exception) or not target.is_dir():
             raise
     return target
 
 
-def _write(questions: Questions, rows: str, folder: Path) -> None:
+def _write_files(questions: Questions, rows: str, folder: Path) -> None:
+    """Write all files of a store into a folder."""
     import pyarrow as pa
 
     plan, position = plan_rows(questions, rows), questions.candidate_labels.trec_order
     arrays: dict[str, Array] = {} if position is None else {"position": position}
     labels: dict[str, Labels] = {}
-    _packed("plan", plan, arrays, labels)
-    packed = _packed("", questions, arrays, labels)
+    _pack("plan", plan, arrays, labels)
+    packed = _pack("", questions, arrays, labels)
     for name, array in arrays.items():
         with atomic_write(folder / f"{name}.npy") as file:
             write_array(file, np.ascontiguousarray(array))
@@ -154,8 +174,11 @@ def _write(questions: Questions, rows: str, folder: Path) -> None:
     write_json(folder / "meta.json", body)  # in the order of manifests
 
 
-def _packed(name: str, value: Any, arrays: dict[str, Array], labels: dict[str, Labels]) -> Any:
-    """A value as plain JSON types that name its arrays and labels, which join those given."""
+def _pack(name: str, value: Any, arrays: dict[str, Array], labels: dict[str, Labels]) -> Any:
+    """Convert a value to plain JSON types in which names stand for its arrays and labels.
+
+    The arrays and labels are added to `arrays` and `labels`, under names that begin with `name`.
+    """
     if isinstance(value, Labels):
         labels[name] = value
         return {"labels": [name, len(value)]}
@@ -163,19 +186,19 @@ def _packed(name: str, value: Any, arrays: dict[str, Array], labels: dict[str, L
         arrays[name] = value
         return {"array": name}
     if isinstance(value, list):
-        return [_packed(f"{name}_{n}", one, arrays, labels) for n, one in enumerate(value)]
+        return [_pack(f"{name}_{n}", item, arrays, labels) for n, item in enumerate(value)]
     if isinstance(value, tuple):
-        return {"tuple": _packed(name, [*value], arrays, labels)}
+        return {"tuple": _pack(name, [*value], arrays, labels)}
     if isinstance(value, Mapping):
-        members = _packed(name, [*value.values()], arrays, labels)
+        members = _pack(name, [*value.values()], arrays, labels)
         return {"dict": [*zip(value, members, strict=True)]}
     if not isinstance(value, Graph) and not is_dataclass(value):
         return value
     if isinstance(value, NamedTerms):
         value = replace(value, ids=Labels.from_strings(value.ids))
-    names = _GRAPH if isinstance(value, Graph) else [one.name for one in fields(value)]
-    start = f"{name}_" if name else ""
-    pairs = [(one, _packed(start + one, getattr(value, one), arrays, labels)) for one in names]
+    names = _GRAPH_MEMBERS if isinstance(value, Graph) else [field.name for field in fields(value)]
+    prefix = f"{name}_" if name else ""
+    pairs = [(key, _pack(prefix + key, getattr(value, key), arrays, labels)) for key in names]
     return {type(value).__name__: pairs}
 
 
@@ -186,23 +209,23 @@ _CLASSES: dict[str, Callable[..., Any]] = {
 
 
 class Store:
-    """An open store: arrays are mapped on request, and leave memory when they are dropped.
+    """An open store. Arrays are mapped on request, and leave memory when they are dropped.
 
     - folder, path: Result of `save_questions`.
     - verify, bool: Read all files once and compare their hashes.
 
     - rows, n_rows: What a row of scores represents, and the number of rows.
     - n_labels, n_columns: Number of entities (or relations, if asked), and columns of a score row.
-    - n_targets, n_instances: Answers, counted over all rows; pairs of a question and an answer.
-    - restricted, of_graph: Whether candidates are restricted, and the questions a graph's.
-    - ordered: Whether ids of candidates ascend in the byte order of their names.
+    - n_targets, n_instances: Number of answers over all rows; of pairs of a question and an answer.
+    - restricted, of_graph: True if candidates are restricted; if the questions are a graph's.
+    - ordered: True if ids of candidates ascend in the byte order of their names.
     """
 
     def __init__(self, folder: PathName, verify: bool = False) -> None:
         self.folder = Path(folder)
         path = self.folder / "meta.json"
         try:
-            with readable([path], _HINT):
+            with explain_unreadable([path], _HINT):
                 self.body: dict[str, Any] = read_json(path)
         except FileError:
             raise
@@ -222,31 +245,31 @@ class Store:
         self.ordered = not self.has("position")
         for name, expected in self.body["files"].items() if verify else ():
             path = self._path(name)
-            with readable([path], _HINT):
+            with explain_unreadable([path], _HINT):
                 actual = hash_file(path)
             if actual != expected:
                 raise FileError(path, found="a damaged file: its hash differs", hint=_HINT)
 
     def _path(self, name: str) -> Path:
-        """The path of a file that the description names."""
+        """Return the path of a file that the description names."""
         return path_below(self.folder, name, self.folder / "meta.json")
 
     def task_files(self) -> list[Path]:
-        """The files that tasks read, without splits, labels and answers."""
-        names = [f"{name}.npy" for name in _OF_TASKS if self.has(name)]
+        """Return the files that tasks read: all but splits, labels and answers."""
+        names = [f"{name}.npy" for name in _TASK_ARRAYS if self.has(name)]
         return [self.folder / name for name in ("meta.json", *names)]
 
     @property
-    def whole(self) -> bool:
-        """Whether all files are here, not only those that tasks read."""
+    def has_all_files(self) -> bool:
+        """True if all files are here, not only those that tasks read."""
         return (self.folder / "answers_ids.npy").exists()
 
     def has(self, name: str) -> bool:
-        """Whether the store holds an array."""
+        """Return whether the store has an array of this name."""
         return f"{name}.npy" in self.body["files"]
 
     def array(self, name: str) -> Array:
-        """An array, in a new map."""
+        """Open an array in a new memory map; FileError if that fails."""
         path = self._path(f"{name}.npy")
         try:
             return map_array(path)
@@ -256,12 +279,14 @@ class Store:
             raise FileError(path, found=f"cannot be mapped ({error})", hint=_HINT) from None
 
     def plan(self) -> RowPlan:
-        """The rows, mapped."""
-        return RowPlan(**{one.name: self.array(f"plan_{one.name}") for one in fields(RowPlan)})
+        """Open the plan of rows, mapped."""
+        return RowPlan(
+            **{field.name: self.array(f"plan_{field.name}") for field in fields(RowPlan)}
+        )
 
     def questions(self, mapped: bool = True) -> Questions:
-        """The questions, equal to those saved; ``mapped=False`` reads them into memory."""
-        questions: Questions = self._unpacked(self.body["questions"], mapped)
+        """Open the questions; ``mapped=False`` reads them into memory."""
+        questions: Questions = self._unpack(self.body["questions"], mapped)
         # Saved with the arrays, whose bytes are checked: computing it would read them all again.
         vars(questions)["fingerprint"] = self.body["fingerprint"]
         if self.has("position"):
@@ -269,28 +294,28 @@ class Store:
         return questions
 
     def candidate_lists(self) -> CandidateLists | None:
-        """The questions' candidate lists, mapped."""
+        """Open the candidate lists of the questions, mapped; None if they have none."""
         members = dict(self.body["questions"]["Questions"])
-        lists: CandidateLists | None = self._unpacked(members["candidate_lists"], True)
+        lists: CandidateLists | None = self._unpack(members["candidate_lists"], True)
         return lists
 
-    def _unpacked(self, value: Any, mapped: bool) -> Any:
-        """The value of what `_packed` returned."""
+    def _unpack(self, value: Any, mapped: bool) -> Any:
+        """Convert what `_pack` returned to its value."""
         if isinstance(value, list):
-            return [self._unpacked(one, mapped) for one in value]
+            return [self._unpack(item, mapped) for item in value]
         if not isinstance(value, dict):
             return value
-        ((kind, held),) = value.items()
+        ((kind, content),) = value.items()
         if kind == "array":
-            return self.array(held) if mapped else np.array(self.array(held))
+            return self.array(content) if mapped else np.array(self.array(content))
         if kind == "labels":
-            return self._labels(*held)
-        held = self._unpacked(held, mapped or kind in ("Graph", "CandidateLists"))
+            return self._labels(*content)
+        content = self._unpack(content, mapped or kind in ("Graph", "CandidateLists"))
         if kind == "tuple":
-            return tuple(held)
-        members = dict(held)
+            return tuple(content)
+        members = dict(content)
         if kind == "Graph":
-            graph = Graph(*(members.pop(name) for name in _GRAPH[:6]))
+            graph = Graph(*(members.pop(name) for name in _GRAPH_MEMBERS[:6]))
             vars(graph).update(members)  # checked with the files, as the fingerprint
             return graph
         if kind == "NamedTerms":
@@ -298,6 +323,7 @@ class Store:
         return members if kind == "dict" else _CLASSES[kind](**members)
 
     def _labels(self, name: str, size: int) -> Labels:
+        """Open labels; without a file they are the numbers from 0."""
         import pyarrow as pa
 
         if f"{name}.arrow" not in self.body["files"]:

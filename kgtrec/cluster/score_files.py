@@ -1,4 +1,4 @@
-"""Scores in files, as descriptions of a few hundred bytes that open them in place.
+"""Scores in files, as descriptions of a few hundred bytes from which workers open them.
 
 `describe_scores` describes the scores at a path or URL, and `save_scores` writes scores in memory.
 A worker opens an `ArrayFile` by its path and reads the rows and columns that its part needs.
@@ -26,7 +26,7 @@ from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import PARSING, atomic_write, map_array, write_array
 from kgtrec._internal.locations import RangedFile, is_folder, is_location, local_path, path_below
 from kgtrec._internal.urls import url_text
-from kgtrec.cluster.content_hash import WHOLE, describe_files, hash_text
+from kgtrec.cluster.content_hash import MOST_HASHED_WHOLE, describe_files, hash_text
 from kgtrec.cluster.question_store import read_rows
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.ranking.rows import is_run
@@ -44,7 +44,7 @@ from kgtrec.scores.files import (
 from kgtrec.scores.sources import MatrixSource, alike, by_part
 
 _FACTORS = ("queries", "entities", "bias")
-_PIECE = 8 << 20  # bytes of an archive that are read at a time; at a URL, per request
+_PIECE_BYTES = 8 << 20  # bytes of an archive that are read at a time; at a URL, per request
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,14 @@ class ArrayFile:
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is in an object store, from which every worker reads what it needs."""
+        """True if it is in an object store, from which every worker reads the ranges it needs."""
         return is_location(self.path)
 
     def open(self) -> Any:
-        """A new memory map, whose pages leave this process's memory when it is dropped; or an array
-        at a URL, which reads only the requested parts."""
+        """Open the array: a new memory map, or for a URL an array that reads only requested parts.
+
+        Pages of the map leave this process's memory when the map is dropped.
+        """
         if 0 in self.shape:
             return np.empty(self.shape, dtype=self.dtype)
         if self.is_remote:
@@ -86,7 +88,7 @@ class ArrayFile:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """Bytes per element."""
         return np.dtype(self.dtype).itemsize
 
 
@@ -95,18 +97,18 @@ class Files:
     """Scores as arrays in files.
 
     - selection: A ``.npy`` with the file row of each row of the ranking; "" if they are equal.
-    - place: The path or URL that the user gave.
-    - columns: A ``.npy`` with the file column of each entity; "" if columns go by id.
+    - location: The path or URL that the user gave.
+    - columns: A ``.npy`` with the file column of each entity; "" if they are equal.
     """
 
     parts: tuple[ArrayFile, ...]
     selection: str = ""
-    place: str = ""
+    location: str = ""
     columns: str = ""
 
     @property
     def arrays(self) -> dict[str, ArrayFile]:
-        """All arrays, by unique names."""
+        """All arrays, by name."""
         return {f"scores{number}": part for number, part in enumerate(self.parts)}
 
     @property
@@ -116,12 +118,12 @@ class Files:
 
     @property
     def n_rows(self) -> int:
-        """Rows in the files."""
+        """Number of rows in the files."""
         return sum(part.shape[0] for part in self.parts)
 
     @property
     def n_columns(self) -> int:
-        """Columns of a row."""
+        """Number of columns of a row."""
         return self.parts[0].shape[1]
 
     @property
@@ -131,7 +133,7 @@ class Files:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of a score."""
+        """Bytes per score."""
         return np.dtype(self.dtype).itemsize
 
 
@@ -139,71 +141,80 @@ class ScoreFiles(Files):
     """Matrices of consecutive rows."""
 
     def block(self, first: int, stop: int, columns: slice) -> Array:
-        """Scores (rows, columns) of rows of the ranking, mapped if one file has them in order."""
-        rows = _selected(self.selection, first, stop)
+        """Return the scores (rows, columns) of rows of the ranking.
+
+        They are mapped if one file has them in this order, else copied.
+        """
+        rows = _read_selection(self.selection, first, stop)
         if self.columns:
             order = np.array(map_array(self.columns)[columns])
             low, high = (int(order.min()), int(order.max()) + 1) if len(order) else (0, 0)
             in_file = replace(self, columns="").block(first, stop, slice(low, high))
             ordered: Array = in_file.take(order - low, axis=1)
             return ordered
-        parts = [(self.parts[number], mine, own) for number, mine, own in self._by_part(rows)]
+        parts = [
+            (self.parts[number], targets, part_rows)
+            for number, targets, part_rows in self._by_part(rows)
+        ]
         if len(parts) == 1 and is_run(rows):
-            part, _, own = parts[0]
-            whole: Array = part.open()[int(own[0]) : int(own[0]) + len(own), columns]
+            part, _, part_rows = parts[0]
+            whole: Array = part.open()[
+                int(part_rows[0]) : int(part_rows[0]) + len(part_rows), columns
+            ]
             return whole
         width = len(range(*columns.indices(self.n_columns)))
         block = np.empty((len(rows), width), dtype=self.parts[0].dtype)
-        for part, mine, own in parts:
+        for part, targets, part_rows in parts:
             matrix = part.open()
             if isinstance(matrix, RangedArray):
-                block[mine] = matrix[own, columns]
+                block[targets] = matrix[part_rows, columns]
                 continue
-            for target, row in zip(mine.tolist(), own.tolist(), strict=True):
+            for target, row in zip(targets.tolist(), part_rows.tolist(), strict=True):
                 block[target] = matrix[row, columns]
         return block
 
     def elements(self, rows: Int64, columns: Array) -> Array:
-        """Single scores, one per (row of the ranking, column)."""
+        """Return single scores (n,), one per row of the ranking and its column; both (n,)."""
         values = np.empty(len(rows), dtype=self.parts[0].dtype)
         if not len(rows):
             return values
         if self.columns:
             columns = read_rows(map_array(self.columns), columns)
         first = int(rows.min())
-        rows = _selected(self.selection, first, int(rows.max()) + 1)[rows - first]
-        for number, mine, row in self._by_part(rows):
+        rows = _read_selection(self.selection, first, int(rows.max()) + 1)[rows - first]
+        for number, targets, part_rows in self._by_part(rows):
             part = self.parts[number]
             if part.fortran or 0 in part.shape:
-                values[mine] = part.open()[row, columns[mine]]
+                values[targets] = part.open()[part_rows, columns[targets]]
                 continue
             flat = replace(part, shape=(part.shape[0] * part.shape[1],))
-            values[mine] = read_rows(flat.open(), row * part.shape[1] + columns[mine])
+            values[targets] = read_rows(flat.open(), part_rows * part.shape[1] + columns[targets])
         return values
 
     def _by_part(self, rows: Int64) -> Iterator[tuple[int, Int64, Int64]]:
+        """Yield per file: its number, the indices of its rows in `rows`, and the rows in it."""
         return by_part([part.shape[0] for part in self.parts], rows)
 
 
 @dataclass(frozen=True)
 class FactorFiles(Files):
-    """A factorised model: its queries, entities and, if there are any, biases; see `Factors`."""
+    """A factorised model as arrays of queries, entities and, if it has any, biases (`Factors`)."""
 
     metric: str = "dot"
 
     @property
     def queries(self) -> ArrayFile:
-        """Vectors, one per row."""
+        """Vectors of the rows."""
         return self.parts[0]
 
     @property
     def entities(self) -> ArrayFile:
-        """Vectors, one per column."""
+        """Vectors of the columns."""
         return self.parts[1]
 
     @property
     def bias(self) -> ArrayFile | None:
-        """Numbers, one per column."""
+        """Biases of the columns."""
         return self.arrays.get("bias")
 
     @property
@@ -213,7 +224,7 @@ class FactorFiles(Files):
     @property
     def sources(self) -> list[str]:
         # The archive, if it was unpacked for workers.
-        return [self.place] if self.place else super().sources
+        return [self.location] if self.location else super().sources
 
     @property
     def n_rows(self) -> int:
@@ -228,31 +239,35 @@ class FactorFiles(Files):
         double = any(np.dtype(part.dtype).itemsize == 8 for part in self.parts)
         return "float64" if double else "float32"
 
-    def some_queries(self, first: int, stop: int) -> Array:
-        """Query vectors of rows of the ranking, copied."""
+    def read_queries(self, first: int, stop: int) -> Array:
+        """Return a copy of the query vectors of rows of the ranking."""
         if not self.selection:
             return np.array(self.queries.open()[first:stop])
-        return read_rows(self.queries.open(), _selected(self.selection, first, stop))
+        return read_rows(self.queries.open(), _read_selection(self.selection, first, stop))
 
     def factors(self, queries: Array, entities: slice | Array) -> Factors:
-        """The model of some queries and entities; a slice of them is mapped if columns go by id."""
+        """Return the model of some queries and entities.
+
+        A slice of entities is mapped if file columns are entity ids, else copied.
+        """
         if self.columns:
             entities = np.array(map_array(self.columns)[entities])
-        bias = None if self.bias is None else _some(self.bias, entities)
-        table = _some(self.entities, entities)
+        bias = None if self.bias is None else _read_rows(self.bias, entities)
+        table = _read_rows(self.entities, entities)
         # The computing type must not depend on the part of the model.
         if self.dtype == "float64":
             queries = queries.astype(np.float64, copy=False)
         return Factors(queries, table, bias, self.metric)
 
 
-def _some(array: ArrayFile, rows: slice | Array) -> Array:
-    some: Array = array.open()[rows] if isinstance(rows, slice) else read_rows(array.open(), rows)
-    return some
+def _read_rows(array: ArrayFile, rows: slice | Array) -> Array:
+    """Return rows of an array: a slice of them mapped, single ones read."""
+    values: Array = array.open()[rows] if isinstance(rows, slice) else read_rows(array.open(), rows)
+    return values
 
 
 def identify_scores(files: Files) -> dict[str, Any]:
-    """Content of score files, in plain JSON types."""
+    """Describe the content of score files in plain JSON types."""
     factors = isinstance(files, FactorFiles)
     shape = {"rows": files.n_rows, "columns": files.n_columns, "dtype": files.dtype}
     metric = {"metric": files.metric} if isinstance(files, FactorFiles) else {}
@@ -260,21 +275,24 @@ def identify_scores(files: Files) -> dict[str, Any]:
 
 
 def local_paths(files: Files | None) -> list[str]:
-    """Files of this machine that workers open: arrays, and the chosen rows."""
+    """Return the paths of files of this machine that workers open: arrays, rows and columns."""
     if files is None:
         return []
     paths = [array.path for array in files.parts if not array.is_remote]
     return paths + [path for path in (files.selection, files.columns) if path]
 
 
-def moved(
+def move_files(
     files: Files | None,
     array_at: Callable[[str, ArrayFile], ArrayFile],
     selection: str,
     columns: str,
 ) -> Files | None:
-    """The same scores with each array of this machine at another path, rows at `selection`, and the
-    order of columns at `columns`."""
+    """Return the same scores at other paths.
+
+    - array_at: Returns the new file of an array of this machine, from its name and file.
+    - selection, columns: New paths of the files of rows and of columns.
+    """
     if files is None:
         return None
     parts = tuple(
@@ -288,44 +306,47 @@ def moved(
     )
 
 
-def _selected(selection: str, first: int, stop: int) -> Int64:
+def _read_selection(selection: str, first: int, stop: int) -> Int64:
+    """Return the file rows of rows of the ranking; "" selects equal rows."""
     return np.array(map_array(selection)[first:stop]) if selection else np.arange(first, stop)
 
 
 def describe_scores(path: PathName, work: PathName) -> Files:
-    """Description of the scores at a path; reads none into memory."""
+    """Describe the scores at a path, without reading them into memory."""
     if is_location(path):
         path = local_path(path) or url_text(os.fspath(path))
     if Path(path).suffix == ".npz" and not is_folder(path):
-        return _factor_files(path, Path(work))
+        return _describe_archive(path, Path(work))
     source = load_scores(path)
     assert isinstance(source, MatrixSource)
     first = source.parts[0].values
-    for matrix, place, _ in source.parts:
-        score_dtype(matrix, place)
+    for matrix, name, _ in source.parts:
+        score_dtype(matrix, name)
         if not alike(matrix, first):
             raise FileError(
-                place,
+                name,
                 found=f"{matrix.shape[1]} columns of {matrix.dtype}, but {first.shape[1]} of "
                 f"{first.dtype} in the first shard",
                 hint="save all shards with the same columns and dtype",
             )
-    files = tuple(_mapped(part.values, part.place) for part in source.parts)
-    return ScoreFiles(files, place=str(path))
+    files = tuple(_describe_matrix(part.values, part.place) for part in source.parts)
+    return ScoreFiles(files, location=str(path))
 
 
-def _mapped(matrix: Any, place: str) -> ArrayFile:
-    flags = None if is_location(place) else matrix.flags
+def _describe_matrix(matrix: Any, path: str) -> ArrayFile:
+    """Return the file of a mapped matrix, or of one at a URL."""
+    flags = None if is_location(path) else matrix.flags
     fortran = flags is not None and flags.f_contiguous and not flags.c_contiguous
-    return ArrayFile(_placed(place), matrix.offset, matrix.shape, matrix.dtype.str, fortran)
+    return ArrayFile(_real_name(path), matrix.offset, matrix.shape, matrix.dtype.str, fortran)
 
 
-def _placed(path: PathName) -> str:
+def _real_name(path: PathName) -> str:
+    """Return a URL unchanged, and a path without links."""
     return os.fspath(path) if is_location(path) else os.path.realpath(path)
 
 
 def save_scores(source: Array | Factors, folder: Path) -> Files:
-    """Scores in memory as files, named after their content, that every worker can open."""
+    """Write scores in memory to files that workers can open, named after their content."""
     if isinstance(source, Factors):
         members = {name: getattr(source, name) for name in _FACTORS}
         arrays = {name: array for name, array in members.items() if array is not None}
@@ -338,36 +359,37 @@ def save_scores(source: Array | Factors, folder: Path) -> Files:
             )
         score_dtype(source)
     hasher = hashlib.blake2b(digest_size=16)
-    if sum(array.nbytes for array in arrays.values()) > WHOLE:
+    if sum(array.nbytes for array in arrays.values()) > MOST_HASHED_WHOLE:
         hasher.update(secrets.token_bytes(16))
     else:
         for array in arrays.values():
             hasher.update(f"{array.shape} {array.dtype}".encode())
             hasher.update(np.ascontiguousarray(array).data)
-    place = folder / hasher.hexdigest()
-    place.mkdir(parents=True, exist_ok=True)
-    parts = tuple(_save(array, place / f"{name}.npy") for name, array in arrays.items())
+    subfolder = folder / hasher.hexdigest()
+    subfolder.mkdir(parents=True, exist_ok=True)
+    parts = tuple(_save_array(array, subfolder / f"{name}.npy") for name, array in arrays.items())
     if isinstance(source, Factors):
         return FactorFiles(parts, metric=source.metric)
     return ScoreFiles(parts)
 
 
-def _save(array: Array, path: Path) -> ArrayFile:
+def _save_array(array: Array, path: Path) -> ArrayFile:
+    """Write an array to a file, unless it is mapped from one; return the file."""
     if isinstance(array, np.memmap) and array.flags.c_contiguous and array.filename is not None:
         base = array.base
         # The file of a copy-on-write map ("c") lacks what was written to the array.
         if type(base).__name__ == "mmap" and array.mode != "c":
-            return _mapped(array, str(array.filename))
+            return _describe_matrix(array, str(array.filename))
     with atomic_write(path) as file:
         write_array(file, np.ascontiguousarray(array))
-    return _mapped(map_array(path), str(path))
+    return _describe_matrix(map_array(path), str(path))
 
 
 # -- Archives ----------------------------------------------------------------------------------
 
 
-def _factor_files(path: PathName, work: Path) -> FactorFiles:
-    """The arrays of an archive, opened in place if they are uncompressed, else unpacked."""
+def _describe_archive(path: PathName, work: Path) -> FactorFiles:
+    """Return the arrays of an archive: in place if they are uncompressed, else unpacked."""
     try:
         with (
             RangedFile(path).stream() if is_location(path) else open(path, "rb") as file,
@@ -383,8 +405,8 @@ def _factor_files(path: PathName, work: Path) -> FactorFiles:
             content = [(info.filename, info.CRC, info.file_size) for info in archive.infolist()]
             unpacked = work / f"factors-{hash_text(str(content))}" if packed else None
             infos = [members[name] for name in _FACTORS if name in members]
-            parts = tuple(_member(file, archive, info, path, unpacked) for info in infos)
-        return _checked(FactorFiles(parts, place=str(path), metric=metric))
+            parts = tuple(_open_member(file, archive, info, path, unpacked) for info in infos)
+        return _check_factors(FactorFiles(parts, location=str(path), metric=metric))
     except (FileError, MemoryError):
         raise
     except (InputError, UsageError) as error:
@@ -397,13 +419,13 @@ def _factor_files(path: PathName, work: Path) -> FactorFiles:
         raise FileError(path, found=problem, hint="save it with numpy.savez") from None
 
 
-def _checked(files: FactorFiles) -> FactorFiles:
-    """The files; an error if `Factors` would refuse their shapes."""
-    first: dict[str, Any] = {
-        name: np.zeros((*(min(n, 1) for n in one.shape[:1]), *one.shape[1:]), one.dtype)
-        for name, one in files.arrays.items()
+def _check_factors(files: FactorFiles) -> FactorFiles:
+    """Return the files; raise the error of `Factors` if their shapes do not fit."""
+    small: dict[str, Any] = {
+        name: np.zeros((*(min(n, 1) for n in part.shape[:1]), *part.shape[1:]), part.dtype)
+        for name, part in files.arrays.items()
     }
-    Factors(**first, metric=files.metric)
+    Factors(**small, metric=files.metric)
     if files.bias is not None and files.bias.shape[0] != files.n_columns:
         raise InputError(
             f"bias has {files.bias.shape[0]} values for {files.n_columns} entities; give one per "
@@ -412,26 +434,29 @@ def _checked(files: FactorFiles) -> FactorFiles:
     return files
 
 
-def _member(
-    file: BinaryIO, archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: PathName,
+def _open_member(
+    file: BinaryIO,
+    archive: zipfile.ZipFile,
+    info: zipfile.ZipInfo,
+    path: PathName,
     unpacked: Path | None,
-) -> ArrayFile:  # fmt: skip
-    """A member of the archive in an open file, in place or unpacked into a folder."""
+) -> ArrayFile:
+    """Return a member of an archive, in place, or unpacked into the folder `unpacked`."""
     if unpacked is None:
         file.seek(info.header_offset + 26)  # lengths of the name and the extra field, which follow
         name, extra = struct.unpack("<HH", file.read(4))
-        return _npy_at(file, path, info.header_offset + 30 + name + extra, info.file_size)
+        return _describe_npy(file, path, info.header_offset + 30 + name + extra, info.file_size)
     unpacked.mkdir(parents=True, exist_ok=True)
     target = path_below(unpacked, info.filename, path)
-    if not _holds(target, info):
+    if not _is_unpacked(target, info):
         with archive.open(info) as source, atomic_write(target) as out:
-            shutil.copyfileobj(source, out, _PIECE)
+            shutil.copyfileobj(source, out, _PIECE_BYTES)
     with open(target, "rb") as copy:
-        return _npy_at(copy, target, 0, info.file_size)
+        return _describe_npy(copy, target, 0, info.file_size)
 
 
-def _holds(target: Path, info: zipfile.ZipInfo) -> bool:
-    """Whether a file was unpacked from a member of an archive, and is unchanged."""
+def _is_unpacked(target: Path, info: zipfile.ZipInfo) -> bool:
+    """Return whether a file has the content of a member of an archive."""
     checksum = size = 0
     with suppress(OSError), open(target, "rb") as file:
         while piece := file.read(1 << 20):
@@ -439,17 +464,19 @@ def _holds(target: Path, info: zipfile.ZipInfo) -> bool:
     return (checksum, size) == (info.CRC, info.file_size)
 
 
-def _npy_at(file: BinaryIO, path: PathName, start: int, size: int) -> ArrayFile:
-    """The array of `size` bytes whose ``.npy`` header begins at byte `start` of a file."""
+def _describe_npy(file: BinaryIO, path: PathName, start: int, size: int) -> ArrayFile:
+    """Describe the array of `size` bytes whose ``.npy`` header begins at byte `start` of a file."""
     file.seek(start)
     begin, shape, by_column, dtype = npy_header(file)
     if dtype.hasobject:
         raise ValueError("it contains Python objects")
     if not all(type(length) is int and length >= 0 for length in shape):
         raise ValueError(f"it has the shape {shape}")
-    needed, there = math.prod(shape) * dtype.itemsize, start + size - begin
-    if needed > there:
-        raise ValueError(f"the array has {needed:,} bytes, but the file has only {there:,} of them")
+    needed, available = math.prod(shape) * dtype.itemsize, start + size - begin
+    if needed > available:
+        raise ValueError(
+            f"the array has {needed:,} bytes, but the file has only {available:,} of them"
+        )
     if by_column and is_location(path):
         raise FileError(path, found=BY_COLUMN, hint=SAVE_ROWS)
-    return ArrayFile(_placed(path), begin, shape, dtype.str, by_column)
+    return ArrayFile(_real_name(path), begin, shape, dtype.str, by_column)

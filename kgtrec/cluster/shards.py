@@ -58,12 +58,12 @@ COMMAND_BYTES = 44 << 20
 _FEW_ROWS = 64  # queries that the native core scores in one pass over the entities
 _META = "meta.json"
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
-_NAMED = 8  # most faults listed in one message
+_MOST_NAMED = 8  # most faults listed in one message
 
 
 @dataclass(frozen=True)
 class ShardHeader:
-    """Identity of a shard's ranking: equal for all its shards, except ``number``."""
+    """The ranking that a shard belongs to; equal for all shards of a ranking, except ``number``."""
 
     kgtrec: str
     questions: str
@@ -80,13 +80,13 @@ class ShardHeader:
 
     @classmethod
     def read(cls, path: PathName) -> ShardHeader:
-        """The header of a file; FileError if it is incomplete or impossible."""
+        """Read the header of a shard's file; FileError if it is incomplete or impossible."""
         about = read_about(path)
         try:
             header = cls(**{field.name: about[field.name] for field in fields(cls)})
             header._check()
         except (KeyError, TypeError, ValueError, UsageError) as error:
-            raise _impossible(path, " ".join(str(error).split())) from None
+            raise _impossible_error(path, " ".join(str(error).split())) from None
         return header
 
     def _check(self) -> None:
@@ -103,26 +103,26 @@ class ShardHeader:
 
     @property
     def settings(self) -> Settings:
-        """The settings by which its scores were ranked."""
+        """The settings with which its scores were ranked."""
         atol, rtol = self.tolerance
         return Settings(
             self.run_depth, self.rows, self.higher_is_better, self.nan, atol, rtol, threads=1
         )
 
     def share(self, store: Store) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Its rows and its entities, each as the first and the one after the last."""
-        whole = {"questions": store.n_rows, "entities": store.n_labels}
-        total = whole[self.by]
-        own = total * (self.number - 1) // self.count, total * self.number // self.count
-        rows, entities = (own if self.by == way else (0, n) for way, n in whole.items())
+        """Return the rows and the entities of the shard, each as (first, stop)."""
+        sizes = {"questions": store.n_rows, "entities": store.n_labels}
+        total = sizes[self.by]
+        part = total * (self.number - 1) // self.count, total * self.number // self.count
+        rows, entities = (part if self.by == kind else (0, n) for kind, n in sizes.items())
         return rows, entities
 
     def differences(self, other: ShardHeader) -> str:
-        """Differences between two shards, for people; "" if they belong to one ranking."""
-        return told_differences(self, other, _COMMON)
+        """Return a text on the differences of two headers; "" if they belong to one ranking."""
+        return told_differences(self, other, _COMMON_FIELDS)
 
 
-_COMMON = tuple(
+_COMMON_FIELDS = tuple(
     field.name for field in fields(ShardHeader) if field.name not in ("questions_hash", "number")
 )
 
@@ -132,7 +132,7 @@ _COMMON = tuple(
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard, its inputs, and stamps of the score files, taken before they were hashed."""
+    """A shard to rank: its inputs, its file, and stamps of the score files before their hashing."""
 
     inputs: Inputs
     path: Path
@@ -140,15 +140,19 @@ class Shard:
     stamps: list[tuple[int, ...]]
 
     def plan(self, memory: str | int, calibrate: bool = True) -> Plan:
-        """How it is cut into parts and, if measured (which reads scores), how long it will take."""
+        """Return how the shard is cut into parts; `calibrate` measures how long it will take."""
         rows, entities = self.header.share(self.inputs.store())
         return make_plan(
-            self.inputs, memory, calibrate=calibrate, rows=rows, entities=entities,
+            self.inputs,
+            memory,
+            calibrate=calibrate,
+            rows=rows,
+            entities=entities,
             reserve=COMMAND_BYTES,
-        )  # fmt: skip
+        )
 
     def state(self) -> str:
-        """ "missing", "whole" or "damaged"; FileError if the file belongs to another ranking."""
+        """Return "missing", "whole" or "damaged"; FileError if the file is of another ranking."""
         if not self.path.exists():
             return "missing"
         try:
@@ -164,8 +168,8 @@ class Shard:
         return "whole" if header.number == self.header.number else "damaged"
 
 
-def shard_inputs(store: Store, files: Files, settings: Settings) -> Inputs:
-    """Inputs of shards, which keep enough candidates for the check of every merge."""
+def build_shard_inputs(store: Store, files: Files, settings: Settings) -> Inputs:
+    """Return the inputs of shards, which keep enough candidates for the checks of `merge`."""
     if settings.tolerance is not None:
         thresholds(np.zeros(1), files.dtype, settings.tolerance)
     depth = max(settings.run_depth, *(required_depth(name) or 0 for name in COMPARED))
@@ -173,7 +177,7 @@ def shard_inputs(store: Store, files: Files, settings: Settings) -> Inputs:
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """Number, from 1, and count of ``"3/16"``; UsageError if the text names no shard."""
+    """Parse a text such as ``"3/16"``: number (from 1) and count; UsageError for other texts."""
     match = re.fullmatch(r"\s*([0-9]{1,18})\s*/\s*([0-9]{1,18})\s*", text)
     number, count = map(int, match.groups()) if match else (0, 0)
     if not 1 <= number <= count:
@@ -187,7 +191,7 @@ def parse_shard(text: str) -> tuple[int, int]:
 def open_shard(
     inputs: Inputs, folder: str | Path, number: int, count: int, by: str = "auto"
 ) -> Shard:
-    """Shard ``number`` (from 1) of ``count``."""
+    """Prepare shard ``number`` (from 1) of ``count``; ``by`` is one of `WAYS`."""
     store, settings = inputs.store(), inputs.settings
     choose("by", by, WAYS)
     if by == "auto":
@@ -204,15 +208,24 @@ def open_shard(
     assert inputs.files is not None
     stamps = stamps_of(inputs.files.sources)
     header = ShardHeader(
-        __version__, store.folder.name, store.body["fingerprint"], identify_scores(inputs.files),
-        store.rows, settings.run_depth, settings.higher_is_better, settings.nan,
-        [settings.atol, settings.rtol], by, count, number
-    )  # fmt: skip
+        __version__,
+        store.folder.name,
+        store.body["fingerprint"],
+        identify_scores(inputs.files),
+        store.rows,
+        settings.run_depth,
+        settings.higher_is_better,
+        settings.nan,
+        [settings.atol, settings.rtol],
+        by,
+        count,
+        number,
+    )
     return Shard(inputs, Path(folder) / shard_name(number, count), header, stamps)
 
 
 def rank_shard(shard: Shard, plan: Plan, progress: bool | None = None) -> None:
-    """Rank a shard and write it."""
+    """Rank a shard and write its file."""
     files = shard.inputs.files
     assert files is not None
 
@@ -224,7 +237,7 @@ def rank_shard(shard: Shard, plan: Plan, progress: bool | None = None) -> None:
         changed = stamps_of(files.sources) != shard.stamps
         if changed and identify_scores(files) != shard.header.scores:
             raise InputError(
-                f"{files.place}: the scores changed while this shard was ranked; rank it "
+                f"{files.location}: the scores changed while this shard was ranked; rank it "
                 "again when nothing writes to them"
             )
 
@@ -235,12 +248,12 @@ def rank_shard(shard: Shard, plan: Plan, progress: bool | None = None) -> None:
 
 
 def shard_name(number: int, count: int) -> str:
-    """File name of shard ``number`` (from 1) of ``count``; names sort by number."""
+    """Return the file name of shard ``number`` (from 1) of ``count``; names sort by number."""
     return f"shard-{number:0{len(str(count))}}-of-{count}.arrow"
 
 
 def shard_files(folder: str | Path) -> list[Path]:
-    """The shards of a folder; FileError if there are none."""
+    """Return the files of shards in a folder; FileError if there are none."""
     folder = Path(folder)
     if not folder.is_dir():
         problem = "the folder does not exist" if not folder.exists() else "this is not a folder"
@@ -251,8 +264,8 @@ def shard_files(folder: str | Path) -> list[Path]:
     return paths
 
 
-def stored_depth(folder: str | Path) -> int:
-    """Candidates per question in the first readable shard of a folder; 0 if there is none."""
+def read_depth(folder: str | Path) -> int:
+    """Read the candidates per question from the first readable shard; 0 if there is none."""
     for path in shard_files(folder):
         try:
             return ShardHeader.read(path).run_depth
@@ -263,29 +276,33 @@ def stored_depth(folder: str | Path) -> int:
 
 @contextmanager
 def local_shards(folder: str, name: str) -> Iterator[Path]:
-    """The folder itself; for a URL, a local folder with the shard of this name, if it exists."""
+    """Yield a local folder for the shard of this name: `folder`, or for a URL a temporary one.
+
+    A temporary folder has a copy of the shard, if the shard exists.
+    """
     local = local_path(folder) if is_location(folder) else folder
     if local is not None:
         yield Path(local)
         return
-    with tempfile.TemporaryDirectory(prefix="kgtrec-") as made:
+    with tempfile.TemporaryDirectory(prefix="kgtrec-") as temporary:
         if exists(f"{folder}/{name}"):
-            (Path(made) / name).write_bytes(read_bytes(f"{folder}/{name}"))
-        with named_as(folder, made):
-            yield Path(made)
+            (Path(temporary) / name).write_bytes(read_bytes(f"{folder}/{name}"))
+        with named_as(folder, temporary):
+            yield Path(temporary)
 
 
 def send_shard(shard: Path, questions: Path, folder: str) -> None:
-    """Send a shard to the folder's URL: first its questions unless they exist, last the shard."""
-    place = f"{folder}/{questions.name}"
-    if not exists(f"{place}/{_META}"):
+    """Send a shard to the folder's URL, after its questions unless they are there already."""
+    target = f"{folder}/{questions.name}"
+    if not exists(f"{target}/{_META}"):
         # No store is complete without this file; shards that send it together send equal bytes.
         for path in sorted(questions.iterdir(), key=lambda path: (path.name == _META, path.name)):
-            _send(path, f"{place}/{path.name}")
-    _send(shard, f"{folder}/{shard.name}")
+            _send_file(path, f"{target}/{path.name}")
+    _send_file(shard, f"{folder}/{shard.name}")
 
 
-def _send(path: Path, url: str) -> None:
+def _send_file(path: Path, url: str) -> None:
+    """Copy a file to a URL."""
     with open(path, "rb") as file, atomic_write(url) as out:
         shutil.copyfileobj(file, out, 1 << 22)
 
@@ -294,15 +311,18 @@ def _send(path: Path, url: str) -> None:
 
 
 def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
-    """Ranks, run and questions of all shards in a folder, equal to those of one ranking."""
+    """Merge all shards in a folder to the ranks, run and questions of one ranking.
+
+    FileError if shards are missing, damaged, or of several rankings.
+    """
     folder = Path(folder)
-    headers = _read_all(folder, shard_files(folder))
+    headers = _read_headers(folder, shard_files(folder))
     paths = sorted(headers, key=lambda path: headers[path].number)
     first = headers[paths[0]]
     store = Store(path_below(folder, first.questions, paths[0]), verify=True)
     inputs = Inputs(str(store.folder))
     with reading(store.folder):
-        shares = (_checked_parts(path, headers[path], store) for path in paths)
+        shares = (_read_valid_parts(path, headers[path], store) for path in paths)
         if first.by == "questions":
             parts = [part for share in shares for part in share]
         else:
@@ -311,26 +331,26 @@ def merge_shards(folder: str | Path) -> tuple[Ranks, Run, Questions]:
         return ranks, run, store.questions(mapped=False)
 
 
-def _checked_parts(path: PathName, header: ShardHeader, store: Store) -> Iterator[PartialRanks]:
-    """The parts of a shard, in order; FileError if one is impossible in spite of its hash."""
+def _read_valid_parts(path: PathName, header: ShardHeader, store: Store) -> Iterator[PartialRanks]:
+    """Yield the parts of a shard in order; FileError if one is impossible despite its hash."""
     rows, entities = header.share(store)
-    plan, at = store.plan(), rows[0]
+    plan, row = store.plan(), rows[0]
     for part in read_parts(path):
         task = part.task
-        if task.first_row != at:
-            raise _impossible(path, f"a part of {task} where row {at} must follow")
-        if task.entities != entities or not at < task.stop_row <= rows[1]:
-            raise _impossible(path, f"a part of {task}, which belongs to another shard")
-        if fault := _fault(part, plan, header):
-            raise _impossible(path, f"{fault} in {task}")
-        at = task.stop_row
+        if task.first_row != row:
+            raise _impossible_error(path, f"a part of {task} where row {row} must follow")
+        if task.entities != entities or not row < task.stop_row <= rows[1]:
+            raise _impossible_error(path, f"a part of {task}, which belongs to another shard")
+        if fault := _find_fault(part, plan, header):
+            raise _impossible_error(path, f"{fault} in {task}")
+        row = task.stop_row
         yield part
-    if at != rows[1]:
-        raise _impossible(path, f"it ends at row {at} instead of {rows[1]}")
+    if row != rows[1]:
+        raise _impossible_error(path, f"it ends at row {row} instead of {rows[1]}")
 
 
-def _fault(part: PartialRanks, plan: RowPlan, header: ShardHeader) -> str:
-    """Why a part is impossible; "" if it is possible."""
+def _find_fault(part: PartialRanks, plan: RowPlan, header: ShardHeader) -> str:
+    """Return a text on why a part is impossible; "" if it is possible."""
     first, stop = part.task.rows
     n_answers = int(plan.target_offsets[stop] - plan.target_offsets[first])
     n_lists = int((plan.slot[first:stop] >= 0).sum())
@@ -340,9 +360,9 @@ def _fault(part: PartialRanks, plan: RowPlan, header: ShardHeader) -> str:
         return f"{counted} instead of {n_answers} and {n_lists}"
     if part.dtype not in _DTYPES or part.nan_count < 0:
         return f"dtype {part.dtype!r}, nan_count {part.nan_count!r}"
-    due = Provenance.of_scores(header.questions_hash, header.settings, part.dtype)
-    if told := told_differences(part.provenance, due, PARTS):
-        return told
+    expected = Provenance.of_scores(header.questions_hash, header.settings, part.dtype)
+    if differences := told_differences(part.provenance, expected, PARTS):
+        return differences
     if n_lists and part.lengths.max() > header.run_depth:
         return f"lengths up to {part.lengths.max()} instead of at most {header.run_depth}"
     if len(part.documents) and not low <= part.documents.min() <= part.documents.max() < high:
@@ -350,15 +370,17 @@ def _fault(part: PartialRanks, plan: RowPlan, header: ShardHeader) -> str:
     return "counts below 0" if n_answers and part.counts.min() < 0 else ""
 
 
-def _impossible(path: PathName, problem: str) -> FileError:
+def _impossible_error(path: PathName, problem: str) -> FileError:
+    """Return the error for a shard with impossible content."""
     return FileError(
-        path, found=f"damaged: its content is impossible ({problem})",
+        path,
+        found=f"damaged: its content is impossible ({problem})",
         hint="rank this shard again to replace it",
-    )  # fmt: skip
+    )
 
 
-def _read_all(folder: Path, paths: list[Path]) -> dict[Path, ShardHeader]:
-    """The headers of all shards of a folder; one error for all their faults."""
+def _read_headers(folder: Path, paths: list[Path]) -> dict[Path, ShardHeader]:
+    """Read the headers of all shards of a folder; one FileError reports all their faults."""
     headers, faults = {}, []
     for path in paths:
         try:
@@ -366,16 +388,19 @@ def _read_all(folder: Path, paths: list[Path]) -> dict[Path, ShardHeader]:
         except FileError as error:
             faults.append(f"{path.name} is {error.found}")
     if headers:
-        faults += _faults(headers, {path.name for path in paths})
+        faults += _find_faults(headers, {path.name for path in paths})
     if faults:
-        more = f"; and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
+        more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
         hint = "rank these shards again with the command and the inputs of the others"
-        raise FileError(folder, found="; ".join(faults[:_NAMED]) + more, hint=hint)
+        raise FileError(folder, found="; ".join(faults[:_MOST_NAMED]) + more, hint=hint)
     return headers
 
 
-def _faults(headers: dict[Path, ShardHeader], names: set[str]) -> list[str]:
-    """Shards of another ranking than most are; else doubled ones; and missing, undamaged ones."""
+def _find_faults(headers: dict[Path, ShardHeader], names: set[str]) -> list[str]:
+    """Return texts on shards that belong to another ranking than most, are doubled, or are missing.
+
+    ``names`` are the names of all files; a damaged shard is not missing.
+    """
     kinds = {path: repr(replace(header, number=1)) for path, header in headers.items()}
     common = Counter(kinds.values()).most_common(1)[0][0]
     usual = next(path for path, kind in kinds.items() if kind == common)
@@ -392,15 +417,19 @@ def _faults(headers: dict[Path, ShardHeader], names: set[str]) -> list[str]:
             if other is not path:
                 faults.append(f"{path.name} and {other.name} are both shard {header.number}")
     count = headers[usual].count
-    there = {header.number for header in headers.values() if header.count == count}
-    gone = [n for n in range(1, count + 1) if n not in there and shard_name(n, count) not in names]
-    if gone:
-        faults.append(f"shard{'s' * (len(gone) > 1)} {_spans(gone)} of {count} missing")
+    present = {header.number for header in headers.values() if header.count == count}
+    missing = [
+        n for n in range(1, count + 1) if n not in present and shard_name(n, count) not in names
+    ]
+    if missing:
+        faults.append(
+            f"shard{'s' * (len(missing) > 1)} {_format_numbers(missing)} of {count} missing"
+        )
     return faults
 
 
-def _spans(numbers: Sequence[int]) -> str:
-    """``1, 2, 3, 7`` as ``1-3, 7``."""
+def _format_numbers(numbers: Sequence[int]) -> str:
+    """Return numbers as text: 1, 2, 3, 7 becomes ``1-3, 7``."""
     breaks = np.flatnonzero(np.diff(numbers) > 1) + 1
     groups = [group.tolist() for group in np.split(np.array(numbers), breaks)]
     return ", ".join(f"{g[0]}-{g[-1]}" if len(g) > 1 else str(g[0]) for g in groups)

@@ -1,4 +1,4 @@
-"""Ranks and run of a store's questions in files, written part by part, read a block at a time.
+"""Ranks and run of a store's questions in files, written part by part and read block by block.
 
 Every ranking of this package ends here: parts come in any order (`StoredRanks.add`), and their
 counts and candidates go to files. From these come the ranks and run of one process: in memory, as
@@ -43,7 +43,7 @@ from kgtrec.trec.measures.agreement import checked_values
 
 Columns = dict[str, Array]
 
-_CANDIDATES = 1 << 18  # of a run, written at a time
+_CANDIDATES = 1 << 18  # candidates of a run that are written at a time
 
 
 class StoredRanks:
@@ -62,9 +62,11 @@ class StoredRanks:
         self._n_candidates = 0
         targets, questions = max(1, self.store.n_targets), max(1, self.n_questions)
         self._arrays: dict[str, tuple[Any, tuple[int, ...]]] = {
-            "counts": (np.int64, (6, targets)), "nan": (np.bool_, (targets,)),
-            "starts": (np.int64, (questions,)), "lengths": (np.int32, (questions,)),
-        }  # fmt: skip
+            "counts": (np.int64, (6, targets)),
+            "nan": (np.bool_, (targets,)),
+            "starts": (np.int64, (questions,)),
+            "lengths": (np.int32, (questions,)),
+        }
         for name, (dtype, shape) in self._arrays.items():
             # Allocate the files before writing through maps: a full disk then raises an error here,
             # not a signal there.
@@ -75,6 +77,7 @@ class StoredRanks:
             (folder / name).touch()
 
     def _map(self, name: str, mode: Any = "r") -> Array:
+        """Map the file of an array."""
         dtype, shape = self._arrays[name]
         return np.memmap(self._folder / name, dtype, mode, shape=shape)
 
@@ -95,44 +98,53 @@ class StoredRanks:
         self._n_candidates += len(part.documents)
         empty = np.zeros(0, np.int32)
         self._parts.append(
-            replace(part, counts=np.zeros((6, 0), np.int64), answer_nan=np.zeros(0, bool),
-                    lengths=empty, documents=empty, scores=np.zeros(0, part.scores.dtype))
-        )  # fmt: skip
+            replace(
+                part,
+                counts=np.zeros((6, 0), np.int64),
+                answer_nan=np.zeros(0, bool),
+                lengths=empty,
+                documents=empty,
+                scores=np.zeros(0, part.scores.dtype),
+            )
+        )
 
     @cached_property
     def _manifest(self) -> dict[str, Any]:
-        """The manifest of the ranks; UsageError if rows are missing."""
+        """Manifest of the ranks; UsageError if rows are missing."""
         questions, parts = self.store.questions(), sorted(self._parts, key=lambda part: part.task)
         return ranks_manifest(questions, describe_parts(parts, self.store.n_rows, questions))
 
-    def loaded(self) -> tuple[Ranks, Run]:
-        """Ranks and run in memory, equal to those of `kgtrec.rank`."""
+    def load(self) -> tuple[Ranks, Run]:
+        """Read ranks and run into memory; they equal those of `kgtrec.rank`."""
         manifest, questions = self._manifest, self.store.questions(mapped=False)
-        docnos, own = questions.candidate_labels.docnos, self._candidates(0, self.n_questions)
+        docnos, run_lists = questions.candidate_labels.docnos, self._candidates(0, self.n_questions)
         ranks = Ranks(self._columns(0, self.n), manifest, *questions.origin.labels)
-        return ranks, Run(questions.ids, *own, docnos, self._depth)
+        return ranks, Run(questions.ids, *run_lists, docnos, self._depth)
 
     def save(self, path: PathName) -> None:
-        """Write the same file as `kgtrec.Ranks.save` for these ranks, byte for byte."""
+        """Write the ranks; the file equals that of `kgtrec.Ranks.save`, byte for byte."""
         manifest, questions = self._manifest, self.store.questions()
         labels = questions.origin.labels
         # Every question has an answer.
-        ids = {name: own for name, (own, _) in questions.columns.items()}
+        ids = {name: column for name, (column, _) in questions.columns.items()}
         ids |= {"answer": questions.answers.ids, "question": np.arange(len(questions))}
         if questions.kind == "relation":
             ids["relation"] = ids["answer"]
         used = used_ids(ids, manifest)
         del questions, ids  # and their mapped pages
 
-        def places(start: int, stop: int) -> tuple[Any, Any]:
+        def read_counts(start: int, stop: int) -> tuple[Any, Any]:
             columns = self._columns(start, stop)
             return columns["greater"], columns["equal"]
 
-        manifest = manifest | {"tie_report": tie_report(places, self.n)}
+        manifest = manifest | {"tie_report": tie_report(read_counts, self.n)}
         write_blocks(path, self._blocks(), manifest, used, *labels)
 
-    def mapped(self, folder: Path) -> Ranks:
-        """The ranks with columns in files of a folder, whose pages the system can take back."""
+    def map_columns(self, folder: Path) -> Ranks:
+        """Return the ranks with columns that are mapped from files in a folder.
+
+        The system can reclaim the memory of mapped pages.
+        """
         manifest = self._manifest
         paths: dict[str, Path] = {}
         dtypes: dict[str, np.dtype[Any]] = {}
@@ -148,7 +160,7 @@ class StoredRanks:
         return Ranks(columns, manifest, *self.store.questions().origin.labels)
 
     def save_run(self, path: PathName) -> None:
-        """Write the same file as `Run.write` for this run, byte for byte."""
+        """Write the run; the file equals that of `Run.write`, byte for byte."""
         names = None
         with atomic_write(path) as file:
             for run, *_ in self.runs():
@@ -156,9 +168,9 @@ class StoredRanks:
                 run.write_to(file, names=names)
 
     def runs(self) -> Iterator[tuple[Run, Csr, slice]]:
-        """Run, answers and rows of instances, for consecutive ranges of all questions."""
+        """Yield run, answers and rows of instances, for consecutive ranges of all questions."""
         docnos = self.store.questions().candidate_labels.docnos
-        for first, stop in _steps(self.n_questions, _CANDIDATES // max(1, self._depth)):
+        for first, stop in _ranges(self.n_questions, _CANDIDATES // max(1, self._depth)):
             names = self.store.questions().origin.names(slice(first, stop))
             run = Run(names, *self._candidates(first, stop), docnos, self._depth)
             bounds = np.array(self.store.array("answers_offsets")[first : stop + 1])
@@ -166,110 +178,129 @@ class StoredRanks:
             yield run, Csr(bounds - bounds[0], ids), slice(int(bounds[0]), int(bounds[-1]))
 
     def _candidates(self, first: int, stop: int) -> tuple[Int64, Int32, Array]:
-        """Offsets (n + 1,) from 0, documents and scores of a range of questions."""
+        """Read the candidates of a range of n questions: offsets (n + 1,), documents and scores."""
         starts, lengths = (np.array(self._map(name)[first:stop]) for name in ("starts", "lengths"))
-        offsets, at = spans(starts, lengths)
+        offsets, positions = spans(starts, lengths)
         score_type = self._parts[0].scores.dtype
-        return offsets, self._kept("documents", np.int32, at), self._kept("scores", score_type, at)
+        return (
+            offsets,
+            self._read_candidates("documents", np.int32, positions),
+            self._read_candidates("scores", score_type, positions),
+        )
 
-    def _kept(self, name: str, dtype: Any, at: Int64) -> Array:
-        if not len(at):
+    def _read_candidates(self, name: str, dtype: Any, positions: Int64) -> Array:
+        if not len(positions):
             return np.zeros(0, dtype)
-        return read_rows(np.memmap(self._folder / name, dtype, "r"), at)
+        return read_rows(np.memmap(self._folder / name, dtype, "r"), positions)
 
     def _blocks(self) -> Iterator[Columns]:
-        for start, stop in _steps(self.n, ROW_GROUP):
+        """Yield the columns of consecutive ranges of instances."""
+        for start, stop in _ranges(self.n, ROW_GROUP):
             yield self._columns(start, stop)
 
     @cached_property
     def _popular(self) -> Any:
+        """Popularity of the entities, as the questions' source defines it."""
         questions = self.store.questions()
         return questions.origin.popularity(questions)
 
     def _columns(self, start: int, stop: int) -> Columns:
-        """Columns of a range of instances, as in `Ranks`."""
-        some, question, own = _some_questions(self.store.questions(), start, stop)
+        """Read the columns of a range of instances, as in `Ranks`."""
+        block_questions, question, inside = _read_questions(self.store.questions(), start, stop)
         # Counts of whole questions: candidates are counted by question.
-        first = start - own.start
-        counts = self._counts(first, first + some.n_instances)
-        columns = counted_columns(some, *counts) | instance_columns(some, self._popular)
+        offset = start - inside.start
+        counts = self._counts(offset, offset + block_questions.n_instances)
+        columns = counted_columns(block_questions, *counts) | instance_columns(
+            block_questions, self._popular
+        )
         columns["question"] = columns["question"] + np.int64(question)
-        return {name: column[own] for name, column in typed_columns(columns).items()}
+        return {name: column[inside] for name, column in typed_columns(columns).items()}
 
     def _counts(self, start: int, stop: int) -> tuple[Int64, Bools]:
-        """Counts (6, n), and whether the answer has no score (2, n), of a range of instances."""
+        """Read counts (6, n) of a range of instances, and whether answers have no score (2, n)."""
         n_targets = self._arrays["nan"][1][0]
         counts = np.zeros((6, stop - start), np.int64)
         unscored = np.ones((2, stop - start), bool)
         for number, name in enumerate(("micro", "macro")):
             target = np.array(self.store.array(f"plan_{name}")[start:stop])
-            (there,) = np.nonzero(target >= 0)
+            (indices,) = np.nonzero(target >= 0)
             for row in range(3 * number, 3 * number + 3):
-                at = row * n_targets + target[there]
-                counts[row, there] = read_rows(self._map("counts").reshape(-1), at)
-            unscored[number, there] = read_rows(self._map("nan"), target[there])
+                positions = row * n_targets + target[indices]
+                counts[row, indices] = read_rows(self._map("counts").reshape(-1), positions)
+            unscored[number, indices] = read_rows(self._map("nan"), target[indices])
         return counts, unscored
 
 
-def _steps(n: int, step: int) -> Iterator[tuple[int, int]]:
-    """Ranges of numbers below `n`, one at least."""
+def _ranges(n: int, step: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges (first, stop) of at most `step` numbers below `n`, at least one range."""
     for first in range(0, max(1, n), max(1, step)):
         yield first, min(first + max(1, step), n)
 
 
-def _some_questions(questions: Questions, start: int, stop: int) -> tuple[Questions, int, slice]:
-    """The questions of instances, in memory; the first one's number; the slice of the instances."""
-    of = questions.instance_question
-    first, last = (int(of[start]), int(of[stop - 1]) + 1) if start < stop else (0, 0)
-    low, high = (int(questions.answers.offsets[at]) for at in (first, last))
+def _read_questions(questions: Questions, start: int, stop: int) -> tuple[Questions, int, slice]:
+    """Read the questions of a range of instances into memory.
+
+    Returns them, the number of the first one, and the slice of these instances among theirs.
+    """
+    question_of = questions.instance_question
+    first, last = (
+        (int(question_of[start]), int(question_of[stop - 1]) + 1) if start < stop else (0, 0)
+    )
+    low, high = (int(questions.answers.offsets[question]) for question in (first, last))
 
     def part(csr: Csr) -> Csr:
         offsets = np.array(csr.offsets[first : last + 1])
         return Csr(offsets - offsets[0], np.array(csr.ids[offsets[0] : offsets[-1]]))
 
     some = questions.taken(
-        slice(first, last), slice(low, high), answers=part(questions.answers),
-        known=part(questions.known), removed=part(questions.removed),
-        instance_question=np.array(of[low:high]) - first
-    )  # fmt: skip
+        slice(first, last),
+        slice(low, high),
+        answers=part(questions.answers),
+        known=part(questions.known),
+        removed=part(questions.removed),
+        instance_question=np.array(question_of[low:high]) - first,
+    )
     return some, first, slice(start - low, stop - low)
 
 
-# Bytes, measured with 2 and 20 million questions and rounded up: of a block of instances; of an
-# instance in files, for means of micro and macro ranks, for other measures; of an entity: its
-# popularity, whether it is in use, and its label in two columns.
+# Bytes, measured with 2 and 20 million questions and rounded up. _BLOCK: per instance of a block;
+# _WRITTEN, _SUMMED, _INSTANCE: per instance for files, for means of micro and macro ranks, for
+# other measures. _ENTITY: per entity for its popularity, its use and its label in two columns.
 _BLOCK, _WRITTEN, _SUMMED, _INSTANCE, _ENTITY = 300, 12, 80, 100, 64
 
 
 def result_bytes(store: Store, measures: list[Measure] | None) -> int:
-    """Bytes that this process adds to its base for a result; None: for files of ranks."""
+    """Return the memory that this process needs for a result, besides `CLIENT_BYTES`.
+
+    ``measures=None``: for files of ranks.
+    """
     n, each = store.n_instances, _WRITTEN
     if measures is not None:
-        summed = all(map(_is_summed, measures)) and store.of_graph
+        summed = all(map(_can_be_summed, measures)) and store.of_graph
         each = _SUMMED if summed else _INSTANCE
     return _BLOCK * min(n, ROW_GROUP) + each * n + _ENTITY * store.n_labels
 
 
-def _is_summed(measure: Measure) -> bool:
-    """Whether it follows from means that can be summed over some instances at a time."""
+def _can_be_summed(measure: Measure) -> bool:
+    """Return whether a measure can be summed over some instances at a time."""
     if measure.is_trec:
         return True
-    streamed = measure.averaging in ("micro", "macro", "macro_relation")
+    is_mean = measure.averaging in ("micro", "macro", "macro_relation")
     row, spread = measure.row[0], {each.name for each in SPREAD_ROWS}
-    return streamed and measure.rank_type != "expected" and not {row.name, row.base} & spread
+    return is_mean and measure.rank_type != "expected" and not {row.name, row.base} & spread
 
 
 def evaluate_stored(stored: StoredRanks, folder: Path, measures: list[Measure]) -> Result:
-    """The `Result` of `kgtrec.evaluate`, without questions and run."""
-    ranks = stored.mapped(folder)
+    """Return the `Result` of `kgtrec.evaluate`, without questions and run."""
+    ranks = stored.map_columns(folder)
     if not ranks.of_graph:
         return Result(ranks, measures=measures)
     values: dict[str, list[Array]] = {}
     agreement: dict[str, float] = {}
     names = [measure.metric for measure in measures if measure.is_trec]
     for run, answers, rows in stored.runs():
-        some, differences = checked_values(ranks.subset(rows), run, answers, names)
-        for name, array in some.items():
+        block_values, differences = checked_values(ranks.subset(rows), run, answers, names)
+        for name, array in block_values.items():
             values.setdefault(name, []).append(array)
         for name, difference in differences.items():
             agreement[name] = max(agreement.get(name, 0.0), difference)

@@ -393,7 +393,7 @@ def test_ranks_of_a_model_that_was_removed_from_the_file_are_named(batch, finish
 
 
 def test_a_scheduler_that_is_not_there(batch: JobBatch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgtrec.cluster.dask.workers.CONNECT", 0.5)
+    monkeypatch.setattr("kgtrec.cluster.dask.workers.CONNECT_SECONDS", 0.5)
     done = CliRunner().invoke(cli, ["batch", str(batch.path), "--scheduler", "tcp://127.0.0.1:9"])
     assert isinstance(done.exception, UsageError)
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in str(done.exception)

@@ -122,7 +122,7 @@ async def never(*_, **__):
     await asyncio.Event().wait()
 
 if __name__ == "__main__":
-    workers._CLOSE = 0.5
+    workers._CLOSE_SECONDS = 0.5
     with workers.local_client(Path(os.getcwd()), 1) as client:
         print(client.submit(sum, [1, 2]).result(), flush=True)
         Nanny.kill = never
@@ -164,7 +164,7 @@ def test_nothing_large_is_pickled(client, tmp_path, monkeypatch) -> None:
 
 def test_a_host_is_sent_once_what_tasks_read(client, tmp_path, monkeypatch) -> None:
     """Two worker processes share the files; no splits, labels or answers, which may be large."""
-    monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
+    monkeypatch.setattr(shipment, "workers_share_files", lambda *_: False)
     rng = np.random.default_rng(31)
     questions = random_questions(rng)
     vectors = (rng.normal(size=(n, 3)).astype("f4") for n in (len(questions), N))
@@ -172,7 +172,7 @@ def test_a_host_is_sent_once_what_tasks_read(client, tmp_path, monkeypatch) -> N
     plan_as(monkeypatch, pieces(rng, len(questions)), pieces(rng, N, 5))
     plans: list[str] = []
     opened = client.run(count_opened, "questions-")
-    monkeypatch.setattr(dask_rank, "plan_printer", lambda _: plans.append)
+    monkeypatch.setattr(dask_rank, "make_plan_printer", lambda _: plans.append)
     for number in range(2):
         folder = tmp_path / str(number)
         got = kgtrec.cluster.rank(factors, questions, client, run_depth=DEPTH, folder=folder)
@@ -199,7 +199,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No worker gets the whole array, and few rows are in transit at a time."""
-    monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
+    monkeypatch.setattr(shipment, "workers_share_files", lambda *_: False)
     questions, scores = ranking_case(21)
     blocks = in_twos(len(questions))
     plan_as(monkeypatch, blocks, ranges)
@@ -214,7 +214,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
         return scatter(data, **options)
 
     def watch(self, work):
-        alive.append(len(self._sent))
+        alive.append(len(self._scattered))
         return submit(self, work)
 
     monkeypatch.setattr(client, "scatter", weigh)
@@ -233,7 +233,7 @@ def test_a_matrix_is_sent_by_the_rows_that_tasks_need(
 def test_files_that_look_different_to_a_worker_are_not_shared(client, tmp_path) -> None:
     path = tmp_path / "file"
     path.write_text("here")
-    assert workers.look_at_workers(client, [str(path)])
+    assert workers.workers_share_files(client, [str(path)])
 
     def one_worker(said: object) -> Any:
         return SimpleNamespace(
@@ -241,10 +241,10 @@ def test_files_that_look_different_to_a_worker_are_not_shared(client, tmp_path) 
             run=lambda *_, **__: {"tcp://x": said},
         )  # fmt: skip
 
-    assert not workers.look_at_workers(one_worker(workers.look([])), [str(path)])
+    assert not workers.workers_share_files(one_worker(workers.inspect_files([])), [str(path)])
     for said, words in ((("0.0.1", []), "x has 0.0.1, but this process has kgtrec"),
                         (ModuleNotFoundError("kgtrec"), "has no kgtrec")):  # fmt: skip
-        assert_refused(workers.look_at_workers, UsageError, (words,), one_worker(said), [])
+        assert_refused(workers.workers_share_files, UsageError, (words,), one_worker(said), [])
 
 
 def test_a_task_that_fails_once_changes_nothing(client: Client, tmp_path: Path) -> None:
@@ -269,9 +269,9 @@ def test_what_cannot_be_done_is_one_clear_error(client, monkeypatch) -> None:
     array = da.from_array(scores, chunks=(100, 9))
     with pytest.raises(InputError, match=r"NaN for question .*entity '3'") as here:
         kgtrec.rank(scores, questions)
-    look = shipment.look_at_workers
+    look = shipment.workers_share_files
     for looking in (look, lambda *_: False):  # without a shared folder, no worker has names
-        monkeypatch.setattr(shipment, "look_at_workers", looking)
+        monkeypatch.setattr(shipment, "workers_share_files", looking)
         for source in (scores, array, da.from_array(scores)):
             with pytest.raises(InputError) as refusal:
                 rank(source)

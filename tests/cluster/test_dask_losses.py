@@ -84,12 +84,14 @@ def test_kills_in_a_row_change_nothing(patient, tmp_path, monkeypatch) -> None:
     plan_as(monkeypatch, in_twos(len(questions)))
     array = da.from_array(scores, chunks=(3, 9)).map_blocks(slowly, meta=META)
     expected = kgtrec.rank(scores, questions, DEPTH)
-    look = shipment.look_at_workers
+    look = shipment.workers_share_files
     with busy_machine(4 if KILLS > 4 else 0):
         for number in range(KILLS):
             patient.wait_for_workers(2, timeout=120)
             shared = number % 4 < 2
-            monkeypatch.setattr(shipment, "look_at_workers", look if shared else lambda *_: False)
+            monkeypatch.setattr(
+                shipment, "workers_share_files", look if shared else lambda *_: False
+            )
             victim = int(rng.choice(pids(patient)))
             killer = threading.Timer(rng.uniform(0, 0.6), os.kill, (victim, signal.SIGKILL))
             killer.start()
@@ -138,9 +140,9 @@ def test_files_that_were_sent_and_are_on_no_worker_any_more_are_sent_anew(
     patient: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that starts after all others were killed would wait for them forever."""
-    monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
+    monkeypatch.setattr(shipment, "workers_share_files", lambda *_: False)
     questions, scores = ranking_case(8)
-    ship, sent = shipment.ship, []
+    ship, sent = shipment.ship_files, []
 
     def ship_and_lose(client: Client, inputs: object) -> object:
         shipped = ship(client, inputs)
@@ -151,7 +153,7 @@ def test_files_that_were_sent_and_are_on_no_worker_any_more_are_sent_anew(
             client.wait_for_workers(1, timeout=60)
         return shipped
 
-    monkeypatch.setattr(shipment, "ship", ship_and_lose)
+    monkeypatch.setattr(shipment, "ship_files", ship_and_lose)
     got = kgtrec.cluster.rank(scores, questions, patient, run_depth=DEPTH)
     assert_same_bytes(got, kgtrec.rank(scores, questions, DEPTH), tmp_path)
     assert len(sent) > 1
@@ -317,7 +319,7 @@ def test_a_lost_scheduler_is_not_taken_for_lost_workers(answers) -> None:
     with pytest.raises(SchedulerLost, match=said):
         tasks._wait_for_scheduler(client, 0, 3, tasks._Lost())
     with pytest.raises(SchedulerLost, match=said):
-        workers.look_at_workers(client, [], 3)
+        workers.workers_share_files(client, [], 3)
 
 
 @pytest.mark.slow
@@ -336,9 +338,9 @@ def test_a_worker_that_sees_no_work_folder_is_sent_the_files(
         pytest.skip(f"folders cannot be hidden here: {done.stderr.strip()}")
     processes.add_worker(*hidden)
     seen: list[bool] = []
-    look = shipment.look_at_workers
+    look = shipment.workers_share_files
     monkeypatch.setattr(
-        shipment, "look_at_workers", lambda *how: seen.append(look(*how)) or seen[-1]
+        shipment, "workers_share_files", lambda *how: seen.append(look(*how)) or seen[-1]
     )
     questions, scores = ranking_case(9)
     plan_as(monkeypatch, in_twos(len(questions)))

@@ -124,7 +124,7 @@ def test_workers_read_scores_themselves(is_shared, home, store, tmp_path, monkey
     monkeypatch.setattr(shipment, "_pieces", seen)
     monkeypatch.setattr(shipment.Workers, "_rows", no_rows)
     if not is_shared:
-        monkeypatch.setattr(shipment, "look_at_workers", lambda *_: False)
+        monkeypatch.setattr(shipment, "workers_share_files", lambda *_: False)
     questions = kgtrec.read_graph(f"{URL}/g", progress=False).questions()
     with Client(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as dask:
         for name in MODELS[:3]:

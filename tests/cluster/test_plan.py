@@ -27,14 +27,14 @@ from strategies import RankCase, rank_cases
 import kgtrec
 from kgtrec.cluster import content_hash
 from kgtrec.cluster.content_hash import describe_files
-from kgtrec.cluster.inputs import make_inputs
+from kgtrec.cluster.inputs import build_inputs
 from kgtrec.cluster.parts import (
     Inputs,
     answer_scores,
     join_parts,
     merge_parts,
-    partial,
     rank_block,
+    rank_part,
 )
 from kgtrec.cluster.plan import PartFiles, Plan, _most_rows, format_bytes, make_plan, memory_bytes
 from kgtrec.cluster.question_store import Store, read_rows, save_questions
@@ -77,7 +77,7 @@ def test_every_partition_of_a_matrix_gives_the_bytes_of_one_pass(case: RankCase,
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "s.npy"
         np.save(path, case.source())  # keeps byte order, and Fortran's layout
-        inputs = make_inputs(str(path), questions, folder, Settings(threads=1, **options))
+        inputs = build_inputs(str(path), questions, folder, Settings(threads=1, **options))
         try:
             local = kgtrec.rank(np.load(path), questions, **options)
         except InputError as error:
@@ -119,7 +119,7 @@ def test_every_partition_of_factors_gives_the_bytes_of_one_pass(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.npz"
         (np.savez_compressed if packed else np.savez)(path, **arrays)
-        inputs = make_inputs(str(path), questions, folder, Settings(threads=1, **options))
+        inputs = build_inputs(str(path), questions, folder, Settings(threads=1, **options))
         local = kgtrec.rank(str(path), questions, **options)
         same_as_local(inputs, data.draw(spans(n_rows)), data.draw(spans(N)), local)
 
@@ -134,7 +134,7 @@ def test_scores_in_several_files_with_rows_of_the_whole_split(tmp_path: Path) ->
     some = questions.graph.questions(relations=[1])
     assert len(some) < len(questions)
     for subset in (questions, some):
-        inputs = make_inputs(str(tmp_path / "s"), subset, tmp_path / "w", Settings(4, threads=1))
+        inputs = build_inputs(str(tmp_path / "s"), subset, tmp_path / "w", Settings(4, threads=1))
         local = kgtrec.rank(str(tmp_path / "s"), subset, run_depth=4)
         blocks = [(0, 3), (3, len(subset))]
         same_as_local(inputs, blocks, [(0, 9), (9, N)], local)
@@ -144,7 +144,7 @@ def test_blocks_that_are_handed_over(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     questions = random_questions(rng)
     scores = some_scores(rng, (len(questions), N)).astype(np.float16)
-    inputs = make_inputs(None, questions, tmp_path, Settings(4, threads=1, higher_is_better=False))
+    inputs = build_inputs(None, questions, tmp_path, Settings(4, threads=1, higher_is_better=False))
     parts = []
     for rows in ((0, 5), (5, len(questions))):
         tasks = [Task(*rows, 0, 10), Task(*rows, 10, N)]
@@ -152,7 +152,7 @@ def test_blocks_that_are_handed_over(tmp_path: Path) -> None:
         pairs = list(zip(tasks, blocks, strict=True))
         values = np.sum([answer_scores(task, inputs, block) for task, block in pairs], axis=0)
         parts.append(
-            merge_parts([partial(task, inputs, values, block) for task, block in pairs], inputs)
+            merge_parts([rank_part(task, inputs, values, block) for task, block in pairs], inputs)
         )
     local = kgtrec.rank(scores, questions, run_depth=4, higher_is_better=False)
     assert run_lists(join_parts(parts, inputs)[1]) == run_lists(local[1])
@@ -206,7 +206,7 @@ def big_inputs(folder: Path, n: int, n_triples: int, depth: int = 20, dim: int =
         queries=rng.normal(size=(len(questions), dim)).astype(np.float32),
         entities=rng.normal(size=(n, dim)).astype(np.float32),
     )
-    return make_inputs(str(folder / "m.npz"), questions, folder, Settings(depth, threads=1))
+    return build_inputs(str(folder / "m.npz"), questions, folder, Settings(depth, threads=1))
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_plan_says_what_is_coming(tmp_path: Path) -> None:
     assert "about" not in str(Plan(plan.blocks, plan.ranges, 1, 2))
     questions = random_questions(np.random.default_rng(1))
     scores = np.full((len(questions), N), np.nan, "f4")  # which does not stop the measuring
-    assert make_plan(make_inputs(scores, questions, tmp_path)).speed is not None
+    assert make_plan(build_inputs(scores, questions, tmp_path)).speed is not None
 
 
 def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
@@ -285,7 +285,9 @@ def matrix_inputs(folder: Path, dtype: str, **options: float) -> Inputs:
     triples = np.stack([rng.integers(0, n, 3000) for n in (8000, 4, 8000)], axis=1)
     questions = kgtrec.Graph.from_arrays(test=triples, n_entities=8000).questions("test", "tail")
     np.save(folder / "s.npy", rng.normal(size=(len(questions), 8000)).astype(dtype))
-    return make_inputs(str(folder / "s.npy"), questions, folder, Settings(20, threads=1, **options))
+    return build_inputs(
+        str(folder / "s.npy"), questions, folder, Settings(20, threads=1, **options)
+    )
 
 
 def filter_inputs(folder: Path) -> Inputs:
@@ -296,7 +298,7 @@ def filter_inputs(folder: Path) -> Inputs:
     )
     questions = kgtrec.Graph.from_arrays(train=train, test=test).questions("test")
     vectors = [rng.normal(size=(n, 20)).astype("f4") for n in (len(questions), 20_000)]
-    return make_inputs(kgtrec.Factors(*vectors), questions, folder, Settings(20, threads=1))
+    return build_inputs(kgtrec.Factors(*vectors), questions, folder, Settings(20, threads=1))
 
 
 TASKS: dict[str, tuple[Callable[[Path], Inputs], str]] = {
@@ -365,7 +367,7 @@ def scores(questions: kgtrec.Questions) -> np.ndarray:
 
 @pytest.fixture
 def inputs(questions: kgtrec.Questions, scores: np.ndarray, tmp_path: Path) -> Inputs:
-    return make_inputs(scores, questions, tmp_path / "work", Settings(threads=1))
+    return build_inputs(scores, questions, tmp_path / "work", Settings(threads=1))
 
 
 def flip(path: Path, at: int = -1) -> None:
@@ -397,7 +399,7 @@ def test_every_file_of_a_store_is_checked_before_it_is_used_again(
 
 def test_chosen_rows_are_written_again(questions, scores, tmp_path) -> None:
     part = questions.graph.questions(relations=[0, 1])
-    first = make_inputs(scores, part, tmp_path)
+    first = build_inputs(scores, part, tmp_path)
     expected, chosen = ranked(first), Path(first.files.selection)
     whole = chosen.read_bytes()
     for damage in (
@@ -405,7 +407,7 @@ def test_chosen_rows_are_written_again(questions, scores, tmp_path) -> None:
         lambda: chosen.write_bytes(b""),
     ):  # fmt: skip
         damage()
-        again = ranked(make_inputs(scores, part, tmp_path))
+        again = ranked(build_inputs(scores, part, tmp_path))
         assert chosen.read_bytes() == whole
         assert (again.greater == expected.greater).all()
 
@@ -414,7 +416,7 @@ def test_what_was_written_to_a_copy_on_write_map_is_ranked(questions, scores, tm
     np.save(tmp_path / "s.npy", scores)
     mapped = np.load(tmp_path / "s.npy", mmap_mode="c")
     mapped *= -1
-    got = ranked(make_inputs(mapped, questions, tmp_path))
+    got = ranked(build_inputs(mapped, questions, tmp_path))
     assert (got.greater == kgtrec.rank(-scores, questions)[0].greater).all()
 
 
@@ -452,7 +454,7 @@ def test_nan_in_a_range_is_named_as_in_one_process(questions, scores, tmp_path) 
     scores[2, 15] = np.nan
     with pytest.raises(InputError) as whole:
         kgtrec.rank(scores, questions)
-    inputs = make_inputs(scores, questions, tmp_path)
+    inputs = build_inputs(scores, questions, tmp_path)
     with pytest.raises(InputError) as ranges:
         rank_block((0, 4), [(0, 10), (10, MORE)], inputs)
     assert str(ranges.value).endswith(str(whole.value).removeprefix("scores: "))
@@ -482,7 +484,7 @@ def test_questions_of_another_version_are_refused(inputs, monkeypatch) -> None:
 
 def test_first_and_last_bytes_of_a_large_file_are_sampled(tmp_path, monkeypatch) -> None:
     """A write between the samples shows on one machine, whatever its time."""
-    for name, value in (("WHOLE", 100), ("_SAMPLES", 3), ("_SAMPLE", 8)):
+    for name, value in (("MOST_HASHED_WHOLE", 100), ("_N_SAMPLES", 3), ("_SAMPLE_BYTES", 8)):
         monkeypatch.setattr(content_hash, name, value)
     path, content = tmp_path / "large.npy", bytes(200)
     path.write_bytes(content)
@@ -499,11 +501,12 @@ def test_first_and_last_bytes_of_a_large_file_are_sampled(tmp_path, monkeypatch)
 
 def test_parts_depend_on_every_setting_that_counts(inputs: Inputs) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed")
-    from kgtrec.cluster.dask.rank import identity
+    from kgtrec.cluster.dask.rank import hash_inputs
 
     changes = ({}, {"run_depth": 3}, {"higher_is_better": False}, {"nan": "worst"}, {"atol": 0.1})
     known = {
-        identity(replace(inputs, settings=replace(inputs.settings, **change))) for change in changes
+        hash_inputs(replace(inputs, settings=replace(inputs.settings, **change)))
+        for change in changes
     }
     assert len(known) == len(changes)
-    assert identity(replace(inputs, settings=replace(inputs.settings, threads=3))) in known
+    assert hash_inputs(replace(inputs, settings=replace(inputs.settings, threads=3))) in known

@@ -20,7 +20,7 @@ from transcripts import ended
 from kgtrec.cluster.dask.workers import (
     ClusterError,
     TimedOut,
-    connected,
+    connect_client,
     local_client,
     open_client,
 )
@@ -122,5 +122,5 @@ def test_an_error_of_the_system_in_the_work_is_not_blamed_on_standard_output(mon
 
 def test_a_scheduler_with_keys_is_told_from_a_missing_one() -> None:
     said = r"no Dask scheduler answers at tls://127.0.0.1:1 \(TypeError\).* names the keys"
-    with pytest.raises(UsageError, match=said), connected("tls://127.0.0.1:1"):
+    with pytest.raises(UsageError, match=said), connect_client("tls://127.0.0.1:1"):
         raise AssertionError

@@ -27,7 +27,7 @@ import kgtrec.cluster
 from kgtrec.cluster import stored_ranks
 from kgtrec.cluster.dask import rank as dask_rank
 from kgtrec.cluster.dask.workers import TaskOptions
-from kgtrec.cluster.inputs import make_inputs
+from kgtrec.cluster.inputs import build_inputs
 from kgtrec.cluster.shards import merge_shards, open_shard, rank_shard
 from kgtrec.cluster.stored_ranks import StoredRanks, evaluate_stored
 from kgtrec.ranking import parquet, tie_report
@@ -132,7 +132,7 @@ def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions,
 
 
 def by_shards(source, questions, settings, way: str, folder: Path):
-    inputs = make_inputs(source, questions, folder, Settings(threads=1, **settings))
+    inputs = build_inputs(source, questions, folder, Settings(threads=1, **settings))
     for number in (3, 1, 2):
         shard = open_shard(inputs, folder, number, 3, way)
         rank_shard(shard, shard.plan("2GB", calibrate=False), progress=False)
@@ -195,7 +195,7 @@ def test_a_result_of_files_is_that_of_one_process(tmp_path, client, case, rows) 
              "question.amri", "triple.hits@3"]  # fmt: skip
     due = kgtrec.evaluate(scores, questions, names, rows=rows, nan="worst")
     settings = Settings(20, rows=rows, nan="worst", threads=1)
-    inputs = make_inputs(scores, questions, tmp_path / "work", settings)
+    inputs = build_inputs(scores, questions, tmp_path / "work", settings)
     stored = StoredRanks(tmp_path, inputs)
     dask_rank.rank_parts(inputs, client, stored.add, TaskOptions(progress=False))
     result = evaluate_stored(stored, tmp_path, kgtrec.measures.parse_all(names))

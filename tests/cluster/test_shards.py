@@ -310,7 +310,7 @@ def test_scores_that_change_while_they_are_ranked(monkeypatch) -> None:
 
 
 def test_a_large_matrix_is_known_by_samples_and_its_time(monkeypatch) -> None:
-    monkeypatch.setattr(content_hash, "WHOLE", 1000)
+    monkeypatch.setattr(content_hash, "MOST_HASHED_WHOLE", 1000)
     assert "s.npy is over 1 GiB, so kgtrec checks only its size" in shard("1/2", scores="s.npy")
     assert "over 1 GiB" not in shard("1/2", scores="m.npz", into="other")
     shards(2, scores="s.npy")

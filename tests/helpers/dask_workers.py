@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from distributed import LocalCluster
 
-from kgtrec.cluster.dask.workers import COME_BACK, UNWATCHED, TimedOut
+from kgtrec.cluster.dask.workers import KEEP_LOST_WORKERS, LESS_MONITORING, TimedOut
 from kgtrec.cluster.plan import Plan
 
 _CLUSTERS: list[LocalCluster] = []  # one deleted while it closes would warn
@@ -29,7 +29,7 @@ _CLUSTERS: list[LocalCluster] = []  # one deleted while it closes would warn
 @contextmanager
 def worker_processes(folder: Path, n_workers: int = 2) -> Iterator[LocalCluster]:
     """Worker processes, which Dask restarts when they are killed, however long that takes."""
-    with dask.config.set(COME_BACK | UNWATCHED):
+    with dask.config.set(KEEP_LOST_WORKERS | LESS_MONITORING):
         cluster = LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,

@@ -298,7 +298,7 @@ def merge(folder: str, **options: Any) -> Report:
     """
     from kgtrec import Result
     from kgtrec._internal.locations import fetched
-    from kgtrec.cluster.shards import merge_shards, shard_files, stored_depth
+    from kgtrec.cluster.shards import merge_shards, read_depth, shard_files
     from kgtrec.trec.files.run import check_tag
 
     check_tag(options["tag"])
@@ -306,7 +306,7 @@ def merge(folder: str, **options: Any) -> Report:
     with fetched(folder, folders=True) as local:
         outputs = {shared.option_of(name): path for name, path in files.items()}
         check_outputs(outputs, [("an input", f"{folder}/{one.name}") for one in shard_files(local)])
-        depth = stored_depth(local)
+        depth = read_depth(local)
         if files["run"] and run_depth and run_depth > depth:
             raise UsageError(
                 f"--run-depth {run_depth}: the shards keep {depth} candidates per question; choose "

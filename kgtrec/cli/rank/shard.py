@@ -28,7 +28,7 @@ def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any
     memory_bytes(memory)
     _check_folder(folder, request.folders, options["scores"])
     with (
-        request.at_hand() as fetched_request,
+        request.with_local_copy() as fetched_request,
         shards.local_shards(folder, shards.shard_name(number, count)) as local,
     ):
         opened = _opened(fetched_request, options, str(local), number, count)
@@ -77,18 +77,18 @@ def _opened(
 ) -> shards.Shard:
     """The shard with its inputs; takes questions from the folder if another shard wrote them."""
     from kgtrec.cluster import shards
-    from kgtrec.cluster.inputs import fit_files, stored_questions
+    from kgtrec.cluster.inputs import fit_files, open_question_store
     from kgtrec.cluster.score_files import describe_scores
     from kgtrec.ranking.settings import Settings
 
     settings = Settings.convert(run_depth=options["run_depth"], **how_ranked(options))
     files = describe_scores(options["scores"], folder)
     shape = files.n_rows, files.n_columns
-    store = stored_questions(
+    store = open_question_store(
         folder, request.describe, lambda: request.ask(*shape), settings.rows, files.n_columns
     )
     files = fit_files(files, store, settings.higher_is_better)
-    inputs = shards.shard_inputs(store, files, settings)
+    inputs = shards.build_shard_inputs(store, files, settings)
     return shards.open_shard(inputs, folder, number, count, options["by"] or "auto")
 
 

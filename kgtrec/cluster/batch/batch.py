@@ -25,7 +25,7 @@ from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import is_location
 from kgtrec.cluster.batch.job_file import Job, JobBatch, complete_key
 from kgtrec.cluster.batch.records import Outcome, Records
-from kgtrec.cluster.dask.rank import CLIENT, rank_parts, scratch
+from kgtrec.cluster.dask.rank import CLIENT_BYTES, make_scratch_folder, rank_parts
 from kgtrec.cluster.dask.workers import PATIENCE, SchedulerLost, TaskOptions, open_client
 from kgtrec.cluster.inputs import build_inputs_of_store
 from kgtrec.cluster.plan import format_bytes, memory_bytes
@@ -254,7 +254,7 @@ class _JobRunner:
         keys = [complete_key(key) for key in batch.measures]
         names = [*COMPARED, *(m.metric for m in parse_all(keys) if m.is_trec)]
         self.depth = max(20, *(required_depth(name) or 0 for name in names))
-        self.load = Load(max(0, memory_bytes(batch.memory) - CLIENT))
+        self.load = Load(max(0, memory_bytes(batch.memory) - CLIENT_BYTES))
         self.stopped = Event()
         self._lock = Lock()
         self._stores: dict[str, Store] = {}
@@ -285,7 +285,7 @@ class _JobRunner:
         names = {key: job.measure_key(key) for key in self.batch.measures}
         measures = parse_all([name for name in names.values() if name is not None])
         self._record_size(job, store, measures)
-        with scratch(self.records.work_folder) as folder, reading(job.scores):
+        with make_scratch_folder(self.records.work_folder) as folder, reading(job.scores):
             settings = job.settings_for(self.depth if job.of_graph else 0)
             inputs = build_inputs_of_store(job.scores, store, self.records.work_folder, settings)
             stored = StoredRanks(Path(folder), inputs)

@@ -5,7 +5,7 @@ started it. Here scheduler, workers, nannies and clients prove to each other tha
 key of this run (mutual TLS), which exists only in their memory. Dask's pages for browsers know no
 keys, so no server of such pages is started.
 
-This module imports Dask, so functions import it.
+This module imports Dask, so other modules import it only inside functions.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class PrivateWorker(Worker):
 
 
 def private_cluster(n_workers: int, folder: str | None) -> SpecCluster:
-    """A cluster of processes with one thread each, and keys made for it.
+    """Return a cluster of processes with one thread each, protected by new keys.
 
     Parameters
     ----------
     n_workers : int
         Worker processes, each with a nanny that starts it again if it is killed.
     folder : str, optional
-        Where workers keep files; a folder of Dask's own by default.
+        Folder for files of the workers; by default, Dask chooses one.
     """
     # After a cluster has closed, Dask logs again. It then shows a traceback for each message that
     # it could not send to a worker which was just ended.

@@ -22,9 +22,9 @@ from kgtrec._internal.runtime import progress_bar
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import hash_text, read_json, stamps_of, write_json
 from kgtrec.cluster.dask.shipment import Work, Workers
-from kgtrec.cluster.dask.tasks import do_all, rank_chunks
+from kgtrec.cluster.dask.tasks import complete_all, rank_chunks
 from kgtrec.cluster.dask.workers import PATIENCE, TaskOptions, open_client
-from kgtrec.cluster.inputs import build_inputs_of_store, make_inputs
+from kgtrec.cluster.inputs import build_inputs, build_inputs_of_store
 from kgtrec.cluster.parts import Inputs, merge_parts
 from kgtrec.cluster.plan import PartFiles, format_bytes, make_plan, memory_bytes
 from kgtrec.cluster.question_store import Store
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from kgtrec.trec.files.run import Run
 
 DASK_BYTES = 32 << 20
-"""Bytes of a worker's memory that Dask itself takes."""
+"""Memory that Dask itself needs in a worker."""
 
 _PARTS_PER_THREAD = 3
-_WORTH = 10**9  # scores: a second of work needs no forecast, which takes a fifth of a second
+_LEAST_TO_FORECAST = 10**9  # scores, which take a second; a forecast takes a fifth of a second
 
 
 def rank(
@@ -117,16 +117,25 @@ def rank(
     tasks = TaskOptions(memory, retries, progress, patience)
     settings = Settings.of("rank", ScoreOptions, options, run_depth=run_depth, threads=1)
     with ExitStack() as stack, reading("scores or questions", source):
-        return _ranked(stack, source, questions, settings, client, folder, tasks).loaded()
+        return _rank_into_files(stack, source, questions, settings, client, folder, tasks).load()
 
 
-def _ranked(
-    stack: ExitStack, source: Any, questions: Questions | str | PathLike[str], settings: Settings,
-    client: Client | None, folder: str | PathLike[str] | None, tasks: TaskOptions, least: int = 0,
-) -> StoredRanks:  # fmt: skip
-    """Ranks and run in files that are removed with the stack; ``least``: bytes of this process."""
+def _rank_into_files(
+    stack: ExitStack,
+    source: Any,
+    questions: Questions | str | PathLike[str],
+    settings: Settings,
+    client: Client | None,
+    folder: str | PathLike[str] | None,
+    tasks: TaskOptions,
+    least: int = 0,
+) -> StoredRanks:
+    """Rank into files, which are removed when `stack` ends.
+
+    ``least`` is the memory of this process without the result; 0: do not check it.
+    """
     if folder is None:
-        work = Path(stack.enter_context(scratch(None)))
+        work = Path(stack.enter_context(make_scratch_folder(None)))
     else:
         work = mapped_folder(folder, "the files of a work folder (folder=)").absolute()
         make_folder(work)
@@ -136,7 +145,7 @@ def _ranked(
         store = Store(mapped_folder(questions, "stored questions").absolute(), verify=True)
         inputs = build_inputs_of_store(source, store, work, settings)
     else:
-        inputs = make_inputs(None if chunked else source, questions, work, settings)
+        inputs = build_inputs(None if chunked else source, questions, work, settings)
     if least:
         store, granted = inputs.store(), memory_bytes(tasks.memory)
         if (least := least + result_bytes(store, None)) > granted:
@@ -145,29 +154,29 @@ def _ranked(
                 f"{format_bytes(least)}; allow more (memory='{-(-least // 10**6)}MB')"
             )
     dask = stack.enter_context(open_client(client, work))
-    stored = StoredRanks(Path(stack.enter_context(scratch(work))), inputs)
+    stored = StoredRanks(Path(stack.enter_context(make_scratch_folder(work))), inputs)
     if chunked:
         rank_chunks(source, inputs, dask, stored.add, tasks)
     else:
         kept = None if folder is None else work
-        rank_parts(inputs, dask, stored.add, tasks, kept, plan_printer(tasks.progress))
+        rank_parts(inputs, dask, stored.add, tasks, kept, make_plan_printer(tasks.progress))
     return stored
 
 
-def plan_printer(progress: bool | None) -> Callable[[str], None] | None:
-    """A function that prints the plan on standard error; None if progress is not shown."""
+def make_plan_printer(progress: bool | None) -> Callable[[str], None] | None:
+    """Return a function that prints a plan on standard error; None if progress is not shown."""
     if not (sys.stderr.isatty() if progress is None else progress):
         return None
     return lambda text: print(f"kgtrec: {text}", file=sys.stderr)
 
 
-def identity(inputs: Inputs) -> str:
-    """Hash of everything that parts depend on, besides their rows and entities."""
+def hash_inputs(inputs: Inputs) -> str:
+    """Return a hash of everything that parts depend on, except their rows and entities."""
     files = inputs.files
     scores = None if files is None else identify_scores(files)
     selection = "" if files is None else Path(files.selection).name + Path(files.columns).name
-    one = inputs.settings
-    settings = (one.run_depth, one.higher_is_better, one.nan, one.tolerance)
+    options = inputs.settings
+    settings = (options.run_depth, options.higher_is_better, options.nan, options.tolerance)
     return hash_text(
         json.dumps([__version__, Path(inputs.folder).name, scores, selection, settings])
     )
@@ -183,19 +192,23 @@ def rank_parts(
     watch: Callable[[int, int], None] = lambda left, threads: None,
     jobs: int = 1,
 ) -> None:
-    """Rank all rows with all entities; ``take`` receives each block of rows, in any order.
+    """Rank all rows with all entities.
 
-    ``watch`` receives the number of remaining tasks and the threads of the workers.
+    - take: Receives the result of each block of rows, in any order.
+    - folder: Folder for finished parts, from which a later call continues; None: keep none.
+    - say: Receives the plan as text.
+    - watch: Receives the number of remaining tasks and the number of the workers' threads.
+    - jobs: Number of rankings that share the workers.
     """
-    check = _unchanged(inputs)
-    files = None if folder is None else PartFiles(folder / f"parts-{identity(inputs)}")
+    check = _make_change_check(inputs)
+    files = None if folder is None else PartFiles(folder / f"parts-{hash_inputs(inputs)}")
     with closing(Workers(client, inputs, tasks)) as workers:
-        works = _planned(workers, files, say, jobs)
+        works = _plan_tasks(workers, files, say, jobs)
         n_ranges, left = Counter(work.rows for work in works), []
         waiting: dict[tuple[int, int], list[PartialRanks]] = {}
 
         def join(work: Work, part: PartialRanks) -> None:
-            """Pass a block on as soon as it has the parts of all its ranges."""
+            """Add a part to its block; pass the block on when it has the parts of all ranges."""
             waiting.setdefault(work.rows, []).append(part)
             if len(waiting[work.rows]) == n_ranges[work.rows]:
                 ordered = sorted(waiting.pop(work.rows), key=lambda part: part.task)
@@ -211,9 +224,9 @@ def rank_parts(
                     bar.update()
             n_left = len(left)
             watch(n_left, workers.threads)
-            for work, part in do_all(workers, left, workers.submit, workers.window):
+            for work, part in complete_all(workers, left, workers.submit, workers.window):
                 check()
-                workers.done(work)
+                workers.forget(work)
                 if files is not None:
                     files.save(part)
                 join(work, part)
@@ -223,8 +236,11 @@ def rank_parts(
         check()
 
 
-def _unchanged(inputs: Inputs) -> Callable[[], None]:
-    """A check that the scores have not changed since: no part of other scores may be kept."""
+def _make_change_check(inputs: Inputs) -> Callable[[], None]:
+    """Return a function that raises InputError if the scores have changed since this call.
+
+    So no part of other scores is kept.
+    """
     files = inputs.files
     if files is None:
         return lambda: None
@@ -232,18 +248,21 @@ def _unchanged(inputs: Inputs) -> Callable[[], None]:
 
     def check() -> None:
         if stamps_of(files.sources) != before:
-            place = files.place or "the file with the scores"
+            name = files.location or "the file with the scores"
             raise InputError(
-                f"{place} changed while it was ranked; rank again when nothing writes to it"
+                f"{name} changed while it was ranked; rank again when nothing writes to it"
             )
 
     return check
 
 
-def _planned(
+def _plan_tasks(
     workers: Workers, files: PartFiles | None, say: Callable[[str], None] | None, jobs: int
 ) -> list[Work]:
-    """The tasks. Once begun, they stay the same if the number of workers changes."""
+    """Return the tasks. If a ranking is continued, they are those of its first call.
+
+    So finished parts fit even if the number of workers changed.
+    """
     memory = memory_bytes(workers.tasks.memory)
     spans = None
     if files is not None:
@@ -256,21 +275,28 @@ def _planned(
             say(f"{files.count()} of {len(works)} parts are finished")
         return works
     plan = make_plan(
-        workers.inputs, memory, max(1, workers.threads), calibrate=say is not None, worth=_WORTH,
-        reserve=DASK_BYTES + workers.bytes_held, sent=workers.bytes_sent, jobs=jobs, results=1
-    )  # fmt: skip
+        workers.inputs,
+        memory,
+        max(1, workers.threads),
+        calibrate=say is not None,
+        worth=_LEAST_TO_FORECAST,
+        reserve=DASK_BYTES + workers.bytes_held,
+        sent=workers.bytes_sent,
+        jobs=jobs,
+        results=1,
+    )
     if say is not None:
         say(str(plan))
-    works = list(cut(plan.blocks, plan.ranges, workers.threads))
+    works = list(cut_into_tasks(plan.blocks, plan.ranges, workers.threads))
     if files is not None:
         write_json(note, [(work.rows, work.ranges) for work in works])
     return works
 
 
-def cut(
+def cut_into_tasks(
     blocks: Sequence[tuple[int, int]], ranges: Sequence[tuple[int, int]], threads: int
 ) -> Iterator[Work]:
-    """One task per block with all its ranges, or with fewer if tasks are too few for threads."""
+    """Yield one task per block with all ranges, or several if threads would have no task."""
     groups = min(len(ranges), max(1, -(-_PARTS_PER_THREAD * threads // len(blocks))))
     size = -(-len(ranges) // groups)
     for rows in blocks:
@@ -278,8 +304,8 @@ def cut(
             yield Work(rows, tuple(ranges[start : start + size]))
 
 
-CLIENT = 220 << 20
-"""Bytes that this process always needs, measured and rounded up."""
+CLIENT_BYTES = 220 << 20
+"""Memory that this process always needs, measured and rounded up."""
 
 
 def rank_to_file(
@@ -340,14 +366,16 @@ def rank_to_file(
     depth = 0 if run is None else whole_number("run_depth", run_depth, 1)
     settings = Settings.of("rank_to_file", ScoreOptions, options, run_depth=depth, threads=1)
     with ExitStack() as stack, reading("scores or questions", source):
-        stored = _ranked(stack, source, questions, settings, client, folder, tasks, CLIENT)
+        stored = _rank_into_files(
+            stack, source, questions, settings, client, folder, tasks, CLIENT_BYTES
+        )
         stored.save(path)
         if run is not None:
             stored.save_run(run)
 
 
-def scratch(work: Path | None) -> tempfile.TemporaryDirectory[str]:
-    """A temporary folder in another, or among the system's; removed with its context."""
+def make_scratch_folder(work: Path | None) -> tempfile.TemporaryDirectory[str]:
+    """Return a temporary folder, in `work` if it is not None; it is removed with its context."""
     return tempfile.TemporaryDirectory(
         prefix=".kgtrec-", suffix=".tmp", dir=work, ignore_cleanup_errors=True
     )

@@ -26,7 +26,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import offsets_of
 from kgtrec._internal.runtime import progress_bar
-from kgtrec.cluster.dask.shipment import Shipment, Work, Workers, located
+from kgtrec.cluster.dask.shipment import Shipment, Work, Workers, locate_inputs
 from kgtrec.cluster.dask.workers import (
     ClusterError,
     PiecesGone,
@@ -34,11 +34,11 @@ from kgtrec.cluster.dask.workers import (
     TaskOptions,
     TimedOut,
     Wait,
-    a_worker,
+    catch_errors,
     count_cores,
-    guarded,
+    keep_worker,
 )
-from kgtrec.cluster.parts import Inputs, NanFound, answer_scores, merge_parts, partial
+from kgtrec.cluster.parts import Inputs, NanFound, answer_scores, merge_parts, rank_part
 from kgtrec.errors import FileError, InputError, KgtrecError
 from kgtrec.ranking.partial import PartialRanks, Task
 from kgtrec.scores.arrays import as_array, score_dtype
@@ -46,18 +46,22 @@ from kgtrec.scores.arrays import as_array, score_dtype
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds after each loss, before it fails
-_IN_FLIGHT = 32  # least number of tasks: enough for an adaptive cluster to grow
-_GLANCE = 1.0  # seconds without a finished task, after which workers are counted
+_PAUSES_AFTER_LOSS = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds; after one more loss it fails
+_IN_FLIGHT = 32  # tasks submitted at least, enough for an adaptive cluster to grow
+_POLL_SECONDS = 1.0  # without a finished task, after which workers are counted
 
 
-def do_all(
+def complete_all(
     workers: Workers,
     works: Iterable[Work],
     submit: Callable[[Work], Future],
     window: int | None = None,
 ) -> Iterator[tuple[Work, Any]]:
-    """Values of all works as they finish, despite losses."""
+    """Yield each work and its value as they finish, despite lost workers or data.
+
+    - submit: Starts the task of a work.
+    - window: Largest number of submitted tasks; None: enough for all threads.
+    """
     left = dict.fromkeys(works)
     losses = 0  # since the last finished task
     while left:
@@ -68,28 +72,30 @@ def do_all(
                 raise
             except Exception as error:  # workers that end meanwhile raise many kinds of errors
                 raise _Lost from error
-            for work, value in _one_round(workers, list(left), submit, window):
+            for work, value in _complete_until_loss(workers, list(left), submit, window):
                 del left[work]
                 losses = 0
                 yield work, value
         except _Lost as lost:
-            if losses == len(_PAUSES):
+            if losses == len(_PAUSES_AFTER_LOSS):
                 raise SchedulerLost(
                     f"the scheduler or the data on the workers was lost {losses + 1} times in a "
                     f"row, and {len(left)} tasks are left; look at the logs of the cluster"
                 ) from lost
-            _wait_for_scheduler(workers.client, _PAUSES[losses], workers.tasks.patience, lost)
+            _wait_for_scheduler(
+                workers.client, _PAUSES_AFTER_LOSS[losses], workers.tasks.patience, lost
+            )
             losses += 1
 
 
 class _Lost(Exception):
-    """Futures are lost through no fault of their tasks."""
+    """Futures are lost, but not because their tasks failed."""
 
 
-def _one_round(
+def _complete_until_loss(
     workers: Workers, works: Sequence[Work], submit: Callable[[Work], Future], window: int | None
 ) -> Iterator[tuple[Work, Any]]:
-    """Values as they finish; `_Lost` leaves the rest to another round."""
+    """Yield works and values as they finish; raise `_Lost` when futures are lost."""
     client = workers.client
     waiting, flying = deque(works), dict[Any, Work]()
     finished: SimpleQueue[Future] = SimpleQueue()
@@ -106,7 +112,7 @@ def _one_round(
         while flying:
             future = _next_finished(client, finished, workers.tasks.patience)
             work = flying[future]
-            value = _value(workers, future, work)
+            value = _fetch_value(workers, future, work)
             del flying[future]
             yield work, value
             if waiting:
@@ -121,20 +127,21 @@ def _one_round(
 
 
 def _next_finished(client: Client, finished: SimpleQueue[Future], patience: float) -> Future:
-    """The next finished future; an error after too long without a worker."""
+    """Return the next finished future; raise an error after too long without a worker."""
     wait = Wait(client, patience)
     while True:
         with suppress(Empty):
-            return finished.get(timeout=_GLANCE)
+            return finished.get(timeout=_POLL_SECONDS)
         if client.status != "running":
             raise _Lost(f"the client is {client.status}")
         if count_cores(client):
             wait = Wait(client, patience)
         elif wait.seconds > patience:
-            raise wait.no_workers()
+            raise wait.no_workers_error()
 
 
-def _value(workers: Workers, future: Future, work: Work) -> Any:
+def _fetch_value(workers: Workers, future: Future, work: Work) -> Any:
+    """Return the value of a finished task; raise its error, or `_Lost`."""
     from distributed.scheduler import KilledWorker
 
     try:
@@ -155,27 +162,27 @@ def _value(workers: Workers, future: Future, work: Work) -> Any:
     if isinstance(value, PiecesGone):
         raise _Lost(str(value))
     if isinstance(value, NanFound):
-        raise value.named(workers.inputs)
+        raise value.with_names(workers.inputs)
     if isinstance(value, Exception):
         raise value
     return value
 
 
 def _wait_for_scheduler(client: Client, pause: float, patience: float, lost: _Lost) -> None:
-    """Wait until the client, which looks for it, has its scheduler (again) and that a worker."""
+    """Wait until the client is connected to its scheduler and a worker is available."""
     wait = Wait(client, patience)
     time.sleep(min(pause, patience))  # the scheduler may not know yet which workers are gone
     while client.status == "connecting" and wait.seconds < patience:
         time.sleep(0.1)
     try:
         if client.status == "running":
-            with a_worker(client, max(_GLANCE, patience - wait.seconds)):
+            with keep_worker(client, max(_POLL_SECONDS, patience - wait.seconds)):
                 return
     except TimedOut:
-        raise wait.in_vain() from None
+        raise wait.explain_no_worker() from None
     except Exception as error:
         lost = _Lost(type(error).__name__)
-    raise wait.no_scheduler() from lost
+    raise wait.no_scheduler_error() from lost
 
 
 def rank_chunks(
@@ -185,9 +192,9 @@ def rank_chunks(
     take: Callable[[PartialRanks], None],
     tasks: TaskOptions,
 ) -> None:
-    """Rank a Dask array (rows, entities); ``take`` gets each row of chunks, in any order."""
+    """Rank a Dask array (rows, entities); ``take`` receives each row of chunks, in any order."""
     store = inputs.store()
-    source = _checked(source, store.n_rows, store.n_columns)
+    source = _check_array(source, store.n_rows, store.n_columns)
     if store.restricted:
         source = source.rechunk({1: -1})  # candidates are ranked with all columns together
     spans, columns = (tuple(pairwise(offsets_of(sizes).tolist())) for sizes in source.chunks)
@@ -197,16 +204,17 @@ def rank_chunks(
     with closing(Workers(client, inputs, tasks)) as workers:
 
         def submit(work: Work) -> Future:
-            graph = _graph(work, list(blocks[work]), workers.where)
+            graph = _build_graph(work, list(blocks[work]), workers.where)
             return client.compute(graph, retries=tasks.retries)
 
         with progress_bar(store.n_rows, "rows", tasks.progress) as bar:
-            for work, part in do_all(workers, blocks, submit):
+            for work, part in complete_all(workers, blocks, submit):
                 take(part)
                 bar.update(work.rows[1] - work.rows[0])
 
 
-def _checked(source: Any, n_rows: int, n_columns: int) -> Any:
+def _check_array(source: Any, n_rows: int, n_columns: int) -> Any:
+    """Return a Dask array; InputError if its chunks, shape or dtype cannot be ranked."""
     if any(math.isnan(length) for length in source.shape):
         raise InputError(
             "the Dask array has chunks of unknown size; call compute_chunk_sizes() on it first"
@@ -221,37 +229,41 @@ def _checked(source: Any, n_rows: int, n_columns: int) -> Any:
     return source
 
 
-def _graph(work: Work, blocks: list[Any], where: Inputs | Shipment) -> Any:
-    """The part of a row of chunks, as a Dask graph."""
+def _build_graph(work: Work, blocks: list[Any], where: Inputs | Shipment) -> Any:
+    """Return the Dask graph that ranks a row of chunks."""
     from dask import delayed
 
     tasks = (Task(*work.rows, *span) for span in work.ranges)
     pairs = list(zip(blocks, tasks, strict=True))
     if len(pairs) == 1:
         return delayed(_rank_block)(*pairs[0], where, None)
-    answers = delayed(_total)([delayed(_answers_in)(*pair, where) for pair in pairs])
+    answers = delayed(_add_scores)([delayed(_score_answers)(*pair, where) for pair in pairs])
     parts = [delayed(_rank_block)(*pair, where, answers) for pair in pairs]
-    return delayed(_merged)(parts, where)
+    return delayed(_merge)(parts, where)
 
 
-def _answers_in(block: Any, task: Task, where: Inputs | Shipment) -> Any:
-    return guarded(lambda: answer_scores(task, located(where), as_array(block)))
+def _score_answers(block: Any, task: Task, where: Inputs | Shipment) -> Any:
+    """Return the scores of the answers in a block, or an error. This runs on a worker."""
+    return catch_errors(lambda: answer_scores(task, locate_inputs(where), as_array(block)))
 
 
-def _total(scores: list[Any]) -> Any:
-    """Add up scores: each answer's score is in one of the arrays, and 0 in the others."""
-    return _error(scores) or sum(scores[1:], scores[0])
+def _add_scores(scores: list[Any]) -> Any:
+    """Add up arrays of scores: each answer has its score in one array, and 0 in the others."""
+    return _first_error(scores) or sum(scores[1:], scores[0])
 
 
 def _rank_block(block: Any, task: Task, where: Inputs | Shipment, answers: Any) -> Any:
-    return _error([answers]) or guarded(
-        lambda: partial(task, located(where), answers, as_array(block))
+    """Return the part of a block, or an error. This runs on a worker."""
+    return _first_error([answers]) or catch_errors(
+        lambda: rank_part(task, locate_inputs(where), answers, as_array(block))
     )
 
 
-def _merged(parts: list[Any], where: Inputs | Shipment) -> Any:
-    return _error(parts) or guarded(lambda: merge_parts(parts, located(where)))
+def _merge(parts: list[Any], where: Inputs | Shipment) -> Any:
+    """Merge the parts of a row of chunks, or return an error. This runs on a worker."""
+    return _first_error(parts) or catch_errors(lambda: merge_parts(parts, locate_inputs(where)))
 
 
-def _error(values: list[Any]) -> Exception | None:
+def _first_error(values: list[Any]) -> Exception | None:
+    """Return the first error among values, if there is one."""
     return next((value for value in values if isinstance(value, Exception)), None)

@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster, own processes or any client, and whether they can work.
+"""The workers of a Dask cluster: start processes or use a client, and check that they can work.
 
 Dask is imported by the functions that use it, so that this module loads without it.
 """
@@ -30,28 +30,31 @@ from kgtrec.errors import FileError, KgtrecError, UsageError
 if TYPE_CHECKING:
     from distributed import Client
 
-# Dask gives a worker up that is not back 15 s after it was lost. A machine under load may need
-# longer to start a process, and so lost one killed worker after another. `patience` says how long
-# there may be none.
-COME_BACK = {"distributed.deploy.lost-worker-timeout": "1 day"}
+# Dask gives up a worker that does not return within 15 s. A machine under load may need longer to
+# start a process, and so lost one killed worker after another. `patience` limits the time without
+# any worker.
+KEEP_LOST_WORKERS = {"distributed.deploy.lost-worker-timeout": "1 day"}
 
 # Dask samples its workers' threads 100 times per second, delays of its event loops 50 times and
 # memory 10 times. That takes a sixth of a core if two workers idle, for pages that nobody opens.
-UNWATCHED = {
+LESS_MONITORING = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.worker.memory.monitor-interval": "2s",
 }
 
-# Seconds for workers to end: if one is lost while it starts, Dask waits for that start without
-# end.
-_CLOSE = 30.0
+# Seconds that workers get to end. Without a limit, Dask would wait forever for a worker that was
+# lost while it started.
+_CLOSE_SECONDS = 30.0
 
 
 @contextmanager
 def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
-    """A client of `n_workers` new processes, which end with the context and obey nobody else."""
+    """Yield a client of `n_workers` new processes.
+
+    They end with the context, and nobody else can use them.
+    """
     import dask
     from distributed import Client
 
@@ -59,10 +62,10 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
 
     stack = ExitStack()
     try:
-        stack.enter_context(dask.config.set(COME_BACK | UNWATCHED))
-        with _undisturbed():
+        stack.enter_context(dask.config.set(KEEP_LOST_WORKERS | LESS_MONITORING))
+        with _hold_back_signals():
             cluster = private_cluster(n_workers, _utf8_name(folder))
-            stack.callback(cluster.close, timeout=_CLOSE)
+            stack.callback(cluster.close, timeout=_CLOSE_SECONDS)
             client = stack.enter_context(Client(cluster, set_as_default=False))
         yield client
     finally:
@@ -73,7 +76,7 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
 
 
 def _utf8_name(folder: Path) -> str | None:
-    """A folder's name for Dask; None, for one of Dask's own, if it is not UTF-8 as messages are."""
+    """Return a folder's path for Dask; None if it is not UTF-8, which Dask's messages must be."""
     path = str(folder.absolute())
     try:
         path.encode()
@@ -83,49 +86,49 @@ def _utf8_name(folder: Path) -> str | None:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let signals wait, so that a half-started cluster is never left behind.
+def _hold_back_signals() -> Iterator[None]:
+    """Hold back signals until the context ends, so that no half-started cluster remains.
 
     Ctrl-C goes to all processes of a terminal. Processes started here, and the thread that may
-    start more, inherit the block: this process ends them. SIGTERM may also go to all processes.
-    The workers that it ends do not start; then the signal is raised.
+    start more, inherit the blocked SIGINT: this process ends them. SIGTERM may also go to all
+    processes. The workers that it ends do not start; then the signal is raised.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
+    received: list[int] = []
     handlers: dict[int, Any] = {}
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if callable(handler := signal.getsignal(number)):
-            handlers[number] = handler
-            signal.signal(number, lambda number, frame: came.append(number))
+    for kind in (signal.SIGTERM, signal.SIGHUP):
+        if callable(handler := signal.getsignal(kind)):
+            handlers[kind] = handler
+            signal.signal(kind, lambda number, frame: received.append(number))
     resource_tracker.ensure_running()  # if started later, it would unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        for one, handler in handlers.items():
-            signal.signal(one, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         try:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)  # here a waiting Ctrl-C is raised
         finally:
-            for one in came:
-                os.kill(os.getpid(), one)
+            for number in received:
+                os.kill(os.getpid(), number)
 
 
 TimedOut = (TimeoutError, asyncio.TimeoutError)
 """Dask's errors after a timeout: one and the same class from Python 3.11 on."""
 
 PATIENCE = 60.0
-"""Longest time in seconds without any worker, at the start and after a loss."""
+"""Seconds that a ranking waits while there is no worker, at the start and after a loss."""
 
-CONNECT = 10.0
-"""Seconds for a scheduler to answer."""
+CONNECT_SECONDS = 10.0
+"""Seconds that a scheduler gets to answer a new client."""
 
-_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between checks of a worker that is ending
-_ANSWER = 10.0  # seconds for a scheduler to report its workers
-_REACH = 3.0  # seconds for a worker to answer
-_STAY = 2.0  # seconds of a task that keeps a worker; its first task waits at most so long
+_PAUSES_BETWEEN_CHECKS = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds, while a worker is ending
+_SCHEDULER_SECONDS = 10.0  # for a scheduler to report its workers
+_CONNECT_WORKER_SECONDS = 3.0  # for a worker to answer
+_TASK_SECONDS = 2.0  # of a task that keeps a worker; the worker's first real task may wait for it
 
 
 class ClusterError(KgtrecError):
@@ -137,13 +140,14 @@ class SchedulerLost(ClusterError):
 
 
 class PiecesGone(Exception):
-    """No worker has the sent files any more: send them again."""
+    """No worker has the sent files any more, so they must be sent again."""
 
 
-def guarded(work: Callable[[], Any]) -> Any:
-    """The value of a function on a worker; or its error, if a retry would change nothing.
+def catch_errors(work: Callable[[], Any]) -> Any:
+    """Return the value of a function; or return its error if a retry would change nothing.
 
-    An unreadable file raises an error, so that Dask tries again: storage may be late.
+    This runs on a worker. An unreadable file raises an error, so that Dask tries again: storage
+    may be late.
     """
     try:
         return work()
@@ -154,7 +158,7 @@ def guarded(work: Callable[[], Any]) -> Any:
 
 
 def require_dask() -> None:
-    """UsageError without Dask."""
+    """Raise UsageError if Dask is not installed."""
     try:
         import distributed  # noqa: F401
     except ImportError:
@@ -168,7 +172,10 @@ def require_dask() -> None:
 def open_client(
     client: Client | None, folder: Path, workers: int | None = None
 ) -> Iterator[Client]:
-    """The given client, or one with a process per core, which is closed afterwards."""
+    """Yield `client`; if it is None, a client of new processes, which end with the context.
+
+    ``workers`` is the number of processes; None: one per core.
+    """
     require_dask()
     from distributed import Client
 
@@ -210,7 +217,7 @@ _REMEDIES = {
 
 
 def _start_error(error: BaseException) -> ClusterError:
-    """Why worker processes did not start, and what the user can do about it."""
+    """Return the error for worker processes that did not start, with its cause and a remedy."""
     causes: list[BaseException] = []  # Dask wraps the system's error in errors of its own
     cause: BaseException | None = error
     while cause is not None:
@@ -227,14 +234,14 @@ def _start_error(error: BaseException) -> ClusterError:
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Client]:
-    """A client of the scheduler at an address; UsageError if nobody answers there."""
+def connect_client(address: str) -> Iterator[Client]:
+    """Yield a client of the scheduler at an address; UsageError if no scheduler answers there."""
     require_dask()
     from distributed import Client
 
     keys = ", and that Dask's configuration names the keys (kgtrec guide clusters)"
     try:
-        client = Client(address, timeout=CONNECT)
+        client = Client(address, timeout=CONNECT_SECONDS)
     except (OSError, *TimedOut, ValueError, TypeError) as error:  # TypeError: tls:// without keys
         raise UsageError(
             f"no Dask scheduler answers at {address} ({type(error).__name__}); check the address, "
@@ -263,9 +270,12 @@ class TaskOptions:
             )
 
 
-def look_at_workers(client: Client, paths: Sequence[str], patience: float = PATIENCE) -> bool:
-    """Whether all workers see the same files; an error if they can't do our work."""
-    here, answers = look(paths), _answers(client, paths, patience)
+def workers_share_files(client: Client, paths: Sequence[str], patience: float = PATIENCE) -> bool:
+    """Return whether all workers see the same files as this process.
+
+    UsageError if their version differs; ClusterError if they do not answer.
+    """
+    here, answers = inspect_files(paths), _ask_workers(client, paths, patience)
     versions = {
         said[0] if isinstance(said, tuple) else "no kgtrec": worker
         for worker, said in answers.items()
@@ -279,15 +289,15 @@ def look_at_workers(client: Client, paths: Sequence[str], patience: float = PATI
     return all(said == here for said in answers.values())
 
 
-def _answers(client: Client, paths: Sequence[str], patience: float) -> dict[str, Any]:
-    """The answer of every worker; tries again if one is just ending."""
+def _ask_workers(client: Client, paths: Sequence[str], patience: float) -> dict[str, Any]:
+    """Return `inspect_files` of every worker, by address; try again while a worker is ending."""
     error, wait = None, Wait(client, patience)
-    for seconds in _PAUSES:
+    for seconds in _PAUSES_BETWEEN_CHECKS:
         try:
-            with a_worker(client, patience):
-                answers = client.run(look, list(paths), on_error="return")
+            with keep_worker(client, patience):
+                answers = client.run(inspect_files, list(paths), on_error="return")
         except (OSError, *TimedOut) as lost:
-            raise wait.in_vain(type(lost).__name__) from None
+            raise wait.explain_no_worker(type(lost).__name__) from None
         faults = [said for said in answers.values() if isinstance(said, BaseException)]
         error = next((fault for fault in faults if not isinstance(fault, ImportError)), None)
         if error is None:
@@ -297,13 +307,13 @@ def _answers(client: Client, paths: Sequence[str], patience: float) -> dict[str,
 
 
 @contextmanager
-def a_worker(client: Client, patience: float) -> Iterator[None]:
-    """Wait for a worker, and keep it for the context.
+def keep_worker(client: Client, patience: float) -> Iterator[None]:
+    """Wait for a worker, and keep it while the context is open.
 
-    An adaptive cluster gets a task. Without one it would start no worker, or end the worker
-    before it answers.
+    A cluster without a worker gets a task. Otherwise an adaptive cluster would start no worker, or
+    end the worker before it answers.
     """
-    task = None if client.nthreads() else client.submit(time.sleep, _STAY, pure=False)
+    task = None if client.nthreads() else client.submit(time.sleep, _TASK_SECONDS, pure=False)
     try:
         client.wait_for_workers(1, timeout=None if math.isinf(patience) else patience)
         yield
@@ -312,8 +322,11 @@ def a_worker(client: Client, patience: float) -> Iterator[None]:
             task.release()
 
 
-def look(paths: Sequence[str]) -> tuple[str, list[tuple[int, int] | None]]:
-    """The version here, and the size and time of files as seen here; None if missing."""
+def inspect_files(paths: Sequence[str]) -> tuple[str, list[tuple[int, int] | None]]:
+    """Return the version of kgtrec, and the size and time of each file; None for missing files.
+
+    This runs on a worker, and in the calling process to compare.
+    """
     stamps: list[tuple[int, int] | None] = [None] * len(paths)
     for number, path in enumerate(paths):
         with suppress(OSError):
@@ -322,13 +335,15 @@ def look(paths: Sequence[str]) -> tuple[str, list[tuple[int, int] | None]]:
     return __version__, stamps
 
 
-def in_reach(client: Client) -> bool:
-    """Whether this process can connect to one worker of each host."""
+def can_connect(client: Client) -> bool:
+    """Return whether this process can connect to one worker of each host."""
     hosts = {address.rpartition(":")[0]: address for address in client.nthreads()}
 
     async def connect() -> None:
         pool = client.rpc
-        comms = [pool.connect(address, timeout=_REACH) for address in hosts.values()]
+        comms = [
+            pool.connect(address, timeout=_CONNECT_WORKER_SECONDS) for address in hosts.values()
+        ]
         for address, comm in zip(hosts.values(), await asyncio.gather(*comms), strict=True):
             pool.reuse(address, comm)
 
@@ -340,48 +355,48 @@ def in_reach(client: Client) -> bool:
 
 
 def count_cores(client: Client) -> dict[str, int]:
-    """Threads per worker, from the scheduler; OSError or `TimedOut` if it does not answer."""
+    """Ask the scheduler for the threads per worker; OSError or `TimedOut` if it does not answer."""
     cores: dict[str, int] = client.sync(
-        client.scheduler.ncores, workers=None, callback_timeout=_ANSWER
+        client.scheduler.ncores, workers=None, callback_timeout=_SCHEDULER_SECONDS
     )
     return cores
 
 
 class Wait:
-    """A wait for workers: its duration, and the error that ends it."""
+    """A wait for workers: how long it takes, and the errors that may end it."""
 
     def __init__(self, client: Client, patience: float) -> None:
         self.client, self.patience, self.started = client, patience, time.monotonic()
         # A client without its scheduler forgets the address.
         scheduler = getattr(client, "scheduler", None)
-        self._place = getattr(scheduler, "address", None) or "its address"
+        self._address = getattr(scheduler, "address", None) or "its address"
 
     @property
     def seconds(self) -> float:
-        """Seconds since it began."""
+        """Seconds since the wait began."""
         return time.monotonic() - self.started
 
-    def in_vain(self, why: str = "") -> SchedulerLost:
-        """The error if no worker came; asks first whether there is a scheduler at all."""
+    def explain_no_worker(self, why: str = "") -> SchedulerLost:
+        """Return the error for a wait without a worker; ask first whether the scheduler answers."""
         with suppress(Exception):
             if self.client.status == "running":
                 count_cores(self.client)
-                return self.no_workers(why)
-        return self.no_scheduler()
+                return self.no_workers_error(why)
+        return self.no_scheduler_error()
 
-    def no_scheduler(self) -> SchedulerLost:
-        """The error for a lost scheduler."""
+    def no_scheduler_error(self) -> SchedulerLost:
+        """Return the error for a lost scheduler."""
         return SchedulerLost(
-            f"the connection to the scheduler at {self._place} was lost and did not return within "
-            f"{self.seconds:.0f} s; start it and its workers, and run again: finished parts are "
-            "kept"
+            f"the connection to the scheduler at {self._address} was lost and did not return "
+            f"within {self.seconds:.0f} s; start it and its workers, and run again: finished parts "
+            "are kept"
         )
 
-    def no_workers(self, reason: str = "") -> SchedulerLost:
-        """The error for a scheduler that had no workers for too long."""
+    def no_workers_error(self, reason: str = "") -> SchedulerLost:
+        """Return the error for a scheduler that had no workers for too long."""
         why = f" ({reason})" if reason else ""
         return SchedulerLost(
-            f"the scheduler at {self._place} has had no worker for {self.patience:g} s{why}; start "
-            "workers, or look at their logs, and run again: finished parts are kept ("
+            f"the scheduler at {self._address} has had no worker for {self.patience:g} s{why}; "
+            "start workers, or look at their logs, and run again: finished parts are kept ("
             f"{argument('patience')} sets how long to wait)"
         )
