@@ -112,7 +112,7 @@ def test_workers_read_scores_themselves(is_shared, home, store, tmp_path, monkey
     from kgtrec.cluster.dask import shipment
 
     shipped: list[Path] = []
-    pieces, rows = shipment._pieces, shipment.Workers._rows
+    pieces, rows = shipment._read_pieces, shipment.Workers._rows
 
     def seen(path: Path, *where: int) -> Iterator[bytes]:
         shipped.append(path)
@@ -121,7 +121,7 @@ def test_workers_read_scores_themselves(is_shared, home, store, tmp_path, monkey
     def no_rows(self: Any, work: Any) -> None:
         assert rows(self, work) is None
 
-    monkeypatch.setattr(shipment, "_pieces", seen)
+    monkeypatch.setattr(shipment, "_read_pieces", seen)
     monkeypatch.setattr(shipment.Workers, "_rows", no_rows)
     if not is_shared:
         monkeypatch.setattr(shipment, "workers_share_files", lambda *_: False)
