@@ -26,7 +26,7 @@ from kgtrec.study.pooling.seeds import (
     keys_of,
     questions_of,
     read_question_ids,
-    replaced_split,
+    replace_split,
     sample_seeds,
     seed_questions,
 )
@@ -99,8 +99,8 @@ def _table1(files: Files, labels: Labels) -> Iterator[Row]:
     yield row("000.t1.S", len(sample))
     yield row("000.S.sample_rule", same, "rows and triples of FB-Test-S, drawn anew")
     yield row("000.t1.SC", len(whole))
-    yield row("000.t1.SC.pos", len(whole.of(TRUE)))
-    yield row("000.t1.SC.neg", len(whole.of(FALSE)))
+    yield row("000.t1.SC.pos", len(whole.with_label(TRUE)))
+    yield row("000.t1.SC.neg", len(whole.with_label(FALSE)))
     theirs = read_triples(files.labels("test.txt"), graph)
     yield row("complete split = FB-Test-S-C/test.txt", _same(whole.split, theirs), published=True)
     yield row("000.O.relations", int((graph.relation_counts("test") > 0).sum()))
@@ -133,8 +133,8 @@ def _rules(files: Files, labels: Labels) -> Iterator[Row]:
     filtered = read_judgements(files.labels("supplementary/filtered.txt"), graph)
     human = read_judgements(files.labels("supplementary/human_labeled.txt"), graph, "N")
     by_category = np.array(trivial_rules(pool, categories=relation_categories(graph))) != ""
-    trivial = filtered.of(pool.triples) == 0
-    said = human.of(pool.triples)
+    trivial = filtered.labels_of(pool.triples) == 0
+    said = human.labels_of(pool.triples)
     yield row("trivial triples in filtered.txt", int(trivial.sum()), published=8899)
     note = f"{int((by_category & ~trivial).sum())} more fire, of which judges call "
     note += f"{int((said[by_category & ~trivial] == 1).sum())} true"
@@ -150,7 +150,7 @@ def _rules(files: Files, labels: Labels) -> Iterator[Row]:
 def _questions(files: Files, labels: Labels) -> Iterator[Row]:
     whole = labels.at(10)
     printed = read_triples(files.labels("test.txt"), labels.graph)
-    questions = replaced_split(labels.graph, printed, "test").questions("test")
+    questions = replace_split(labels.graph, printed, "test").questions("test")
     ours = dict(zip(keys_of(questions).tolist(), questions.ids, strict=True))
     theirs = read_question_ids(files.labels("trec_queries.txt"), labels.graph)
     yield row("questions of FB-Test-S-C, names included", ours == theirs, published=True)

@@ -23,11 +23,11 @@ from kgtrec.study.pooling.completion import Completion, complete, depth_table
 from kgtrec.study.pooling.depths import with_intervals
 from kgtrec.study.pooling.lists import RankedLists, run_lists
 from kgtrec.study.pooling.pool import Pool, make_pool
-from kgtrec.study.pooling.seeds import replaced_split
+from kgtrec.study.pooling.seeds import replace_split
 from kgtrec.study.pooling.unjudged import (
+    evaluate_judged,
     interval_table,
     intervals,
-    judged_values,
     mean_columns,
     open_candidates,
     share_table,
@@ -196,7 +196,7 @@ class Study:
     def questions_of(self, completion: Completion) -> kgtrec.Questions:
         """Questions of a complete split, filtered by all triples of the original splits."""
         graph = self.labels.graph
-        own = replaced_split(graph, completion.split, "test")
+        own = replace_split(graph, completion.split, "test")
         return own.questions("test", extra_known=graph.split("test"))
 
     def samples(self, completion: Completion) -> list[Samples]:
@@ -209,7 +209,7 @@ class Study:
     def judged(self, completion: Completion) -> dict[str, list[float]]:
         """Measures of the models' lists with the qrels of a completion."""
         columns = mean_columns(JUDGED)
-        by_model = [judged_values(one, completion, columns) for one in self.filtered]
+        by_model = [evaluate_judged(one, completion, columns) for one in self.filtered]
         return {name: [own[name] for own in by_model] for name in JUDGED}
 
     def curves(self, pool: Pool) -> Curves:
@@ -261,7 +261,7 @@ def _pools(study: Study) -> Iterator[str]:
     yield "## Pools of our four models"
     for filtered in ("raw", "all"):
         pool = study.pool(filtered)
-        said = study.labels.judgements.of(pool.triples)
+        said = study.labels.judgements.labels_of(pool.triples)
         kind = "raw" if filtered == "raw" else "filtered"
         covered, total = int((said > -2).sum()), len(study.labels.pool)
         yield (

@@ -330,7 +330,7 @@ def check(files: tuple[str, ...]) -> Report:
     for file in files:
         sheet, faults = sheet_files.scan_sheet(file)
         n_faults += len(faults)
-        lines += [f"{file}:{fault.line}: {fault.found}; {fault.hint}" for fault in faults]
+        lines += [f"{file}:{fault.line}: {fault.problem}; {fault.hint}" for fault in faults]
         if not faults:
             sheet = journals.read_judged_sheet(file)
         lines.append(f"{file}: {_counted(sheet)}, {len(faults):,} faults")

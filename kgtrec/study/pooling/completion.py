@@ -23,8 +23,8 @@ from kgtrec.graph.statistics.popularity import triples_of
 from kgtrec.graph.statistics.relations import Categories
 from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.edited_files import EditedFile, Judgements, lines_of_triples
-from kgtrec.study.pooling.pool import SIDES, Pool, fired_of
-from kgtrec.study.pooling.seeds import SeedQuestions, places_among, questions_of
+from kgtrec.study.pooling.pool import SIDES, Pool, mark_ruled_out
+from kgtrec.study.pooling.seeds import SeedQuestions, find_indices, questions_of
 
 RelationTypes = Mapping[int, tuple[str, str]]
 """Relation to the types of its heads and of its tails."""
@@ -46,7 +46,7 @@ def trivial_rules(
     categories: Categories | None = None,
     types: RelationTypes | None = None,
 ) -> list[str]:
-    """The first rule that fires for each pooled triple, or "".
+    """Return the first rule that labels each pooled triple false, or "" if none does.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def trivial_rules(
         `kgtrec.graph.statistics.relations.relation_categories`. A triple pooled for both its
         questions is false if the rule of either fires.
     types : mapping of int to (str, str), optional
-        Apply the rules of types; relations without types never fire. An entity has a type if a
-        triple of any split has it where the relation requires that type.
+        Apply the rules of types, except to relations without types. An entity has a type if it is
+        the head or tail of a triple, in any split, whose relation requires that type there.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def trivial_rules(
         Keys of `RULES`, length n.
     """
     rules = np.full(len(pool), "", dtype=object)
-    wrong = np.zeros((len(pool), 2), bool) if types is None else _of_wrong_type(pool, types)
+    wrong = np.zeros((len(pool), 2), bool) if types is None else _find_wrong_types(pool, types)
     for name in RULES:
         kind, _, end = name.partition(":")
         side = SIDES.index(end)
@@ -78,8 +78,8 @@ def trivial_rules(
     return [str(name) for name in rules]
 
 
-def _of_wrong_type(pool: Pool, types: RelationTypes) -> Bools:
-    """Whether head and tail of each pooled triple lack the required type, shape (n, 2)."""
+def _find_wrong_types(pool: Pool, types: RelationTypes) -> Bools:
+    """Mark the heads and tails of pooled triples that lack the required type, shape (n, 2)."""
     graph = pool.graph
     names = {name: number for number, name in enumerate(sorted({*chain(*types.values())}))}
     required = np.full((graph.n_relations, 2), len(names))  # the last number: no type is required
@@ -93,7 +93,7 @@ def _of_wrong_type(pool: Pool, types: RelationTypes) -> Bools:
 
 
 def read_relation_types(path: PathName, graph: Graph) -> dict[int, tuple[str, str]]:
-    """Types of heads and tails from lines ``relation<TAB>type of heads<TAB>type of tails``."""
+    """Read lines ``relation<TAB>type of heads<TAB>type of tails``; return the types by relation."""
     file = EditedFile(path)
     rows = [*file.rows(("relation", "type of its heads", "type of its tails"))]
     for number, cells in rows:
@@ -111,12 +111,15 @@ def read_relation_types(path: PathName, graph: Graph) -> dict[int, tuple[str, st
 
 
 def rule_table(pool: Pool, rules: Sequence[str], judgements: Judgements | None = None) -> Table:
-    """One row per rule that fired: how often, and the labels that judges gave to its triples."""
+    """Return a table with one row per rule that labels triples.
+
+    It contains their number and, with judgements, the labels that judges gave to them.
+    """
     names = [name for name in RULES if name in rules]
     fired = np.array(names, object)[:, None] == np.array(rules, object)
     heads, columns = "rule, triples", [fired.sum(axis=1)]
     if judgements is not None:
-        said = judgements.of(pool.triples)
+        said = judgements.labels_of(pool.triples)
         heads += ", judged N, judged Y"
         columns += [(fired & (said == label)).sum(axis=1) for label in (FALSE, TRUE)]
     return Table.of_columns(heads, names, *columns)
@@ -163,11 +166,11 @@ class Qrels(ShownInLines):
 
     @property
     def answered(self) -> Bools:
-        """Whether each question has an answer, label 1; shape (n_questions,)."""
+        """True for questions with an answer (label 1); shape (n_questions,)."""
         return np.bincount(self.owner[self.labels == TRUE], minlength=len(self)) > 0
 
     def of_answered(self) -> Qrels:
-        """Only questions with an answer; for others there is no estimate."""
+        """Return the qrels of the questions with an answer; infAP has no estimate for others."""
         keep, owner = self.answered, self.owner
         rows = keep[owner]
         moved = np.cumsum(~keep)[owner] * self.graph.n_entities
@@ -193,13 +196,13 @@ class Completion(ShownAsTables):
     """Labelled triples: the seeds, then those of a pool.
 
     - depth: Depth of the pool; 0 for the seeds alone.
-    - triples, int64 (n, 3): The seeds in their order, then the pooled triples in theirs.
+    - triples, int64 (n, 3): The seeds, then the pooled triples, each in their order.
     - labels, int64 (n,): 1 true, 0 false, -1 undecided.
-    - by_rule, bool (n,): A rule labels it false, and no judge does.
+    - by_rule, bool (n,): True if a rule labels the triple false, and no judge has labelled it.
     - overruled: Number of triples that a rule calls false and a judge true (they are true).
     - doubted: Number of seeds that a judge calls false (they stay true).
     - unused: Number of judged triples that are neither seeds nor pooled to this depth.
-    - drawn, bool (n,): With a sample: the triples in the sample, seeds among them.
+    - drawn, bool (n,): True for triples in the sample, also seeds; None without a sample.
     """
 
     seeds: SeedQuestions
@@ -217,36 +220,37 @@ class Completion(ShownAsTables):
 
     @cached_property
     def sample(self) -> Completion:
-        """The labels of the drawn triples only, for infAP; all others are pooled and unjudged.
+        """The completion with the labels of drawn triples only, for infAP.
 
-        A seed that was not drawn is unjudged, too. Otherwise it would count as part of the sample,
-        and true triples would look more frequent than they are.
+        All other triples are pooled and unjudged, also seeds. Otherwise these would count as part
+        of the sample, and true triples would look more frequent than they are.
         """
         if self.drawn is None:
             raise UsageError("this pool has no sample; draw one with kgtrec pool --sample")
         return replace(self, labels=np.where(self.drawn, self.labels, UNKNOWN))
 
-    def of(self, label: int) -> Int64:
-        """Triples with a label, shape (m, 3)."""
+    def with_label(self, label: int) -> Int64:
+        """Return the triples with a label, shape (m, 3)."""
         return self.triples[self.labels == label]
 
     @property
     def split(self) -> Int32:
         """The complete test split: seeds, and pooled triples that are true; int32 (m, 3)."""
-        return self.of(TRUE).astype(np.int32)
+        return self.with_label(TRUE).astype(np.int32)
 
     @property
     def reverse(self) -> Int64:
-        """Keys of the complete split's questions without a seed: nothing was pooled for them.
+        """Keys of the questions of the complete split that no seed asks and nothing was pooled for.
 
-        A true pooled (h', r, t) answers the seed's (?, r, t), and adds the question (h', r, ?).
+        For example, a true pooled (h', r, t) answers the seed's question (?, r, t). It also adds
+        the question (h', r, ?).
         """
-        asked = questions_of(self.seeds.graph, self.split)[0].T.ravel()
-        in_order = asked[np.sort(np.unique(asked, return_index=True)[1])]
+        keys = questions_of(self.seeds.graph, self.split)[0].T.ravel()
+        in_order = keys[np.sort(np.unique(keys, return_index=True)[1])]
         return in_order[~np.isin(in_order, self.seeds.keys)]
 
     def qrels(self, reverse: bool = False) -> Qrels:
-        """The labels by question, as runs name them."""
+        """Return the labels by question; `reverse` adds the questions of that property."""
         return self._qrels_with(self.reverse) if reverse else self._seed_qrels
 
     @cached_property
@@ -254,25 +258,27 @@ class Completion(ShownAsTables):
         return self._qrels_with(np.empty(0, np.int64))
 
     def _qrels_with(self, added: Int64) -> Qrels:
-        """Labels of the seeds' questions, and of the added ones."""
+        """Return the labels of the seeds' questions, and of the questions with the keys `added`."""
         graph, names = self.seeds.graph, self.seeds.names
         keys = [*self.seeds.keys.tolist(), *added.tolist()]
         named = [key for key in keys if key in names]
-        asked, answers = (one.ravel() for one in questions_of(graph, self.triples))
-        number = places_among(np.array(named, np.int64), asked)
+        question_of_triples, answers = (
+            column.ravel() for column in questions_of(graph, self.triples)
+        )
+        number = find_indices(np.array(named, np.int64), question_of_triples)
         rows = np.flatnonzero(number >= 0)
-        own = number[rows] * graph.n_entities + answers[rows]
-        order = np.argsort(own)
+        entries = number[rows] * graph.n_entities + answers[rows]
+        order = np.argsort(entries)
         return Qrels(
             graph=graph,
             ids=[names[key] for key in named],
-            keys=own[order],
+            keys=entries[order],
             labels=np.repeat(self.labels, 2)[rows[order]],
             nameless=len(keys) - len(named),
         )
 
     def table(self) -> Table:
-        """The labels as one row; see `depth_table`."""
+        """Return the labels as one row; see `depth_table`."""
         return depth_table([self])
 
     def _lines(self) -> tuple[str, str]:
@@ -282,7 +288,7 @@ class Completion(ShownAsTables):
         return f"{len(self):,} triples, pooled to depth {self.depth}", counts
 
     def counts(self) -> dict[str, int]:
-        """Sizes, by name."""
+        """Count triples by label, and questions; return the counts by name."""
         true, false = (int((self.labels == label).sum()) for label in (TRUE, FALSE))
         drawn = {} if self.drawn is None else {"drawn": int(self.drawn.sum())}
         return {
@@ -328,23 +334,23 @@ def complete(
     if isinstance(depth, bool) or not 0 <= depth <= pool.depth:
         raise UsageError(f"depth {depth} is out of range: this pool has 0 to {pool.depth}")
     in_depth = pool.smallest <= depth
-    pooled, fired = pool.triples[in_depth], fired_of(pool, rules)[in_depth]
-    said = judgements.of(pooled)
+    pooled, fired = pool.triples[in_depth], mark_ruled_out(pool, rules)[in_depth]
+    said = judgements.labels_of(pooled)
     labels = np.where(said >= 0, said, UNKNOWN)
     by_rule = fired & (said < 0)
     labels[by_rule] = FALSE
-    own = seeds.seeds.astype(np.int64)
-    said_of_seeds = judgements.of(own)
+    seed_triples = seeds.seeds.astype(np.int64)
+    said_of_seeds = judgements.labels_of(seed_triples)
     drawn = None
     if pool.draw is not None:
-        drawn_seeds = pool.draw.takes(lines_of_triples(seeds.graph, own))
+        drawn_seeds = pool.draw.draws(lines_of_triples(seeds.graph, seed_triples))
         drawn = np.concatenate([drawn_seeds, pool.drawn[in_depth]])
     return Completion(
         seeds=seeds,
         depth=depth,
-        triples=np.concatenate([own, pooled]),
-        labels=np.concatenate([np.full(len(own), TRUE), labels]),
-        by_rule=np.concatenate([np.zeros(len(own), bool), by_rule]),
+        triples=np.concatenate([seed_triples, pooled]),
+        labels=np.concatenate([np.full(len(seed_triples), TRUE), labels]),
+        by_rule=np.concatenate([np.zeros(len(seed_triples), bool), by_rule]),
         overruled=int((fired & (said == TRUE)).sum()),
         doubted=int((said_of_seeds == FALSE).sum()),
         unused=len(judgements) - int((said > -2).sum()) - int((said_of_seeds > -2).sum()),
@@ -353,13 +359,13 @@ def complete(
 
 
 def depth_table(completions: Sequence[Completion]) -> Table:
-    """One row per completion: the labels at its depth."""
+    """Return a table with one row per completion: the labels at its depth."""
     rows: list[tuple[Cell, ...]] = [(str(c.depth), *c.counts().values()) for c in completions]
     return Table.of(", ".join(["depth", *completions[0].counts()]), rows)
 
 
 def remarks(completion: Completion, judgements: Judgements) -> list[str]:
-    """Sentences that users should know about a completion, if any."""
+    """Return sentences on a completion that users should know."""
     counts = completion.counts()
     sampled = [] if completion.drawn is None else _sample_remarks(completion, completion.drawn)
     before = {
@@ -379,6 +385,7 @@ def remarks(completion: Completion, judgements: Judgements) -> list[str]:
 
 
 def _sample_remarks(completion: Completion, drawn: Bools) -> list[str]:
+    """Return sentences on the sample: its size, missing labels, and questions that infAP omits."""
     notes = [f"{int(drawn.sum()):,} of {len(drawn):,} seeds and pooled triples are in the sample"]
     if open_ := int((drawn & (completion.labels == UNKNOWN)).sum()):
         notes[0] += f", but {open_:,} of them have no label and count as not drawn"

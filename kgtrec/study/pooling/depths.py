@@ -49,26 +49,31 @@ Qrels = Mapping[str, Mapping[str, int]]
 
 
 def depths_of(pool: Pool, names: Names | None = None) -> dict[str, dict[str, int]]:
-    """Question, then candidate, to the smallest depth at which the pool contains it."""
+    """Return the smallest depth at which the pool contains each candidate, by question."""
     smallest: list[int] = pool.smallest.tolist()
     return pool.by_candidate(smallest, names)
 
 
 def names_of_pool(pool: Pool, path: PathName | None = None) -> Names:
-    """How runs name questions, also those without a seed."""
+    """Return the names of questions in runs, also of questions without a seed.
+
+    They are read from the file `path` if it is given. Otherwise they are those of the split that
+    the pool's questions come from; empty if they come from no split.
+    """
     if path is not None:
         names = read_question_ids(path, pool.graph)
-        if not _names_fit(pool, names):
+        if not _has_names(pool, names):
             raise UsageError(
                 f"{str(path)!r} has other question names than the pool; give the file that "
                 "`kgtrec pool --questions` read"
             )
         return names
     every = (split_names(pool.graph, split) for split in pool.graph.splits)
-    return next((names for names in every if _names_fit(pool, names)), {})
+    return next((names for names in every if _has_names(pool, names)), {})
 
 
-def _names_fit(pool: Pool, names: Names) -> bool:
+def _has_names(pool: Pool, names: Names) -> bool:
+    """Return True if `names` contains all names of the pool's questions."""
     keys = questions_of(pool.graph, pool.triples)[0].ravel().tolist()
     return all(
         name in ("", names.get(key)) for key, name in zip(keys, chain(*pool.questions), strict=True)
@@ -86,8 +91,8 @@ def curves_of_runs(
 ) -> DepthCurves:
     """Rank systems with the labels of every depth of a pool, with intervals.
 
-    All depths are compared with the first that has judgements: 0, the labels before pooling, unless
-    these are empty.
+    All depths are compared with the first that has judgements. This is 0, the labels before
+    pooling, unless there are none.
 
     Parameters
     ----------
@@ -136,16 +141,23 @@ def curves_of_runs(
 def with_intervals(
     samples: Sequence[Sequence[Samples]], depths: Sequence[int], resampling: Resampling
 ) -> DepthCurves:
-    """Depth curves with intervals over questions."""
+    """Return depth curves with intervals over questions, from samples per depth and measure."""
     parts: list[tuple[str, ...]] = [(str(depth),) for depth in depths]
     agreements, values = {}, []
     for of_depths in zip(*samples, strict=True):
         first, *_ = of_depths
         name, higher = first.name, first.higher_is_better
-        whole, *_ = drawn = [resample(one, resampling) for one in of_depths]
-        for part, one in zip(parts, drawn, strict=True):
-            agreements[name, part] = over_questions(whole, one, x_higher=higher, y_higher=higher)
-        rows = {part: one.estimate for part, one in zip(parts, drawn, strict=True)}
+        whole, *_ = drawn = [
+            resample(samples_of_depth, resampling) for samples_of_depth in of_depths
+        ]
+        for part, samples_of_depth in zip(parts, drawn, strict=True):
+            agreements[name, part] = over_questions(
+                whole, samples_of_depth, x_higher=higher, y_higher=higher
+            )
+        rows = {
+            part: samples_of_depth.estimate
+            for part, samples_of_depth in zip(parts, drawn, strict=True)
+        }
         values.append(SystemValues(name, first.systems, rows, ("depth",), higher))
     return DepthCurves(
         ("depth",), values[0].systems, agreements, reference=depths[0], values=tuple(values)
@@ -153,10 +165,10 @@ def with_intervals(
 
 
 def _without(judged: Qrels, is_dropped: Callable[..., bool]) -> Qrels:
-    """The judgements of documents that are not dropped.
+    """Return the judgements without those for which ``is_dropped(query, document)`` is true.
 
-    If a query loses all of its documents, they get -1, so that all queries stay. Such a query has
-    no answer, but it counts: its AP is 0, and the minimum of gm_map.
+    If a query loses all of its documents, they get the relevance -1, so that the query stays. It
+    has no answer, but it counts: its AP is 0, and it has the minimum in gm_map.
     """
     rest = {
         query: {d: r for d, r in row.items() if not is_dropped(query, d)}
@@ -166,7 +178,9 @@ def _without(judged: Qrels, is_dropped: Callable[..., bool]) -> Qrels:
 
 
 def instance_depths(ranks: Ranks, pool: Pool) -> Int64:
-    """Smallest depth at which each instance's triple is pooled, 0 if never; int64 (n,).
+    """Return the smallest depth at which each instance's triple is pooled; int64 (n,).
+
+    It is 0 for triples that are not pooled.
 
     Labels identify triples: the graphs of the pool and of the ranks may differ in their test
     splits.
@@ -178,7 +192,7 @@ def instance_depths(ranks: Ranks, pool: Pool) -> Int64:
         )
     pooled = lines_of_triples(pool.graph, pool.triples)
     depth_of = dict(zip(pooled, pool.smallest.tolist(), strict=True))
-    depths = np.array([depth_of.get(one, 0) for one in triples_in_labels(ranks)], np.int64)
+    depths = np.array([depth_of.get(triple, 0) for triple in triples_in_labels(ranks)], np.int64)
     if not depths.any():
         raise InputError(
             "none of the evaluated triples is in the pool; rank on the complete test split that "
@@ -188,9 +202,9 @@ def instance_depths(ranks: Ranks, pool: Pool) -> Int64:
 
 
 def ranks_at_depth(ranks: Ranks, depths: Int64, depth: int) -> Ranks:
-    """The ranks with the labels of a depth.
+    """Return the ranks that result if only triples pooled up to `depth` are labelled.
 
-    Shapes: depths int64 (n,).
+    `depths`, int64 (n,), are those of `instance_depths`.
     """
     _check(ranks)
     deep = depths > depth
@@ -207,6 +221,7 @@ def ranks_at_depth(ranks: Ranks, depths: Int64, depth: int) -> Ranks:
 
 
 def _check(ranks: Ranks) -> None:
+    """Raise UsageError if the order of a question's answers does not follow from its counts."""
     facts = ranks.provenance
     doubts = {
         "whose filter lacks their own split": facts.filter_splits is not None
@@ -226,23 +241,28 @@ def _check(ranks: Ranks) -> None:
 
 
 def _deeper_answers(ranks: Ranks, deep: Bools) -> list[Int64]:
-    """Deep answers of each instance's question: above it, tied, tied and ahead, and all."""
+    """Count the deep answers of each instance's question; four int64 arrays (n,).
+
+    These are the deep answers above the instance's answer, tied with it, tied and ahead of it, and
+    all of them.
+    """
     question = numbered(ranks.question)[1]
     width = int(ranks.macro_greater.max(initial=0)) + 1
     tie = numbered(question.astype(np.int64) * width + ranks.macro_greater)[1]
     order = np.lexsort((ranks.macro_tied_ahead, tie))
     before: Int64 = (np.cumsum(deep[order]) - deep[order])[inverse(order)]
 
-    def counted(group: Integers) -> tuple[Int64, Int64]:
-        own = np.bincount(group, deep).astype(np.int64)
-        return own[group], (np.cumsum(own) - own)[group]
+    def count_before(group: Integers) -> tuple[Int64, Int64]:
+        # Deep answers in the group of each instance, and in all groups before it.
+        counts = np.bincount(group, deep).astype(np.int64)
+        return counts[group], (np.cumsum(counts) - counts)[group]
 
-    (tied, before_tie), (every, before_question) = counted(tie), counted(question)
+    (tied, before_tie), (every, before_question) = count_before(tie), count_before(question)
     return [before_tie - before_question, tied, before - before_tie, every]
 
 
 def _popularity(ranks: Ranks, deep: Bools) -> dict[str, Int64]:
-    """Popularities without the deep triples; each deep triple counts once."""
+    """Return popularities without the deep triples, each of which counts once."""
     first = np.zeros(len(ranks), bool)
     first[np.unique(ranks.triple, return_index=True)[1]] = True
     gone = first & deep
@@ -283,16 +303,19 @@ def curves_of_ranks(
         raise UsageError(f"{len(ranks)} systems are too few to rank; give 3 or more")
     aligned = align_ranks(ranks)
     depths = instance_depths(next(iter(aligned.values())), pool)
-    held = range(int(depths.min()), int(depths.max()) + 1)
-    at = (
-        {name: ranks_at_depth(one, depths, depth) for name, one in aligned.items()}
-        for depth in held
+    depth_range = range(int(depths.min()), int(depths.max()) + 1)
+    ranks_by_depth = (
+        {
+            name: ranks_at_depth(ranks_of_system, depths, depth)
+            for name, ranks_of_system in aligned.items()
+        }
+        for depth in depth_range
     )
-    samples = [samples_of_ranks(ranks_of_depth, measures) for ranks_of_depth in at]
-    return with_intervals(samples, held, resampling)
+    samples = [samples_of_ranks(ranks_of_depth, measures) for ranks_of_depth in ranks_by_depth]
+    return with_intervals(samples, depth_range, resampling)
 
 
-# --- newcomers ---
+# --- Systems that did not contribute ---
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,11 +324,11 @@ class Reuse(ShownAsTables):
 
     - contributors: The systems that contributed to the pool; the others lose nothing.
     - full, left_out, float64 (s,): Value with all judgements, and without those that only this
-      system brought.
+      system contributed.
     - place, place_left_out, int64 (s,): Place among all systems (1: the best) with all judgements,
-      and without those.
-    - judged, relevant, int64 (s,): Judgements that only this system brought, and how many of them
-      are relevant.
+      and without those that only this system contributed.
+    - judged, relevant, int64 (s,): Number of judgements that only this system contributed, and how
+      many of them are relevant.
     - tau, float64 (s,): tau-b of the rankings of all systems with and without these judgements.
     """
 
@@ -321,17 +344,24 @@ class Reuse(ShownAsTables):
     tau: Float64
 
     def table(self) -> Table:
-        """One row per system, the best first."""
+        """Return a table with one row per system, the best first."""
         table = Table.of_columns(
             "system, all judged=full:4, left out:4, change:4, place, then=place_left_out, "
             "own=judged, relevant, tau-b=tau_b:4",
-            self.systems, self.full, self.left_out, self.left_out - self.full, self.place,
-            self.place_left_out, self.judged, self.relevant, self.tau,
-        )  # fmt: skip
+            self.systems,
+            self.full,
+            self.left_out,
+            self.left_out - self.full,
+            self.place,
+            self.place_left_out,
+            self.judged,
+            self.relevant,
+            self.tau,
+        )
         return table.in_order(np.argsort(-self.full, kind="stable"))
 
     def sentence(self) -> str:
-        """The result in a sentence."""
+        """Return the result as a sentence."""
         took_part = [i for i, name in enumerate(self.systems) if name in self.contributors]
         fallen = [i for i in took_part if self.place_left_out[i] > self.place[i]]
         change = np.abs((self.left_out - self.full)[took_part])
@@ -350,20 +380,20 @@ class Reuse(ShownAsTables):
 
 
 def contributors_of(pool: Pool) -> dict[str, dict[str, frozenset[str]]]:
-    """Question, then candidate, to the systems that brought it into the pool, by names."""
-    places = (pool.places > 0).tolist()
-    return pool.by_candidate([frozenset(compress(pool.systems, row)) for row in places])
+    """Return the systems that contributed each candidate to the pool, by question."""
+    contributed = (pool.places > 0).tolist()
+    return pool.by_candidate([frozenset(compress(pool.systems, row)) for row in contributed])
 
 
 def leave_one_out(
     qrels: Qrels, runs: Mapping[str, Any], contributors: Contributors, measure: str
 ) -> Reuse:
-    """Evaluate every system with and without the judgements that only it brought into the pool.
+    """Evaluate every system with and without the judgements that only it contributed to the pool.
 
     Parameters
     ----------
     qrels : mapping of query to mapping of document to relevance
-        All judgements. Those of documents that no system brought (the test set's own answers)
+        All judgements. Those of documents that no system contributed (the answers of the test set)
         always stay.
     runs : mapping of str to path-like, RunColumns, or mapping of query to document to score
         By the names of the systems.
@@ -381,31 +411,42 @@ def leave_one_out(
     """
     if len(runs) < 2:
         raise UsageError(f"{len(runs)} run is too few to leave one out; give two or more")
-    name = _checked_name(measure)
-    alone = _brought_alone(qrels, contributors)
-    took_part = _took_part(runs, contributors)
+    name = _check_measure(measure)
+    alone = _unique_judgements(qrels, contributors)
+    took_part = _select_contributors(runs, contributors)
 
     def means(judged: Qrels) -> Float64:
         (samples,), _ = samples_of_runs(judged, runs, [name])
         return samples.means()
 
     rows, counts = [means(qrels)], []
-    for own in (alone.get(system, {}) for system in runs):
-        rows.append(means(_without(qrels, lambda query, d, own=own: d in own.get(query, ()))))
-        brought = [qrels[query][d] for query, documents in own.items() for d in documents]
+    for unique in (alone.get(system, {}) for system in runs):
+        rest = _without(qrels, lambda query, d, unique=unique: d in unique.get(query, ()))
+        rows.append(means(rest))
+        brought = [qrels[query][d] for query, row in unique.items() for d in row]
         counts.append((len(brought), sum(r > 0 for r in brought)))
     whole, *left = rows
-    place, *then = places_of(np.array(rows))
+    ranks_full, *ranks_left_out = places_of(np.array(rows))
     judged, relevant = np.array(counts).T
     return Reuse(
-        name, tuple(runs), took_part, whole, np.diagonal(left), place, np.diagonal(then), judged,
-        relevant, tau_b(left, whole),
-    )  # fmt: skip
+        measure=name,
+        systems=tuple(runs),
+        contributors=took_part,
+        full=whole,
+        left_out=np.diagonal(left),
+        place=ranks_full,
+        place_left_out=np.diagonal(ranks_left_out),
+        judged=judged,
+        relevant=relevant,
+        tau=tau_b(left, whole),
+    )
 
 
-def _took_part(runs: Mapping[str, Any], contributors: Contributors) -> tuple[str, ...]:
-    """The runs that are systems of the pool, one at least."""
-    pooled_by = {one for row in contributors.values() for some in row.values() for one in some}
+def _select_contributors(runs: Mapping[str, Any], contributors: Contributors) -> tuple[str, ...]:
+    """Return the runs that are systems of the pool; InputError if none is."""
+    pooled_by = {
+        system for row in contributors.values() for systems in row.values() for system in systems
+    }
     took_part = tuple(system for system in runs if system in pooled_by)
     if not took_part:
         raise InputError(
@@ -415,8 +456,8 @@ def _took_part(runs: Mapping[str, Any], contributors: Contributors) -> tuple[str
     return took_part
 
 
-def _brought_alone(qrels: Qrels, contributors: Contributors) -> dict[str, dict[str, set[str]]]:
-    """System, then query, to the judged documents that no other system brought."""
+def _unique_judgements(qrels: Qrels, contributors: Contributors) -> dict[str, dict[str, set[str]]]:
+    """Return the judged documents that no other system contributed, by system and query."""
     documents_of: dict[str, dict[str, set[str]]] = {}
     for query, documents in contributors.items():
         judged = qrels.get(query, {})
@@ -427,15 +468,17 @@ def _brought_alone(qrels: Qrels, contributors: Contributors) -> dict[str, dict[s
     return documents_of
 
 
-def _checked_name(measure: str) -> str:
-    """The measure's own name; higher must be better."""
+def _check_measure(measure: str) -> str:
+    """Return the full name of a measure; UsageError if higher values are not better."""
     from kgtrec.study.pooling.unjudged import mean_columns
 
     columns = mean_columns([measure])
     refuse_if(
         (len(columns) != 1, f"{measure!r} must be one measure, such as map_cut_20"),
-        (not columns[0].row.higher_is_better,
-         f"higher values of {measure!r} are not better; choose another measure, such as "
-         "map_cut_20"),
-    )  # fmt: skip
+        (
+            not columns[0].row.higher_is_better,
+            f"higher values of {measure!r} are not better; choose another measure, such as "
+            "map_cut_20",
+        ),
+    )
     return columns[0].name

@@ -46,27 +46,29 @@ _SEPARATORS = frozenset("\t\n\r")
 
 
 class Fault(NamedTuple):
-    """One fault of a file: its line (from 1), what was found, what to do."""
+    """One fault of a file: its line (from 1), the problem, and a remedy."""
 
     line: int
-    found: str
+    problem: str
     hint: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.found}; {self.hint}"
+        return f"line {self.line}: {self.problem}; {self.hint}"
 
 
 class Faults(FileError):
-    """A file with faults: the message lists up to 10 of them by line, ``faults`` holds all."""
+    """A file with faults: the message lists up to 10 of them by line, ``faults`` contains all."""
 
     def __init__(self, path: PathName, faults: Iterable[Fault], advice: str = "") -> None:
         self.faults = sorted(faults)
         first = self.faults[0]
-        super().__init__(path, first.line, found=first.found, hint=first.hint)
+        super().__init__(path, first.line, found=first.problem, hint=first.hint)
         if len(self.faults) > 1:
             one_hint = len({fault.hint for fault in self.faults}) == 1
-            shown = [f"line {one.line}: {one.found}" if one_hint else str(one)
-                     for one in self.faults[:_SHOWN]]  # fmt: skip
+            shown = [
+                f"line {fault.line}: {fault.problem}" if one_hint else str(fault)
+                for fault in self.faults[:_SHOWN]
+            ]
             head = f"{self.path}: {len(self.faults):,} faults" + f"; {first.hint}" * one_hint
             more = len(self.faults) - _SHOWN
             rest = [f"and {more:,} more{advice}"] if more > 0 else []
@@ -74,20 +76,22 @@ class Faults(FileError):
 
 
 class EditedFile:
-    """The lines of a file and its faults so far; `hint` says more of a line than its columns.
+    """The lines of a file, and its faults so far.
 
-    A file that is missing, empty or not text is refused at once.
+    `hint` describes the form of a line; by default it names the columns. The constructor raises
+    FileError if the file is missing, empty or not text.
     """
 
     def __init__(self, path: PathName, hint: str = "") -> None:
         self.path, self.hint = path, hint
         self.faults: list[Fault] = []
         self._first_lines: dict[Hashable, int] = {}
-        self._lines = [*self._numbered()]
+        self._lines = [*self._read_lines()]
         if not self._lines:
             raise FileError(path, found="the file is empty", hint="check that it is the right one")
 
-    def _numbered(self) -> Iterator[tuple[int, str]]:
+    def _read_lines(self) -> Iterator[tuple[int, str]]:
+        """Yield number and text of every line that is not empty; note empty lines as faults."""
         expected = 1
         for number, raw in lines_of(self.path, gaps=True):
             if number == 1 and raw.startswith(_PACKED):
@@ -108,12 +112,12 @@ class EditedFile:
         """Cells of the first line."""
         return self._lines[0][1].split("\t")
 
-    def fault(self, line: int, found: str, hint: str = "") -> None:
-        """Note what is wrong with a line."""
-        self.faults.append(Fault(line, found, hint or self.hint))
+    def fault(self, line: int, problem: str, hint: str = "") -> None:
+        """Note a fault of a line."""
+        self.faults.append(Fault(line, problem, hint or self.hint))
 
     def below(self, header: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-        """The rows below a first line that is this header; FileError for another one."""
+        """Yield the rows below the first line; FileError if that is not this header."""
         if self.first != [*header]:
             shown, hint = "\t".join(self.first), f"the first line must be {_line(header)}"
             hint += f"; {self.hint}" if self.hint else ""
@@ -121,9 +125,12 @@ class EditedFile:
         return self.rows(header, 1)
 
     def rows(
-        self, columns: Sequence[str], skip: int = 0, decoded: Callable[[str], str] = str
+        self, columns: Sequence[str], skip: int = 0, decode: Callable[[str], str] = str
     ) -> Iterator[tuple[int, dict[str, str]]]:
-        """Number and `decoded` cells of every line with these columns after `skip` lines."""
+        """Yield number and cells of every line after the first `skip` lines.
+
+        `decode` converts each cell. Lines that do not have these columns are faults.
+        """
         self.hint = self.hint or f"each line must be {_line(columns)}"
         for number, text in self._lines[skip:]:
             cells = text.split("\t")
@@ -131,7 +138,7 @@ class EditedFile:
                 problem = f"a carriage return inside {text[:_QUOTED]!r}"
                 self.fault(number, problem, "use CR or LF only at the end of lines")
             elif len(cells) == len(columns):
-                yield number, dict(zip(columns, map(decoded, cells), strict=True))
+                yield number, dict(zip(columns, map(decode, cells), strict=True))
             else:
                 count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
                 self.fault(number, f"{count} instead of {len(columns)}: {text[:_QUOTED]!r}")
@@ -140,13 +147,14 @@ class EditedFile:
         self,
         needed: Sequence[str],
         known: Collection[str] = (),
-        decoded: Callable[[str], str] = str,
+        decode: Callable[[str], str] = str,
     ) -> Iterator[tuple[int, dict[str, str]]]:
-        """Number and cells of every line with a triple.
+        """Yield number and cells of every line with a triple.
 
         A first line with three of the names head, relation, tail and label is a header. It must
-        have the `needed` columns, and no others than `known`, if these are given. Its cells are
-        `decoded`. Without a header, lines have the needed columns.
+        have the `needed` columns, and may have other columns: those of `known`, or any if `known`
+        is empty. Without a header, lines have the needed columns. `decode` converts each cell below
+        a header.
         """
         names = [cell.strip().lower() for cell in self.first]
         headed = len({*names} & {*_NEEDED}) > 2
@@ -163,7 +171,7 @@ class EditedFile:
                 self.fault(1, f"column {name[:_QUOTED]!r} appears twice", hint)
         if not all(names.count(name) == 1 for name in needed):
             return
-        for number, cells in self.rows(names, int(headed), decoded if headed else str):
+        for number, cells in self.rows(names, int(headed), decode if headed else str):
             if empty := [name for name in COLUMNS if not cells[name]]:
                 every = "every triple needs a head, a relation and a tail"
                 self.fault(number, f"an empty {empty[0]}", every)
@@ -171,25 +179,28 @@ class EditedFile:
                 yield number, cells
 
     def is_new(self, line: int, key: Hashable, shown: str, hint: str) -> bool:
-        """Whether no earlier line has the key; otherwise note a fault."""
+        """Return True if no earlier line has the key; otherwise note a fault."""
         other = self._first_lines.setdefault(key, line)
         if other != line:
             self.fault(line, f"{shown} is also in line {other}", hint)
         return other == line
 
-    def ids(self, labels: Labels, what: str, rows: Rows, column: str = "") -> Int64:
-        """Ids of the labels in a column; labels that the graph lacks are faults, with the id -1."""
-        texts = [cells[column or what] for _, cells in rows]
+    def ids(self, labels: Labels, kind: str, rows: Rows, column: str = "") -> Int64:
+        """Return the ids of the labels in a column, shape (n,).
+
+        Labels that the graph lacks get the id -1 and are faults, whose text names their `kind`.
+        """
+        texts = [cells[column or kind] for _, cells in rows]
         ids = labels.positions(arrow_bytes([*map(bytes_of, texts)])).astype(np.int64)
         for row in np.flatnonzero(ids < 0).tolist():
-            problem = f"{what} {texts[row][:_QUOTED]!r} is not in the graph"
+            problem = f"{kind} {texts[row][:_QUOTED]!r} is not in the graph"
             self.fault(rows[row][0], problem, FIT)
         return ids
 
     def triple_ids(self, graph: Graph, rows: Rows) -> Int64:
-        """Ids of head, relation and tail, shape (n, 3)."""
+        """Return the ids of head, relation and tail of each row, shape (n, 3)."""
         labels = (graph.entities, graph.relations, graph.entities)
-        columns = [self.ids(own, name, rows) for own, name in zip(labels, COLUMNS, strict=True)]
+        columns = [self.ids(names, name, rows) for names, name in zip(labels, COLUMNS, strict=True)]
         return np.stack(columns, axis=1)
 
     def refuse_faults(self) -> None:
@@ -199,7 +210,7 @@ class EditedFile:
 
 
 def _line(columns: Sequence[str]) -> str:
-    """The form of a line, as messages show it."""
+    """Return the form of a line with these columns, for messages."""
     return shortened("<TAB>".join(columns), 4 * _QUOTED)
 
 
@@ -244,20 +255,20 @@ class Judgements(ShownInLines):
         said = ", ".join(f"{count:,} {name}" for name, count in self.counts().items())
         return f"{len(self):,} triples of {self.rows:,} lines", said
 
-    def of(self, triples: ArrayLike) -> Int64:
-        """Label of each triple: 1, 0, -1, or -2 if nobody judged it; shape (n,)."""
+    def labels_of(self, triples: ArrayLike) -> Int64:
+        """Return the label of each triple: 1, 0, -1, or -2 if nobody judged it; shape (n,)."""
         rows = as_triples("triples", triples)
         labels = [self.labels.get((h, r, t), -2) for h, r, t in rows.tolist()]
         return np.array(labels, np.int64)
 
     def counts(self) -> dict[str, int]:
-        """How many triples have each label: Y, N, ?."""
+        """Count the triples with each label: Y, N, ?."""
         values = list(self.labels.values())
         return {name: values.count(value) for name, value in LABELS.items()}
 
 
 def read_triples(path: PathName, graph: Graph) -> Int32:
-    """Distinct triples of a file in its order, as ids of the graph; int32 array (n, 3)."""
+    """Read the distinct triples of a file, in its order, as ids of the graph; int32 (n, 3)."""
     return drop_duplicates(read_known(path, graph, hint=FIT)[0].facts)
 
 
@@ -267,7 +278,7 @@ def write_triples(path: PathName, graph: Graph, triples: Integers) -> None:
 
 
 def lines_of_triples(graph: Graph, triples: Integers) -> Iterable[tuple[str, str, str]]:
-    """Labels of triples."""
+    """Return the labels of head, relation and tail of each triple."""
     columns = [
         labels[triples[:, column].astype(np.int64)]
         for column, labels in enumerate((graph.entities, graph.relations, graph.entities))
@@ -302,11 +313,11 @@ def read_judgements(
     files = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     if not files:
         raise UsageError("no judgement file is given; give at least one")
-    at: dict[Triple, tuple[int, str]] = {}
+    label_and_line: dict[Triple, tuple[int, str]] = {}
     rows = repeated = blanks = 0
     for path in files:
         file = EditedFile(path)
-        read = [*file.records(_NEEDED, decoded=text_of_cell)]
+        read = [*file.records(_NEEDED, decode=text_of_cell)]
         file.refuse_faults()
         if not read:
             raise FileError(path, found="no judgements below the header", hint=file.hint)
@@ -316,20 +327,21 @@ def read_judgements(
             triple, here = (head, relation, tail), f"{path}:{line}"
             label = cells["label"].strip()
             blanks += not label
-            value = _label_of(file, line, label, blank)
-            first, place = at.setdefault(triple, (value, here))
+            value = _parse_label(file, line, label, blank)
+            first, earlier = label_and_line.setdefault(triple, (value, here))
             if first != value and min(triple) >= 0:
                 shown = " ".join(cells[name] for name in COLUMNS)
                 problem = f"{shown!r} is labelled {label or blank!r}, and "
                 hint = "ask an adjudicator, and keep one label per triple"
-                file.fault(line, f"{problem}otherwise in {place}", hint)
-            repeated += place != here
+                file.fault(line, f"{problem}otherwise in {earlier}", hint)
+            repeated += earlier != here
         file.refuse_faults()
-    labels = {triple: value for triple, (value, _) in at.items()}
+    labels = {triple: value for triple, (value, _) in label_and_line.items()}
     return Judgements(labels, rows, repeated, blanks)
 
 
-def _label_of(file: EditedFile, line: int, label: str, blank: str) -> int:
+def _parse_label(file: EditedFile, line: int, label: str, blank: str) -> int:
+    """Return the number of a label; note a fault if it is unknown, or blank and not allowed."""
     if not label and blank == "error":
         hint = f"write Y, N or ?, or choose what a blank means: {argument('blank', 'N')} or '?'"
         file.fault(line, "an empty label", hint)

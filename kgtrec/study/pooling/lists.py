@@ -1,6 +1,6 @@
-"""The candidates of each system for the questions of seed triples, without known ones.
+"""The lists of candidates that each system has for the questions of seed triples.
 
-They come from a run, or from the scores of a model; then only the seeds' questions are ranked.
+They come from a run, or from the scores of a model. Known candidates are omitted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kgtrec.ranking.rank import rank
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import load_scores
 from kgtrec.scores.sources import selected
-from kgtrec.study.pooling.seeds import SeedQuestions, keys_of, places_among, questions_of
+from kgtrec.study.pooling.seeds import SeedQuestions, find_indices, keys_of, questions_of
 from kgtrec.trec.files.run import Run, read_run_columns
 
 PLACES = ("filtered", "raw")
@@ -35,30 +35,37 @@ _ENDINGS = re.compile(r"^(.+?)(?:\.(?:gz|zst|run|txt|trec|tsv|npy|npz))+$")
 
 
 def system_names(paths: Iterable[PathName]) -> list[str]:
-    """A short name per file: its name without endings, or the whole path if another file has it."""
+    """Return a short name per file: its name without endings, or its path if names are equal."""
     files = [fspath(path) for path in paths]
     stems = [_ENDINGS.sub(r"\1", Path(file).name) for file in files]
     names = [
         stem if stems.count(stem) == 1 else file for stem, file in zip(stems, files, strict=True)
     ]
     refuse_if(
-        *((files.count(file) > 1, f"run {file!r} is given twice; give each run once")
-          for file in dict.fromkeys(files)),
-        *((set(name) & set(",\t\r\n"),
-           f"the name of run {name!r} has a comma or tab; rename the file") for name in names),
-    )  # fmt: skip
+        *(
+            (files.count(file) > 1, f"run {file!r} is given twice; give each run once")
+            for file in dict.fromkeys(files)
+        ),
+        *(
+            (
+                set(name) & set(",\t\r\n"),
+                f"the name of run {name!r} has a comma or tab; rename the file",
+            )
+            for name in names
+        ),
+    )
     return names
 
 
 def check_depth(depth: int) -> None:
-    """UsageError unless a pool can have this depth."""
+    """Raise UsageError if a pool cannot have this depth."""
     if isinstance(depth, bool) or depth < 1:
         raise UsageError(f"depth {depth} is below 1; give 1 or more (papers use 10)")
     check_count("depth", depth, most=MOST_PARTS)
 
 
 def is_scores(path: PathName) -> bool:
-    """Whether a path names scores: it ends in ``.npy`` or ``.npz``, or is a folder."""
+    """Return True for a path of scores: it ends in ``.npy`` or ``.npz``, or is a folder."""
     return Path(path).suffix in (".npy", ".npz") or is_folder(path)
 
 
@@ -69,14 +76,15 @@ class RankedLists(ShownInLines):
     - offsets, int64 (Q + 1,): Question i has the entries ``offsets[i]:offsets[i + 1]``.
     - entities, int32 (n,): With the answers of the seeds, without other known entities.
     - keys, int64 (n,): Question and entity as one number, question * n_entities + entity.
-    - of_seeds, bool (n,): Whether a seed has this answer.
-    - scores: (n,)
-    - places, int64 (n,): From 1. "filtered": among these candidates. "raw": in the run, with known
-      candidates.
+    - of_seeds, bool (n,): True for answers of the seeds.
+    - scores: Score of every entry, shape (n,).
+    - places, int64 (n,): Place of every entry, from 1. If the kind is "filtered", it is the place
+      among these candidates. If it is "raw", it is the place in the run, with known candidates.
     - missing: Number of seed questions that the run lacks.
     - known: Number of omitted known candidates.
-    - unfiltered: How many of these are in other splits than the seeds'; 0 for a filtered run.
-    - from_scores: Whether `score_lists` ranked them.
+    - unfiltered: Number of omitted candidates that are known from other splits than that of the
+      seeds; 0 for a filtered run.
+    - from_scores: True if `score_lists` ranked them.
     """
 
     name: str
@@ -117,7 +125,7 @@ class RankedLists(ShownInLines):
         return spans(0, np.diff(self.offsets))[1]
 
     def shorter_than(self, depth: int) -> int:
-        """Questions of the run whose list ends before this depth."""
+        """Count the questions of the run whose list ends before this depth."""
         if self.from_scores:  # raw places lack only known candidates
             return 0
         deepest = np.zeros(len(self), np.int64)
@@ -125,7 +133,7 @@ class RankedLists(ShownInLines):
         return int((deepest < depth).sum()) - self.missing
 
     def to_run(self, seeds: SeedQuestions) -> Run:
-        """The lists as a run, with the questions' names."""
+        """Return the lists as a run, with the names of the questions."""
         docnos = seeds.graph.entities.docnos
         depth = int(np.diff(self.offsets).max(initial=0))
         return Run(seeds.ids, self.offsets, self.entities, self.scores, docnos, depth)
@@ -139,7 +147,7 @@ def run_lists(
     places: str = "filtered",
     threads: int | None = None,
 ) -> RankedLists:
-    """Lists of a run for the seeds' questions.
+    """Return the lists of a run for the seeds' questions.
 
     Parameters
     ----------
@@ -149,8 +157,8 @@ def run_lists(
     name : str
         Name of the system.
     places : {"filtered", "raw"}
-        Whether the place of a candidate counts the known candidates above it. (The lists omit them
-        in both cases.)
+        "raw" counts the known candidates above a candidate in its place, "filtered" does not. The
+        lists omit known candidates in both cases.
     threads : int, optional
 
     Raises
@@ -158,7 +166,7 @@ def run_lists(
     FileError
         The file is missing or malformed.
     InputError
-        A candidate that is not an entity of the graph, or no seed question is in the run.
+        A candidate is not an entity of the graph, or no seed question is in the run.
     UsageError
         An unknown kind of places.
     """
@@ -204,7 +212,11 @@ def run_entries(
     where: PathName,
     threads: int | None,
 ) -> tuple[Sequence[str], Int64, Int64, Array]:
-    """Names of all queries; question, entity and score of every candidate, in trec_eval's order."""
+    """Read the entries of a run for some questions.
+
+    `number` is the index of each question by its name. Returns the names of all queries of the run,
+    then question, entity and score of every entry, in trec_eval's order, shape (n,) each.
+    """
     if isinstance(run, Run):
         if run.docnos != labels.docnos:
             raise InputError(
@@ -222,21 +234,27 @@ def run_entries(
         columns = read_run_columns(run, threads=threads)
         queries, offsets = columns.queries, columns.offsets
     question = np.array([number.get(text, -1) for text in queries], np.int64)
-    every = np.repeat(question, np.diff(offsets))
-    rows = np.flatnonzero(every >= 0)
+    question_of_row = np.repeat(question, np.diff(offsets))
+    rows = np.flatnonzero(question_of_row >= 0)
     if isinstance(run, Run):
-        order = np.argsort(every[rows], kind="stable")
+        order = np.argsort(question_of_row[rows], kind="stable")
         rows = rows[order]
-        return queries, every[rows], run.documents[rows].astype(np.int64), run.scores[rows]
+        return (
+            queries,
+            question_of_row[rows],
+            run.documents[rows].astype(np.int64),
+            run.scores[rows],
+        )
     scores = columns.scores[rows]
-    entities = _entities(columns.documents, rows, labels, where)
+    entities = _read_entity_ids(columns.documents, rows, labels, where)
     position = labels.trec_order
     name_order = entities if position is None else position[entities].astype(np.int64)
-    order = np.lexsort((-name_order, -scores, every[rows]))
-    return queries, every[rows][order], entities[order], scores[order]
+    order = np.lexsort((-name_order, -scores, question_of_row[rows]))
+    return queries, question_of_row[rows][order], entities[order], scores[order]
 
 
-def _entities(documents: Any, rows: Int64, labels: Labels, where: PathName) -> Int64:
+def _read_entity_ids(documents: Any, rows: Int64, labels: Labels, where: PathName) -> Int64:
+    """Return the entities of some rows of a run; FileError if the graph lacks one."""
     import pyarrow as pa
 
     names = documents.take(pa.array(rows))
@@ -253,21 +271,25 @@ def _entities(documents: Any, rows: Int64, labels: Labels, where: PathName) -> I
 
 
 def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> list[str]:
-    """Sentences on suspicious features of the lists down to a depth."""
+    """Return sentences on suspicious features of the lists down to a depth."""
     answers = seeds.questions.n_instances
     notes = []
-    for one in lists:
-        if one.missing:
-            notes.append(f"{one.name} lacks {one.missing:,} of {len(one):,} seed questions")
-        if short := one.shorter_than(depth):
+    for system in lists:
+        if system.missing:
             notes.append(
-                f"{one.name}: the lists of {short:,} questions are shorter than depth {depth}"
+                f"{system.name} lacks {system.missing:,} of {len(system):,} seed questions"
             )
-        if one.found < 0.1 * answers:
-            what = "check that the run is not very short, and the names of its questions"
-            if one.from_scores:
-                what = "check the model, and the order of the rows and columns of the scores"
-            notes.append(f"{one.name} has {one.found:,} of the seeds' {answers:,} answers; {what}")
+        if short := system.shorter_than(depth):
+            notes.append(
+                f"{system.name}: the lists of {short:,} questions are shorter than depth {depth}"
+            )
+        if system.found < 0.1 * answers:
+            advice = "check that the run is not very short, and the names of its questions"
+            if system.from_scores:
+                advice = "check the model, and the order of the rows and columns of the scores"
+            notes.append(
+                f"{system.name} has {system.found:,} of the seeds' {answers:,} answers; {advice}"
+            )
     return notes
 
 
@@ -284,7 +306,7 @@ def score_lists(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> RankedLists:
-    """Lists of a model for the seeds' questions; only these are ranked.
+    """Rank the seeds' questions with the scores of a model; return its lists.
 
     Parameters
     ----------
@@ -312,13 +334,12 @@ def score_lists(
     UsageError
         An unknown kind of places or rows, or a depth below 1.
     """
-
     choose("places", places, PLACES)
     choose("rows", rows, ROWS)
     check_depth(depth)
     source = load_scores(scores)
     n_rows = len(source.queries) if isinstance(source, Factors) else source.n_rows
-    chosen = _rows(seeds, rows, n_rows, scores)
+    chosen = _find_rows(seeds, rows, n_rows, scores)
     source = source if chosen is None else selected(source, chosen)
     questions = seeds.questions
     if places == "raw":
@@ -343,15 +364,15 @@ def score_lists(
     return replace(lists, from_scores=True)
 
 
-def _rows(seeds: SeedQuestions, rows: str, n_rows: int | None, path: PathName) -> Int64 | None:
-    """Rows of the seeds' questions among those of the split; None if there are no others."""
+def _find_rows(seeds: SeedQuestions, rows: str, n_rows: int | None, path: PathName) -> Int64 | None:
+    """Return the rows of the seeds' questions in the scores; None if there are no other rows."""
     whole = seeds.graph.questions(seeds.split)
     counts = {"questions": len(whole), "instances": whole.n_instances}
     if n_rows == counts[rows]:
         keys = keys_of(whole)
         if rows == "instances":  # all head sides come before all tail sides
             keys = questions_of(seeds.graph, seeds.graph.split(seeds.split))[0].T.ravel()
-        return places_among(keys, seeds.keys)
+        return find_indices(keys, seeds.keys)
     if rows == "questions" and n_rows == len(seeds):
         return None
     other = "instances" if rows == "questions" else "questions"

@@ -2,16 +2,18 @@
 
 The pool of depth k contains the k best candidates of each system, for each question of a seed
 triple, without known triples and without the seeds. Each triple records its best place in every
-system, so that one pool of depth 10 is also all pools of depth 1 to 9.
+system, so that a pool of depth 10 contains all pools of depth 1 to 9.
 
 If there are too many triples to judge, a random draw selects some. Inferred AP (Yilmaz and Aslam
-2006) needs a sample of everything that is or may be true: seeds, and triples that a rule labels,
-are drawn like all others. Whether a triple is drawn depends only on its names and on the draw. So a
-deeper pool, or one of more systems, keeps what was drawn, and a larger share adds to it.
+2006) needs a sample of everything that is or may be true. So seeds, and triples that a rule labels,
+are drawn like all others. The draw of a triple depends only on its names, the share and the seed. A
+deeper pool, or one of more systems, therefore keeps the triples that were drawn, and a larger share
+adds to them.
 
 A pool file is a header and one line per pooled triple, with the columns ``head relation tail side
 question depth systems rule``. The side is head, tail or both. The question column contains the
-names of the seed questions that the triple answers, head before tail, even if only one brought it.
+names of the seed questions that the triple answers, head before tail, even if it was pooled for
+only one of them.
 The depth is the smallest at which the triple is pooled. Systems are ``name:place,name:place``. The
 rule is the one that labels the triple false without a judge, or nothing. With a sample, a ninth
 column has the name of the draw, such as ``sample=0.3,seed=1``, and contains ``in`` or ``out``.
@@ -51,15 +53,18 @@ class Draw:
 
     def __post_init__(self) -> None:
         refuse_if(
-            (isinstance(self.share, bool) or not 0 < self.share <= 1,
-             f"sample {self.share} is not a share to draw; give one above 0, up to 1"),
-        )  # fmt: skip
+            (
+                isinstance(self.share, bool) or not 0 < self.share <= 1,
+                f"sample {self.share} is not a share to draw; give one above 0, up to 1",
+            ),
+        )
         check_seed(self.seed)
 
-    def takes(self, triples: Iterable[tuple[str, ...]]) -> Bools:
-        """Whether each triple, as labels, is drawn; shape (n,)."""
+    def draws(self, triples: Iterable[tuple[str, ...]]) -> Bools:
+        """Return True for each triple, as labels, that is drawn; bool (n,)."""
         limit, seed = self.share * 2**_BITS, str(self.seed)
-        texts = ("\t".join((seed, *one)).encode("utf-8", "surrogateescape") for one in triples)
+        lines = ("\t".join((seed, *triple)) for triple in triples)
+        texts = (line.encode("utf-8", "surrogateescape") for line in lines)
         digests = (hashlib.blake2b(text, digest_size=_BITS // 8).digest() for text in texts)
         return np.array([int.from_bytes(digest, "big") < limit for digest in digests], bool)
 
@@ -69,7 +74,7 @@ class Draw:
 
 
 def read_draw(text: str) -> Draw | None:
-    """The draw of a name in pool files; None for any other text."""
+    """Parse the name of a draw in pool files; return None for any other text."""
     match = _WRITTEN.fullmatch(text)
     try:
         return Draw(float(match[1]), int(match[2])) if match else None
@@ -79,7 +84,7 @@ def read_draw(text: str) -> Draw | None:
 
 T = TypeVar("T")
 Labelled = dict[str, dict[str, T]]
-"""Question, then the label of a candidate, to a value."""
+"""Values by question and by the label of a candidate."""
 SIDES = ("head", "tail")
 
 
@@ -87,15 +92,14 @@ SIDES = ("head", "tail")
 class Pool(ShownAsTables):
     """Pooled triples, each once.
 
-    - depth: Largest place at which a candidate was taken.
-    - triples, int64 (n, 3): In the order of the questions; those of one question by smallest depth,
-      then by id.
+    - depth: Largest place from which candidates were pooled.
+    - triples, int64 (n, 3): Sorted by question, then by smallest depth, then by id.
     - places, int64 (n, n_systems): Best place of the triple in each system, over its head and its
       tail question; 0 if it is not within the depth.
-    - asked, bool (n, 2): Whether it was put forward for a head question, and for a tail question.
-    - questions: Names of the seed questions for its head and for its tail, "" for none: those that
-      it was pooled for, and its other question if a seed asks that, too. A label serves both.
-    - draw: Selects the triples to judge, if not all; see `sampled`.
+    - asked, bool (n, 2): True if the triple was pooled for a head question, or a tail question.
+    - questions: Names of the seed questions for its head and for its tail, "" if no seed asks it.
+      The triple was pooled for at least one of them, and its label serves both.
+    - draw: Draw of the triples to judge; None to judge all. See `with_sample`.
     """
 
     _shown = ("depth_table", "overlap_table")
@@ -125,18 +129,18 @@ class Pool(ShownAsTables):
 
     @property
     def sides(self) -> list[str]:
-        """Which entity of each triple is the candidate: "head", "tail" or "both"."""
+        """The entity of each triple that is the candidate: "head", "tail" or "both"."""
         return ["both" if h and t else "head" if h else "tail" for h, t in self.asked.tolist()]
 
     def by_candidate(self, values: Sequence[T], names: Names | None = None) -> Labelled[T]:
-        """Question, then the label of a candidate, to the value of its triple.
+        """Return the value of each triple by question and by the label of the candidate.
 
-        With names, for all questions that have one; otherwise for those of the seeds.
+        With `names`, all questions with a name are included, otherwise those of the seeds.
         """
-        asked, answers = questions_of(self.graph, self.triples)
+        keys, answers = questions_of(self.graph, self.triples)
         named = self.questions
         if names:
-            named = [(names.get(head, ""), names.get(tail, "")) for head, tail in asked.tolist()]
+            named = [(names.get(head, ""), names.get(tail, "")) for head, tail in keys.tolist()]
         rows: Labelled[T] = {}
         for pair, entities, value in zip(named, answers.tolist(), values, strict=True):
             for question, entity in zip(pair, entities, strict=True):
@@ -146,33 +150,42 @@ class Pool(ShownAsTables):
 
     @property
     def drawn(self) -> Bools:
-        """Whether each triple is in the sample to judge; all are without a draw."""
+        """True for each triple in the sample to judge, or for all triples without a draw."""
         if self.draw is None:
             return np.ones(len(self), bool)
-        return self.draw.takes(lines_of_triples(self.graph, self.triples))
+        return self.draw.draws(lines_of_triples(self.graph, self.triples))
 
-    def sampled(self, share: float, seed: int = 0) -> Pool:
-        """The pool with a random sample of its triples to judge, for inferred AP."""
+    def with_sample(self, share: float, seed: int = 0) -> Pool:
+        """Return the pool with a random sample of its triples to judge, for inferred AP."""
         return replace(self, draw=Draw(share, seed))
 
     def without(self, system: str) -> Pool:
-        """The pool of the other systems."""
+        """Return the pool of the other systems."""
         if system not in self.systems or len(self.systems) == 1:
             raise UsageError(
                 f"system {system!r} is not in this pool; its systems are {', '.join(self.systems)}"
             )
-        at = self.systems.index(system)
-        places = np.delete(self.places, at, axis=1)
+        index = self.systems.index(system)
+        remaining = np.delete(self.places, index, axis=1)
         systems = tuple(name for name in self.systems if name != system)
-        rows = np.flatnonzero((places > 0).any(axis=1))  # those that another system brought
+        rows = np.flatnonzero(
+            (remaining > 0).any(axis=1)
+        )  # triples that another system contributed
         return replace(
-            self, systems=systems, places=places[rows], triples=self.triples[rows],
-            asked=self.asked[rows], questions=[self.questions[row] for row in rows.tolist()],
-        )  # fmt: skip
+            self,
+            systems=systems,
+            places=remaining[rows],
+            triples=self.triples[rows],
+            asked=self.asked[rows],
+            questions=[self.questions[row] for row in rows.tolist()],
+        )
 
     def depth_table(self, rules: Sequence[str] | None = None) -> Table:
-        """One row per depth: triples and new ones; with rules or a sample, how many to judge."""
-        fired = fired_of(self, rules)
+        """Return a table with one row per depth: numbers of triples and of new triples.
+
+        With rules or a sample, it also contains the number of triples to judge.
+        """
+        fired = mark_ruled_out(self, rules)
         columns = {"pooled": np.ones(len(self), bool)}
         if rules is not None:
             columns["by rule"] = fired
@@ -181,8 +194,8 @@ class Pool(ShownAsTables):
         if len(columns) > 1:
             columns["to judge"] = self.drawn & ~fired
         smallest, depths = self.smallest, self.depth + 1
-        counts = np.cumsum([np.bincount(smallest[mask], minlength=depths)
-                            for mask in columns.values()], axis=1)  # fmt: skip
+        new = [np.bincount(smallest[mask], minlength=depths) for mask in columns.values()]
+        counts = np.cumsum(new, axis=1)
         rows = [
             (str(depth), total[0], total[0] - before[0], *total[1:])
             for depth, (before, total) in enumerate(pairwise(counts.T.tolist()), start=1)
@@ -190,27 +203,36 @@ class Pool(ShownAsTables):
         return Table.of(", ".join(["depth, pooled, new", *list(columns)[1:]]), rows)
 
     def system_table(self, lists: Sequence[RankedLists] = ()) -> Table:
-        """One row per system: its triples, those that only it has, and properties of its lists."""
+        """Return a table with one row per system.
+
+        It contains the numbers of its triples and of those that no other system contributed, and
+        properties of its lists, if these are given.
+        """
         brought = self.places > 0
-        own, alone = brought.sum(axis=0), brought[brought.sum(axis=1) == 1].sum(axis=0)
+        n_pooled, alone = brought.sum(axis=0), brought[brought.sum(axis=1) == 1].sum(axis=0)
         heads = "system, pooled, alone, alone %:1"
-        columns = [self.systems, own, alone, 100 * alone / np.maximum(own, 1)]
+        columns = [self.systems, n_pooled, alone, 100 * alone / np.maximum(n_pooled, 1)]
         if lists:
             heads += ", seeds found, known out, missing, short"
-            more = [(one.found, one.known, one.missing, one.shorter_than(self.depth))
-                    for one in lists]  # fmt: skip
+            more = [
+                (system.found, system.known, system.missing, system.shorter_than(self.depth))
+                for system in lists
+            ]
             columns += zip(*more, strict=True)
         return Table.of_columns(heads, *columns)
 
     def overlap_table(self) -> Table:
-        """Number of triples that two systems share; on the diagonal, of one system."""
+        """Return a table of the number of triples that two systems share.
+
+        The diagonal has the number of triples of each system.
+        """
         heads = ((name, name, 0) for name in self.systems)
         brought = (self.places > 0).astype(np.int64)
         return Table.of_columns(["system", *heads], self.systems, *brought.T @ brought)
 
 
-def rules_of(pool: Pool, rules: Sequence[str] | None) -> Sequence[str]:
-    """The rule of each pooled triple, "" for none; UsageError for more or fewer rules."""
+def check_rules(pool: Pool, rules: Sequence[str] | None) -> Sequence[str]:
+    """Return the rule of each pooled triple, "" for none; UsageError if their number is wrong."""
     if rules is not None and len(rules) != len(pool):
         raise UsageError(
             f"{len(rules)} rules for {len(pool)} pooled triples; give one rule per triple"
@@ -218,9 +240,9 @@ def rules_of(pool: Pool, rules: Sequence[str] | None) -> Sequence[str]:
     return [""] * len(pool) if rules is None else rules
 
 
-def fired_of(pool: Pool, rules: Sequence[str] | None) -> Bools:
-    """Whether a rule labels each pooled triple, shape (n,)."""
-    return np.array(rules_of(pool, rules), object).astype(bool)
+def mark_ruled_out(pool: Pool, rules: Sequence[str] | None) -> Bools:
+    """Return True for each pooled triple that a rule labels false; bool (n,)."""
+    return np.array(check_rules(pool, rules), object).astype(bool)
 
 
 def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 10) -> Pool:
@@ -246,8 +268,9 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
         The places of a run are raw, but the run contains no known candidates.
     """
     _check_lists(lists, seeds, depth)
-    parts = [_within(one, depth) for one in lists]
-    question, entity, place = (np.concatenate(column) for column in zip(*parts, strict=True))
+    parts = [_select_pooled(system, depth) for system in lists]
+    columns = zip(*parts, strict=True)
+    question, entity, place_in_list = (np.concatenate(column) for column in columns)
     system = np.repeat(np.arange(len(lists)), [len(part[0]) for part in parts])
     questions = seeds.questions
     side, anchor = questions.side[question], questions.entity[question]
@@ -257,22 +280,22 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
     )
     keys = pack_triples(triples.astype(np.int32), questions.n_entities, seeds.graph.n_relations)
     _, first, row = np.unique(keys, return_index=True, return_inverse=True)
-    places = np.full((len(first), len(lists)), depth + 1, np.int64)
-    np.minimum.at(places, (row, system), place)
+    best_places = np.full((len(first), len(lists)), depth + 1, np.int64)
+    np.minimum.at(best_places, (row, system), place_in_list)
     numbers = np.full((len(first), 2), -1, np.int64)
     numbers[row, side] = question
-    smallest = places.min(axis=1)
-    places[places > depth] = 0
+    smallest = best_places.min(axis=1)
+    best_places[best_places > depth] = 0
     owner = np.where(numbers[:, 0] >= 0, numbers[:, 0], numbers[:, 1])
     triples = triples[first]
     order = np.lexsort((triples[:, 2], triples[:, 0], smallest, owner))
     triples, names = triples[order], dict(zip(seeds.keys.tolist(), seeds.ids, strict=True))
     return Pool(
         graph=seeds.graph,
-        systems=tuple(one.name for one in lists),
+        systems=tuple(system.name for system in lists),
         depth=depth,
         triples=triples,
-        places=places[order],
+        places=best_places[order],
         asked=numbers[order] >= 0,
         questions=[
             (names.get(head, ""), names.get(tail, ""))
@@ -282,20 +305,25 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
 
 
 def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> None:
-    names = [one.name for one in lists]
+    """Raise UsageError or InputError if these lists cannot be pooled together."""
+    names = [system.name for system in lists]
     twice = next((name for name in names if names.count(name) > 1), None)
     comma = next((name for name in seeds.ids if "," in name), None)
     check_depth(depth)
     refuse_if(
         (not lists, "no run is given; give the run of at least one system"),
         (twice is not None, f"two systems are named {twice!r}; give each a different name"),
-        (comma is not None,
-         f"question {comma!r} has a comma in its name, but commas separate names; rename it"),
-        (len({one.kind for one in lists}) > 1,
-         "some places are raw and some filtered; use one kind for all systems"),
-    )  # fmt: skip
-    runs = [one for one in lists if not one.from_scores]
-    filtered = [one.name for one in runs if one.kind == "raw" and not one.unfiltered]
+        (
+            comma is not None,
+            f"question {comma!r} has a comma in its name, but commas separate names; rename it",
+        ),
+        (
+            len({system.kind for system in lists}) > 1,
+            "some places are raw and some filtered; use one kind for all systems",
+        ),
+    )
+    runs = [system for system in lists if not system.from_scores]
+    filtered = [system.name for system in runs if system.kind == "raw" and not system.unfiltered]
     if filtered and len(seeds.elsewhere.ids):
         raise InputError(
             f"raw places count known candidates, but the run {filtered[0]} is already filtered; "
@@ -303,10 +331,10 @@ def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int)
         )
 
 
-def _within(one: RankedLists, depth: int) -> tuple[Int64, Int64, Int64]:
-    """Question, entity and place of the candidates down to a depth, without seeds."""
-    shallow = (one.places <= depth) & ~one.of_seeds
-    return one.owner[shallow], one.entities[shallow].astype(np.int64), one.places[shallow]
+def _select_pooled(lists: RankedLists, depth: int) -> tuple[Int64, Int64, Int64]:
+    """Return question, entity and place of the candidates down to a depth, without seeds."""
+    shallow = (lists.places <= depth) & ~lists.of_seeds
+    return lists.owner[shallow], lists.entities[shallow].astype(np.int64), lists.places[shallow]
 
 
 COLUMNS = ("head", "relation", "tail", "side", "question", "depth", "systems", "rule")
@@ -316,7 +344,7 @@ _DRAWN = ("out", "in")
 
 
 def write_pool(path: PathName, pool: Pool, rules: Sequence[str] | None = None) -> None:
-    """Write a pool, with the rule of every triple if rules were tried.
+    """Write a pool file, with the rule of every triple if `rules` are given.
 
     Raises
     ------
@@ -327,15 +355,16 @@ def write_pool(path: PathName, pool: Pool, rules: Sequence[str] | None = None) -
     UsageError
         There are more or fewer rules than triples.
     """
-    named = rules_of(pool, rules)
+    named = check_rules(pool, rules)
     bad = next((name for name in pool.systems if not name or set(name) & set(",\t\r\n")), None)
     if bad is not None:
         raise InputError(f"the system's name {bad!r} cannot be written to a pool file; rename it")
     header = COLUMNS if pool.draw is None else (*COLUMNS, str(pool.draw))
-    write_lines(path, chain([header], _cells(pool, named)))
+    write_lines(path, chain([header], _format_rows(pool, named)))
 
 
-def _cells(pool: Pool, rules: Sequence[str]) -> Iterable[tuple[str, ...]]:
+def _format_rows(pool: Pool, rules: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    """Yield the cells of each line of a pool file below its header."""
     rows = zip(
         lines_of_triples(pool.graph, pool.triples),
         pool.sides,
@@ -346,15 +375,15 @@ def _cells(pool: Pool, rules: Sequence[str]) -> Iterable[tuple[str, ...]]:
         pool.drawn.tolist(),
         strict=True,
     )
-    for triple, side, question, depth, places, rule, drawn in rows:
-        named = zip(pool.systems, places, strict=True)
-        systems = ",".join(f"{name}:{place}" for name, place in named if place)
+    for triple, side, question, depth, row, rule, drawn in rows:
+        places_of_system = zip(pool.systems, row, strict=True)
+        systems = ",".join(f"{name}:{rank}" for name, rank in places_of_system if rank)
         more = () if pool.draw is None else (_DRAWN[drawn],)
         yield *triple, side, question, str(depth), systems, rule, *more
 
 
 def read_pool(path: PathName, graph: Graph) -> tuple[Pool, list[str]]:
-    """A pool from its file, and the rule of every triple ("": none).
+    """Read a pool file; return the pool, and the rule of every triple ("" for none).
 
     Systems are in byte order of their names. The depth of the pool is the largest place in the
     file.
@@ -369,10 +398,10 @@ def read_pool(path: PathName, graph: Graph) -> tuple[Pool, list[str]]:
     draw = read_draw(file.first[-1])
     header = (*COLUMNS, file.first[-1]) if draw else COLUMNS
     lines = [*file.below(header)]
-    places_of = [_places(file, number, cells) for number, cells in lines]
+    places_of = [_parse_systems(file, number, cells) for number, cells in lines]
     shown = [tuple(cells[name] for name in COLUMNS[:3]) for _, cells in lines]
-    takes = draw.takes(shown).tolist() if draw else ()
-    for (number, cells), drawn in zip(lines, takes, strict=False):
+    in_sample = draw.draws(shown).tolist() if draw else ()
+    for (number, cells), drawn in zip(lines, in_sample, strict=False):
         if cells[header[-1]] != _DRAWN[drawn]:
             said = f"{cells[header[-1]]!r} where the draw {draw} says {_DRAWN[drawn]!r}"
             file.fault(number, said)
@@ -383,44 +412,46 @@ def read_pool(path: PathName, graph: Graph) -> tuple[Pool, list[str]]:
     for (number, _), triple in zip(lines, shown, strict=True):
         file.is_new(number, triple, repr(" ".join(triple)), "keep one of the lines")
     file.refuse_faults()
-    systems = sorted({name for own in places_of for name in own})
-    places = np.array([[own.get(name, 0) for name in systems] for own in places_of], np.int64)
+    systems = sorted({name for place_of in places_of for name in place_of})
+    best_places = np.array(
+        [[place_of.get(name, 0) for name in systems] for place_of in places_of], np.int64
+    )
     pool = Pool(
         graph=graph,
         systems=tuple(systems),
-        depth=int(places.max()),
+        depth=int(best_places.max()),
         triples=ids,
-        places=places,
+        places=best_places,
         asked=np.array([ASKED[cells["side"]] for _, cells in lines], bool),
-        questions=[_names(cells) for _, cells in lines],
+        questions=[_split_names(cells) for _, cells in lines],
         draw=draw,
     )
     return pool, [cells["rule"] for _, cells in lines]
 
 
-def _names(cells: Mapping[str, str]) -> tuple[str, str]:
-    """Names of the seed questions for head and tail."""
+def _split_names(cells: Mapping[str, str]) -> tuple[str, str]:
+    """Return the names of the seed questions for the head and for the tail of a line."""
     head, comma, tail = cells["question"].partition(",")
     return (head, tail) if comma or cells["side"] == "head" else ("", head)
 
 
-def _places(file: EditedFile, number: int, cells: Mapping[str, str]) -> dict[str, int]:
-    """Places by system; note a fault if the line is wrong."""
+def _parse_systems(file: EditedFile, number: int, cells: Mapping[str, str]) -> dict[str, int]:
+    """Return the place of a line's triple in each system; note faults of the line."""
     side, question, depth, systems = (cells[name] for name in COLUMNS[3:7])
     if side not in ASKED:
         file.fault(number, f"side {side!r} is unknown; {must_be(side, ASKED)}")
     elif question.count(",") != 1 and ("," in question or side == "both"):
         names = "give one or two names (two for both)"
         file.fault(number, f"questions {question!r} beside side {side!r}: {names}")
-    places: dict[str, int] = {}
+    place_of: dict[str, int] = {}
     for part in systems.split(","):
         name, _, digits = part.rpartition(":")
-        if not name or not digits.isascii() or not digits.isdigit() or name in places:
+        if not name or not digits.isascii() or not digits.isdigit() or name in place_of:
             file.fault(number, f"systems {systems!r}; write name:place,name:place")
             return {}
-        places[name] = int(digits)
-    smallest = min(places.values())
+        place_of[name] = int(digits)
+    smallest = min(place_of.values())
     if smallest < 1 or depth != str(smallest):
         problem = f"depth {depth!r} with systems {systems!r}: it must be their smallest place"
         file.fault(number, problem)
-    return places
+    return place_of

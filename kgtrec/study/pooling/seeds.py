@@ -1,4 +1,4 @@
-"""Seed triples: drawn from a test split, and their questions (Zhou et al. 2022, section 3.1).
+"""Seed triples drawn from a test split, and their questions (Zhou et al. 2022, section 3.1).
 
 Runs number their questions over a whole split (see `kgtrec convert`); the seeds, and their
 questions, are a part of it. Pools and qrels use the questions of the seeds, numbered from 0.
@@ -52,7 +52,7 @@ class SeedSample(ShownAsTables):
         return kl_divergence(self.graph.relation_counts(self.split), drawn)
 
     def table(self) -> Table:
-        """Sizes of the split and of the sample."""
+        """Return a table of the sizes of the split and of the sample."""
         whole, drawn = self.graph.split(self.split), self.triples
         rows = [
             (name, len(triples), *_sizes(triples))
@@ -106,31 +106,42 @@ def sample_seeds(
     source = random.Random(start)
     if by_relation:
         relations = triples[:, 1].astype(np.int64)
-        rows = _drawn_by_relation(source, relations, count)
+        rows = _draw_by_relation(source, relations, count)
     else:
         rows = source.sample(range(len(triples)), count)
     return SeedSample(graph, split, np.array(sorted(rows), np.int64))
 
 
 def _size(share: float | None, size: int | None, total: int, split: str) -> int:
+    """Return the number of triples to draw; UsageError if the share or size is out of range."""
     part = 0.05 if share is None else share
     fits = 0 < part <= 1
     count = math.floor(part * total + 1e-9) if fits else 0  # 0.29 * 100 is a little less than 29
     refuse_if(
-        (share is not None and size is not None,
-         f"a share ({part:g}) and a size ({size}) were given; give only one of them"),
-        (size is not None and not 1 <= size <= total,
-         f"size {size} is out of range; give 1 to {total}, the triples of split {split!r}"),
-        (not fits, f"share {part:g} is out of range; give one above 0, up to 1, such as 0.05 for "
-         "5 % of the split"),
-        (size is None and fits and not count, f"share {part:g} of the {total:,} triples of split "
-         f"{split!r} is less than one triple; give a larger share, or a size"),
-    )  # fmt: skip
+        (
+            share is not None and size is not None,
+            f"a share ({part:g}) and a size ({size}) were given; give only one of them",
+        ),
+        (
+            size is not None and not 1 <= size <= total,
+            f"size {size} is out of range; give 1 to {total}, the triples of split {split!r}",
+        ),
+        (
+            not fits,
+            f"share {part:g} is out of range; give one above 0, up to 1, such as 0.05 for 5 % of "
+            "the split",
+        ),
+        (
+            size is None and fits and not count,
+            f"share {part:g} of the {total:,} triples of split {split!r} is less than one triple; "
+            "give a larger share, or a size",
+        ),
+    )
     return count if size is None else size
 
 
-def _drawn_by_relation(source: random.Random, relations: Int64, size: int) -> list[int]:
-    """Rows with the relations in proportion, relation by relation in the order of their ids."""
+def _draw_by_relation(source: random.Random, relations: Int64, size: int) -> list[int]:
+    """Draw rows so that each relation has its share; return them relation by relation."""
     counts = np.bincount(relations).tolist()
     total = len(relations)
     quotas = [size * count // total for count in counts]
@@ -141,57 +152,60 @@ def _drawn_by_relation(source: random.Random, relations: Int64, size: int) -> li
         quotas[relation] += 1
     members = np.split(np.argsort(relations, kind="stable"), np.cumsum(counts)[:-1])
     rows: list[int] = []
-    for own, quota in zip(members, quotas, strict=True):
-        rows += source.sample(own.tolist(), quota)
+    for rows_of_relation, quota in zip(members, quotas, strict=True):
+        rows += source.sample(rows_of_relation.tolist(), quota)
     return rows
 
 
 def _sizes(triples: Array) -> tuple[int, int, int]:
-    """Relations, entities and questions of triples."""
+    """Count the relations, entities and questions of triples."""
     wide = triples.astype(np.int64)
     questions = sum(len(np.unique(wide[:, [1, end]], axis=0)) for end in (0, 2))
     return len(np.unique(wide[:, 1])), len(np.unique(wide[:, [0, 2]])), questions
 
 
 Names = Mapping[int, str]
-"""Key of a question (see `question_keys`) to its name in runs."""
+"""Names of questions in runs, by the keys of `question_keys`."""
 
 
 def question_keys(graph: GraphData, side: Any, entity: Integers, relation: Integers) -> Int64:
-    """One number per question: side (0: the head is asked, 1: the tail), relation, given entity."""
+    """Return one number per question, from its side, relation and given entity; int64 (n,).
+
+    The side is 0 if the question asks for the head, and 1 if it asks for the tail.
+    """
     of_relation = np.asarray(side, np.int64) * graph.n_relations + relation
     return of_relation * graph.n_entities + entity
 
 
 def keys_of(questions: Questions) -> Int64:
-    """The key of each question."""
+    """Return the key of each question, int64 (n,)."""
     return question_keys(questions.graph, questions.side, questions.entity, questions.relation)
 
 
 def questions_of(graph: Graph, triples: Integers) -> tuple[Int64, Int64]:
-    """Keys of the questions for head and tail of each triple, and their answers; (n, 2) each."""
+    """Return the keys of each triple's head and tail question, and their answers; (n, 2) each."""
     head, relation, tail = triples.astype(np.int64).T
     keys = question_keys(graph, 0, tail, relation), question_keys(graph, 1, head, relation)
     return np.stack(keys, axis=1), np.stack([head, tail], axis=1)
 
 
-def places_among(keys: Int64, wanted: Int64) -> Int64:
-    """The first place of each wanted key among keys in any order; -1 for other keys."""
+def find_indices(keys: Int64, wanted: Int64) -> Int64:
+    """Return the first index of each wanted key in `keys`, in any order; -1 if it is missing."""
     order = np.argsort(keys, kind="stable")
-    at = searched(keys[order], wanted)
-    return np.where(at < 0, -1, order[at])
+    indices = searched(keys[order], wanted)
+    return np.where(indices < 0, -1, order[indices])
 
 
 @dataclass(frozen=True, eq=False)
 class SeedQuestions(ShownInLines):
-    """Questions of seed triples, and how runs name them.
+    """Questions of seed triples, and their names in runs.
 
-    - graph: With all of its splits.
-    - questions: Head side first, each in order of first appearance among the seeds. Their answers
-      are the seeds; `questions.removed` contains the other known answers of all splits. They
-      belong to a graph with the same ids, whose split contains only the seeds.
+    - graph: The graph with all of its splits.
+    - questions: Questions for heads, then for tails, each in order of first appearance among the
+      seeds. Their answers are the seeds; `questions.removed` contains the other known answers of
+      all splits. They belong to a graph with the same ids, whose split contains only the seeds.
     - elsewhere: Known answers of each question in other splits.
-    - seeds, int32 (n, 3): Distinct, in their order.
+    - seeds, int32 (n, 3): Distinct seed triples, in their order.
     - names: Names in runs of all questions that have one, also of other triples.
     """
 
@@ -218,7 +232,7 @@ class SeedQuestions(ShownInLines):
 
     @property
     def ids(self) -> list[str]:
-        """Name of each question in runs; UsageError if one has none."""
+        """Name of each question in runs; UsageError if a question has no name."""
         keys = self.keys.tolist()
         lacking = [key for key in keys if key not in self.names]
         if lacking:
@@ -237,7 +251,7 @@ def seed_questions(
     *,
     names: Names | None = None,
 ) -> SeedQuestions:
-    """Questions of seed triples; all triples of the graph's splits are known.
+    """Return the questions of seed triples; all triples of the graph's splits are known.
 
     Parameters
     ----------
@@ -246,8 +260,9 @@ def seed_questions(
         Triples of the split.
     split : str
     names : mapping of int to str, optional
-        How runs name the questions, by their keys (`kgtrec.study.pooling.seeds.question_keys`).
-        Default: as `kgtrec convert` and `kgtrec rank` do for the split.
+        Names of the questions in runs, by their keys
+        (`kgtrec.study.pooling.seeds.question_keys`). Default: the names that `kgtrec convert` and
+        `kgtrec rank` use for the split.
 
     Raises
     ------
@@ -267,29 +282,29 @@ def seed_questions(
             f"{len(missing):,} of {len(rows):,} seed triples are not in split {split!r}; the "
             f"first is {first!r}; give the split that they come from"
         )
-    own = replaced_split(graph, rows, split)
-    questions = own.questions(split, extra_known=whole)
-    elsewhere = own.questions(split).removed
+    seed_graph = replace_split(graph, rows, split)
+    questions = seed_graph.questions(split, extra_known=whole)
+    elsewhere = seed_graph.questions(split).removed
     names = split_names(graph, split) if names is None else names
     return SeedQuestions(graph, questions, elsewhere, rows, split, names)
 
 
-def replaced_split(graph: Graph, rows: Int32, split: str) -> Graph:
-    """The graph with other triples in one split, and the same ids."""
-    splits = {name: rows if name == split else own for name, own in graph.splits.items()}
+def replace_split(graph: Graph, rows: Int32, split: str) -> Graph:
+    """Return the graph with the triples `rows` in one split, and the same ids."""
+    splits = {name: rows if name == split else triples for name, triples in graph.splits.items()}
     other = Graph(splits, dict.fromkeys(splits, 0), graph.entities, graph.relations)
     other.name = graph.name
     return other
 
 
 def split_names(graph: Graph, split: str) -> Names:
-    """Names of a split's questions, as `kgtrec convert` writes them."""
+    """Return the names of a split's questions that `kgtrec convert` writes."""
     questions = graph.questions(split)
     return dict(zip(keys_of(questions).tolist(), questions.ids, strict=True))
 
 
 def question_text(graph: Graph, key: int) -> str:
-    """A question as people see it, for messages."""
+    """Return the text of a question for messages, such as ``(a, r, ?)``."""
     of_relation, entity = divmod(key, graph.n_entities)
     side, relation = divmod(of_relation, graph.n_relations)
     known, label = graph.entities[entity], graph.relations[relation]
@@ -297,7 +312,7 @@ def question_text(graph: Graph, key: int) -> str:
 
 
 def read_question_ids(path: PathName, graph: Graph) -> Names:
-    """Names of questions from lines ``name<TAB>entity<TAB>relation``, as `kgtrec convert` writes.
+    """Read names of questions from lines ``name<TAB>entity<TAB>relation`` of `kgtrec convert`.
 
     Names that begin with "head" ask for the head, those with "tail" for the tail.
     """
@@ -316,8 +331,8 @@ def read_question_ids(path: PathName, graph: Graph) -> Names:
     keys = question_keys(graph, sides, entities, relations).tolist()
     for (line, cells), key in zip(rows, keys, strict=True):
         name = cells["name"]
-        for one, shown in ((name, repr(name)), (key, question_text(graph, key))):
-            file.is_new(line, one, shown, "give each question one line")
+        for key_of_line, shown in ((name, repr(name)), (key, question_text(graph, key))):
+            file.is_new(line, key_of_line, shown, "give each question one line")
         names[key] = name
     file.refuse_faults()
     return names

@@ -1,11 +1,11 @@
 """Values of systems from judgements, and how much further judgements could change them.
 
-Lists with labels give values, shares and intervals. The share "added" is that of newly annotated
-true triples (Zhou et al. 2022, section 4.2). Open candidates have no label, and are pooled or near
-the top of a system's list; each may be true or false. The interval of a measure contains every
-value that is possible after all of them are judged; see `kgtrec.trec.measures.bounds`. Values count
-unjudged candidates as false, like trec_eval; condensed values omit them from the lists (trec_eval's
--J). bpref and infAP use judged candidates only, by definition.
+The share "added" of a list is that of newly annotated true triples (Zhou et al. 2022, section 4.2).
+Open candidates have no label, and are pooled or near the top of a system's list; each may be true
+or false. The interval of a measure contains every value that is possible after all of them are
+judged; see `kgtrec.trec.measures.bounds`. Values count unjudged candidates as false, like
+trec_eval; condensed values omit them from the lists (trec_eval's -J). bpref and infAP use judged
+candidates only, by definition.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 from kgtrec.trec.measures.values import summary, values
 
 
-def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
-    """A system's lists with the labels of a completion, for trec_eval's measures.
+def label_lists(lists: RankedLists, completion: Completion) -> Lists:
+    """Label a system's lists with the labels of a completion, for trec_eval's measures.
 
     Every seed question is included; those that the run lacks have an empty list.
     """
     qrels = completion.qrels()
-    at = searched(qrels.keys, lists.keys)
-    relevance = np.where(at >= 0, qrels.labels[at], UNJUDGED)
+    index = searched(qrels.keys, lists.keys)
+    relevance = np.where(index >= 0, qrels.labels[index], UNJUDGED)
     order = np.lexsort((-qrels.labels, qrels.owner))
     return Lists(
         queries=qrels.ids,
@@ -54,42 +54,45 @@ def judged_lists(lists: RankedLists, completion: Completion) -> Lists:
 
 
 def mean_columns(measures: Sequence[str]) -> list[Column]:
-    """Columns of measures, in their order."""
+    """Return the columns of measures, in their order; UsageError if one has no mean."""
     columns = {column.name: column for name in measures for column in resolve([name])}
     refuse_if(
         *(
-            (one.is_count or one.is_text, f"{name!r} has no mean over questions; leave it out")
-            for name, one in columns.items()
+            (
+                column.is_count or column.is_text,
+                f"{name!r} has no mean over questions; leave it out",
+            )
+            for name, column in columns.items()
         )
     )
     return list(columns.values())
 
 
-def judged_values(
+def evaluate_judged(
     lists: RankedLists,
     completion: Completion,
     columns: Sequence[Column],
     *,
     judged_only: bool = False,
 ) -> dict[str, float]:
-    """Means of measures over the seed questions, by trec_eval's name."""
+    """Compute the means of measures over the seed questions, by trec_eval's name."""
     options = EvalOptions(judged_only=judged_only)
     by_name, has_sample = {}, completion.drawn is not None
     for sampled in (False, True):
-        own = [c for c in columns if (has_sample and c.family == "infAP") == sampled]
-        if not own:
+        selected = [c for c in columns if (has_sample and c.family == "infAP") == sampled]
+        if not selected:
             continue
         labelled = completion.sample if sampled else completion
-        rows: Mapping[str, Any] = values(judged_lists(lists, labelled), own, options)
+        rows: Mapping[str, Any] = values(label_lists(lists, labelled), selected, options)
         if sampled:
             answered = labelled.qrels().answered
             rows = {name: row[answered] if answered.any() else row for name, row in rows.items()}
-        by_name.update(means(rows, own))
+        by_name.update(means(rows, selected))
     return {column.name: by_name[column.name] for column in columns}
 
 
 def means(rows: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, float]:
-    """Means of measures over the questions, by name; geometric ones of gm_map and gm_bpref."""
+    """Average measures over the questions, by name; geometrically for gm_map and gm_bpref."""
     return {name: float(value) for name, value in summary(rows, columns).items()}
 
 
@@ -97,8 +100,8 @@ def means(rows: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, float
 
 
 def shares(lists: RankedLists, completion: Completion, cutoff: int) -> dict[str, int]:
-    """How many of the first candidates of all questions are seeds, added, false and unjudged."""
-    judged = judged_lists(lists, completion)
+    """Count the seeds, and added, false and unjudged candidates, in the first `cutoff` places."""
+    judged = label_lists(lists, completion)
     masks = {
         "seed": lists.of_seeds,
         "added": (judged.relevance == TRUE) & ~lists.of_seeds,
@@ -112,7 +115,7 @@ def shares(lists: RankedLists, completion: Completion, cutoff: int) -> dict[str,
 def share_table(
     systems: Sequence[RankedLists], completion: Completion, cutoffs: Sequence[int] = (10, 20)
 ) -> Table:
-    """One row per system and cutoff: its first candidates by label, in per cent."""
+    """Return a table with one row per system and cutoff: its first candidates by label, in %."""
     rows: list[tuple[Cell, ...]] = []
     for lists, cutoff in product(systems, cutoffs):
         counts = np.array([*shares(lists, completion, cutoff).values()])
@@ -128,9 +131,16 @@ def share_table(
 
 
 MEASURES = (
-    "P_10", "success_10", "recip_rank", "rbp", "map_cut_20", "ndcg_cut_20", "recall_20", "bpref",
+    "P_10",
+    "success_10",
+    "recip_rank",
+    "rbp",
+    "map_cut_20",
+    "ndcg_cut_20",
+    "recall_20",
+    "bpref",
     "infAP",
-)  # fmt: skip
+)
 WITHIN = 20
 
 
@@ -138,11 +148,11 @@ WITHIN = 20
 class JudgedInterval(ShownInLines):
     """A mean over questions, and its range after every open candidate is judged.
 
-    - low, high: Ends of the interval; NaN if there is none. The value of bpref may be outside: it
-      ignores unjudged candidates, and no outcome leaves any.
-    - value: Unjudged candidates count as false.
-    - condensed: Unjudged candidates are omitted from the lists.
-    - reason: Why there is no interval; "" if there is one.
+    - low, high: Ends of the interval; NaN if there is none. The value of bpref may be outside,
+      because it ignores unjudged candidates, but the interval gives each a label.
+    - value: Mean if unjudged candidates count as false.
+    - condensed: Mean if unjudged candidates are omitted from the lists.
+    - reason: Reason why there is no interval; "" if there is one.
     """
 
     low: float
@@ -160,22 +170,22 @@ class JudgedInterval(ShownInLines):
 
 
 BySystem = Mapping[str, Mapping[str, JudgedInterval]]
-"""System to its `intervals`."""
+"""The `intervals` of each system, by its name."""
 
 
 def open_candidates(
     systems: Sequence[RankedLists], completion: Completion, within: int | None = WITHIN
 ) -> Int64:
-    """Candidates that somebody still has to judge: question * n_entities + entity.
+    """Return the candidates that nobody has judged yet, as question * n_entities + entity.
 
     Parameters
     ----------
     systems : sequence of RankedLists
     completion : Completion
     within : int, optional
-        Unlabelled candidates are open down to this place of each list, None for all of it, 0 for
-        none. Those of the pool are open at any place. All others count as false; rbp leaves them
-        open too, and bpref ignores them.
+        Number of places per list in which candidates without a label are open: None for all, 0 for
+        none. Candidates of the pool are open in any place. All others count as false, but rbp
+        leaves them open too, and bpref ignores them.
 
     Returns
     -------
@@ -206,7 +216,7 @@ def intervals(
     *,
     candidates: Int64 | None = None,
 ) -> dict[str, JudgedInterval]:
-    """Means over the seed questions, and how far the open candidates could move them.
+    """Compute means over the seed questions, and how far the open candidates could move them.
 
     Parameters
     ----------
@@ -217,16 +227,17 @@ def intervals(
     measures : sequence of str
         Measures of trec_eval.
     candidates : int64 array, optional
-        Open candidates, from `open_candidates` of all compared systems; otherwise the intervals of
-        two systems could assume different outcomes. By default those of this system.
+        Open candidates, from `open_candidates`. By default those of this system. To compare
+        systems, give those of all systems. Otherwise, their intervals could assume different
+        outcomes.
 
     Returns
     -------
     dict of str to JudgedInterval
-        By trec_eval's name. Every question is at its own extreme. If one triple answers two
-        questions, the extremes may exclude each other, and the interval is too wide, never too
-        narrow. The interval of rbp ends at rbp plus its residual, which also counts what is below
-        in the list, and below the list.
+        Intervals by trec_eval's name of the measure. Each question has the extreme value that is
+        possible for it. If one triple answers two questions, their extremes may exclude each other.
+        Then the interval is too wide, never too narrow. The interval of rbp ends at rbp plus its
+        residual, which also counts lower places of the list, and places after its end.
 
     Raises
     ------
@@ -236,12 +247,12 @@ def intervals(
     columns = mean_columns(measures)
     if candidates is None:
         candidates = open_candidates([lists], completion)
-    now = judged_values(lists, completion, columns)
-    condensed = judged_values(lists, completion, columns, judged_only=True)
+    now = evaluate_judged(lists, completion, columns)
+    condensed = evaluate_judged(lists, completion, columns, judged_only=True)
     reasons = {column.name: why_unbounded(column) for column in columns}
     bounded = [column for column in columns if not reasons[column.name]]
-    judged = judged_lists(lists, completion)
-    ends = _ends(lists, judged, candidates, completion.seeds.questions.n_entities, bounded)
+    judged = label_lists(lists, completion)
+    ends = _compute_ends(lists, judged, candidates, completion.seeds.questions.n_entities, bounded)
     ends = dict.fromkeys(now, (np.nan, np.nan)) | ends
     return {
         name: JudgedInterval(ends[name][0], now[name], condensed[name], ends[name][1], reason)
@@ -249,10 +260,13 @@ def intervals(
     }
 
 
-def _ends(
+def _compute_ends(
     lists: RankedLists, judged: Lists, candidates: Int64, width: int, columns: Sequence[Column]
 ) -> dict[str, tuple[float, float]]:
-    """Means of the bounds over questions."""
+    """Compute the lowest and the highest mean of each column over the questions, by name.
+
+    `width` is the number of entities.
+    """
     is_open = contains(candidates, lists.keys)
     n_open = np.bincount(candidates // width, minlength=len(lists))
     inside = np.bincount(lists.owner[is_open], minlength=len(lists))
@@ -267,35 +281,39 @@ def _ends(
 
 
 def interval_table(by_system: BySystem) -> Table:
-    """One row per measure and system."""
+    """Return a table with one row per measure and system."""
     rows = [
         (
             name,
             system,
-            one.value,
-            one.condensed,
-            one.low,
-            one.high,
-            one.high - one.low,
-            "no bounds" if one.reason else "",
+            interval.value,
+            interval.condensed,
+            interval.low,
+            interval.high,
+            interval.high - interval.low,
+            "no bounds" if interval.reason else "",
         )
         for name in next(iter(by_system.values()), {})
-        for system, one in ((system, own[name]) for system, own in by_system.items())
+        for system, interval in ((system, row[name]) for system, row in by_system.items())
     ]
     columns = "measure, system, value:4, condensed:4, lowest=low:4, highest=high:4, width:4, =note"
     return Table.of(columns, rows, names=2)
 
 
 def verdicts(by_system: BySystem) -> list[str]:
-    """A sentence on how many pairs of systems each measure decides already."""
-    bounded = [name for name, one in next(iter(by_system.values()), {}).items() if not one.reason]
+    """Return a sentence on how many pairs of systems each measure decides already.
+
+    It is in a list, which is empty if there are no pairs or no intervals.
+    """
+    first_system = next(iter(by_system.values()), {})
+    bounded = [name for name, interval in first_system.items() if not interval.reason]
     pairs = [*combinations(by_system.values(), 2)]
     if not pairs or not bounded:
         return []
     decided = {
         name: sum(
-            max(one[name].low, other[name].low) > min(one[name].high, other[name].high)
-            for one, other in pairs
+            max(first[name].low, second[name].low) > min(first[name].high, second[name].high)
+            for first, second in pairs
         )
         for name in bounded
     }
@@ -306,23 +324,27 @@ def verdicts(by_system: BySystem) -> list[str]:
 
 
 def open_remarks(by_system: BySystem, candidates: Int64, within: int | None) -> list[str]:
-    """Sentences on the meaning of intervals, on measures without, and on values outside."""
+    """Return sentences on the meaning of intervals.
+
+    They also name measures without an interval, and values outside their interval.
+    """
     if not by_system:
         return []
-    place = "" if within is None else f" the first {within:,} of"
-    where = "in the pool" if within == 0 else f"in the pool or{place} a run's list"
+    first_places = "" if within is None else f" the first {within:,} of"
+    where = "in the pool" if within == 0 else f"in the pool or{first_places} a run's list"
     sentences = [
         f"lowest and highest: {len(candidates):,} candidates without a label, {where}, may each "
         "be true or false. Other candidates without a label count as false, but rbp leaves them "
         "open, and bpref ignores them"
     ]
-    for name, one in next(iter(by_system.values())).items():
-        if one.reason:
-            sentences.append(f"{name} has no interval: {one.reason}")
+    for name, interval in next(iter(by_system.values())).items():
+        if interval.reason:
+            sentences.append(f"{name} has no interval: {interval.reason}")
         outside = [
-            system for system, own in by_system.items()
-            if not own[name].reason and not own[name].low <= own[name].value <= own[name].high
-        ]  # fmt: skip
+            system
+            for system, row in by_system.items()
+            if not row[name].reason and not row[name].low <= row[name].value <= row[name].high
+        ]
         if outside and name in ("bpref", "gm_bpref"):
             sentences.append(
                 f"{name} of {', '.join(outside)} is outside its interval: it ignores candidates "

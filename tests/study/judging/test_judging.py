@@ -92,7 +92,7 @@ def test_the_published_annotations_are_read_with_their_quirks(shared_data: Path)
     folder = shared_data / "kgc-sparsity" / "data" / "FB-Test-S-C"
     sheet, faults = scan_sheet(folder / "supplementary" / "human_labeled.txt")
     assert len(faults) == 26
-    assert all(fault.found.startswith("a duplicate") for fault in faults)
+    assert all(fault.problem.startswith("a duplicate") for fault in faults)
     assert len(sheet) + len(faults) == 12_599
     assert {item.label for item in sheet.items} == {"Y", "N", ""}
     whole = read_judged_sheet(folder / "annotations.txt", blank="N")

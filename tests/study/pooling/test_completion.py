@@ -185,7 +185,7 @@ def test_judgement_files(tmp_path: Path) -> None:
     read = read_judgements(path, small().graph)
     assert read.labels == {(0, 0, 1): 1, (1, 0, 2): 0, (2, 0, 3): -1}
     assert read.counts() == {"Y": 1, "N": 1, "?": 1}
-    assert read.of([[1, 0, 2], [5, 0, 5]]).tolist() == [0, -2]
+    assert read.labels_of([[1, 0, 2], [5, 0, 5]]).tolist() == [0, -2]
 
 
 LABEL = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1)
@@ -199,15 +199,15 @@ def slow_draw(share: float, seed: int, triple: tuple[str, str, str]) -> bool:
 
 @given(TRIPLES, st.floats(0.001, 1), st.integers(0, 9), st.floats(0.001, 1))
 def test_what_is_drawn_depends_on_the_triple_alone(triples, share, seed, other):
-    drawn = Draw(share, seed).takes(triples)
+    drawn = Draw(share, seed).draws(triples)
     assert drawn.tolist() == [slow_draw(share, seed, triple) for triple in triples]
-    more = Draw(max(share, other), seed).takes(triples)
+    more = Draw(max(share, other), seed).draws(triples)
     assert (more >= drawn).all()  # a larger share keeps earlier draws
 
 
 @given(cases(), st.sampled_from([0.2, 0.5, 1.0]), st.integers(0, 3))
 def test_labels_of_the_sample_alone(case: Case, share: float, seed: int) -> None:
-    pool = make_pool(case.lists(), case.questions, 4).sampled(share, seed)
+    pool = make_pool(case.lists(), case.questions, 4).with_sample(share, seed)
     labels = {(h, r, t): (h + t) % 2 for h, r, t in pool.triples.tolist()}
     completion = complete(case.questions, pool, Judgements(labels, len(labels)))
     whole = labelled(completion)
@@ -234,7 +234,7 @@ def shown_triples(case: Case, triples: np.ndarray) -> list[tuple[str, str, str]]
 
 def test_pool_files_with_a_sample(tmp_path: Path) -> None:
     case, path = small(), tmp_path / "pool.tsv"
-    pool = make_pool(case.lists(), case.questions, 4).sampled(0.5, 3)
+    pool = make_pool(case.lists(), case.questions, 4).with_sample(0.5, 3)
     write_pool(path, pool)
     again, _ = read_pool(path, case.graph)
     assert again.draw == Draw(0.5, 3)

@@ -36,7 +36,7 @@ from kgtrec.study.pooling.depths import (
 from kgtrec.study.pooling.edited_files import Judgements
 from kgtrec.study.pooling.lists import RankedLists
 from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
-from kgtrec.study.pooling.seeds import SeedQuestions, keys_of, question_keys, replaced_split
+from kgtrec.study.pooling.seeds import SeedQuestions, keys_of, question_keys, replace_split
 
 N, R, DEEPEST = 7, 2, 3
 METRICS = ("mrr", "hits@2", "mr", "expected.mrr", "macro.mrr", "macro.hits@1", "map", "ordinal.mrr",
@@ -94,7 +94,7 @@ def test_ranks_are_those_of_ranking_anew(case: tuple[kgtrec.Graph, np.ndarray, n
     whole = graph.split("test")
     for depth in range(DEEPEST + 1):
         held = whole[depths <= depth]
-        due = evaluated(replaced_split(graph, held, "test"), scores)
+        due = evaluated(replace_split(graph, held, "test"), scores)
         ours = ranks_at_depth(ranks, own, depth)
         rows = {tuple(row): i for i, row in enumerate(held.tolist())}
         key = [(rows[tuple(whole[t].tolist())], s) for t, s in
@@ -130,7 +130,7 @@ def test_curves_have_the_values_of_every_depth(world: dict[str, Any], tmp_path: 
     )
     assert (curves.depths, curves.reference) == ((0, 1, 2, 3), 0)
     for depth in curves.depths:
-        held = replaced_split(graph, graph.split("test")[depths <= depth], "test")
+        held = replace_split(graph, graph.split("test")[depths <= depth], "test")
         for place, name in enumerate(curves.systems):
             due = evaluated(held, world["scores"][name])
             values = [line.parts[str(depth),][place] for line in curves.values]
