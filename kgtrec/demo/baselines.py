@@ -1,7 +1,7 @@
 """Three scorers that need nothing but the training split and a second of scipy.
 
-Each takes Questions and gives a score source for ``kgtrec.evaluate``. None of them looks at a valid
-or test triple: the questions only say which (given entity, relation, side) rows are wanted.
+Each function takes Questions and returns a score source for ``kgtrec.evaluate``. None of them uses
+a valid or test triple: the questions only define the (given entity, relation, side) of each row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEGREE_POWER = 0.25  # 0 leaves popular entities dominant, 0.5 (cosine) lets rar
 
 
 def random_scores(questions: Questions, seed: int = 0) -> NDArray[np.float32]:
-    """Uniform random scores: the level of every measure for a model without knowledge.
+    """Return uniform random scores, which show every measure for a model without knowledge.
 
     Shape: float32 (questions, entities).
     """
@@ -37,7 +37,7 @@ def random_scores(questions: Questions, seed: int = 0) -> NDArray[np.float32]:
 
 
 def popularity_scores(questions: Questions) -> NDArray[np.float32]:
-    """How often each entity answers this relation on this side in train, for any given entity.
+    """Return how often each entity answers the question's relation and side in train.
 
     Shape: float32 (questions, entities).
     """
@@ -46,7 +46,7 @@ def popularity_scores(questions: Questions) -> NDArray[np.float32]:
 
 
 def svd_factors(questions: Questions, rank: int = RANK, seed: int = 0) -> Factors:
-    """Truncated SVD of the (given entity, relation, side) x entity training matrix.
+    """Return a truncated SVD of the (given entity, relation, side) x entity training matrix.
 
     With ``V`` the right singular vectors (one row per entity) and ``X`` the training rows of one
     relation and side, a question about entity ``e`` is scored ``(x V + V[e] V' X V) V'``: its own
@@ -72,14 +72,14 @@ def svd_factors(questions: Questions, rank: int = RANK, seed: int = 0) -> Factor
 def _slot(
     relation: NDArray[np.integer[Any]], side: NDArray[np.integer[Any]] | int
 ) -> NDArray[np.int64]:
-    """Number of a (relation, side) pair."""
+    """Return the number of a (relation, side) pair."""
     return relation.astype(np.int64) * 2 + side
 
 
 def _training_cells(
     questions: Questions,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Given entity, (relation, side) slot and answer: every training triple from both sides."""
+    """Return given entity, slot (`_slot`) and answer of every training triple from both sides."""
     head, relation, tail = questions.graph.split("train").astype(np.int64).T
     return (
         np.concatenate([tail, head]),
@@ -89,7 +89,7 @@ def _training_cells(
 
 
 def _answer_counts(questions: Questions) -> NDArray[np.float64]:
-    """Training answers counted, shape (2 relations, entities)."""
+    """Count the training answers by slot and entity; shape (2 relations, entities)."""
     _, slot, answer = _training_cells(questions)
     shape = (2 * questions.graph.n_relations, questions.n_entities)
     flat = np.bincount(slot * shape[1] + answer, minlength=shape[0] * shape[1])
@@ -97,7 +97,10 @@ def _answer_counts(questions: Questions) -> NDArray[np.float64]:
 
 
 def _training_matrix(questions: Questions) -> csr_matrix:
-    """Row slot * entities + given entity, column answer; cells damped by the counts of both."""
+    """Return the training matrix, in which counts of rows and columns damp the cells.
+
+    The row is slot * entities + given entity, the column is the answer.
+    """
     from scipy.sparse import csr_matrix, diags
 
     entity, slot, answer = _training_cells(questions)
@@ -112,7 +115,7 @@ def _training_matrix(questions: Questions) -> csr_matrix:
 
 
 def _right_singular_vectors(matrix: csr_matrix, rank: int, seed: int) -> NDArray[np.float64]:
-    """Shape (entities, at most rank)."""
+    """Return the right singular vectors; shape (entities, at most rank)."""
     from scipy.sparse.linalg import svds
 
     used = matrix[np.flatnonzero(np.diff(matrix.indptr))]
@@ -125,7 +128,10 @@ def _right_singular_vectors(matrix: csr_matrix, rank: int, seed: int) -> NDArray
 def _fold_in(
     questions: Questions, matrix: csr_matrix, vectors: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Unit query vectors, shape (questions, rank): the question's row plus rows of similar ones."""
+    """Return unit vectors of the questions, shape (questions, rank).
+
+    A vector is the question's training row plus the rows of similar questions.
+    """
     n = questions.n_entities
     slots = _slot(questions.relation, questions.side)
     seen = matrix @ vectors

@@ -1,4 +1,4 @@
-"""What the demo prints: small tables, and sentences that say only what their numbers show."""
+"""The text of the demo: small tables, and sentences on what their numbers show."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ AVERAGES = {
 
 
 @dataclass(frozen=True)
-class Evaluated:
-    """All results of the demo: filtered ones, unfiltered ones, and a constant scorer's."""
+class DemoResults:
+    """All results of the demo: filtered and unfiltered ones by system, and a constant scorer's."""
 
     questions: Questions
     filtered: Mapping[str, Result]
@@ -47,17 +47,28 @@ class Evaluated:
     constant: Result
 
 
-def report(results: Evaluated) -> str:
-    """The whole text, at most 80 columns wide."""
-    parts = [part(results) for part in (_graph, _example, _systems, _ties, _filtering, _averaging)]
+def report(results: DemoResults) -> str:
+    """Return the whole text, at most 80 columns wide."""
+    parts = [
+        part(results)
+        for part in (
+            _describe_graph,
+            _show_example,
+            _section_on_systems,
+            _section_on_ties,
+            _section_on_filtering,
+            _section_on_averages,
+        )
+    ]
     return "\n\n".join(parts)
 
 
-def _graph(results: Evaluated) -> str:
+def _describe_graph(results: DemoResults) -> str:
+    """Describe the graph and its questions."""
     questions, graph = results.questions, results.questions.graph
     sizes = {name: len(triples) for name, triples in graph.splits.items()}
     splits = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
-    return _said(
+    return _wrap(
         f"The countries of the world as a knowledge graph: {graph.n_entities:,} entities, "
         f"{graph.n_relations} relations, {sum(sizes.values()):,} facts ({splits}). Three systems "
         "learn from train. Each test fact asks two questions, for its tail and for its head: "
@@ -65,8 +76,8 @@ def _graph(results: Evaluated) -> str:
     )
 
 
-def _example(results: Evaluated) -> str:
-    """The borders question with most answers, and the best candidates of each system."""
+def _show_example(results: DemoResults) -> str:
+    """Show the question about borders with most answers, and each system's best candidates."""
     questions = results.questions
     graph = questions.graph
     borders = questions.relation == graph.relations.index("borders")
@@ -87,27 +98,33 @@ def _example(results: Evaluated) -> str:
         while len(", ".join(shown)) + width + 4 > WIDTH:
             shown.pop()
         lines.append(f"  {name:<{width}}  {', '.join(shown)}")
-    return "\n".join([*_said(lines[0]).splitlines(), *lines[1:]])
+    return "\n".join([*_wrap(lines[0]).splitlines(), *lines[1:]])
 
 
-def _systems(results: Evaluated) -> str:
+def _section_on_systems(results: DemoResults) -> str:
+    """Return the section that compares three systems."""
     names = _order(results.filtered, MRR)
     values = {name: float(results.filtered[name][MRR]) for name in names}
     ratio = f"{values[names[0]] / values[names[1]]:.1f} times that of {names[1]}"
     return _section(
         "1. Three systems (both sides, filtered, realistic ranks)",
-        _compared(results.filtered, MAIN),
+        _compare_systems(results.filtered, MAIN),
         f"{names[0]} has the best MRR, {values[names[0]]:.3f}: {ratio}. AMRI is 0 for a random "
         "scorer and 1 for a perfect one; here random has "
         f"{results.filtered['random'][AMRI]:+.3f}.",
     )
 
 
-def _ties(results: Evaluated) -> str:
+def _section_on_ties(results: DemoResults) -> str:
+    """Return the section that compares rank types."""
     systems = {**results.filtered, "constant": results.constant}
     rows: list[tuple[Any, ...]] = [
-        (name, *(one[key] for key in TIES.values()), 100 * float(np.mean(one.ranks.equal > 0)))
-        for name, one in systems.items()
+        (
+            name,
+            *(result[key] for key in TIES.values()),
+            100 * float(np.mean(result.ranks.equal > 0)),
+        )
+        for name, result in systems.items()
     ]
     *ours, constant = rows
     name, most, _, least, _ = max(ours, key=lambda row: row[1] - row[3])
@@ -117,12 +134,13 @@ def _ties(results: Evaluated) -> str:
         f"{results.constant[AMRI]:.3f}: it has learned nothing.",
         f"Among the systems, ties change {name} most: from {most:.3f} if all are wins to "
         f"{least:.3f} if all are losses.",
-        _orders(systems, TIES),
+        _describe_orders(systems, TIES),
     ]
     return _section("2. Ties: MRR by rank type", _table([*TIES, "% tied"], rows), *texts)
 
 
-def _filtering(results: Evaluated) -> str:
+def _section_on_filtering(results: DemoResults) -> str:
+    """Return the section that compares filtered and unfiltered results."""
     hits = MAIN["Hits@10"]
     rows = [
         (name, results.raw[name][MRR], result[MRR], results.raw[name][hits], result[hits])
@@ -143,19 +161,20 @@ def _filtering(results: Evaluated) -> str:
     return _section("3. Filtering: other true answers are not mistakes", _table(titles, rows), text)
 
 
-def _averaging(results: Evaluated) -> str:
+def _section_on_averages(results: DemoResults) -> str:
+    """Return the section that compares averages over instances and over questions."""
     return _section(
         "4. Micro and macro: instances or questions",
-        _compared(results.filtered, AVERAGES),
-        _weights(results),
-        _lead(results),
-        _orders(results.filtered, AVERAGES),
-        _exceptions(results),
+        _compare_systems(results.filtered, AVERAGES),
+        _describe_weights(results),
+        _describe_lead(results),
+        _describe_orders(results.filtered, AVERAGES),
+        _describe_exceptions(results),
     )
 
 
-def _weights(results: Evaluated) -> str:
-    """The weight of the questions with most answers in the micro average, and their results."""
+def _describe_weights(results: DemoResults) -> str:
+    """Describe the weight of questions with many answers in micro averages, and their results."""
     lengths = np.diff(results.questions.answers.offsets)
     largest = np.argsort(-lengths, kind="stable")[: max(len(lengths) // 10, 1)]
     best = _order(results.filtered, MRR)[0]
@@ -171,7 +190,8 @@ def _weights(results: Evaluated) -> str:
     )
 
 
-def _lead(results: Evaluated) -> str:
+def _describe_lead(results: DemoResults) -> str:
+    """Describe how the lead of the best system depends on the average."""
     first, second = _order(results.filtered, MRR)[:2]
     leads = {
         title: float(results.filtered[first][key]) / float(results.filtered[second][key])
@@ -184,8 +204,8 @@ def _lead(results: Evaluated) -> str:
     )
 
 
-def _exceptions(results: Evaluated) -> str:
-    """Relations on which the best system overall is not the best."""
+def _describe_exceptions(results: DemoResults) -> str:
+    """Name the relations on which the best system overall is not the best."""
     best = _order(results.filtered, MRR)[0]
     tables = {name: result.slice("relation", [MRR]) for name, result in results.filtered.items()}
     by = {name: {str(row[0]): float(row[2]) for row in t.rows} for name, t in tables.items()}
@@ -199,23 +219,25 @@ def _exceptions(results: Evaluated) -> str:
     return f"By relation, {best} is best on all but {len(texts)}: {', '.join(texts)}."
 
 
-def _orders(systems: Mapping[str, Result], keys: Mapping[str, str]) -> str:
-    """A sentence on which columns agree on the order of the systems."""
+def _describe_orders(systems: Mapping[str, Result], keys: Mapping[str, str]) -> str:
+    """Return a sentence on which columns agree on the order of the systems."""
     columns: dict[tuple[str, ...], list[str]] = {}
     for title, key in keys.items():
         columns.setdefault(_order(systems, key), []).append(title)
     if len(columns) == 1:
         names = " > ".join(next(iter(columns)))
         return f"Every column puts the systems in the same order: {names}."
-    said = [f"by {', '.join(titles)} {' > '.join(order)}" for order, titles in columns.items()]
-    return f"The order of the systems changes: {'; '.join(said)}."
+    texts = [f"by {', '.join(titles)} {' > '.join(order)}" for order, titles in columns.items()]
+    return f"The order of the systems changes: {'; '.join(texts)}."
 
 
 def _order(systems: Mapping[str, Result], key: str) -> tuple[str, ...]:
+    """Return the names of systems, best first."""
     return tuple(sorted(systems, key=lambda name: -float(systems[name][key])))
 
 
-def _compared(systems: Mapping[str, Result], keys: Mapping[str, str]) -> Table:
+def _compare_systems(systems: Mapping[str, Result], keys: Mapping[str, str]) -> Table:
+    """Return a table with one row per system and one column per measure."""
     rows: list[tuple[Cell, ...]] = [
         (name, *(result[key] for key in keys.values())) for name, result in systems.items()
     ]
@@ -223,14 +245,17 @@ def _compared(systems: Mapping[str, Result], keys: Mapping[str, str]) -> Table:
 
 
 def _table(titles: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> Table:
+    """Return a table whose first column names systems."""
     columns = [(title, title, 1 if title in ("MR", "% tied") else 3) for title in titles]
     return Table.of(["system", *columns], rows)
 
 
 def _section(title: str, table: Table, *texts: str) -> str:
+    """Join a title, a table and texts."""
     indented = textwrap.indent(table.to_text(WIDTH - 2), "  ")
-    return "\n".join([title, indented, *map(_said, texts)])
+    return "\n".join([title, indented, *map(_wrap, texts)])
 
 
-def _said(text: str) -> str:
+def _wrap(text: str) -> str:
+    """Break a text into lines."""
     return textwrap.fill(text, WIDTH, break_on_hyphens=False)

@@ -18,7 +18,7 @@ from kgtrec._version import __version__
 from kgtrec.errors import FileError
 
 if TYPE_CHECKING:
-    from kgtrec.demo.lessons import Evaluated
+    from kgtrec.demo.lessons import DemoResults
     from kgtrec.questions.api import Questions
 
 
@@ -27,7 +27,7 @@ RUN_DEPTH = 100
 
 
 def run_demo(out: str | os.PathLike[str] = "kgtrec-demo", *, seed: int = 0) -> str:
-    """Evaluate three baselines on the embedded graph of countries."""
+    """Evaluate three baselines on the embedded graph of countries; write files, return the text."""
     from kgtrec.demo.lessons import report
 
     folder = _output_folder(out)
@@ -41,11 +41,11 @@ def run_demo(out: str | os.PathLike[str] = "kgtrec-demo", *, seed: int = 0) -> s
     return text
 
 
-def _evaluate(seed: int) -> tuple[Evaluated, Any]:
-    """All results, and the scores of popularity."""
+def _evaluate(seed: int) -> tuple[DemoResults, Any]:
+    """Return all results, and the scores of popularity."""
     import kgtrec
     from kgtrec.demo.baselines import popularity_scores, random_scores, svd_factors
-    from kgtrec.demo.lessons import Evaluated
+    from kgtrec.demo.lessons import DemoResults
 
     graph = kgtrec.read_graph(COUNTRIES, progress=False)
     questions = graph.questions("test")
@@ -57,14 +57,14 @@ def _evaluate(seed: int) -> tuple[Evaluated, Any]:
     }
     constant = np.zeros((len(questions), questions.n_entities), np.float32)
 
-    def evaluated(source: Any, questions: Questions) -> kgtrec.Result:
+    def evaluate(source: Any, questions: Questions) -> kgtrec.Result:
         return kgtrec.evaluate(source, questions, run_depth=RUN_DEPTH, progress=False)
 
-    results = Evaluated(
+    results = DemoResults(
         questions=questions,
-        filtered={name: evaluated(source, questions) for name, source in scores.items()},
-        raw={name: evaluated(source, raw) for name, source in scores.items()},
-        constant=evaluated(constant, questions),
+        filtered={name: evaluate(source, questions) for name, source in scores.items()},
+        raw={name: evaluate(source, raw) for name, source in scores.items()},
+        constant=evaluate(constant, questions),
     )
     return results, scores["popularity"]
 
@@ -81,8 +81,8 @@ def _output_folder(out: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def _write_files(folder: Path, results: Evaluated) -> None:
-    """Questions, runs and ranks; the graph is for readers and for ``kgtrec rank --graph``."""
+def _write_files(folder: Path, results: DemoResults) -> None:
+    """Write questions, runs, ranks, and the graph for readers and ``kgtrec rank --graph``."""
     from kgtrec.trec import write_qrels, write_questions
 
     for source in sorted(COUNTRIES.iterdir()):
@@ -96,8 +96,8 @@ def _write_files(folder: Path, results: Evaluated) -> None:
         result.ranks.save(folder / f"{name}.ranks.parquet")
 
 
-def _numbers(results: Evaluated, seed: int) -> dict[str, Any]:
-    """The content of report.json: every listed key of every result, in full precision."""
+def _numbers(results: DemoResults, seed: int) -> dict[str, Any]:
+    """Return the content of report.json: every listed key of every result, in full precision."""
     return {
         "kgtrec": __version__,
         "seed": seed,
@@ -111,15 +111,15 @@ def _numbers(results: Evaluated, seed: int) -> dict[str, Any]:
 
 
 def _closing(folder: Path) -> str:
-    """Text on where the files are, and what to try next."""
+    """Return a text on the files, with commands to try next."""
 
-    place = url_text(str(folder)) if is_url(str(folder)) else str(folder)
+    location = url_text(str(folder)) if is_url(str(folder)) else str(folder)
 
     def at(name: str) -> str:
-        return shlex.quote(os.path.join(place, name))
+        return shlex.quote(os.path.join(location, name))
 
     left = (
-        f"Files in {os.path.join(place, '')}: graph/ (its SOURCES.md names the source of each "
+        f"Files in {os.path.join(location, '')}: graph/ (its SOURCES.md names the source of each "
         "fact), qrels.txt, questions.tsv, popularity.npy, report.txt, report.json, and "
         "SYSTEM.run and SYSTEM.ranks.parquet of each system. Qrels and runs write a blank in a "
         "name as %20, because their columns are separated by blanks."

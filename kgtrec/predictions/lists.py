@@ -17,12 +17,12 @@ from kgtrec.questions.api import Questions
 from kgtrec.questions.terms import NAMES
 
 ANY = -1
-"""The answer of a list that serves every answer of its question."""
+"""Value of `PredictedLists.answer` for a list that serves every answer of its question."""
 
 
 @dataclass(frozen=True, eq=False)
 class PredictedLists:
-    """The lists of a file.
+    """The predicted lists of a file.
 
     - format, path: Name of the format, and path of the file ("predictions" if there is none).
     - question, int64 (n_lists,): The question that each list answers; -1: it is not asked.
@@ -32,7 +32,7 @@ class PredictedLists:
     - entities, int64 (n,): Best first; relations if these are predicted. Below -1: a label that
       names none, with one number per such label.
     - scores, float64 (n,) or None: Higher is better, equal ones tie. None: the order decides.
-    - names: Names in bytes, of which entity -2 - i is the i-th; None if nothing knows them.
+    - names: Labels in bytes; the i-th is that of entity -2 - i. None if they are unknown.
     """
 
     format: str
@@ -96,18 +96,24 @@ class ListsBuilder:
                 )
             self._codes.extend(map(self._code, labels))
             self._scores.extend(scores or ())
-        values = (side, self._code(entity), self._code(second), self._code(answer), line,
-                  self._code(context))  # fmt: skip
+        values = (
+            side,
+            self._code(entity),
+            self._code(second),
+            self._code(answer),
+            line,
+            self._code(context),
+        )
         for column, value in zip(self._heads, values, strict=True):
             column.append(value)
         self._lengths.append(len(labels))
 
     def _code(self, label: bytes | None) -> int:
-        """The number of a label, in order of first appearance; `ANY` for None."""
+        """Return the number of a label, in order of first appearance; `ANY` for None."""
         return ANY if label is None else self._labels.setdefault(label, len(self._labels))
 
     def build(self) -> PredictedLists:
-        """All lists; FileError if there are none."""
+        """Return all lists; FileError if there are none."""
         if not len(self._lengths):
             refuse(self._path, None, "no lists: the file is empty", "give another file")
         names = list(self._labels)
@@ -127,14 +133,23 @@ class ListsBuilder:
             ids_of(contexts, names)[context] if contexts and (context >= 0).all() else None,
         )
         return PredictedLists(
-            self._name, self._path, question, np.where(answer == ANY, ANY, predicted[answer]), line,
-            offsets_of(self._lengths), predicted[np.array(self._codes, dtype=np.int64)],
-            np.array(self._scores, dtype=np.float64) if self._scored else None, names
-        )  # fmt: skip
+            self._name,
+            self._path,
+            question,
+            np.where(answer == ANY, ANY, predicted[answer]),
+            line,
+            offsets_of(self._lengths),
+            predicted[np.array(self._codes, dtype=np.int64)],
+            np.array(self._scores, dtype=np.float64) if self._scored else None,
+            names,
+        )
 
 
 def ids_of(labels: Labels, names: Iterable[bytes] | Any) -> Int64:
-    """Ids of names (bytes, or an Arrow array of them); -2 and below, one each: unknown."""
+    """Return the ids of names, int64 (n,); unknown names get -2 - i, with i their index.
+
+    ``names`` are bytes, or an Arrow array of them.
+    """
     import pyarrow as pa
 
     ids = labels.positions(
@@ -143,8 +158,11 @@ def ids_of(labels: Labels, names: Iterable[bytes] | Any) -> Int64:
     return np.where(ids < 0, -2 - np.arange(len(ids)), ids)
 
 
-def checked_score(path: str | PathLike[str], line: int, text: Any, whose: str) -> float:
-    """A finite or infinite number; FileError for anything else, including NaN."""
+def parse_score(path: str | PathLike[str], line: int, text: Any, whose: str) -> float:
+    """Convert the text of a score to a number; FileError if it is none, or NaN.
+
+    ``whose`` names the candidate in the message.
+    """
     try:
         score = float(text)
     except (TypeError, ValueError):

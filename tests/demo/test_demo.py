@@ -15,7 +15,7 @@ from trec_oracle import measures
 import kgtrec
 from kgtrec.cli.about import demo as command
 from kgtrec.demo.baselines import popularity_scores, random_scores, svd_factors
-from kgtrec.demo.lessons import _orders
+from kgtrec.demo.lessons import _describe_orders
 from kgtrec.demo.run import COUNTRIES, run_demo
 from kgtrec.errors import FileError
 from kgtrec.trec import read_qrels, read_run
@@ -196,8 +196,8 @@ def test_demo_can_be_repeated_in_the_same_folder(tmp_path):
 
 def test_orders_are_computed_not_claimed():
     agreeing = {"a": {"x": 0.2, "y": 0.4}, "b": {"x": 0.1, "y": 0.3}}
-    assert "same order: a > b" in _orders(agreeing, {"X": "x", "Y": "y"})
-    said = _orders(agreeing | {"a": {"x": 0.2, "y": 0.1}}, {"X": "x", "Y": "y"})
+    assert "same order: a > b" in _describe_orders(agreeing, {"X": "x", "Y": "y"})
+    said = _describe_orders(agreeing | {"a": {"x": 0.2, "y": 0.1}}, {"X": "x", "Y": "y"})
     assert "changes" in said
     assert "by X a > b; by Y b > a" in said
 
