@@ -37,8 +37,26 @@ from kgtrec.study.openworld.results import Comparison, Curve, FamilyStudy, Outlo
 from kgtrec.study.openworld.simulate import Simulation, simulate
 
 __all__ = [
-    "Comparison", "Curve", "FamilyStudy", "Outlook", "Panel", "Simulation", "approximation",
-    "approximation_error", "compare_ranks", "compare_values", "correlation_range", "expectation",
-    "expectation_main", "family_study", "inconsistency", "moments", "queries_needed",
-    "question_values", "simulate", "slope", "sparsity_of_density", "split_strength",
-]  # fmt: skip
+    "Comparison",
+    "Curve",
+    "FamilyStudy",
+    "Outlook",
+    "Panel",
+    "Simulation",
+    "approximation",
+    "approximation_error",
+    "compare_ranks",
+    "compare_values",
+    "correlation_range",
+    "expectation",
+    "expectation_main",
+    "family_study",
+    "inconsistency",
+    "moments",
+    "queries_needed",
+    "question_values",
+    "simulate",
+    "slope",
+    "sparsity_of_density",
+    "split_strength",
+]

@@ -1,14 +1,14 @@
-"""Are two models different enough to trust if a share of the true answers is missing?
+"""The comparison of two models if a share of the true answers is missing.
 
-The user assumes a sparsity, and the observed metrics become strengths of the paper's model. From
-these follow the difference that complete labels would show, the probability that they would show
-the other order (Theorem 4.2), the number of questions needed (Corollary 4.4), and the correlation
-that would explain the whole difference (Theorem 4.3).
+The user assumes a sparsity, and the observed metrics are converted to strengths of the paper's
+model. The strengths determine the difference that complete labels would show, the probability that
+they would show the other order (Theorem 4.2), the number of questions needed (Corollary 4.4), and
+the correlation that would explain the whole difference (Theorem 4.3).
 
 `Mixture` computes expectations over questions with different numbers of answers; in the paper, all
 questions have N answers. A real question shows only its n recorded answers, and N is assumed to be
-n / (1 - sparsity). If that is not a whole number, the question counts in parts as the two whole
-numbers beside it, so that the mean stays the same.
+n / (1 - sparsity). If that is not a whole number, the question is divided between the two nearest
+whole numbers, so that the mean stays the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kgtrec.study.openworld.formulas import (
     binomial,
     check,
     check_level,
-    checked_strength,
+    check_strength,
     correlation_range,
     gain,
     moments,
@@ -46,20 +46,20 @@ from kgtrec.study.openworld.formulas import (
 from kgtrec.study.openworld.results import Comparison, Outlook
 
 FINE = 40
-"""Up to here every number of answers has its own computation. If there are more different ones, the
-larger numbers are 6 % apart, and expectations between them are interpolated: they change slowly
-there."""
+"""Largest number of answers for which expectations are always computed exactly. If there are more
+different numbers, expectations are computed at numbers that are 6 % apart and interpolated between
+them. They change slowly there."""
 STEP = 1.06
 NODES = 17
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Questions with N answers each, in shares.
+    """A mixture of questions with different numbers of answers.
 
     - beta: Sparsity.
     - n_answers, int64 (k,): Numbers of answers, missing ones included.
-    - weight, float64 (k,): Share of the questions, sums to 1.
+    - weight, float64 (k,): Share of the questions with each number of answers; sums to 1.
     - n_entities: Candidates of a question, its answers included.
     """
 
@@ -69,20 +69,25 @@ class Mixture:
     n_entities: int
 
     @classmethod
-    def of_seen(cls, seen: ArrayLike, beta: float, n_entities: int) -> Mixture:
-        """From the number of test answers of each question, all >= 1."""
-        checked_strength(0.0, beta)
+    def from_answers(cls, seen: ArrayLike, beta: float, n_entities: int) -> Mixture:
+        """Build the mixture from the number of test answers of each question, 1 or more."""
+        check_strength(0.0, beta)
         answers = np.asarray(seen, np.float64) / (1.0 - beta)
         if not len(answers):
             raise UsageError("there are no questions; give the answers of one or more")
         least, most = float(answers.min()), float(answers.max())
         refuse_if(
-            (not least >= 1.0, f"a question has {least * (1.0 - beta):g} test answers; give 1 or "
-             "more for each"),
-            (most >= n_entities - 1, f"at sparsity {beta:g} a question would have {most:.0f} "
-             f"answers among {n_entities} candidates; give a lower sparsity"),
-        )  # fmt: skip
-        points = _points(answers)
+            (
+                not least >= 1.0,
+                f"a question has {least * (1.0 - beta):g} test answers; give 1 or more for each",
+            ),
+            (
+                most >= n_entities - 1,
+                f"at sparsity {beta:g} a question would have {most:.0f} answers among "
+                f"{n_entities} candidates; give a lower sparsity",
+            ),
+        )
+        points = _choose_points(answers)
         upper = np.clip(np.searchsorted(points, answers), 1, len(points) - 1)
         low, high = points[upper - 1], points[upper]
         share = (answers - low) / (high - low)
@@ -93,7 +98,7 @@ class Mixture:
         return cls(beta, points[used], weight[used] / len(answers), n_entities)
 
     def mean(self, strength: ArrayLike | Strengths, metric: str = "mrr") -> Float64:
-        """Expected metric at each strength, given that questions have a test answer: (L,)."""
+        """Return the expected metric of questions with a test answer at each strength, (L,)."""
         parts = [
             weight * moments(strength, self.beta, count, self.n_entities, metric).mean
             for count, weight in self._shares()
@@ -101,24 +106,24 @@ class Mixture:
         return np.asarray(np.sum(parts, axis=0))
 
     def _shares(self) -> list[tuple[int, float]]:
-        """Each number of answers, and the share of the questions that have it."""
+        """Return each number of answers, and the share of the questions that have it."""
         return list(zip(self.n_answers.tolist(), self.weight.tolist(), strict=True))
 
     def ceiling(self, metric: str = "mrr") -> float:
-        """Expected metric of a perfect model, strength 1."""
+        """Return the expected metric of a perfect model, whose strength is 1."""
         total = 0.0
         sums = sum_of_gains(metric, int(self.n_answers.max()) + 1)
         for count, weight in self._shares():
-            places = np.arange(count)
-            chance = binomial(places, count, self.beta)
-            value = chance @ (sums[places + 1] / (places + 1)) / chance.sum()
+            missing = np.arange(count)
+            chance = binomial(missing, count, self.beta)
+            value = chance @ (sums[missing + 1] / (missing + 1)) / chance.sum()
             total += weight * float(value)
         return total
 
     def spread(self, pair: tuple[float, float], metric: str = "mrr") -> tuple[Float64, float]:
-        """Mean variance of a question for two models, (2,), and their mean covariance.
+        """Return the mean variance of a question for two models, (2,), and their mean covariance.
 
-        The covariance is for models that share only the missing answers.
+        The covariance is that of models that have only the missing answers in common.
         """
         variance, covariance = np.zeros(2), 0.0
         for count, weight in self._shares():
@@ -128,13 +133,16 @@ class Mixture:
         return variance, covariance
 
     def curve(self, metric: str = "mrr") -> tuple[Float64, Float64]:
-        """Strengths from 0 to 1, and the expected metric at each."""
+        """Return strengths from 0 to 1, and the expected metric at each."""
         strengths = np.linspace(0.0, 1.0, NODES)
         return strengths, self.mean(strengths, metric)
 
 
-def _points(answers: Float64) -> Int64:
-    """Whole numbers to compute with, ascending: at least two, around every number of answers."""
+def _choose_points(answers: Float64) -> Int64:
+    """Return the whole numbers of answers at which to compute expectations, ascending.
+
+    There are at least two, and every number of answers is between two of them.
+    """
     lower = np.floor(answers).astype(np.int64)
     points: Int64 = np.unique(np.concatenate([lower, lower + 1]))
     if len(points) <= FINE:
@@ -146,7 +154,7 @@ def _points(answers: Float64) -> Int64:
 
 
 CONTROL = "hits@10"
-"""The metric that checks the fitted model, which was fitted to another metric."""
+"""The metric that checks how well the model, fitted to another metric, describes the data."""
 STEPS = 50  # halvings of an interval
 NEWTON = 2  # steps from a close guess
 ROUNDING = 1e-9
@@ -154,12 +162,12 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What is known of both models.
+    """The observed values of two models.
 
-    - values: The metric of each, averaged inside a question first.
+    - values: Metric of each model, averaged over the answers of each question first.
     - answers, float64 (questions,): Test answers of each question.
-    - spread: Variance of the questions' differences; NaN if not known.
-    - control: Observed `CONTROL` metric of each; NaN if not known.
+    - spread: Variance over questions of the difference of both models; NaN if not known.
+    - control: Observed `CONTROL` metric of each model; NaN if not known.
     """
 
     values: tuple[float, float]
@@ -171,11 +179,14 @@ class Seen:
 
 
 def outlook_at(seen: Seen, beta: float, level: float) -> Outlook:
-    """The outlook at one sparsity; `level` is the accepted probability of the wrong order."""
-    questions = Mixture.of_seen(seen.answers, beta, seen.n_entities)
+    """Compute the outlook at one sparsity.
+
+    `level` is the accepted probability of the wrong order.
+    """
+    questions = Mixture.from_answers(seen.answers, beta, seen.n_entities)
     complete = Mixture(0.0, questions.n_answers, questions.weight, seen.n_entities)
     nodes, curve = questions.curve(seen.metric)
-    strengths, rise = _strengths(seen, questions, nodes, curve)
+    strengths, rise = _fit_strengths(seen, questions, nodes, curve)
     pair, usable = _pair(strengths), _pair(np.nan_to_num(strengths, nan=1.0))
     variance, covariance = questions.spread(usable, seen.metric)
     gap, count = seen.values[1] - seen.values[0], len(seen.answers)
@@ -193,33 +204,33 @@ def outlook_at(seen: Seen, beta: float, level: float) -> Outlook:
         full_difference=float(full[1] - full[0]),
         full_error=spread / math.sqrt(count) / rise,
         p_model=wrong_order(gap, modelled / math.sqrt(count)),
-        p_paper=_printed(pair, beta, answers, count, float(variance.sum())),
-        needed_model=_needed(gap, modelled, level),
-        needed_data=_needed(gap, math.sqrt(seen.spread), level),
-        rho=_explaining_rho(questions, seen, pair),
+        p_paper=_theorem_probability(pair, beta, answers, count, float(variance.sum())),
+        needed_model=_count_questions_needed(gap, modelled, level),
+        needed_data=_count_questions_needed(gap, math.sqrt(seen.spread), level),
+        rho=_find_explaining_rho(questions, seen, pair),
         curve=(tuple(nodes.tolist()), tuple(curve.tolist())),
         control=((expected[0], seen.control[0]), (expected[1], seen.control[1])),
     )
 
 
 def _pair(values: Float64) -> tuple[float, float]:
-    """Values of both models."""
+    """Return the values of both models as floats."""
     return float(values[0]), float(values[1])
 
 
-def _strengths(
+def _fit_strengths(
     seen: Seen, questions: Mixture, nodes: Float64, curve: Float64
 ) -> tuple[Float64, float]:
-    """Strength of each model, (2,): 0 for a value that is too low, NaN for one that is too high.
+    """Return the strength of each model, (2,), and the slope of the metric between them.
 
-    And the slope of the metric over the strength between the two.
+    The strength is 0 if the observed value is too low, and NaN if it is too high.
     """
     from scipy.interpolate import PchipInterpolator
 
     values, ceiling = np.array(seen.values), float(curve[-1])
     smooth = PchipInterpolator(nodes, curve)
     rising = smooth.derivative()
-    strength = np.array([_where(smooth, min(value, ceiling)) for value in seen.values])
+    strength = np.array([_solve_increasing(smooth, min(value, ceiling)) for value in seen.values])
     for _ in range(NEWTON):  # from the interpolated to the exact expectation
         strength = strength + (values - questions.mean(strength, seen.metric)) / rising(strength)
         strength = np.clip(strength, 0.0, 1.0)
@@ -227,8 +238,11 @@ def _strengths(
     return strength, float(rising(np.mean(np.nan_to_num(strength, nan=1.0))))
 
 
-def _where(smooth: Callable[[float], Any], value: float) -> float:
-    """Where a rising function on 0 .. 1 reaches a value; the nearer end if it never does."""
+def _solve_increasing(smooth: Callable[[float], Any], value: float) -> float:
+    """Solve ``smooth(x) = value`` for an increasing function on [0, 1] by bisection.
+
+    Returns the nearer end if there is no solution.
+    """
     low, high = 0.0, 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -237,16 +251,16 @@ def _where(smooth: Callable[[float], Any], value: float) -> float:
 
 
 def wrong_order(gap: float, error: float) -> float:
-    """Probability that a difference has the other sign; a half for none."""
+    """Return the probability that a difference has the other sign; 0.5 if it is 0."""
     if math.isnan(error) or gap == 0 or error == 0:
         return math.nan if math.isnan(error) else (0.5 if gap == 0 else 0.0)
     return normal_below(-abs(gap) / error)
 
 
-def _printed(
+def _theorem_probability(
     pair: tuple[float, float], beta: float, answers: float, count: int, variances: float
 ) -> float:
-    """Theorem 4.2 as printed, all questions with the mean number of answers."""
+    """Return the probability of Theorem 4.2 as printed, with the mean number of answers."""
     low, high = min(pair), max(pair)
     if not (beta > 0 and low > 0 and variances > 0) or math.isnan(pair[0] + pair[1]):
         return math.nan
@@ -254,8 +268,11 @@ def _printed(
     return normal_below(-gap * math.sqrt(count / variances))
 
 
-def _needed(gap: float, spread: float, level: float) -> float:
-    """Questions needed if the difference of a question has this standard deviation."""
+def _count_questions_needed(gap: float, spread: float, level: float) -> float:
+    """Return the number of questions needed to accept the order of two models.
+
+    `spread` is the standard deviation of the difference of one question.
+    """
     from scipy.special import ndtri
 
     if gap == 0:
@@ -263,8 +280,11 @@ def _needed(gap: float, spread: float, level: float) -> float:
     return (float(ndtri(level)) * spread / gap) ** 2
 
 
-def _explaining_rho(questions: Mixture, seen: Seen, pair: tuple[float, float]) -> float:
-    """Correlation with which the weaker model's strength would give the higher value."""
+def _find_explaining_rho(questions: Mixture, seen: Seen, pair: tuple[float, float]) -> float:
+    """Find the correlation with which the weaker model's strength gives the higher value.
+
+    Returns NaN if there is none.
+    """
     weaker = 0 if seen.values[0] <= seen.values[1] else 1
     strength, value = pair[weaker], seen.values[1 - weaker]
     if math.isnan(strength) or not 0 < strength < 1 or questions.beta == 0:
@@ -283,26 +303,26 @@ def _explaining_rho(questions: Mixture, seen: Seen, pair: tuple[float, float]) -
 
 
 def highest_sparsity(seen: Seen) -> float:
-    """Sparsity above which a perfect model would score less than the higher value."""
+    """Find the sparsity above which a perfect model scores less than the higher value."""
     value, low, high = max(seen.values), 0.0, 1.0 - 1e-6
     while True:  # the number of candidates limits the number of answers
         most = float(seen.answers.max()) / (1.0 - high)
         if most < seen.n_entities - 1:
             break
         high = 1.0 - float(seen.answers.max()) / (seen.n_entities - 2)
-    if Mixture.of_seen(seen.answers, high, seen.n_entities).ceiling(seen.metric) >= value:
+    if Mixture.from_answers(seen.answers, high, seen.n_entities).ceiling(seen.metric) >= value:
         return high
     for _ in range(12):
         middle = (low + high) / 2
-        reached = Mixture.of_seen(seen.answers, middle, seen.n_entities).ceiling(seen.metric)
+        reached = Mixture.from_answers(seen.answers, middle, seen.n_entities).ceiling(seen.metric)
         low, high = (middle, high) if reached >= value else (low, middle)
     return low
 
 
 def question_values(ranks: Ranks, metric: str = "mrr") -> tuple[Float64, Float64]:
-    """Metric and number of answers of each question, ties broken at random (expected value).
+    """Return the metric and the number of answers of each question, float64 (questions,) each.
 
-    Shapes: float64 (questions,) each, in ascending question number.
+    Questions are in ascending order. The metric is the expected value if ties are broken at random.
     """
     gain(metric)  # refuses metrics without a formula
     gains = Measure.parse(f"both.expected.micro.{metric}").per_item(instance_ties(ranks))
@@ -369,7 +389,10 @@ def compare_values(
 
 
 def train_share_of(ranks: Ranks) -> float:
-    """Share of the graph's facts outside the evaluated split, from the provenance of the ranks."""
+    """Return the share of the graph's facts that are not in the evaluated split.
+
+    The sizes of the splits are in the provenance of the ranks; InputError if they are not.
+    """
     sizes, split = ranks.provenance.triples, ranks.provenance.split
     if split is None or split not in sizes:
         raise InputError(
@@ -381,7 +404,7 @@ def train_share_of(ranks: Ranks) -> float:
 
 
 def short_names(first: str, second: str) -> tuple[str, str]:
-    """File names without folder and ending, or the whole paths if those are the same."""
+    """Return file names without folder and ending, or the whole paths if the names are equal."""
     names = (Path(first).stem.removesuffix(".ranks"), Path(second).stem.removesuffix(".ranks"))
     return (first, second) if names[0] == names[1] else names
 
@@ -393,6 +416,7 @@ def _compare(
     names: tuple[str, str],
     sampled: bool = False,
 ) -> Comparison:
+    """Compare two models at each sparsity."""
     gain(seen.metric)  # an unknown name is refused before the work begins
     check_level("level", level)
     most = float(seen.answers.max())
@@ -421,6 +445,7 @@ def _compare(
 
 
 def _check_alike(first: Ranks, second: Ranks, names: tuple[str, str]) -> None:
+    """Raise InputError if two models did not rank the same questions."""
     if not len(first) or not len(second):
         raise InputError("there are no ranks to compare; rank a split that has triples")
     alike = len(first) == len(second) and all(

@@ -51,12 +51,14 @@ POWERS = 6
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A model at one step of its training; tail questions have the vectors of their heads @ cores.
+    """A factorisation at one step of its training.
+
+    The vector of a tail question is the vector of its head times the core of its relation.
 
     - step: Rank.
-    - heads, tails, float64 (entities, d): Vectors as head and as tail.
-    - cores: float64 (d, d) of each relation.
-    - seen, float64 (relations x entities, d): Added to the vectors of questions; None: nothing.
+    - heads, tails, float64 (entities, d): Vectors of entities as head and as tail.
+    - cores: Matrix (d, d) of each relation, float64.
+    - seen, float64 (relations x entities, d): Added to the vectors of questions, if not None.
     """
 
     step: int
@@ -66,7 +68,7 @@ class Checkpoint:
     seen: Float64 | None = None
 
     def ranks(self, questions: Questions) -> Ranks:
-        """Ranks of tail questions."""
+        """Rank the answers of tail questions."""
         heads, relations = questions.entity.astype(np.int64), questions.relation.astype(np.int64)
         queries = np.zeros((len(heads), self.step))
         if self.seen is not None:
@@ -80,7 +82,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Model:
-    """A way of training with its settings; tables and legends show `label`."""
+    """A way of training and its settings; tables and legends show `label`."""
 
     label: str
     train: Callable[..., Iterator[Checkpoint]]
@@ -95,7 +97,7 @@ class Model:
 def svd(
     slices: list[csr_matrix], power: float, steps: Sequence[int], rng: np.random.Generator
 ) -> Iterator[Checkpoint]:
-    """Truncated SVD of the (relation, head) x tail matrix; a step is the number of vectors kept.
+    """Compute truncated SVDs of the (relation, head) x tail matrix; a step is a number of vectors.
 
     The scores of a question come from its own row and from the rows of its relation, weighted by
     the similarity of their heads to its head, both in terms of the singular vectors. Cells are
@@ -121,7 +123,9 @@ def svd(
 
 
 def _right_vectors(matrix: csr_matrix, count: int, rng: np.random.Generator) -> Float64:
-    """Leading right singular vectors, (columns, count), by subspace iteration (Halko et al. 2011).
+    """Compute leading right singular vectors, (columns, count), by subspace iteration.
+
+    See Halko et al. (2011).
 
     Lanczos iteration takes minutes here: similar families have nearly equal singular values.
     """
@@ -137,12 +141,12 @@ def _right_vectors(matrix: csr_matrix, count: int, rng: np.random.Generator) -> 
 def rescal(
     slices: list[csr_matrix], rounds: float, steps: Sequence[int], rng: np.random.Generator
 ) -> Iterator[Checkpoint]:
-    """RESCAL, X_r = A R_r A', by rounds of alternating least squares; a step is the rank."""
+    """Fit RESCAL, X_r = A R_r A', by rounds of alternating least squares; a step is the rank."""
     for size in steps:
         if size > slices[0].shape[0]:
             return
         entity = rng.standard_normal((slices[0].shape[0], size)) * START
-        core = _cores(slices, entity)
+        core = _fit_cores(slices, entity)
         for _ in range(int(rounds)):
             gram = entity.T @ entity
             both = sum(r @ gram @ r.T + r.T @ gram @ r for r in core) + RIDGE * np.eye(size)
@@ -151,12 +155,12 @@ def rescal(
                 for cells, r in zip(slices, core, strict=True)
             )
             entity = _solve(both, np.asarray(right))
-            core = _cores(slices, entity)
+            core = _fit_cores(slices, entity)
         yield Checkpoint(size, entity, core, entity)
 
 
-def _cores(slices: list[csr_matrix], entity: Float64) -> list[Float64]:
-    """R of each relation that is nearest to X = A R A', with a ridge, by A's singular vectors."""
+def _fit_cores(slices: list[csr_matrix], entity: Float64) -> list[Float64]:
+    """Fit the R of each relation to X = A R A', with a ridge, by the singular vectors of A."""
     left, size, right = np.linalg.svd(entity, full_matrices=False)
     weight = np.outer(size, size)
     weight = weight / (weight**2 + RIDGE)
@@ -166,7 +170,7 @@ def _cores(slices: list[csr_matrix], entity: Float64) -> list[Float64]:
 def cp(
     slices: list[csr_matrix], rounds: float, steps: Sequence[int], rng: np.random.Generator
 ) -> Iterator[Checkpoint]:
-    """CP, a sum of head x relation x tail, by rounds of least squares; a step is the rank."""
+    """Fit CP, a sum of head x relation x tail, by rounds of least squares; a step is the rank."""
     count = slices[0].shape[0]
     for size in steps:
         head, tail = (rng.standard_normal((count, size)) * START for _ in range(2))
@@ -181,21 +185,24 @@ def cp(
             tail = _solve((head.T @ head) * (weight.T @ weight) + ridge, np.asarray(total))
             sums = np.array([(part * tail).sum(axis=0) for part in backward])
             weight = _solve((head.T @ head) * (tail.T @ tail) + ridge, sums)
-        yield Checkpoint(size, head, [np.diag(one) for one in weight], tail)
+        yield Checkpoint(size, head, [np.diag(row) for row in weight], tail)
 
 
 def _solve(gram: Float64, right: Float64) -> Float64:
-    """Rows x with x gram = right; gram is symmetric."""
+    """Solve ``x @ gram = right`` for the rows x; `gram` is symmetric."""
     return np.asarray(np.linalg.solve(gram, right.T).T)
 
 
-def _slices(triples: NDArray[Any], n_entities: int, n_relations: int) -> list[csr_matrix]:
-    """Adjacency matrix of each relation, float64."""
+def _build_slices(triples: NDArray[Any], n_entities: int, n_relations: int) -> list[csr_matrix]:
+    """Return the adjacency matrix of each relation, float64."""
     from scipy.sparse import csr_matrix
 
     shape = (n_entities, n_entities)
     parts = (triples[triples[:, 1] == relation] for relation in range(n_relations))
-    return [csr_matrix((np.ones(len(one)), (one[:, 0], one[:, 2])), shape=shape) for one in parts]
+    return [
+        csr_matrix((np.ones(len(facts)), (facts[:, 0], facts[:, 2])), shape=shape)
+        for facts in parts
+    ]
 
 
 RANKS = (2, 4, 8, 16, 32, 64, 128, 192)
@@ -248,8 +255,8 @@ def family_study(
     Parameters
     ----------
     seed : int, default 0
-        Of the graph, missing facts, questions and models. With the same number of BLAS threads,
-        every run gives the same curves.
+        Seed of the graph, missing facts, questions and models. With the same number of BLAS
+        threads, every run gives the same curves.
     families : int, default 3
         Families of 300 people.
     densities : sequence of float in (0, 1], default (0.75,)
@@ -260,7 +267,7 @@ def family_study(
         Tail questions, drawn from those with 10 full-test answers and a sparse one.
     train_share : float, default 0.7
     models : sequence of Model
-        Ways of training, each with the ranks at which its checkpoints are taken.
+        Ways of training, each with the ranks of its checkpoints.
     progress : bool, optional
         A bar on standard error: None shows one on a terminal.
     """
@@ -277,14 +284,18 @@ def family_study(
         panels: list[Panel] = []
         for density in densities:
             hidden = random_removal(tree.facts, density, train_share, seed)
-            world = _chosen(tree, hidden, n_questions, seed)
-            panels += _panels(tree, density, world, removals, models, seed, bar)
+            world = _sample_questions(tree, hidden, n_questions, seed)
+            panels += _run_panels(tree, density, world, removals, models, seed, bar)
     return FamilyStudy(tree, METRICS, tuple(panels))
 
 
 class _Case(NamedTuple):
-    """One way of hiding facts: its sparse questions, which full-test rows are missing, and a curve
-    of each model."""
+    """One way of hiding facts.
+
+    - sparse: Questions with the recorded answers only.
+    - missing: True for the facts of the full test set that are missing.
+    - curves: A curve per model, filled during the study.
+    """
 
     removal: str
     sparse: Questions
@@ -292,29 +303,34 @@ class _Case(NamedTuple):
     curves: list[Curve]
 
 
-def _panels(
-    tree: FamilyTree, density: float, world: OpenWorld, removals: Sequence[str],
-    models: Sequence[Model], seed: int, bar: Any,
-) -> Iterator[Panel]:  # fmt: skip
-    """The panels of one density; every model is trained once."""
-    full = tree.graph(world.train, _ordered(world.full_test)).questions(sides="tail")
-    slices = _slices(world.train, full.n_entities, len(RELATIONS))
-    cases = [_case(tree, world, full, slices, removal, seed) for removal in removals]
+def _run_panels(
+    tree: FamilyTree,
+    density: float,
+    world: OpenWorld,
+    removals: Sequence[str],
+    models: Sequence[Model],
+    seed: int,
+    bar: Any,
+) -> Iterator[Panel]:
+    """Yield a panel per removal at one density; train every model once."""
+    full = tree.graph(world.train, _sort_by_question(world.full_test)).questions(sides="tail")
+    slices = _build_slices(world.train, full.n_entities, len(RELATIONS))
+    cases = [_hide_facts(tree, world, full, slices, removal, seed) for removal in removals]
     for model in models:
         points = []
         for checkpoint in model.checkpoints(slices, seed):
             complete = checkpoint.ranks(full)
-            points.append([_point(checkpoint, complete, case) for case in cases])
+            points.append([_measure(checkpoint, complete, case) for case in cases])
             bar.update(1)
-        for case, own in zip(cases, zip(*points, strict=True), strict=True):
+        for case, points_of_case in zip(cases, zip(*points, strict=True), strict=True):
             if case.removal == "independent" or model.label != REFERENCE:
-                case.curves.append(_curve(model.label, own))
+                case.curves.append(_build_curve(model.label, points_of_case))
     for case in cases:
-        yield _panel(density, full, case)
+        yield _build_panel(density, full, case)
 
 
-def _chosen(tree: FamilyTree, world: OpenWorld, n_questions: int, seed: int) -> OpenWorld:
-    """The world with the test facts of a few questions."""
+def _sample_questions(tree: FamilyTree, world: OpenWorld, n_questions: int, seed: int) -> OpenWorld:
+    """Keep the test facts of `n_questions` random questions with enough answers."""
     people = len(tree.family)
     full, sparse = (_question_of(rows, people) for rows in (world.full_test, world.test))
     question, count = np.unique(full, return_counts=True)
@@ -325,36 +341,42 @@ def _chosen(tree: FamilyTree, world: OpenWorld, n_questions: int, seed: int) -> 
             "give more families, or a lower density or train_share"
         )
     rng = random_generator(seed, 1)
-    taken = rng.choice(fit, min(n_questions, len(fit)), replace=False)
+    questions = rng.choice(fit, min(n_questions, len(fit)), replace=False)
     keep = [
-        rows[np.isin(_question_of(rows, people), taken)] for rows in (world.test, world.missing)
+        rows[np.isin(_question_of(rows, people), questions)] for rows in (world.test, world.missing)
     ]
     return OpenWorld(world.train, *keep)
 
 
 def _question_of(rows: Triples, people: int) -> Int64:
+    """Return one number per fact for its tail question."""
     return rows[:, 1].astype(np.int64) * people + rows[:, 0]
 
 
-def _ordered(rows: Triples) -> Triples:
-    """By question: questions keep their order whichever answers are left."""
+def _sort_by_question(rows: Triples) -> Triples:
+    """Sort facts by question, so that the order does not depend on which answers are missing."""
     return rows[np.lexsort((rows[:, 2], rows[:, 0], rows[:, 1]))]
 
 
-def _case(
-    tree: FamilyTree, world: OpenWorld, full: Questions, slices: list[csr_matrix], removal: str,
+def _hide_facts(
+    tree: FamilyTree,
+    world: OpenWorld,
+    full: Questions,
+    slices: list[csr_matrix],
+    removal: str,
     seed: int,
-) -> _Case:  # fmt: skip
+) -> _Case:
+    """Hide facts in one way; in the correlated one, those that the reference model ranks worst."""
     rows = full.graph.split("test")
     if removal == "correlated":
         model = next(model for model in MODELS if model.label == REFERENCE)
-        one = replace(model, steps=(REFERENCE_RANK,))
-        ranks = next(one.checkpoints(slices, seed)).ranks(full)
-        place = np.empty(len(rows))
-        place[ranks.triple] = ranks.rank()
+        reference = replace(model, steps=(REFERENCE_RANK,))
+        ranks = next(reference.checkpoints(slices, seed)).ranks(full)
+        rank_of_fact = np.empty(len(rows))
+        rank_of_fact[ranks.triple] = ranks.rank()
         whole = OpenWorld(world.train, rows, rows[:0])
-        world = ranked_removal(whole, place, world.sparsity, seed)
-    sparse = tree.graph(world.train, _ordered(world.test)).questions(sides="tail")
+        world = ranked_removal(whole, rank_of_fact, world.sparsity, seed)
+    sparse = tree.graph(world.train, _sort_by_question(world.test)).questions(sides="tail")
     people = full.n_entities
     every, gone = (
         _question_of(part, people) * people + part[:, 2] for part in (rows, world.missing)
@@ -362,36 +384,38 @@ def _case(
     return _Case(removal, sparse, np.isin(every, gone), [])
 
 
-def _point(checkpoint: Checkpoint, complete: Ranks, case: _Case) -> list[float]:
-    """The step, the correlation, and all metrics in full, then sparse."""
+def _measure(checkpoint: Checkpoint, complete: Ranks, case: _Case) -> list[float]:
+    """Return the step, the correlation, the full values of all metrics, and the sparse ones."""
     left = checkpoint.ranks(case.sparse)
     predicted = complete.rank() <= PREDICTED
     missing = case.missing[complete.triple]
     flat = predicted.all() or not predicted.any() or missing.all() or not missing.any()
     rho = float("nan") if flat else float(np.corrcoef(missing, predicted)[0, 1])
-    return [checkpoint.step, rho, *_metrics(complete), *_metrics(left)]
+    return [checkpoint.step, rho, *_compute_metrics(complete), *_compute_metrics(left)]
 
 
-def _metrics(ranks: Ranks) -> list[float]:
-    """Values of `METRICS`, averaged inside each question first."""
+def _compute_metrics(ranks: Ranks) -> list[float]:
+    """Return the values of `METRICS`, averaged over the answers of each question first."""
     values = [float(question_values(ranks, metric)[0].mean()) for metric in FORMULAS]
     trec = native_values(ranks, list(TREC.values()))
     return values + [float(trec[name].mean()) for name in TREC.values()]
 
 
-def _curve(label: str, points: Sequence[list[float]]) -> Curve:
+def _build_curve(label: str, points: Sequence[list[float]]) -> Curve:
+    """Build a model's curve from the results of `_measure` at its checkpoints."""
     step, rho, *sides = np.array(points).T
     values = np.array(sides).reshape(2, len(METRICS), -1).swapaxes(0, 1)
     return Curve(label, step.astype(np.int64), dict(zip(METRICS, values, strict=True)), rho)
 
 
-def _panel(density: float, full: Questions, case: _Case) -> Panel:
+def _build_panel(density: float, full: Questions, case: _Case) -> Panel:
+    """Build the panel of one way of hiding facts, with the expectations of the paper's model."""
     sparsity = float(case.missing.mean())
     count, times = np.unique(full.answers.lengths, return_counts=True)
     weight = times / times.sum()
     known = int(full.removed.lengths.mean())  # training answers are no candidates
     worlds = [Mixture(beta, count, weight, full.n_entities - known) for beta in (0.0, sparsity)]
-    theory = {metric: np.array([one.curve(metric)[1] for one in worlds]) for metric in FORMULAS}
-    every, left = (float(one.answers.lengths.mean()) for one in (full, case.sparse))
+    theory = {metric: np.array([world.curve(metric)[1] for world in worlds]) for metric in FORMULAS}
+    every, left = (float(side.answers.lengths.mean()) for side in (full, case.sparse))
     curves = tuple(case.curves)
     return Panel(density, case.removal, sparsity, len(full), every, left, curves, theory)

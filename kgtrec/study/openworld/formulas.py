@@ -43,7 +43,10 @@ GAINS = {
 
 
 def gain(metric: str) -> Callable[[Any], Float64]:
-    """The function 1/f of a metric: the gain of a rank, 1 at rank 1, never rising."""
+    """Return the function 1/f of a metric: the gain of a rank, which is 1 at rank 1.
+
+    It never increases. UsageError if the metric has no formula.
+    """
     row, parameter = find_metric(metric) or (None, 0)
     name = row and row.name
     if name == "mrr":
@@ -58,7 +61,7 @@ def gain(metric: str) -> Callable[[Any], Float64]:
 
 
 def title_of(metric: str) -> str:
-    """The name in tables and plots: MRR, Hits@10, log-MRR, p-MRR(0.5)."""
+    """Return the title of a metric in tables and plots: MRR, Hits@10, log-MRR, p-MRR(0.5)."""
     name, _, suffix = metric.partition("@")
     names = {"hits": "Hits", "mrr": "MRR", "log_mrr": "log-MRR", "ndcg": "nDCG", "map": "MAP"}
     if name == "p_mrr":
@@ -68,7 +71,7 @@ def title_of(metric: str) -> str:
 
 
 def sum_of_gains(metric: str, last: int) -> Float64:
-    """Sums F(0) = 0, F(1), ..., F(last) of the gains of ranks 1 to r: float64, (last + 1,)."""
+    """Return the sums F(r) of the gains of ranks 1 to r, for r from 0 to `last`: (last + 1,)."""
     ranks = np.arange(1, last + 1)
     return np.concatenate([[0.0], np.cumsum(gain(metric)(ranks))])
 
@@ -79,18 +82,18 @@ ROUNDING = 1e-12
 
 
 class Strengths(NamedTuple):
-    """Probability that an answer is predicted: ``missing`` is l1, ``recorded`` is l2."""
+    """Probabilities that an answer is predicted: l1 if it is missing, l2 if it is recorded."""
 
     missing: Float64
     recorded: Float64
 
 
 def sparsity_of_density(density: float, train_share: float) -> float:
-    """Sparsity beta of the test set of a graph that holds a share of all true facts (appendix A.3).
+    """Compute the sparsity beta of a test set from the density of the graph (appendix A.3).
 
-    A share `density`, d in (0, 1], of all true facts is recorded; `train_share`, eta in [0, 1), of
-    these is not in the test set. 1 - beta = d (1 - eta) / (1 - d eta): the test set is sparser than
-    the graph, because all missing facts are missing there.
+    The share `density`, d in (0, 1], of all true facts is recorded. The share `train_share`, eta in
+    [0, 1), of these is not in the test set. 1 - beta = d (1 - eta) / (1 - d eta). The test set is
+    sparser than the graph, because all missing facts count as missing from the test set.
     """
     check("density", density, 0 < density <= 1, "a number above 0 and up to 1")
     check_share("train_share", train_share)
@@ -98,11 +101,11 @@ def sparsity_of_density(density: float, train_share: float) -> float:
 
 
 def correlation_range(strength: float, beta: float) -> tuple[float, float]:
-    """Lowest and highest correlation with l1 and l2 between 0 and 1 (Definition 4.1).
+    """Return the lowest and highest possible correlation, with l1 and l2 in [0, 1].
 
-    (0, 0) if nothing can correlate: the strength is 0 or 1, or nothing is missing.
+    See Definition 4.1. Both are 0 if the strength is 0 or 1, or nothing is missing.
     """
-    checked_strength(strength, beta)
+    check_strength(strength, beta)
     if strength in (0, 1) or beta == 0:
         return 0.0, 0.0
     odds, missing = strength / (1 - strength), beta / (1 - beta)
@@ -111,11 +114,12 @@ def correlation_range(strength: float, beta: float) -> tuple[float, float]:
 
 
 def split_strength(strength: ArrayLike, beta: float, rho: float = 0.0) -> Strengths:
-    """Strength on missing and on test answers: l1 = P(Y|X), l2 = P(Y|not X) (section 4.3).
+    """Compute the strength on missing and on test answers (section 4.3).
 
-    UsageError: a correlation that this strength and sparsity cannot have.
+    These are l1 = P(Y|X) and l2 = P(Y|not X). UsageError if this strength and sparsity cannot have
+    the correlation `rho`.
     """
-    whole = checked_strength(strength, beta)
+    whole = check_strength(strength, beta)
     if rho == 0 or beta == 0:
         return Strengths(whole, whole)
     spread = np.sqrt(whole * (1 - whole))
@@ -136,7 +140,7 @@ def split_strength(strength: ArrayLike, beta: float, rho: float = 0.0) -> Streng
 
 
 def binomial(counts: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Float64:
-    """Probability of each count (last axis) in a number of trials, per chance (other axes)."""
+    """Return the binomial probability of each count (last axis) per chance (other axes)."""
     from scipy.special import gammaln, xlog1py, xlogy
 
     k, p = np.asarray(counts), np.asarray(chance, np.float64)[..., None]
@@ -145,8 +149,8 @@ def binomial(counts: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Float64
     return np.where(k <= trials, np.exp(ways + xlogy(k, p) + xlog1py(rest, -p)), 0.0)
 
 
-def checked_strength(strength: ArrayLike, beta: float) -> Float64:
-    """The strength as float64; UsageError unless it is a probability and beta a sparsity."""
+def check_strength(strength: ArrayLike, beta: float) -> Float64:
+    """Return the strength as float64; UsageError if it is no probability, or beta no sparsity."""
     values = np.asarray(strength, np.float64)
     check("strength", strength, np.all((values >= 0) & (values <= 1)), "probabilities from 0 to 1")
     check_share("sparsity beta", beta)
@@ -154,23 +158,23 @@ def checked_strength(strength: ArrayLike, beta: float) -> Float64:
 
 
 def check(name: str, value: object, fits: Any, valid: str) -> None:
-    """Raise UsageError, with what is valid, unless a value fits."""
+    """Raise UsageError, which describes valid values, unless `fits` is true."""
     if not fits:
         raise UsageError(f"{argument(name, value)} is out of range; give {valid}")
 
 
 def check_share(name: str, value: float) -> None:
-    """Raise UsageError unless a share leaves something."""
+    """Raise UsageError unless a share is in [0, 1)."""
     check(name, value, 0 <= value < 1, "a number of at least 0 and below 1")
 
 
 def check_level(name: str, value: float) -> None:
-    """Raise UsageError unless it is an accepted probability of the wrong order."""
+    """Raise UsageError unless a value can be an accepted probability of the wrong order."""
     check(name, value, 0 < value < 0.5, "a probability above 0 and below 0.5, such as 0.05")
 
 
 def check_answers(n_answers: int) -> None:
-    """Raise UsageError unless it is a number of answers."""
+    """Raise UsageError unless a value is a whole number of 1 or more."""
     whole = n_answers >= 1 and n_answers == int(n_answers)
     check("n_answers", n_answers, whole, "a whole number of 1 or more")
 
@@ -179,8 +183,8 @@ def check_entities(n_answers: int, n_entities: int) -> None:
     """Raise UsageError unless there are candidates besides the answers."""
     check_answers(n_answers)
     check_count("n_entities", n_entities, most=MOST_SIMULATED)
-    check("n_entities", n_entities, n_entities > n_answers,
-          f"the number of all candidates, including the {n_answers} answers")  # fmt: skip
+    valid = f"the number of all candidates, including the {n_answers} answers"
+    check("n_entities", n_entities, n_entities > n_answers, valid)
 
 
 NEGLIGIBLE = 1e-15
@@ -191,7 +195,7 @@ CELLS = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Moments(ShownInLines):
-    """The metric of a question given the number of its missing answers, for L strengths.
+    """Moments of a question's metric, given the number of its missing answers, for L strengths.
 
     - chance, float64 (c,): Probability of each number of missing answers that is not negligible.
     - value, square, float64 (L, c): Expectation of the metric, and of its square; NaN if no answer
@@ -203,8 +207,10 @@ class Moments(ShownInLines):
     square: Float64
 
     def _lines(self) -> tuple[str, str]:
-        means, spreads = (np.array2string(one, precision=4, threshold=6)
-                          for one in (self.mean, np.sqrt(self.variance)))  # fmt: skip
+        means, spreads = (
+            np.array2string(values, precision=4, threshold=6)
+            for values in (self.mean, np.sqrt(self.variance))
+        )
         return f"mean {means}", f"standard deviation of one question {spreads}"
 
     @property
@@ -219,7 +225,7 @@ class Moments(ShownInLines):
 
     @property
     def covariance(self) -> Float64:
-        """For two models on a question with the same missing answers: float64 (L, L)."""
+        """Covariance of two models on a question with the same missing answers, float64 (L, L)."""
         return (self.value * self.chance) @ self.value.T - np.outer(self.mean, self.mean)
 
 
@@ -233,9 +239,10 @@ def moments(
     *,
     kept: bool = True,
 ) -> Moments:
-    """Mean and square of a question's metric, for each number of missing answers, exactly.
+    """Compute exact moments of a question's metric for each number of missing answers.
 
-    The default is given that an answer is left to test; the paper takes variances from simulation.
+    With `kept`, they are conditional on a question with at least one test answer. The paper
+    estimates variances by simulation.
     """
     check_entities(n_answers, n_entities)
     split = strength if isinstance(strength, Strengths) else split_strength(strength, beta, rho)
@@ -249,7 +256,9 @@ def moments(
     terms = (int(counts[-1]) + 1) * np.size(split.missing)
     rows = max(CELLS // max(terms, 1), 1)  # no terms if no strength is possible
     blocks = [counts[start : start + rows] for start in range(0, len(counts), rows)]
-    parts = [_given(block, n_entities - n_answers, split, sums, squares) for block in blocks]
+    parts = [
+        _sum_over_predicted(block, n_entities - n_answers, split, sums, squares) for block in blocks
+    ]
     value, square = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
     left = n_answers - counts
     with np.errstate(divide="ignore", invalid="ignore"):  # nothing left to test: no square
@@ -257,12 +266,13 @@ def moments(
     return Moments(chance, value, square)
 
 
-def _given(
+def _sum_over_predicted(
     counts: Int64, false: int, split: Strengths, sums: Float64, squares: Float64
 ) -> tuple[Float64, Float64]:
-    """Given m missing answers (c,): the mean (L, c), and both parts of the square (2, L, c).
+    """Compute the moments for each number m of missing answers, `counts` (c,).
 
-    The square's parts are from a single answer, and from the product of two different answers.
+    Returns the mean (L, c), and the two parts of the mean square (2, L, c). The first part is the
+    square of a single answer, the second the product of two different answers.
     """
     l1, l2 = (np.atleast_1d(part)[:, None] for part in split)
     m, predicted = counts[:, None], np.arange(counts.max() + 1)
@@ -293,10 +303,10 @@ def expectation(
     *,
     kept: bool = False,
 ) -> Float64:
-    """Exact expectation of a metric: Lemma 4.1 with its delta; with correlation, Lemma A.1.
+    """Compute the exact expectation of a metric: Lemma 4.1 with delta, or Lemma A.1 if correlated.
 
-    With `kept`: given that an answer is left to test, as in an evaluation; this matters if beta^N
-    is not small.
+    With `kept`, it is conditional on a question with a test answer, as in an evaluation. This
+    matters if beta^N is not small.
     """
     result = moments(strength, beta, n_answers, n_entities, metric, rho, kept=kept)
     return result.mean.reshape(np.shape(strength))
@@ -305,7 +315,7 @@ def expectation(
 def expectation_main(
     strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr", rho: float = 0.0
 ) -> Float64:
-    r"""The expectation without delta (Lemma 4.1; with correlation, Lemma A.1).
+    r"""Compute the expectation without delta (Lemma 4.1; with correlation, Lemma A.1).
 
     l2 / (l1 beta (N+1)) \sum_{k=0}^{N} (1 - Phi(k)) / f(k+1), Phi the distribution function of
     Binomial(N+1, l1 beta). Computed in the equal form l2 E[F(M+1) / (M+1)], with M from Binomial(N,
@@ -319,7 +329,7 @@ def expectation_main(
 
 
 def slope(strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr") -> Float64:
-    """Derivative of `expectation_main` (rho = 0) with respect to the strength (Corollary 4.1).
+    """Compute the derivative of `expectation_main` (rho = 0) by the strength (Corollary 4.1).
 
     E[g(k)] / (l beta (N+1)), with g(k) = k/f(k) and k from Binomial(N+1, l beta). Computed in the
     equal form E[1/f(j+1)], j from Binomial(N, l beta), which holds at 0 too. For MRR it is
@@ -327,18 +337,19 @@ def slope(strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr")
     j <= K - 1 (Corollary 4.3).
     """
     check_answers(n_answers)
-    strengths = checked_strength(strength, beta)
+    strengths = check_strength(strength, beta)
     counts = np.arange(n_answers + 1)
     return np.asarray(binomial(counts, n_answers, strengths * beta) @ gain(metric)(counts + 1))
 
 
 def approximation(strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0) -> Float64:
-    """The logarithmic approximation of the expected MRR (Theorem 4.1; with correlation, 4.3).
+    """Approximate the expected MRR by logarithms (Theorem 4.1; with correlation, Theorem 4.3).
 
-    (l2 / l1) (ln l1 + ln beta + ln(N + 2) + gamma) / (beta (N + 1)). Negative, and so useless, if
-    l beta N is small. UsageError: strength on missing answers, or sparsity, 0.
+    (l2 / l1) (ln l1 + ln beta + ln(N + 2) + gamma) / (beta (N + 1)). It is negative, and so
+    useless, if l beta N is small. UsageError if the sparsity, or the strength on missing answers,
+    is 0.
     """
-    missing, recorded = _positive(strength, beta, n_answers, rho)
+    missing, recorded = _check_positive(strength, beta, n_answers, rho)
     level = np.log(missing) + (math.log(beta) + math.log(n_answers + 2) + np.euler_gamma)
     return recorded / missing * level / (beta * (n_answers + 1))
 
@@ -346,11 +357,11 @@ def approximation(strength: ArrayLike, beta: float, n_answers: int, rho: float =
 def approximation_error(
     strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0
 ) -> Float64:
-    """Bound on the distance of `approximation` from `expectation_main` (Theorems 4.1 and 4.3).
+    """Bound the distance of `approximation` from `expectation_main` (Theorems 4.1 and 4.3).
 
     The correlated bound is from appendix A.1.8; its first term is twice that of Theorem 4.1.
     """
-    missing, recorded = _positive(strength, beta, n_answers, rho)
+    missing, recorded = _check_positive(strength, beta, n_answers, rho)
     scale = recorded / missing / (beta * (n_answers + 1))
     with np.errstate(divide="ignore"):  # a chance of 1 leaves nothing
         rest = (n_answers + 1) * np.log1p(-missing * beta)
@@ -370,7 +381,7 @@ def inconsistency(
     exact: bool = False,
     same_missing: bool = False,
 ) -> float:
-    """Probability that the stronger of two models has the lower MRR (Theorem 4.2).
+    """Compute the probability that the stronger of two models has the lower MRR (Theorem 4.2).
 
     Parameters
     ----------
@@ -382,11 +393,11 @@ def inconsistency(
         False: approximate the difference of the expectations by logarithms, as printed. True: the
         exact difference, also correct for small N or sparsity.
     same_missing : bool, default False
-        Whether the same answers are missing for both models, which makes their difference a little
-        steadier; the theorem ignores this.
+        True if the same answers are missing for both models. This makes their difference a little
+        less variable; the theorem ignores it.
     """
-    check("difference", difference, 0 <= difference <= 1 - strength,
-          f"a difference from 0 to {1 - strength:.6g}, for strengths up to 1")  # fmt: skip
+    valid = f"a difference from 0 to {1 - strength:.6g}, for strengths up to 1"
+    check("difference", difference, 0 <= difference <= 1 - strength, valid)
     check("n_queries", n_queries, n_queries > 0, "a number of questions above 0")
     pair = (strength, strength + difference)
     both = moments(pair, beta, n_answers, n_entities)
@@ -396,7 +407,7 @@ def inconsistency(
     if exact:
         gap = float(both.mean[1] - both.mean[0])
     else:
-        missing, _ = _positive(pair, beta, n_answers, 0.0)
+        missing, _ = _check_positive(pair, beta, n_answers, 0.0)
         gap = math.log(missing[1] / missing[0]) / (beta * (n_answers + 1))
     return normal_below(-gap * math.sqrt(n_queries / spread) if gap else 0.0)
 
@@ -410,12 +421,12 @@ def queries_needed(
     n_entities: int = ENTITIES,
     variance: float | None = None,
 ) -> float:
-    """Questions needed to get the order right with probability 1 - p (Corollary 4.4).
+    """Compute the number of questions that show the right order with probability 1 - p.
 
-    2 (beta l (N+1) Psi^-1(p))^2 V / difference^2, for differences much smaller than the strength;
-    infinite for no difference. The paper's example prints 2.85 for the product above the fraction
-    line at beta = 0.35, l = 0.7, N = 43, p = 5 % and V = 7.4e-3. Its formula gives 4.65, and the
-    exact variance is 6.2e-3, which is the default.
+    Corollary 4.4: 2 (beta l (N+1) Psi^-1(p))^2 V / difference^2, for differences much smaller than
+    the strength; infinite for no difference. The paper's example prints 2.85 for the numerator at
+    beta = 0.35, l = 0.7, N = 43, p = 5 % and V = 7.4e-3. Its formula gives 4.65, and the exact
+    variance, which is the default, is 6.2e-3.
     """
     from scipy.special import ndtri
 
@@ -429,11 +440,12 @@ def queries_needed(
 
 
 def normal_below(z: float) -> float:
-    """Psi: the probability that a standard normal value is at most z."""
+    """Return Psi(z), the probability that a standard normal value is at most z."""
     return 0.5 * math.erfc(-z / math.sqrt(2.0))
 
 
-def _positive(strength: ArrayLike, beta: float, n_answers: int, rho: float) -> Strengths:
+def _check_positive(strength: ArrayLike, beta: float, n_answers: int, rho: float) -> Strengths:
+    """Return the split strength; UsageError if l1 or the sparsity is 0."""
     check_answers(n_answers)
     strengths = split_strength(strength, beta, rho)
     if beta == 0 or not np.all(strengths.missing > 0):

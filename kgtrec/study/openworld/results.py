@@ -1,4 +1,4 @@
-"""Results of the open-world studies: curves of sparse against full metrics, and sentences."""
+"""Results of the open-world studies: curves of sparse against full metrics, and their wording."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kgtrec.study.openworld.simulate import FamilyTree
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One model, checkpoint by checkpoint.
+    """The values of one model at each of its checkpoints.
 
-    - values, float64 (2, c): Of each metric: full, against all true answers, and sparse, against
-      the recorded answers only.
-    - rho, float64 (c,): Measured correlation of missing and predicted (full rank at most 10),
-      Definition 4.1; NaN if one of them never varies.
+    - values: Per metric, float64 (2, c): the full value, against all true answers, and the sparse
+      value, against the recorded answers only.
+    - rho, float64 (c,): Measured correlation of missing and predicted answers (Definition 4.1). An
+      answer is predicted if its full rank is at most 10. NaN if one of them never varies.
     """
 
     model: str
@@ -39,9 +39,9 @@ class Panel:
     - density: Share of all facts that are recorded.
     - removal: "independent" or "correlated".
     - sparsity: Share of the questions' full-test answers that are missing.
-    - full_answers, sparse_answers: Answers a question has on average.
-    - theory, float64 (2, strengths): The same expectations of some metrics in the paper's model
-      without correlation, for strengths from 0 to 1 and questions with these numbers of answers.
+    - full_answers, sparse_answers: Mean number of answers of a question.
+    - theory: Per metric with a formula, float64 (2, strengths): its full and sparse expectation in
+      the paper's model, for strengths from 0 to 1 and questions with these numbers of answers.
     """
 
     density: float
@@ -54,15 +54,16 @@ class Panel:
     theory: dict[str, Float64]
 
     def points(self, metric: str) -> tuple[Float64, Float64, Int64]:
-        """Full and sparse value of every checkpoint, and the number of its curve."""
+        """Return the full and sparse value of every checkpoint, and the index of its curve."""
         full, sparse = np.concatenate([curve.values[metric] for curve in self.curves], axis=1)
         sizes = [len(curve.steps) for curve in self.curves]
         return full, sparse, np.repeat(np.arange(len(sizes)), sizes)
 
     def inconsistency(self, metric: str) -> float:
-        """Share of the pairs of checkpoints, of different models, that the sparse metric misorders.
+        """Return the share of checkpoint pairs, of different models, that are misordered.
 
-        Pairs that tie on either side do not count; NaN if no pair counts.
+        The sparse metric orders these differently from the full one. Pairs that tie on either side do
+        not count; NaN if no pair counts.
         """
         full, sparse, curve = self.points(metric)
         first, second = np.triu_indices(len(full), 1)
@@ -71,46 +72,59 @@ class Panel:
         return float((order < 0).mean()) if len(order) else float("nan")
 
     def flattening(self, metric: str) -> float:
-        """Slope of sparse over full in the upper half of the full range, over that in the lower.
+        """Return the ratio of the slopes of sparse over full values: upper half over lower half.
 
-        Least squares on each half. 1: no degradation; 0: the upper half is flat. NaN if a half has
-        fewer than two different points.
+        The halves divide the range of full values; slopes are fitted by least squares. 1 means no
+        degradation, 0 that the upper half is flat. NaN if a half has fewer than two different
+        points.
         """
         full, sparse, _ = self.points(metric)
         middle = (full.min() + full.max()) / 2
-        halves = [float(np.polyfit(full[part], sparse[part], 1)[0])
-                  if len(np.unique(full[part])) > 1 else math.nan
-                  for part in (full < middle, full >= middle)]  # fmt: skip
-        return halves[1] / halves[0] if halves[0] else float("nan")
+        lower, upper = (
+            _slope(full[half], sparse[half]) for half in (full < middle, full >= middle)
+        )
+        return upper / lower if lower else float("nan")
 
     def reach(self, metric: str) -> float:
-        """Highest minus lowest sparse value: the range that distinguishes models."""
+        """Return the highest minus the lowest sparse value: the range that distinguishes models."""
         _, sparse, _ = self.points(metric)
         return float(sparse.max() - sparse.min())
 
 
+def _slope(x: Float64, y: Float64) -> float:
+    """Return the least-squares slope of y over x; NaN if x has fewer than two different values."""
+    return float(np.polyfit(x, y, 1)[0]) if len(np.unique(x)) > 1 else math.nan
+
+
 @dataclass(frozen=True, eq=False)
 class FamilyStudy(ShownAsTables):
-    """Result of `family_study`: a panel for each density and removal."""
+    """The result of `family_study`: a panel per density and removal."""
 
     tree: FamilyTree
     metrics: tuple[str, ...]
     panels: tuple[Panel, ...]
 
     def table(self) -> Table:
-        """One row for each density, removal and metric: inconsistency, flattening, reach."""
+        """Return a table of reach, flattening and inconsistency per density, removal and metric."""
         rows = [
-            (f"d={panel.density:.0%} {panel.removal}, {title_of(metric)}", panel.sparsity,
-             panel.reach(metric), panel.flattening(metric), panel.inconsistency(metric))
+            (
+                f"d={panel.density:.0%} {panel.removal}, {title_of(metric)}",
+                panel.sparsity,
+                panel.reach(metric),
+                panel.flattening(metric),
+                panel.inconsistency(metric),
+            )
             for panel in self.panels
             for metric in self.metrics
-        ]  # fmt: skip
-        columns = ("=panel, sparsity:3, range=reach:4, slope ratio=flattening:3, "
-                   "misordered=inconsistency:4")  # fmt: skip
+        ]
+        columns = (
+            "=panel, sparsity:3, range=reach:4, slope ratio=flattening:3, "
+            "misordered=inconsistency:4"
+        )
         return Table.of(columns, rows)
 
     def points(self) -> Table:
-        """One row for each checkpoint: every metric, full and sparse, and the correlation."""
+        """Return a table with one row per checkpoint: all metrics, full and sparse, and rho."""
         rows: list[tuple[Cell, ...]] = []
         for panel in self.panels:
             for curve in panel.curves:
@@ -145,25 +159,24 @@ misordered   share of pairs of checkpoints, of different models, that the sparse
 
 @dataclass(frozen=True)
 class Outlook:
-    """What two observed values mean at one sparsity. Pairs are in the order of the models.
+    """The meaning of two observed values at one sparsity. Pairs are in the order of the models.
 
-    - sparsity: Share of the full test answers taken to be missing.
+    - sparsity: Assumed share of the full test answers that are missing.
     - answers: Mean number of true answers of a question, missing ones included.
-    - strengths: l of each model; NaN if no strength explains its value.
-    - ceiling: The value of a perfect model.
-    - full: Expected metric of each with complete labels.
-    - full_difference, full_error: Second minus first, and its standard error.
+    - strengths: Strength l of each model; NaN if no strength explains its value.
+    - ceiling: Value of a perfect model.
+    - full: Expected metric of each model with complete labels.
+    - full_difference, full_error: Second minus first of these, and its standard error.
     - p_model: Probability that complete labels order them the other way: Theorem 4.2, with exact
       expectations and variances of the paper's model and the same answers missing for both.
-    - p_paper: The same as printed in Theorem 4.2: logarithmic, for independent models and equal
+    - p_paper: Probability as printed in Theorem 4.2: logarithmic, for independent models and equal
       questions.
     - needed_model, needed_data: Questions needed for the accepted probability, by the model and by
       the spread of the data.
     - rho: Correlation with which the model of the higher value would be no stronger than the other,
       if the other has none; NaN if no possible correlation suffices.
     - curve: Strengths from 0 to 1, and the expected metric of each.
-    - control: Per model: Hits@10 as the fitted model expects it, and as observed (NaN if not
-      known).
+    - control: Expected Hits@10 of each fitted model, and the observed one (NaN if not known).
     """
 
     sparsity: float
@@ -189,13 +202,14 @@ class Outlook:
 
 TWO_SIDED = 1.959963984540054  # standard errors of a 95 % interval
 FRAGILE = 0.1
-"""The paper's own simulations let models differ this much in correlation (Figure 2). A difference
-that a weaker correlation explains says little about strength, however many questions there are."""
+"""Largest difference in correlation between models in the paper's simulations (Figure 2). If a
+weaker correlation explains a difference, it says little about strength, even with many questions.
+"""
 MISFIT = 0.05
 PARAGRAPHS = 3
-"""More sparsities than this become a table."""
+"""Largest number of sparsities that are described in paragraphs; more are shown in a table."""
 FEW = 50
-"""The normal approximation of Theorem 4.2 asks for more questions than this."""
+"""The normal approximation of Theorem 4.2 needs more questions than this."""
 
 ASSUMPTIONS = (
     "a model predicts every true answer of a question with the same probability, its strength, "
@@ -209,18 +223,20 @@ ASSUMPTIONS = (
 
 @dataclass(frozen=True)
 class Comparison(ShownAsTables):
-    """Two models on the same questions.
+    """The comparison of two models on the same questions.
 
-    - values: Metric averaged inside a question first, then over questions; ties at random.
-    - difference: Second minus first.
+    - values: Metric of each model, averaged over the answers of a question first, then over
+      questions. Ties are broken at random.
+    - difference: Second value minus first.
     - answers_seen: Mean number of test answers of a question.
-    - paired_error: Standard error of the difference from the questions' own differences; NaN
-      without ranks.
+    - paired_error: Standard error of the difference, computed from the difference of each
+      question; NaN without ranks.
     - p_data: Probability of the other order by that error; NaN without ranks.
     - level: Accepted probability of the wrong order.
-    - highest_sparsity: Above it even a perfect model could not reach the higher of the values.
+    - highest_sparsity: Sparsity above which even a perfect model could not reach the higher value.
     - outlooks: One per sparsity, ascending.
-    - sampled: The ranks are among sampled candidates, which the paper's model does not cover.
+    - sampled: True if the ranks are among sampled candidates, which the paper's model does not
+      cover.
     """
 
     names: tuple[str, str]
@@ -237,21 +253,21 @@ class Comparison(ShownAsTables):
     sampled: bool = False
 
     def p_of(self, outlook: Outlook) -> float:
-        """The probability of the other order: the data's if there are ranks, else the model's."""
+        """Return the probability of the other order: by the ranks if given, else by the model."""
         return outlook.p_model if math.isnan(self.p_data) else self.p_data
 
     @property
     def ordered(self) -> tuple[str, str]:
-        """The names; the model with the higher value comes first."""
+        """The names of the models; the model with the higher value comes first."""
         return self.names[::-1] if self.difference > 0 else self.names
 
     @property
     def verdict(self) -> str:
         """One of: ``equal``, ``too close``, ``model does not fit``, ``fragile``, ``trust``.
 
-        The most careful answer over the sparsities. Too close: the probability of the other order
-        exceeds the level at some sparsity. Fragile: a correlation weaker than 0.1 would explain the
-        whole difference.
+        It is the most careful answer over the sparsities. "Too close" means that the probability of
+        the other order exceeds the level at some sparsity. "Fragile" means that a correlation
+        weaker than 0.1 would explain the whole difference.
         """
         if self.difference == 0:
             return "equal"
@@ -264,23 +280,34 @@ class Comparison(ShownAsTables):
         return "trust"
 
     def table(self) -> Table:
-        """One row per sparsity: strengths, values with complete labels, and probability."""
+        """Return a table per sparsity: strengths, values with complete labels, and probability."""
         first, second = self.names
         title = title_of(self.metric)
         rows = [
-            (f"{100 * o.sparsity:.3g} %", *o.strengths, *o.full, o.full_difference, self.p_of(o),
-             o.rho)
+            (
+                f"{100 * o.sparsity:.3g} %",
+                *o.strengths,
+                *o.full,
+                o.full_difference,
+                self.p_of(o),
+                o.rho,
+            )
             for o in self.outlooks
-        ]  # fmt: skip
+        ]
         columns = [
-            "missing=sparsity", f"l {first}=strength_first:3", f"l {second}=strength_second:3",
-            f"{title} {first}=full_first:4", f"{title} {second}=full_second:4",
-            "difference=full_difference:4", "P(wrong)=p_wrong:4", "rho=explaining_rho:3",
-        ]  # fmt: skip
+            "missing=sparsity",
+            f"l {first}=strength_first:3",
+            f"l {second}=strength_second:3",
+            f"{title} {first}=full_first:4",
+            f"{title} {second}=full_second:4",
+            "difference=full_difference:4",
+            "P(wrong)=p_wrong:4",
+            "rho=explaining_rho:3",
+        ]
         return Table.of(columns, rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything in plain types, for JSON: None for unknown or infinite values."""
+        """Return all values in plain types for JSON; unknown or infinite values are None."""
         values = asdict(self)
         for shown, outlook in zip(values["outlooks"], self.outlooks, strict=True):
             shown["fits"] = outlook.fits
@@ -288,22 +315,22 @@ class Comparison(ShownAsTables):
         return dict(plain)
 
     def __str__(self) -> str:
-        """The whole text, at most 80 columns wide."""
-        parts = [_seen(self)]
+        """Return the whole text, at most 80 columns wide."""
+        parts = [_describe_values(self)]
         if len(self.outlooks) > PARAGRAPHS:
             parts.append(self.table().to_text())
         else:
-            parts += [_outlook(self, outlook) for outlook in self.outlooks]
-        parts.append(_fill(f"Verdict: {_verdict(self)}"))
-        doubts = _doubts(self)
+            parts += [_describe_outlook(self, outlook) for outlook in self.outlooks]
+        parts.append(_wrap(f"Verdict: {_describe_verdict(self)}"))
+        doubts = _list_doubts(self)
         if doubts:
-            parts.append("\n".join(_fill(f"Beware: {doubt}") for doubt in doubts))
-        listed = "\n".join(_fill(f"- {text}.") for text in ASSUMPTIONS)
+            parts.append("\n".join(_wrap(f"Beware: {doubt}") for doubt in doubts))
+        listed = "\n".join(_wrap(f"- {text}.") for text in ASSUMPTIONS)
         parts.append("Assumptions (Yang et al. 2022):\n" + listed)
         return "\n\n".join(parts)
 
 
-def _seen(result: Comparison) -> str:
+def _describe_values(result: Comparison) -> str:
     values = zip(result.names, result.values, strict=True)
     error = f" (standard error {result.paired_error:.4f}, question by question)"
     lines = [
@@ -313,17 +340,17 @@ def _seen(result: Comparison) -> str:
         *(f"  {name}: {value:.4f}" for name, value in values),
         f"  difference: {result.difference:+.4f}{'' if math.isnan(result.paired_error) else error}",
     ]
-    return "\n".join(_fill(line) for line in lines)
+    return "\n".join(_wrap(line) for line in lines)
 
 
-def _outlook(result: Comparison, at: Outlook) -> str:
+def _describe_outlook(result: Comparison, at: Outlook) -> str:
     first, second = result.names
     title = title_of(result.metric)
     lines = [f"If {100 * at.sparsity:.3g} % of the true answers are missing:"]
     if not at.fits:
         lines.append(
             f"  No strength explains these values: even a perfect model would score "
-            f"{at.ceiling:.4f} here. {_ceiling_advice(result)}"
+            f"{at.ceiling:.4f} here. {_advise_on_ceiling(result)}"
         )
     else:
         lines.append(
@@ -337,8 +364,8 @@ def _outlook(result: Comparison, at: Outlook) -> str:
             f"{at.full_difference + reach:+.4f})."
         )
     if result.difference:
-        lines.append(f"  {_probability(result, at)}")
-    lines.append(f"  {_needed(result, at)}")
+        lines.append(f"  {_describe_probability(result, at)}")
+    lines.append(f"  {_describe_needed(result, at)}")
     if not math.isnan(at.rho) and result.difference:
         better, other = result.ordered
         lines.append(
@@ -346,31 +373,31 @@ def _outlook(result: Comparison, at: Outlook) -> str:
             f"the correlation {at.rho:.3f} for {better} and none for {other}; more questions "
             "do not help."
         )
-    return "\n".join(_fill(line) for line in lines)
+    return "\n".join(_wrap(line) for line in lines)
 
 
-def _probability(result: Comparison, at: Outlook) -> str:
+def _describe_probability(result: Comparison, at: Outlook) -> str:
     chance = (
-        f"{_percent(at.p_model)} by Theorem 4.2 with exact variances, as if the models erred "
-        "independently"
+        f"{_format_percent(at.p_model)} by Theorem 4.2 with exact variances, as if the models "
+        "erred independently"
     )
     if not math.isnan(result.p_data):
-        chance = f"{_percent(result.p_data)} by the questions' own differences ({chance})"
+        chance = f"{_format_percent(result.p_data)} by the questions' own differences ({chance})"
     return f"Probability that complete labels order them the other way: {chance}."
 
 
-def _needed(result: Comparison, at: Outlook) -> str:
+def _describe_needed(result: Comparison, at: Outlook) -> str:
     if result.difference == 0:
         return "No number of questions distinguishes equal values."
     count = at.needed_model if math.isnan(at.needed_data) else at.needed_data
     enough = "enough" if count <= result.n_questions else "not enough"
     return (
-        f"Questions needed for {_percent(result.level)}: {math.ceil(count):,} (there are "
+        f"Questions needed for {_format_percent(result.level)}: {math.ceil(count):,} (there are "
         f"{result.n_questions:,}: {enough})."
     )
 
 
-def _verdict(result: Comparison) -> str:
+def _describe_verdict(result: Comparison) -> str:
     better, other = result.ordered
     kind = result.verdict
     if kind == "equal":
@@ -379,13 +406,14 @@ def _verdict(result: Comparison) -> str:
     if kind == "too close":
         return (
             f"too close to call. The order may be wrong with a probability of up to "
-            f"{_percent(worst)}, more than {_percent(result.level)}."
+            f"{_format_percent(worst)}, more than {_format_percent(result.level)}."
         )
-    sure = f"the lead of {better} is not due to the choice of questions ({_percent(worst)} or less)"
+    share = _format_percent(worst)
+    sure = f"the lead of {better} is not due to the choice of questions ({share} or less)"
     if kind == "model does not fit":
         return (
             f"{sure}, but at some of these sparsities the paper's model does not fit, so it says "
-            f"nothing about complete labels there. {_ceiling_advice(result)}"
+            f"nothing about complete labels there. {_advise_on_ceiling(result)}"
         )
     if kind == "fragile":
         least = min((o.rho for o in result.outlooks if not math.isnan(o.rho)), key=abs)
@@ -400,8 +428,8 @@ def _verdict(result: Comparison) -> str:
     )
 
 
-def _doubts(result: Comparison) -> list[str]:
-    """Reasons to doubt that the paper's model describes the data."""
+def _list_doubts(result: Comparison) -> list[str]:
+    """Return reasons to doubt that the paper's model describes the data."""
     doubts = []
     if result.sampled:
         doubts.append(
@@ -437,20 +465,20 @@ def _doubts(result: Comparison) -> list[str]:
     return doubts
 
 
-def _ceiling_advice(result: Comparison) -> str:
+def _advise_on_ceiling(result: Comparison) -> str:
     return (
         f"Either less than {100 * result.highest_sparsity:.3g} % is missing, or recorded answers "
         "are easier to predict than missing ones (a negative correlation)."
     )
 
 
-def _percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     if share == 0:
         return "less than 1e-300"
     return f"{100 * share:.3g} %" if share >= 1e-4 else f"{share:.1e}"
 
 
-def _fill(line: str) -> str:
+def _wrap(line: str) -> str:
     indent = " " * (len(line) - len(line.lstrip()))
     return textwrap.fill(
         line.strip(),

@@ -1,14 +1,13 @@
-"""The paper's two experiments without models: a closed world, and its simulation.
+"""The two experiments of the open-world paper: a closed world, and a simulation without models.
 
-In a closed world, family trees, every true fact is known. Births and marriages are random;
-everything else follows from `RULES`. Facts are hidden at random, or those that a model ranks worst.
-So the test set lacks some of its answers. The open-world paper (Yang et al. 2022, appendix A.3)
-evaluates on such a graph: 20 families of 300 people, 23 relations, about 6,000 entities and 190,000
-facts.
+The closed world consists of family trees, in which every true fact is known. Births and marriages
+are random; all other facts follow from `RULES`. Then facts are hidden from the test set: at random,
+or those that a model ranks worst. The open-world paper (Yang et al. 2022, appendix A.3) evaluates
+on such a graph: 20 families of 300 people, 23 relations, about 6,000 entities and 190,000 facts.
 
-The simulation (appendix A.2), vectorised, is for comparison with theory. Missing and predicted
-answers are drawn at random. The answers of a question are drawn in their random order, so one pass
-of running sums gives every filtered rank: earlier missing answers of the same class rank above.
+The vectorised simulation (appendix A.2) is for comparison with theory. Missing and predicted
+answers are drawn at random. The answers of a question are drawn in their random order, so running
+sums give every filtered rank: earlier missing answers of the same class rank above.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from kgtrec.study.openworld.formulas import (
     check,
     check_entities,
     check_share,
-    checked_strength,
+    check_strength,
     expectation,
     split_strength,
     sum_of_gains,
@@ -46,18 +45,38 @@ if TYPE_CHECKING:
 Triples = NDArray[np.int32]
 
 RELATIONS = (
-    "parentOf", "sisterOf", "brotherOf", "siblingOf", "motherOf", "fatherOf", "wifeOf", "husbandOf",
-    "grandmotherOf", "grandfatherOf", "auntOf", "uncleOf", "girlCousinOf", "boyCousinOf",
-    "cousinOf", "daughterOf", "sonOf", "childOf", "granddaughterOf", "grandsonOf", "grandchildOf",
-    "nieceOf", "nephewOf",
-)  # fmt: skip
-"""The 23 relations, in the order in which appendix A.3 lists them: their ids."""
+    "parentOf",
+    "sisterOf",
+    "brotherOf",
+    "siblingOf",
+    "motherOf",
+    "fatherOf",
+    "wifeOf",
+    "husbandOf",
+    "grandmotherOf",
+    "grandfatherOf",
+    "auntOf",
+    "uncleOf",
+    "girlCousinOf",
+    "boyCousinOf",
+    "cousinOf",
+    "daughterOf",
+    "sonOf",
+    "childOf",
+    "granddaughterOf",
+    "grandsonOf",
+    "grandchildOf",
+    "nieceOf",
+    "nephewOf",
+)
+"""The 23 relations in the order of appendix A.3; the index of a relation is its id."""
 
 
 class Rule(NamedTuple):
-    """``head(x, y)`` holds if a chain of relations leads from x to y, and x has that gender.
+    """A rule: ``head(x, y)`` is true if a chain of relations leads from x to y.
 
-    Nobody is related to themselves: if the chain leads back to x, nothing follows.
+    In addition, x must have the gender. Nobody is related to themselves, so a chain that leads back
+    to x implies nothing.
     """
 
     head: str
@@ -92,17 +111,17 @@ RULES = (
 )
 
 ANCESTRY = 0.6
-"""Chance that somebody who married in, once chosen, gets parents rather than a child. It sets how
-many lines a family joins, and so how many facts there are."""
+"""Probability that a chosen person who married into the family gets parents, and not a child. It
+determines how many lines of ancestors a family joins, and so the number of facts."""
 
 
 @dataclass(frozen=True, eq=False)
 class FamilyTree(ShownInLines):
-    """People, their births and marriages, and every fact that follows.
+    """People, their births and marriages, and all facts that follow from these.
 
     - family, layer, int64 (people,): Family of each person, and generation: 0 for the founding
       couple.
-    - female: bool (people,)
+    - female, bool (people,): True for women.
     - mother, father, int64 (people,): Ids of the parents; -1 for the founders and for those who
       married into the family.
     - spouse, int64 (people,): Id of the husband or wife, -1 for nobody.
@@ -127,7 +146,7 @@ class FamilyTree(ShownInLines):
         return [f"f{family:02d}p{person:03d}" for family, person in pairs]
 
     def graph(self, train: Triples, test: Triples) -> Graph:
-        """A `Graph` of some of the facts, with readable labels."""
+        """Return a `Graph` of some of the facts, with readable labels."""
         return Graph.from_arrays(
             train=train, test=test, entities=self.labels, relations=list(RELATIONS)
         )
@@ -144,9 +163,9 @@ def family_tree(
 ) -> FamilyTree:
     """Draw families and derive every fact about them (appendix A.3).
 
-    A family starts with a couple. Then one of its people is chosen at random, again and again,
-    until there are enough. People who married in may get parents, and so found another line. All
-    others marry if they are single, or get a child.
+    A family starts with a couple. Until it has enough people, one of them is chosen at random.
+    Somebody who married into the family may get parents, which adds a line of ancestors. All others
+    marry if they are single, or get a child.
 
     Parameters
     ----------
@@ -176,7 +195,7 @@ def family_tree(
         np.array([[getattr(person, name) for person in family] for family in grown])
         for name in ("layer", "female", "mother", "father", "spouse")
     )
-    mother, father, spouse = (np.where(one < 0, -1, one + start).ravel() for one in ids)
+    mother, father, spouse = (np.where(part < 0, -1, part + start).ravel() for part in ids)
     layer, female = layer.ravel(), female.ravel()
     facts = _derive(female, mother, father, spouse)
     family = np.repeat(np.arange(families), people)
@@ -185,7 +204,7 @@ def family_tree(
 
 @dataclass
 class _Person:
-    """Somebody of a family that grows; ids count from 0 inside it, and -1 is nobody."""
+    """A person of a family that grows; ids count from 0 inside the family, and -1 is nobody."""
 
     layer: int
     female: bool
@@ -196,6 +215,7 @@ class _Person:
 
 
 def _grow(rng: np.random.Generator, people: int, depth: int, width: int) -> list[_Person]:
+    """Draw a family; UsageError if it cannot have so many people."""
     family = [_Person(0, bool(rng.random() < 0.5))]
     _marry(family, 0)
     idle = 0
@@ -208,14 +228,14 @@ def _grow(rng: np.random.Generator, people: int, depth: int, width: int) -> list
                 f"at {len(family)} people; give fewer people, or more depth or width"
             )
         chosen = int(rng.integers(len(family)))
-        one, before = family[chosen], len(family)
-        if one.mother < 0 and one.layer != 0 and rng.random() < ANCESTRY:
+        member, before = family[chosen], len(family)
+        if member.mother < 0 and member.layer != 0 and rng.random() < ANCESTRY:
             if people - before >= 2:
                 _find_parents(family, chosen)
-        elif one.spouse < 0:
-            if one.layer < depth:
+        elif member.spouse < 0:
+            if member.layer < depth:
                 _marry(family, chosen)
-        elif one.layer < depth and one.children < width:
+        elif member.layer < depth and member.children < width:
             _bear(family, chosen, bool(rng.random() < 0.5))
         if len(family) > before:
             idle = 0
@@ -223,33 +243,36 @@ def _grow(rng: np.random.Generator, people: int, depth: int, width: int) -> list
 
 
 def _marry(family: list[_Person], person: int) -> None:
-    """A spouse from outside, of the other sex."""
-    one = family[person]
-    one.spouse = len(family)
-    family.append(_Person(one.layer, not one.female, spouse=person))
+    """Add a spouse of the other sex from outside the family."""
+    partner = family[person]
+    partner.spouse = len(family)
+    family.append(_Person(partner.layer, not partner.female, spouse=person))
 
 
 def _bear(family: list[_Person], person: int, female: bool) -> None:
-    """A child of a married person."""
-    one = family[person]
-    mother, father = (person, one.spouse) if one.female else (one.spouse, person)
-    for parent in (mother, father):
-        family[parent].children += 1
-    family.append(_Person(one.layer + 1, female, mother, father))
+    """Add a child of a married person."""
+    parent = family[person]
+    mother, father = (person, parent.spouse) if parent.female else (parent.spouse, person)
+    for each in (mother, father):
+        family[each].children += 1
+    family.append(_Person(parent.layer + 1, female, mother, father))
 
 
 def _find_parents(family: list[_Person], person: int) -> None:
-    """A couple whose child the person is."""
-    one, mother = family[person], len(family)
-    family.append(_Person(one.layer - 1, True))
+    """Add the parents of a person."""
+    child, mother = family[person], len(family)
+    family.append(_Person(child.layer - 1, True))
     _marry(family, mother)
-    one.mother, one.father = mother, mother + 1
+    child.mother, child.father = mother, mother + 1
     for parent in (mother, mother + 1):
         family[parent].children = 1
 
 
 def _derive(female: Bools, mother: Int64, father: Int64, spouse: Int64) -> Triples:
-    """All facts of births and marriages, by `RULES`: (n, 3), ascending by relation, head, tail."""
+    """Derive all facts by `RULES` from births and marriages.
+
+    Returns int32 (n, 3), ascending by relation, head and tail.
+    """
     from scipy.sparse import csr_matrix
 
     count = len(female)
@@ -280,7 +303,7 @@ def _derive(female: Bools, mother: Int64, father: Int64, spouse: Int64) -> Tripl
 
 
 def _follow(rule: Rule, known: dict[str, csr_matrix], heads: Bools) -> csr_matrix:
-    """Pairs that a rule makes true: products of its chain's adjacency matrices."""
+    """Return the matrix of pairs that a rule implies: the product of its chain's matrices."""
     reached: Any = known[rule.chain[0]]
     for name in rule.chain[1:]:
         reached = reached @ known[name]
@@ -294,10 +317,10 @@ def _follow(rule: Rule, known: dict[str, csr_matrix], heads: Bools) -> csr_matri
 
 @dataclass(frozen=True, eq=False)
 class OpenWorld(ShownInLines):
-    """The facts of a closed world; some of them are unknown.
+    """The facts of a closed world, of which some are missing.
 
     - train, test, missing, int32 (n, 3): Training facts, sparse test facts, and true facts that
-      nobody has recorded. Together they are all facts, and no fact is in two of them.
+      are not recorded. Every fact is in exactly one of them.
     """
 
     train: Triples
@@ -312,7 +335,7 @@ class OpenWorld(ShownInLines):
 
     @property
     def full_test(self) -> Triples:
-        """Every true fact that is not for training: the sparse test facts and the missing ones."""
+        """All true facts that are not for training: sparse test facts, then missing ones."""
         return np.concatenate([self.test, self.missing])
 
     @property
@@ -324,13 +347,16 @@ class OpenWorld(ShownInLines):
 def random_removal(
     facts: Triples, density: float, train_share: float = 0.7, seed: int = 0
 ) -> OpenWorld:
-    """Each fact independently: missing with probability 1 - d, training d eta, test the rest (A.3).
+    """Hide facts at random (appendix A.3).
+
+    Each fact is independently missing with probability 1 - d, or a training fact with probability
+    d eta. The rest are test facts.
 
     Parameters
     ----------
     facts : ndarray of int, shape (n, 3)
     density : float in (0, 1]
-        Share d of all facts that somebody has recorded.
+        Share d of all facts that are recorded.
     train_share : float in [0, 1), default 0.7
         Share eta of the recorded facts that go to training.
     seed : int, default 0
@@ -348,7 +374,7 @@ def ranked_removal(
     """Hide the facts that a model ranks worst, question by question (section 6.2).
 
     A draw from Binomial(N, sparsity) decides how many of the N answers of a tail question are
-    missing, but never all. The model's lowest-ranked answers go, ties in random order.
+    missing, but never all. These are the answers with the worst ranks; ties are in random order.
 
     Parameters
     ----------
@@ -360,17 +386,17 @@ def ranked_removal(
     """
     facts = world.full_test
     rank = np.asarray(rank, np.float64)
-    check("shape of rank", rank.shape, rank.shape == (len(facts),),
-          f"one value for each of the {len(facts)} facts of world.full_test")  # fmt: skip
+    valid = f"one value for each of the {len(facts)} facts of world.full_test"
+    check("shape of rank", rank.shape, rank.shape == (len(facts),), valid)
     check_share("sparsity", sparsity)
     rng = random_generator(seed)
     question = facts[:, 1].astype(np.int64) * (int(facts[:, 0].max(initial=0)) + 1) + facts[:, 0]
     _, index, count = np.unique(question, return_inverse=True, return_counts=True)
     hidden = np.minimum(rng.binomial(count, sparsity), count - 1)
     order = np.lexsort((rng.random(len(facts)), rank, index))
-    place = np.arange(len(facts)) - np.repeat(np.cumsum(count) - count, count)
+    rank_in_question = np.arange(len(facts)) - np.repeat(np.cumsum(count) - count, count)
     missing = np.empty(len(facts), dtype=bool)
-    missing[order] = place >= np.repeat(count - hidden, count)
+    missing[order] = rank_in_question >= np.repeat(count - hidden, count)
     return OpenWorld(world.train, facts[~missing], facts[missing])
 
 
@@ -382,15 +408,15 @@ REPEATS = 500
 x 1 % x 30 %; 500 questions per point."""
 
 BLOCK = 1 << 22
-"""Cells (questions x answers) drawn at a time, so that memory stays small."""
+"""Cells (questions x answers) that are drawn at a time, to limit memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation(ShownAsTables):
     """Simulated values of metrics over a grid.
 
-    - mean, std, float64 (betas, strengths): Per metric: mean and standard deviation over the
-      questions with an answer to test; NaN if the correlation is impossible.
+    - mean, std: Per metric, float64 (betas, strengths): mean and standard deviation over the
+      questions with a test answer; NaN if the correlation is impossible.
     - tested, int64 (betas, strengths): Number of these questions.
     """
 
@@ -405,7 +431,7 @@ class Simulation(ShownAsTables):
     tested: Int64
 
     def table(self, metric: str | None = None) -> Table:
-        """One row per sparsity and strength: simulated, exact, approximate values of a metric."""
+        """Return a table of simulated, exact and approximate values per sparsity and strength."""
         return simulation_table([self], next(iter(self.mean)) if metric is None else metric)
 
     def _lines(self) -> tuple[str, str]:
@@ -416,17 +442,25 @@ class Simulation(ShownAsTables):
         )
 
     def error(self, metric: str) -> Float64:
-        """Standard error of the mean, shape (B, L). The paper's shaded bands are twice this."""
+        """Return the standard error of the mean, shape (betas, strengths).
+
+        The shaded bands of the paper are twice this.
+        """
         return self.std[metric] / np.sqrt(self.tested)
 
     def exact(self, metric: str, row: int) -> Float64:
-        """The exact expectation at each strength of a sparsity, NaN where none was simulated."""
+        """Return the exact expectation at each strength of a sparsity; NaN if not simulated."""
         choose("metric", metric, self.mean, "was not simulated")
         done, values = np.isfinite(self.mean[metric][row]), np.full(len(self.strengths), np.nan)
         values[done] = expectation(
-            np.array(self.strengths)[done], self.betas[row], self.n_answers, self.n_entities,
-            metric, self.rho, kept=True,
-        )  # fmt: skip
+            np.array(self.strengths)[done],
+            self.betas[row],
+            self.n_answers,
+            self.n_entities,
+            metric,
+            self.rho,
+            kept=True,
+        )
         return values
 
 
@@ -442,12 +476,12 @@ def simulate(
 ) -> Simulation:
     """Simulate `repeats` questions for every strength and sparsity (Figures 1 and 2).
 
-    Cells with an impossible correlation become NaN; one that is impossible everywhere is refused.
+    Cells with an impossible correlation become NaN. UsageError if it is impossible in all cells.
     """
     check_entities(n_answers, n_entities)
     check("repeats", repeats, repeats >= 2, "2 or more, to measure a spread")
     for beta in betas:
-        checked_strength(strengths, beta)
+        check_strength(strengths, beta)
     sums = {metric: sum_of_gains(metric, n_entities + 1) for metric in metrics}
     shape = len(betas), len(strengths)
     mean = {metric: np.full(shape, np.nan) for metric in metrics}
@@ -462,8 +496,8 @@ def simulate(
             except UsageError as error:
                 last = error
                 continue
-            draw = partial(filtered_ranks, rng, strength, beta, rho, n_answers, n_entities)
-            values = _questions(draw, repeats, max(BLOCK // n_answers, 1), sums)
+            draw = partial(draw_ranks, rng, strength, beta, rho, n_answers, n_entities)
+            values = _simulate_questions(draw, repeats, max(BLOCK // n_answers, 1), sums)
             tested[i, j] = len(values[0])
             for metric, value in zip(metrics, values, strict=True):
                 if len(value):
@@ -475,36 +509,44 @@ def simulate(
     )
 
 
-def filtered_ranks(
-    rng: np.random.Generator, strength: float, beta: float, rho: float, n_answers: int,
-    n_entities: int, questions: int,
-) -> tuple[Int64, Bools]:  # fmt: skip
-    """Draw questions: the filtered rank of every answer, and whether it is missing.
+def draw_ranks(
+    rng: np.random.Generator,
+    strength: float,
+    beta: float,
+    rho: float,
+    n_answers: int,
+    n_entities: int,
+    questions: int,
+) -> tuple[Int64, Bools]:
+    """Draw the answers of questions; return their filtered ranks, and True for missing answers.
 
-    Shape: rank int64 (questions, n_answers).
+    Both arrays have the shape (questions, n_answers).
     """
     l1, l2 = split_strength(strength, beta, rho)
     shape = questions, n_answers
     missing = rng.random(shape) < beta
     predicted = rng.random(shape) < np.where(missing, l1, l2)
-    above = _before(missing & predicted)
+    above = _count_before(missing & predicted)
     n_above = (missing & predicted).sum(axis=1, keepdims=True)
     gaps = rng.standard_exponential((questions, n_answers + 1))
     gaps /= gaps.sum(axis=1, keepdims=True)
     false = rng.multinomial(n_entities - n_answers, gaps)[:, :-1].cumsum(axis=1)
-    below = n_above + _before(missing & ~predicted) + false
+    below = n_above + _count_before(missing & ~predicted) + false
     return np.where(predicted, above, below) + 1, missing
 
 
-def _before(flags: Bools) -> Int64:
-    """How many flags come before each place of a row."""
+def _count_before(flags: Bools) -> Int64:
+    """Count the true flags before each position of a row."""
     return flags.cumsum(axis=1) - flags
 
 
-def _questions(
+def _simulate_questions(
     draw: Callable[[int], tuple[Int64, Bools]], repeats: int, block: int, sums: dict[str, Float64]
 ) -> list[Float64]:
-    """Value of each metric per question that has an answer to test; `block` are drawn at a time."""
+    """Return the values of each metric, for all drawn questions with a test answer.
+
+    `draw` draws a number of questions; `block` of them are drawn at a time.
+    """
     parts: list[list[Float64]] = []
     for start in range(0, repeats, block):
         rank, missing = draw(min(block, repeats - start))
@@ -516,22 +558,31 @@ def _questions(
 
 
 def simulation_table(runs: Sequence[Simulation], metric: str = "mrr") -> Table:
-    """One row per correlation, sparsity and strength: simulated, exact, approximate values."""
+    """Return a table of simulated, exact and approximate values of several simulations.
+
+    It has one row per correlation, sparsity and strength.
+    """
     rows: list[tuple[Cell, ...]] = []
     for run in runs:
-        for place, beta in enumerate(run.betas):
-            exact = run.exact(metric, place)
+        for index, beta in enumerate(run.betas):
+            exact = run.exact(metric, index)
             close = np.full(len(exact), np.nan)
             positive = np.isfinite(exact) & (np.array(run.strengths) > 0)
             if metric == "mrr" and beta > 0:
                 strengths = np.array(run.strengths)[positive]
                 close[positive] = approximation(strengths, beta, run.n_answers, run.rho)
             columns = (
-                run.tested[place], run.mean[metric][place], run.std[metric][place],
-                run.error(metric)[place], exact, close,
-            )  # fmt: skip
+                run.tested[index],
+                run.mean[metric][index],
+                run.std[metric][index],
+                run.error(metric)[index],
+                exact,
+                close,
+            )
             cells = (column.tolist() for column in columns)
             rows += [(run.rho, beta, *row) for row in zip(run.strengths, *cells, strict=True)]
-    heads = ("correlation:2, sparsity:4, strength:2, questions, mean:4, std:4, error:4, exact:4, "
-             "approximation:4")  # fmt: skip
+    heads = (
+        "correlation:2, sparsity:4, strength:2, questions, mean:4, std:4, error:4, exact:4, "
+        "approximation:4"
+    )
     return Table.of(heads, rows, names=3)

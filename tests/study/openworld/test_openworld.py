@@ -22,8 +22,8 @@ from kgtrec.study.openworld.formulas import moments
 from kgtrec.study.openworld.simulate import (
     RELATIONS,
     RULES,
+    draw_ranks,
     family_tree,
-    filtered_ranks,
     random_removal,
     ranked_removal,
 )
@@ -174,7 +174,7 @@ def test_inconsistency_is_what_repeated_evaluations_show():
     rng = np.random.default_rng(3)
     shown = []
     for strength in strengths:
-        rank, missing = filtered_ranks(rng, strength, beta, 0.0, n, entities, questions * repeats)
+        rank, missing = draw_ranks(rng, strength, beta, 0.0, n, entities, questions * repeats)
         left = (~missing).sum(axis=1)
         value = np.where(missing, 0, 1 / rank).sum(axis=1) / np.maximum(left, 1)
         value = np.where(left > 0, value, np.nan).reshape(repeats, questions)
@@ -281,7 +281,7 @@ def test_a_value_beyond_the_ceiling_is_said_to_be_one():
     assert beyond.ceiling < 0.30
     assert "even a perfect model" in str(result)
     edge = result.highest_sparsity
-    assert Mixture.of_seen([28.0], edge, 14505).ceiling() == pytest.approx(0.32, abs=2e-3)
+    assert Mixture.from_answers([28.0], edge, 14505).ceiling() == pytest.approx(0.32, abs=2e-3)
     parsed = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert parsed["outlooks"][1]["strengths"] == [None, None]
     assert parsed["outlooks"][1]["fits"] is False
@@ -297,7 +297,7 @@ def test_swapped_models_give_the_same_answers():
 
 @given(arrays(np.float64, 30, elements=st.integers(1, 300)), st.floats(0, 0.9))
 def test_a_mixture_keeps_the_mean_number_of_answers(seen, beta):
-    mixture = Mixture.of_seen(seen, beta, 100_000)
+    mixture = Mixture.from_answers(seen, beta, 100_000)
     assert mixture.weight.sum() == pytest.approx(1.0)
     assert mixture.n_answers @ mixture.weight == pytest.approx(seen.mean() / (1 - beta))
 
