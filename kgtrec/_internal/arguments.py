@@ -29,6 +29,9 @@ MOST_PERMUTATIONS = 100_000_000
 MOST_SIMULATED = 100_000_000
 """Entities or questions of a simulation, whose memory grows with them."""
 
+MOST_AUDITED = 100_000_000
+"""Entities of an audit, which computes every metric at every rank up to their number."""
+
 MOST_POINTS = 10_000
 """Points of a curve; a grid has as many rows as columns."""
 

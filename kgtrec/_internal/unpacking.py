@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kgtrec.errors import FileError, PathName
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
 
 LARGEST_UNCHECKED = 256 << 20
 """Unpacked bytes that any packed file may have."""
@@ -14,14 +17,24 @@ LARGEST_RATIO = 300
 """Of unpacked to packed bytes. Runs and triples reach 30; zeros reach 1,030 in gzip."""
 
 
-def check_expansion(path: PathName, packed: int, unpacked: int) -> None:
-    """FileError if so many packed bytes have become so many that they are no text."""
+def check_expansion(path: PathName, packed: int, unpacked: int, kind: str = "no text does") -> None:
+    """FileError if so many packed bytes have become so many that they are not what was expected."""
     if unpacked > LARGEST_UNCHECKED and unpacked > LARGEST_RATIO * max(packed, 1):
         found = (
             f"the first {packed:,} bytes unpack to more than {unpacked:,}, "
-            f"{unpacked // max(packed, 1):,} times as many, which no text does"
+            f"{unpacked // max(packed, 1):,} times as many, which {kind}"
         )
         raise FileError(path, found=found, hint="unpack the file and look at what it contains")
+
+
+def check_members(path: PathName, archive: ZipFile) -> None:
+    """FileError if a member of an archive of arrays says that it unpacks to far more than it has.
+
+    zipfile never gives more bytes of a member than it says, so this is before any is unpacked.
+    """
+    for member in archive.infolist():
+        kind = "no array of scores, vectors or ids does"
+        check_expansion(path, member.compress_size, member.file_size, kind)
 
 
 class UnpackedStream(io.RawIOBase):

@@ -444,7 +444,9 @@ def note(text: str) -> None:
         from kgtrec.cli._names import option_spelling
 
         text = option_spelling(text, context.command)
-    text = shortened(f"kgtrec: {text}", LONGEST_MESSAGE)
+    # Escaped first: an escape takes more characters than what it stands for.
+    escaped = visible(text, keep="\n\t")
+    text = shortened(f"kgtrec: {escaped}", LONGEST_MESSAGE)
     with suppress(OSError):
         echo(text, err=True)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec._internal.arguments import MOST_AUDITED
 from kgtrec.cli import _options as shared
 from kgtrec.cli._options import system_names
 from kgtrec.cli._report import SCORES, Command, Report
@@ -32,7 +33,7 @@ SIZES = ("instances", "entities")
 @shared.option(
     "--n-entities entities",
     "Number of entities, the largest possible rank.",
-    type=shared.Count(),
+    type=shared.Count(largest=MOST_AUDITED),
     metavar="E",
 )
 @shared.graph("The graph of the table, instead of both numbers. Adds values expected by chance.")

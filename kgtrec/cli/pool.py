@@ -343,7 +343,6 @@ def complete(
     )
     columns = [column.name for column in mean_columns(options["measures"] or unjudged.MEASURES)]
     names = system_names(runs)
-    written = _run_files(options["run_dir"], names)
     loaded = read_graph(graph)
     seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
     found, fired = read_pool(pooled, loaded)
@@ -362,6 +361,7 @@ def complete(
         tables["rules"] = completion.rule_table(found, rules, judged)
     lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
     shown, notes = _of_runs(lists, done, columns, options)
+    written = _run_files(options["run_dir"], names)
     qrels = done.qrels(options["reverse"])
     if options["qrels"] and qrels.nameless:
         left = f"{qrels.nameless:,} reverse questions have no name in the runs; left out"

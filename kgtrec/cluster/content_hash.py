@@ -21,6 +21,7 @@ from typing import Any
 from kgtrec._internal.files import write_text
 from kgtrec._internal.locations import exists, is_location, local_path
 from kgtrec._internal.structured import parse_json
+from kgtrec._internal.unpacking import check_members
 from kgtrec.errors import FileError, PathName
 from kgtrec.graph.openke import is_numbered
 from kgtrec.scores.mapped_files import stamp
@@ -114,12 +115,13 @@ def _hash_archive(path: PathName) -> str:
     hasher = hashlib.blake2b(digest_size=16)
     try:
         with zipfile.ZipFile(path) as archive:
+            check_members(path, archive)
             for info in sorted(archive.infolist(), key=lambda info: info.filename):
                 hasher.update(f"{info.filename} {info.file_size} ".encode())
                 with archive.open(info) as file:
                     while piece := file.read(1 << 20):
                         hasher.update(piece)
-    except OSError:
+    except (FileError, OSError):
         raise
     except Exception as error:  # zipfile and zlib each have errors of their own
         reason = " ".join(str(error).split())

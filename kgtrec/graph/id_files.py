@@ -18,6 +18,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Int64, K, offsets_of
 from kgtrec._internal.locations import fetched
+from kgtrec._internal.unpacking import check_members
 from kgtrec.errors import FileError, PathName, choose, refuse
 from kgtrec.graph.labels import Labels, first_repeat
 from kgtrec.graph.tsv import packed_lines
@@ -142,6 +143,7 @@ def load_arrays(path: PathName, names: Sequence[str], hint: str) -> dict[str, Ar
     """The arrays of an ``.npz`` with these names, without unpickling."""
     try:
         with regular_file(path) as place, np.load(place, allow_pickle=False) as archive:
+            check_members(path, archive.zip)
             arrays = {name: archive[name] for name in names if name in archive.files}
             present = archive.files
     except FileError:

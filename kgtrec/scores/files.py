@@ -21,6 +21,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Int64
 from kgtrec._internal.files import PARSING, map_array
 from kgtrec._internal.locations import RangedFile, fetched, is_location, names_in
+from kgtrec._internal.unpacking import check_members
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.terms import NAMES, SIDES
@@ -189,11 +190,14 @@ def read_arrays(path: Path) -> dict[str, Array]:
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return {path.stem: loaded}
+            check_members(path, loaded.zip)
             arrays = {name: loaded[name] for name in loaded.files}
             others = [name for name, one in arrays.items() if not isinstance(one, np.ndarray)]
             if not others:
                 return arrays
             reason = f"its member {others[0]!r} is not an array"
+    except FileError:
+        raise
     except Exception as error:  # zipfile, zlib and numpy each raise their own errors
         if isinstance(error, OSError) and error.errno is not None:
             raise _unreadable(path, error) from None

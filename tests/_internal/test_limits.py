@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,10 +18,15 @@ from transcripts import ended
 
 from kgtrec._internal import runtime
 from kgtrec._internal.structured import DEEPEST, parse_json, parse_toml
+from kgtrec._internal.text import LONGEST_MESSAGE
 from kgtrec._internal.unpacking import LARGEST_UNCHECKED
+from kgtrec.cli._report import note
 from kgtrec.errors import FileError, UsageError
 from kgtrec.graph.tsv import packed_lines
 from kgtrec.plots.style import check_plot
+from kgtrec.ranking import partial
+from kgtrec.ranking.partial import read_about, read_parts, write_parts
+from kgtrec.study.auditing import possible
 from kgtrec.trec.files.text import read_text
 
 KGTREC = (sys.executable, "-m", "kgtrec")
@@ -98,19 +105,76 @@ def ranks_with(labels: object) -> None:
     pq.write_table(table.replace_schema_metadata(metadata), "forged.parquet")
 
 
-@pytest.mark.parametrize("labels", [[1, 2], [None], {"a": 1}, "r0", [["r0"]], 7])
+@pytest.mark.parametrize("labels", [[1, 2], [None], {"a": 1}, "r0", [["r0"]], 7, [], ["r"]])
 def test_forged_labels_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: object
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("g").mkdir()
-    Path("g/test.txt").write_text("a\tr\tb\nb\tr\tc\n")
+    Path("g/test.txt").write_text("a\tr\tb\nb\tq\tc\n")
     np.save("s.npy", np.random.default_rng(1).random((4, 3)))
     assert ended("rank", "--graph", "g", "--scores", "s.npy", "-o", "o.parquet").code == 0
     ranks_with(labels)
     said = ended("report", "forged.parquet", "--by", "relation")
     assert said.code == 2
     assert "forged.parquet" in said.err
+
+
+def test_deeply_nested_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ranks, and of a shard whose hash is right."""
+    home_of_ranks(tmp_path, monkeypatch)
+    rank = ("rank", "--graph", "g", "--scores", "s.npy", "-o")
+    table = pq.read_table("o.parquet")
+    deep = dict.fromkeys(table.schema.metadata, b"[" * 100000)
+    pq.write_table(table.replace_schema_metadata(deep), "deep.parquet")
+    assert ended(*rank, "sh", "--shard", "1/1").code == 0
+    (shard,) = Path("sh").glob("shard-*.arrow")
+    about, parts = read_about(shard), [*read_parts(shard)]
+    with monkeypatch.context() as patched:
+        deeper = SimpleNamespace(dumps=lambda *_, **__: "[" * 100_000)
+        patched.setattr(partial, "json", deeper)
+        write_parts(shard, about, parts)
+    for words, name in ((("report", "deep.parquet"), "deep.parquet"),
+                        (("merge", "sh", "-o", "m.parquet"), shard.name)):  # fmt: skip
+        said = ended(*words)
+        assert said.code == 2, said
+        assert name in said.err
+        assert len(said.err) < 1000
+
+
+HEADER = (
+    b"\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (19660800, 4)}".ljust(127)
+    + b"\n"
+)
+
+
+def test_bombs_of_arrays_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is unpacked: a member says how large it is, and never gives more bytes."""
+    monkeypatch.chdir(tmp_path)
+    Path("g").mkdir()
+    Path("g/test.txt").write_text("a\tr\tb\nb\tr\tc\n")
+    for path, names in (("m.npz", ("queries", "entities")), ("neg.npz", ("head_neg", "tail_neg"))):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in names:
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    file.write(HEADER)
+                    for _ in range(300):
+                        file.write(b"\0" * (1 << 20))
+    np.save("s.npy", np.random.default_rng(1).random((4, 3)))
+    rank = ("rank", "--graph", "g", "-o")
+    for words in (
+        (*rank, "o.parquet", "--scores", "m.npz"),
+        (*rank, "o.parquet", "--scores", "s.npy", "--candidates", "neg.npz"),
+        (*rank, "sh", "--scores", "m.npz", "--shard", "1/1"),
+        (*rank, "o.parquet", "--scores", "m.npz", "--model", "distmult"),
+    ):
+        said = ended(*words)
+        assert said.code == 2, said
+        if "--shard" in words:  # the header is enough
+            assert "m.npz: Factors have 19660800 queries" in said.err
+        else:
+            assert "unpack to more than 314," in said.err
+            assert "which no array of scores, vectors or ids does" in said.err
 
 
 def test_archives_hold_arrays_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,6 +220,76 @@ def test_odd_published_numbers_are_refused(
     said = ended("audit", name, "--n-entities", "100")
     assert said.code == 2, said
     assert name in said.err
+
+
+def test_an_audit_has_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("model,MR,MRR,Hits@1\na,20,0.5,0.4\n")
+    said = ended("audit", "t.csv", "--n-entities", "2147483647")
+    assert said.code == 1
+    assert "from 1 to 100000000" in said.err
+    ends = possible._ends("mr", 0.0, 5000, (1.0,), 256)
+    monkeypatch.setattr(possible, "_PIECE", 7)
+    possible._ends.cache_clear()
+    for whole, pieces in zip(ends, possible._ends("mr", 0.0, 5000, (1.0,), 256), strict=True):
+        assert whole.tolist() == pieces.tolist()
+
+
+def test_a_message_of_many_odd_names_is_short(capsys: pytest.CaptureFixture[str]) -> None:
+    """An escape takes more characters than what it stands for."""
+    note("\x1b" * 5000)
+    assert len(capsys.readouterr().err) <= LONGEST_MESSAGE + 1
+
+
+@pytest.mark.parametrize(
+    ("backend", "code"), [("TkAgg", 0), ("", 0), ("nonsense", 1), ("module://nothing", 0)]
+)
+def test_figures_with_any_backend(
+    tmp_path: Path, backend: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A figure is a file, which needs no window; but matplotlib refuses a name that it lacks."""
+    home_of_ranks(tmp_path, monkeypatch)
+    words = (*KGTREC, "plot", "ties", "o.parquet", "-o", "x.svg")
+    surroundings = os.environ | {"MPLBACKEND": backend}
+    done = subprocess.run(words, env=surroundings, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert ("MPLBACKEND" in done.stderr) == bool(code)
+    assert Path("x.svg").exists() != bool(code)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is full")
+def test_a_full_disk_while_a_figure_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home_of_ranks(tmp_path, monkeypatch)
+    for form in ("svg", "pdf", "png"):
+        os.symlink("/dev/full", f"x.{form}")
+        said = ended("plot", "ties", "o.parquet", "-o", f"x.{form}")
+        assert said.code == 2, said
+        assert f"x.{form}: the disk is full" in said.err
+        assert "written to" not in said.err
+
+
+@pytest.mark.parametrize("words", [("-o", "x.svg"), ("-o", "x.pdf")])
+def test_a_command_names_a_wrong_date(
+    tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home_of_ranks(tmp_path, monkeypatch)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
+    said = ended("plot", "ties", "o.parquet", *words)
+    assert said.code == 1, said
+    assert "SOURCE_DATE_EPOCH" in said.err
+    assert not Path(words[1]).exists()
+
+
+def home_of_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working folder with o.parquet, ranks of a graph of two triples."""
+    monkeypatch.chdir(tmp_path)
+    Path("g").mkdir()
+    Path("g/test.txt").write_text("a\tr\tb\nb\tr\tc\n")
+    np.save("s.npy", np.random.default_rng(1).random((4, 3)))
+    assert ended("rank", "--graph", "g", "--scores", "s.npy", "-o", "o.parquet").code == 0
 
 
 def test_work_goes_on_with_fewer_threads(monkeypatch: pytest.MonkeyPatch) -> None:

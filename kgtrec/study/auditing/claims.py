@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arguments import MOST_AUDITED, check_count
 from kgtrec._internal.csr import Float64, grouped
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import PathName, UsageError, must_be, refuse
@@ -242,6 +243,7 @@ class Sizes:
                 f"{argument('instances', instances)}, {argument('entities', entities)}; give "
                 "numbers of 1 or more"
             )
+        check_count("entities", entities, most=MOST_AUDITED)
         counts = {} if instances is None else {side: instances}
         if instances is not None and side == "both" and instances % 2 == 0:
             counts |= {"head": instances // 2, "tail": instances // 2}

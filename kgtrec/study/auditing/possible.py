@@ -234,6 +234,9 @@ def _values(row: Metric, parameter: float, ranks: Float64) -> Float64:
     return row.per_item(ties, "realistic", parameter)
 
 
+_PIECE = 1 << 20  # ranks at a time: 100 million entities would take 20 GB at once
+
+
 @lru_cache(maxsize=64)
 def _ends(
     name: str, parameter: float, entities: int, steps: tuple[float, ...], dense: int
@@ -244,12 +247,13 @@ def _ends(
     """
     grid, row = _grid(entities, steps, dense), BASES[name]
     at_grid = _values(row, parameter, grid)
-    every = np.arange(2, 2 * entities + 1) / 2
-    gap = _values(row, parameter, every) - np.interp(every, grid, at_grid)
-    segment = np.clip(np.searchsorted(grid, every, "right") - 1, 0, len(grid) - 1)
     low, high = np.zeros(len(grid)), np.zeros(len(grid))
-    np.minimum.at(low, segment, gap)
-    np.maximum.at(high, segment, gap)
+    for first in range(2, 2 * entities + 1, _PIECE):  # of all ranks, whole and half
+        every = np.arange(first, min(first + _PIECE, 2 * entities + 1)) / 2
+        gap = _values(row, parameter, every) - np.interp(every, grid, at_grid)
+        segment = np.clip(np.searchsorted(grid, every, "right") - 1, 0, len(grid) - 1)
+        np.minimum.at(low, segment, gap)
+        np.maximum.at(high, segment, gap)
     # The mass at a rank comes from the segment below it, or from the one above.
     below_low, below_high = np.append(0, low[:-1]), np.append(0, high[:-1])
     return at_grid + np.minimum(low, below_low), at_grid + np.maximum(high, below_high)

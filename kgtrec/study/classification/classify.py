@@ -193,9 +193,10 @@ def platt(labels: Bools, scores: Float64) -> Calibrator:
 
     n_true, n_false = int(labels.sum()), int((~labels).sum())
     target = np.where(labels, (n_true + 1) / (n_true + 2), 1 / (n_false + 2))
-    # Squares of scores beyond 2^500 would overflow; a power of two as unit changes no bit.
+    # Squares of scores beyond 2^500 would overflow, and those below 2^-500 would vanish. A power of
+    # two as unit changes no bit.
     _, exponent = np.frexp(np.abs(scores).max(initial=0.0))
-    unit = 2.0 ** int(exponent) if exponent > 500 else 1.0
+    unit = 2.0 ** int(exponent) if abs(exponent) > 500 else 1.0
     scores = scores / unit
     centre, spread = float(scores.mean()), float(scores.std()) or 1.0
     standard = (scores - centre) / spread

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from itertools import pairwise
 
@@ -225,3 +226,36 @@ def test_calibration_does_not_depend_on_the_unit_of_scores(exponent: int) -> Non
     due = platt(labels, scores).probabilities(scores)
     got = platt(labels, scores * unit).probabilities(scores * unit)
     assert np.array_equal(got, due)
+
+
+@pytest.mark.parametrize("unit", [2.0**997, 2.0**1020, 2.0**-990])
+def test_scores_near_the_ends_of_floats_through_the_command(tmp_path, monkeypatch, unit) -> None:
+    """No warning of numpy; the values are those of the same scores in another unit."""
+    monkeypatch.chdir(tmp_path)
+    rng, loss = np.random.default_rng(5), 0.0
+    for name in ("valid", "test"):
+        true = np.arange(40) % 2
+        scores = rng.normal(size=40) + true
+        for prefix, values in (("", scores), ("far-", scores * unit)):
+            lines = (f"e{i}\tr{i % 3}\te{i + 1}\t{2 * true[i] - 1}\t{values[i]!r}\n".replace(
+                "np.float64(", "").replace(")", "") for i in range(40))  # fmt: skip
+            (tmp_path / f"{prefix}{name}.tsv").write_text("".join(lines))
+        # The logistic function of such a score is 0 or 1; of one near 0 it is 1/2.
+        chance = np.where(unit > 1, scores > 0, 0.5)
+        loss = float(np.mean((chance - true) ** 2))
+    found = []
+    for prefix in ("", "far-"):
+        words = ("classify", "--valid-triples", f"{prefix}valid.tsv", "--test-triples",
+                 f"{prefix}test.tsv", "--resamples", "200", "--format", "json")  # fmt: skip
+        done = ended(*words)
+        assert (done.code, done.err) == (0, ""), done.err
+        found.append(json.loads(done.out))
+    near, far = found
+    brier = far["calibration"]["sigmoid of scores"]["brier"]
+    assert brier == pytest.approx(loss)
+    assert far["overall"] == near["overall"]
+    for relation, row in near["relations"].items():
+        assert far["relations"][relation]["threshold"] == row["threshold"] * unit
+    for name in ("Platt", "isotonic"):
+        ours, theirs = (one["calibration"][name]["brier"] for one in (far, near))
+        assert ours == pytest.approx(theirs, rel=1e-6), name
