@@ -107,6 +107,8 @@ def journal_path(sheet: PathName) -> Path:
 def path_of_judged_sheet(sheet: PathName) -> Path:
     """Return the default path of a sheet's copy with labels: ``NAME.judged.tsv``."""
     path = Path(sheet)
+    if not path.name:
+        raise FileError(sheet, found="this is a folder", hint="give a judgement sheet")
     return path.with_name(f"{path.name.removesuffix('.tsv')}.judged.tsv")
 
 
