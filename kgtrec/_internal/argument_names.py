@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from kgtrec._internal.text import shortened
+from kgtrec._internal.text import shorten
 
 # Unicode keeps these characters for use inside of programs: no text that people exchange has them.
 _START, _BETWEEN, _END = "\ufdd0", "\ufdd1", "\ufdd2"
@@ -33,7 +33,7 @@ def argument(name: str, *value: object, option: str = "") -> str:
     option
         The option of the command line, with underscores, if it is not called like the argument.
     """
-    shown = shortened(_MARKS.sub("", repr(value[0])), _LONGEST) if value else ""
+    shown = shorten(_MARKS.sub("", repr(value[0])), _LONGEST) if value else ""
     return f"{_START}{name}{_BETWEEN}{option or name}{_BETWEEN}{shown}{_END}"
 
 

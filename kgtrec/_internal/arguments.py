@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 LARGEST_COUNT = 2**31 - 1
-"""Of most counts: ids are int32."""
+"""Largest value of most counts, because ids are int32."""
 
 LARGEST_SEED = 2**64 - 1
 """The random generators in C take seeds of 64 bits."""
@@ -36,7 +36,7 @@ MOST_POINTS = 10_000
 """Points of a curve; a grid has as many rows as columns."""
 
 SMALLEST = 1e-300
-"""Of decimal numbers other than 0: the reciprocals of smaller ones overflow."""
+"""Smallest decimal number other than 0: reciprocals of smaller ones overflow."""
 
 
 def check_count(name: str, value: object, least: int = 1, most: int = LARGEST_COUNT) -> int:
@@ -67,7 +67,7 @@ def check_seed(seed: object) -> int:
 
 
 def random_generator(seed: object, *numbers: int) -> np.random.Generator:
-    """A generator of a seed, or of one of the streams that numbers distinguish.
+    """Return the generator of a seed, or of one of the streams that numbers distinguish.
 
     Raises
     ------

@@ -71,7 +71,7 @@ class Resampling:
 
     @property
     def name(self) -> str:
-        """``ci95``, ``ci99.9``."""
+        """Name in keys, such as ``ci95`` or ``ci99.9``."""
         return f"ci{self.percent:g}"
 
     @property
@@ -86,13 +86,13 @@ class Resampling:
 
 
 COMPARING = Resampling(resamples=5_000)
-"""What studies that compare systems take unless told otherwise."""
+"""Default settings of studies that compare systems."""
 
 
-def _drawn_sums(
+def _draw_sums(
     columns: Float64, draws: int, generator: Callable[[int], np.random.Generator], threads: int
 ) -> Float64:
-    """Sums over as many rows (n, c) as there are, drawn with replacement; float64 (draws, c).
+    """Draw n of the n rows with replacement, and sum them; float64 (draws, c) of rows (n, c).
 
     `generator` returns the random generator of the block that begins at a draw. Threads may share
     blocks only if every block has its own generator.
@@ -112,7 +112,7 @@ def _drawn_sums(
 
 
 def _times_drawn(random: np.random.Generator, draws: int, n: int, kind: Any) -> Float64:
-    """How often each draw takes each of n rows, float64 (draws, n).
+    """Draw n of n rows with replacement; return how often each draw has each row, (draws, n).
 
     The type of integers decides which numbers a seed gives. Few rows are counted for many draws in
     one call, which takes as long as one draw alone.
@@ -132,35 +132,38 @@ def _times_drawn(random: np.random.Generator, draws: int, n: int, kind: Any) -> 
 def ratio_intervals(
     numerators: Sequence[Float64], denominators: Sequence[Float64 | None], how: Resampling
 ) -> Float64:
-    """Ends of the intervals of ``sum of numerators / sum of denominators`` over queries.
+    """Return intervals of ``sum of numerators / sum of denominators`` over queries.
 
     Shapes: numerators and denominators, float64 (n_queries,) each -> float64 (n_ratios, 2).
     """
     if not numerators or not len(numerators[0]):
         return np.full((len(numerators), 2), np.nan)
     distinct = {id(part): part for part in (*numerators, *denominators) if part is not None}
-    place = {key: number for number, key in enumerate(distinct)}
+    column_of = {key: number for number, key in enumerate(distinct)}
     columns = np.stack([*distinct.values()], axis=1).astype(np.float64)
     finite = np.isfinite(columns).all(axis=0)
     whole, scale = _whole_multiples(np.where(finite, columns, 0.0))
     random = random_generator(how.seed)
-    totals = _drawn_sums(whole, how.resamples, lambda _first: random, threads=1) / scale
+    totals = _draw_sums(whole, how.resamples, lambda _first: random, threads=1) / scale
     totals[:, ~finite] = np.nan
     n_queries = float(len(columns))
     ends = np.empty((len(numerators), 2))
     for row, (numerator, denominator) in enumerate(zip(numerators, denominators, strict=True)):
-        above = totals[:, place[id(numerator)]]
-        below = n_queries if denominator is None else totals[:, place[id(denominator)]]
+        above = totals[:, column_of[id(numerator)]]
+        below = n_queries if denominator is None else totals[:, column_of[id(denominator)]]
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = above / below
         if denominator is not None:  # ignore draws without an answer
-            ratios = ratios[totals[:, place[id(denominator)]] > 0]
+            ratios = ratios[totals[:, column_of[id(denominator)]] > 0]
         ends[row] = np.quantile(ratios, how.tails) if len(ratios) else np.nan
     return ends
 
 
 def _whole_multiples(columns: Float64) -> tuple[Float64, Float64]:
-    """The columns in units so small that the sum over any draw is just below 2**53."""
+    """Return columns as whole multiples of units, and the units' scale.
+
+    Units are so small that the sum over any draw is just below 2**53.
+    """
     most = np.abs(columns).max(axis=0)
     _, exponent = np.frexp(np.where(most > 0, most, 1.0))
     _, bits = np.frexp(float(len(columns)))
@@ -174,10 +177,10 @@ def _whole_multiples(columns: Float64) -> tuple[Float64, Float64]:
 def on_draws(
     values: Callable[[Float64], Float64], n_clusters: int, how: Resampling, items: int = 1
 ) -> Float64:
-    """What a function gives for every draw, in rows.
+    """Return the values of a function for all draws, a row per draw.
 
-    It gets some draws at a time: how often each takes each cluster, float64 (draws, n_clusters).
-    `items` is the number of columns that it makes of them.
+    It receives some draws at a time: how often each draw has each cluster, (draws, n_clusters).
+    `items` is the number of columns that it computes from them.
     """
     random = random_generator(how.seed)
     step = max(1, _WEIGHTS_AT_A_TIME // max(items, n_clusters))
@@ -186,13 +189,13 @@ def on_draws(
 
 
 def over_runs(runs: Float64, random: np.random.Generator) -> Float64:
-    """Means over as many runs as there are, drawn from runs (B, n) with replacement; (B,)."""
+    """Draw n of the n runs of each row of (B, n) with replacement; return their means (B,)."""
     chosen = random.integers(0, runs.shape[1], runs.shape)
     return np.asarray(np.take_along_axis(runs, chosen, axis=1).mean(axis=1))
 
 
 def percentile_interval(draws: Float64, how: Resampling) -> Float64:
-    """Low and high end of each column of draws (B, k), float64 (k, 2).
+    """Return the low and the high end of each column of draws (B, k), float64 (k, 2).
 
     NaN if fewer than half of the draws have a value.
     """
@@ -222,7 +225,7 @@ class Resampled:
     resampling: Resampling = COMPARING
 
     def interval(self) -> Float64:
-        """BCa intervals of the values, float64 (2, s); of percentiles without a jackknife."""
+        """Return BCa intervals of the values, float64 (2, s); percentiles without a jackknife."""
         if self.jackknife is None:
             return np.asarray(np.quantile(self.draws, self.resampling.tails, axis=0))
         from scipy.special import ndtr, ndtri
@@ -245,26 +248,26 @@ class Resampled:
         return np.array(ends)
 
     def difference_interval(self, pairs: Int64) -> Float64:
-        """Percentile intervals of the differences of pairs (p, 2) of systems, float64 (2, p)."""
+        """Return percentile intervals of differences of pairs (p, 2) of systems, float64 (2, p)."""
         gaps = self.draws[:, pairs[:, 0]] - self.draws[:, pairs[:, 1]]
         return np.asarray(np.quantile(gaps, self.resampling.tails, axis=0))
 
 
-def resampled_means(
+def resample_means(
     values: Float64,
     cluster: Int64,
     transform: Callable[[Float64], Float64],
     how: Resampling,
     weight: Float64 | None = None,
 ) -> Resampled:
-    """Means of the values (n, s) of items over drawn clusters, which are numbered without gaps.
+    """Resample the means of values (n, s) by clusters, which are numbered without gaps.
 
     `transform` turns means into values of a measure. `weight` (n,): factors in the values, with a
     mean of 1. One seed gives the same bits for any number of threads.
     """
     shares = np.ones(len(values)) if weight is None else weight
     sums = cluster_sums(np.column_stack([values, shares]), cluster)
-    drawn = _drawn_sums(
+    drawn = _draw_sums(
         sums, how.resamples, lambda at: random_generator(how.seed, at), available_cores()
     )
     left = sums.sum(axis=0) - sums
@@ -277,7 +280,7 @@ def resampled_means(
 
 
 def cluster_sums(values: Float64, cluster: Int64) -> Float64:
-    """Sum of the rows of each cluster, float64 (clusters, columns)."""
+    """Sum the rows of each cluster; float64 (clusters, columns)."""
     order = np.argsort(cluster, kind="stable")
     starts = np.flatnonzero(np.diff(cluster[order], prepend=-1))
     return np.asarray(np.add.reduceat(values[order], starts, axis=0))

@@ -58,7 +58,7 @@ class Csr:
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Key -> its values, from pairs of key and value, both in the order in which they come."""
+    """Group pairs of key and value: return the values by key, both in order of appearance."""
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -66,12 +66,12 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def owners(offsets: Int64) -> Int64:
-    """The list of each item, of lists one after another."""
+    """Return the index of the list of each item, for lists one after another; int64 (n_items,)."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def distinct(parts: list[Int64]) -> Int64:
-    """Sorted union of key arrays."""
+    """Return the sorted union of arrays of keys."""
     keys = np.concatenate([np.empty(0, dtype=np.int64), *parts])
     keys.sort()
     first = np.ones(len(keys), dtype=bool)
@@ -80,49 +80,50 @@ def distinct(parts: list[Int64]) -> Int64:
 
 
 def contains(ordered: Int64, keys: Int64) -> Bools:
-    """Whether each key is in a sorted array."""
+    """Return whether each key is in a sorted array."""
     if len(keys) < 4 * len(ordered):
         return searched(ordered, keys) >= 0
     # Usually few are: a small table of the last bits excludes most others before the search.
     last_bits = (1 << max(_LEAST_BITS, (8 * len(ordered)).bit_length())) - 1
-    some = np.zeros(last_bits + 1, dtype=bool)
-    some[ordered & last_bits] = True
-    mask: Bools = some[keys & last_bits]
+    may_occur = np.zeros(last_bits + 1, dtype=bool)
+    may_occur[ordered & last_bits] = True
+    mask: Bools = may_occur[keys & last_bits]
     likely = np.flatnonzero(mask)
     mask[likely] = searched(ordered, keys[likely]) >= 0
     return mask
 
 
 def finder(ordered: Int64, n_keys: int) -> Callable[[Int64], Int64]:
-    """A function from keys to their places in a sorted array of keys from 0; -1 for other keys.
+    """Return a function from keys to their positions in a sorted array; -1 for other keys.
 
-    It uses a table of all keys, if their range is small enough for the number of look-ups.
+    Keys are 0 or more. The function uses a table of all keys if their range is small enough for
+    `n_keys` look-ups.
     """
     beyond = int(ordered[-1]) + 1 if len(ordered) else 0
     if beyond > min(_LARGEST_TABLE, 16 * n_keys):
         return lambda keys: searched(ordered, keys)
-    places = np.full(beyond + 1, -1, np.int32)
-    places[ordered] = np.arange(len(ordered))
-    return lambda keys: places[np.minimum(keys, beyond)].astype(np.int64)
+    positions = np.full(beyond + 1, -1, np.int32)
+    positions[ordered] = np.arange(len(ordered))
+    return lambda keys: positions[np.minimum(keys, beyond)].astype(np.int64)
 
 
 def searched(ordered: Int64, keys: Int64) -> Int64:
-    """The place of each key in a sorted array; -1 for other keys."""
+    """Return the position of each key in a sorted array; -1 for other keys."""
     if not len(ordered):
         return np.full(len(keys), -1)
-    at = np.searchsorted(ordered, keys)
-    at[at == len(ordered)] = 0
-    at[ordered[at] != keys] = -1
-    return at
+    position = np.searchsorted(ordered, keys)
+    position[position == len(ordered)] = 0
+    position[ordered[position] != keys] = -1
+    return position
 
 
 def position_type(length: int) -> type[np.signedinteger[Any]]:
-    """The dtype of positions in an array of this length: int32 if they fit."""
+    """Return the dtype for positions in an array of this length: int32 if they fit."""
     return np.int32 if length < 1 << 31 else np.int64
 
 
 def inverse(permutation: Int64) -> Int64:
-    """Position of each number in a permutation."""
+    """Return the position of each number in a permutation."""
     position = np.empty(len(permutation), dtype=np.int64)
     position[permutation] = np.arange(len(permutation))
     return position
@@ -141,12 +142,12 @@ def to_csr(keys: Int64, n_questions: int, n_entities: int) -> Csr:
 
 
 def to_keys(csr: Csr, n_entities: int) -> Int64:
-    """Sorted keys of all lists."""
+    """Convert lists of entities to sorted keys."""
     return np.repeat(np.arange(len(csr)), csr.lengths) * n_entities + csr.ids
 
 
 def stack(parts: list[Csr]) -> Csr:
-    """The lists of several `Csr`, one after another."""
+    """Return the lists of several `Csr`, one after another."""
     offsets = np.zeros(1 + sum(map(len, parts)), dtype=np.int64)
     first = start = 0
     for part in parts:
@@ -157,23 +158,23 @@ def stack(parts: list[Csr]) -> Csr:
 
 
 def offsets_of(lengths: npt.ArrayLike) -> Int64:
-    """The starts of consecutive lists of these lengths, and the end of the last one."""
+    """Return the starts of consecutive lists of these lengths, and the end of the last one."""
     offsets = np.zeros(np.size(lengths) + 1, np.int64)
     np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
     return offsets
 
 
 def spans(starts: Int64 | int, lengths: Integers) -> tuple[Int64, Int64]:
-    """Offsets of consecutive lists, and the places of their items, counted on from each start."""
+    """Return offsets of consecutive lists, and positions of their items from each start."""
     offsets = offsets_of(lengths)
     return offsets, np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
 
 
 def take(csr: Csr, rows: Int64) -> Csr:
-    """The lists of some questions, in this order; repeats are allowed."""
+    """Return the lists of some questions, in this order; repeats are allowed."""
     starts = csr.offsets[rows]
-    offsets, at = spans(starts, csr.offsets[rows + 1] - starts)
-    return Csr(offsets, csr.ids[at])
+    offsets, items = spans(starts, csr.offsets[rows + 1] - starts)
+    return Csr(offsets, csr.ids[items])
 
 
 _ROWS = 1 << 18
@@ -181,7 +182,7 @@ _DIGIT = 16  # bits of the integers that numpy's stable sort orders by radix
 
 
 def order_by(*columns: Integers) -> Positions:
-    """Rows in ascending order of integer columns, the first most significant; a stable order."""
+    """Return the stable ascending order of rows by integer columns, the first most significant."""
     order: Positions | None = None
     for column in reversed(columns):
         for digit in _digits(column):
@@ -190,24 +191,24 @@ def order_by(*columns: Integers) -> Positions:
 
 
 def _order_of(digit: npt.NDArray[np.uint16]) -> Positions:
-    """The stable order of one digit, in blocks of rows: numpy's needs 16 more bytes per row."""
+    """Return the stable order of one digit, in blocks: numpy would need 16 more bytes per row."""
     if len(digit) <= _ROWS:
         return np.argsort(digit, kind="stable")
     counts = np.bincount(digit)
-    place = np.cumsum(counts) - counts
+    next_position = np.cumsum(counts) - counts
     order = np.empty(len(digit), position_type(len(digit)))
     for start in range(0, len(digit), _ROWS):
-        some = np.argsort(digit[start : start + _ROWS], kind="stable")
-        ordered = digit[start + some]
-        counts = np.bincount(ordered, minlength=len(place))
+        block_order = np.argsort(digit[start : start + _ROWS], kind="stable")
+        ordered = digit[start + block_order]
+        counts = np.bincount(ordered, minlength=len(next_position))
         first = np.cumsum(counts) - counts
-        order[np.arange(len(some)) + (place - first)[ordered]] = start + some
-        place += counts
+        order[np.arange(len(block_order)) + (next_position - first)[ordered]] = start + block_order
+        next_position += counts
     return order
 
 
 def _digits(column: Integers) -> Iterator[npt.NDArray[np.uint16]]:
-    """A column's digits, the last one first; no digit if all values are equal."""
+    """Yield the digits of a column, the last one first; no digit if all values are equal."""
     low, high = int(column.min(initial=0)), int(column.max(initial=0))
     for shift in range(0, (high - low).bit_length(), _DIGIT):
         digit = column - low
@@ -216,11 +217,11 @@ def _digits(column: Integers) -> Iterator[npt.NDArray[np.uint16]]:
 
 
 def numbered(values: Integers) -> tuple[Integers, Positions]:
-    """The distinct values, ascending, and the place of each value among them."""
+    """Return the distinct values, ascending, and the index of each value among them."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     if high - low > 8 * len(values):
-        distinct, place = np.unique(values, return_inverse=True)
-        return distinct, place.reshape(-1)
+        distinct, position = np.unique(values, return_inverse=True)
+        return distinct, position.reshape(-1)
     present = np.zeros(high - low + 1, bool)
     present[values - low] = True
     return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[values - low]

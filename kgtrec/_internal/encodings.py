@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16",
-          b"\xfe\xff": "UTF-16"}  # fmt: skip
+_MARKS = {
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
 _SAMPLE = 1 << 10
 _FEWEST = 8  # bytes of a text that is recognised without a mark
 
 
 def wide_encoding(start: bytes) -> str:
-    """The name of the encoding of 16 or 32 bits per character in which a text begins, or ""."""
+    """Return the name of a text's encoding of 16 or 32 bits per character; "" for others."""
     for mark, name in _MARKS.items():
         if start.startswith(mark):
             return name
@@ -28,6 +32,6 @@ def wide_encoding(start: bytes) -> str:
     return ""
 
 
-def recoded(encoding: str) -> tuple[str, str]:
-    """What is wrong with a file in such an encoding, and what to do."""
+def explain_encoding(encoding: str) -> tuple[str, str]:
+    """Return the problem of a file in such an encoding, and a remedy."""
     return f"{encoding} text", f"save it as UTF-8, as by iconv -f {encoding} -t UTF-8 OLD > NEW"

@@ -37,58 +37,60 @@ _TARGET_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROF
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES}
 
 
-_TOGETHER: ContextVar[ExitStack | None] = ContextVar("_TOGETHER", default=None)
+_OPEN_GROUP: ContextVar[ExitStack | None] = ContextVar("_TOGETHER", default=None)
 
 
 @contextmanager
-def written_together() -> Iterator[None]:
+def write_together() -> Iterator[None]:
     """Let the files that this thread writes in the block appear together when it ends.
 
     If the block fails, none of them appears. Text for pipes and devices is not held back.
     """
     with ExitStack() as stack:
-        before = _TOGETHER.set(stack)
+        before = _OPEN_GROUP.set(stack)
         try:
             yield
         finally:
-            _TOGETHER.reset(before)
+            _OPEN_GROUP.reset(before)
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open `path` for writing bytes; the file gets its name only if the block ends without error.
 
-    Then its bytes and its name are on the disk, not only in caches. What is no regular file, such
-    as a pipe or standard output, is written to directly.
+    Then its bytes and its name are on the disk, not only in caches. A pipe, a device or standard
+    output is written to directly.
     """
     from pathlib import Path
 
     local = local_path(path) if is_location(path) else os.fspath(path)
     if local is not None and is_stream(local):
-        with _opened_stream(local) as raw, _packed(raw, Path(local).suffix) as file:
+        with _open_stream(local) as raw, _compress(raw, Path(local).suffix) as file:
             yield file
         return
     with ExitStack() as stack:
-        temporary = stack.enter_context(sent(path) if local is None else _appearing(local))
-        with _about_target(local or temporary, temporary):
+        temporary = stack.enter_context(
+            sent(path) if local is None else _rename_when_written(local)
+        )
+        with _explain_target_errors(local or temporary, temporary):
             # Exclusive creation with the usual mode, so that the file gets the permissions of the
             # user's umask, not the 0600 of tempfile.
-            with open(temporary, "xb") as raw, _packed(raw, Path(path).suffix) as file:
+            with open(temporary, "xb") as raw, _compress(raw, Path(path).suffix) as file:
                 yield file
             _sync(temporary)  # otherwise the name could survive a crash without the bytes
-        together = _TOGETHER.get()
+        together = _OPEN_GROUP.get()
         if together is not None:
             together.enter_context(stack.pop_all())  # the name comes later
 
 
 @contextmanager
-def _appearing(path: str) -> Iterator[Path]:
-    """A temporary path, whose file is renamed when the context ends without error."""
+def _rename_when_written(path: str) -> Iterator[Path]:
+    """Yield a temporary path; its file is renamed when the context ends without error."""
     from pathlib import Path
 
     target = Path(os.path.realpath(path))
     temporary = target.parent / f".kgtrec-{os.urandom(8).hex()}.tmp"
-    with _about_target(path, temporary):
+    with _explain_target_errors(path, temporary):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(temporary))
         try:
@@ -102,14 +104,14 @@ def _appearing(path: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _about_target(path: str | os.PathLike[str], temporary: Path) -> Iterator[None]:
+def _explain_target_errors(path: str | os.PathLike[str], temporary: Path) -> Iterator[None]:
     """Turn an error of writing into one sentence about the file that was to be written."""
     from pathlib import Path
 
     try:
         yield
     except OSError as error:
-        if _is_about(error, temporary):
+        if _is_about_target(error, temporary):
             raise _unwritable(path, Path(os.path.realpath(path)), error) from error
         raise
 
@@ -180,19 +182,19 @@ def make_folder(folder: str | os.PathLike[str]) -> None:
 
     refuse_url(local)
     path = Path(local)
-    there = next(one for one in (path, *path.parents) if one.exists())
-    if not there.is_dir():
+    existing = next(parent for parent in (path, *path.parents) if parent.exists())
+    if not existing.is_dir():
         hint = "give another name for the folder"
-        raise FileError(there, found="this is a file, not a folder", hint=hint)
-    made = [one for one in (path, *path.parents) if not one.exists()]
+        raise FileError(existing, found="this is a file, not a folder", hint=hint)
+    missing = [parent for parent in (path, *path.parents) if not parent.exists()]
     path.mkdir(parents=True, exist_ok=True)
-    for one in reversed(made):
-        sync_folder(one.parent)
+    for parent in reversed(missing):
+        sync_folder(parent.parent)
 
 
 @contextmanager
-def _packed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
-    """A file for writing, compressed by the suffix of its name."""
+def _compress(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
+    """Yield a file for writing; the suffix of its name decides whether it is compressed."""
     if suffix == ".gz":
         import gzip
 
@@ -209,7 +211,7 @@ def _packed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is no regular file and no folder: a pipe, a device, an open descriptor.
+    """Return whether a path is a pipe, a device or an open descriptor, not a file or folder.
 
     ``/dev/stdout`` is a descriptor even if the shell has redirected it to a regular file: replacing
     that file would lose what it holds, and what is printed to it later.
@@ -228,7 +230,7 @@ _LINKS = 40  # that Linux follows at most
 
 
 def _descriptor(path: str | os.PathLike[str]) -> tuple[int, int] | None:
-    """The process and the number of the descriptor that a path such as ``/dev/fd/3`` names."""
+    """Return the process and the number of a descriptor that a path names, as ``/dev/fd/3``."""
     step = os.path.abspath(path)
     for _ in range(_LINKS):
         folder, name = os.path.split(step)
@@ -243,7 +245,10 @@ def _descriptor(path: str | os.PathLike[str]) -> tuple[int, int] | None:
 
 
 def _own_descriptor(path: str | os.PathLike[str]) -> int | None:
-    """The descriptor of this process that a path names, if any; FileError if it is not writable."""
+    """Return the descriptor of this process that a path names, if any.
+
+    FileError if it is not writable.
+    """
     process, number = _descriptor(path) or (None, -1)
     if process != os.getpid():
         return None
@@ -258,11 +263,11 @@ def _own_descriptor(path: str | os.PathLike[str]) -> int | None:
 
 
 @contextmanager
-def _opened_stream(path: str) -> Iterator[BinaryIO]:
-    """A pipe, device or descriptor for writing. A descriptor keeps its position and its mode."""
+def _open_stream(path: str) -> Iterator[BinaryIO]:
+    """Open a pipe, device or descriptor for writing; a descriptor keeps its position and mode."""
     from pathlib import Path
 
-    with _about_target(path, Path(path)):
+    with _explain_target_errors(path, Path(path)):
         if (number := _own_descriptor(path)) is None:
             # A regular file here is the descriptor of another process, such as the shell.
             with open(path, "ab" if os.path.isfile(path) else "wb") as raw:
@@ -275,8 +280,8 @@ def _opened_stream(path: str) -> Iterator[BinaryIO]:
             yield raw
 
 
-def _is_about(error: OSError, temporary: Path) -> bool:
-    """False for errors of the caller's own code, such as a missing input file."""
+def _is_about_target(error: OSError, temporary: Path) -> bool:
+    """Return False for errors of the caller's own code, such as a missing input file."""
     return error.filename == str(temporary) or (
         error.filename is None and error.errno in _TARGET_FAULTS
     )
@@ -301,7 +306,7 @@ def _unwritable(path: str | os.PathLike[str], target: Path, error: OSError) -> F
 
 @contextmanager
 def arrow_file(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """A `pyarrow.OSFile` for readers with several threads: of Parquet and Arrow files.
+    """Open a `pyarrow.OSFile` for readers with several threads: of Parquet and Arrow files.
 
     pyarrow's threads free their buffers shortly after the reader returns. Buffers from a Python
     file need the interpreter's lock for that. If Python is ending then, it ends the thread, which
@@ -317,7 +322,7 @@ def arrow_file(path: str | os.PathLike[str]) -> Iterator[Any]:
 
 
 PARSING = RLock()
-"""Held while the header of a ``.npy`` file is read.
+"""A lock for reading the header of a ``.npy`` file.
 
 numpy has Python parse headers as literals, and Python 3.11 raises a SystemError ("AST constructor
 recursion depth mismatch") where two threads do that at once.
@@ -325,7 +330,7 @@ recursion depth mismatch") where two threads do that at once.
 
 
 def map_array(path: str | PathLike[str]) -> npt.NDArray[Any]:
-    """The array of a ``.npy`` file, mapped for reading; errors are numpy's."""
+    """Map the array of a ``.npy`` file for reading; errors are numpy's."""
     import numpy as np
 
     with PARSING:
@@ -338,7 +343,7 @@ def map_array(path: str | PathLike[str]) -> npt.NDArray[Any]:
 
 
 def write_array(file: BinaryIO, array: npt.NDArray[Any]) -> None:
-    """The bytes that `numpy.save` writes.
+    """Write the bytes that `numpy.save` writes.
 
     numpy bypasses Python to write to real files. If that fails, for instance on a full disk, its
     error gives only the number of values written.

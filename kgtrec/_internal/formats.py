@@ -18,9 +18,9 @@ from kgtrec.errors import UsageError, must_be
 class Format:
     """One row of the table.
 
-    - name, title: The name that users write; whose format it is.
+    - name, title: The name that users write; the program or data set that uses the format.
     - files, reader: Names or content of the files; ``module:function``, imported when needed.
-    - declared: What the user must declare because no file says it; empty if nothing.
+    - declared: Facts that the user must declare because no file has them; empty if none.
     - columns: The fixed order of columns, such as "hrt"; empty if users may declare one.
     """
 
@@ -32,7 +32,7 @@ class Format:
     columns: str = ""
 
     def load(self) -> Callable[..., Any]:
-        """The function that reads it."""
+        """Import and return the function that reads the format."""
         module, _, function = self.reader.partition(":")
         loaded: Callable[..., Any] = getattr(import_module(module), function)
         return loaded
@@ -42,25 +42,25 @@ class Format:
 class Formats:
     """All formats of one kind of file.
 
-    - what: The kind, in the plural: "graphs".
+    - kind: The kind of files, in the plural: "graphs".
     - group, rows: Entry-point group of further rows; the package's own formats.
     """
 
-    what: str
+    kind: str
     group: str
     rows: Sequence[Format]
 
     def named(self, name: str) -> Format:
-        """The row of this name."""
-        own = {row.name: row for row in self.rows}
-        match = own.get(name) or self.all().get(name)
+        """Return the row of this name; UsageError if there is none."""
+        own_rows = {row.name: row for row in self.rows}
+        match = own_rows.get(name) or self.all().get(name)
         if match is None:
-            what = f"is not a format of {self.what} (`kgtrec formats` explains them)"
-            raise UsageError(f"{name!r} {what}; {must_be(name, self.all())}")
+            problem = f"is not a format of {self.kind} (`kgtrec formats` explains them)"
+            raise UsageError(f"{name!r} {problem}; {must_be(name, self.all())}")
         return match
 
     def all(self) -> Mapping[str, Format]:
-        """Every row by its name, those of other packages last; they cannot replace our names."""
+        """Return all rows by name, those of other packages last; they cannot replace our names."""
         from importlib.metadata import entry_points
 
         by_name = {row.name: row for row in self.rows}

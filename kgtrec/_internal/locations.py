@@ -31,7 +31,7 @@ _PATIENCE, _FIRST = timedelta(seconds=30), timedelta(seconds=2)
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """A file system of pyarrow, and the path there."""
+    """Return the file system of pyarrow for a URL, and the path in it."""
     scheme, _, path = url.partition("://")
     if scheme == "file":
         from pyarrow import fs
@@ -49,7 +49,7 @@ def file_system(url: str) -> tuple[Any, str]:
 
 @lru_cache(16)
 def _google(endpoint: str, bucket: str) -> Any:
-    """Google's store, or a substitute server, which needs no credentials.
+    """Return Google's store, or a substitute server, which needs no credentials.
 
     OSError if nothing answers: only a store that has answered once gets long retries.
     """
@@ -71,7 +71,7 @@ def _google(endpoint: str, bucket: str) -> Any:
 
 @lru_cache(16)
 def _s3(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
-    """Amazon's store, or another server from the environment; cached, as finding it is slow."""
+    """Return Amazon's store, or another server from the environment; cached, as this is slow."""
     from urllib.parse import urlsplit
 
     from pyarrow import fs
@@ -94,19 +94,19 @@ def _s3(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
         return fs.S3FileSystem(**options)
 
 
-_BROKEN: list[Any] = []  # streams of failed uploads: a dropped stream would send again
-_AHEAD = 1 << 16  # bytes that a buffered reader requests, enough for headers
+_BROKEN_STREAMS: list[Any] = []  # streams of failed uploads: a dropped stream would send again
+_AHEAD_BYTES = 1 << 16  # bytes that a buffered reader requests, enough for headers
 _HINT = "check the name, and the credentials and region in the environment variables"
 
 
 def is_location(path: str | os.PathLike[str]) -> bool:
-    """Whether this is a URL that kgtrec can read and write."""
+    """Return whether this is a URL that kgtrec can read and write."""
     text = os.fspath(path)
     return isinstance(text, str) and is_url(text) and LOCATION.match(text) is not None
 
 
 def local_path(path: str | os.PathLike[str]) -> str | None:
-    """The file that a ``file://`` URL names; None for other URLs."""
+    """Return the path that a ``file://`` URL names; None for other URLs."""
     url = _url(path)
     if not url.startswith("file:"):
         return None
@@ -120,14 +120,14 @@ def local_path(path: str | os.PathLike[str]) -> str | None:
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
-    """One path for all names of a file, including links and ``file://`` URLs."""
+    """Return one path for all names of a file, including links and ``file://`` URLs."""
     if not is_location(path):
         return os.path.realpath(path)
     return os.path.realpath(local_path(path) or _url(path))
 
 
 def path_below(folder: str | os.PathLike[str], name: str, source: PathName = "") -> Path:
-    """The path of a name in a local folder, also of one with steps, such as ``a/b.txt``.
+    """Return the path of a name in a local folder; a name may have steps, such as ``a/b.txt``.
 
     Every name that comes from elsewhere is joined here: a key of a bucket, a member of an archive,
     a file that a shard or stored questions name. FileError, about the source of the name or else
@@ -145,14 +145,17 @@ def path_below(folder: str | os.PathLike[str], name: str, source: PathName = "")
     return Path(folder) / normal
 
 
-def mapped_folder(path: str | os.PathLike[str], what: str) -> Path:
-    """A local folder of memory-mapped files, from its path or ``file://`` URL."""
+def require_local_folder(path: str | os.PathLike[str], content: str) -> Path:
+    """Return a local folder of memory-mapped files, from its path or ``file://`` URL.
+
+    FileError for other URLs; ``content`` is what the folder has, in the plural, for the message.
+    """
     from pathlib import Path
 
     local = local_path(path) if is_location(path) else os.fspath(path)
     refuse_url(
         path if local is None else local,
-        f"this is a URL, but {what} must be mapped into memory",
+        f"this is a URL, but {content} must be mapped into memory",
         "give a folder that this machine and its workers can read",
     )
     return Path(local or "")
@@ -160,7 +163,7 @@ def mapped_folder(path: str | os.PathLike[str], what: str) -> Path:
 
 @contextmanager
 def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Path]:
-    """A local path for a path or URL; the copy of a URL exists until the context ends.
+    """Yield a local path for a path or URL; the copy of a URL exists until the context ends.
 
     A `FileError` about the copy, or a file in it, names the URL instead.
     """
@@ -175,19 +178,19 @@ def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Pat
         return
     with _temporary_folder() as folder:
         copy = _copy_of(url.rstrip("/"), folder)
-        with _explained(url):
+        with _explain_errors(url):
             _fetch(url, copy, folders)
-        with named_as(url, copy):
+        with name_in_errors(url, copy):
             yield copy
 
 
 def _copy_of(url: str, folder: str) -> Path:
-    """Where the copy of a URL is in a folder; it has the last name of the URL."""
+    """Return the path for the copy of a URL in a folder; it has the last name of the URL."""
     return path_below(folder, url.rpartition("/")[2] or "copy", url)
 
 
 @contextmanager
-def named_as(url: str | os.PathLike[str], copy: str | os.PathLike[str]) -> Iterator[None]:
+def name_in_errors(url: str | os.PathLike[str], copy: str | os.PathLike[str]) -> Iterator[None]:
     """Make a `FileError` about a copy, or a file in it, name the URL."""
     try:
         yield
@@ -199,19 +202,19 @@ def named_as(url: str | os.PathLike[str], copy: str | os.PathLike[str]) -> Itera
 
 @contextmanager
 def sent(url: str | os.PathLike[str]) -> Iterator[Path]:
-    """A local file that is sent to a URL when the block ends without error."""
+    """Yield a local path, whose file is sent to a URL when the context ends without error."""
     url = _url(url)
     with _temporary_folder() as folder:
         copy = _copy_of(url, folder)
         yield copy
-        with _explained(url):
-            _in_a_thread(lambda: _send(copy, url))
+        with _explain_errors(url):
+            _run_uninterrupted(lambda: _send(copy, url))
 
 
 def reachable(url: str | os.PathLike[str]) -> None:
-    """FileError if a URL cannot be written to: no bucket, no folder, no credentials."""
+    """Raise FileError if a URL cannot be written to: no bucket, no folder, no credentials."""
     url = _url(url)
-    with _explained(url):
+    with _explain_errors(url):
         from pyarrow import fs
 
         system, key = file_system(url)
@@ -226,7 +229,7 @@ def reachable(url: str | os.PathLike[str]) -> None:
 
 
 def names_in(folder: str | os.PathLike[str]) -> list[str] | None:
-    """Names of the files in a folder, on this machine or at a URL; None if it is a file."""
+    """List the names of files in a folder, on this machine or at a URL; None if it is a file."""
     local = local_path(folder) if is_location(folder) else folder
     if local is not None:
         if os.path.isdir(local):
@@ -235,17 +238,17 @@ def names_in(folder: str | os.PathLike[str]) -> list[str] | None:
             return None
         raise FileError(local, found="the file does not exist", hint="check the name")
     url = _url(folder)
-    with _explained(url):
-        kind, system, info = _looked_up(url)
+    with _explain_errors(url):
+        kind, system, info = _look_up(url)
         if kind == "nothing":
             raise FileNotFoundError
         if kind == "file":
             return None
-        return [_name_below(url, info.path, one.path) for one in _files(system, info.path)]
+        return [_name_below(url, info.path, file.path) for file in _files(system, info.path)]
 
 
-def _looked_up(url: str) -> tuple[str, Any, Any]:
-    """ "file", "folder" or "nothing"; the file system, and its information on the path."""
+def _look_up(url: str) -> tuple[str, Any, Any]:
+    """Look up a URL: "file", "folder" or "nothing", the file system, and its information."""
     from pyarrow import fs
 
     system, key = file_system(url)
@@ -255,35 +258,35 @@ def _looked_up(url: str) -> tuple[str, Any, Any]:
 
 
 def _files(system: Any, folder: str, **options: bool) -> list[Any]:
-    """Information on the files in a folder."""
+    """Return pyarrow's information on the files in a folder."""
     from pyarrow import fs
 
     below = system.get_file_info(fs.FileSelector(folder, **options))
-    return [one for one in below if one.type == fs.FileType.File]
+    return [info for info in below if info.type == fs.FileType.File]
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
-    """Whether a file or folder is there, on this machine or at a URL."""
+    """Return whether a file or folder exists, on this machine or at a URL."""
     return _kind(path) != "nothing"
 
 
 def is_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether a folder is there, on this machine or at a URL."""
+    """Return whether a folder exists, on this machine or at a URL."""
     return _kind(path) == "folder"
 
 
 def _kind(path: str | os.PathLike[str]) -> str:
     local = local_path(path) if is_location(path) else path
     if local is not None:
-        there = "folder" if os.path.isdir(local) else "file"
-        return there if os.path.exists(local) else "nothing"
+        kind = "folder" if os.path.isdir(local) else "file"
+        return kind if os.path.exists(local) else "nothing"
     url = _url(path).rstrip("/")
-    with _explained(url):
-        return _looked_up(url)[0]
+    with _explain_errors(url):
+        return _look_up(url)[0]
 
 
 def files_below(folder: str | os.PathLike[str]) -> list[str]:
-    """Sorted relative names of all files in a folder and its folders; none if it is missing."""
+    """List the sorted relative names of all files below a folder; none if it is missing."""
     local = local_path(folder) if is_location(folder) else folder
     if local is not None:
         from pathlib import Path
@@ -291,14 +294,14 @@ def files_below(folder: str | os.PathLike[str]) -> list[str]:
         paths = (path for path in Path(local).glob("**/*") if path.is_file())
         return sorted(path.relative_to(local).as_posix() for path in paths)
     url = _url(folder).rstrip("/")
-    with _explained(url):
+    with _explain_errors(url):
         system, key = file_system(url)
         files = _files(system, key, recursive=True, allow_not_found=True)
-        return sorted(_name_below(url, key, one.path) for one in files)
+        return sorted(_name_below(url, key, file.path) for file in files)
 
 
 def _name_below(url: str, folder: str, key: str) -> str:
-    """The name of a key in the folder at a URL; FileError if it is not below the folder.
+    """Return the name of a key in the folder at a URL; FileError if it is not below the folder.
 
     Stores accept keys such as ``g/../x``, and list them as files of ``g``.
     """
@@ -309,7 +312,7 @@ def _name_below(url: str, folder: str, key: str) -> str:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file, on this machine or at a URL."""
+    """Return the content of a file, on this machine or at a URL."""
     with fetched(path) as copy:
         return copy.read_bytes()
 
@@ -322,18 +325,18 @@ def remove(path: str | os.PathLike[str]) -> None:
             os.unlink(local)
         return
     url = _url(path)
-    with _explained(url):
+    with _explain_errors(url):
         system, key = file_system(url)
         if exists(url):
             system.delete_file(key)
 
 
 def stamps(urls: Iterable[str]) -> list[tuple[int, int]]:
-    """Size and time of files at URLs, which change when an object is replaced."""
+    """Return size and time of files at URLs, which change when an object is replaced."""
     values = []
     for url in map(_url, urls):
-        with _explained(url):
-            kind, _, info = _looked_up(url)
+        with _explain_errors(url):
+            kind, _, info = _look_up(url)
             if kind != "file":
                 raise FileNotFoundError
             values.append((int(info.size), int(info.mtime_ns)))
@@ -345,7 +348,7 @@ class RangedFile:
 
     def __init__(self, url: str | os.PathLike[str]) -> None:
         self.url = _url(url)
-        with _explained(self.url):
+        with _explain_errors(self.url):
             self._system, self._key = file_system(self.url)
             self._before = self._info()
             self._file = self._system.open_input_file(self._key)
@@ -356,17 +359,17 @@ class RangedFile:
         return info.type, info.size, info.mtime_ns
 
     def read(self, start: int, n_bytes: int) -> Any:
-        """A buffer of the bytes from `start` on; shorter at the end of the file."""
-        with _explained(self.url):
+        """Read bytes from `start` on into a buffer, which is shorter at the end of the file."""
+        with _explain_errors(self.url):
             return self._file.read_at(n_bytes, start)
 
     def stream(self) -> io.BufferedReader:
-        """The file as a buffered reader."""
-        return io.BufferedReader(_Stream(self), _AHEAD)
+        """Return the file as a buffered reader."""
+        return io.BufferedReader(_Stream(self), _AHEAD_BYTES)
 
     def check(self) -> None:
-        """FileError if it has changed since it was opened."""
-        with _explained(self.url):
+        """Raise FileError if the file has changed since it was opened."""
+        with _explain_errors(self.url):
             if self._info() != self._before:
                 problem, hint = (
                     "it was written to while it was read",
@@ -404,14 +407,17 @@ class _Stream(io.RawIOBase):
 
 
 def _url(path: str | os.PathLike[str]) -> str:
-    """The URL with its slashes."""
+    """Return a URL with all its slashes, and its scheme in lower case."""
     scheme, _, rest = url_text(os.fspath(path)).partition(":")
     return f"{scheme.lower()}:{rest}"
 
 
-def _in_a_thread(call: Callable[[], None]) -> None:
-    """Make a call that Ctrl-C cannot interrupt: a dropped stream would be closed, and so leave an
-    object with a part of the content. A process that ends does not wait for it."""
+def _run_uninterrupted(call: Callable[[], None]) -> None:
+    """Make a call that Ctrl-C cannot interrupt.
+
+    An interrupted stream would be closed, and leave an object with a part of the content. A
+    process that ends does not wait for the call.
+    """
     from concurrent.futures import Future  # which loads logging
 
     future: Future[None] = Future()
@@ -439,12 +445,13 @@ def _send(copy: Path, url: str) -> None:
             stream.write(content)
             stream.close()
         except BaseException:
-            _BROKEN.append(stream)
+            _BROKEN_STREAMS.append(stream)
             raise
 
 
 def _fetch(url: str, copy: Path, folders: bool) -> None:
-    kind, system, info = _looked_up(url)
+    """Copy a file at a URL, or if `folders` allows it, a folder with all its files."""
+    kind, system, info = _look_up(url)
     if kind == "nothing":
         raise FileNotFoundError
     targets = {copy: info}
@@ -471,14 +478,15 @@ def _fetch(url: str, copy: Path, folders: bool) -> None:
 
 
 def _temporary_folder() -> AbstractContextManager[str]:
+    """Return a temporary folder, which is removed with its context."""
     import tempfile  # slow to import, and few paths are URLs
 
     return tempfile.TemporaryDirectory(prefix="kgtrec-")
 
 
 @contextmanager
-def _explained(url: str) -> Iterator[None]:
-    """Turn a store's error into one sentence."""
+def _explain_errors(url: str) -> Iterator[None]:
+    """Turn an error of a store into a FileError about a URL."""
     try:
         yield
     except FileError:

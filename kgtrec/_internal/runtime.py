@@ -98,14 +98,17 @@ class _Crew:
 
 
 def available_cores() -> int:
-    """Cores that this process may run on."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def progress_bar(total: int | None, unit: str, show: bool | None = None) -> Any:
-    """A tqdm bar, shown after a second on a terminal or in a notebook; ``show`` overrides this."""
+    """Return a tqdm bar, shown after a second on a terminal or in a notebook.
+
+    ``show`` overrides whether it is shown.
+    """
     notebook = False
     if "IPython" in sys.modules:
         from kgtrec._internal.table import in_notebook

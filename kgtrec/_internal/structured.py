@@ -28,7 +28,7 @@ _LONG_KEY = re.compile(rb"(?:[\w\"'-]{1,200}[ \t]*\.[ \t]*){%d}" % _MOST_KEY_PAR
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text.
+    """Return the value of a JSON text.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def parse_toml(raw: bytes) -> dict[str, Any]:
-    """The tables of a TOML text in UTF-8.
+    """Return the tables of a TOML text in UTF-8.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def parse_toml(raw: bytes) -> dict[str, Any]:
 
 
 def _check_depth(raw: bytes, tokens: re.Pattern[bytes]) -> None:
-    """ValueError if lists and objects are nested more deeply than `DEEPEST`."""
+    """Raise ValueError if lists and objects are nested more deeply than `DEEPEST`."""
     if raw.count(b"[") + raw.count(b"{") <= DEEPEST:
         return
     depth = 0

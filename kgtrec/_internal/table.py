@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kgtrec._internal.text import shortened, visible
+from kgtrec._internal.text import shorten, visible
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"[+-]?(\d[\d,]*\.?\d*|\.\d+)([eE][+-]?\d+)?%?")
 
 
 def cell_of(text: str) -> str:
-    """A text as a cell, with an apostrophe before it if a program could read it as a formula.
+    """Return a text as a cell, after an apostrophe if a program could read it as a formula.
 
     So ``=SUM(A1)`` becomes ``'=SUM(A1)``, which spreadsheet programs read as text. Texts that
     already have such apostrophes get one more, so that `text_of_cell` restores every text.
@@ -58,7 +58,7 @@ _LIGATURES = re.compile(r"(?<=[-`',?!])(?=[-`',])|(?<=[?!])(?=`)")
 
 @dataclass(frozen=True)
 class Interval:
-    """A value that is known to lie between two ends; `float` gives the value."""
+    """A value that is known to be between two ends; `float` returns the value."""
 
     value: float
     low: float
@@ -121,18 +121,18 @@ class Table:
         rows: Sequence[tuple[Cell, ...]],
         names: int = 1,
     ) -> Table:
-        """A table of the columns ``title=key:digits, ...``; key and digits may be left out.
+        """Return a table of the columns ``title=key:digits, ...``; key and digits are optional.
 
         In a list, a column may also be a tuple, for titles and keys that users choose.
         """
         parts: list[Any] = []
-        for one in columns.split(",") if isinstance(columns, str) else columns:
-            if isinstance(one, str):
-                match = _COLUMN.fullmatch(one.strip())
-                title, key, digits = match.groups("") if match else (one, "", "")
-                own = key or title.replace("%", "percent").replace(" ", "_")
-                one = title, own, int(digits or 0)
-            parts.append(one)
+        for column in columns.split(",") if isinstance(columns, str) else columns:
+            if isinstance(column, str):
+                match = _COLUMN.fullmatch(column.strip())
+                title, key, digits = match.groups("") if match else (column, "", "")
+                column_key = key or title.replace("%", "percent").replace(" ", "_")
+                column = title, column_key, int(digits or 0)
+            parts.append(column)
         titles, keys, decimals = zip(*parts, strict=True)
         return cls([*titles], [*keys], [*decimals], rows, names)
 
@@ -140,12 +140,12 @@ class Table:
     def of_columns(
         cls, heads: str | Sequence[str | tuple[str, str, int]], *columns: Any, names: int = 1
     ) -> Table:
-        """As `of`, from the cells of each column: an array, or anything of as many cells."""
-        cells = [one.tolist() if hasattr(one, "tolist") else one for one in columns]
+        """Return a table (`of`) from the cells of each column, an array or another iterable."""
+        cells = [column.tolist() if hasattr(column, "tolist") else column for column in columns]
         return cls.of(heads, list(zip(*cells, strict=True)), names)
 
     def in_order(self, order: Any) -> Table:
-        """Only these rows, by number, in this order."""
+        """Return a table of only these rows, by number, in this order."""
         return replace(self, rows=[self.rows[row] for row in order])
 
     def __len__(self) -> int:
@@ -154,50 +154,52 @@ class Table:
     def __str__(self) -> str:
         return self.to_text()
 
-    def printed(self) -> list[list[str]]:
-        """Every cell as tables print it, without the headings."""
+    def cell_texts(self) -> list[list[str]]:
+        """Return every cell as tables print it, without the headings."""
         return [
-            [printed_cell(cell, digits) for cell, digits in zip(row, self.digits, strict=True)]
+            [format_cell(cell, digits) for cell, digits in zip(row, self.digits, strict=True)]
             for row in self.rows
         ]
 
-    def _marked(self, escape: Callable[[str], str], bold: str) -> list[list[str]]:
-        """Cells in a markup language, the bold ones within `bold`."""
+    def _mark_up(self, escape: Callable[[str], str], bold: str) -> list[list[str]]:
+        """Return the cells in a markup language; `bold` is the format of bold cells."""
         return [
-            [bold.format(escape(cell)) if (row, i) in self.bold else escape(cell)
-             for i, cell in enumerate(line)]
-            for row, line in enumerate(self.printed())
-        ]  # fmt: skip
+            [
+                bold.format(escape(cell)) if (row, i) in self.bold else escape(cell)
+                for i, cell in enumerate(line)
+            ]
+            for row, line in enumerate(self.cell_texts())
+        ]
 
     def to_text(self, width: int = WIDTH) -> str:
-        """Aligned columns; names are cut in their middle if the line would exceed `width`."""
-        lines = [[*map(visible, self.titles)], *self.printed()]
+        """Return aligned columns; names lose their middle if the line would exceed `width`."""
+        lines = [[*map(visible, self.titles)], *self.cell_texts()]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.titles))]
         available = width - sum(widths[self.names :]) - GAP * (len(widths) - 1)
-        own = widths[: self.names]
-        widest = max(own)
+        name_widths = widths[: self.names]
+        widest = max(name_widths)
         # Cut the widest columns to one common width, so that all columns fit.
-        while widest > NARROWEST and sum(min(size, widest) for size in own) > available:
+        while widest > NARROWEST and sum(min(size, widest) for size in name_widths) > available:
             widest -= 1
-        widths[: self.names] = [min(size, widest) for size in own]
+        widths[: self.names] = [min(size, widest) for size in name_widths]
         gap = " " * GAP
         return "\n".join(
             gap.join(
-                shortened(cell, size).ljust(size) if i < self.names else cell.rjust(size)
+                shorten(cell, size).ljust(size) if i < self.names else cell.rjust(size)
                 for i, (cell, size) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
         )
 
-    def transposed(self) -> Table:
-        """Columns as rows, as printed; for cells too wide to stand side by side."""
-        printed = self.printed()
-        rows = [*zip(self.titles, *printed, strict=True)][self.names :]
-        heads = (self.titles[0], *(" ".join(line[: self.names]) for line in printed))
+    def transpose(self) -> Table:
+        """Return a table with columns as rows, as printed; for cells too wide for one line."""
+        cell_texts = self.cell_texts()
+        rows = [*zip(self.titles, *cell_texts, strict=True)][self.names :]
+        heads = (self.titles[0], *(" ".join(line[: self.names]) for line in cell_texts))
         return Table(heads, heads, (0,) * len(heads), rows)
 
     def to_csv(self, separator: str = ",") -> str:
-        """Comma-separated, or otherwise; one header line, floats in full.
+        """Return CSV with one header line and floats in full.
 
         Texts that a spreadsheet program could read as formulas have an apostrophe before them.
         """
@@ -210,29 +212,29 @@ class Table:
         return buffer.getvalue()
 
     def to_markdown(self) -> str:
-        """A Markdown (GitHub) table."""
+        """Return a Markdown (GitHub) table."""
         rule = ["---"] * self.names + ["---:"] * (len(self.titles) - self.names)
         titles = [visible(title).replace("|", "\\|") for title in self.titles]
-        lines = [titles, rule, *self._marked(lambda c: c.replace("|", "\\|"), "**{}**")]
+        lines = [titles, rule, *self._mark_up(lambda c: c.replace("|", "\\|"), "**{}**")]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
     def to_latex(self) -> str:
-        r"""A ``tabular`` that needs no package."""
+        r"""Return a LaTeX ``tabular`` that needs no package."""
         lines = [[latex_text(title) for title in self.titles]]
-        lines += self._marked(latex_text, r"\textbf{{{}}}")
+        lines += self._mark_up(latex_text, r"\textbf{{{}}}")
         body = [" & ".join(line) + r" \\" for line in lines]
         columns = "l" * self.names + "r" * (len(self.titles) - self.names)
         start, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
         return "\n".join([start, r"\hline", body[0], r"\hline", *body[1:], r"\hline", end]) + "\n"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the first rows, as printed."""
+        """Return the first rows, as printed, for notebooks."""
         return self.to_html(MOST)
 
     def to_html(self, most: int | None = None) -> str:
-        """As an HTML table of at most `most` rows; a line below counts the others."""
-        rows = self._marked(escaped, "<strong>{}</strong>")
-        head = "".join(f'<th scope="col">{escaped(title)}</th>' for title in self.titles)
+        """Return an HTML table of at most `most` rows; a line below counts the others."""
+        rows = self._mark_up(escape_html, "<strong>{}</strong>")
+        head = "".join(f'<th scope="col">{escape_html(title)}</th>' for title in self.titles)
         lines = []
         for row in rows[:most]:
             cells = [f'<th scope="row">{cell}</th>' for cell in row[: self.names]]
@@ -244,7 +246,7 @@ class Table:
         return table + more
 
     def to_dict(self) -> dict[str, Any]:
-        """Row name -> column key -> value, with one level per column that names a row.
+        """Return values by row name and column key, with one level per column that names a row.
 
         If several rows have one name, every name has a list of rows.
         """
@@ -263,11 +265,11 @@ class Table:
         return tree
 
     def to_json(self) -> str:
-        """`to_dict` as JSON; NaN becomes null."""
+        """Return `to_dict` as JSON; NaN becomes null."""
         return dump_json(self.to_dict())
 
     def to_frame(self) -> pandas.DataFrame:
-        """A pandas DataFrame, columns named by `keys`."""
+        """Return a pandas DataFrame with columns named by `keys`."""
         try:
             import pandas
         except ImportError:
@@ -279,12 +281,12 @@ class Table:
 
 
 def dump_json(value: object) -> str:
-    """Strict JSON in ASCII (labels may hold any bytes); NaN and infinities become null."""
+    """Return strict JSON in ASCII, as labels may have any bytes; NaN and infinities become null."""
     return json.dumps(finite(value), indent=2, allow_nan=False)
 
 
 def finite(value: object) -> object:
-    """Plain types with None for NaN and infinities, which JSON lacks."""
+    """Return a value with None for NaN and infinities, which JSON lacks."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -296,8 +298,8 @@ def finite(value: object) -> object:
     return value
 
 
-def printed_cell(cell: Cell, digits: int) -> str:
-    """A cell as tables print it; an interval's ends have three decimals at most."""
+def format_cell(cell: Cell, digits: int) -> str:
+    """Return a cell as tables print it; an interval's ends have three decimals at most."""
     if isinstance(cell, Interval):
         return f"{cell:.{min(digits, 3)}f}"
     if isinstance(cell, float):
@@ -306,7 +308,7 @@ def printed_cell(cell: Cell, digits: int) -> str:
 
 
 def _safe_cell(cell: Cell) -> Cell:
-    """A cell of CSV: numbers unchanged, texts visible and protected from spreadsheet programs.
+    """Return a cell for CSV: numbers unchanged, texts visible and safe in spreadsheet programs.
 
     The report page protects the cells that it copies by the same rule.
     """
@@ -316,13 +318,13 @@ def _safe_cell(cell: Cell) -> Cell:
 
 
 def latex_text(text: str) -> str:
-    """LaTeX source that prints exactly this text, without markup or ligatures."""
+    """Return LaTeX source that prints exactly this text, without markup or ligatures."""
     parts = _LIGATURES.split(visible(_CONTROL.sub(" ", text)))
     return "{}".join("".join(_LATEX.get(sign, sign) for sign in part) for part in parts)
 
 
-def stacked(tables: Mapping[str, Table], named: str = "file") -> Table:
-    """One table from several with the same columns; a new first column names each row's table."""
+def stack_tables(tables: Mapping[str, Table], named: str = "file") -> Table:
+    """Stack tables with the same columns; a new first column names each row's table."""
     first = next(iter(tables.values()))
     rows: list[tuple[Cell, ...]] = []
     bold: set[tuple[int, int]] = set()
@@ -335,7 +337,7 @@ def stacked(tables: Mapping[str, Table], named: str = "file") -> Table:
 
 def _three_lines(shown: ShownInLines) -> str:
     first, second = shown._lines()
-    return f"{type(shown).__name__}{shown._of()}\n  {first}\n  {second}"
+    return f"{type(shown).__name__}{shown._subject()}\n  {first}\n  {second}"
 
 
 class ShownInLines(ABC):
@@ -355,7 +357,7 @@ class ShownInLines(ABC):
     def _lines(self) -> tuple[str, str]:
         """The size of the result, and its main values."""
 
-    def _of(self) -> str:
+    def _subject(self) -> str:
         """Text after the class name."""
         return ""
 
@@ -380,25 +382,25 @@ class ShownAsTables(ShownInLines):
 
 
 def in_notebook() -> bool:
-    """Whether this runs in a Jupyter kernel, which shows printed text without a terminal."""
+    """Return whether this runs in a Jupyter kernel, which shows text without a terminal."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def lines_as_html(text: str) -> str:
-    """Lines of a repr as HTML; the first is a heading."""
+    """Return the lines of a repr as HTML; the first is a heading."""
     first, *more = text.splitlines()
-    rest = "".join(f"<br>{escaped(line.strip())}" for line in more)
-    return f"<div><strong>{escaped(first)}</strong>{rest}</div>"
+    rest = "".join(f"<br>{escape_html(line.strip())}" for line in more)
+    return f"<div><strong>{escape_html(first)}</strong>{rest}</div>"
 
 
-def escaped(text: str) -> str:
-    """Escape a text, also if its bytes are not UTF-8."""
+def escape_html(text: str) -> str:
+    """Return a text escaped for HTML, also if its bytes are not UTF-8."""
     import html
 
     return html.escape(readable(text))
 
 
 def readable(text: str) -> str:
-    """A text whose bytes that are not UTF-8 become replacement characters."""
+    """Return a text with replacement characters for bytes that are not UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

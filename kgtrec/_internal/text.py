@@ -16,7 +16,7 @@ _INVISIBLE = re.compile(
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""A text in which characters that must not be printed are escaped as in Python.
+    r"""Return a text in which characters that must not be printed are escaped as in Python.
 
     So a newline becomes ``\n``, the escape character ``\x1b``, and a byte that is not UTF-8, such
     as 0xE9, ``\xe9``. The characters of `keep` stay.
@@ -28,15 +28,15 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def _escape(character: str) -> str:
-    """One character as Python writes it; a byte that is not UTF-8 as that byte."""
+    """Return one character as Python writes it; a byte that is not UTF-8 as that byte."""
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def shortened(text: str, width: int) -> str:
-    """A text without its middle, if it is longer than `width`."""
+def shorten(text: str, width: int) -> str:
+    """Return a text without its middle if it is longer than `width`."""
     if len(text) <= width:
         return text
     head = (width - 1) // 2

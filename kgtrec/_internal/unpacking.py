@@ -14,17 +14,20 @@ LARGEST_UNCHECKED = 256 << 20
 """Unpacked bytes that any packed file may have."""
 
 LARGEST_RATIO = 300
-"""Of unpacked to packed bytes. Runs and triples reach 30; zeros reach 1,030 in gzip."""
+"""Largest unpacked bytes per packed byte. Runs and triples reach 30; zeros reach 1,030 in gzip."""
 
 
 def check_expansion(path: PathName, packed: int, unpacked: int, kind: str = "no text does") -> None:
-    """FileError if so many packed bytes have become so many that they are not what was expected."""
+    """Raise FileError if packed bytes unpack to more bytes than those of any text.
+
+    ``kind`` ends the message if other content than text is expected.
+    """
     if unpacked > LARGEST_UNCHECKED and unpacked > LARGEST_RATIO * max(packed, 1):
-        found = (
+        problem = (
             f"the first {packed:,} bytes unpack to more than {unpacked:,}, "
             f"{unpacked // max(packed, 1):,} times as many, which {kind}"
         )
-        raise FileError(path, found=found, hint="unpack the file and look at what it contains")
+        raise FileError(path, found=problem, hint="unpack the file and look at what it contains")
 
 
 def check_members(path: PathName, archive: ZipFile) -> None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kgtrec._internal.files import check_writable, is_stream, write_text, written_together
+from kgtrec._internal.files import check_writable, is_stream, write_text, write_together
 from kgtrec._internal.locations import is_folder, names_in, real_path
-from kgtrec._internal.text import LONGEST_MESSAGE, shortened, visible
+from kgtrec._internal.text import LONGEST_MESSAGE, shorten, visible
 from kgtrec.cli._types import PathType
 from kgtrec.errors import KgtrecError, UsageError, suggestion
 
@@ -79,9 +79,9 @@ class Report:
     ) -> Report:
         """One table per file: blocks of text, JSON by file, or one table with the files' names."""
         if len(tables) > 1:
-            from kgtrec._internal.table import stacked
+            from kgtrec._internal.table import stack_tables
 
-            rows = stacked(tables, named)
+            rows = stack_tables(tables, named)
         else:
             rows = next(iter(tables.values()))
         return cls(
@@ -327,7 +327,7 @@ class Command(click.Command):
         assert self.callback is not None
         try:
             report: Report = ctx.invoke(self.callback, **values)
-            with written_together():
+            with write_together():
                 report.notes = [*report.write(), *idle, *report.notes]
                 show = self._shown(report, ctx)  # also computes what is printed
         except OSError as error:
@@ -446,7 +446,7 @@ def note(text: str) -> None:
         text = option_spelling(text, context.command)
     # Escaped first: an escape takes more characters than what it stands for.
     escaped = visible(text, keep="\n\t")
-    text = shortened(f"kgtrec: {escaped}", LONGEST_MESSAGE)
+    text = shorten(f"kgtrec: {escaped}", LONGEST_MESSAGE)
     with suppress(OSError):
         echo(text, err=True)
 

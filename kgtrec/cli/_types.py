@@ -15,7 +15,7 @@ import click
 
 from kgtrec._internal.arguments import LARGEST_COUNT, LARGEST_SEED, SMALLEST
 from kgtrec._internal.locations import local_path
-from kgtrec._internal.text import shortened
+from kgtrec._internal.text import shorten
 from kgtrec._internal.urls import is_url
 from kgtrec.errors import FileError, UsageError, must_be
 
@@ -27,7 +27,7 @@ _QUOTED = 200
 
 def quoted(value: object) -> str:
     """A value in a message, without its middle if it is long."""
-    return shortened(repr(value), _QUOTED)
+    return shorten(repr(value), _QUOTED)
 
 
 class Count(click.IntRange):
@@ -148,5 +148,5 @@ class PathType(click.ParamType):
         longest = max(len(os.fsencode(name)) for name in local.split("/"))
         if longest > self.LONGEST_NAME or len(os.fsencode(local)) > self.LONGEST:
             limit = f"names have at most {self.LONGEST_NAME} bytes, paths {self.LONGEST}"
-            raise FileError(shortened(path, 80), found="the name is too long", hint=limit)
+            raise FileError(shorten(path, 80), found="the name is too long", hint=limit)
         return path

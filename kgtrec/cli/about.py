@@ -57,9 +57,9 @@ def formats() -> Report:
     return Report(lambda: "\n".join(map(_listed, (GRAPHS, PREDICTIONS))))
 
 
-def _listed(kind: Formats) -> str:
-    lines = [f"{kind.what.capitalize()} (entry points: {kind.group})", ""]
-    for name, row in kind.all().items():
+def _listed(formats: Formats) -> str:
+    lines = [f"{formats.kind.capitalize()} (entry points: {formats.group})", ""]
+    for name, row in formats.all().items():
         lines.append(f"{name:<11} {row.title}")
         texts = [row.files, f"declare: {row.declared}" if row.declared else ""]
         lines += [

@@ -79,5 +79,5 @@ def _report(changes: AnswerChanges, show: str, largest: int) -> Report:
         return Report.of_table(tables[show])
     texts = dict(tables)
     if best is not None:
-        texts["best"] = best.transposed()  # its titles contain names, and are too wide
+        texts["best"] = best.transpose()  # its titles contain names, and are too wide
     return Report(Report.of_tables(texts).text, Report.of_tables(tables).data)

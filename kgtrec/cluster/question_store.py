@@ -21,7 +21,7 @@ import numpy as np
 
 from kgtrec._internal.csr import Array, Csr
 from kgtrec._internal.files import atomic_write, make_folder, map_array, sync_folder, write_array
-from kgtrec._internal.locations import mapped_folder, path_below
+from kgtrec._internal.locations import path_below, require_local_folder
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import (
     explain_unreadable,
@@ -115,7 +115,7 @@ def save_questions(
     - rows: Meaning of a row of scores, "questions" or "instances".
     - key: Name of the store; None: a hash of the questions.
     """
-    parent = mapped_folder(folder, "stored questions")
+    parent = require_local_folder(folder, "stored questions")
     if key is None:
         order = questions.column_of
         columns = [] if order is None else [hash_text(",".join(map(str, order.tolist())))]

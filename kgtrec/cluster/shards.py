@@ -27,7 +27,7 @@ from kgtrec._internal.locations import (
     exists,
     is_location,
     local_path,
-    named_as,
+    name_in_errors,
     path_below,
     read_bytes,
 )
@@ -287,7 +287,7 @@ def local_shards(folder: str, name: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="kgtrec-") as temporary:
         if exists(f"{folder}/{name}"):
             (Path(temporary) / name).write_bytes(read_bytes(f"{folder}/{name}"))
-        with named_as(folder, temporary):
+        with name_in_errors(folder, temporary):
             yield Path(temporary)
 
 

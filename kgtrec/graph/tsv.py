@@ -20,7 +20,7 @@ import numpy as np
 
 from kgtrec._core import LABEL_PAD, LabelTable, TripleLines, renumber_triples
 from kgtrec._internal.csr import Int32
-from kgtrec._internal.encodings import recoded, wide_encoding
+from kgtrec._internal.encodings import explain_encoding, wide_encoding
 from kgtrec._internal.runtime import available_cores
 from kgtrec._internal.unpacking import UnpackedStream
 from kgtrec.errors import FileError, FilterWarning, PathName, refuse
@@ -72,7 +72,7 @@ def packed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             reader = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
             for number, line in enumerate(reader, start=1):
                 if number == 1 and (encoding := wide_encoding(line)):
-                    refuse(path, None, *recoded(encoding))
+                    refuse(path, None, *explain_encoding(encoding))
                 text = line.removesuffix(b"\n").removesuffix(b"\r")
                 yield number, text.removeprefix(BOM) if number == 1 else text
         except OSError as error:

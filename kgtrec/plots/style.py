@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import atomic_write
-from kgtrec._internal.text import shortened, visible
+from kgtrec._internal.text import shorten, visible
 from kgtrec.errors import UsageError, choose, refuse_if
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ def short(name: str, most: int = 28) -> str:
 
     Dollar signs are escaped: matplotlib takes text between two for a formula.
     """
-    return shortened(name, most).replace("$", r"\$")
+    return shorten(name, most).replace("$", r"\$")
 
 
 def check_plot(path: str | os.PathLike[str]) -> str:
@@ -376,13 +376,13 @@ def _matplotlib() -> Any:
     seconds = os.environ.get("SOURCE_DATE_EPOCH", "0")
     if not (seconds.isascii() and seconds.isdigit() and int(seconds[:20]) <= _LAST_SECOND):
         raise UsageError(
-            f"the environment variable SOURCE_DATE_EPOCH is {shortened(repr(seconds), 60)}, not "
+            f"the environment variable SOURCE_DATE_EPOCH is {shorten(repr(seconds), 60)}, not "
             "a number of seconds since 1970; unset it or give one"
         )
     try:
         import matplotlib
     except ValueError:
-        backend = shortened(repr(os.environ.get("MPLBACKEND", "")), 60)
+        backend = shorten(repr(os.environ.get("MPLBACKEND", "")), 60)
         raise UsageError(
             f"matplotlib refuses the environment variable MPLBACKEND, {backend}; unset it"
         ) from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec._internal.table import WIDTH, Table, printed_cell
+from kgtrec._internal.table import WIDTH, Table, format_cell
 from kgtrec.graph.statistics.overlap import SplitOverlap
 from kgtrec.measures import Measure, required_depth
 from kgtrec.measures.averaging import SIDES
@@ -79,7 +79,7 @@ def side_by_side(results: Mapping[str, Result]) -> str:
 
 def fitting(result: Result, table: Table) -> str:
     """The table as text; intervals are too wide for columns, so their metrics become rows."""
-    return (table.transposed() if result.has_intervals else table).to_text()
+    return (table.transpose() if result.has_intervals else table).to_text()
 
 
 def _sampled(result: Result) -> str:
@@ -97,7 +97,7 @@ def _over_relations(result: Result, side: str) -> str:
             name = f"Equally by {measure.term} (question averages)"
         title = measure.title.removeprefix("strat-").partition("(")[0]
         groups.setdefault(_sampled(result) + name, []).append(
-            f"{title} {printed_cell(result[measure], measure.digits)}"
+            f"{title} {format_cell(result[measure], measure.digits)}"
         )
     return "\n".join(f"{name}: {', '.join(values)}" for name, values in groups.items())
 

@@ -16,8 +16,8 @@ from kgtrec._internal.table import (
     Table,
     Value,
     dump_json,
+    format_cell,
     lines_as_html,
-    printed_cell,
 )
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
@@ -226,7 +226,7 @@ class Result(Mapping[str, Value]):
         """One row per side, one column per published metric; or one row per requested key."""
         if self.measures is None:
             return self.side_table(tables.WIDE)
-        rows = [(self.label + measure.key, printed_cell(self[measure], measure.digits))
+        rows = [(self.label + measure.key, format_cell(self[measure], measure.digits))
                 for measure in self.measures]  # fmt: skip
         return Table.of("key,value", rows)
 

@@ -48,7 +48,7 @@ class AnswerChanges(ShownAsTables):
     cutoffs: tuple[int, ...]
     best: Int64 | None
 
-    def _of(self) -> str:
+    def _subject(self) -> str:
         return f" from {self.names[0]} to {self.names[1]}"
 
     def _lines(self) -> tuple[str, str]:

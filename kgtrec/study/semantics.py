@@ -141,7 +141,7 @@ class SemanticShares(ShownAsTables):
     resampling: Resampling
     triples: Int64
 
-    def _of(self) -> str:
+    def _subject(self) -> str:
         return f" of {len(self.names)} systems, {len(self.side):,} questions"
 
     def _lines(self) -> tuple[str, str]:

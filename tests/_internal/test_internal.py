@@ -26,7 +26,7 @@ from refusals import each_row
 import kgtrec
 from kgtrec import Graph, Ranks
 from kgtrec._internal import bootstrap as room
-from kgtrec._internal.bootstrap import Resampling, ratio_intervals, resampled_means
+from kgtrec._internal.bootstrap import Resampling, ratio_intervals, resample_means
 from kgtrec._internal.csr import contains, finder, numbered, order_by
 from kgtrec._internal.files import arrow_file, atomic_write, write_array
 from kgtrec._internal.runtime import share_rows
@@ -169,7 +169,7 @@ def test_a_seed_gives_the_values_that_it_always_gave() -> None:
         [0.009464319525321643, 0.018307366395716954],
     ]
     cluster = np.arange(40) // 4
-    sample = resampled_means(np.column_stack(values), cluster, np.asarray, Resampling(90, 200, 3))
+    sample = resample_means(np.column_stack(values), cluster, np.asarray, Resampling(90, 200, 3))
     assert sample.draws.sum(axis=0) == pytest.approx([14290.971428571434, 195.175], rel=1e-13)
     assert sample.interval().ravel() == pytest.approx(
         [48.67142857142857, 0.85, 116.80505428169454, 1.075], rel=1e-12
@@ -188,7 +188,7 @@ def test_intervals_do_not_depend_on_the_unit(ranks: list[int], seed: int, factor
     """Draws of the same values tie with the estimate in any unit, though sums round differently."""
     values, how = 1 / np.array(ranks), Resampling(95, 300, seed)
     first, other = (
-        resampled_means(unit * values[:, None], np.arange(len(ranks)), np.asarray, how)
+        resample_means(unit * values[:, None], np.arange(len(ranks)), np.asarray, how)
         for unit in (1, factor)
     )
     assert other.interval() == pytest.approx(factor * first.interval(), rel=1e-11)

@@ -140,6 +140,6 @@ def notes_on_missing(missing: Mapping[str, int], of_all: str = "", more: str = "
 
 def by_measure(tables: Mapping[str, Table]) -> Table:
     """Join tables into one, with the measure in the first column."""
-    from kgtrec._internal.table import stacked
+    from kgtrec._internal.table import stack_tables
 
-    return stacked(tables, named="measure")
+    return stack_tables(tables, named="measure")

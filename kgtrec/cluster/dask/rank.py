@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import check_writable, make_folder
-from kgtrec._internal.locations import mapped_folder
+from kgtrec._internal.locations import require_local_folder
 from kgtrec._internal.runtime import progress_bar
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import hash_text, read_json, stamps_of, write_json
@@ -137,12 +137,12 @@ def _rank_into_files(
     if folder is None:
         work = Path(stack.enter_context(make_scratch_folder(None)))
     else:
-        work = mapped_folder(folder, "the files of a work folder (folder=)").absolute()
+        work = require_local_folder(folder, "the files of a work folder (folder=)").absolute()
         make_folder(work)
     # A Dask array, recognised without importing Dask.
     chunked = type(source).__module__.partition(".")[0] == "dask" and hasattr(source, "to_delayed")
     if isinstance(questions, (str, PathLike)):
-        store = Store(mapped_folder(questions, "stored questions").absolute(), verify=True)
+        store = Store(require_local_folder(questions, "stored questions").absolute(), verify=True)
         inputs = build_inputs_of_store(source, store, work, settings)
     else:
         inputs = build_inputs(None if chunked else source, questions, work, settings)

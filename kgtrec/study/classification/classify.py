@@ -445,7 +445,7 @@ class Classification(ShownAsTables):
         choose("value", key, values)
         return float(values[key])
 
-    def _of(self) -> str:
+    def _subject(self) -> str:
         total = self.overall.n_true + self.overall.n_false
         return f" of {total:,} triples, {len(self.of_relation):,} relations"
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.bootstrap import Resampling, resampled_means
+from kgtrec._internal.bootstrap import Resampling, resample_means
 from kgtrec._internal.csr import Float64
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table, text_of_cell
@@ -190,7 +190,7 @@ def _drawn_by_part(
         cluster = np.unique(samples[0].cluster[rows], return_inverse=True)[1].astype(np.int64)
         if cluster.max() == 0:  # one question has no spread
             continue
-        drawn = resampled_means(values[rows], cluster, transformed, resampling).interval()
+        drawn = resample_means(values[rows], cluster, transformed, resampling).interval()
         for measure, own in zip(specs, np.split(drawn, len(specs), axis=1), strict=True):
             ends[measure][names] = own
     return ends

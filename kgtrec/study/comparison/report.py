@@ -156,7 +156,7 @@ class SystemComparison(ShownAsTables):
             "conclusion": self.sentence(),
         }
 
-    def _of(self) -> str:
+    def _subject(self) -> str:
         return f" by {self.samples.name}"
 
     def _lines(self) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from kgtrec._internal.bootstrap import (
     Resampled,
     Resampling,
     cluster_sums,
-    resampled_means,
+    resample_means,
 )
 from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import Cell, ShownInLines, Table
@@ -131,7 +131,7 @@ def resample(samples: Samples, resampling: Resampling = COMPARING) -> Resampled:
     """Resample the questions, and value all systems on the same draws."""
     if samples.n_clusters < 2:
         raise UsageError(f"{samples.name}: one question is too few to draw from; give two or more")
-    return resampled_means(
+    return resample_means(
         samples.values, samples.cluster, samples.transform, resampling, samples.weight
     )
 

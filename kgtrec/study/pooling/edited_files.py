@@ -25,7 +25,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Int32, Int64, Integers
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines, text_of_cell
-from kgtrec._internal.text import shortened
+from kgtrec._internal.text import shorten
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
 from kgtrec.graph.id_files import FIT, arrow_bytes, bytes_of, lines_of, text_of
 from kgtrec.graph.labels import Labels
@@ -211,7 +211,7 @@ class EditedFile:
 
 def _line(columns: Sequence[str]) -> str:
     """Return the form of a line with these columns, for messages."""
-    return shortened("<TAB>".join(columns), 4 * _QUOTED)
+    return shorten("<TAB>".join(columns), 4 * _QUOTED)
 
 
 def write_lines(path: PathName, rows: Iterable[Sequence[str]]) -> None:

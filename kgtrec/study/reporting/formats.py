@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from kgtrec._internal.csr import grouped
-from kgtrec._internal.table import Interval, Table, Value, escaped, latex_text, readable
+from kgtrec._internal.table import Interval, Table, Value, escape_html, latex_text, readable
 from kgtrec.measures import Measure
 from kgtrec.measures.measure import trec_title
 from kgtrec.results.tables import SAMPLED
@@ -271,20 +271,23 @@ def html_text(table: ModelTable) -> str:
     head = []
     for level in table.levels():
         spans = "".join(
-            f'<th scope="colgroup" colspan="{size}">{escaped(text)}</th>' for text, size in level
+            f'<th scope="colgroup" colspan="{size}">{escape_html(text)}</th>'
+            for text, size in level
         )
         head.append(f"<tr><td></td>{spans}</tr>")
     titles = "".join(
-        f'<th scope="col">{escaped(one.title + arrow(one.better))}</th>'
+        f'<th scope="col">{escape_html(one.title + arrow(one.better))}</th>'
         for one in _columns_of(table)
     )
     head.append(f'<tr><th scope="col">Model</th>{titles}</tr>')
     marks = ("<strong>{}</strong>", "<u>{}</u>", "<sup>{}</sup>", " ± {}")
     body = [
         f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
-        for name, *cells in _body(table, marks, escaped, lambda text: _dashed(escaped(text)))
+        for name, *cells in _body(
+            table, marks, escape_html, lambda text: _dashed(escape_html(text))
+        )
     ]
-    lines = ["<table>", f"<caption>{escaped(table.caption())}</caption>", "<thead>", *head,
+    lines = ["<table>", f"<caption>{escape_html(table.caption())}</caption>", "<thead>", *head,
              "</thead>", "<tbody>", *body, "</tbody>", "</table>"]  # fmt: skip
     return "\n".join(lines) + "\n"
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.csr import Int64, grouped
-from kgtrec._internal.table import Interval, Value, escaped, finite
+from kgtrec._internal.table import Interval, Value, escape_html, finite
 from kgtrec._version import __version__
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
@@ -425,7 +425,7 @@ def page_text(data: dict[str, Any]) -> str:
     parts = {
         "policy": f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-        "title": escaped(heading),
+        "title": escape_html(heading),
         "style": _asset("report.css"),
         "data": embedded_json(data),
         "script": script,

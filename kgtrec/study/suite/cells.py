@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from kgtrec._internal.arguments import random_generator
-from kgtrec._internal.bootstrap import Resampling, over_runs, resampled_means
+from kgtrec._internal.bootstrap import Resampling, over_runs, resample_means
 from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, UsageError
@@ -214,7 +214,7 @@ def _drawn(
         transform = partial(
             row.with_chance, chance=row.chance(Tally.of(first.candidates[of_side]), parameter)
         )
-    means = resampled_means(samples.values, samples.cluster, transform, how, samples.weight)
+    means = resample_means(samples.values, samples.cluster, transform, how, samples.weight)
     return means.estimate, means.draws
 
 

@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Any, BinaryIO, NamedTuple, TypeGuard
 
 from kgtrec import _core
-from kgtrec._internal.encodings import recoded, wide_encoding
+from kgtrec._internal.encodings import explain_encoding, wide_encoding
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec._internal.unpacking import UnpackedStream, check_expansion
@@ -149,7 +149,7 @@ def read_text(path: PathName, is_run: bool) -> Text:
     first = bytes(data[:256]).partition(b"\n")[0]
     is_wide = first[:2] in (b"\xff\xfe", b"\xfe\xff") or 5 * first.count(0) >= 2 * len(first) > 31
     if is_wide and (encoding := wide_encoding(first)):
-        found, hint = recoded(encoding)
+        found, hint = explain_encoding(encoding)
         raise FileError(path, found=found, hint=hint)
     start = len(_BYTE_ORDER_MARK) if data[:3] == _BYTE_ORDER_MARK else 0
     if isinstance(data, bytearray) and len(data) > start and data[-1] != ord("\n"):
