@@ -31,9 +31,9 @@ def check_expansion(path: PathName, packed: int, unpacked: int, kind: str = "no 
 
 
 def check_members(path: PathName, archive: ZipFile) -> None:
-    """FileError if a member of an archive of arrays says that it unpacks to far more than it has.
+    """Raise FileError if a member of an archive of arrays claims to unpack to far more bytes.
 
-    zipfile never gives more bytes of a member than it says, so this is before any is unpacked.
+    zipfile never unpacks more bytes of a member than it claims, so nothing is unpacked here.
     """
     for member in archive.infolist():
         kind = "no array of scores, vectors or ids does"
