@@ -36,9 +36,9 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking import partial as parts_of
 from kgtrec.ranking.blocks import nan_error, rank_all
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.partial import PartialRanks, Task, assemble, partial_of
+from kgtrec.ranking.partial import PartialRanks, Task, assemble, extract_part
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.ranking.rows import QuestionLists, Rows, order_of
+from kgtrec.ranking.rows import QuestionLists, Rows, label_order
 from kgtrec.ranking.settings import Settings
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
@@ -133,8 +133,8 @@ def open_slice(
         store.n_labels if part_entities is None else part_entities.size,
         _renumber_lists(store, "known", numbers, part_entities),
         _renumber_lists(store, "removed", numbers, part_entities),
-        None if candidate_lists is None else candidate_lists.selected(numbers),
-        order_of(position),
+        None if candidate_lists is None else candidate_lists.select(numbers),
+        label_order(position),
     )
     return lists, plan, numbers, 0 if part_entities is None else len(part_entities.below)
 

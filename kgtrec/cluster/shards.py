@@ -41,7 +41,7 @@ from kgtrec.cluster.score_files import Files, identify_scores
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose, refuse
 from kgtrec.measures import required_depth
 from kgtrec.questions.api import Questions
-from kgtrec.ranking.blocks import thresholds
+from kgtrec.ranking.blocks import tie_thresholds
 from kgtrec.ranking.partial import PartialRanks, join_rows, read_about, read_parts, write_parts
 from kgtrec.ranking.provenance import PARTS, Provenance, told_differences
 from kgtrec.ranking.ranks import Ranks
@@ -171,7 +171,7 @@ class Shard:
 def build_shard_inputs(store: Store, files: Files, settings: Settings) -> Inputs:
     """Return the inputs of shards, which keep enough candidates for the checks of `merge`."""
     if settings.tolerance is not None:
-        thresholds(np.zeros(1), files.dtype, settings.tolerance)
+        tie_thresholds(np.zeros(1), files.dtype, settings.tolerance)
     depth = max(settings.run_depth, *(required_depth(name) or 0 for name in COMPARED))
     return Inputs(str(store.folder), files, replace(settings, run_depth=depth, rows=store.rows))
 

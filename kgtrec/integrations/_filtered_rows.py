@@ -19,6 +19,7 @@ from kgtrec.questions.api import Questions
 from kgtrec.questions.graph_terms import fact_rows
 from kgtrec.questions.questions import describe_question
 from kgtrec.questions.terms import NAMES, SIDES
+from kgtrec.ranking.columns import EQUAL, GREATER, MICRO, TIED_AHEAD
 from kgtrec.ranking.ranks import Ranks
 
 _ASKED = {"head": 0, "tail": 2}
@@ -109,7 +110,7 @@ class FilteredRows:
             "both" if len(targets) == 2 else next(iter(targets)),
         )
         counts, values = self._by_instance(questions)
-        macro = counts[:3].copy()
+        macro = counts[MICRO].copy()
         if self.filtered:  # micro counts lack the question's other answers
             answers = questions.answers.ids
             macro += _counts_among_answers(
@@ -122,7 +123,7 @@ class FilteredRows:
             "nan": "error", "nan_count": 0, "kernel_path": "torch",
         }  # fmt: skip
         scored = np.zeros(questions.n_instances, bool)
-        both = np.concatenate([counts[:3], macro])
+        both = np.concatenate([counts[MICRO], macro])
         return Ranks.of_counts(questions, both, (scored, scored), lambda: described)
 
     def _by_instance(self, questions: Questions) -> tuple[Int64, Float64]:
@@ -136,17 +137,18 @@ class FilteredRows:
             )
             instance = questions.triple_rows[place]
             counts[:, instance], values[instance] = of_rows, scores
-        if (counts[3] < 0).any():
-            question = int(questions.instance_question[np.argmin(counts[3])])
+        n_scores = counts[3]
+        if (n_scores < 0).any():
+            question = int(questions.instance_question[np.argmin(n_scores)])
             raise UsageError(
                 f"{describe_question(questions, question)} has no row of scores; pass every triple "
                 "for both sides"
             )
-        wrong = np.flatnonzero(counts[3] != questions.candidates)
+        wrong = np.flatnonzero(n_scores != questions.candidates)
         if len(wrong):
             question = int(questions.instance_question[wrong[0]])
             raise InputError(
-                f"{describe_question(questions, question)} has {counts[3][wrong[0]]} scores that "
+                f"{describe_question(questions, question)} has {n_scores[wrong[0]]} scores that "
                 f"are not NaN, but the filter leaves {questions.candidates[wrong[0]]} candidates; "
                 "fix the model, or pass the same filter triples for both sides"
             )
@@ -166,7 +168,7 @@ def _counts_among_answers(question: Integers, score: Float64, order: Int64) -> I
     tie = np.cumsum(is_new) - 1
     start = tied[tie]
     counts = np.empty((3, len(score)), np.int64)
-    counts[0, by_rank] = start - first[np.cumsum(is_first) - 1]
-    counts[1, by_rank] = np.diff(np.append(tied, len(score)))[tie] - 1
-    counts[2, by_rank] = np.arange(len(score)) - start
+    counts[GREATER, by_rank] = start - first[np.cumsum(is_first) - 1]
+    counts[EQUAL, by_rank] = np.diff(np.append(tied, len(score)))[tie] - 1
+    counts[TIED_AHEAD, by_rank] = np.arange(len(score)) - start
     return counts

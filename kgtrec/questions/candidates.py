@@ -67,7 +67,7 @@ class CandidateLists:
         lengths = np.append(self.lists.lengths, n_labels)
         return lengths[self.of]
 
-    def selected(self, questions: Int64) -> CandidateLists:
+    def select(self, questions: Int64) -> CandidateLists:
         """The lists of some questions, in any order, repeats allowed."""
         of = self.of[questions]
         used = np.unique(of[of >= 0])

@@ -13,7 +13,7 @@ Read `rank` first (one call) or `ranker` (the user's own loop), then follow the 
                      │        per target: greater, equal, tied ahead  (micro and macro)
                      │        per question: the best entities, in trec order
                      ▼
-                  partial: `finished_ranks` of everything at once; else what rows
+                  partial: `build_ranks` of everything at once; else what rows
                      │        contribute for a range of entities: counts add up, the best merge
                      ▼
                   ranks: int64 counts per answer, and a manifest of their origin

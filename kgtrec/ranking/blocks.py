@@ -21,6 +21,7 @@ from kgtrec._internal.csr import Array, Float64, Int64, contains, to_keys
 from kgtrec.errors import InputError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.questions import describe_question
+from kgtrec.ranking.columns import EQUAL, GREATER, MICRO, TIED_AHEAD
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.rows import QuestionLists, Rows
 from kgtrec.ranking.settings import Settings, Tolerance
@@ -28,40 +29,46 @@ from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
 
 
-def thresholds(own: Float64, dtype: str, tolerance: Tolerance) -> tuple[Float64, Float64]:
-    """The largest score that ties with each of the answers' scores, and the largest below them all.
+def tie_thresholds(
+    answer_scores: Float64, dtype: str, tolerance: Tolerance
+) -> tuple[Float64, Float64]:
+    """Return both ends of the tied scores around each answer's score.
 
-    Shapes: own float64 (n,).
+    They are the largest score that ties, and the largest score below all that tie: float64, shape
+    (n,) each, for answer_scores (n,).
     """
     if dtype not in _BITS:
         raise InputError(
             f"scores have dtype {dtype}, but ties with a tolerance need one of "
             f"{', '.join(_BITS)}; cast the scores, or leave atol and rtol out"
         )
-    center = own.astype(dtype)
+    center = answer_scores.astype(dtype)
     center = np.where(np.isfinite(center), center, np.zeros_like(center))  # others: no matter
     kind = center.dtype.type
     with np.errstate(over="ignore"):
         allowed = kind(tolerance.atol) + np.abs(kind(tolerance.rtol) * center)
     high, low = (_farthest(center, allowed, sign).astype(np.float64) for sign in (1, -1))
     with np.errstate(over="ignore"):  # below the least number of the dtype
-        below = np.nextafter(low.astype(_computed(dtype)), -np.inf, dtype=_computed(dtype))
-    odd = ~np.isfinite(own)
-    return np.where(odd, own, high), np.where(odd, own, below.astype(np.float64))
+        below = np.nextafter(
+            low.astype(_comparison_type(dtype)), -np.inf, dtype=_comparison_type(dtype)
+        )
+    infinite = ~np.isfinite(answer_scores)
+    high = np.where(infinite, answer_scores, high)
+    return high, np.where(infinite, answer_scores, below.astype(np.float64))
 
 
 _BITS: dict[str, Any] = {"float16": np.int16, "float32": np.int32, "float64": np.int64}
 
 
-def _computed(dtype: str) -> Any:
-    """The type in which the kernel compares."""
+def _comparison_type(dtype: str) -> Any:
+    """Return the type in which the kernel compares scores of this type."""
     return np.float64 if dtype == "float64" else np.float32
 
 
 def _farthest(center: Array, allowed: Array, sign: int) -> Array:
-    """The finite score farthest from the center, upward or downward, that still ties with it.
+    """Return the finite score farthest from the center, upward or downward, that ties with it.
 
-    Bisection over all floats in ascending order: beyond this score, none ties.
+    The search halves the ascending sequence of all floats: no score beyond the result ties.
     """
     name = center.dtype.name
     near = _ordinal(sign * center, name)
@@ -77,16 +84,17 @@ def _farthest(center: Array, allowed: Array, sign: int) -> Array:
 
 
 def _ordinal(values: Array, dtype: str) -> Int64:
-    """Places of floats in their order; 0.0 and -0.0 are one."""
+    """Return the index of each float in ascending order; 0.0 and -0.0 share one."""
     bits = np.ascontiguousarray(values, dtype=dtype).view(_BITS[dtype])
     sign = np.iinfo(_BITS[dtype]).min
     wide = bits.astype(np.int64)
     return np.where(wide < 0, sign - wide, wide)
 
 
-def _float(places: Array, dtype: str) -> Array:
+def _float(indices: Array, dtype: str) -> Array:
+    """Return the floats at these indices; the inverse of `_ordinal`."""
     sign = np.iinfo(_BITS[dtype]).min
-    bits = np.where(places < 0, sign - places, places)
+    bits = np.where(indices < 0, sign - indices, indices)
     return bits.astype(_BITS[dtype]).view(dtype)
 
 
@@ -104,22 +112,22 @@ def _widen_ties(
     n_rows, width = scores.shape
     targets, tolerance = state.targets_of(start, start + n_rows), state.settings.tolerance
     assert tolerance is not None  # callers ask
-    own, above = state.answer_scores(scores, targets), []
-    for limits in thresholds(own, state.dtype, tolerance):
-        part = state.without_best(start, start + n_rows, limits)
+    answers, above = state.answer_scores(scores, targets), []
+    for limits in tie_thresholds(answers, state.dtype, tolerance):
+        part = state.with_thresholds(start, start + n_rows, limits)
         rank(part)
-        above.append(part.counts[0])
+        above.append(part.counts[GREATER])
     # The answer is above the lower end too, unless the filter or the range excludes it.
-    n_labels, answers = part.lists.n_labels, part.plan.targets
+    n_labels, ids = part.lists.n_labels, part.plan.targets
     row = np.repeat(np.arange(n_rows), np.diff(part.plan.target_offsets))
-    itself = ~contains(to_keys(part.lists.known, n_labels), row * n_labels + answers)
+    itself = ~contains(to_keys(part.lists.known, n_labels), row * n_labels + ids)
     if state.answers is not None:
-        itself &= (answers >= state.first_entity) & (answers < state.first_entity + width)
-    exact, finite = state.counts[:3, targets], np.isfinite(own)
-    greater = np.where(finite, above[0], exact[0])
-    equal = np.where(finite, above[1] - itself - greater, exact[1])
-    ahead = exact[0] + exact[2] - greater
-    state.counts[:3, targets] = np.stack([greater, equal, ahead])
+        itself &= (ids >= state.first_entity) & (ids < state.first_entity + width)
+    exact, finite = state.counts[MICRO, targets], np.isfinite(answers)
+    greater = np.where(finite, above[0], exact[GREATER])
+    equal = np.where(finite, above[1] - itself - greater, exact[EQUAL])
+    tied_ahead = exact[GREATER] + exact[TIED_AHEAD] - greater
+    state.counts[MICRO, targets] = np.stack([greater, equal, tied_ahead])
 
 
 Refuse = Callable[[int, int, int], Exception]
@@ -127,11 +135,12 @@ Refuse = Callable[[int, int, int], Exception]
 
 
 def nan_error(
-    questions: Questions, question: int, entity: int, more: int, place: str = ""
+    questions: Questions, question: int, entity: int, more: int, source: str = ""
 ) -> InputError:
-    """The error for a NaN in the scores of ``place``."""
+    """Return the error for a NaN in scores; ``source`` names their file or array."""
+    start = f"{source}: " if source else ""
     return InputError(
-        f"{place and place + ': '}scores: NaN for {describe_question(questions, question)}, entity "
+        f"{start}scores: NaN for {describe_question(questions, question)}, entity "
         f"{questions.candidate_labels[entity]!r} (id {entity})"
         + (f" and {more} more of its candidates" if more else "")
         + f"; fix the model, or rank NaN worst with {argument('nan', 'worst')}"
@@ -166,21 +175,21 @@ def rank_all(
         state = NativeRanking(lists, rows, settings, scores.dtype, first_entity, answers)
         rank_block(state, scores, refuse)
         return state
-    factors, ordered, own = scores, rows, None
+    factors, ordered, targets = scores, rows, None
     if lists.candidate_lists is not None:
         # Put rows with the same candidates next to each other: these are packed once.
         order = np.argsort(lists.candidate_lists.of[rows.question], kind="stable")
-        ordered, own = rows.selected(order)
+        ordered, targets = rows.select(order)
         factors = Factors(factors.queries[order], *factors.table)
     state = NativeRanking(lists, ordered, settings, factors.dtype.name, first_entity, answers)
     state.rank_factors(factors, advance)
     _check_nan(state, (0, rows.n_rows), factors, refuse)
     if settings.tolerance is not None:
         _widen_ties(state, 0, factors, lambda part: part.rank_factors(factors))
-    if own is not None:
+    if targets is not None:  # restore the order of the rows
         state.plan, counts, target_nan = rows, state.counts, state.target_nan
         state.counts, state.target_nan = np.empty_like(counts), np.empty_like(target_nan)
-        state.counts[:, own], state.target_nan[own] = counts, target_nan
+        state.counts[:, targets], state.target_nan[targets] = counts, target_nan
     return state
 
 

@@ -64,6 +64,10 @@ OPTIONAL = [name for name, column in COLUMN_TYPES.items() if column.is_optional]
 ONLY_OF_GRAPHS = {"side": NAMES.index("all"), "relation": 0, "given": -1, "relation_popularity": 0}
 """Columns that only graph questions have, and the constant that fills them elsewhere."""
 COUNTS = ("greater", "equal", "tied_ahead")
+GREATER, EQUAL, TIED_AHEAD = range(3)
+"""Rows of counts, in the order of `COUNTS`."""
+MICRO, MACRO = slice(0, 3), slice(3, 6)
+"""The halves of an array of counts, int64 (6, n): `COUNTS` among micro, then macro candidates."""
 COUNTED = (*COUNTS, *(f"macro_{name}" for name in COUNTS), "answer_nan", "macro_answer_nan")
 
 

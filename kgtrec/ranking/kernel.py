@@ -153,30 +153,33 @@ class NativeRanking:
         self.target_nan[targets] = False
         self.nan_count[start:stop] = 0
 
-    def selected(self, rows: Int64) -> tuple[NativeRanking, Int64]:
-        """Some rows, in the given order, as a separate ranking, and their questions."""
-        lists, own, questions = self._apart(rows)
-        return NativeRanking(lists, own, self.settings, self.dtype), questions
+    def select(self, rows: Int64) -> tuple[NativeRanking, Int64]:
+        """Select rows, in the given order. Return their ranking and their questions' numbers."""
+        lists, plan, questions = self._select_inputs(rows)
+        return NativeRanking(lists, plan, self.settings, self.dtype), questions
 
-    def _apart(self, rows: Int64) -> tuple[QuestionLists, Rows, Int64]:
-        """Some rows and the lists of their questions, both renumbered, and these questions."""
-        plan, every = self.plan.selected(rows)[0], np.arange(len(rows))
-        own = Rows(every, plan.target_offsets, plan.targets, np.where(plan.slot < 0, -1, every))
-        return self.lists.selected(plan.question), own, plan.question
+    def _select_inputs(self, rows: Int64) -> tuple[QuestionLists, Rows, Int64]:
+        """Select rows. Return their filter lists and a row plan, both renumbered from 0, and the
+        original question numbers."""
+        plan, numbers = self.plan.select(rows)[0], np.arange(len(rows))
+        slots = np.where(plan.slot < 0, -1, numbers)
+        renumbered = Rows(numbers, plan.target_offsets, plan.targets, slots)
+        return self.lists.select(plan.question), renumbered, plan.question
 
-    def without_best(self, start: int, stop: int, limits: Float64) -> NativeRanking:
-        """The same rows as a separate ranking, which counts scores above ``limits`` instead of the
-        answers' scores and keeps no best entities."""
-        lists, own, _ = self._apart(np.arange(start, stop))
-        own, settings = (
-            replace(own, slot=np.full(own.n_rows, -1)),
-            replace(self.settings, run_depth=0),
-        )
-        return NativeRanking(lists, own, settings, self.dtype, self.first_entity, limits)
+    def with_thresholds(self, start: int, stop: int, limits: Float64) -> NativeRanking:
+        """Return a ranking of the same rows that counts scores above ``limits`` instead of the
+        answers' scores. It keeps no best entities."""
+        lists, plan, _ = self._select_inputs(np.arange(start, stop))
+        plan = replace(plan, slot=np.full(plan.n_rows, -1))
+        settings = replace(self.settings, run_depth=0)
+        return NativeRanking(lists, plan, settings, self.dtype, self.first_entity, limits)
 
     def best(self, slots: slice | Int64, *, copied: bool = False) -> tuple[Int32, Int32, Array]:
-        """Number, ids and scores of the best entities of some questions, one list after another;
-        unless ``copied``, they may share arrays with the ranking."""
+        """Return lengths, ids and scores of the lists of best entities of some questions.
+
+        The lists stand one after another. Unless ``copied``, they may share arrays with the
+        ranking.
+        """
         lengths = self.best_length[slots].copy()
         ids, scores = self.best_ids[slots], self.best_scores[slots]
         if (lengths == ids.shape[1]).all():
@@ -186,8 +189,8 @@ class NativeRanking:
         return lengths, ids[used], scores[used]
 
     def take_over(self, part: NativeRanking, rows: Int64) -> None:
-        """Copy the results of a ranking of some rows (see `selected`)."""
-        plan, targets = self.plan.selected(rows)
+        """Copy the results of the ranking of some rows that `select` returned."""
+        plan, targets = self.plan.select(rows)
         self.written[rows] = True
         self.counts[:, targets] = part.counts
         self.target_nan[targets] = part.target_nan
@@ -221,8 +224,10 @@ class NativeRanking:
         share_rows(rank_part, _even_parts(start, block.stop, self.threads), self.threads)
 
     def target_scores(self, scores: ScoreBlock | Factors, out: Float64) -> None:
-        """Scores of the answers that a block of rows holds, or that a factorised model's range of
-        entities holds."""
+        """Write the answers' scores to ``out``, from a block of rows or a factorised model.
+
+        With a range of entities, only the answers of the range are written.
+        """
         if isinstance(scores, Factors):
             _core.factor_target_scores(
                 self.task, scores.queries, *scores.table, 0, out, first_entity=self.first_entity
@@ -237,11 +242,11 @@ class NativeRanking:
         )  # fmt: skip
 
     def targets_of(self, start: int, stop: int) -> slice:
-        """The targets of some consecutive rows."""
+        """Return the targets of the rows from `start` to `stop - 1`."""
         return slice(self.plan.target_offsets[start], self.plan.target_offsets[stop])
 
     def answer_scores(self, scores: ScoreBlock | Factors, targets: slice) -> Float64:
-        """Scores of some rows' answers: the given ones, or those in the rows."""
+        """Return the scores of some targets: from `answers` if known, else from the rows."""
         if self.answers is not None:
             return self.answers[targets]
         out = np.empty(len(self.plan.targets))
@@ -250,14 +255,14 @@ class NativeRanking:
 
     def rank_factors(self, factors: Factors, advance: Callable[[int], Any] = int) -> None:
         """Rank all rows by a factorised model; call ``advance`` with the number of rows done."""
-        own_scores = np.empty(len(self.plan.targets)) if self.answers is None else self.answers
+        answer_scores = np.empty(len(self.plan.targets)) if self.answers is None else self.answers
         parts = self._factor_parts(factors.dtype.itemsize)
         codes = self._codes(factors, parts)
 
         def rank_part(start: int, stop: int) -> None:
             queries = factors.queries[start:stop]
             if self.answers is None:
-                _core.factor_target_scores(self.task, queries, *factors.table, start, own_scores)
+                _core.factor_target_scores(self.task, queries, *factors.table, start, answer_scores)
             tally = _core.rank_factors(
                 self.task,
                 queries,
@@ -265,7 +270,7 @@ class NativeRanking:
                 start,
                 first_entity=self.first_entity,
                 ids=self._candidates(start),
-                target_scores=own_scores,
+                target_scores=answer_scores,
                 codes=codes,
             )
             self._tallies.append(tally)
@@ -285,9 +290,10 @@ class NativeRanking:
         return ((tiled + close) / pairs, max(0, refined - close) / pairs) if pairs else None
 
     def _codes(self, factors: Factors, parts: list[tuple[int, int]]) -> _core.Codes | None:
-        """The entities in the form for ranking by bounds, made once for all parts, by all threads.
+        """Quantise the entities for ranking by bounds, once for all parts, with all threads.
 
-        None: one part, restricted candidates, or a mapped table, which is read a block at a time.
+        Returns None for one part, restricted candidates, or a mapped table, which is read a block
+        at a time.
         """
         one_part = len(parts) < 2
         if one_part or self._candidate_lists is not None or mapped_file(factors.entities):
@@ -304,21 +310,25 @@ class NativeRanking:
         return codes
 
     def _candidates(self, row: int) -> Int32 | None:
-        """The restricted candidates of a row, and so of its part."""
+        """Return the restricted candidates of a row, which all rows of its part share."""
         if self._candidate_lists is None:
             return None
         number = self._candidate_lists.of[self.plan.question[row]]
         return None if number < 0 else self._candidate_lists.lists[int(number)]
 
     def _factor_parts(self, itemsize: int) -> list[tuple[int, int]]:
-        """Rows per call: all of one candidate list, few enough for their best entities' scratch."""
+        """Divide the rows into parts, one per call of the core.
+
+        The rows of a part have the same candidate list, and are few enough for the scratch memory
+        of their best entities.
+        """
         n_rows = self.plan.n_rows
         best_bytes = (2 * self.best_ids.shape[1] + 64) * 2 * itemsize
         height = max(8, min(_FACTOR_ROWS, _BEST_BYTES // best_bytes, -(-n_rows // self.threads)))
         changes = [0, n_rows]
         if self._candidate_lists is not None:
-            of = self._candidate_lists.of[self.plan.question]
-            changes = [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), n_rows]
+            lists = self._candidate_lists.of[self.plan.question]
+            changes = [0, *(np.flatnonzero(np.diff(lists)) + 1).tolist(), n_rows]
         parts = []
         for low, high in pairwise(changes):
             n = -(-(high - low) // height)  # equal per thread if there are enough
@@ -328,7 +338,7 @@ class NativeRanking:
 
 
 def _even_parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:
-    """At most n contiguous parts of the rows, as even as possible."""
+    """Divide the rows from `start` to `stop - 1` into at most n contiguous parts of even size."""
     n = min(n, stop - start)
     bounds = [start + (stop - start) * part // n for part in range(n + 1)] if n else []
     return list(pairwise(bounds))

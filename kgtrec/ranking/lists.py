@@ -32,6 +32,7 @@ from kgtrec.graph.labels import near_label
 from kgtrec.predictions.lists import ANY, PredictedLists
 from kgtrec.predictions.readers import PREDICTIONS
 from kgtrec.questions.api import Questions
+from kgtrec.ranking.columns import MACRO, MICRO
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.trec.files.run import Run
 
@@ -43,9 +44,9 @@ class Entries:
     - owner, int64 (n,): The list, or question, of an entry; ascending.
     - entity, int64 (n,): Below 0: a label that names none; each has its own number.
     - scores: float64 (n,) or None
-    - tie_order, int64 (n_entities,): Place of an entity among those that tie: by name, descending
-      in byte order.
-    - listed: The place in the list decides; scores only merge the lists of one question.
+    - tie_order, int64 (n_entities,): Position of an entity among those that tie: by name,
+      descending in byte order.
+    - listed: The position in the list decides; scores only merge the lists of one question.
     """
 
     owner: Int64
@@ -54,31 +55,31 @@ class Entries:
     tie_order: Int64
     listed: bool = False
 
-    def selected(self, rows: Array) -> Entries:
-        """The entries of a mask or an index array."""
+    def select(self, rows: Array) -> Entries:
+        """Select entries by a mask or an index array."""
         scores = None if self.scores is None else self.scores[rows]
         return replace(self, owner=self.owner[rows], entity=self.entity[rows], scores=scores)
 
-    def owned(self, owner: Int64) -> Entries:
-        """The same entries with other owners, in any order."""
-        return replace(self, owner=owner).selected(np.argsort(owner, kind="stable"))
+    def with_owners(self, owner: Int64) -> Entries:
+        """Return the entries with other owners, which may come in any order."""
+        return replace(self, owner=owner).select(np.argsort(owner, kind="stable"))
 
-    def ordered(self) -> Entries:
+    def sort(self) -> Entries:
         """Sort by score, ties by name as in trec_eval, and keep the first entry of each entity."""
         entries = self
         if self.scores is not None and not self.listed:
             # A label that names no entity has no name to sort by: it comes first among ties.
             by_name = np.where(self.entity < 0, -1, self.tie_order[np.maximum(self.entity, 0)])
-            entries = self.selected(np.lexsort((by_name, -self.scores, self.owner)))
+            entries = self.select(np.lexsort((by_name, -self.scores, self.owner)))
         order = np.lexsort((np.arange(len(entries.owner)), entries.entity, entries.owner))
         owner, entity = entries.owner[order], entries.entity[order]
         repeated = np.zeros(len(order), dtype=bool)
         repeated[order[1:]] = (owner[1:] == owner[:-1]) & (entity[1:] == entity[:-1])
-        return entries.selected(~repeated)
+        return entries.select(~repeated)
 
     @property
     def tie(self) -> Int64:
-        """Number of each entry's tie, ascending; all differ if the place decides."""
+        """Ascending number of the tie of each entry; all differ if the position decides."""
         if self.scores is None or self.listed:
             return np.arange(len(self.owner))
         new = np.ones(len(self.owner), dtype=np.int64)
@@ -89,19 +90,22 @@ class Entries:
 def without_repeats(
     lists: PredictedLists, used: Int64, tie_order: Int64, listed: bool = False
 ) -> tuple[Entries, int]:
-    """Ordered entries of the used lists, owned by places in `used`; number of repeats."""
+    """Return the sorted entries of the used lists and the number of repeats dropped.
+
+    The owner of an entry is the index of its list in `used`.
+    """
     lengths = np.diff(lists.offsets)[used]
     at = spans(lists.offsets[used], lengths)[1]
     owner = np.repeat(np.arange(len(used)), lengths)
     scores = None if lists.scores is None else lists.scores[at]
-    entries = Entries(owner, lists.entities[at], scores, tie_order, listed).ordered()
+    entries = Entries(owner, lists.entities[at], scores, tie_order, listed).sort()
     return entries, len(at) - len(entries.owner)
 
 
-class ListPlaces:
-    """Counts of answers in lists of which only some entries count.
+class ListCounter:
+    """Counts the entries before and beside answers in their lists.
 
-    - entries, Entries: Ordered.
+    - entries, Entries: Sorted.
     - questions: Questions
     - counted, bool (n,): The entries that are candidates (of whichever answer; the answer itself
       need not be).
@@ -117,29 +121,31 @@ class ListPlaces:
         keys = entries.owner * questions.n_labels + np.maximum(entries.entity, 0)
         linked = np.flatnonzero(entries.entity >= 0)
         by_key = linked[np.argsort(keys[linked])]
-        self._ordered_keys, self._places = keys[by_key], np.append(by_key, -1)
+        self._sorted_keys, self._positions = keys[by_key], np.append(by_key, -1)
 
     def counts(self, owner: Int64, answer: Int64, candidates: Int64) -> tuple[Int64, Bools]:
-        """Greater, equal and tied ahead of answers in owners' lists, (3, n); which are in none.
+        """Count greater, equal and tied ahead of answers in owners' lists.
+
+        Returns int64 (3, n), and which answers are in no list, bool (n,).
 
         An answer beyond its list may be anywhere behind it: all of that is ``equal``, and ahead.
         """
         keys = owner * self._questions.n_labels + answer
-        place = np.where(owner < 0, -1, self._places[searched(self._ordered_keys, keys)])
-        listed, last, before = place >= 0, candidates - 1, self._before
+        position = np.where(owner < 0, -1, self._positions[searched(self._sorted_keys, keys)])
+        listed, last, before = position >= 0, candidates - 1, self._before
         ends = (np.searchsorted(self._entries.owner, owner, side) for side in ("left", "right"))
         first, behind = (before[end] for end in ends)
-        start, stop = self._ends[self._tie[place]], self._ends[self._tie[place] + 1]
+        start, stop = self._ends[self._tie[position]], self._ends[self._tie[position] + 1]
         greater = np.minimum(np.where(listed, start, behind) - first, last)
         others = last - greater
-        tied = stop - start - (before[place + 1] - before[place])
+        tied = stop - start - (before[position + 1] - before[position])
         equal = np.where(listed, np.minimum(tied, others), others)
-        ahead = np.where(listed, np.minimum(before[place] - start, equal), others)
+        ahead = np.where(listed, np.minimum(before[position] - start, equal), others)
         return np.stack([greater, equal, ahead]), ~listed
 
     def run(self, n_questions: int) -> Run:
-        """The entries that count and name an entity as a run; owners are questions."""
-        entries = self._entries.selected(self._counted & (self._entries.entity >= 0))
+        """Return the entries that count and name an entity, as a run; owners are questions."""
+        entries = self._entries.select(self._counted & (self._entries.entity >= 0))
         offsets = np.searchsorted(entries.owner, np.arange(n_questions + 1)).astype(np.int64)
         lengths = np.diff(offsets)
         scores = entries.scores
@@ -210,13 +216,13 @@ def rank_lists(
     of equal ones), otherwise its first list. No rank is below the last candidate, however many
     unlinkable labels come before it.
     """
-    return ranked_lists(predictions, questions, format, unlinkable, list_order)[0]
+    return rank_lists_with_run(predictions, questions, format, unlinkable, list_order)[0]
 
 
-def ranked_lists(
+def rank_lists_with_run(
     predictions: Any, questions: Questions, format: str | None, unlinkable: str, list_order: str
 ) -> tuple[Ranks, Run]:
-    """As `rank_lists`, and the filtered lists as a run."""
+    """Return the ranks of `rank_lists`, and the filtered lists as a run."""
     choose("unlinkable", unlinkable, UNLINKABLE)
     choose("list_order", list_order, ORDERS)
     if questions.details.get("separate"):
@@ -224,23 +230,23 @@ def ranked_lists(
             "with negatives each answer has its own question, for which there are no lists; "
             "restrict by entities or by relation"
         )
-    lists = _opened(predictions, questions, format)
-    matched = _match(lists, questions)
+    lists = _read_lists(predictions, questions, format)
+    matches = _match(lists, questions)
     listed = list_order == "listed"
     position = questions.candidate_labels.trec_order
     ascending = np.arange(questions.n_labels) if position is None else position.astype(np.int64)
     tie_order = questions.n_labels - 1 - ascending
-    entries, repeats = without_repeats(lists, matched.used, tie_order, listed)
+    entries, repeats = without_repeats(lists, matches.used, tie_order, listed)
     n_unlinkable = int((entries.entity < 0).sum())
     if unlinkable == "drop":
-        entries = entries.selected(entries.entity >= 0)
-    micro = _places(entries, questions, matched.question[entries.owner], questions.known)
-    together, n_apart = _by_question(entries, matched, len(questions))
-    macro = _places(together, questions, together.owner, questions.removed)
+        entries = entries.select(entries.entity >= 0)
+    micro = _counter(entries, questions, matches.question[entries.owner], questions.known)
+    together, n_apart = _by_question(entries, matches, len(questions))
+    macro = _counter(together, questions, together.owner, questions.removed)
     counts = np.empty((6, questions.n_instances), dtype=np.int64)
     answer = questions.answers.ids.astype(np.int64)
-    counts[:3], unlisted = micro.counts(matched.own, answer, questions.candidates)
-    counts[3:], macro_unlisted = macro.counts(
+    counts[MICRO], unlisted = micro.counts(matches.of_instance, answer, questions.candidates)
+    counts[MACRO], macro_unlisted = macro.counts(
         questions.instance_question.astype(np.int64), answer, questions.macro_candidates
     )
     none = np.zeros(questions.n_instances, bool)
@@ -255,10 +261,10 @@ def ranked_lists(
         "predictions": {
             "format": lists.format,
             "file": lists.path,
-            "lists": len(matched.used),
-            "not_asked": matched.not_asked,
-            "same_again": matched.same_again,
-            "questions_without_list": int((matched.of_question < 0).sum()),
+            "lists": len(matches.used),
+            "not_asked": matches.not_asked,
+            "same_again": matches.same_again,
+            "questions_without_list": int((matches.of_question < 0).sum()),
             "questions_of_several_lists": n_apart,
             "list_order": None if lists.scores is None else list_order,
             "unlinkable": unlinkable,
@@ -293,7 +299,7 @@ def _first_stranger(lists: PredictedLists, questions: Questions) -> dict[str, An
     return {"label": name.decode("utf-8", "surrogateescape"), "place": place, "near": near}
 
 
-def _opened(predictions: Any, questions: Questions, format: str | None) -> PredictedLists:
+def _read_lists(predictions: Any, questions: Questions, format: str | None) -> PredictedLists:
     if isinstance(predictions, (str, PathLike)):
         if format is None:
             names = ", ".join(PREDICTIONS.all())
@@ -322,26 +328,26 @@ def _opened(predictions: Any, questions: Questions, format: str | None) -> Predi
 
 
 @dataclass(frozen=True, eq=False)
-class _Matched:
-    """The question or instance that each list belongs to.
+class _Matches:
+    """The match of lists with questions and instances.
 
     - question, int64 (n_used,): Question of every list that is used.
     - used, int64 (n_used,): Numbers of these lists among all.
-    - own, int64 (n_instances,): Place in `used` of the list that is searched for an instance's
-      answer; -1: none.
-    - of_question, int64 (n_questions,): Place in `used` of a question's first list; -1: none.
+    - of_instance, int64 (n_instances,): Index in `used` of the list that is searched for an
+      instance's answer; -1: none.
+    - of_question, int64 (n_questions,): Index in `used` of a question's first list; -1: none.
     - not_asked, same_again: Ignored lists.
     """
 
     question: Int64
     used: Int64
-    own: Int64
+    of_instance: Int64
     of_question: Int64
     not_asked: int = 0
     same_again: int = 0
 
 
-def _match(lists: PredictedLists, questions: Questions) -> _Matched:
+def _match(lists: PredictedLists, questions: Questions) -> _Matches:
     question, answers = lists.question, to_keys(questions.answers, questions.n_labels)
     # The instance that each list was made for; -1: none.
     instance = searched(answers, question * questions.n_labels + lists.answer)
@@ -360,17 +366,19 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matched:
     used = order[first]
     again = np.setdiff1d(order, used)
     _check_same(lists, used, again, question, instance)
-    place = np.arange(len(used))
+    index = np.arange(len(used))
     whole = target < len(questions)
     general = np.full(len(questions), -1)
-    general[target[whole]] = place[whole]
-    own = general[questions.instance_question]
-    own[target[~whole] - len(questions)] = place[~whole]
+    general[target[whole]] = index[whole]
+    of_instance = general[questions.instance_question]
+    of_instance[target[~whole] - len(questions)] = index[~whole]
     of_question = general.copy()
     by_line = np.argsort(lists.line[used], kind="stable")[::-1]
     without = by_line[general[question[used[by_line]]] < 0]
     of_question[question[used[without]]] = without  # written last, the first list stays
-    return _Matched(question[used], used, own, of_question, int((~matched).sum()), len(again))
+    return _Matches(
+        question[used], used, of_instance, of_question, int((~matched).sum()), len(again)
+    )
 
 
 def _check_same(
@@ -385,8 +393,8 @@ def _check_same(
     for number in again.tolist():
         other = first[int(question[number]), int(instance[number])]
         if _content(lists, number) != _content(lists, other):
-            found = f"its question already has a list in line {int(lists.line[other])}"
-            refuse(lists.path, int(lists.line[number]), found, "keep one list per question")
+            problem = f"its question already has a list in line {int(lists.line[other])}"
+            refuse(lists.path, int(lists.line[number]), problem, "keep one list per question")
 
 
 def _content(lists: PredictedLists, number: int) -> tuple[bytes, bytes]:
@@ -395,30 +403,32 @@ def _content(lists: PredictedLists, number: int) -> tuple[bytes, bytes]:
     return lists.entities[span].tobytes(), scores
 
 
-def _places(entries: Entries, questions: Questions, question: Int64, filtered: Csr) -> ListPlaces:
-    """Places among the entries that the filter leaves; unlinkable labels take theirs."""
+def _counter(entries: Entries, questions: Questions, question: Int64, filtered: Csr) -> ListCounter:
+    """Return a counter of the entries that the filter leaves, and of unlinkable labels."""
     entity = np.maximum(entries.entity, 0)
     keys = question * questions.n_labels + entity
     out = contains(to_keys(filtered, questions.n_labels), keys)
     if questions.candidate_lists is not None:
         out |= ~questions.candidate_lists.holds(question, entity, questions.n_labels)
-    return ListPlaces(entries, questions, ~out | (entries.entity < 0))
+    return ListCounter(entries, questions, ~out | (entries.entity < 0))
 
 
-def _by_question(entries: Entries, matched: _Matched, n_questions: int) -> tuple[Entries, int]:
-    """The entries of each question: from all its lists if scored, else from its first.
+def _by_question(entries: Entries, matches: _Matches, n_questions: int) -> tuple[Entries, int]:
+    """Return the entries of each question, and how many questions have several lists.
+
+    A question has the entries of all its lists if they have scores, else those of its first list.
 
     Programs that filter omit a question's other answers from each list, but score all lists alike:
     together the lists hold every answer in its order.
     """
-    question = matched.question[entries.owner]
-    lists_of = np.bincount(matched.question, minlength=n_questions)
+    question = matches.question[entries.owner]
+    lists_of = np.bincount(matches.question, minlength=n_questions)
     n_apart = int((lists_of > 1).sum())
     if entries.scores is None:
-        first = matched.of_question[question] == entries.owner
-        return entries.selected(first).owned(question[first]), n_apart
+        first = matches.of_question[question] == entries.owner
+        return entries.select(first).with_owners(question[first]), n_apart
     if entries.listed:  # lists of one question are merged by score; in each, the place decides
         falling = np.where(lists_of[question] > 1, -entries.scores, 0.0)
         order = np.lexsort((falling, question))
-        entries, question = entries.selected(order), question[order]
-    return entries.owned(question).ordered(), n_apart
+        entries, question = entries.select(order), question[order]
+    return entries.with_owners(question).sort(), n_apart

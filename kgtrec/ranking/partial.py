@@ -73,7 +73,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class PartialRanks(ShownInLines):
-    """What some rows contribute for a range of the entities.
+    """The counts and best candidates of some rows, for a range of the entities.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class PartialRanks(ShownInLines):
 
     @property
     def provenance(self) -> Provenance:
-        """What it has in common with all other parts of its ranking."""
+        """The facts that all parts of a ranking share."""
         return Provenance.of_scores(self.questions_hash, self.settings, self.dtype)
 
     def _lines(self) -> tuple[str, str]:
@@ -121,24 +121,25 @@ class PartialRanks(ShownInLines):
         )
 
 
-def partial_of(
+def extract_part(
     state: NativeRanking,
     task: Task,
     questions_hash: str,
     shift: int = 0,
     rows: Int64 | None = None,
 ) -> PartialRanks:
-    """What a native ranking has found: in some rows; or in all, then they share arrays.
+    """Return the results of a native ranking for some rows, or for all.
 
-    ``shift`` turns its numbers of entities into ids.
+    For all rows, the part shares arrays with the ranking. ``shift`` is added to the ranking's
+    numbers of entities to give ids.
     """
     plan: Rows = state.plan
     counts, answer_nan, nan_count = state.counts, state.target_nan, state.nan_count
     if rows is not None:
-        plan, targets = plan.selected(rows)
+        plan, targets = plan.select(rows)
         counts, answer_nan = counts[:, targets], answer_nan[targets]
         nan_count = nan_count[rows]
-    slots = _listed(plan.slot)
+    slots = _run_slots(plan.slot)
     is_all = rows is None and len(slots) == len(state.best_length)
     every = is_all and bool((slots[1:] > slots[:-1]).all())
     lengths, documents, scores = state.best(slice(None) if every else slots)  # no copy
@@ -157,50 +158,58 @@ def partial_of(
     )
 
 
-def _listed(slot: Int64) -> Int64:
-    """The slots of rows that give a question's run."""
+def _run_slots(slot: Int64) -> Int64:
+    """Return the slots of the rows that give a question's run."""
     return slot[slot >= 0] if (slot < 0).any() else slot
 
 
 def _check_cover(
-    what: str, spans: Iterable[tuple[int, int]], start: int = 0, end: int | None = None
+    unit: str, spans: Iterable[tuple[int, int]], start: int = 0, end: int | None = None
 ) -> None:
-    """UsageError unless parts, in order, contain each of some rows or entities once."""
+    """Raise UsageError unless ordered parts contain each row (or entity) exactly once.
+
+    - unit: "rows" or "entities", for messages.
+    """
     for first, stop in spans if end is None else (*spans, (end, end)):
         if first > start:
-            gone = f"{what} {start} to {first - 1}"
+            gone = f"{unit} {start} to {first - 1}"
             raise UsageError(f"{gone} are in no part; add a part with them")
         if first < start:
-            twice = f"{what} {first} to {min(start, stop) - 1}"
+            twice = f"{unit} {first} to {min(start, stop) - 1}"
             raise UsageError(f"{twice} are in more than one part; give each to one part")
         start = stop
 
 
 def merge_adjacent(
-    parts: Iterable[PartialRanks], place: Callable[[Int32], Int32] | None
+    parts: Iterable[PartialRanks], position: Callable[[Int32], Int32] | None
 ) -> PartialRanks:
-    """One part from several of the same rows with adjacent ranges, in ascending order."""
-    return reduce(lambda one, other: _merge_two(one, other, place), parts)
+    """Merge parts of the same rows and adjacent ranges of entities, in ascending order.
+
+    - position: Returns the positions of entities in the byte order of their labels; None: ids are
+      in that order.
+    """
+    return reduce(lambda left, right: _merge_two(left, right, position), parts)
 
 
 def _merge_two(
-    one: PartialRanks, other: PartialRanks, place: Callable[[Int32], Int32] | None
+    left: PartialRanks, right: PartialRanks, position: Callable[[Int32], Int32] | None
 ) -> PartialRanks:
-    both = f"{one.task} and {other.task}"
-    if one.task.rows != other.task.rows:
+    """Merge two parts; UsageError if they have other rows, or a gap or overlap between them."""
+    both = f"{left.task} and {right.task}"
+    if left.task.rows != right.task.rows:
         raise UsageError(f"{both} do not have the same rows; merge ranges of the same rows")
-    _check_cover("entities", [one.task.entities, other.task.entities], one.task.first_entity)
-    check_alike(both, one.provenance, other.provenance)
+    _check_cover("entities", [left.task.entities, right.task.entities], left.task.first_entity)
+    check_alike(both, left.provenance, right.provenance)
     return PartialRanks(
-        Task(*one.task.rows, one.task.first_entity, other.task.stop_entity),
-        one.counts + other.counts,
-        one.answer_nan | other.answer_nan,
-        *_merge_best(one, other, place),
-        one.nan_count + other.nan_count,
-        one.dtype,
-        join_paths([one.path, other.path]),
-        one.settings,
-        one.questions_hash,
+        Task(*left.task.rows, left.task.first_entity, right.task.stop_entity),
+        left.counts + right.counts,
+        left.answer_nan | right.answer_nan,
+        *_merge_best(left, right, position),
+        left.nan_count + right.nan_count,
+        left.dtype,
+        join_paths([left.path, right.path]),
+        left.settings,
+        left.questions_hash,
     )
 
 
@@ -210,18 +219,19 @@ def join_paths(paths: Iterable[str]) -> str:
 
 
 def _merge_best(
-    one: PartialRanks, other: PartialRanks, place: Callable[[Int32], Int32] | None
+    left: PartialRanks, right: PartialRanks, position: Callable[[Int32], Int32] | None
 ) -> tuple[Int32, Int32, Array]:
-    """The best of both parts, in trec order: score, then document name, both descending.
+    """Return lengths, ids and scores of the best candidates of both parts.
 
-    Sorts a few rows at a time: sorting takes many times the memory of its input.
+    They are in trec order: score, then document name, both descending. A few rows are sorted at a
+    time, because sorting takes many times the memory of its input.
     """
-    depth = one.settings.run_depth
-    lengths = np.minimum(one.lengths.astype(np.int64) + other.lengths, depth).astype(np.int32)
+    depth = left.settings.run_depth
+    lengths = np.minimum(left.lengths.astype(np.int64) + right.lengths, depth).astype(np.int32)
     documents = np.empty(int(lengths.sum()), dtype=np.int32)
-    scores = np.empty(len(documents), dtype=one.scores.dtype)
+    scores = np.empty(len(documents), dtype=left.scores.dtype)
     step, target = max(1, _SORTED // max(1, 2 * depth)), offsets_of(lengths)
-    both = [(part, offsets_of(part.lengths)) for part in (one, other)]
+    both = [(part, offsets_of(part.lengths)) for part in (left, right)]
     for start in range(0, len(lengths), step):
         stop = min(start + step, len(lengths))
         some = [(part, slice(offsets[start], offsets[stop])) for part, offsets in both]
@@ -229,8 +239,8 @@ def _merge_best(
         row = np.concatenate([np.repeat(rows, part.lengths[start:stop]) for part, _ in some])
         ids = np.concatenate([part.documents[span] for part, span in some])
         value = np.concatenate([part.scores[span] for part, span in some])
-        places = ids if place is None else place(ids)
-        order = np.lexsort((-places, -value, row))
+        positions = ids if position is None else position(ids)
+        order = np.lexsort((-positions, -value, row))
         row = row[order]
         order = order[np.arange(len(row)) - np.searchsorted(row, row) < depth]
         merged = slice(target[start], target[stop])
@@ -245,18 +255,18 @@ def assemble(
     *,
     entity_ranges: int | None = None,
 ) -> tuple[Ranks, Run]:
-    """Ranks and run, the same as those of one pass, from parts with all entities."""
+    """Assemble ranks and run from parts with all entities. They equal those of one pass."""
     ordered = sorted(parts, key=lambda part: part.task)
     ranges = {} if entity_ranges is None else {"entity_ranges": entity_ranges}
-    described = describe_parts(ordered, plan.n_rows, questions, **ranges)
+    describe_scores = describe_parts(ordered, plan.n_rows, questions, **ranges)
     whole = join_rows(ordered)
     counted = plan.collect(whole.counts, whole.answer_nan)
-    ranks = Ranks.of_counts(questions, *counted, lambda: described)
+    ranks = Ranks.of_counts(questions, *counted, lambda: describe_scores)
     return ranks, _run(questions, whole.settings, *_by_question(whole, plan.slot))
 
 
 def join_rows(parts: Sequence[PartialRanks]) -> PartialRanks:
-    """One part from blocks of consecutive rows with the same entities."""
+    """Join parts of consecutive rows and the same entities into one."""
     first, last = parts[0], parts[-1]
     if first is last:
         return first
@@ -267,13 +277,13 @@ def join_rows(parts: Sequence[PartialRanks]) -> PartialRanks:
     return replace(first, nan_count=sum(part.nan_count for part in parts), **joined)
 
 
-def finished_ranks(
+def build_ranks(
     state: NativeRanking, questions: Questions, paths: Iterable[str] = (), *, copied: bool = False
 ) -> Ranks:
-    """Ranks from a native ranking of all rows and entities.
+    """Return the ranks of a finished native ranking of all rows and entities.
 
-    ``paths`` are kernel paths that ranked some of its rows elsewhere. Ranks share arrays with the
-    ranking unless these are ``copied``.
+    ``paths`` are the kernel paths of other processes that ranked some rows. Ranks share arrays with
+    the ranking unless these are ``copied``.
     """
     plan, counts, no_score = state.plan, state.counts, state.target_nan
     assert isinstance(plan, RowPlan)  # as of all rows of questions
@@ -281,15 +291,17 @@ def finished_ranks(
         counts, no_score = counts.copy(), no_score.copy()
     paths = [_core.active_path(), *paths]
 
-    def described() -> dict[str, Any]:
+    def describe_scores() -> dict[str, Any]:
         facts = {"model_facts": list(state.model_facts)} if state.model_facts else {}
-        return _described(state.settings, state.dtype, int(state.nan_count.sum()), paths, **facts)
+        return _describe_scores(
+            state.settings, state.dtype, int(state.nan_count.sum()), paths, **facts
+        )
 
-    return Ranks.of_counts(questions, *plan.collect(counts, no_score), described)
+    return Ranks.of_counts(questions, *plan.collect(counts, no_score), describe_scores)
 
 
-def finished_run(state: NativeRanking, questions: Questions, *, copied: bool = False) -> Run:
-    """The run of a native ranking of all rows and entities; ``copied`` as for its ranks."""
+def build_run(state: NativeRanking, questions: Questions, *, copied: bool = False) -> Run:
+    """Return the run of a finished native ranking; ``copied`` as in `build_ranks`."""
     lengths, *best = state.best(slice(None), copied=copied)
     return _run(questions, state.settings, offsets_of(lengths), *best)
 
@@ -304,9 +316,9 @@ def _run(
 def describe_parts(
     ordered: Sequence[PartialRanks], n_rows: int, questions: Questions, **more: int
 ) -> dict[str, Any]:
-    """The manifest's entry on the scores of parts, which come in the order of their rows.
+    """Return the manifest's entry on scores, for parts in the order of their rows.
 
-    Reads only descriptions, no counts; see `assemble` for the errors. ``more`` are further entries.
+    It reads no counts. ``more`` are further entries. `assemble` documents the errors.
     """
     expected = replace(ordered[0].provenance, questions_hash=questions.fingerprint)
     for part in ordered:
@@ -314,13 +326,13 @@ def describe_parts(
         _check_cover("entities", [part.task.entities], 0, questions.n_labels)
     _check_cover("rows", [part.task.rows for part in ordered], 0, n_rows)
     nan_count, paths = sum(part.nan_count for part in ordered), [part.path for part in ordered]
-    return _described(ordered[0].settings, ordered[0].dtype, nan_count, paths, **more)
+    return _describe_scores(ordered[0].settings, ordered[0].dtype, nan_count, paths, **more)
 
 
-def _described(
+def _describe_scores(
     settings: Settings, dtype: str, nan_count: int, paths: Iterable[str], **more: Any
 ) -> dict[str, Any]:
-    described: dict[str, Any] = {
+    describe_scores: dict[str, Any] = {
         "dtype": dtype,
         "rows": settings.rows,
         "higher_is_better": settings.higher_is_better,
@@ -330,13 +342,13 @@ def _described(
         **more,
     }
     if settings.tolerance is not None:
-        described["tie_tolerance"] = settings.tolerance._asdict()
-    return described
+        describe_scores["tie_tolerance"] = settings.tolerance._asdict()
+    return describe_scores
 
 
 def _by_question(part: PartialRanks, slot: Int64) -> tuple[Int64, Int32, Array]:
-    """Candidates kept, from the order of rows to that of questions."""
-    question, starts = _listed(slot), offsets_of(part.lengths)
+    """Return offsets, ids and scores of the kept candidates in the order of questions, not rows."""
+    question, starts = _run_slots(slot), offsets_of(part.lengths)
     if (question[1:] > question[:-1]).all():
         return starts, part.documents, part.scores
     order = np.argsort(question, kind="stable")
@@ -361,14 +373,15 @@ def write_parts(
     parts: Iterable[PartialRanks],
     arrays: Mapping[str, Array] | None = None,
 ) -> None:
-    """Write parts with scores of one dtype to a temporary file, and rename it when complete.
+    """Write parts with scores of one dtype to a file, which appears when it is complete.
 
-    Shapes: arrays (n,).
+    - about: The evaluation that the parts belong to, in plain JSON types.
+    - arrays: Further arrays by name, shape (n,) each.
     """
     import pyarrow as pa
 
     with atomic_write(path) as file:
-        sink, writer = _Hashing(file), None
+        sink, writer = _HashingFile(file), None
         for part in parts:
             batch = _batch(part, about, arrays or {})
             if writer is None:
@@ -380,7 +393,7 @@ def write_parts(
         file.write(sink.hasher.digest())
 
 
-class _Hashing:
+class _HashingFile:
     """A file object for pyarrow that hashes what is written to it."""
 
     closed = False
@@ -399,7 +412,7 @@ class _Hashing:
 def _batch(
     part: PartialRanks, about: dict[str, Any], arrays: Mapping[str, Array]
 ) -> pa.RecordBatch:
-    """A part, and further arrays, as one row."""
+    """Return a part and further arrays as a record batch of one row."""
     import pyarrow as pa
 
     facts = vars(part.task) | vars(part) | {"settings": json.dumps(vars(part.settings))}
@@ -416,14 +429,14 @@ def _batch(
 
 
 def read_about(path: PathName) -> dict[str, Any]:
-    """The evaluation that the parts of a file belong to; FileError if it is incomplete."""
-    with _opened(path) as (about, _):
+    """Read which evaluation the parts of a file belong to; FileError if it is incomplete."""
+    with _open_parts(path) as (about, _):
         return about
 
 
 def read_parts(path: PathName) -> Iterator[PartialRanks]:
-    """The parts of a file, in order; FileError before the first if it is incomplete."""
-    with _opened(path) as (_, reader):
+    """Yield the parts of a file in order; FileError before the first if it is incomplete."""
+    with _open_parts(path) as (_, reader):
         for batch in reader:
             batch.validate(full=True)
             for row in range(batch.num_rows):
@@ -431,8 +444,8 @@ def read_parts(path: PathName) -> Iterator[PartialRanks]:
 
 
 def read_with_arrays(path: PathName, names: Iterable[str]) -> tuple[PartialRanks, dict[str, Array]]:
-    """The only part of a file, and its further arrays; FileError if it is incomplete."""
-    with _opened(path) as (_, reader):
+    """Read the only part of a file and its further arrays; FileError if it is incomplete."""
+    with _open_parts(path) as (_, reader):
         batch = reader.read_next_batch()
         batch.validate(full=True)
         return _part(batch.slice(0, 1)), {name: _array(batch, name) for name in names}
@@ -444,7 +457,7 @@ def _array(row: pa.RecordBatch, name: str) -> Array:
 
 
 def _part(row: pa.RecordBatch) -> PartialRanks:
-    """A part of one row; ValueError if its arrays do not fit together."""
+    """Return the part in a row; ValueError if its arrays do not fit together."""
     facts = {name: row.column(name)[0].as_py() for name in _FACTS}
     arrays: dict[str, Any] = {name: _array(row, name) for name in _ARRAYS}
     task = Task(*(facts.pop(name) for name in _TASK))
@@ -469,8 +482,8 @@ def _part(row: pa.RecordBatch) -> PartialRanks:
 
 
 @contextmanager
-def _opened(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
-    """A file's metadata and its reader; any fault in its bytes is a FileError."""
+def _open_parts(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Open a file and yield its metadata and reader; any fault in its bytes is a FileError."""
     import pyarrow as pa
 
     try:
@@ -479,9 +492,9 @@ def _opened(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
             with arrow_file(copy) as file, pa.ipc.open_stream(file) as reader:
                 about = parse_json(reader.schema.metadata[b"kgtrec_parts"])
                 if about["format"] != FORMAT:
-                    found = f"a shard of format {about['format']}, but this version reads format"
+                    problem = f"a shard of format {about['format']}, but this version reads format"
                     hint = "merge with the version of kgtrec that ranked it"
-                    refuse(path, None, f"{found} {FORMAT}", hint)
+                    refuse(path, None, f"{problem} {FORMAT}", hint)
                 yield about, reader
     except FileError:
         raise

@@ -19,7 +19,7 @@ from kgtrec.questions.api import Questions
 from kgtrec.questions.questions import describe_question, require_columns_by_id
 from kgtrec.ranking.blocks import nan_error, rank_all
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.partial import PartialRanks, Task, assemble, merge_adjacent, partial_of
+from kgtrec.ranking.partial import PartialRanks, Task, assemble, extract_part, merge_adjacent
 from kgtrec.ranking.rows import QuestionLists, plan_rows
 from kgtrec.ranking.settings import Settings, TieOptions
 from kgtrec.scores.arrays import ScoreBlock, as_array
@@ -153,7 +153,7 @@ def rank_range(
         answers=answers.values,
     )
     task = Task(0, answers.plan.n_rows, first_entity, first_entity + width)
-    return partial_of(state, task, questions.fingerprint)
+    return extract_part(state, task, questions.fingerprint)
 
 
 def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[Ranks, Run]:

@@ -18,7 +18,7 @@ from kgtrec.questions.api import Questions
 from kgtrec.questions.terms import PLURAL
 from kgtrec.ranking.blocks import nan_error, rank_all, rank_block
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.partial import finished_ranks, finished_run
+from kgtrec.ranking.partial import build_ranks, build_run
 from kgtrec.ranking.ranker import Ranker, check_factors, prepared
 from kgtrec.ranking.rows import QuestionLists, RowPlan
 from kgtrec.ranking.settings import RankOptions, Settings
@@ -105,7 +105,7 @@ def rank(
     several = questions if isinstance(questions, Mapping) else {"": questions}
     states = rank_all_rows(source, several, settings, progress)
     ranked = {
-        name: (finished_ranks(state, each), finished_run(state, each))
+        name: (build_ranks(state, each), build_run(state, each))
         for (name, each), state in zip(several.items(), states, strict=True)
     }
     return ranked if several is questions else ranked[""]

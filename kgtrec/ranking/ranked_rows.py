@@ -17,7 +17,7 @@ from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import (
     PartialRanks,
     Task,
-    partial_of,
+    extract_part,
     read_about,
     read_with_arrays,
     write_parts,
@@ -52,14 +52,14 @@ class RankedRows:
     def of(cls, state: NativeRanking, row_ids: Int64, questions: Questions) -> RankedRows:
         """Some rows of a native ranking."""
         task = Task(0, len(row_ids), 0, questions.n_labels)
-        part = partial_of(state, task, questions.fingerprint, rows=row_ids)
+        part = extract_part(state, task, questions.fingerprint, rows=row_ids)
         part = replace(part, settings=_no_deeper(part.settings, questions.n_labels))
         return cls(part, row_ids, state.nan_count[row_ids])
 
     def write_to(self, state: NativeRanking, chosen: Bools) -> None:
         """Write the ``chosen`` rows to their places in a native ranking."""
         part, plan = self.part, state.plan
-        own, targets = plan.selected(self.row_ids)
+        own, targets = plan.select(self.row_ids)
         taken = np.repeat(chosen, np.diff(own.target_offsets))
         state.written[self.row_ids[chosen]] = True
         state.counts[:, targets[taken]] = part.counts[:, taken]
@@ -83,7 +83,7 @@ class RankedRows:
         check_alike("these rows and this ranker", mine.provenance, due)
         fitting = (np.diff(self.row_ids) > 0).all() and len(self.row_ids) == mine.task.stop_row
         fitting = fitting and 0 <= self.row_ids[0] <= self.row_ids[-1] < plan.n_rows
-        own = plan.selected(self.row_ids)[0] if fitting else None
+        own = plan.select(self.row_ids)[0] if fitting else None
         if (
             own is None
             or mine.counts.shape != (6, len(own.targets))

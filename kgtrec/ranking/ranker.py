@@ -21,15 +21,15 @@ from kgtrec.questions.questions import column_of_label, describe_question
 from kgtrec.questions.terms import NAMES, PLURAL, SIDES
 from kgtrec.ranking.blocks import nan_error, rank_block
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.partial import finished_ranks, finished_run
+from kgtrec.ranking.partial import build_ranks, build_run
 from kgtrec.ranking.ranked_rows import RankedRows
 from kgtrec.ranking.rows import (
     QuestionLists,
     RowClaims,
     RowPlan,
     as_index,
-    checked_rows,
     is_run,
+    parse_rows,
     plan_rows,
 )
 from kgtrec.ranking.settings import RankOptions, Settings, whole_number
@@ -287,7 +287,7 @@ class Ranker:
                 if new.all():
                     self._rank(ids, block, self._open(block.dtype, claim))
                 elif new.any():
-                    some = block.selected(np.flatnonzero(new))
+                    some = block.select(np.flatnonzero(new))
                     self._rank(ids[new], some, self._open(block.dtype, claim))
 
         self._claimed(ids, rank_new)
@@ -306,7 +306,7 @@ class Ranker:
 
     def _row_ids(self, rows: Any) -> Int64:
         if not isinstance(rows, Batch):
-            return checked_rows(rows, self.n_rows)
+            return parse_rows(rows, self.n_rows)
         if rows.owner is not self:
             raise UsageError("update needs a batch that came from this ranker's batches()")
         return np.arange(rows.start, rows.stop)
@@ -320,7 +320,7 @@ class Ranker:
             for piece in block.at(first).pieces():
                 rank_block(state, piece, refuse)
             return
-        part, questions = state.selected(ids)
+        part, questions = state.select(ids)
         for piece in block.at(0).pieces():
             rank_block(part, piece, lambda row, *found: refuse(int(questions[row]), *found))
         state.take_over(part, ids)
@@ -411,8 +411,8 @@ class Ranker:
         """
         self._claims.close()
         assert self._state is not None  # there is at least one question, so there was an update
-        ranks = finished_ranks(self._state, self.questions, self._paths, copied=True)
-        return ranks, finished_run(self._state, self.questions, copied=True)
+        ranks = build_ranks(self._state, self.questions, self._paths, copied=True)
+        return ranks, build_run(self._state, self.questions, copied=True)
 
 
 def check_factors(shape: tuple[int, ...], expected: tuple[int, int], settings: Settings) -> None:

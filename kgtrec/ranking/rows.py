@@ -1,4 +1,4 @@
-"""Rows of scores: which answers each is ranked for, which are ranked, and which calls rank now."""
+"""Rows of scores: the answers that each row counts, and a guard so that each is ranked once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kgtrec._internal.csr import Bools, Csr, Int32, Int64, offsets_of, spans, ta
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.candidates import CandidateLists
-from kgtrec.ranking.columns import cached, derived_from
+from kgtrec.ranking.columns import MACRO, MICRO, cached, derived_from
 from kgtrec.scores.arrays import as_array, to_host
 
 
 @dataclass(frozen=True, eq=False)
 class QuestionLists:
-    """What ranking needs of questions, for all questions or for those of a part's rows.
+    """The filters, candidates and column order of questions that the kernel reads.
 
     - n_labels: Columns of a full row of scores: entities, or relations.
     - known, removed: Ids that are not micro, and not macro candidates of each question.
@@ -43,25 +43,25 @@ class QuestionLists:
 
     @classmethod
     def of(cls, questions: Questions) -> QuestionLists:
-        """The lists of all questions; they are made once for questions that are ranked often."""
+        """Return the lists of all questions. They are cached with the questions."""
 
         def make() -> QuestionLists:
-            labels, order = questions.n_labels, order_of(questions.candidate_labels.trec_order)
+            labels, order = questions.n_labels, label_order(questions.candidate_labels.trec_order)
             restricted, columns = questions.candidate_lists, questions.column_of
             return cls(labels, questions.known, questions.removed, restricted, order, columns)
 
         lists: QuestionLists = cached(derived_from(questions), "lists", make)
         return lists
 
-    def selected(self, questions: Int64) -> QuestionLists:
-        """The lists of some questions, in any order, repeats allowed."""
+    def select(self, questions: Int64) -> QuestionLists:
+        """Return the lists of some questions, in any order; repeats are allowed."""
         known, removed = take(self.known, questions), take(self.removed, questions)
-        lists = self.candidate_lists and self.candidate_lists.selected(questions)
+        lists = self.candidate_lists and self.candidate_lists.select(questions)
         return replace(self, known=known, removed=removed, candidate_lists=lists)
 
     @cached_property
     def native(self) -> Lists:
-        """The lists in the form of the C core."""
+        """The lists as an object of the C core."""
         restricted = self.candidate_lists
         return Lists(
             self.n_labels,
@@ -85,8 +85,8 @@ class QuestionLists:
         return min(most, int(restricted.lists.lengths.max(initial=0)))
 
 
-def order_of(position: Int32 | None) -> Order | None:
-    """The byte order of labels, from the place of each in it; None: ids are in that order."""
+def label_order(position: Int32 | None) -> Order | None:
+    """Return the byte order of labels from their positions in it; None: ids are in that order."""
     if position is None:
         return None
     entity_at = np.empty_like(position)
@@ -113,11 +113,11 @@ class Rows:
         """Number of rows."""
         return len(self.question)
 
-    def selected(self, rows: Int64) -> tuple[Rows, Int64]:
-        """Some rows in the given order, and the numbers of their targets among all."""
+    def select(self, rows: Int64) -> tuple[Rows, Int64]:
+        """Select rows, in the given order. Return them, and the indices of their targets here."""
         starts = self.target_offsets[rows]
-        offsets, own = spans(starts, self.target_offsets[rows + 1] - starts)
-        return Rows(self.question[rows], offsets, self.targets[own], self.slot[rows]), own
+        offsets, targets = spans(starts, self.target_offsets[rows + 1] - starts)
+        return Rows(self.question[rows], offsets, self.targets[targets], self.slot[rows]), targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,10 @@ class RowPlan(Rows):
         # An extra target serves instances that have none.
         counts = np.concatenate([counts, np.zeros((6, 1), dtype=np.int64)], axis=1)
         target_nan = np.append(target_nan, True)
-        micro, macro = counts[:3].take(self.micro, axis=1), counts[3:].take(self.macro, axis=1)
+        micro, macro = (
+            counts[MICRO].take(self.micro, axis=1),
+            counts[MACRO].take(self.macro, axis=1),
+        )
         per_instance = np.concatenate([micro, macro])
         return per_instance, (target_nan[self.micro], target_nan[self.macro])
 
@@ -154,7 +157,7 @@ class RowPlan(Rows):
 
 
 def plan_rows(questions: Questions, rows: str) -> RowPlan:
-    """Plan for one row per question, or one per (triple, side); made once like the lists."""
+    """Plan one row per question, or one per (triple, side). The plan is cached."""
 
     def make() -> RowPlan:
         if rows == "instances":
@@ -170,7 +173,7 @@ def plan_rows(questions: Questions, rows: str) -> RowPlan:
 
 
 def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:
-    """Remove answers that are not candidates: their rank is the worst by definition."""
+    """Return the plan without answers outside the candidates: by definition, they rank last."""
     outside = np.zeros(len(plan.targets), dtype=bool)
     outside[plan.micro[questions.outside]] = True
     outside[plan.macro[questions.outside]] = True
@@ -183,7 +186,11 @@ def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:
 
 
 def _plan_instances(questions: Questions) -> RowPlan:
-    """The first row of a question counts all its answers (for macro); later rows only their own."""
+    """Plan one row per (triple, side).
+
+    The first row of a question counts all its answers, for macro counts. Each later row counts only
+    the answer of its triple.
+    """
     instance = questions.triple_rows.astype(np.int64)
     question = questions.instance_question[instance].astype(np.int64)
     n_rows, lengths = len(instance), questions.answers.lengths
@@ -197,14 +204,14 @@ def _plan_instances(questions: Questions) -> RowPlan:
     whole = np.flatnonzero(first[row])
     macro[counted[whole]] = whole
     micro = np.empty(n_rows, dtype=np.int64)
-    own = np.flatnonzero(counted == instance[row])
-    micro[counted[own]] = own
+    of_row = np.flatnonzero(counted == instance[row])
+    micro[counted[of_row]] = of_row
     slot = np.where(first, question, -1)
     return RowPlan(question, offsets, questions.answers.ids[counted], slot, micro, macro)
 
 
 class RowClaims:
-    """Makes sure that every row is ranked once, even if several threads bring it.
+    """A guard so that every row is ranked once, even if several threads pass it.
 
     ``scored`` marks the rows that are ranked; ``at_work`` has those that calls are ranking, by
     their claims, which each call removes when it ends.
@@ -217,9 +224,9 @@ class RowClaims:
         self._finished, self._lock = False, Lock()
 
     def take(self, claim: object, rows: Int64) -> Bools:
-        """Claim rows: no other call may rank them until the claim leaves `at_work`.
+        """Claim rows, and return a mask of those to rank: bool, shape (len(rows),).
 
-        Shape: bool (len(rows).
+        No other call may rank them until the claim leaves `at_work`.
         """
         with self._lock:
             if self._finished:
@@ -227,13 +234,13 @@ class RowClaims:
             new = np.ones(len(rows), dtype=bool) if is_run(rows) else self._first(rows)
             # Check rows at work first: a call marks its rows as scored before it releases them.
             for other in list(self.at_work.values()):
-                taken = np.isin(rows, other)
-                if taken.any() and not self._ignore:
+                claimed = np.isin(rows, other)
+                if claimed.any() and not self._ignore:
                     raise UsageError(
                         f"{name_rows(rows)}: another thread is ranking {name_rows(other)} now; "
                         "give every batch once"
                     )
-                new &= ~taken
+                new &= ~claimed
             again = self.scored[as_index(rows)]
             if again.any() and not self._ignore:
                 row = int(rows[again][0])
@@ -247,7 +254,7 @@ class RowClaims:
             return new
 
     def _first(self, rows: Int64) -> Bools:
-        """Whether each row is the first of its copies."""
+        """Return a mask of the first occurrence of each row."""
         first = np.zeros(len(rows), dtype=bool)
         first[np.unique(rows, return_index=True)[1]] = True
         if not self._ignore and not first.all():
@@ -278,8 +285,8 @@ class RowClaims:
             self._finished = True
 
 
-def checked_rows(rows: Any, n_rows: int) -> Int64:
-    """Ids of rows, shape (n,); InputError if they are something else."""
+def parse_rows(rows: Any, n_rows: int) -> Int64:
+    """Return ids of rows as int64, shape (n,); InputError if they are something else."""
     if isinstance(rows, range) and rows.step > 0 and 0 <= rows.start < rows.stop <= n_rows:
         return np.arange(rows.start, rows.stop, rows.step)  # asarray() converts number by number
     rows = to_host(rows)
@@ -303,12 +310,12 @@ def is_run(rows: Int64) -> bool:
 
 
 def as_index(rows: Int64) -> slice | Int64:
-    """Rows as an index: a slice if they are consecutive, which is read ten times as fast."""
+    """Return rows as an index: a slice, which numpy reads faster, if they are consecutive."""
     return slice(int(rows[0]), int(rows[-1]) + 1) if is_run(rows) else rows
 
 
 def name_rows(rows: Int64) -> str:
-    """Rows in the form for messages."""
+    """Name rows in a message: "rows 3 to 9"."""
     if is_run(rows):
         return f"rows {rows[0]} to {rows[-1]}"
     return f"{len(rows)} rows between {rows.min()} and {rows.max()}"

@@ -518,7 +518,7 @@ def evaluate(
         return Result(scores, questions=questions, measures=parsed)
     if questions is None:
         raise UsageError("questions of the scores are missing; pass graph.questions()")
-    from kgtrec.ranking.partial import finished_ranks, finished_run
+    from kgtrec.ranking.partial import build_ranks, build_run
     from kgtrec.ranking.rank import rank_all_rows
 
     settings = Settings.of("evaluate", EvaluateOptions, options, run_depth=20)
@@ -527,7 +527,7 @@ def evaluate(
     several = questions if isinstance(questions, Mapping) else {"": questions}
     states = rank_all_rows(scores, several, settings, progress)
     results = {
-        name: Result(finished_ranks(state, each), run=partial(finished_run, state, each),
+        name: Result(build_ranks(state, each), run=partial(build_run, state, each),
                      questions=each, measures=parsed, check=True)
         for (name, each), state in zip(several.items(), states, strict=True)
     }  # fmt: skip

@@ -130,7 +130,7 @@ class ScoreBlock:
         """The same scores as other rows of a ranking."""
         return replace(self, start=start)
 
-    def selected(self, rows: Int64) -> Self:
+    def select(self, rows: Int64) -> Self:
         """Some of the rows."""
         return replace(self, array=self.array[rows.tolist()])
 

@@ -21,7 +21,7 @@ from kgtrec._internal.table import Interval
 from kgtrec.cli import cli
 from kgtrec.graph.formats import GRAPHS
 from kgtrec.predictions.readers import PREDICTIONS
-from kgtrec.ranking.lists import ranked_lists
+from kgtrec.ranking.lists import rank_lists_with_run
 
 Triple = tuple[str, str, str]
 Question = tuple[int, str, str]  # 0: the head is asked; given entity; relation
@@ -252,7 +252,7 @@ def _completions(case: ListCase, graph: Any, questions: Any, question: int) -> A
 def test_a_list_of_all_entities_gives_the_ranks_of_the_scores() -> None:
     questions, scores = ranking_case(3)  # with many ties
     ranks, run = kgtrec.rank(scores, questions, run_depth=questions.n_labels)
-    ours, listed = ranked_lists(run, questions, None, "place", "scores")
+    ours, listed = rank_lists_with_run(run, questions, None, "place", "scores")
     assert not ours.unlisted.any()
     assert not ours.macro_unlisted.any()
     for name in ("greater", "equal", "tied_ahead", "candidates"):

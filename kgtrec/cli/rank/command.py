@@ -229,10 +229,10 @@ def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outp
 
 def _rank_lists(questions: dict[str, Questions], options: Options, outputs: Outputs) -> Report:
     from kgtrec import Result
-    from kgtrec.ranking.lists import ranked_lists
+    from kgtrec.ranking.lists import rank_lists_with_run
 
     source, *how = (options[n] for n in ("predictions", "format", "unlinkable", "list_order"))
-    ranked = {name: ranked_lists(source, part, *how) for name, part in questions.items()}
+    ranked = {name: rank_lists_with_run(source, part, *how) for name, part in questions.items()}
     results = {name: Result(ranks, run=run) for name, (ranks, run) in ranked.items()}
     # Printed values come from whole lists; the run may hold only a part of these.
     shown = {name: Result(ranks) for name, (ranks, _) in ranked.items()}

@@ -289,7 +289,7 @@ def subset_of(questions: Questions, chosen: Int64) -> Questions:
         removed=take(questions.removed, chosen),
         instance_question=np.repeat(np.arange(len(chosen)), questions.answers.lengths[chosen]),
         triple_rows=rows[rows >= 0],
-        candidate_lists=None if lists is None else lists.selected(chosen),
+        candidate_lists=None if lists is None else lists.select(chosen),
         details={**questions.details, "part_of": questions.fingerprint},
     )
     return part
