@@ -273,7 +273,7 @@ def rank_part(
         first_entity=offset,
         answers=None if has_all else answers,
     )
-    return partial_of(state, task, store.body["fingerprint"], task.first_entity - offset)
+    return extract_part(state, task, store.body["fingerprint"], task.first_entity - offset)
 
 
 def _open_scores(

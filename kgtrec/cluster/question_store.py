@@ -41,7 +41,7 @@ from kgtrec.ranking.rows import RowPlan, plan_rows
 from kgtrec.ranking.settings import Settings
 from kgtrec.scores.files import RangedArray
 
-FORMAT = 7
+FORMAT = 8
 _GAP_BYTES = 1 << 14  # between two rows: a smaller gap is read with them
 _TASK_ARRAYS = (
     *(f"plan_{name}" for name in ("question", "target_offsets", "targets", "slot")),

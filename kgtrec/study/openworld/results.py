@@ -62,8 +62,8 @@ class Panel:
     def inconsistency(self, metric: str) -> float:
         """Return the share of checkpoint pairs, of different models, that are misordered.
 
-        The sparse metric orders these differently from the full one. Pairs that tie on either side do
-        not count; NaN if no pair counts.
+        The sparse metric orders these differently from the full one. Pairs that tie on either side
+        do not count; NaN if no pair counts.
         """
         full, sparse, curve = self.points(metric)
         first, second = np.triu_indices(len(full), 1)
