@@ -1,9 +1,10 @@
-"""Entity alignment (Berrendorf et al. 2020): which entity of the other graph is this one?
+"""Entity alignment: ranks of the entities of one graph for each entity of another graph.
 
-Embeddings of two graphs and pairs in, ranks out. A test alignment is a triple (left, sameAs,
-right), so ranks, ties, measures, runs and qrels are those of link prediction. Candidates are the
-entities of that side in the test alignments, and no others (their section 1). So MR and Hits@k
-depend on how many there are and cannot be compared between test sets; AMR can (section 3.2).
+Embeddings of two graphs and pairs of entities come in, ranks go out. A test alignment is a triple
+(left, sameAs, right), so ranks, ties, measures, runs and qrels are those of link prediction.
+Candidates are only the entities of that side in the test alignments (Berrendorf et al. 2020,
+section 1). So MR and Hits@k depend on their number and cannot be compared between test sets; AMR
+can (section 3.2).
 """
 
 from __future__ import annotations
@@ -38,49 +39,61 @@ _LARGE = 400
 
 
 def similarities(left: Any, right: Any, similarity: Any, csls: int) -> Similarities:
-    """Embeddings or a matrix, checked; parameters as for `kgtrec.align`."""
+    """Check embeddings or a matrix, and return their similarities; parameters as in `kgtrec.align`.
+
+    `left` and `right` are None if `similarity` is a matrix.
+    """
     name = similarity if isinstance(similarity, str) else None  # of embeddings; None: a matrix
     if name is not None:
         choose("similarity", name, SIMILARITIES, also="a matrix")
     refuse_if(
-        (isinstance(csls, bool) or not isinstance(csls, (int, np.integer)) or csls < 0,
-         f"{argument('csls', csls)} is not a number of neighbours; give one, such as 10 (0: no "
-         "CSLS)"),
-        (name is None and (left is not None or right is not None),
-         "embeddings and a similarity matrix were given; give only one of them"),
-        (name is not None and (left is None or right is None),
-         "embeddings are missing; give left and right ones, or similarity=matrix"),
-    )  # fmt: skip
+        (
+            isinstance(csls, bool) or not isinstance(csls, (int, np.integer)) or csls < 0,
+            f"{argument('csls', csls)} is not a number of neighbours; give one, such as 10 (0: no "
+            "CSLS)",
+        ),
+        (
+            name is None and (left is not None or right is not None),
+            "embeddings and a similarity matrix were given; give only one of them",
+        ),
+        (
+            name is not None and (left is None or right is None),
+            "embeddings are missing; give left and right ones, or similarity=matrix",
+        ),
+    )
     return _Tables(left, right, name, int(csls)) if name else _Matrix(similarity, int(csls))
 
 
-def _compared(model: Similarities, questions: Questions) -> tuple[Array, Array, Float64]:
-    """Left and right entities of the test alignments, by their own ids; and for each entity half
-    the mean similarity to its neighbours, or 0 if it is not a candidate."""
+def _penalize_hubs(model: Similarities, questions: Questions) -> tuple[Array, Array, Float64]:
+    """Compute the penalties of CSLS: half the mean similarity of each entity to its neighbours.
+
+    Returns the left and the right entities of the test alignments, by ids of their side, and the
+    penalty of every entity, 0 for entities that are not candidates.
+    """
     triples = questions.triples.astype(np.int64)
     lefts, rights = np.unique(triples[:, 0]), np.unique(triples[:, 2]) - model.n_left
     penalties = np.zeros(model.n_left + model.n_right)
     pairs = ((lefts, rights, 0, 1), (rights, lefts, model.n_left, 0)) if model.csls else ()
-    for own, others, start, side in pairs:
+    for rows_of_side, others, start, side in pairs:
         k = min(model.csls, len(others))
         means = [
             np.sort(np.partition(block, -k, axis=1)[:, -k:], axis=1).mean(axis=1, dtype=np.float64)
-            for block in model.blocks(own, others, side)
+            for block in model.blocks(rows_of_side, others, side)
         ]
-        penalties[start + own] = np.concatenate(means) / 2
+        penalties[start + rows_of_side] = np.concatenate(means) / 2
     return lefts, rights, penalties
 
 
-def _heights(n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
-    """Rows of one block after another."""
+def _split_rows(n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
+    """Yield the rows of one block after another; a block has up to `_BLOCK_BYTES`."""
     height = max(1, _BLOCK_BYTES // max(1, width * itemsize))
     return (slice(start, start + height) for start in range(0, n_rows, height))
 
 
 def _scale(*arrays: Array) -> float:
-    """A power of two by which large finite values are multiplied, so that no sum overflows; or 1.
+    """Return the power of two that scales large finite values so that no sum overflows, or 1.
 
-    It changes no order: similarities and their means become smaller by one factor.
+    The scale changes no order: all similarities and their means are multiplied by the same factor.
     """
     ends = [float(end) for array in arrays for end in (array.min(), array.max())]
     _, exponents = np.frexp([end for end in ends if np.isfinite(end)])
@@ -89,10 +102,10 @@ def _scale(*arrays: Array) -> float:
 
 
 class _Tables:
-    """Two tables of embeddings; their product is never stored."""
+    """The similarities of two tables of embeddings, whose product is never stored."""
 
     def __init__(self, left: Any, right: Any, similarity: str, csls: int) -> None:
-        tables = [_table("left", left), _table("right", right)]
+        tables = [_check_table("left", left), _check_table("right", right)]
         if tables[0].shape[1] != tables[1].shape[1]:
             raise InputError(
                 f"left embeddings have {tables[0].shape[1]} dimensions and right ones "
@@ -102,13 +115,13 @@ class _Tables:
         self.name, self.csls = similarity, csls
         self.metric = "dot" if similarity == "cosine" else similarity
         if similarity == "cosine":
-            tables = [_unit(*named) for named in zip(("left", "right"), tables, strict=True)]
+            tables = [_normalize(*named) for named in zip(("left", "right"), tables, strict=True)]
         elif csls and (scale := _scale(*tables)) != 1:
             tables = [table * scale for table in tables]
         self.table = np.concatenate(tables)
 
     def scores(self, questions: Questions) -> Factors:
-        _, _, bias = _compared(self, questions)
+        _, _, bias = _penalize_hubs(self, questions)
         dtype = np.float64 if self.table.dtype == np.float64 else np.float32
         return Factors(
             self.table[questions.entity],
@@ -117,12 +130,12 @@ class _Tables:
             self.metric,
         )
 
-    def blocks(self, own: Array, others: Array, side: int) -> Iterator[Array]:
+    def blocks(self, entities: Array, others: Array, side: int) -> Iterator[Array]:
         shift = (self.n_left, 0) if side == 0 else (0, self.n_left)
         factors = Factors(
-            self.table[own + shift[0]], self.table[others + shift[1]], None, self.metric
+            self.table[entities + shift[0]], self.table[others + shift[1]], None, self.metric
         )
-        for rows in _heights(len(own), len(others), factors.dtype.itemsize):
+        for rows in _split_rows(len(entities), len(others), factors.dtype.itemsize):
             yield factors.scores(rows.start, rows.stop)
 
 
@@ -144,11 +157,11 @@ class _Matrix:
             self.matrix = self.matrix * scale
 
     def scores(self, questions: Questions) -> Iterator[Array]:
-        lefts, rights, bias = _compared(self, questions)
+        lefts, rights, bias = _penalize_hubs(self, questions)
         width = self.n_left + self.n_right
         dtype = np.dtype(np.float64) if self.csls else self.matrix.dtype
         sides = questions.side
-        for rows in _heights(len(questions), width, dtype.itemsize):
+        for rows in _split_rows(len(questions), width, dtype.itemsize):
             # Other columns are not candidates: nothing reads them.
             side, known = sides[rows], questions.entity[rows]
             block = np.zeros((len(side), width), dtype=dtype)
@@ -157,14 +170,14 @@ class _Matrix:
             block[np.ix_(tails, rights + self.n_left)] = self.matrix[np.ix_(known[tails], rights)]
             yield block - bias if self.csls else block
 
-    def blocks(self, own: Array, others: Array, side: int) -> Iterator[Array]:
+    def blocks(self, entities: Array, others: Array, side: int) -> Iterator[Array]:
         matrix = self.matrix if side == 1 else self.matrix.T
-        for rows in _heights(len(own), len(others), matrix.itemsize):
-            block = matrix[np.ix_(own[rows], others)]
+        for rows in _split_rows(len(entities), len(others), matrix.itemsize):
+            block = matrix[np.ix_(entities[rows], others)]
             wrong = np.argwhere(np.isnan(block))
             if len(wrong):
                 row, column = wrong[0]
-                left, right = (own[rows][row], others[column])[:: 1 if side == 1 else -1]
+                left, right = (entities[rows][row], others[column])[:: 1 if side == 1 else -1]
                 raise InputError(
                     f"similarities: NaN for left {left} and right {right}; fix the model"
                 )
@@ -172,10 +185,12 @@ class _Matrix:
 
 
 Similarities = _Tables | _Matrix
-"""For all left and right entities; `blocks` compare entities of one side (rows) with the other."""
+"""The similarities of all left and right entities; `blocks` compare one side (rows) with the other.
+"""
 
 
-def _table(name: str, values: Any) -> Array:
+def _check_table(name: str, values: Any) -> Array:
+    """Return embeddings as an array (entities, dimensions); InputError if they are not finite."""
     table = as_array(values, f"{name} embeddings")
     if table.ndim != 2 or 0 in table.shape:
         raise InputError(
@@ -196,8 +211,8 @@ def _table(name: str, values: Any) -> Array:
     return table
 
 
-def _unit(name: str, table: Array) -> Array:
-    """Rows scaled to length 1; float64 stays float64, other types become float32."""
+def _normalize(name: str, table: Array) -> Array:
+    """Scale rows to length 1; float64 stays float64, other types become float32."""
     dtype = np.float64 if table.dtype == np.float64 else np.float32
     wide = table.astype(np.float64)
     if (scale := _scale(table)) != 1:
@@ -224,7 +239,7 @@ def alignment_questions(
     right_labels: Sequence[str] | None = None,
     sides: str = "both",
 ) -> Questions:
-    """Questions of test alignments, with the entities of these as candidates.
+    """Return the questions of test alignments, whose candidates are the entities of these.
 
     Parameters
     ----------
@@ -248,11 +263,11 @@ def alignment_questions(
     InputError
         Pairs of another shape or type, ids out of range, or a pair twice.
     """
-    rows = _checked_pairs(pairs)
-    n_left = _size("left", n_left, left_labels, rows[:, 0])
-    n_right = _size("right", n_right, right_labels, rows[:, 1])
+    rows = _check_pairs(pairs)
+    n_left = _check_size("left", n_left, left_labels, rows[:, 0])
+    n_right = _check_size("right", n_right, right_labels, rows[:, 1])
     triples = np.stack([rows[:, 0], np.zeros(len(rows), np.int64), rows[:, 1] + n_left], axis=1)
-    labels = _joined_labels(n_left, left_labels, n_right, right_labels)
+    labels = _join_labels(n_left, left_labels, n_right, right_labels)
     graph = Graph.from_arrays(test=triples, entities=labels, relations=[RELATION])
     lefts, rights = np.unique(triples[:, 0]), np.unique(triples[:, 2])
     return graph.questions(sides=sides).restrict(heads={0: lefts}, tails={0: rights})
@@ -309,13 +324,21 @@ def align(
     with reading("embeddings", left, right, similarity):
         model = similarities(left, right, similarity, csls)
         questions = alignment_questions(
-            pairs, model.n_left, model.n_right,
-            left_labels=left_labels, right_labels=right_labels, sides=sides,
-        )  # fmt: skip
+            pairs,
+            model.n_left,
+            model.n_right,
+            left_labels=left_labels,
+            right_labels=right_labels,
+            sides=sides,
+        )
         result = evaluate(
-            model.scores(questions), questions, measures,
-            run_depth=run_depth, threads=threads, progress=progress,
-        )  # fmt: skip
+            model.scores(questions),
+            questions,
+            measures,
+            run_depth=run_depth,
+            threads=threads,
+            progress=progress,
+        )
     result.ranks.manifest["alignment"] = {
         "similarity": model.name,
         "csls": model.csls,
@@ -327,11 +350,11 @@ def align(
 
 @dataclass(frozen=True, eq=False)
 class SizeExperiment(ShownAsTables):
-    """One model on test sets of growing size (Berrendorf et al. 2020, Figure 1).
+    """Metrics of one model on test sets of growing size (Berrendorf et al. 2020, Figure 1).
 
-    - sizes, int64 (S,): Test alignments, ascending.
-    - values, float64 (S, repeats): Metric (realistic ranks, micro) on random test sets of each
-      size; within a repeat the smaller set is part of the larger one.
+    - sizes, int64 (S,): Numbers of test alignments, ascending.
+    - values: Per metric (realistic ranks, micro), float64 (S, repeats): its values on random test
+      sets of each size. Within a repeat, each test set is part of the next larger one.
     """
 
     sizes: Int64
@@ -339,7 +362,7 @@ class SizeExperiment(ShownAsTables):
     sides: str
 
     def table(self) -> Table:
-        """A row per size: the mean of each metric over the repeats, and its standard deviation."""
+        """Return a table with one row per size: mean and standard deviation over the repeats."""
         heads: list[tuple[str, str, int]] = []
         columns = []
         for metric, values in self.values.items():
@@ -363,12 +386,12 @@ def size_experiment(
     metrics: Sequence[str] = METRICS,
     threads: int | None = None,
 ) -> SizeExperiment:
-    """Evaluate the same model on random parts of the test alignments: the effect of size alone.
+    """Evaluate the same model on random parts of the test alignments, to show the effect of size.
 
     Parameters
     ----------
     pairs, left, right, similarity, csls, sides
-        As for `align`. CSLS looks at the candidates of each part alone.
+        As for `align`. CSLS uses only the candidates of each part.
     sizes : sequence of int, optional
         Test alignments in a part. By default up to eight, evenly spaced on a logarithmic scale from
         ten (or all) to all.
@@ -386,9 +409,9 @@ def size_experiment(
     UsageError
         A size that is not between 1 and the number of pairs.
     """
-    rows = _checked_pairs(pairs)
+    rows = _check_pairs(pairs)
     keys = {m: f"{sides}.realistic.micro.{m}" for m in metrics}
-    chosen = _checked_sizes(sizes, len(rows))
+    chosen = _choose_sizes(sizes, len(rows))
     repeats = check_count("repeats", repeats, most=MOST_PARTS)
     values = {metric: np.empty((len(chosen), repeats)) for metric in metrics}
     with reading("embeddings", left, right, similarity):
@@ -405,7 +428,8 @@ def size_experiment(
     return SizeExperiment(np.array(chosen, dtype=np.int64), values, sides)
 
 
-def _checked_sizes(sizes: Sequence[int] | None, n_pairs: int) -> list[int]:
+def _choose_sizes(sizes: Sequence[int] | None, n_pairs: int) -> list[int]:
+    """Return the sizes of the parts, ascending; UsageError if one is out of range."""
     if sizes is None:
         spaced = np.geomspace(min(10, n_pairs), n_pairs, 8)
         return np.unique(spaced.round().astype(int)).tolist()
@@ -418,7 +442,8 @@ def _checked_sizes(sizes: Sequence[int] | None, n_pairs: int) -> list[int]:
     return chosen
 
 
-def _checked_pairs(pairs: npt.ArrayLike) -> Int64:
+def _check_pairs(pairs: npt.ArrayLike) -> Int64:
+    """Return pairs as int64 (n, 2); InputError if they are malformed, empty or repeated."""
     rows = np.asarray(pairs)
     if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
         raise InputError(
@@ -437,8 +462,8 @@ def _checked_pairs(pairs: npt.ArrayLike) -> Int64:
     return rows.astype(np.int64)
 
 
-def _size(name: str, size: int | None, labels: Sequence[str] | None, ids: Array) -> int:
-    """Entities of a side, which has a label for each and all of the ids."""
+def _check_size(name: str, size: int | None, labels: Sequence[str] | None, ids: Array) -> int:
+    """Return the number of entities of a side; InputError if labels or ids do not fit."""
     if size is None:
         size = int(ids.max()) + 1 if labels is None else len(labels)
     if labels is not None and size != len(labels):
@@ -454,15 +479,18 @@ def _size(name: str, size: int | None, labels: Sequence[str] | None, ids: Array)
     return int(size)
 
 
-def _joined_labels(
+def _join_labels(
     n_left: int, left: Sequence[str] | None, n_right: int, right: Sequence[str] | None
 ) -> list[str]:
-    sides = [Labels.decimal(n_left) if left is None else left,
-             Labels.decimal(n_right) if right is None else right]  # fmt: skip
+    """Return the labels of both sides, left first, with prefixes if both have a label in common."""
+    sides = [
+        Labels.decimal(n_left) if left is None else left,
+        Labels.decimal(n_right) if right is None else right,
+    ]
     plain = list(chain(*sides))
     if len(set(plain)) == len(plain):
         return plain
-    # Graph refuses a label that one side has twice; on both sides it is no mistake.
+    # `Graph` refuses a label that one side has twice; a label of both sides is not a mistake.
     return [
         f"{name}:{label}"
         for name, side in zip(("left", "right"), sides, strict=True)

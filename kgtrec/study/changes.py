@@ -1,4 +1,4 @@
-"""Answers that change from one model or seed to another: gains, losses, and where they are.
+"""Answers that change from one model or seed to another: gains and losses, by side and instance.
 
 Two models with the same MRR may be right about different questions. Gains and losses count
 instances (an answer of a question) by realistic ranks. Best answers count questions, and need runs.
@@ -37,9 +37,10 @@ class AnswerChanges(ShownAsTables):
 
     - names: Names of the model before and the model after.
     - before, after: The same instances in the same order.
-    - best, int64 (q, 4): For questions that both runs list: the side (0 asks for the head, 1 for
-      the tail, 2 for the relation), and 1 if both put the same entity first, if the first of the
-      model before is an answer, and if that of the model after is. None without runs.
+    - best, int64 (q, 4): One row per question that both runs list; None without runs. The columns
+      are the side (0 asks for the head, 1 for the tail, 2 for the relation), and three flags: both
+      models put the same entity first, the first entity of the model before is an answer, and
+      that of the model after is an answer.
     """
 
     names: tuple[str, str]
@@ -63,49 +64,69 @@ class AnswerChanges(ShownAsTables):
         return "\n\n".join(table.to_text() for table in tables if table is not None)
 
     def gained_and_lost(self, k: int) -> tuple[Bools, Bools]:
-        """Instances among the k best after but not before, and the reverse; bool (n,) each."""
+        """Mark instances among the k best after but not before, and the reverse; bool (n,) each."""
         before, after = (ranks.rank() <= k for ranks in (self.before, self.after))
         return after & ~before, before & ~after
 
     def table(self) -> Table:
-        """A row per side and k: Hits@k of both, and how many instances are gained and lost."""
+        """Return a table of Hits@k, and of the instances gained and lost, per side and k."""
         rows: list[tuple[Cell, ...]] = []
-        ranks = [one.rank() for one in (self.before, self.after)]
+        ranks = [model_ranks.rank() for model_ranks in (self.before, self.after)]
         for name, chosen in by_side(self.before.side):
             for k in self.cutoffs:
                 gained, lost = (int(mask[chosen].sum()) for mask in self.gained_and_lost(k))
-                hits = [float((one[chosen] <= k).mean()) for one in ranks]
+                hits = [float((model_ranks[chosen] <= k).mean()) for model_ranks in ranks]
                 n = int(chosen.sum())
                 rows.append((name, f"Hits@{k}", n, *hits, gained, lost, (gained + lost) / n))
         before, after = self.names
-        columns = ["side", "measure", "instances", f"{before}=before:4", f"{after}=after:4",
-                   "gained", "lost", "changed:4"]  # fmt: skip
+        columns = [
+            "side",
+            "measure",
+            "instances",
+            f"{before}=before:4",
+            f"{after}=after:4",
+            "gained",
+            "lost",
+            "changed:4",
+        ]
         return Table.of(columns, rows, names=2)
 
     def best_table(self) -> Table | None:
-        """A row per side: questions by whether both put the same entity first, and who is right."""
+        """Return a table that counts questions per side by the first entities of both models.
+
+        It distinguishes questions with the same first entity, and models whose first is an answer.
+        """
         if self.best is None:
             return None
         rows: list[tuple[Cell, ...]] = []
         for name, chosen in by_side(self.best[:, 0]):
             same, first, second = self.best[chosen, 1:].T > 0
             counts = (
-                same & first, same & ~first,
-                ~same & first & ~second, ~same & second & ~first, ~same & first & second,
+                same & first,
+                same & ~first,
+                ~same & first & ~second,
+                ~same & second & ~first,
+                ~same & first & second,
                 ~same & ~first & ~second,
-            )  # fmt: skip
+            )
             agreement = float(same.mean())
             rows.append((name, len(same), agreement, *(int(mask.sum()) for mask in counts)))
         before, after = self.names
         columns = [
-            "side", "questions", "same first=agreement:4", "right=same_right", "wrong=same_wrong",
-            f"only {before} right=only_before_right", f"only {after} right=only_after_right",
-            "both right", "both wrong",
-        ]  # fmt: skip
+            "side",
+            "questions",
+            "same first=agreement:4",
+            "right=same_right",
+            "wrong=same_wrong",
+            f"only {before} right=only_before_right",
+            f"only {after} right=only_after_right",
+            "both right",
+            "both wrong",
+        ]
         return Table.of(columns, rows)
 
     def largest(self, n: int = 10, kind: str = "changed") -> Table:
-        """The instances that change most, by the difference of their reciprocal ranks."""
+        """Return a table of the `n` instances whose reciprocal ranks differ most."""
         change = 1 / self.after.rank() - 1 / self.before.rank()
         order_by = {"changed": np.abs(change), "gained": change, "lost": -change}
         choose("kind", kind, order_by)
@@ -127,12 +148,12 @@ def answer_changes(
     *,
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> AnswerChanges:
-    """What changes from the first of two models to the second.
+    """Compare the answers of two models: gains and losses from the first to the second.
 
     Parameters
     ----------
     ranks : mapping of str to Ranks
-        Two, by name, of the same questions.
+        Ranks of the same questions by two models, by their names.
     runs : two of Run, RunColumns or path, optional
         Runs of the same models in the same order; for their best answers.
     cutoffs : sequence of int
@@ -159,36 +180,50 @@ def changes_of_pairs(
     *,
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> list[AnswerChanges]:
-    """What changes from each of several models to each later one."""
+    """Compare the answers of each of several models with those of each later one."""
     if not cutoffs or min(cutoffs) < 1:
         raise UsageError(
             f"{argument('cutoffs', list(cutoffs))} is not a list of cutoffs; give cutoffs of 1 or "
             "more"
         )
     aligned = align_ranks(ranks)
-    firsts = {name: checked_firsts(name, aligned[name], run) for name, run in (runs or {}).items()}
-    one = next(iter(aligned.values()))
-    answers = answers_by_question(one) if firsts else {}
-    sides = dict(zip(one.question_ids, one.side.tolist(), strict=True)) if firsts else {}
+    firsts = {name: read_firsts(name, aligned[name], run) for name, run in (runs or {}).items()}
+    first_ranks = next(iter(aligned.values()))
+    answers = answers_by_question(first_ranks) if firsts else {}
+    sides = (
+        dict(zip(first_ranks.question_ids, first_ranks.side.tolist(), strict=True))
+        if firsts
+        else {}
+    )
     return [
         AnswerChanges(
-            (a, b), aligned[a], aligned[b], tuple(cutoffs),
-            _best_answers(answers, sides, firsts[a], firsts[b])
-            if {a, b} <= firsts.keys() else None,
+            (a, b),
+            aligned[a],
+            aligned[b],
+            tuple(cutoffs),
+            _compare_firsts(answers, sides, firsts[a], firsts[b])
+            if {a, b} <= firsts.keys()
+            else None,
         )
         for a, b in combinations(aligned, 2)
-    ]  # fmt: skip
+    ]
 
 
-def _best_answers(
+def _compare_firsts(
     answers: Mapping[str, set[str]],
     sides: Mapping[str, int],
     first: Mapping[str, str],
     second: Mapping[str, str],
 ) -> Int64:
+    """Compare the first entities of two models; return the rows of `AnswerChanges.best`."""
     rows = [
-        (sides[name], first[name] == second[name], first[name] in own, second[name] in own)
-        for name, own in answers.items()
+        (
+            sides[name],
+            first[name] == second[name],
+            first[name] in answers_of_question,
+            second[name] in answers_of_question,
+        )
+        for name, answers_of_question in answers.items()
         if name in first and name in second
     ]
     if not rows:
@@ -197,7 +232,7 @@ def _best_answers(
 
 
 def answers_by_question(ranks: Ranks) -> dict[str, set[str]]:
-    """Labels of the answers of every question."""
+    """Return the labels of the answers of every question."""
     if ranks.entity_labels is None:
         raise InputError("these ranks have no entity labels, which runs need; leave the runs out")
     answers: dict[str, set[str]] = {}
@@ -207,11 +242,11 @@ def answers_by_question(ranks: Ranks) -> dict[str, set[str]]:
     return answers
 
 
-def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) -> dict[str, str]:
+def read_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) -> dict[str, str]:
     """Return the label that a model's run puts first, by question.
 
-    Where ranks place an answer first, a run of the same scores holds it first, and the reverse.
-    InputError, with the run's file, if the two disagree.
+    An answer that has the first rank must be first in the run, and the reverse. InputError, with
+    the run's file, if the two disagree.
     """
     firsts = {query: labels[0] for query, labels in best_labels(run).items()}
     path = run if isinstance(run, (str, PathLike)) else getattr(run, "path", "")
@@ -221,7 +256,7 @@ def checked_firsts(name: str, ranks: Ranks, run: Run | RunColumns | PathName) ->
 
 
 def _check_firsts(name: str, ranks: Ranks, firsts: Mapping[str, str]) -> None:
-    """InputError if a run's first labels are not those of a model's ranks."""
+    """Raise InputError if a run's first labels are not those of a model's ranks."""
     answers = answers_by_question(ranks)
     if not answers.keys() & firsts.keys():
         raise InputError(
@@ -252,7 +287,10 @@ def _check_firsts(name: str, ranks: Ranks, firsts: Mapping[str, str]) -> None:
 def best_labels(
     run: Run | RunColumns | PathName, depth: int = 1, queries: Collection[str] | None = None
 ) -> dict[str, list[str]]:
-    """The labels that a run puts first, by question, in trec_eval's order; of a `Run` one each."""
+    """Return the first `depth` labels of a run, by question, in trec_eval's order.
+
+    A `Run` gives only the first label of each question.
+    """
     from kgtrec.graph.labels import decode_docno
     from kgtrec.trec.files.columns import RunColumns
     from kgtrec.trec.files.run import read_run_columns
@@ -274,6 +312,6 @@ def best_labels(
 
 
 def by_side(side: Int64) -> list[tuple[str, Bools]]:
-    """Masks of each side that exists, and of both."""
+    """Return the names and masks of the sides that exist, and of both if there are several."""
     masks = [(name, side == number) for number, name in enumerate(NAMES) if (side == number).any()]
     return [*masks, ("both", np.ones(len(side), bool))] if len(masks) > 1 else masks

@@ -1,7 +1,8 @@
-"""Published numbers as intervals, to their printed decimals, and the protocols that give them.
+"""Published numbers as intervals of exact values, and the protocols that give them.
 
-The intervals become limits on means over ranks: printed values, turned back into averages. If there
-are ranks, all protocols that these allow are compared with the printed numbers.
+The interval contains all values that are rounded to the printed number. Intervals are converted to
+limits on means over ranks. If there are ranks, all protocols that they allow are compared with the
+printed numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Interval = tuple[float, float]
 BASES = {row.name: row for row in RANK_ROWS}
 SIDE = "side"
 SLACK = 1e-9
-"""Sums of floats differ in their last digits: intervals are wider by this share."""
+"""Share by which intervals are widened, because sums of floats differ in their last digits."""
 _EMPTY = {"", "-", "--", "---", "\N{EN DASH}", "\N{EM DASH}", "n/a", "na", "nan", "none", "?"}
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _MARKUP = re.compile(
@@ -52,7 +53,7 @@ _SPREAD = re.compile(r"\s*(?:±|\+/-|\\pm|\().*", re.S)
 
 @dataclass(frozen=True)
 class Rounding:
-    """How printed numbers were rounded.
+    """The rounding of printed numbers.
 
     - percent: Metrics between 0 and 1 are printed as percentages.
     - truncated: Digits were cut off instead of rounded to the nearest number.
@@ -65,9 +66,9 @@ class Rounding:
 class Claim(NamedTuple):
     """One printed number, and the model and measure that it is claimed for.
 
-    - text: As it was printed, with "%" behind percentages.
-    - low, high: The exact values that are printed so.
-    - is_mean: A spread follows the number, so it is a mean over several rankings.
+    - text: The number as it was printed, with "%" behind percentages.
+    - low, high: Ends of the interval of exact values that are printed as this number.
+    - is_mean: True if a spread follows the number, so that it is a mean over several rankings.
     """
 
     model: str
@@ -84,18 +85,18 @@ class Claim(NamedTuple):
         return f"{side}{self.measure.title} {self.text}"
 
     def contains(self, value: float) -> bool:
-        """Whether a value would be printed as this number."""
+        """Return True if a value would be printed as this number."""
         return self.low <= value <= self.high
 
 
 def read_claims(
     tables: Paths | Numbers, rounding: Rounding, side: str = "both"
 ) -> tuple[dict[str, list[Claim]], list[str]]:
-    """The numbers of tables by model, and the columns that are no measures.
+    """Read the numbers of tables by model; also return the columns that are not measures.
 
-    Rows of one model in several tables are claims about one ranking. UsageError or FileError: no
-    measure among the columns, a cell that is no number, a number that its measure cannot have, or a
-    model that has two rows in one table.
+    Rows of one model in several tables are claims about one ranking. UsageError or FileError if no
+    column is a measure, a cell is not a number, a measure cannot have a number, or a model has two
+    rows in one table.
     """
     claims: list[Claim] = []
     ignored: list[str] = []
@@ -104,58 +105,59 @@ def read_claims(
         for model, numbers in paths.items():
             for key, value in numbers.items():
                 measure = _on_side(Measure.parse(key), side)
-                claims += _claimed(str(model), measure, str(value), rounding, "", None)
+                claims += _read_cell(str(model), measure, str(value), rounding, "", None)
         paths = ()
     for path in paths:
         table = read_value_table(path)
         columns = [c for c in table.columns if c not in (table.system, table.column(SIDE))]
-        parsed = {column: measure_of_heading(_plain(column)) for column in columns}
-        measures = {column: one for column, one in parsed.items() if one is not None}
+        parsed = {column: measure_of_heading(_strip_markup(column)) for column in columns}
+        measures = {column: measure for column, measure in parsed.items() if measure is not None}
         if not measures:
-            named = ", ".join(one for one in table.columns if one != table.system)
+            named = ", ".join(column for column in table.columns if column != table.system)
             hint = "name columns by measures: mrr, hits@10, ... (`kgtrec measures` lists them)"
             refuse(table.path, None, f"none of the columns is a measure ({named})", hint)
-        ignored += [f"{table.path}: {one}" for one in columns if one not in measures]
-        claims += _claims_of(table, measures, rounding, side)
+        ignored += [f"{table.path}: {column}" for column in columns if column not in measures]
+        claims += _read_rows(table, measures, rounding, side)
     return grouped((claim.model, claim) for claim in claims), ignored
 
 
-def _claims_of(
+def _read_rows(
     table: ValueTable, measures: Mapping[str, Measure], rounding: Rounding, side: str
 ) -> Iterator[Claim]:
+    """Yield the claims of a table's rows; FileError if a side is unknown or a model is repeated."""
     side_column = table.column(SIDE)
     lines: dict[tuple[str, str], int] = {}
     for line, cells in table.rows:
-        own = cells[side_column].lower() if side_column else side
-        if own not in SIDES:
-            refuse(table.path, line, f"side {own!r} is unknown", must_be(own, SIDES))
-        model = _plain(cells[table.system])
-        first = lines.setdefault((model, own), line)
+        row_side = cells[side_column].lower() if side_column else side
+        if row_side not in SIDES:
+            refuse(table.path, line, f"side {row_side!r} is unknown", must_be(row_side, SIDES))
+        model = _strip_markup(cells[table.system])
+        first = lines.setdefault((model, row_side), line)
         if first != line:
-            found = f"second row of model {model!r} (first: line {first})"
-            refuse(table.path, line, found, "give every row its own name, or add a column `side`")
+            problem = f"second row of model {model!r} (first: line {first})"
+            refuse(table.path, line, problem, "give every row its own name, or add a column `side`")
         for column, measure in measures.items():
-            yield from _claimed(
-                model, _on_side(measure, own), cells[column], rounding, table.path, line
+            yield from _read_cell(
+                model, _on_side(measure, row_side), cells[column], rounding, table.path, line
             )
 
 
 def _on_side(measure: Measure, side: str) -> Measure:
-    """The measure, on the row's side if its key names no side."""
+    """Return the measure, for the row's side if its key names no side."""
     return replace(measure, side=side) if measure.side == "both" else measure
 
 
-def _claimed(
+def _read_cell(
     model: str, measure: Measure, cell: str, rounding: Rounding, path: str, line: int | None
 ) -> Iterator[Claim]:
-    """The claim of a cell, if it is not empty."""
-    bare = _plain(cell)
+    """Yield the claim of a cell, if it is not empty."""
+    bare = _strip_markup(cell)
     value = _SPREAD.sub("", bare)
     if value.lower() in _EMPTY:
         return
     try:
-        interval = _interval(value, measure, rounding)
-        problem, hint = _out_of_range(interval, measure, rounding)
+        interval = _rounding_interval(value, measure, rounding)
+        problem, hint = _check_range(interval, measure, rounding)
     except InvalidOperation:
         problem, hint = f"{cell.strip()!r} is not a number", "leave the cell empty if it is unknown"
     if problem and path:
@@ -166,8 +168,8 @@ def _claimed(
     yield Claim(model, measure, text, *interval, value != bare)
 
 
-def _plain(cell: str) -> str:
-    """A cell without marks and markup."""
+def _strip_markup(cell: str) -> str:
+    """Return the text of a cell without marks and markup."""
     return _MARKUP.sub("", cell.replace("\\%", "%").replace("{,}", ",")).strip()
 
 
@@ -182,8 +184,8 @@ def _is_share(measure: Measure) -> bool:
 _MOST_DIGITS = 100
 
 
-def _interval(text: str, measure: Measure, rounding: Rounding) -> Interval:
-    """The values that are printed as this text; InvalidOperation if it is not a number."""
+def _rounding_interval(text: str, measure: Measure, rounding: Rounding) -> Interval:
+    """Return the interval of values printed as this text; InvalidOperation if it is no number."""
     bare = text.removesuffix("%").strip()
     number = Decimal(bare.replace(",", "") if _THOUSANDS.fullmatch(bare) else bare)
     exponent = number.as_tuple().exponent
@@ -202,8 +204,8 @@ def _interval(text: str, measure: Measure, rounding: Rounding) -> Interval:
     return float(low) - slack, float(high) + slack
 
 
-def _out_of_range(interval: Interval, measure: Measure, rounding: Rounding) -> tuple[str, str]:
-    """What is wrong with a number on its own, and a hint; both empty if nothing is wrong."""
+def _check_range(interval: Interval, measure: Measure, rounding: Rounding) -> tuple[str, str]:
+    """Return the problem of a number that its measure cannot have, and a hint; else both empty."""
     low, high = interval
     if _is_share(measure) and low > 1:
         hint = f"pass {argument('percent', True)} if the table has percentages"
@@ -217,16 +219,16 @@ def _out_of_range(interval: Interval, measure: Measure, rounding: Rounding) -> t
     return "", ""
 
 
-# --- limits ---
+# --- Limits on means ---
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The test set of a table.
+    """The sizes of a table's test set.
 
-    - instances: Ranks behind a number, by side; absent: unknown.
+    - instances: Number of ranks that a number averages, by side; a side is absent if unknown.
     - questions: The same for macro averages.
-    - entities: Number of candidates at most; the largest rank.
+    - entities: Largest possible number of candidates, and so the largest rank.
     - candidates: Candidates of every instance, by side, if the graph is known.
     """
 
@@ -237,7 +239,10 @@ class Sizes:
 
     @classmethod
     def of_counts(cls, instances: int | None, entities: int, side: str = "both") -> Sizes:
-        """Sizes from the number of ranks behind a side's numbers; both sides have equally many."""
+        """Build sizes from the number of ranks that a side's numbers average.
+
+        Heads and tails have equally many.
+        """
         if entities < 1 or (instances is not None and instances < 1):
             raise UsageError(
                 f"{argument('instances', instances)}, {argument('entities', entities)}; give "
@@ -251,7 +256,7 @@ class Sizes:
 
     @classmethod
     def of_questions(cls, questions: Any) -> Sizes:
-        """The sizes of questions, for both sides together and for each."""
+        """Build the sizes of questions, for both sides together and for each."""
         question, candidates = questions.instance_question, np.asarray(questions.candidates)
         side = np.asarray(questions.side)[question]
         rows = {questions.sides: np.arange(len(side))}
@@ -259,10 +264,10 @@ class Sizes:
         if all(map(len, of_sides.values())):
             rows |= of_sides
         return cls(
-            {name: len(own) for name, own in rows.items()},
+            {name: len(rows_of_side) for name, rows_of_side in rows.items()},
             questions.n_labels,
-            {name: len(np.unique(question[own])) for name, own in rows.items()},
-            {name: Tally.of(candidates[own]) for name, own in rows.items()},
+            {name: len(np.unique(question[rows_of_side])) for name, rows_of_side in rows.items()},
+            {name: Tally.of(candidates[rows_of_side]) for name, rows_of_side in rows.items()},
         )
 
 
@@ -271,7 +276,7 @@ class Limit(NamedTuple):
 
     - row, parameter: The metric whose value per rank is averaged; for a median, Hits at its rank.
     - low, high: Ends of the interval.
-    - back: From the mean to the measure that was printed.
+    - back: Function from the mean to the printed measure.
     """
 
     claim: Claim
@@ -283,19 +288,21 @@ class Limit(NamedTuple):
 
 
 def limits_of_claims(claims: Sequence[Claim], sizes: Sizes) -> tuple[list[Limit], list[str]]:
-    """The limits that claims give, and why the other claims give none."""
+    """Return the limits of claims, and the reasons why other claims have none."""
     limits: list[Limit] = []
     reasons = []
     for claim in claims:
-        found = () if claim.measure.is_trec else tuple(_limits_of(claim, sizes))
-        limits += found
-        if not found:
-            reasons.append(f"{claim.measure.title} is not a mean over ranks, or its chance level "
-                           "is unknown")  # fmt: skip
+        limits_of_claim = () if claim.measure.is_trec else tuple(_limit_means(claim, sizes))
+        limits += limits_of_claim
+        if not limits_of_claim:
+            reasons.append(
+                f"{claim.measure.title} is not a mean over ranks, or its chance level is unknown"
+            )
     return limits, reasons
 
 
-def _limits_of(claim: Claim, sizes: Sizes) -> Iterator[Limit]:
+def _limit_means(claim: Claim, sizes: Sizes) -> Iterator[Limit]:
+    """Yield the limits of a claim: two for a median, none if it is no mean over ranks."""
     row, parameter = claim.measure.row
     low, high = claim.low, claim.high
     if row.name == "median_rank":
@@ -309,10 +316,12 @@ def _limits_of(claim: Claim, sizes: Sizes) -> Iterator[Limit]:
         return
     mean_of = _MEAN_OF[base.of_mean]
     if not row.is_adjusted:
-        back, ends = _printed_by(base.of_mean), [low, high]
+        back, ends = _reverse_mean_of(base.of_mean), [low, high]
     else:
-        ways = [_printed_by(partial(row.with_chance, chance=one))
-                for one in _chances(row, parameter, claim, sizes)]  # fmt: skip
+        ways = [
+            _reverse_mean_of(partial(row.with_chance, chance=chance))
+            for chance in _list_chances(row, parameter, claim, sizes)
+        ]
         back, ends = ways[0] if len(ways) == 1 else _unknown, []
         for printed in ways:  # linear in the base's value
             at_one, at_two = (printed(mean_of(value)) for value in (1.0, 2.0))
@@ -328,21 +337,21 @@ _MEAN_OF: dict[Any, Callable[[float], float]] = {
     inverse_exp: lambda value: -math.log(value) if value > 0 else math.inf,
     np.exp: lambda value: math.log(value) if value > 0 else 0.0,
 }
-"""From a metric back to the mean that `Metric.of_mean` makes it from."""
+"""Functions from a metric to the mean that `Metric.of_mean` computes it from."""
 
 
 def _unknown(mean: float) -> float:
-    """The way back from a mean if there is none."""
+    """Return NaN, as a `Limit.back` that does not know the printed measure."""
     return math.nan
 
 
-def _printed_by(of_mean: Callable[[Float64], Float64]) -> Callable[[float], float]:
-    """The way back from a mean by a function of arrays."""
+def _reverse_mean_of(of_mean: Callable[[Float64], Float64]) -> Callable[[float], float]:
+    """Return a function of a float, for a `Limit.back`, from a function of arrays."""
     return lambda mean: float(of_mean(np.asarray(mean)))
 
 
-def _chances(row: Metric, parameter: float, claim: Claim, sizes: Sizes) -> list[Chance]:
-    """An adjusted metric's chance level, or both extremes of it; nothing if it is unknown."""
+def _list_chances(row: Metric, parameter: float, claim: Claim, sizes: Sizes) -> list[Chance]:
+    """Return the chance level of an adjusted metric, or its extremes; empty if it is unknown."""
     if row.chance is None or row.from_moments is None or claim.measure.averaging != "micro":
         return []
     tally = sizes.candidates.get(claim.measure.side)
@@ -350,18 +359,20 @@ def _chances(row: Metric, parameter: float, claim: Claim, sizes: Sizes) -> list[
         return []
     # Filtering leaves between one and all of the entities.
     extremes = [Tally.of([2]), Tally.of([max(sizes.entities, 2)])]
-    return [row.chance(one, parameter) for one in (extremes if tally is None else [tally])]
+    return [row.chance(chance, parameter) for chance in (extremes if tally is None else [tally])]
 
 
 AVERAGES = ("micro", "macro", "question", "relation", "macro_relation", "triple")
 FILTERS = ("all", "raw", ("train",), "valid", ("train", "test"))
 """The filters that papers use, the default first; "valid" is train and valid."""
 _FILTER_WORDS = {
-    "raw": "unfiltered", "train": "train alone filtered", "valid": "train and valid filtered",
+    "raw": "unfiltered",
+    "train": "train alone filtered",
+    "valid": "train and valid filtered",
     "train+test": "train and test filtered",
-}  # fmt: skip
+}
 CUTOFFS = range(1, 101)
-"""Cutoffs to search for a share of hits that no protocol gives."""
+"""Cutoffs that are tried for a share of hits that no protocol gives."""
 
 
 class TriedProtocol(NamedTuple):
@@ -373,18 +384,23 @@ class TriedProtocol(NamedTuple):
     averaging: str
 
     def differs_from(self, default: TriedProtocol) -> list[str]:
-        """In words, what differs."""
-        words = (f"{self.side} only", _FILTER_WORDS.get(self.filter, f"filter {self.filter}"),
-                 f"{self.rank_type} ranks", f"{self.averaging} average")  # fmt: skip
+        """Return the differences from the default protocol in words."""
+        words = (
+            f"{self.side} only",
+            _FILTER_WORDS.get(self.filter, f"filter {self.filter}"),
+            f"{self.rank_type} ranks",
+            f"{self.averaging} average",
+        )
         rows = zip(words, self, default, strict=True)
-        return [word for word, own, usual in rows if own != usual]
+        return [word for word, value, usual in rows if value != usual]
 
 
 class Match(NamedTuple):
-    """A protocol and how far its values are from the printed ones.
+    """A protocol and the distance of its values from the printed ones.
 
-    - distance: Largest difference, as a share of the printed number; 0 if all agree in print.
-    - values: By the printed number's name.
+    - distance: Largest difference, as a share of the printed number; 0 if all values are printed
+      as these numbers.
+    - values: Computed values, by the name of the printed number.
     """
 
     model: str
@@ -397,10 +413,10 @@ class Match(NamedTuple):
 class ProtocolSearch(ShownAsTables):
     """Protocols that give a model's printed numbers, or the nearest one.
 
-    - matches: By model, the fewest differences from the default first; the nearest one if none
-      agrees.
-    - hints: Numbers that no protocol gives and that are Hits at another cutoff.
-    - tried: Protocols per model.
+    - matches: By model, those with the fewest differences from the default first; only the nearest
+      one if none agrees.
+    - hints: Sentences on numbers that no protocol gives, but that are Hits at another cutoff.
+    - tried: Number of protocols per model.
     """
 
     matches: dict[str, tuple[Match, ...]]
@@ -408,21 +424,26 @@ class ProtocolSearch(ShownAsTables):
     tried: int
 
     def table(self) -> Table:
-        """One row per protocol that agrees, or for the nearest one."""
+        """Return a table with one row per protocol that agrees, or for the nearest one."""
         rows = [
-            (model, "agrees" if one.distance == 0 else "nearest", one.words, 100 * one.distance)
+            (
+                model,
+                "agrees" if match.distance == 0 else "nearest",
+                match.words,
+                100 * match.distance,
+            )
             for model, matches in self.matches.items()
-            for one in matches
+            for match in matches
         ]
         return Table.of("model, verdict, protocol, difference %:2", rows, names=3)
 
     def text(self) -> str:
-        """For people: the protocols in words."""
+        """Return a text that describes the protocols."""
         lines = []
         for model, matches in self.matches.items():
             if matches[0].distance == 0:
                 lines.append(f"{model}: every number agrees with:")
-                lines += [f"  {one.words}" for one in matches]
+                lines += [f"  {match.words}" for match in matches]
                 continue
             nearest = matches[0]
             lines.append(
@@ -474,36 +495,41 @@ def protocols_of(
     hints: list[str] = []
     tried = 0
     for model in both:
-        given = ranks[model]
-        by_filter = given if isinstance(given, Mapping) else {"": given}
-        results = {name: Result(one) for name, one in by_filter.items()}
-        found = [*_matches(model, claims[model], results)]
-        if not found:
+        ranks_of_model = ranks[model]
+        by_filter = ranks_of_model if isinstance(ranks_of_model, Mapping) else {"": ranks_of_model}
+        results = {name: Result(filtered) for name, filtered in by_filter.items()}
+        candidates = [*_find_matches(model, claims[model], results)]
+        if not candidates:
             raise UsageError(
                 f"none of the numbers of {model} can be computed from its ranks; the table needs "
                 "measures of ranks, such as mrr or hits@10"
             )
-        tried = max(tried, len(found))
-        agreeing = [one for one in found if one.distance == 0]
-        matches[model] = tuple(agreeing or [min(found, key=lambda one: one.distance)])
+        tried = max(tried, len(candidates))
+        agreeing = [match for match in candidates if match.distance == 0]
+        matches[model] = tuple(agreeing or [min(candidates, key=lambda match: match.distance)])
         if not agreeing:
-            hints += _other_cutoffs(claims[model], next(iter(results.values())))
+            hints += _find_other_cutoffs(claims[model], next(iter(results.values())))
     return ProtocolSearch(matches, tuple(hints), tried)
 
 
-def _matches(model: str, claims: Sequence[Claim], results: Mapping[str, Result]) -> Iterator[Match]:
-    """Every protocol that has the measures, the fewest differences from the default first."""
+def _find_matches(
+    model: str, claims: Sequence[Claim], results: Mapping[str, Result]
+) -> Iterator[Match]:
+    """Yield a match per protocol that has all measures.
+
+    Protocols with the fewest differences from the default come first.
+    """
     sides, filters = next(iter(results.values())).sides[::-1], tuple(results)
     default = TriedProtocol(sides[0], filters[0], "realistic", "micro")
     every = [
         TriedProtocol(side, filtered, *rest)
         for filtered, side, *rest in product(filters, sides, RANK_TYPES, AVERAGES)
     ]
-    for protocol in sorted(every, key=lambda one: len(one.differs_from(default))):
+    for protocol in sorted(every, key=lambda protocol: len(protocol.differs_from(default))):
         values: dict[str, float] = {}
         distances = [0.0]
         for claim in claims:
-            value = _value(claim.measure, protocol, results[protocol.filter])
+            value = _evaluate_protocol(claim.measure, protocol, results[protocol.filter])
             if value is None or math.isnan(value):
                 break
             values[claim.name] = value
@@ -515,32 +541,32 @@ def _matches(model: str, claims: Sequence[Claim], results: Mapping[str, Result])
             yield Match(model, words, max(distances), values)
 
 
-def _value(measure: Measure, protocol: TriedProtocol, result: Result) -> float | None:
-    """The value of a measure by a protocol; None if the protocol has no such value."""
-    own = protocol.side if measure.side == "both" else measure.side
+def _evaluate_protocol(measure: Measure, protocol: TriedProtocol, result: Result) -> float | None:
+    """Return the value of a measure by a protocol; None if the protocol has no such value."""
+    side = protocol.side if measure.side == "both" else measure.side
     if measure.is_trec:
-        asked: Any = replace(measure, side=own)
-        return result.get(asked) if protocol[2:] == ("realistic", "micro") else None
+        key: Any = replace(measure, side=side)
+        return result.get(key) if protocol[2:] == ("realistic", "micro") else None
     if protocol.averaging not in measure.row[0].averagings:
         return None
-    if protocol.averaging == "triple" and own != "both":
+    if protocol.averaging == "triple" and side != "both":
         return None
-    tried = Measure(own, protocol.rank_type, protocol.averaging, measure.metric)
+    tried = Measure(side, protocol.rank_type, protocol.averaging, measure.metric)
     value: float | None = result.get(tried)
     return value
 
 
-def _other_cutoffs(claims: Sequence[Claim], result: Result) -> Iterator[str]:
-    """Hits that equal those at another cutoff, as when any of k predictions may be right."""
+def _find_other_cutoffs(claims: Sequence[Claim], result: Result) -> Iterator[str]:
+    """Yield sentences on Hits that equal Hits at another cutoff."""
     for claim in claims:
         if claim.measure.is_trec or claim.measure.row[0].name != "hits@k":
             continue
-        own = claim.measure.row[1]
+        cutoff = claim.measure.row[1]
         for averaging in ("micro", "macro"):
             values = {
                 k: float(result[f"{claim.measure.side}.{averaging}.hits@{k}"])
                 for k in CUTOFFS
-                if k != own
+                if k != cutoff
             }
             k = next((k for k, value in values.items() if claim.contains(value)), None)
             if k is not None:
@@ -551,13 +577,13 @@ def _other_cutoffs(claims: Sequence[Claim], result: Result) -> Iterator[str]:
 def ranks_by_filter(
     scores: Any, graph: Any, type_constraints: str | None = None, **options: Any
 ) -> dict[str, Ranks]:
-    """Ranks under every filter that papers use; a second pass has those of type constraints."""
+    """Rank under every filter that papers use, and under type constraints if these are given."""
     from kgtrec.ranking.rank import rank
 
     has = [each for each in FILTERS if isinstance(each, str) or set(each) <= set(graph.splits)]
-    asked = graph.questions_by_filter(has, **options)
-    ranked = {name: ranks for name, (ranks, _) in rank(scores, asked, run_depth=0).items()}
+    questions = graph.questions_by_filter(has, **options)
+    ranked = {name: ranks for name, (ranks, _) in rank(scores, questions, run_depth=0).items()}
     if type_constraints is not None:
-        fewer = asked["all"].restrict(type_constraints=type_constraints, outside="worst")
+        fewer = questions["all"].restrict(type_constraints=type_constraints, outside="worst")
         ranked["type-constrained candidates"] = rank(scores, fewer, run_depth=0)[0]
     return ranked

@@ -1,9 +1,9 @@
-"""Can published numbers be those of one ranking? A linear program over distributions of ranks.
+"""The check whether published numbers can come from one ranking, by linear programming.
 
 The unknown is the share of answers at every rank, in steps of one half. Every printed number is an
 interval for a mean over that distribution, so all numbers together are a system of linear
-inequalities. Above the dense ranks, neighbours share a variable. The effect on a mean is bounded
-exactly and left open, so true tables are always possible.
+inequalities. Neighbouring large ranks share a variable. Intervals are widened by the largest
+effect that this can have on a mean, so a true table is never called impossible.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from kgtrec.study.auditing.claims import (
 
 DENSE = 32
 RATIO = 1.03
-"""Each rank up to DENSE has a variable; above, each step by a factor of RATIO has one."""
+"""Each rank up to DENSE has a variable; larger ranks with one are apart by a factor of RATIO."""
 INFEASIBLE, UNKNOWN = 2, 4  # states that scipy's solver may report
 EXACT_ANSWERS, EXACT_CANDIDATES, EXACT_SECONDS = 30, 1_000, 1.0
-"""Up to these sizes, whole numbers of answers are searched, too."""
+"""Largest sizes for which whole numbers of answers are searched, and the time limit."""
 
 
 class Problem(NamedTuple):
-    """Numbers of a model that exclude each other, and what the others allow for each.
+    """Numbers of a model that exclude each other.
 
-    - allowed: An interval per number, in the unit of its measure; if no count of answers gives the
-      number, the values of the two nearest counts.
+    - allowed: Per number, the interval that the other numbers allow, in the unit of its measure. If
+      no count of answers gives the number, the values of the two nearest counts.
     """
 
     model: str
@@ -59,13 +59,13 @@ class Problem(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What is wrong, without a verdict on anybody."""
+        """A sentence that describes the problem."""
         first, *limits = self.lines
         return f"{first}: {', '.join(limits)}" if limits else first
 
     @property
     def lines(self) -> list[str]:
-        """The numbers that exclude each other, then what the others allow for each."""
+        """The numbers that exclude each other, then the value that the others allow for each."""
         if self.kind == "count":
             (claim,), ((low, high),) = self.claims, self.allowed
             return [
@@ -74,7 +74,7 @@ class Problem(NamedTuple):
             ]
         *most, last = [claim.name for claim in self.claims]
         limits = [
-            f"{_bound(claim, *interval)} (printed: {claim.text})"
+            f"{_format_bound(claim, *interval)} (printed: {claim.text})"
             for claim, interval in zip(self.claims, self.allowed, strict=True)
             if interval[0] <= interval[1]  # false for NaN: the way back is unknown
         ]
@@ -84,19 +84,19 @@ class Problem(NamedTuple):
         return [f"{first}; the others require", *limits] if limits else [first]
 
 
-def _bound(claim: Claim, low: float, high: float) -> str:
-    """The end of the interval that the printed number is beyond."""
+def _format_bound(claim: Claim, low: float, high: float) -> str:
+    """Return the allowed limit that the printed number violates, such as ``MRR <= 0.3``."""
     title = claim.name.removesuffix(claim.text).strip()
     return f"{title} <= {high:.4g}" if high < claim.low else f"{title} >= {low:.4g}"
 
 
 @dataclass(frozen=True, eq=False)
 class Audit(ShownAsTables):
-    """What an audit of a table found.
+    """The result of an audit of tables.
 
-    - checked: Numbers that were checked, by model.
-    - unchecked: Columns and measures that were left out, and why.
-    - assumptions: What a problem rests on.
+    - checked: Number of numbers that were checked, by model.
+    - unchecked: Sentences on columns and measures that were not checked, with the reasons.
+    - assumptions: Sentence on the assumptions behind a problem.
     """
 
     problems: tuple[Problem, ...]
@@ -106,32 +106,36 @@ class Audit(ShownAsTables):
 
     @property
     def possible(self) -> bool:
-        """Whether nothing was found."""
+        """True if the audit found no problem."""
         return not self.problems
 
     def table(self) -> Table:
-        """One row per number that others exclude, and one per model without any."""
+        """Return a table with one row per excluded number, and one per model without problems."""
         rows: list[tuple[str | int | float, ...]] = []
         for model, checked in self.checked.items():
-            own = [one for one in self.problems if one.model == model]
-            if not own:
+            problems_of_model = [problem for problem in self.problems if problem.model == model]
+            if not problems_of_model:
                 rows.append((model, checked, "possible", "", "", math.nan, math.nan))
             rows += [
-                (model, checked, "impossible", one.kind, claim.name, *interval)
-                for one in own
-                for claim, interval in zip(one.claims, one.allowed, strict=True)
+                (model, checked, "impossible", problem.kind, claim.name, *interval)
+                for problem in problems_of_model
+                for claim, interval in zip(problem.claims, problem.allowed, strict=True)
             ]
         columns = "model, numbers, verdict, conflict, printed, at least=low:5, at most=high:5"
         return Table.of(columns, rows)
 
     def text(self) -> str:
-        """Text for people: a verdict per model, its conflicts, and the assumptions."""
+        """Return a text: a verdict per model, its conflicts, and the assumptions."""
         lines = []
         for model, checked in self.checked.items():
-            own = [one.lines for one in self.problems if one.model == model]
-            verdict = "these cannot be the values of one ranking" if own else "possible"
+            problems_of_model = [
+                problem.lines for problem in self.problems if problem.model == model
+            ]
+            verdict = (
+                "these cannot be the values of one ranking" if problems_of_model else "possible"
+            )
             lines.append(f"{model} ({checked} numbers): {verdict}")
-            for first, *limits in own:
+            for first, *limits in problems_of_model:
                 lines += [f"  {first}", *(f"    {limit}" for limit in limits)]
         return "\n".join([*lines, "", fill(self.assumptions, 80)])
 
@@ -155,11 +159,11 @@ def audit(
         CSV, TSV, Markdown or LaTeX tables, one row per model; or model -> measure -> number (text
         keeps the printed decimals). Rows of one model in several tables are about one ranking.
     instances : int, optional
-        Ranks that every number averages: for both sides, twice the number of triples.
+        Number of ranks that every number averages; for both sides, twice the number of triples.
     entities : int, optional
-        Candidates of a question at most. This or `questions` is required.
+        Largest number of candidates of a question. This or `questions` is required.
     questions : Questions, optional
-        The test set itself: gives both numbers, also per side, and the expectations by chance.
+        The test set, from which both numbers, also per side, and expectations by chance follow.
     percent : bool
         Metrics between 0 and 1 are printed as percentages.
     truncated : bool
@@ -172,7 +176,7 @@ def audit(
     Raises
     ------
     FileError
-        A table cannot be read, or a cell is no number or one that its measure cannot have.
+        A table cannot be read, a cell is not a number, or a measure cannot have a number.
     UsageError
         No number of entities, or a key that is not a measure.
 
@@ -198,7 +202,7 @@ def audit(
         limits, reasons = limits_of_claims(claims, sizes)
         unchecked += reasons
         checked[model] = len(limits)
-        problems += _problems(model, limits, sizes, runs)
+        problems += _find_problems(model, limits, sizes, runs)
     answers = sizes.instances.get(side)
     of_answers = f"{answers:,} answers" if answers else "answers"
     assumptions = (
@@ -213,8 +217,11 @@ def audit(
 
 
 @lru_cache(maxsize=16)
-def _grid(entities: int, steps: tuple[float, ...], dense: int) -> Float64:
-    """Ranks that have a variable: all up to `dense`, both sides of every step, then ever fewer."""
+def _choose_ranks(entities: int, steps: tuple[float, ...], dense: int) -> Float64:
+    """Return the ranks that have a variable, ascending.
+
+    These are all ranks up to `dense`, then ever fewer, and both ranks around every step.
+    """
     ranks = [np.arange(2, 2 * min(dense, entities) + 1) / 2]
     if entities > dense:
         number = max(2, math.ceil(math.log(entities / dense, RATIO)))
@@ -224,8 +231,8 @@ def _grid(entities: int, steps: tuple[float, ...], dense: int) -> Float64:
     return np.unique(every[(every >= 1) & (every <= entities)])
 
 
-def _values(row: Metric, parameter: float, ranks: Float64) -> Float64:
-    """A metric of single ranks, whole or half."""
+def _evaluate_ranks(row: Metric, parameter: float, ranks: Float64) -> Float64:
+    """Evaluate a metric at each of some whole or half ranks."""
     if row.name == "hits@k":
         return np.asarray(ranks <= parameter, np.float64)
     above = np.floor(ranks).astype(np.int64) - 1
@@ -238,19 +245,19 @@ _PIECE = 1 << 20  # ranks at a time: 100 million entities would take 20 GB at on
 
 
 @lru_cache(maxsize=64)
-def _ends(
+def _bound_contributions(
     name: str, parameter: float, entities: int, steps: tuple[float, ...], dense: int
 ) -> tuple[Float64, Float64]:
-    """The least and the most that the mass at each rank of the grid adds to a mean of a metric.
+    """Bound the contribution of the mass at each grid rank to a mean of a metric; two arrays.
 
-    A rank between two of the grid is a mixture of both with the same mean rank.
+    The mass at a rank between two grid ranks is divided between both, with the same mean rank.
     """
-    grid, row = _grid(entities, steps, dense), BASES[name]
-    at_grid = _values(row, parameter, grid)
+    grid, row = _choose_ranks(entities, steps, dense), BASES[name]
+    at_grid = _evaluate_ranks(row, parameter, grid)
     low, high = np.zeros(len(grid)), np.zeros(len(grid))
     for first in range(2, 2 * entities + 1, _PIECE):  # of all ranks, whole and half
         every = np.arange(first, min(first + _PIECE, 2 * entities + 1)) / 2
-        gap = _values(row, parameter, every) - np.interp(every, grid, at_grid)
+        gap = _evaluate_ranks(row, parameter, every) - np.interp(every, grid, at_grid)
         segment = np.clip(np.searchsorted(grid, every, "right") - 1, 0, len(grid) - 1)
         np.minimum.at(low, segment, gap)
         np.maximum.at(high, segment, gap)
@@ -260,7 +267,7 @@ def _ends(
 
 
 class Program:
-    """The linear program of one group of numbers: masses at ranks, of one side or of two.
+    """The linear program of one group of numbers, whose variables are masses at ranks per side.
 
     With `answers` per side, the masses are whole numbers of answers; otherwise they are shares.
     """
@@ -275,19 +282,19 @@ class Program:
         grid = sizes.entities, tuple(sorted(steps)), sizes.entities if self.whole else DENSE
         ends = [
             np.kron(
-                _weights(limit, blocks, sizes) / self.masses,
-                _ends(limit.row.name, limit.parameter, *grid),
+                _weigh_blocks(limit, blocks, sizes) / self.masses,
+                _bound_contributions(limit.row.name, limit.parameter, *grid),
             )
             for limit in limits
         ]
         self.scale = np.maximum(1.0, np.abs([limit.high for limit in limits]))
         self.least, self.most = np.swapaxes(ends, 0, 1) / self.scale[:, None]
         self.low, self.high = np.array([(limit.low, limit.high) for limit in limits]).T / self.scale
-        self.totals = np.kron(np.eye(len(blocks)), np.ones(len(_grid(*grid))))
+        self.totals = np.kron(np.eye(len(blocks)), np.ones(len(_choose_ranks(*grid))))
         self.met: list[Bools] = []
 
-    def _solved(self, rows: list[int], objective: Float64) -> Any:
-        """The least value of an objective under the limits in these rows."""
+    def _minimize(self, rows: list[int], objective: Float64) -> Any:
+        """Minimize an objective under the limits with the indices `rows`."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         nothing = np.full(len(rows), np.inf)
@@ -299,17 +306,22 @@ class Program:
         # Programs of shares are small: presolving takes longer than it saves.
         for presolve in [True] if self.whole else [False, True]:
             options = {"presolve": presolve} | ({"time_limit": EXACT_SECONDS} if self.whole else {})
-            done = milp(objective, integrality=int(self.whole), bounds=Bounds(0.0, np.inf),
-                        constraints=constraints, options=options)  # fmt: skip
+            done = milp(
+                objective,
+                integrality=int(self.whole),
+                bounds=Bounds(0.0, np.inf),
+                constraints=constraints,
+                options=options,
+            )
             if done.status != UNKNOWN:
                 break
         return done
 
     def allows(self, rows: list[int]) -> bool:
-        """Whether some masses keep these limits; a solution for other limits may keep them, too."""
+        """Return True if some masses satisfy these limits; reuse solutions for other limits."""
         if any(met[rows].all() for met in self.met):
             return True
-        done = self._solved(rows, np.zeros(self.totals.shape[1]))
+        done = self._minimize(rows, np.zeros(self.totals.shape[1]))
         if done.status == INFEASIBLE:
             return False
         if done.x is not None:
@@ -319,8 +331,8 @@ class Program:
         return True
 
     def range_of(self, index: int, others: list[int]) -> Interval:
-        """What the other limits allow for a number."""
-        low, high = (self._solved(others, row) for row in (self.least[index], -self.most[index]))
+        """Return the interval that the other limits allow for a number; NaN if it is unknown."""
+        low, high = (self._minimize(others, row) for row in (self.least[index], -self.most[index]))
         if low.fun is None or high.fun is None:
             return math.nan, math.nan
         back = self.limits[index].back
@@ -329,13 +341,13 @@ class Program:
 
 
 def blocks_of(limits: Sequence[Limit]) -> tuple[str, ...]:
-    """The sides whose ranks are separate unknowns."""
+    """Return the sides whose ranks are separate unknowns."""
     sides = {limit.claim.measure.side for limit in limits}
     return ("head", "tail") if sides & {"head", "tail"} else tuple(sides)
 
 
-def _weights(limit: Limit, blocks: Sequence[str], sizes: Sizes) -> Float64:
-    """How much each block counts in the mean of a limit's side."""
+def _weigh_blocks(limit: Limit, blocks: Sequence[str], sizes: Sizes) -> Float64:
+    """Return the weight of each block in the mean of a limit's side."""
     side = limit.claim.measure.side
     if len(blocks) == 1:
         return np.ones(1)
@@ -349,11 +361,13 @@ def _weights(limit: Limit, blocks: Sequence[str], sizes: Sizes) -> Float64:
 # -- Problems --------------------------------------------------------------------------------------
 
 
-def _problems(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> Iterator[Problem]:
-    """Problems of a model's numbers: those without a count, then those that conflict."""
+def _find_problems(
+    model: str, limits: Sequence[Limit], sizes: Sizes, runs: int
+) -> Iterator[Problem]:
+    """Yield the problems of a model's numbers: those without a count, then those that conflict."""
     groups: dict[tuple[object, ...], list[Limit]] = {}
     for limit in limits:
-        answers = None if limit.claim.is_mean and runs == 1 else _answers(limit, sizes)
+        answers = None if limit.claim.is_mean and runs == 1 else _count_answers(limit, sizes)
         if answers is not None:
             total = answers * runs
             low, high = math.ceil(limit.low * total), math.floor(limit.high * total)
@@ -363,17 +377,19 @@ def _problems(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> I
                 continue
             slack = 1e-12
             limit = limit._replace(low=low / total - slack, high=high / total + slack)
-        # Numbers of one group are about the same ranks with the same weights.
-        # How much the sides of a macro average weigh follows from their numbers of questions.
-        of = limit.claim.measure
-        alone = of.side if of.averaging == "macro" and not sizes.questions else None
-        groups.setdefault((of.rank_type, of.averaging, of.params, alone), []).append(limit)
+        # Numbers of one group average the same ranks with the same weights. The weights of the
+        # sides in a macro average depend on their numbers of questions, which may be unknown.
+        measure = limit.claim.measure
+        alone = measure.side if measure.averaging == "macro" and not sizes.questions else None
+        groups.setdefault((measure.rank_type, measure.averaging, measure.params, alone), []).append(
+            limit
+        )
     for group in groups.values():
-        yield from _conflict(model, group, sizes, runs)
+        yield from _find_conflict(model, group, sizes, runs)
 
 
-def _answers(limit: Limit, sizes: Sizes) -> int | None:
-    """How many answers a share of hits is taken of; None if unknown, or for other measures."""
+def _count_answers(limit: Limit, sizes: Sizes) -> int | None:
+    """Return the number of answers behind a share of hits; None if unknown or another measure."""
     measure = limit.claim.measure
     is_own = limit.row.name == "hits@k" and measure.metric == limit.row.named(limit.parameter)
     if not is_own or measure.rank_type == "expected":
@@ -382,8 +398,10 @@ def _answers(limit: Limit, sizes: Sizes) -> int | None:
     return of_average.get(measure.averaging, {}).get(measure.side)
 
 
-def _conflict(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> Iterator[Problem]:
-    """The smallest set of numbers that exclude each other, if any."""
+def _find_conflict(
+    model: str, limits: Sequence[Limit], sizes: Sizes, runs: int
+) -> Iterator[Problem]:
+    """Yield the smallest set of numbers that exclude each other, if there is one."""
     program = Program(limits, sizes)
     rows = grouped((limit.claim, i) for i, limit in enumerate(limits))
     claims = list(rows)
@@ -396,7 +414,7 @@ def _conflict(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> I
             nothing = (math.nan, math.nan)
             yield Problem(model, "whole answers", tuple(claims), (nothing,) * len(claims), None)
         return
-    smallest = _smallest(claims, fails)
+    smallest = _find_smallest(claims, fails)
     allowed = []
     for claim in smallest:
         others = [i for other in smallest if other != claim for i in rows[other]]
@@ -404,11 +422,11 @@ def _conflict(model: str, limits: Sequence[Limit], sizes: Sizes, runs: int) -> I
     yield Problem(model, "conflict", tuple(smallest), tuple(allowed), None)
 
 
-def _smallest(claims: list[Claim], fails: Callable[[Sequence[Claim]], bool]) -> list[Claim]:
-    """A set of claims that fails, while every smaller set that was tried does not."""
+def _find_smallest(claims: list[Claim], fails: Callable[[Sequence[Claim]], bool]) -> list[Claim]:
+    """Find a set of claims that fails, while every smaller set that was tried does not."""
     needed = list(claims)
     for claim in claims:
-        without = [one for one in needed if one != claim]
+        without = [kept for kept in needed if kept != claim]
         if without and fails(without):
             needed = without
     for size in range(2, len(needed)):
@@ -421,13 +439,16 @@ def _smallest(claims: list[Claim], fails: Callable[[Sequence[Claim]], bool]) -> 
 
 
 def _has_whole_counts(limits: Sequence[Limit], sizes: Sizes, runs: int) -> bool:
-    """Whether whole numbers of answers have these means; True if there are too many to try."""
+    """Return True if whole numbers of answers can have these means, or if there are too many."""
     answers = [sizes.instances.get(block, 0) * runs for block in blocks_of(limits)]
     averages = {limit.claim.measure.averaging for limit in limits}
     types = {limit.claim.measure.rank_type for limit in limits}
     if (
-        averages != {"micro"} or "expected" in types or not all(answers)
-        or max(answers) > EXACT_ANSWERS or sizes.entities > EXACT_CANDIDATES
-    ):  # fmt: skip
+        averages != {"micro"}
+        or "expected" in types
+        or not all(answers)
+        or max(answers) > EXACT_ANSWERS
+        or sizes.entities > EXACT_CANDIDATES
+    ):
         return True
     return Program(limits, sizes, answers).allows([*range(len(limits))])

@@ -33,7 +33,7 @@ from kgtrec.ranking.instances import answer_label, question_text, term_names
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.report import warnings_of
 from kgtrec.results.result import Result
-from kgtrec.study.changes import answers_by_question, best_labels, changes_of_pairs, checked_firsts
+from kgtrec.study.changes import answers_by_question, best_labels, changes_of_pairs, read_firsts
 from kgtrec.study.comparison.parts import SystemValues, values_by_part
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
@@ -154,7 +154,7 @@ def page_data(
     aligned = align_ranks(systems) if len(systems) > 1 else dict(systems)
     if len(aligned) == 1 and next(iter(aligned.values())).entity_labels is not None:
         for name, run in (runs or {}).items():  # of several, changes_data looks at them
-            checked_firsts(name, aligned[name], run)
+            read_firsts(name, aligned[name], run)
     results = {name: Result(ranks) for name, ranks in aligned.items()}
     side = next(iter(results.values())).sides[-1]
     headline = table_of_models({"": aligned}, HEADLINE)
