@@ -14,6 +14,7 @@ from kgtrec.errors import UsageError
 from kgtrec.plots.style import (
     COLUMN,
     Item,
+    apply_style,
     bare,
     draw_lines,
     figure,
@@ -25,7 +26,6 @@ from kgtrec.plots.style import (
     require,
     series_style,
     short,
-    styled,
 )
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 SHADES = ("#ffffff", "#a9cbe6", "#4292c6", "#08306b")
 STARS = ("", "*", "**", "***")
-"""Without a significant difference, and with p below the level, a fifth and a fiftieth of it."""
+"""Marks without a significant difference, and for p below the level, 1/5 and 1/50 of it."""
 
 CORRECTIONS = {"holm": "Holm's", "bh": "BH's", "bonferroni": "Bonferroni's", "none": "plain"}
 
 
-@styled()
+@apply_style()
 def intervals(compared: Sequence[SystemComparison]) -> Figure:
     """Values of the systems with their intervals, one panel per measure.
 
@@ -59,41 +59,42 @@ def intervals(compared: Sequence[SystemComparison]) -> Figure:
     """
     require(compared, "comparison")
     first = compared[0]
-    made, panels = _side_by_side(compared, first.samples.systems, first.order, 0.75)
-    for axes, one in panels:
-        low, high = one.intervals()
-        better = one.tests.better(one.level)
-        best = one.order[0]
+    fig, panels = _system_panels(compared, first.samples.systems, first.order, 0.75)
+    for axes, comparison in panels:
+        low, high = comparison.intervals()
+        better = comparison.tests.better(comparison.level)
+        best = comparison.order[0]
         for row, i in enumerate(first.order):
-            value = one.resampled.estimate[i]
+            value = comparison.resampled.estimate[i]
             fill = "none" if better[best, i] else "full"
             # Corrected intervals may exclude the value; bars have no negative length.
             ends = [[max(value - low[i], 0)], [max(high[i] - value, 0)]]
-            look = series_style(i, marked=True) | {"linestyle": "none", "fillstyle": fill}
-            axes.errorbar([value], [row], xerr=ends, capsize=1.5, elinewidth=0.8, **look)
-        axes.set_xlabel(f"{one.samples.title} ({one.samples.unit})")
+            style = series_style(i, marked=True) | {"linestyle": "none", "fillstyle": fill}
+            axes.errorbar([value], [row], xerr=ends, capsize=1.5, elinewidth=0.8, **style)
+        axes.set_xlabel(f"{comparison.samples.title} ({comparison.samples.unit})")
     labels = {
         "full": f"best, or not worse ({first.resampling.percent:g}% intervals)",
         "none": f"worse at p < {first.level:g}",
     }
     for fill, label in labels.items():
-        made.axes[0].plot([], [], color="#444444", marker="o", linewidth=0.8, fillstyle=fill,
-                          label=label)  # fmt: skip
-    return legend_above(made)
+        fig.axes[0].plot(
+            [], [], color="#444444", marker="o", linewidth=0.8, fillstyle=fill, label=label
+        )
+    return legend_above(fig)
 
 
-def _side_by_side(
+def _system_panels(
     items: Sequence[Item], systems: Sequence[str], order: Sequence[int], height: float
 ) -> tuple[Figure, list[tuple[Axes, Item]]]:
-    """Panels with one row per system, in this order, and names at the left."""
-    made, panels = panel_grid(items, 4, height=height + 0.2 * len(order), sharey=True)
+    """Return panels with one row per system, in this order, and names at the left."""
+    fig, panels = panel_grid(items, 4, height=height + 0.2 * len(order), sharey=True)
     for axes, _ in panels:
         axes.locator_params(axis="x", nbins=4)
-    name_rows(made.axes[0], [short(systems[i], 20) for i in order], "system")
-    return made, panels
+    name_rows(fig.axes[0], [short(systems[i], 20) for i in order], "system")
+    return fig, panels
 
 
-@styled()
+@apply_style()
 def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
     """p-values of all pairs of systems in descending order, one curve per measure.
 
@@ -105,18 +106,21 @@ def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
     level : float
         Drawn as a line: pairs below it differ significantly.
     """
-    made, axes = figure()
+    fig, axes = figure()
     pairs = np.arange(1, discrimination.p.shape[1] + 1)
     areas = discrimination.area.tolist()
-    named = [f"{t}: {area:.4f}" for t, area in zip(discrimination.titles, areas, strict=True)]
-    draw_lines(axes, zip(named, repeat(pairs), discrimination.p), spaced=True)
+    labels = [f"{t}: {area:.4f}" for t, area in zip(discrimination.titles, areas, strict=True)]
+    draw_lines(axes, zip(labels, repeat(pairs), discrimination.p), spaced=True)
     axes.axhline(level, color="#888888", linewidth=0.6, label=f"p = {level:g}")
-    axes.set(xlabel="pair of systems, largest p-value first",
-             ylabel=f"p ({discrimination.test} test)", ylim=(-0.02, 1.02))  # fmt: skip
-    return legend_above(made, title="area under the curve")
+    axes.set(
+        xlabel="pair of systems, largest p-value first",
+        ylabel=f"p ({discrimination.test} test)",
+        ylim=(-0.02, 1.02),
+    )
+    return legend_above(fig, title="area under the curve")
 
 
-@styled()
+@apply_style()
 def pair_matrix(compared: Sequence[SystemComparison]) -> Figure:
     """Whether and how much every pair of systems differs; one panel per measure.
 
@@ -134,36 +138,43 @@ def pair_matrix(compared: Sequence[SystemComparison]) -> Figure:
     wide = max(COLUMN, 1.15 + 0.17 * many)
     columns = 2 if len(compared) > 1 and wide <= COLUMN else 1
     height = 1.15 + 0.155 * max(many, 5)
-    titles = [f"{one.samples.title} ({one.samples.unit})" for one in compared]
-    made, panels = panel_grid(compared, columns, titles=titles, width=wide * columns, height=height)
-    for axes, one in panels:
-        _matrix(axes, one)
-    _key(made, compared[0])
-    return made
+    titles = [f"{comparison.samples.title} ({comparison.samples.unit})" for comparison in compared]
+    fig, panels = panel_grid(compared, columns, titles=titles, width=wide * columns, height=height)
+    for axes, comparison in panels:
+        _draw_matrix(axes, comparison)
+    _draw_key(fig, compared[0])
+    return fig
 
 
-def _matrix(axes: Any, one: SystemComparison) -> None:
+def _draw_matrix(axes: Any, comparison: SystemComparison) -> None:
+    """Draw the cells of all pairs of systems."""
     from matplotlib.patches import Rectangle
 
-    order, names = one.order, one.samples.systems
+    order, names = comparison.order, comparison.samples.systems
     row_of = {system: row for row, system in enumerate(order)}
     many = len(order)
     size = 6.5 if many <= 6 else 5
-    cells = zip(one.tests.pairs.tolist(), one.tests.corrected.tolist(), one.effects.d_z.tolist(),
-                strict=True)  # fmt: skip
+    cells = zip(
+        comparison.tests.pairs.tolist(),
+        comparison.tests.corrected.tolist(),
+        comparison.effects.d_z.tolist(),
+        strict=True,
+    )
     for (i, j), p, d_z in cells:
         top, bottom = sorted((row_of[i], row_of[j]))
-        step = sum(p < bound for bound in _steps(one.level))
+        step = sum(p < bound for bound in _star_bounds(comparison.level))
         box = Rectangle((bottom - 0.5, top - 0.5), 1, 1, facecolor=SHADES[step], edgecolor="white")
         axes.add_patch(box)
         ink = "white" if step > 1 else "black"
         axes.text(bottom, top, STARS[step], ha="center", va="center", color=ink, fontsize=size)
         text = f"{abs(d_z):.2f}".removeprefix("0") if np.isfinite(d_z) else "∞"
         axes.text(top, bottom, text, ha="center", va="center", fontsize=size)
-    places = [str(place) for place in range(1, many + 1)]  # panels have letters
-    rows = [f"{short(names[i], 20)}  {place}" for i, place in zip(order, places, strict=True)]
+    positions = [str(position) for position in range(1, many + 1)]  # panels have letters
+    rows = [
+        f"{short(names[i], 20)}  {position}" for i, position in zip(order, positions, strict=True)
+    ]
     axes.set(xlim=(-0.5, many - 0.5), ylim=(many - 0.5, -0.5))
-    axes.set_xticks(range(many), places)
+    axes.set_xticks(range(many), positions)
     axes.set_yticks(range(many), rows)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
@@ -171,26 +182,35 @@ def _matrix(axes: Any, one: SystemComparison) -> None:
     bare(axes)
 
 
-def _steps(level: float) -> tuple[float, float, float]:
-    """Bounds of p: one star, two, three."""
+def _star_bounds(level: float) -> tuple[float, float, float]:
+    """Return the bounds of p for one star, two and three."""
     return level, level / 5, level / 50
 
 
-def _key(made: Figure, one: SystemComparison) -> None:
+def _draw_key(fig: Figure, comparison: SystemComparison) -> None:
+    """Draw the legend of shades and stars."""
     from matplotlib.patches import Patch
 
-    labels = [f"p < {bound:g} {stars}" for bound, stars in zip(_steps(one.level), STARS[1:],
-                                                              strict=True)]  # fmt: skip
+    labels = [
+        f"p < {bound:g} {stars}"
+        for bound, stars in zip(_star_bounds(comparison.level), STARS[1:], strict=True)
+    ]
     shown = zip(SHADES, ("not significant", *labels), strict=True)
-    patches = [Patch(facecolor=shade, edgecolor="#888888", linewidth=0.4, label=text)
-               for shade, text in shown]  # fmt: skip
-    wide = made.get_size_inches()[0] > COLUMN
-    made.legend(handles=patches, loc="outside lower center", ncols=4 if wide else 2,
-                title=f"above: {CORRECTIONS[one.tests.correction]} p;  below: effect size d$_z$\n"
-                "d$_z$ = |mean difference| / its standard deviation")  # fmt: skip
+    patches = [
+        Patch(facecolor=shade, edgecolor="#888888", linewidth=0.4, label=text)
+        for shade, text in shown
+    ]
+    wide = fig.get_size_inches()[0] > COLUMN
+    fig.legend(
+        handles=patches,
+        loc="outside lower center",
+        ncols=4 if wide else 2,
+        title=f"above: {CORRECTIONS[comparison.tests.correction]} p;  below: effect size d$_z$\n"
+        "d$_z$ = |mean difference| / its standard deviation",
+    )
 
 
-@styled()
+@apply_style()
 def left_out(measures: Sequence[Reuse]) -> Figure:
     """Each system with all judgements, and without those that only this system contributed.
 
@@ -205,38 +225,39 @@ def left_out(measures: Sequence[Reuse]) -> Figure:
     require(measures, "measure")
     first = measures[0]
     order = np.argsort(-first.full, kind="stable").tolist()
-    made, panels = _side_by_side(measures, first.systems, order, 1.05)
-    for axes, one in panels:
-        _left_out(axes, one, order)
-        axes.set_xlabel(one.measure)
-    return legend_above(made, title="at the right: place, and place without its own judgements")
+    fig, panels = _system_panels(measures, first.systems, order, 1.05)
+    for axes, reuse in panels:
+        _draw_left_out(axes, reuse, order)
+        axes.set_xlabel(reuse.measure)
+    return legend_above(fig, title="at the right: place, and place without its own judgements")
 
 
-def _left_out(axes: Any, one: Reuse, order: Sequence[int]) -> None:
+def _draw_left_out(axes: Any, reuse: Reuse, order: Sequence[int]) -> None:
+    """Draw the values of all systems with and without their own judgements."""
     rows = np.arange(len(order))
-    full, without = one.full[order], one.left_out[order]
+    full, without = reuse.full[order], reuse.left_out[order]
     axes.hlines(rows, without, full, color="#888888", linewidth=0.8, zorder=1)
     axes.plot(
         without, rows, "s", color="#777777", fillstyle="none", markersize=6, label="without its own"
     )
     axes.plot(full, rows, "o", color="#000000", label="all judgements")
     for row, i in enumerate(order):
-        took_part = one.systems[i] in one.contributors
-        then = f"{one.place[i]} → {one.place_left_out[i]}" if took_part else "not in the pool"
-        axes.text(1.02, row, then, transform=axes.get_yaxis_transform(), fontsize=6.5, va="center")
+        took_part = reuse.systems[i] in reuse.contributors
+        text = f"{reuse.place[i]} → {reuse.place_left_out[i]}" if took_part else "not in the pool"
+        axes.text(1.02, row, text, transform=axes.get_yaxis_transform(), fontsize=6.5, va="center")
 
 
 BANDS = 3
-"""Figures with more lines have no bands: they would hide each other."""
+"""Most lines of a figure with bands: more bands would hide each other."""
 
 FEW, SHORT = 5, 14
-"""Up to this many curves, with names of up to this many letters, have their names at their ends."""
+"""Most curves, and most letters of their names, for names at the ends of curves."""
 
 _LABEL = 1.05  # inches of names on each side of a bump chart
 _STEP = 1.0  # inches from ranking to ranking
 
 
-@styled()
+@apply_style()
 def bump_chart(rankings: Rankings | Sequence[Rankings]) -> Figure:
     """Places of the systems in two or more rankings, one line per system.
 
@@ -252,87 +273,101 @@ def bump_chart(rankings: Rankings | Sequence[Rankings]) -> Figure:
 
     several = [rankings] if isinstance(rankings, Rankings) else list(rankings)
     require(several, "rankings")
-    most = max(len(one.names) for one in several)
+    most = max(len(panel_rankings.names) for panel_rankings in several)
     columns = 2 if most == 2 and len(several) > 1 else 1
     width = max(COLUMN, 2 * _LABEL + _STEP * (most - 1)) * columns
     height = 0.85 + 0.17 * len(several[0].systems)
-    made, panels = panel_grid(several, columns, width=width, height=height)
-    for axes, one in panels:
-        _bump(axes, one)
-    return made
+    fig, panels = panel_grid(several, columns, width=width, height=height)
+    for axes, panel_rankings in panels:
+        _draw_bump(axes, panel_rankings)
+    return fig
 
 
-def _bump(axes: Any, one: Rankings) -> None:
-    slots, places = _slots(one), one.places()
-    n_rankings, n_systems = slots.shape
-    at = np.arange(n_rankings)
-    order = np.argsort(slots[0]).tolist()
+def _draw_bump(axes: Any, rankings: Rankings) -> None:
+    """Draw the lines of all systems, and the agreement of neighbouring rankings."""
+    rows, positions = _system_rows(rankings), rankings.places()
+    n_rankings, n_systems = rows.shape
+    columns = np.arange(n_rankings)
+    order = np.argsort(rows[0]).tolist()
     for i in order:
         style = series_style(i, marked=True)
-        axes.plot(at, slots[:, i], clip_on=False, label=one.systems[i], **style)
-        name = f"  {short(one.systems[i], 16)}  "
+        axes.plot(columns, rows[:, i], clip_on=False, label=rankings.systems[i], **style)
+        name = f"  {short(rankings.systems[i], 16)}  "
         for end, side, text in ((0, "right", name[2:]), (n_rankings - 1, "left", name[:-2])):
-            axes.text(end, slots[end, i], text, ha=side, va="center", fontsize=6.5)
+            axes.text(end, rows[end, i], text, ha=side, va="center", fontsize=6.5)
     for k in range(n_rankings):
-        for place in np.unique(places[k]):
-            tied = slots[k][places[k] == place]
+        for position in np.unique(positions[k]):
+            tied = rows[k][positions[k] == position]
             if len(tied) > 1:
-                axes.plot([k, k], [tied.min(), tied.max()], color="#bbbbbb", linewidth=5,
-                          solid_capstyle="round", zorder=0)  # fmt: skip
+                axes.plot(
+                    [k, k],
+                    [tied.min(), tied.max()],
+                    color="#bbbbbb",
+                    linewidth=5,
+                    solid_capstyle="round",
+                    zorder=0,
+                )
     for k in range(n_rankings - 1):
-        between = one.agreement(k, k + 1)
+        between = rankings.agreement(k, k + 1)
         low, high = between.tau_interval
         text = f"τ = {between.tau:.2f}\n[{low:.2f}, {high:.2f}]".replace("-", "\N{MINUS SIGN}")
         axes.text(k + 0.5, n_systems - 0.4, text, ha="center", va="top", fontsize=6.5)
     axes.set(xlim=(-_LABEL / _STEP, n_rankings - 1 + _LABEL / _STEP), ylim=(n_systems + 0.9, -0.6))
-    axes.set_xticks(at, [short(name, 18) for name in one.names])
+    axes.set_xticks(columns, [short(name, 18) for name in rankings.names])
     axes.xaxis.tick_top()
     axes.set_yticks([])
     bare(axes)
-    drawn = one.agreement(0, 1)
+    drawn = rankings.agreement(0, 1)
     note = f"{drawn.resampling.percent:g}% intervals over {drawn.over}"
-    if any(len(np.unique(row)) < n_systems for row in places):
+    if any(len(np.unique(row)) < n_systems for row in positions):
         note += "; grey: equal values"
-    axes.set_xlabel(f"{one.title}: {note}" if one.title else note)
+    axes.set_xlabel(f"{rankings.title}: {note}" if rankings.title else note)
 
 
-def _slots(one: Rankings) -> NDArray[np.int64]:
-    """Rows of the systems, 0 on top; equal ones keep the order of the ranking before."""
-    places = one.places()
-    slots = np.empty_like(places)
-    before = np.arange(places.shape[1])
-    for k, row in enumerate(places):
-        slots[k][np.lexsort((before, row))] = np.arange(len(row))
-        before = slots[k]
-    return slots
+def _system_rows(rankings: Rankings) -> NDArray[np.int64]:
+    """Return the row of each system in each ranking, 0 on top; shape as `Rankings.places`.
+
+    Equal systems keep the order of the previous ranking.
+    """
+    positions = rankings.places()
+    rows = np.empty_like(positions)
+    before = np.arange(positions.shape[1])
+    for k, order in enumerate(positions):
+        rows[k][np.lexsort((before, order))] = np.arange(len(order))
+        before = rows[k]
+    return rows
 
 
-@styled()
+@apply_style()
 def sensitivity(result: Sensitivity) -> Figure:
     """Mean correlation of rankings on random parts of the test set with that on all of it.
 
     One line per measure, as in Figure 7 of Zhou et al. (2022); with up to three measures a band
     that holds the middle 95 % of the random parts.
     """
-    made, axes = figure(height=2.7)
+    fig, axes = figure(height=2.7)
     share = 100 * result.shares
     many = len(result.titles)
     bands = result.spread() if many <= BANDS else ()
     draw_lines(axes, zip(result.titles, repeat(share), result.mean(), *bands), spaced=True)
-    axes.set(xlabel="test triples kept (%)", ylabel="Kendall's τ to the whole test set",
-             xlim=(0, 100), ylim=(None, 1.02))  # fmt: skip
+    axes.set(
+        xlabel="test triples kept (%)",
+        ylabel="Kendall's τ to the whole test set",
+        xlim=(0, 100),
+        ylim=(None, 1.02),
+    )
     band = range_patch("95 % of the parts")
-    return legend_above(made, [band] * (many <= BANDS))
+    return legend_above(fig, [band] * (many <= BANDS))
 
 
-@styled()
+@apply_style()
 def depth_curves(curves: DepthCurves) -> Figure:
     """Correlation of rankings at every depth of a pool with that at the reference depth.
 
     One line per measure, as in Figures 4 and 5 of Zhou et al. (2022), with bars over the intervals
     where they are known. Measures are shifted a little, so that bars do not hide each other.
     """
-    made, axes = figure(height=2.7)
+    fig, axes = figure(height=2.7)
     depths = np.array(curves.depths, np.float64)
     many = len(curves.measures)
     for number, (name, tau) in enumerate(zip(curves.measures, curves.tau, strict=True)):
@@ -342,9 +377,17 @@ def depth_curves(curves: DepthCurves) -> Figure:
             continue
         low, high = curves.interval[:, number]
         gaps = [np.maximum(tau - low, 0), np.maximum(high - tau, 0)]
-        beside = 0.5 / many * (number - (many - 1) / 2)
-        axes.errorbar(depths + beside, tau, yerr=gaps, label=name, elinewidth=0.6, capsize=1.2,
-                      capthick=0.6, **style)  # fmt: skip
+        shift = 0.5 / many * (number - (many - 1) / 2)
+        axes.errorbar(
+            depths + shift,
+            tau,
+            yerr=gaps,
+            label=name,
+            elinewidth=0.6,
+            capsize=1.2,
+            capthick=0.6,
+            **style,
+        )
     axes.axhline(0, color="#888888", linewidth=0.6)
     axes.set(xlabel="pool depth", ylabel=f"Kendall's τ to depth {curves.reference}")
     if len(curves.depths) <= 15:
@@ -353,10 +396,10 @@ def depth_curves(curves: DepthCurves) -> Figure:
     level = next(iter(curves.agreements.values())).resampling.percent
     bars = f"bars: {level:g}% intervals" if curves.interval is not None else ""
     if many > FEW or max(map(len, curves.measures)) > SHORT:
-        return legend_above(made, title=bars or None)
+        return legend_above(fig, title=bars or None)
     label_ends(axes, curves.measures, [tau[-1] for tau in curves.tau])
     axes.set_xlabel(f"pool depth ({bars})" if bars else "pool depth")
-    return made
+    return fig
 
 
 # -- Many models on many graphs --------------------------------------------------------------------
@@ -365,11 +408,12 @@ ROW = 0.16
 """Height in inches of a model's row."""
 
 
-def _names(suite: Suite, rows: list[int]) -> list[str]:
+def _model_names(suite: Suite, rows: list[int]) -> list[str]:
+    """Return the names of models for rows."""
     return [short(suite.cells.models[m], 24) for m in rows]
 
 
-@styled()
+@apply_style()
 def suite_places(suite: Suite) -> Figure:
     """Place of every ranked model with its interval over graphs, questions and seeds.
 
@@ -377,18 +421,18 @@ def suite_places(suite: Suite) -> Figure:
     """
     rows = [m for m in suite.order if not suite.apart[m]]
     low, high = suite.interval(suite.place_draws)
-    made, axes = figure(height=0.8 + ROW * len(rows))
+    fig, axes = figure(height=0.8 + ROW * len(rows))
     for row, m in enumerate(rows):
         axes.plot([low[m], high[m]], [row, row], linewidth=2.4, color="#9db9cf")
-        look = series_style(m, marked=True) | {"linestyle": "none"}
-        axes.plot([row + 1], [row], **look)
-    name_rows(axes, _names(suite, rows), "model")
+        style = series_style(m, marked=True) | {"linestyle": "none"}
+        axes.plot([row + 1], [row], **style)
+    name_rows(axes, _model_names(suite, rows), "model")
     axes.set_xlabel(f"place, with {suite.resampling.percent:g}% interval")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    return made
+    return fig
 
 
-@styled()
+@apply_style()
 def critical_difference(suite: Suite) -> Figure:
     """Mean ranks on one axis; bars join models that Nemenyi's test cannot tell apart.
 
@@ -412,8 +456,8 @@ def critical_difference(suite: Suite) -> Figure:
     best_first = np.argsort(test.mean_ranks, kind="stable")
     rows, ranks = ranked[best_first], test.mean_ranks[best_first]
     half = -(-len(rows) // 2)
-    bars = _joined(ranks, test.critical_difference)
-    made, axes = figure(height=0.7 + ROW * half + 0.1 * len(bars), width=2 * COLUMN)
+    bars = _find_runs(ranks, test.critical_difference)
+    fig, axes = figure(height=0.7 + ROW * half + 0.1 * len(bars), width=2 * COLUMN)
     axes.grid(False)
     bottom = -(half + 1.5 + 0.6 * len(bars))
     for row, rank in enumerate(ranks):
@@ -422,8 +466,9 @@ def critical_difference(suite: Suite) -> Figure:
         edge = 0.8 if left else len(rows) + 0.2
         axes.plot([rank, rank, edge], [0, y, y], color="#444444", linewidth=0.7)
         name = f"{short(suite.cells.models[rows[row]], 24)} ({rank:.2f})"
-        axes.text(edge, y, f"{name} " if left else f" {name}", va="center",
-                  ha="right" if left else "left")  # fmt: skip
+        axes.text(
+            edge, y, f"{name} " if left else f" {name}", va="center", ha="right" if left else "left"
+        )
     for number, (first, last) in enumerate(bars):
         y = -0.5 - 0.6 * number
         ends = [ranks[first] - 0.04, ranks[last] + 0.04]
@@ -438,11 +483,11 @@ def critical_difference(suite: Suite) -> Figure:
     axes.tick_params(axis="x", direction="in", pad=-12)
     axes.spines["left"].set_visible(False)
     axes.set(yticks=[], title=f"mean rank over {test.graphs} graphs (1 is best)")
-    return made
+    return fig
 
 
-def _joined(ranks: np.ndarray, gap: float) -> list[tuple[int, int]]:
-    """First and last of every longest run of models within a gap; ranks ascend."""
+def _find_runs(ranks: np.ndarray, gap: float) -> list[tuple[int, int]]:
+    """Return first and last of every longest run of models within a gap; ranks ascend."""
     last = [int(np.searchsorted(ranks, rank + gap, "left")) - 1 for rank in ranks]
     return [
         (first, end)
@@ -451,27 +496,34 @@ def _joined(ranks: np.ndarray, gap: float) -> list[tuple[int, int]]:
     ]
 
 
-@styled()
+@apply_style()
 def suite_cells(suite: Suite) -> Figure:
     """A heat map of models and graphs, both sorted by their means; missing cells are crossed."""
     values = suite.cells.values[suite.order]
     columns = np.argsort(-np.nanmean(values, axis=0), kind="stable")
     values = values[:, columns]
     n_models, n_graphs = values.shape
-    made, axes = figure(height=1.2 + ROW * n_models, width=max(COLUMN, 2.6 + 0.2 * n_graphs))
+    fig, axes = figure(height=1.2 + ROW * n_models, width=max(COLUMN, 2.6 + 0.2 * n_graphs))
     axes.grid(False)
-    shown = axes.imshow(values, aspect="auto", cmap="cividis")
+    image = axes.imshow(values, aspect="auto", cmap="cividis")
     if n_models * n_graphs <= 200:
         middle = (np.nanmin(values) + np.nanmax(values)) / 2
         for (row, column), value in np.ndenumerate(values):
             if np.isfinite(value):
-                axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=5,
-                          color="black" if value > middle else "white")  # fmt: skip
+                axes.text(
+                    column,
+                    row,
+                    f"{value:.2f}",
+                    ha="center",
+                    va="center",
+                    fontsize=5,
+                    color="black" if value > middle else "white",
+                )
     missing = np.argwhere(np.isnan(values))
     axes.plot(missing[:, 1], missing[:, 0], "x", color="#777777", label="missing")
     names = [short(suite.cells.graphs[g], 18) for g in columns]
     axes.set_xticks(range(n_graphs), names, rotation=90)
-    axes.set_yticks(range(n_models), _names(suite, suite.order))
+    axes.set_yticks(range(n_models), _model_names(suite, suite.order))
     axes.set(xlabel="graph" + (" (x: missing)" if len(missing) else ""), ylabel="model")
-    made.colorbar(shown, ax=axes, label=suite.cells.measure.title)
-    return made
+    fig.colorbar(image, ax=axes, label=suite.cells.measure.title)
+    return fig

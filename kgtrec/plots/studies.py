@@ -10,6 +10,7 @@ import numpy as np
 from kgtrec.errors import UsageError, choose
 from kgtrec.plots.style import (
     COLUMN,
+    apply_style,
     draw_lines,
     figure,
     label_ends,
@@ -20,7 +21,6 @@ from kgtrec.plots.style import (
     require,
     series_style,
     short,
-    styled,
 )
 from kgtrec.study.openworld.formulas import (
     ENTITIES,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kgtrec.study.stratified import BetaGrid
 
 
-@styled()
+@apply_style()
 def reliability_curves(curves: Sequence[ReliabilityCurve]) -> Figure:
     """Share of true triples against predicted probability, one line per calibrator.
 
@@ -51,19 +51,26 @@ def reliability_curves(curves: Sequence[ReliabilityCurve]) -> Figure:
         From a `Classification`. A point is a bin; predictions on the diagonal are right.
     """
     require(curves, "reliability curve")
-    made, axes = figure(height=2.6)
+    fig, axes = figure(height=2.6)
     axes.plot([0, 1], [0, 1], color="#888888", linewidth=0.8, linestyle=":", label="as claimed")
-    rows = ((f"{one.name} (ECE {one.ece[0]:.3f})", one.predicted, one.observed) for one in curves)
+    rows = (
+        (f"{curve.name} (ECE {curve.ece[0]:.3f})", curve.predicted, curve.observed)
+        for curve in curves
+    )
     draw_lines(axes, rows, marked=True)
-    axes.set(xlabel="predicted probability", ylabel="share of true triples",
-             xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))  # fmt: skip
-    return legend_above(made)
+    axes.set(
+        xlabel="predicted probability",
+        ylabel="share of true triples",
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.02),
+    )
+    return legend_above(fig)
 
 
 PERCENTS = np.geomspace(0.1, 100, 200)
 
 
-@styled()
+@apply_style()
 def beta_curves(*grids: Mapping[str, BetaGrid]) -> Figure:
     """Stratified metrics over one exponent (Mohamed et al., Figures 2-4), one panel per metric.
 
@@ -81,7 +88,7 @@ def beta_curves(*grids: Mapping[str, BetaGrid]) -> Figure:
     require(grids, "curves")
     items = []
     for curves in grids:
-        metrics, varied = _common(curves)
+        metrics, varied = _check_same_metrics(curves)
         items += [(curves, metric, varied) for metric in metrics]
     columns = 2 if len(grids) == 1 else len(items) // len(grids)
     drawn, panels = panel_grid(items, columns, height=2.0)
@@ -99,7 +106,7 @@ def beta_curves(*grids: Mapping[str, BetaGrid]) -> Figure:
     return drawn if plain else legend_above(drawn)
 
 
-@styled()
+@apply_style()
 def beta_heat_map(grid: BetaGrid, metric: str | None = None) -> Figure:
     """One metric at every pair of exponents, with contours.
 
@@ -123,25 +130,24 @@ def beta_heat_map(grid: BetaGrid, metric: str | None = None) -> Figure:
         raise UsageError("a heat map needs a grid of both exponents, as of beta_grid")
     metric = metric or grid.metrics[0]
     values = grid[metric]
-    made, axes = figure(width=COLUMN, height=2.7)
-    at = grid.beta_r, grid.beta_e
+    fig, axes = figure(width=COLUMN, height=2.7)
+    exponents = grid.beta_r, grid.beta_e
     # Without its dark end, where contours would vanish; cividis suits grey prints.
     colours = ListedColormap(colormaps["cividis"](np.linspace(0.3, 1.0, 256)))
-    drawn = axes.pcolormesh(*at, values, cmap=colours, shading="nearest")
-    drawn.set_rasterized(True)
-    lines = axes.contour(*at, values, colors="black", linewidths=0.6, linestyles="solid")
+    mesh = axes.pcolormesh(*exponents, values, cmap=colours, shading="nearest")
+    mesh.set_rasterized(True)
+    lines = axes.contour(*exponents, values, colors="black", linewidths=0.6, linestyles="solid")
     axes.clabel(lines, fontsize=6)
     axes.plot([-1], [0], "kx", clip_on=False, markersize=6, mew=1.5, label="micro average")
-    axes.plot([0], [0], "ko", fillstyle="none", markersize=5, mew=1.2,
-              label="mean over relations")  # fmt: skip
+    axes.plot([0], [0], "ko", fillstyle="none", markersize=5, mew=1.2, label="mean over relations")
     axes.set(xlabel="β$_r$ (relations)", ylabel="β$_e$ (entities)")
     axes.grid(False)
     label = "sampled " * grid.sampled + f"strat-{metric_title(metric)}"
-    made.colorbar(drawn, ax=axes, label=label)
-    return legend_above(made)
+    fig.colorbar(mesh, ax=axes, label=label)
+    return legend_above(fig)
 
 
-@styled()
+@apply_style()
 def popularity(frequencies: Mapping[str, Frequencies]) -> Figure:
     """Share of triples that involve the most frequent x % of items (Mohamed et al., Figure 1).
 
@@ -151,29 +157,33 @@ def popularity(frequencies: Mapping[str, Frequencies]) -> Figure:
         By the name in the legend, such as "entities" and "relations".
     """
     require(frequencies, "frequencies")
-    made, axes = figure()
+    fig, axes = figure()
     shares = {
-        short(name): [100 * one.top(percent)[1] for percent in PERCENTS]
-        for name, one in frequencies.items()
+        short(name): [100 * counts.top(percent)[1] for percent in PERCENTS]
+        for name, counts in frequencies.items()
     }
     draw_lines(axes, ((name, PERCENTS, share) for name, share in shares.items()))
     axes.set_xscale("log")
     axes.set_xticks([0.1, 1, 10, 100], ["0.1 %", "1 %", "10 %", "100 %"])
-    axes.set(xlabel="share of the most frequent items", ylim=(0, 102),
-             ylabel="% of triples that involve one")  # fmt: skip
-    return legend_above(made)
+    axes.set(
+        xlabel="share of the most frequent items",
+        ylim=(0, 102),
+        ylabel="% of triples that involve one",
+    )
+    return legend_above(fig)
 
 
-def _common(grids: Mapping[str, BetaGrid]) -> tuple[Sequence[str], str]:
+def _check_same_metrics(grids: Mapping[str, BetaGrid]) -> tuple[Sequence[str], str]:
     """Metrics and the exponent that all curves share."""
     require(grids, "curves")
-    kinds = {(grid.metrics, _varied(grid)) for grid in grids.values()}
+    kinds = {(grid.metrics, _find_exponent(grid)) for grid in grids.values()}
     if len(kinds) > 1:
         raise UsageError("the curves differ in metrics or exponent; draw one figure per kind")
     return kinds.pop()
 
 
-def _varied(grid: BetaGrid) -> str:
+def _find_exponent(grid: BetaGrid) -> str:
+    """Return the name of the exponent that a curve varies; UsageError for a grid."""
     if min(len(grid.beta_e), len(grid.beta_r)) > 1:
         raise UsageError("this is a grid, not a curve; draw it as a heat map")
     return "beta_e" if len(grid.beta_e) > 1 else "beta_r"
@@ -181,10 +191,10 @@ def _varied(grid: BetaGrid) -> str:
 
 EXACT: dict[str, Any] = {"color": "#000000", "linestyle": (0, (1, 1.5)), "linewidth": 0.9}
 FEW = 6
-"""Up to this many lines have their names at their ends."""
+"""Most lines with names at their ends."""
 
 
-@styled()
+@apply_style()
 def expected_metric(
     metric: str = "mrr",
     betas: Sequence[float] = (0.0, *BETAS),
@@ -206,27 +216,27 @@ def expected_metric(
         Lines end where the correlation becomes impossible.
     """
     require(betas, "betas")
-    made, axes = figure()
+    fig, axes = figure()
     lines = []
     for beta in betas:
-        strengths = _possible(np.linspace(0.0, 1.0, 101), beta, rho)
+        strengths = _keep_possible(np.linspace(0.0, 1.0, 101), beta, rho)
         values = expectation(strengths, beta, n_answers, n_entities, metric, rho, kept=True)
         lines.append((f"{beta:g}", strengths, values))
     draw_lines(axes, lines)
     ends = [y[-1] if len(x) and x[-1] == 1.0 else np.nan for _, x, y in lines]
     _strength_axis(axes, f"expected {title_of(metric)}")
     axes.set_ylim(bottom=0)
-    if not _named_at_ends(axes, betas, ends, 1):
-        legend_above(made, title="sparsity β")
-    return made
+    if not _name_ends(axes, betas, ends, 1):
+        legend_above(fig, title="sparsity β")
+    return fig
 
 
-@styled()
+@apply_style()
 def approximation_quality(betas: Sequence[float] = BETAS, n_answers: int = N_ANSWERS) -> Figure:
     """Theorem 4.1: the logarithmic approximation (dashed) and the exact expected MRR (solid)."""
     require(betas, "betas")
     strengths = np.linspace(0.02, 1.0, 99)
-    made, axes = figure()
+    fig, axes = figure()
     exact = [expectation(strengths, beta, n_answers) for beta in betas]
     for number, beta in enumerate(betas):
         colour = series_style(number)["color"]
@@ -237,11 +247,11 @@ def approximation_quality(betas: Sequence[float] = BETAS, n_answers: int = N_ANS
     axes.plot([], [], color="#000000", linestyle="--", label="approximation")
     _strength_axis(axes, "expected MRR")
     axes.set_ylim(bottom=0)
-    _named_at_ends(axes, betas, [values[-1] for values in exact], 1, few=len(betas))
-    return legend_above(made)
+    _name_ends(axes, betas, [values[-1] for values in exact], 1, few=len(betas))
+    return legend_above(fig)
 
 
-@styled()
+@apply_style()
 def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> Figure:
     """Figures 1 and 2: simulated means with a band of two standard errors, exact lines dotted.
 
@@ -263,23 +273,21 @@ def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> F
     require(several, "runs")
     if any(run.betas != several[0].betas for run in several):
         raise UsageError("the simulations have different sparsities; give runs of the same betas")
-    betas, named = several[0].betas, False
+    betas, has_names = several[0].betas, False
     if isinstance(runs, Simulation):
-        made, axes = figure()
-        _simulated(axes, [(f"β = {b:g}", runs, row) for row, b in enumerate(betas)], metric)
-        named = _named_at_ends(axes, betas, runs.mean[metric][:, -1], runs.strengths[-1])
+        fig, axes = figure()
+        _draw_simulated(axes, [(f"β = {b:g}", runs, row) for row, b in enumerate(betas)], metric)
+        has_names = _name_ends(axes, betas, runs.mean[metric][:, -1], runs.strengths[-1])
     else:
-        made, panels = panel_grid(range(len(betas)), 2, titles=[f"β = {b:g}" for b in betas])
+        fig, panels = panel_grid(range(len(betas)), 2, titles=[f"β = {b:g}" for b in betas])
         for axes, row in panels:
-            _simulated(axes, [(f"$\\rho$ = {run.rho:g}", run, row) for run in several], metric)
+            _draw_simulated(axes, [(f"$\\rho$ = {run.rho:g}", run, row) for run in several], metric)
     exact = Line2D([], [], label="exact", **EXACT)
-    return legend_above(made, [exact, range_patch("± 2 standard errors")], series=not named)
+    return legend_above(fig, [exact, range_patch("± 2 standard errors")], series=not has_names)
 
 
-def _named_at_ends(
-    axes: Axes, betas: Sequence[float], ends: Any, right: float, few: int = FEW
-) -> bool:
-    """Name a few lines at their ends; False if there are too many, or some end before."""
+def _name_ends(axes: Axes, betas: Sequence[float], ends: Any, right: float, few: int = FEW) -> bool:
+    """Name a few lines at their ends; return False if there are too many, or some end before."""
     if len(betas) > few or not np.isfinite(ends).all():
         return False
     axes.set_xlim(right=right)
@@ -287,8 +295,11 @@ def _named_at_ends(
     return True
 
 
-def _simulated(axes: Axes, lines: Sequence[tuple[str, Simulation, int]], metric: str) -> None:
-    """Each line is a label, a simulation, and the number of one of its sparsities."""
+def _draw_simulated(axes: Axes, lines: Sequence[tuple[str, Simulation, int]], metric: str) -> None:
+    """Draw lines with bands, and the exact lines.
+
+    A line is a label, a simulation, and the number of one of its sparsities.
+    """
     exact = [(run.strengths, run.exact(metric, row)) for _, run, row in lines]
     rows = []
     for label, run, row in lines:
@@ -300,7 +311,7 @@ def _simulated(axes: Axes, lines: Sequence[tuple[str, Simulation, int]], metric:
     _strength_axis(axes, title_of(metric))
 
 
-@styled()
+@apply_style()
 def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None = None) -> Figure:
     """Figures 3 and 5 to 14: sparse against full metric, one line per model.
 
@@ -323,15 +334,15 @@ def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None =
     cells = [(panel, name) for panel in several for name in names]
     columns = min(3, len(cells)) if len(several) == 1 or len(names) == 1 else len(names)
     titles = [f"d = {100 * panel.density:g} %, {panel.removal}" for panel, _ in cells]
-    made, places = panel_grid(cells, columns, titles=titles, width=2.3 * columns, height=2.2)
+    fig, grid = panel_grid(cells, columns, titles=titles, width=2.3 * columns, height=2.2)
     styles = _model_styles([curve.model for panel in several for curve in panel.curves])
-    for axes, (panel, name) in places:
-        _sparse_full(axes, panel, name, styles)
-    return legend_above(made, [line for axes in made.axes for line in axes.get_lines()])
+    for axes, (panel, name) in grid:
+        _draw_sparse_full(axes, panel, name, styles)
+    return legend_above(fig, [line for axes in fig.axes for line in axes.get_lines()])
 
 
 def _model_styles(models: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """One colour per kind of model ("SVD", "CP"), one marker and dash per setting."""
+    """Return styles by model: a colour per kind ("SVD", "CP"), a marker and dash per setting."""
     kinds: dict[str, list[str]] = {}
     for model in models:
         settings = kinds.setdefault(model.partition(",")[0], [])
@@ -344,20 +355,29 @@ def _model_styles(models: Sequence[str]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _sparse_full(axes: Axes, panel: Panel, metric: str, styles: dict[str, dict[str, Any]]) -> None:
+def _draw_sparse_full(
+    axes: Axes, panel: Panel, metric: str, styles: dict[str, dict[str, Any]]
+) -> None:
+    """Draw the curves of a panel, and the theory without correlation."""
     for curve in panel.curves:
         style = styles[curve.model] | {"linewidth": 0.8, "markersize": 2.5}
         axes.plot(*curve.values[metric], label=curve.model, **style)
     if metric in panel.theory:
-        axes.plot(*panel.theory[metric], color="#888888", linewidth=2.5, alpha=0.5, zorder=0.5,
-                  label="theory, no correlation")  # fmt: skip
+        axes.plot(
+            *panel.theory[metric],
+            color="#888888",
+            linewidth=2.5,
+            alpha=0.5,
+            zorder=0.5,
+            label="theory, no correlation",
+        )
     axes.set(xlabel=f"full {title_of(metric)}", ylabel=f"sparse {title_of(metric)}")
 
 
-@styled()
+@apply_style()
 def comparison(result: Comparison) -> Figure:
     """Expected metric against strength at each sparsity, with the two models on each curve."""
-    made, axes = figure()
+    fig, axes = figure()
     for number, outlook in enumerate(result.outlooks):
         style = series_style(number)
         label = f"{100 * outlook.sparsity:.4g} % missing"
@@ -369,13 +389,17 @@ def comparison(result: Comparison) -> Figure:
         axes.plot([], [], marker=marker, linestyle="", color="#444444", label=short(name))
     _strength_axis(axes, f"{title_of(result.metric)} on the sparse test set")
     axes.set_ylim(bottom=0)
-    return legend_above(made)
+    return legend_above(fig)
 
 
-def _strength_axis(axes: Axes, what: str) -> None:
-    axes.set(xlabel="strength: P(a true answer is predicted)", ylabel=what)
+def _strength_axis(axes: Axes, label: str) -> None:
+    """Name the axes of a figure over the strength."""
+    axes.set(xlabel="strength: P(a true answer is predicted)", ylabel=label)
 
 
-def _possible(strengths: np.ndarray[Any, Any], beta: float, rho: float) -> np.ndarray[Any, Any]:
+def _keep_possible(
+    strengths: np.ndarray[Any, Any], beta: float, rho: float
+) -> np.ndarray[Any, Any]:
+    """Return the strengths at which a correlation is possible."""
     ranges = [correlation_range(float(strength), beta) for strength in strengths]
     return strengths[[rho == 0 or low <= rho <= high for low, high in ranges]]

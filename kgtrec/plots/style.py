@@ -59,10 +59,10 @@ _SETTINGS = {
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Draw with kgtrec's look; restore the user's own settings at the end."""
+def apply_style() -> Iterator[None]:
+    """Draw with kgtrec's look in the context; restore the user's own settings at its end."""
     matplotlib = _matplotlib()
-    with matplotlib.rc_context(_SETTINGS | (_chosen.get() or Style()).settings()):
+    with matplotlib.rc_context(_SETTINGS | (_current_style.get() or Style()).settings()):
         yield
 
 
@@ -70,10 +70,10 @@ def styled() -> Iterator[None]:
 class Style:
     """Size, width and font of a figure, as a paper asks.
 
-    - size: Of the text in points, 4 to 20; ticks and legends are a point smaller.
-    - width: Of a column in inches, 1 to 12.
+    - size: Size of the text in points, 4 to 20; ticks and legends are a point smaller.
+    - width: Width of a column in inches, 1 to 12.
     - family: "serif", "sans-serif", "monospace" or the name of a font that is installed.
-    - text: Of SVG: "fonts" (text stays text) or "outlines", which need no font.
+    - text: Form of text in SVG: "fonts" (text stays text) or "outlines", which need no font.
     """
 
     size: float = 8.0
@@ -126,56 +126,59 @@ class Style:
             ) from None
 
     def settings(self) -> dict[str, Any]:
-        """The settings of matplotlib."""
+        """Return the settings of matplotlib for this style."""
         settings: dict[str, Any] = {
-            "font.size": self.size, "axes.titlesize": self.size, "axes.labelsize": self.size,
-            "legend.fontsize": self.size - 1, "xtick.labelsize": self.size - 1,
+            "font.size": self.size,
+            "axes.titlesize": self.size,
+            "axes.labelsize": self.size,
+            "legend.fontsize": self.size - 1,
+            "xtick.labelsize": self.size - 1,
             "ytick.labelsize": self.size - 1,
-        }  # fmt: skip
+        }
         if self.text == "outlines":
             settings["svg.fonttype"] = "path"
         return settings | ({} if self.family is None else {"font.family": [self.family]})
 
 
-_chosen: ContextVar[Style | None] = ContextVar("style", default=None)
+_current_style: ContextVar[Style | None] = ContextVar("style", default=None)
 
 
 @contextmanager
 def using(style: Style) -> Iterator[None]:
-    """Make and save figures in this style."""
-    token = _chosen.set(style)
+    """Draw and save figures in this style while the context is open."""
+    token = _current_style.set(style)
     try:
         yield
     finally:
-        _chosen.reset(token)
+        _current_style.reset(token)
 
 
 def figure(
     columns: int = 1, rows: int = 1, *, width: float | None = None, height: float = 2.4, **axes: Any
 ) -> tuple[Figure, Any]:
-    """An empty figure and its axes, without any window and without pyplot's state."""
+    """Return an empty figure and its axes, without any window and without pyplot's state."""
     _matplotlib()
     from matplotlib.figure import Figure
 
-    style = _chosen.get() or Style()
+    style = _current_style.get() or Style()
     # A wider figure keeps its proportion to the column; larger text gets more height.
     wide = (width or COLUMN * min(columns, 2)) * style.width / COLUMN
     height *= max(1.0, style.size / Style.size)
-    made = Figure(figsize=(wide, height * rows), layout="constrained")
-    return made, made.subplots(rows, columns, **axes)
+    fig = Figure(figsize=(wide, height * rows), layout="constrained")
+    return fig, fig.subplots(rows, columns, **axes)
 
 
 def panel_grid(
     items: Sequence[Item], columns: int, *, titles: Sequence[str] = (), **options: Any
 ) -> tuple[Figure, list[tuple[Axes, Item]]]:
-    """A figure with a panel per item, in rows of at most `columns`.
+    """Return a figure with a panel per item, in rows of at most `columns`, and (axes, item) pairs.
 
     Several panels are lettered (a), (b), ..., so that a caption can name them.
     """
     count, columns = len(items), min(len(items), columns)
-    made, axes = figure(columns, -(-count // columns), squeeze=False, **options)
-    for left_over in axes.flat[count:]:
-        left_over.remove()
+    fig, axes = figure(columns, -(-count // columns), squeeze=False, **options)
+    for unused in axes.flat[count:]:
+        unused.remove()
     panels = [*zip(axes.flat, items, strict=False)]
     for number, (panel, _) in enumerate(panels):
         title = titles[number] if titles else ""
@@ -183,28 +186,28 @@ def panel_grid(
             panel.set_title(f"({chr(97 + number)}) {title}".rstrip(), loc="left")
         else:
             panel.set_title(title)
-    return made, panels
+    return fig, panels
 
 
-def require(data: Sized, what: str) -> None:
-    """Refuse to draw nothing."""
+def require(data: Sized, items: str) -> None:
+    """Raise UsageError if there is nothing to draw; `items` names the data."""
     if not len(data):
-        raise UsageError(f"no {what} to draw; give at least one")
+        raise UsageError(f"no {items} to draw; give at least one")
 
 
 def series_style(number: int, marked: bool = False, points: int = 0) -> dict[str, Any]:
-    """Colour, dashes and marker of a series or model (from 0), the same in all figures.
+    """Return colour, dashes and marker of a series or model (from 0), the same in all figures.
 
     Colours repeat after seven, with other dashes and markers. `charts.js` of the report page has
     the same dashes. A line of many `points` has eight markers, apart from those of other series.
     """
-    again = number // len(COLOURS)
+    n_repeats = number // len(COLOURS)
     style: dict[str, Any] = {
         "color": COLOURS[number % len(COLOURS)],
-        "linestyle": DASHES[(number + again) % len(DASHES)],
+        "linestyle": DASHES[(number + n_repeats) % len(DASHES)],
     }
     if marked or points:
-        style["marker"] = MARKERS[(number + 2 * again) % len(MARKERS)]
+        style["marker"] = MARKERS[(number + 2 * n_repeats) % len(MARKERS)]
     if points:
         step = max(1, points // 8)
         style["markevery"] = number * step // len(MARKERS) % step, step
@@ -219,7 +222,7 @@ def draw_lines(
     spaced: bool = False,
     **look: Any,
 ) -> None:
-    """A line per row: label, x, y, and perhaps both ends of a band around it.
+    """Draw a line per row: label, x, y, and perhaps both ends of a band around it.
 
     Markers are at every point, or `spaced`: at eight points of a line.
     """
@@ -231,52 +234,56 @@ def draw_lines(
 
 
 def legend_above(
-    made: Figure, handles: Sequence[Any] = (), *, series: bool = True, **options: Any
+    fig: Figure, handles: Sequence[Any] = (), *, series: bool = True, **options: Any
 ) -> Figure:
-    """The figure with a legend above all panels, in as many columns as fit."""
+    """Add a legend above all panels, in as many columns as fit, and return the figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    drawn = _labelled(made.axes[0]) if series else []
+    drawn = _find_labelled(fig.axes[0]) if series else []
     shown: dict[str, Any] = {str(handle.get_label()): handle for handle in (*drawn, *handles)}
-    renderer: Any = FigureCanvasAgg(made).get_renderer()
+    renderer: Any = FigureCanvasAgg(fig).get_renderer()
     for columns in range(min(4, len(shown)), 0, -1):
-        legend = made.legend(
-            list(shown.values()), [str(number) for number in range(len(shown))], ncols=columns,
-            columnspacing=1.2, loc="outside upper center", **options,
-        )  # fmt: skip
+        legend = fig.legend(
+            list(shown.values()),
+            [str(number) for number in range(len(shown))],
+            ncols=columns,
+            columnspacing=1.2,
+            loc="outside upper center",
+            **options,
+        )
         for text, label in zip(legend.get_texts(), shown, strict=True):
             text.set_text(label)  # matplotlib leaves out labels that begin with "_"
-        if columns == 1 or legend.get_window_extent(renderer).width <= 0.97 * made.bbox.width:
+        if columns == 1 or legend.get_window_extent(renderer).width <= 0.97 * fig.bbox.width:
             break
         legend.remove()
-    return made
+    return fig
 
 
 _UNNAMED = re.compile(r"_(child|container)\d+|_nolegend_|")
-"""Labels that matplotlib gives to artists without a label."""
+"""Labels that matplotlib itself gives to artists."""
 
 
-def _labelled(axes: Axes) -> list[Any]:
-    """Lines, areas and bars with a label, in the order in which they were drawn."""
+def _find_labelled(axes: Axes) -> list[Any]:
+    """Return the lines, areas and bars with a label, in drawing order."""
     artists: list[Any] = [*axes.lines, *axes.patches, *axes.collections, *axes.containers]
-    return [one for one in artists if not _UNNAMED.fullmatch(str(one.get_label()))]
+    return [artist for artist in artists if not _UNNAMED.fullmatch(str(artist.get_label()))]
 
 
 def range_patch(label: str) -> Any:
-    """The legend's entry for grey bands around lines."""
+    """Return the legend's entry for grey bands around lines."""
     from matplotlib.patches import Patch
 
     return Patch(facecolor="#888888", alpha=0.3, label=label)
 
 
 def name_rows(axes: Axes, names: Sequence[str], label: str) -> None:
-    """One row per name, the first on top."""
+    """Name the rows of a panel, the first on top."""
     axes.set_yticks(range(len(names)), names)
     axes.set(ylim=(len(names) - 0.5, -0.5), ylabel=label)
 
 
 def metric_title(metric: str) -> str:
-    """Heading of a metric; a user's own function keeps its name."""
+    """Return the heading of a metric; a user's own function keeps its name."""
     from kgtrec.measures import Measure
 
     try:
@@ -294,28 +301,34 @@ def bare(axes: Axes) -> None:
 
 
 def label_ends(axes: Axes, names: Sequence[str], heights: Iterable[float]) -> None:
-    """Name the first lines at their right ends, so that nobody has to look colours up."""
-    size = (_chosen.get() or Style()).size - 1
+    """Name the first lines at their right ends, so that readers need no legend."""
+    size = (_current_style.get() or Style()).size - 1
     figure = axes.get_figure(root=True)
     assert figure is not None
     low, high = axes.get_ylim()
     # The panel is about two thirds of the figure's height; names keep a line's distance.
     gap = (high - low) * 1.1 * size / (72 * figure.get_figheight() * 0.65)
-    in_order = sorted((float(y), number) for number, y in enumerate(heights))
-    places = _apart([y for y, _ in in_order], gap, low, high + gap / 2)
-    for (_, number), placed in zip(in_order, places, strict=True):
+    ends = sorted((float(y), number) for number, y in enumerate(heights))
+    positions = _spread_apart([y for y, _ in ends], gap, low, high + gap / 2)
+    for (_, number), position in zip(ends, positions, strict=True):
         axes.annotate(
-            names[number], (1.0, placed), xycoords=("axes fraction", "data"), xytext=(3, 0),
-            textcoords="offset points", va="center", fontsize=size,
-            color=series_style(number)["color"], annotation_clip=False,
-        )  # fmt: skip
+            names[number],
+            (1.0, position),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=size,
+            color=series_style(number)["color"],
+            annotation_clip=False,
+        )
 
 
-def _apart(places: Sequence[float], gap: float, low: float, top: float) -> list[float]:
-    """Move ascending places at least a gap apart; close ones spread about their middle."""
-    groups: list[tuple[float, list[float]]] = []  # the lowest place, and all places of the group
-    for place in places:
-        group, first = [place], max(low, min(place, top))
+def _spread_apart(positions: Sequence[float], gap: float, low: float, top: float) -> list[float]:
+    """Move ascending positions at least a gap apart; close ones spread about their middle."""
+    groups: list[tuple[float, list[float]]] = []  # lowest position, all positions
+    for position in positions:
+        group, first = [position], max(low, min(position, top))
         while groups and first < groups[-1][0] + gap * len(groups[-1][1]):
             group = groups.pop()[1] + group
             wide = gap * (len(group) - 1)
@@ -325,7 +338,7 @@ def _apart(places: Sequence[float], gap: float, low: float, top: float) -> list[
 
 
 def short(name: str, most: int = 28) -> str:
-    """A long name without its middle, so that the figure has room.
+    """Return a name for a figure; a long one loses its middle.
 
     Dollar signs are escaped: matplotlib takes text between two for a formula.
     """
@@ -333,7 +346,7 @@ def short(name: str, most: int = 28) -> str:
 
 
 def check_plot(path: str | os.PathLike[str]) -> str:
-    """The format of a figure's file; refuse other names, before the work."""
+    """Return the format of a figure's file; UsageError for other names, before the work."""
     ending = Path(path).suffix.lower().lstrip(".")
     if ending not in FORMATS:
         kinds = ", ".join(f".{form}" for form in FORMATS)
@@ -362,7 +375,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
         text.set_text(visible(text.get_text(), keep="\n"))
     # Encoders report a full disk by errors of their own, without its cause.
     drawn = BytesIO()
-    with styled():
+    with apply_style():
         figure.savefig(drawn, format=ending, metadata=undated.get(ending))
     with atomic_write(path) as out:
         out.write(drawn.getbuffer())
@@ -372,7 +385,7 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999, the last that Python's dates
 
 
 def _matplotlib() -> Any:
-    """The module matplotlib; UsageError if it is missing, or a variable would make it fail."""
+    """Import matplotlib; UsageError if it is missing, or a variable would make it fail."""
     seconds = os.environ.get("SOURCE_DATE_EPOCH", "0")
     if not (seconds.isascii() and seconds.isdigit() and int(seconds[:20]) <= _LAST_SECOND):
         raise UsageError(

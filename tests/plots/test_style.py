@@ -26,7 +26,7 @@ from kgtrec.cli import cli
 from kgtrec.errors import KgtrecError
 from kgtrec.graph.statistics.popularity import entity_frequencies, relation_frequencies
 from kgtrec.measures import Measure
-from kgtrec.plots.style import COLUMN, Style, styled, using
+from kgtrec.plots.style import COLUMN, Style, apply_style, using
 from kgtrec.results.result import Result
 from kgtrec.study.alignment import SizeExperiment
 from kgtrec.study.classification.classify import ReliabilityCurve
@@ -180,7 +180,7 @@ def texts_of(figure: Figure, renderer: Any) -> Iterator[tuple[str, Any]]:
 
 def drawn(figure: Figure) -> Any:
     """Lay a figure out as for a file, without painting it; return what measures its texts."""
-    with styled():
+    with apply_style():
         canvas = FigureCanvasAgg(figure)
         figure.draw_without_rendering()
     return canvas.get_renderer()
@@ -263,7 +263,7 @@ def test_the_option_holds_for_one_command(file: str, tmp_path: Path) -> None:
 
 
 def test_fonts_are_embedded_as_truetype() -> None:
-    with styled():
+    with apply_style():
         assert (rcParams["pdf.fonttype"], rcParams["ps.fonttype"]) == (42, 42)
 
 
@@ -312,7 +312,7 @@ def test_every_figure_is_looked_at() -> None:
 
 
 def test_what_looks_can_find_faults() -> None:
-    with styled():
+    with apply_style():
         figure = Figure(figsize=(2, 1))
         axes = figure.subplots()
         axes.plot([0, 1], [0, 1], label="a line")
