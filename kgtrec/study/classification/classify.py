@@ -29,18 +29,23 @@ from kgtrec.errors import LabelWarning, UsageError, choose
 from kgtrec.study.classification.labelled_triples import LabelledTriples
 
 TITLES = {
-    "accuracy": "accuracy", "precision": "precision", "recall": "recall", "f1": "F1",
-    "mcc": "MCC", "auc_roc": "AUC-ROC", "auc_pr": "AUC-PR",
-}  # fmt: skip
-"""Metrics, and how tables name them."""
+    "accuracy": "accuracy",
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "F1",
+    "mcc": "MCC",
+    "auc_roc": "AUC-ROC",
+    "auc_pr": "AUC-PR",
+}
+"""Metrics and their titles in tables."""
 METRICS = tuple(TITLES)
 
 
 def binary_metrics(labels: Bools, scores: Float64, predicted: Bools, weights: Float64) -> Float64:
-    """All of `METRICS`, in their order.
+    """Compute all of `METRICS`, in their order.
 
     Shapes: labels, predicted bool (n,), scores float64 (n,), weights float64 (draws, n) -> float64
-    (draws, len(METRICS).
+    (draws, len(METRICS)).
     """
     order = np.argsort(-scores, kind="stable")
     ends = np.flatnonzero(np.diff(scores[order], append=-np.inf))
@@ -48,16 +53,18 @@ def binary_metrics(labels: Bools, scores: Float64, predicted: Bools, weights: Fl
     every = np.cumsum(ordered, axis=1)[:, ends]
     true = np.cumsum(ordered * labels[order], axis=1)[:, ends]
     false = every - true  # weights are whole numbers, so sums are exact
-    counted = _of_counts(
-        *(weights @ kind.astype(np.float64) for kind in (
-            labels & predicted, ~labels & predicted, labels & ~predicted, ~labels & ~predicted,
-        ))
-    )  # fmt: skip
+    cells = (
+        labels & predicted,
+        ~labels & predicted,
+        labels & ~predicted,
+        ~labels & ~predicted,
+    )
+    counted = _metrics_of_counts(*(weights @ cell.astype(np.float64) for cell in cells))
     return np.stack([*counted, _area_roc(true, false), _area_pr(true, false)], axis=1)
 
 
-def _of_counts(tp: Float64, fp: Float64, fn: Float64, tn: Float64) -> list[Float64]:
-    """Metrics of the four counts: accuracy, precision, recall, F1 and Matthews' correlation."""
+def _metrics_of_counts(tp: Float64, fp: Float64, fn: Float64, tn: Float64) -> list[Float64]:
+    """Compute accuracy, precision, recall, F1 and Matthews' correlation from the four counts."""
     product = np.sqrt(tp + fp) * np.sqrt(tp + fn) * np.sqrt(tn + fp) * np.sqrt(tn + fn)
     return [
         _ratio(tp + tn, tp + fp + fn + tn),
@@ -69,7 +76,7 @@ def _of_counts(tp: Float64, fp: Float64, fn: Float64, tn: Float64) -> list[Float
 
 
 def _area_roc(true: Float64, false: Float64) -> Float64:
-    """Probability that a true triple scores above a false one, ties counting half."""
+    """Compute the probability that a true triple scores above a false one; ties count half."""
     steps = np.diff(false, axis=1, prepend=0.0)
     before = np.concatenate([np.zeros((len(true), 1)), true[:, :-1]], axis=1)
     area = (steps * (true + before)).sum(axis=1) / 2
@@ -77,7 +84,7 @@ def _area_roc(true: Float64, false: Float64) -> Float64:
 
 
 def _area_pr(true: Float64, false: Float64) -> Float64:
-    """Average precision: precision at each score, weighted by the recall that it adds."""
+    """Compute average precision: precision at each score, weighted by the recall that it adds."""
     steps = np.diff(true, axis=1, prepend=0.0)
     area = (steps * _ratio(true, true + false)).sum(axis=1)
     both = (true[:, -1] > 0) & (false[:, -1] > 0)
@@ -85,6 +92,7 @@ def _area_pr(true: Float64, false: Float64) -> Float64:
 
 
 def _ratio(above: Float64, below: Float64, otherwise: float = 0.0) -> Float64:
+    """Divide arrays; `otherwise` replaces quotients whose denominator is 0."""
     return np.divide(above, below, out=np.full(above.shape, otherwise), where=below > 0)
 
 
@@ -94,11 +102,11 @@ DRAWN = Resampling(resamples=1000)
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """Triples whose score is at least the threshold of their relation are predicted true.
+    """The scores from which triples are predicted true, per relation.
 
-    - overall: Best over all valid triples; used for relations without a threshold.
+    - overall: Best threshold over all valid triples, for relations without a separate threshold.
     - of_relation: Threshold of each relation that has true and false triples in valid.
-    - criterion: What they maximise on valid: "accuracy" or "f1".
+    - criterion: Metric that the thresholds maximise on valid: "accuracy" or "f1".
     """
 
     overall: float
@@ -106,14 +114,16 @@ class Thresholds:
     criterion: str
 
     def of(self, relations: Int64) -> Float64:
-        """The threshold of each triple by its relation, float64 of the same shape."""
-        return np.array([self.of_relation.get(one, self.overall) for one in relations.tolist()])
+        """Return the threshold of each triple by its relation, float64 of the same shape."""
+        return np.array(
+            [self.of_relation.get(relation, self.overall) for relation in relations.tolist()]
+        )
 
 
 def choose_thresholds(
     valid: LabelledTriples, criterion: str = "accuracy", *, per_relation: bool = True
 ) -> Thresholds:
-    """Thresholds that do best on valid."""
+    """Choose the thresholds with the highest criterion on valid."""
     choose("criterion", criterion, CRITERIA)
     if valid.labels.all() or not valid.labels.any():
         kind = "true" if valid.labels.all() else "false"
@@ -131,7 +141,7 @@ def choose_thresholds(
 
 
 def best_threshold(labels: Bools, scores: Float64, criterion: str) -> float:
-    """The best threshold midway between two scores or beyond all; if several, the highest.
+    """Return the best threshold midway between two scores or beyond all; the highest if several.
 
     Of thresholds with the same accuracy or F1, the highest predicts the fewest triples true.
     """
@@ -148,7 +158,7 @@ def best_threshold(labels: Bools, scores: Float64, criterion: str) -> float:
 
 
 def _between(values: Float64, cut: int) -> float:
-    """A threshold that `cut` of the descending values reach."""
+    """Return a threshold that exactly `cut` of the descending values reach."""
     if cut == 0:
         return float("inf")
     if cut == len(values):
@@ -159,23 +169,23 @@ def _between(values: Float64, cut: int) -> float:
 
 
 class Calibrator(NamedTuple):
-    """Turns scores, float64 (n,), into probabilities that a triple is true, float64 (n,)."""
+    """A function from scores to probabilities that triples are true, float64 (n,) each."""
 
     name: str
     probabilities: Callable[[Float64], Float64]
 
 
 def calibrators(valid: LabelledTriples) -> list[Calibrator]:
-    """Three calibrators: the scores unfitted, and both curves fitted on valid."""
+    """Return three calibrators: the scores unfitted, and both curves fitted on valid."""
     return [
-        uncalibrated(valid.scores),
+        leave_uncalibrated(valid.scores),
         platt(valid.labels, valid.scores),
         isotonic(valid.labels, valid.scores),
     ]
 
 
-def uncalibrated(scores: Float64) -> Calibrator:
-    """The scores themselves if all of valid are between 0 and 1, otherwise their sigmoid."""
+def leave_uncalibrated(scores: Float64) -> Calibrator:
+    """Return the scores as probabilities if all of valid are in [0, 1], otherwise their sigmoid."""
     from scipy.special import expit
 
     if scores.min() >= 0 and scores.max() <= 1:
@@ -184,7 +194,7 @@ def uncalibrated(scores: Float64) -> Calibrator:
 
 
 def platt(labels: Bools, scores: Float64) -> Calibrator:
-    """sigmoid(slope · score + intercept) of the largest likelihood, with Platt's targets.
+    """Fit sigmoid(slope · score + intercept) by maximum likelihood, with Platt's targets.
 
     Shapes: labels bool (n,), scores float64 (n,).
     """
@@ -215,7 +225,7 @@ def platt(labels: Bools, scores: Float64) -> Calibrator:
 
 
 def isotonic(labels: Bools, scores: Float64) -> Calibrator:
-    """The non-decreasing function of least squares, linear between scores of valid.
+    """Fit a non-decreasing function by least squares, which is linear between scores of valid.
 
     Shapes: labels bool (n,), scores float64 (n,).
     """
@@ -229,7 +239,7 @@ def isotonic(labels: Bools, scores: Float64) -> Calibrator:
 
 
 def equal_mass_bins(probabilities: Float64, n_bins: int) -> Int64:
-    """Bin of each probability; ties stay in one bin, and sizes are as equal as they allow.
+    """Assign probabilities to bins of equal size, as far as ties, which share a bin, allow.
 
     Shape: int64 (n,).
     """
@@ -240,13 +250,13 @@ def equal_mass_bins(probabilities: Float64, n_bins: int) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Predicted probability against the share that is true, bin by bin; empty bins are left out.
+    """Predicted probability and share of true triples per bin; empty bins are left out.
 
     - predicted, observed, float64 (b,): Mean probability and share of true triples of each bin.
-    - sizes: int64 (b,)
-    - brier, ece, float64 (3,): Value, and the ends of its interval: the mean squared error of the
-      probabilities, and the mean distance between predicted and observed, each triple counting
-      once.
+    - sizes, int64 (b,): Number of triples of each bin.
+    - brier, float64 (3,): Mean squared error of the probabilities, and the ends of its interval.
+    - ece, float64 (3,): Mean distance over triples between predicted and observed of their bin,
+      and the ends of its interval.
     """
 
     name: str
@@ -265,11 +275,11 @@ def reliability(
     n_bins: int,
     how: Resampling,
 ) -> ReliabilityCurve:
-    """How far a calibrator's probabilities agree with the labels.
+    """Measure how far a calibrator's probabilities agree with the labels.
 
-    Chance adds to every bin's distance, and the bootstrap adds it again, so percentiles of the ECE
-    would be too high. The lower end subtracts the most that chance may have added: the difference
-    of draws from the sample. The upper end, a percentile, is too high rather than too low.
+    Chance increases every bin's distance, and the bootstrap adds chance again, so percentiles of
+    the ECE would be too high. The lower end subtracts the most that chance may have added: the
+    distance of the draws from the sample. The upper end is a percentile, and so rather too high.
 
     Shapes: labels, scores (n,), group int64 (n,).
     """
@@ -283,18 +293,24 @@ def reliability(
     sample = _shares(sums.sum(axis=0, keepdims=True))[0]
     draws = on_draws(lambda times: _shares(times @ sums), len(sums), how, columns.shape[1])
     errors, of_draws = sample[1:], draws[:, 1:]
-    distances = [np.abs(one).sum(axis=1) for one in (of_draws - errors, of_draws)]
+    distances = [
+        np.abs(errors_of_draws).sum(axis=1) for errors_of_draws in (of_draws - errors, of_draws)
+    ]
     ends, (_, added), (_, high) = percentile_interval(np.stack([draws[:, 0], *distances], 1), how)
     ece = np.abs(errors).sum()
     predicted, observed = (np.bincount(bins, part) / sizes for part in (probabilities, labels))
     return ReliabilityCurve(
-        calibrator.name, predicted, observed, sizes,
-        np.append(sample[0], ends), np.array([ece, max(0.0, ece - added), high]),
-    )  # fmt: skip
+        calibrator.name,
+        predicted,
+        observed,
+        sizes,
+        np.append(sample[0], ends),
+        np.array([ece, max(0.0, ece - added), high]),
+    )
 
 
 def _shares(totals: Float64) -> Float64:
-    """Rows of totals (triples, squared errors, errors by bin), each divided by the triples."""
+    """Divide rows of totals (triples, squared errors, errors by bin) by their triples."""
     return totals[:, 1:] / totals[:, :1]
 
 
@@ -308,7 +324,7 @@ def classify(
     resampling: Resampling = DRAWN,
     relations: Sequence[str] | None = None,
 ) -> Classification:
-    """Accuracy, F1, areas under curves, Matthews' correlation and calibration of test triples.
+    """Compute accuracy, F1, areas under curves, Matthews' correlation and calibration on test.
 
     Triples that are both true and false count in both rows, with a `LabelWarning`.
 
@@ -348,14 +364,16 @@ def classify(
         if contradictions := part.contradictions(name):
             warnings.warn(contradictions, LabelWarning, stacklevel=2)
     thresholds = choose_thresholds(valid, criterion, per_relation=per_relation)
-    names = _names(relations, int(max(test.triples[:, 1].max(), valid.triples[:, 1].max())))
+    names = _name_relations(
+        relations, int(max(test.triples[:, 1].max(), valid.triples[:, 1].max()))
+    )
     predicted = test.scores >= thresholds.of(test.triples[:, 1])
-    group = _groups(test.triples)
+    group = _group_triples(test.triples)
     return Classification(
         names=names,
-        overall=_metrics(test, predicted, np.arange(len(test)), resampling),
+        overall=_measure(test, predicted, np.arange(len(test)), resampling),
         of_relation={
-            number: _metrics(
+            number: _measure(
                 test, predicted, np.flatnonzero(test.triples[:, 1] == number), resampling
             )
             for number in np.unique(test.triples[:, 1]).tolist()
@@ -369,7 +387,7 @@ def classify(
     )
 
 
-def _names(relations: Sequence[str] | None, largest: int) -> Sequence[str]:
+def _name_relations(relations: Sequence[str] | None, largest: int) -> Sequence[str]:
     if relations is None:
         return [str(number) for number in range(largest + 1)]
     if len(relations) <= largest:
@@ -380,22 +398,22 @@ def _names(relations: Sequence[str] | None, largest: int) -> Sequence[str]:
     return relations
 
 
-def _groups(triples: Int64) -> Int64:
-    """Which triples share head and relation: int64 (n,), numbered without a gap."""
+def _group_triples(triples: Int64) -> Int64:
+    """Number the groups of triples that share head and relation, without gaps; int64 (n,)."""
     groups: Int64 = np.unique(triples[:, :2], axis=0, return_inverse=True)[1]
     return groups.reshape(-1)
 
 
-def _metrics(
+def _measure(
     test: LabelledTriples,
     predicted: Bools,
     rows: Int64,
     how: Resampling,
 ) -> RelationMetrics:
-    """Metrics of some of the triples, with intervals."""
+    """Compute the metrics of the triples in `rows`, with intervals."""
     arrays = (test.labels[rows], test.scores[rows], predicted[rows])
     values = binary_metrics(*arrays, np.ones((1, len(rows))))[0]
-    group = _groups(test.triples[rows])
+    group = _group_triples(test.triples[rows])
     draws = on_draws(
         lambda times: binary_metrics(*arrays, times[:, group]), int(group.max()) + 1, how, len(rows)
     )
@@ -457,8 +475,8 @@ class Classification(ShownAsTables):
 
     def __str__(self) -> str:
         total = self.overall.n_true + self.overall.n_false
-        own = len(self.thresholds.of_relation.keys() & self.of_relation.keys())
-        chosen = f"{own:,} of {len(self.of_relation):,} relations have their own threshold"
+        n_thresholds = len(self.thresholds.of_relation.keys() & self.of_relation.keys())
+        chosen = f"{n_thresholds:,} of {len(self.of_relation):,} relations have their own threshold"
         return "\n\n".join(
             (
                 f"{total:,} test triples: {self.overall.n_true:,} true, "
@@ -472,19 +490,19 @@ class Classification(ShownAsTables):
         )
 
     def table(self) -> Table:
-        """A row per metric over all test triples, its interval, and the mean over relations."""
+        """Return a table of each metric over all test triples, and of its mean over relations."""
         columns = "all triples=metric, value=micro:4, low:4, high:4, mean over relations=macro:4"
         means = map(self.mean, METRICS)
         return Table.of_columns(columns, TITLES.values(), *self.overall.values.T, means)
 
     def mean(self, name: str) -> float:
-        """The mean of a metric over the relations that have it (macro); NaN if there are none."""
+        """Return the mean of a metric over relations that have it (macro); NaN if none has."""
         values = [each.values[METRICS.index(name), 0] for each in self.of_relation.values()]
         known = [value for value in values if not np.isnan(value)]
         return float(np.mean(known)) if known else float("nan")
 
     def relation_table(self) -> Table:
-        """A row per test relation: its triples, its threshold, its metrics; most triples first."""
+        """Return a table of triples, threshold and metrics per relation; most triples first."""
         chosen = self.thresholds
         rows = [
             (
@@ -505,7 +523,7 @@ class Classification(ShownAsTables):
         return Table.of(heads, rows)
 
     def interval_table(self) -> Table:
-        """One row per metric and relation: its value and interval."""
+        """Return a table with the value and interval of each metric and relation."""
         rows = [
             (self.names[number], title, *values)
             for number, each in self.of_relation.items()
@@ -514,27 +532,32 @@ class Classification(ShownAsTables):
         return Table.of("relation, metric, value:4, low:4, high:4", rows, names=2)
 
     def calibration_table(self) -> Table:
-        """Brier score and ECE of the probabilities before and after calibration on valid."""
-        columns = ("probabilities, Brier=brier:4, low=brier_low:4, high=brier_high:4, ECE=ece:4, "
-                   "low=ece_low:4, high=ece_high:4")  # fmt: skip
+        """Return a table of Brier score and ECE before and after calibration on valid."""
+        columns = (
+            "probabilities, Brier=brier:4, low=brier_low:4, high=brier_high:4, ECE=ece:4, "
+            "low=ece_low:4, high=ece_high:4"
+        )
         values = np.array([(*curve.brier, *curve.ece) for curve in self.curves]).T
         return Table.of_columns(columns, [curve.name for curve in self.curves], *values)
 
     def curve_table(self) -> Table:
-        """The reliability curves, one row per bin."""
+        """Return a table of the reliability curves, with one row per bin."""
         rows = [
             (curve.name, number, *bins)
             for curve in self.curves
             for number, *bins in zip(
-                range(1, len(curve.sizes) + 1), curve.sizes.tolist(), curve.predicted.tolist(),
-                curve.observed.tolist(), strict=True,
+                range(1, len(curve.sizes) + 1),
+                curve.sizes.tolist(),
+                curve.predicted.tolist(),
+                curve.observed.tolist(),
+                strict=True,
             )
-        ]  # fmt: skip
+        ]
         columns = "probabilities, bin, triples=n, predicted:4, true=observed:4"
         return Table.of(columns, rows, names=2)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that tables show, under plain names.
+        """Return all values of the tables, under plain names.
 
         A threshold below or above all scores is the text ``"-inf"`` or ``"inf"``, as JSON has no
         such numbers: all triples of the relation are predicted true, or all false.
@@ -550,11 +573,13 @@ class Classification(ShownAsTables):
             "reliability": self.curve_table().to_dict(),
             "criterion": self.thresholds.criterion,
             "intervals": {
-                "percent": self.resampling.percent, "resamples": self.resampling.resamples,
-                "seed": self.resampling.seed, "drawn": "(head, relation) groups",
+                "percent": self.resampling.percent,
+                "resamples": self.resampling.resamples,
+                "seed": self.resampling.seed,
+                "drawn": "(head, relation) groups",
             },
-        }  # fmt: skip
+        }
 
     def to_json(self) -> str:
-        """`to_dict` as JSON; NaN becomes null."""
+        """Return `to_dict` as JSON; NaN becomes null."""
         return dump_json(self.to_dict())

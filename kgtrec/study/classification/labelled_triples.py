@@ -1,4 +1,4 @@
-"""Triples that are labelled true or false, with a model's scores: from arrays, or from files.
+"""Triples with labels (true or false) and a model's scores, from arrays or from files.
 
 A file has lines ``head<TAB>relation<TAB>tail``, then a label (1 for true; 0 or -1 for false), as
 WN11 and FB13 have them, then a score. Without labels all its triples are true, and the false ones
@@ -24,7 +24,7 @@ from kgtrec.scores.files import read_arrays
 Cells = tuple[str, str, str]
 
 LABELS = {"1": True, "0": False, "-1": False}
-"""How files say whether a triple is true."""
+"""The labels of files, and their meaning."""
 
 _COLUMNS = (
     "head<TAB>relation<TAB>tail, then optionally a label (1 for true; 0 or -1 for false), then "
@@ -45,7 +45,7 @@ class LabelledTriples(ShownInLines):
     scores : ndarray of float64, shape (n,)
         Higher for more plausible; finite.
     places : sequence of str, length n or 0
-        Where each triple comes from, for messages.
+        Origin of each triple, for messages.
 
     Raises
     ------
@@ -63,8 +63,8 @@ class LabelledTriples(ShownInLines):
         if not len(triples):
             raise InputError("there are no labelled triples; give at least one")
         object.__setattr__(self, "triples", triples)
-        object.__setattr__(self, "labels", _checked_labels(self.labels, len(triples)))
-        object.__setattr__(self, "scores", _checked_scores(self.scores, len(triples)))
+        object.__setattr__(self, "labels", _check_labels(self.labels, len(triples)))
+        object.__setattr__(self, "scores", _check_scores(self.scores, len(triples)))
         if self.places and len(self.places) != len(triples):
             raise InputError(
                 f"there are {len(self.places):,} places for {len(triples):,} triples; give one per "
@@ -82,11 +82,11 @@ class LabelledTriples(ShownInLines):
         )
 
     def negated(self) -> LabelledTriples:
-        """The same triples with negated scores, for distances."""
+        """Return the same triples with negated scores, for distances."""
         return LabelledTriples(self.triples, self.labels, -self.scores, self.places)
 
     def contradictions(self, name: str) -> str:
-        """A sentence that counts the triples with both labels, or "" if there are none.
+        """Return a sentence that counts the triples with both labels, or "" if there are none.
 
         `name` says which triples these are, such as "test".
         """
@@ -101,14 +101,14 @@ class LabelledTriples(ShownInLines):
         n = len(np.unique(earlier[differs]))
         return (
             f"{name}: {n:,} triple{'s are' if n > 1 else ' is'} both true and false; the first is "
-            f"true {self._place(true)} and false {self._place(false)}. All rows count"
+            f"true {self._describe_row(true)} and false {self._describe_row(false)}. All rows count"
         )
 
-    def _place(self, row: int) -> str:
+    def _describe_row(self, row: int) -> str:
         return f"at {self.places[row]}" if self.places else f"in row {row}"
 
 
-def _checked_labels(labels: Any, size: int) -> Bools:
+def _check_labels(labels: Any, size: int) -> Bools:
     values = np.asarray(labels)
     if values.shape != (size,):
         raise InputError(
@@ -116,14 +116,14 @@ def _checked_labels(labels: Any, size: int) -> Bools:
         )
     wrong = np.flatnonzero(~np.isin(values, (-1, 0, 1)))
     if values.dtype.kind not in "biu" or len(wrong):
-        found = f"have dtype {values.dtype}"
+        problem = f"have dtype {values.dtype}"
         if len(wrong):
-            found = f"contain {values.tolist()[wrong[0]]!r} in row {wrong[0]}"
-        raise InputError(f"labels {found}; give 1 or True for true, and 0, -1 or False for false")
+            problem = f"contain {values.tolist()[wrong[0]]!r} in row {wrong[0]}"
+        raise InputError(f"labels {problem}; give 1 or True for true, and 0, -1 or False for false")
     return values == 1
 
 
-def _checked_scores(scores: Any, size: int) -> Float64:
+def _check_scores(scores: Any, size: int) -> Float64:
     values = np.asarray(scores)
     if values.shape != (size,) or values.dtype.kind not in "fiu":
         raise InputError(
@@ -184,9 +184,11 @@ def read_labelled(
         No labels and no false triples, or both; no scores, or both.
     """
     true, false = _read_rows(path), [] if negatives is None else _read_rows(negatives)
-    rows, labels = [*true, *false], _labels_of(true, false)
-    places = [f"{row.path}:{row.line}" for row in rows]
-    return LabelledTriples(_numbered(rows, ids), np.array(labels), _scores_of(rows, scores), places)
+    rows, labels = [*true, *false], _collect_labels(true, false)
+    locations = [f"{row.path}:{row.line}" for row in rows]
+    return LabelledTriples(
+        _number_names(rows, ids), np.array(labels), _collect_scores(rows, scores), locations
+    )
 
 
 def _read_rows(path: PathName) -> list[_Row]:
@@ -199,15 +201,15 @@ def _read_rows(path: PathName) -> list[_Row]:
             shown = text_of(raw)[:120]
             problem = f"{len(columns)} columns: {shown!r}"
             raise FileError(path, line, found=problem, hint=f"every line must be {_COLUMNS}")
-        label = _label(path, line, columns[3]) if width > 3 else None
-        score = _number(path, line, columns[4]) if width > 4 else None
+        label = _parse_label(path, line, columns[3]) if width > 3 else None
+        score = _parse_score(path, line, columns[4]) if width > 4 else None
         rows.append(_Row(path, line, (columns[0], columns[1], columns[2]), label, score))
     if not rows:
         raise FileError(path, found="the file is empty", hint=f"write {_COLUMNS}")
     return rows
 
 
-def _label(path: PathName, line: int, text: str) -> bool:
+def _parse_label(path: PathName, line: int, text: str) -> bool:
     label = LABELS.get(text.strip())
     if label is None:
         hint = "write 1 for true, and 0 or -1 for false; a score comes after the label"
@@ -215,7 +217,7 @@ def _label(path: PathName, line: int, text: str) -> bool:
     return label
 
 
-def _number(path: PathName, line: int, text: str) -> float:
+def _parse_score(path: PathName, line: int, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -225,25 +227,30 @@ def _number(path: PathName, line: int, text: str) -> float:
     return value
 
 
-def _labels_of(true: list[_Row], false: list[_Row]) -> list[bool]:
+def _collect_labels(true: list[_Row], false: list[_Row]) -> list[bool]:
     labelled = next((row.path for row in (*true[:1], *false[:1]) if row.label is not None), None)
     refuse_if(
-        (not false and labelled is None,
-         f"{true[0].path} has no labels; add a fourth column (1 for true; 0 or -1 for false), "
-         "or give a file of false triples"),
-        (false and labelled is not None, f"{labelled} has labels, but a file of false triples was "
-         "given, too; leave out one of the two"),
-    )  # fmt: skip
+        (
+            not false and labelled is None,
+            f"{true[0].path} has no labels; add a fourth column (1 for true; 0 or -1 for false), "
+            "or give a file of false triples",
+        ),
+        (
+            false and labelled is not None,
+            f"{labelled} has labels, but a file of false triples was given, too; leave out one of "
+            "the two",
+        ),
+    )
     return [row.label is not False for row in true] + [False] * len(false)
 
 
-def _numbered(rows: list[_Row], ids: dict[str, int]) -> Int64:
-    """Ids of all triples."""
+def _number_names(rows: list[_Row], ids: dict[str, int]) -> Int64:
+    """Return the ids of all triples, int64 (n, 3); add new names to `ids`."""
     numbers = [ids.setdefault(name, len(ids)) for row in rows for name in row.cells]
     return np.array(numbers, np.int64).reshape(-1, 3)
 
 
-def _scores_of(rows: list[_Row], path: PathName | None) -> Float64:
+def _collect_scores(rows: list[_Row], path: PathName | None) -> Float64:
     if path is None:
         missing = [row.path for row in rows if row.score is None]
         if missing:
@@ -260,7 +267,7 @@ def _scores_of(rows: list[_Row], path: PathName | None) -> Float64:
         with fetched(path) as copy:
             (values,) = read_arrays(copy).values()
     else:
-        values = np.array([_number(path, line, text_of(raw)) for line, raw in lines_of(path)])
+        values = np.array([_parse_score(path, line, text_of(raw)) for line, raw in lines_of(path)])
     if values.shape != (len(rows),):
         names = " and ".join(dict.fromkeys(str(row.path) for row in rows))
         hint = f"give one score per triple of {names}, in the same order"
@@ -268,7 +275,7 @@ def _scores_of(rows: list[_Row], path: PathName | None) -> Float64:
             path, found=f"scores of shape {values.shape} for {len(rows):,} triples", hint=hint
         )
     try:
-        return _checked_scores(values, len(rows))
+        return _check_scores(values, len(rows))
     except InputError as error:
-        found, _, hint = str(error).partition("; ")
-        raise FileError(path, found=found, hint=hint) from None
+        problem, _, hint = str(error).partition("; ")
+        raise FileError(path, found=problem, hint=hint) from None

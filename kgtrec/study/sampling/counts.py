@@ -1,8 +1,8 @@
-"""What sampled candidates say of full ranking: counts by stratum, estimated ranks, and bounds.
+"""Full ranking from sampled candidates: counts by stratum, estimated ranks, and bounds.
 
 If k of an answer's n other candidates were drawn without replacement, separately per question, the
-number of drawn ones that score above the answer is hypergeometric. Inverting its distribution
-bounds how many of all n do. If candidates were drawn in another way (by type, by popularity, only
+number of drawn candidates that score above the answer is hypergeometric. Inverting its distribution
+bounds the number among all n. If candidates were drawn in another way (by type, by popularity, only
 hard ones), these bounds do not hold.
 """
 
@@ -49,9 +49,8 @@ class RankBounds(ShownInLines):
 
     - estimate, float64 (n_instances,): 1 + (greater + equal / 2) · n / k, unbiased for the
       realistic rank; NaN if k = 0.
-    - low, high, int64 (n_instances,): The rank, at any place in its ties, is between these with the
-      given probability.
-    - level: That probability, of each instance alone.
+    - low, high, int64 (n_instances,): Bounds of the rank, in any order of its ties.
+    - level: Probability, for each instance, that its rank is between its bounds.
     """
 
     estimate: Float64
@@ -76,9 +75,10 @@ def count_bounds(
     *,
     tied: Int64 | int = 0,
 ) -> tuple[Int64, Int64]:
-    """Bounds on how many of a population are special, from how many of the drawn ones are.
+    """Bound the number of special members of a population, from the number among those drawn.
 
-    Each fails with probability `miss` at most. The upper one counts those that are `tied`, too.
+    Returns the lower and the upper bound, of which each fails with probability `miss` at most. The
+    upper bound also counts those that are `tied`.
     """
     if not 0 < miss < 1:
         raise UsageError(f"{argument('miss', miss)} is not a probability between 0 and 1")
@@ -88,29 +88,29 @@ def count_bounds(
     flat = cases.reshape(4, -1)
     wrong = (flat[0] < 0) | (flat[1] > flat[2]) | (flat[2] > flat[3])
     if wrong.any():
-        found = ", ".join(map(str, flat[1:, wrong.argmax()]))
+        values = ", ".join(map(str, flat[1:, wrong.argmax()]))
         raise UsageError(
-            f"seen, drawn, population = {found}; give counts with 0 <= seen <= drawn <= population"
+            f"seen, drawn, population = {values}; give counts with 0 <= seen <= drawn <= population"
         )
     (least, most, k, n), where = np.unique(flat, axis=1, return_inverse=True)
-    low = n - _most(k - least, k, n, miss)  # from those that are not special
-    ends = np.stack([low, _most(most, k, n, miss)])[:, where.reshape(-1)]
+    low = n - _largest_special(k - least, k, n, miss)  # from those that are not special
+    ends = np.stack([low, _largest_special(most, k, n, miss)])[:, where.reshape(-1)]
     low, high = ends.reshape(2, *cases.shape[1:])
     return low, high
 
 
-def _most(seen: Int64, drawn: Int64, population: Int64, miss: float) -> Int64:
-    """The largest number of special ones for which seeing so few has a probability above `miss`."""
+def _largest_special(seen: Int64, drawn: Int64, population: Int64, miss: float) -> Int64:
+    """Return the largest special number for which `seen` or fewer are likelier than `miss`."""
     low, high = seen.copy(), population - drawn + seen
     while (low < high).any():
         middle = low + (high - low + 1) // 2
-        likely = _at_most(seen, drawn, population, middle) > miss
+        likely = _tail_probability(seen, drawn, population, middle) > miss
         low, high = np.where(likely, middle, low), np.where(likely, high, middle - 1)
     return low
 
 
-def _at_most(seen: Int64, drawn: Int64, population: Int64, special: Int64) -> Float64:
-    """P(at most `seen` of the drawn ones are special), from logarithms of ratios of terms."""
+def _tail_probability(seen: Int64, drawn: Int64, population: Int64, special: Int64) -> Float64:
+    """Return P(at most `seen` of those drawn are special), from logarithms of ratios of terms."""
     from scipy.special import gammaln
 
     def log_choose(n: Int64, k: Int64) -> Float64:
@@ -138,7 +138,7 @@ def _at_most(seen: Int64, drawn: Int64, population: Int64, special: Int64) -> Fl
 
 
 def rank_bounds(ranks: Ranks, level: float = 0.95) -> RankBounds:
-    """Bounds on each instance's rank among all candidates, from its rank among sampled ones.
+    """Bound each instance's rank among all candidates, from its rank among sampled candidates.
 
     Parameters
     ----------
@@ -155,11 +155,11 @@ def rank_bounds(ranks: Ranks, level: float = 0.95) -> RankBounds:
     drawn, population = _sizes(ranks)
     check_level(level)
     low, high = count_bounds(ranks.greater, drawn, population, (1 - level) / 2, tied=ranks.equal)
-    return RankBounds(_estimate(ranks), low + 1, high + 1, level)
+    return RankBounds(_estimate_ranks(ranks), low + 1, high + 1, level)
 
 
 def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
-    """Estimates and bounds of the published metrics among all candidates, from sampled ones.
+    """Estimate and bound the published metrics among all candidates, from sampled candidates.
 
     MR, AMR and AMRI have an unbiased estimate, with a normal interval from the sampling variance;
     instances of one question count as wholly dependent. MRR and Hits@k have no unbiased estimate
@@ -185,38 +185,45 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
     drawn, population = _sizes(ranks)
     check_level(level)
     expected = (population.mean() + 2) / 2
-    mean, error = float(_estimate(ranks).mean()), _standard_error(ranks, drawn, population)
+    mean, error = float(_estimate_ranks(ranks).mean()), _standard_error(ranks, drawn, population)
     reach = float(ndtri((1 + level) / 2)) * error
     low, high = max(1.0, mean - reach), min(float(population.mean()) + 1, mean + reach)
-    sampled, own = float(ranks.rank().mean()), (drawn.mean() + 2) / 2
-    rows = [
+    sampled, chance_of_drawn = float(ranks.rank().mean()), (drawn.mean() + 2) / 2
+    pairs = (sampled, chance_of_drawn), (mean, expected), (high, expected), (low, expected)
+    rows: list[tuple[str | float, ...]] = [
         ("MR", sampled, mean, low, high),
-        ("AMR", sampled / own, mean / expected, low / expected, high / expected),
-        ("AMRI", *(
-            1 - (value - 1) / (chance - 1) if chance > 1 else float("nan")
-            for value, chance in ((sampled, own), (mean, expected), (high, expected),
-                                  (low, expected))
-        )),
-    ]  # fmt: skip
+        ("AMR", sampled / chance_of_drawn, mean / expected, low / expected, high / expected),
+        ("AMRI", *(_amri(*pair) for pair in pairs)),
+    ]
     exact = (drawn == population).all()
     miss = 0.0 if exact else (1 - level) / 10
     tail = miss or 0.5  # bounds of a fully drawn population are the count itself at every level
     least, most = count_bounds(ranks.greater, drawn, population, tail, tied=ranks.equal)
-    unsure = _questions(ranks), drawn < population
+    unsure = _number_questions(ranks), drawn < population
     for name, f in DECREASING.items():
         ends = mean_bounds(f, least + 1, most + 1, *unsure, level, miss)
         rows.append((name, float(f(ranks.rank()).mean()), float("nan"), *ends))
     return Table.of(COLUMNS, rows)
 
 
-def mean_bounds(
-    f: Callable[..., Float64], low: Int64, high: Int64,
-    question: npt.NDArray[np.integer[Any]], uncertain: Bools, level: float, miss: float,
-) -> tuple[float, float]:  # fmt: skip
-    """Bounds on the mean of a metric f in [0, 1] from bounds on each rank, which fail by `miss`.
+def _amri(mean_rank: float, chance: float) -> float:
+    """Return AMRI from a mean rank and its expectation by chance; NaN if there is one candidate."""
+    return 1 - (mean_rank - 1) / (chance - 1) if chance > 1 else float("nan")
 
-    Hoeffding's inequality bounds how far the mean is from its expectation: ranks of one question,
-    by its number, count as wholly dependent; those that are certain do not count.
+
+def mean_bounds(
+    f: Callable[..., Float64],
+    low: Int64,
+    high: Int64,
+    question: npt.NDArray[np.integer[Any]],
+    uncertain: Bools,
+    level: float,
+    miss: float,
+) -> tuple[float, float]:
+    """Bound the mean of a metric f in [0, 1], from bounds on each rank that fail with `miss`.
+
+    Hoeffding's inequality bounds the distance of the mean from its expectation. Ranks of one
+    question count as wholly dependent. Ranks that are certain do not count.
     """
     shares = np.bincount(question, uncertain) / len(question)
     slack = float(np.sqrt(np.log(2 / (1 - level)) / 2 * (shares**2).sum()))
@@ -225,7 +232,7 @@ def mean_bounds(
 
 
 def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
-    """Other candidates of each instance: how many were drawn, and how many exist."""
+    """Return the numbers of other candidates of each instance: drawn, and in total."""
     if ranks.full_candidates is None:
         raise UsageError(
             "these ranks are among all candidates, so there is nothing to bound; give ranks of "
@@ -235,13 +242,15 @@ def _sizes(ranks: Ranks) -> tuple[Int64, Int64]:
 
 
 def check_level(level: float) -> None:
+    """Raise UsageError unless a level is a probability."""
     if not 1e-4 <= level < 1:
         raise UsageError(
             f"{argument('level', level)} is not a probability between 0 and 1, such as 0.95"
         )
 
 
-def _estimate(ranks: Ranks) -> Float64:
+def _estimate_ranks(ranks: Ranks) -> Float64:
+    """Estimate each realistic rank among all candidates, without bias; NaN if none was drawn."""
     drawn, population = _sizes(ranks)
     above = ranks.greater + ranks.equal / 2
     scale = np.divide(population, drawn, out=np.full(len(ranks), np.nan), where=drawn > 0)
@@ -250,36 +259,37 @@ def _estimate(ranks: Ranks) -> Float64:
 
 
 def _standard_error(ranks: Ranks, drawn: Int64, population: Int64) -> float:
-    """Standard error of the mean estimate, by simple random sampling without replacement."""
+    """Compute the standard error of the mean estimate, for draws without replacement."""
     above, squares = ranks.greater + ranks.equal / 2, ranks.greater + ranks.equal / 4
     share = np.divide(above, drawn, out=np.zeros(len(ranks)), where=drawn > 0)
     spread = (squares - above * share) / np.maximum(drawn - 1, 1)
-    # If none or all of a few drawn ones are above, the doubt is larger than a variance of 0.
+    # If none or all of a few drawn candidates are above, the true variance is larger than 0.
     careful = (above + 0.5) / (drawn + 1)
     spread = np.maximum(spread, careful * (1 - careful))
     unseen = np.where(population > 0, 1 - drawn / np.maximum(population, 1), 0.0)
     deviation = population * np.sqrt(unseen * spread / np.maximum(drawn, 1))
-    per_question = np.bincount(_questions(ranks), deviation)
+    per_question = np.bincount(_number_questions(ranks), deviation)
     return float(np.sqrt((per_question**2).sum()) / len(ranks))
 
 
-def _questions(ranks: Ranks) -> Int64:
+def _number_questions(ranks: Ranks) -> Int64:
+    """Return the question of each instance, numbered without gaps; int64 (n,)."""
     numbers: Int64 = np.unique(ranks.question, return_inverse=True)[1].reshape(-1)
     return numbers
 
 
 def instances_of(questions: Questions, chosen: Int64) -> Int64:
-    """The instances of some questions, question after question."""
+    """Return the instances of some questions, question after question."""
     answers = questions.answers
     return spans(answers.offsets[chosen], answers.lengths[chosen])[1]
 
 
 def subset_of(questions: Questions, chosen: Int64) -> Questions:
-    """Some questions (ascending numbers) as a separate set, with one row of scores each."""
+    """Select questions, by ascending numbers, as a set with one row of scores per question."""
     instances = instances_of(questions, chosen)
-    place = np.full(questions.n_instances, -1, np.int64)
-    place[instances] = np.arange(len(instances))
-    rows = place[questions.triple_rows]
+    index = np.full(questions.n_instances, -1, np.int64)
+    index[instances] = np.arange(len(instances))
+    rows = index[questions.triple_rows]
     lists = questions.candidate_lists
     part: Questions = questions.taken(
         chosen,
@@ -296,16 +306,16 @@ def subset_of(questions: Questions, chosen: Int64) -> Questions:
 
 
 def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) -> Ranks:
-    """Ranks of some questions, from scores of these or of all questions.
+    """Rank some questions, with scores of these or of all questions.
 
     Parameters
     ----------
     scores : object
         As for `kgtrec.rank`, with one row per question or per chosen question. A function is called
-        for the chosen ones only.
+        only for chosen questions.
     questions : Questions
     chosen : ndarray of int64
-        Their numbers, ascending.
+        Numbers of the questions to rank, ascending.
     **options
         Options of `kgtrec.rank`.
 
@@ -337,11 +347,11 @@ def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) 
 class SampledCounts(ShownInLines):
     """Counts of every answer among drawn candidates.
 
-    - ranks: Ranks among the drawn lists: the sampled ranks.
-    - greater, equal, int64 (strata, n): Drawn candidates of each stratum that score above an
-      answer, and that tie with it.
-    - others_greater, others_equal, int64 (n,): The same counts of the question's other answers that
-      are candidates: all of them are in every list.
+    - ranks: Sampled ranks, which are the ranks among the drawn lists.
+    - greater, equal, int64 (strata, n): Number of drawn candidates of each stratum that score above
+      an answer, and that tie with it.
+    - others_greater, others_equal, int64 (n,): The same numbers of the question's other answers
+      that are candidates. All of these are in every list.
     """
 
     draw: CandidateDraw
@@ -365,36 +375,36 @@ class SampledCounts(ShownInLines):
 
     @cached_property
     def incomplete(self) -> Bools:
-        """Whether some candidates of each answer were not drawn, shape (n,)."""
+        """True for answers with candidates that were not drawn, shape (n,)."""
         missing: Bools = np.any(self.population > self.drawn, axis=0)
         return missing
 
     @cached_property
     def population(self) -> Int64:
-        """Candidates of each answer's question by stratum, shape (strata, n)."""
+        """Number of candidates of each answer's question by stratum, shape (strata, n)."""
         return self.draw.population[self.question].T
 
     @cached_property
     def drawn(self) -> Int64:
-        """How many of these candidates were drawn, shape (strata, n)."""
+        """Number of these candidates that were drawn, shape (strata, n)."""
         return self.draw.drawn[self.question].T
 
     def estimated_ranks(self) -> Float64:
-        """Horvitz-Thompson estimates of the realistic ranks among all candidates, shape (n,).
+        """Estimate the realistic ranks among all candidates (Horvitz-Thompson), shape (n,).
 
-        1, plus greater + equal / 2 of each stratum over its inclusion probability. Unbiased for
-        the rank; 1 over it is not unbiased for the reciprocal rank, nor are hits.
+        The estimate is 1, plus greater + equal / 2 of each stratum over its inclusion probability.
+        It is unbiased for the rank, but its reciprocal and its hits are not unbiased.
         """
         factor = self.population / np.maximum(self.drawn, 1)
         above = (self.greater + self.equal / 2) * factor
-        own: Float64 = self.others_greater + self.others_equal / 2
-        return 1 + own + above.sum(axis=0)
+        others: Float64 = self.others_greater + self.others_equal / 2
+        return 1 + others + above.sum(axis=0)
 
     def rank_variances(self) -> Float64:
-        """Unbiased estimates of the variance of each question's sum of estimated ranks, (Q,).
+        """Estimate the variance of each question's sum of estimated ranks, without bias; (Q,).
 
-        Answers of one question meet the same drawn candidates, and any that outranks the better
-        answer outranks the worse one too. So their covariances follow from the counts.
+        Answers of one question have the same drawn candidates. A candidate that outranks the better
+        of two answers also outranks the worse. So the covariances follow from the counts.
         """
         draw = self.draw
         total = np.zeros(len(draw.questions))
@@ -406,9 +416,10 @@ class SampledCounts(ShownInLines):
         return total
 
     def _moments(self, stratum: int) -> tuple[Float64, Float64]:
-        """Of how many of its question's answers a drawn candidate outranks: sum and sum of squares.
+        """Return moments of the number of answers that a drawn candidate of a stratum outranks.
 
-        A tie counts half. Float64 (Q,) each.
+        These are the sum and the sum of squares over the candidates of each question, float64 (Q,)
+        each. A tie counts half.
         """
         size, question = len(self.draw.questions), self.question
         equal = self.equal[stratum]
@@ -416,7 +427,8 @@ class SampledCounts(ShownInLines):
         order = np.lexsort((above, question))
         lengths = self.draw.questions.answers.lengths
         after = np.repeat(np.cumsum(lengths), lengths) - 1 - np.arange(len(order))
-        # What outranks two answers outranks the better: a sum over pairs of the smaller count.
+        # The better of two answers has the smaller count, which is the number of candidates that
+        # outrank both: the sum of squares is a sum of smaller counts over pairs of answers.
         squares = sums_of(question, above[order] * (2 * after + 1), size)
         # But a candidate tied with both counts one half times one half.
         tied = np.flatnonzero(equal)
@@ -426,15 +438,14 @@ class SampledCounts(ShownInLines):
         return sums_of(question, above, size), squares
 
     def rank_bounds(self, miss: float) -> tuple[Int64, Int64]:
-        """Bounds on each answer's rank, at any place in its ties; int64 (n,) each.
+        """Bound each answer's rank, in any order of its ties; int64 (n,) each.
 
-        Each bound fails with probability `miss` at most; the exact tails of all strata share
-        `miss`.
+        Each bound fails with probability `miss` at most, which is divided between the strata.
         """
         tail = miss / max(1, int((self.population > self.drawn).any(axis=1).sum()))
         low, high = count_bounds(self.greater, self.drawn, self.population, tail, tied=self.equal)
-        own = self.others_greater + 1
-        return own + low.sum(axis=0), own + self.others_equal + high.sum(axis=0)
+        first = self.others_greater + 1
+        return first + low.sum(axis=0), first + self.others_equal + high.sum(axis=0)
 
 
 def count_sampled(
@@ -453,13 +464,13 @@ def count_sampled(
         Options of `kgtrec.rank`: ``higher_is_better``, ``nan``, ``threads``, ``progress``.
     """
     named = rank(scores, draw.by_stratum(columns), **options)
-    ranks = {name: one for name, (one, _) in named.items()}
+    ranks = {name: ranks_of_list for name, (ranks_of_list, _) in named.items()}
     sampled, others = ranks.pop("sampled"), ranks.pop("answers")
-    greater = np.stack([one.greater - others.greater for one in ranks.values()])
-    equal = np.stack([one.equal - others.equal for one in ranks.values()])
+    greater = np.stack([ranks_of_list.greater - others.greater for ranks_of_list in ranks.values()])
+    equal = np.stack([ranks_of_list.equal - others.equal for ranks_of_list in ranks.values()])
     return SampledCounts(draw, sampled, greater, equal, others.greater, others.equal)
 
 
 def sums_of(question: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], size: int) -> Float64:
-    """Sums of values by the number of their question, (size,)."""
+    """Sum values by the number of their question, (size,)."""
     return np.bincount(question, values, size).astype(np.float64)

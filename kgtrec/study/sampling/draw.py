@@ -43,16 +43,16 @@ _SIDES = ("heads", "tails")
 
 
 def weights_of(by: Any, questions: Questions, file: str = "") -> tuple[Weights, str]:
-    """A function of (side, relation) that gives the weight of every entity, and its description.
+    """Return the function from (side, relation) to the weight of every entity, and its description.
 
-    ``file`` names the file of an array.
+    ``file`` is the name of the file of an array.
     """
     name = fspath(by) if isinstance(by, (str, PathLike)) else None
     if name == "uniform":
         ones = np.ones(questions.n_entities)
         return (lambda side, relation: ones), "uniform"
     if name == "frequency":
-        return _frequency(questions)
+        return _weigh_by_frequency(questions)
     if questions.sides == "qualifier":
         raise UsageError(
             "weights are for heads and tails, but these questions ask for values of qualifiers; "
@@ -61,13 +61,13 @@ def weights_of(by: Any, questions: Questions, file: str = "") -> tuple[Weights, 
     if name == "observed":
         by = fitting_observed(questions.graph)
     if isinstance(by, FittingEntities):
-        return _fitting(by, questions)
+        return _weigh_fitting(by, questions)
     if callable(by):
-        return _checked(by, questions), "weights of a function"
+        return _check_weights(by, questions), "weights of a function"
     if name is not None:
         choose("by", name, NAMES, also="a .npy file")
     if hasattr(by, "__array__"):
-        weights = _of_matrix(np.asarray(by), questions, file or "weights")
+        weights = _weigh_by_matrix(np.asarray(by), questions, file or "weights")
         return weights, f"weights of {file or 'an array'}"
     raise UsageError(
         f"by has the unknown type {type(by).__name__}; give one of {', '.join(NAMES)}, entities "
@@ -75,8 +75,8 @@ def weights_of(by: Any, questions: Questions, file: str = "") -> tuple[Weights, 
     )
 
 
-def _frequency(questions: Questions) -> tuple[Weights, str]:
-    """How often each entity is on that side of the relation in train."""
+def _weigh_by_frequency(questions: Questions) -> tuple[Weights, str]:
+    """Weigh entities by how often they are on that side of the relation in train."""
     graph = questions.graph
     if "train" not in graph.splits:
         raise UsageError(
@@ -89,14 +89,15 @@ def _frequency(questions: Questions) -> tuple[Weights, str]:
     bounds = np.searchsorted(rows[order, 1], np.arange(graph.n_relations + 1))
 
     def weights(side: int, relation: int) -> Float64:
-        own = order[bounds[relation] : bounds[relation + 1]]
-        counts = np.bincount(rows[own, ASKS[side].asked], minlength=graph.n_entities)
+        rows_of_relation = order[bounds[relation] : bounds[relation + 1]]
+        counts = np.bincount(rows[rows_of_relation, ASKS[side].asked], minlength=graph.n_entities)
         return counts.astype(np.float64) ** POWER
 
     return weights, f"frequency in train, to the power of {POWER}"
 
 
-def _fitting(fitting: FittingEntities, questions: Questions) -> tuple[Weights, str]:
+def _weigh_fitting(fitting: FittingEntities, questions: Questions) -> tuple[Weights, str]:
+    """Give weight 1 to entities that fit the relation, and 0 to others."""
     n = questions.n_entities
 
     def weights(side: int, relation: int) -> Float64:
@@ -109,7 +110,8 @@ def _fitting(fitting: FittingEntities, questions: Questions) -> tuple[Weights, s
     return weights, f"type: {fitting.source}"
 
 
-def _of_matrix(array: npt.NDArray[Any], questions: Questions, name: str) -> Weights:
+def _weigh_by_matrix(array: npt.NDArray[Any], questions: Questions, name: str) -> Weights:
+    """Return the weights of a matrix; InputError if its shape does not fit."""
     n_relations = questions.graph.n_relations
     shape = (2 * n_relations, questions.n_entities)
     if array.shape != shape:
@@ -117,28 +119,32 @@ def _of_matrix(array: npt.NDArray[Any], questions: Questions, name: str) -> Weig
             f"{name}: shape {array.shape}; expected {shape}: one row per relation for its heads, "
             "then one row per relation for its tails, and one column per entity"
         )
-    return _checked(lambda side, relation: array[side * n_relations + relation], questions, name)
+    return _check_weights(
+        lambda side, relation: array[side * n_relations + relation], questions, name
+    )
 
 
-def _checked(weights: Callable[[int, int], Any], questions: Questions, name: str = "") -> Weights:
+def _check_weights(
+    weights: Callable[[int, int], Any], questions: Questions, name: str = ""
+) -> Weights:
     n = questions.n_entities
 
-    def checked(side: int, relation: int) -> Float64:
+    def check_values(side: int, relation: int) -> Float64:
         values = np.asarray(weights(side, relation), np.float64)
         if values.shape != (n,) or not np.isfinite(values).all() or (values < 0).any():
-            what = (
+            problem = (
                 f"shape {values.shape}"
                 if values.shape != (n,)
                 else "a negative, infinite or NaN weight"
             )
             relation_name = questions.graph.relations[relation]
             raise InputError(
-                f"{name or 'the function of weights'}: {what} for the {_SIDES[side]} of relation "
-                f"{relation_name!r}; give {n} weights, one per entity, each 0 or more"
+                f"{name or 'the function of weights'}: {problem} for the {_SIDES[side]} of "
+                f"relation {relation_name!r}; give {n} weights, one per entity, each 0 or more"
             )
         return values
 
-    return checked
+    return check_values
 
 
 STRATA = 5
@@ -149,14 +155,13 @@ LEAST = 2  # drawn from each stratum: one alone gives no variance
 
 @dataclass(frozen=True, eq=False)
 class CandidateDraw(ShownInLines):
-    """Drawn candidates of every question.
+    """The drawn candidates of every question.
 
     - questions: The questions, among all candidates.
-    - strata: Drawn entities of each question, ascending, stratum by stratum; answers are never
-      drawn.
-    - population, drawn, int64 (Q, strata): Entities of each stratum that are neither known nor
-      answers, and how many of them were drawn. The inclusion probability of each is drawn /
-      population.
+    - strata: Per stratum, the drawn entities of each question, ascending; answers are never drawn.
+    - population, drawn, int64 (Q, strata): Number of entities of each stratum that are neither
+      known nor answers, and number of those that were drawn. Their inclusion probability is
+      drawn / population.
     - source: Origin of the weights, as tables print it.
     """
 
@@ -187,16 +192,16 @@ class CandidateDraw(ShownInLines):
         """
         lists = self.lists
         width = int(lists.lengths.max(initial=0))
-        place = np.minimum(np.arange(width), lists.lengths[:, None] - 1)
-        return lists.ids[lists.offsets[:-1, None] + place]
+        index = np.minimum(np.arange(width), lists.lengths[:, None] - 1)
+        return lists.ids[lists.offsets[:-1, None] + index]
 
     def by_stratum(self, columns: str = "entities") -> dict[str, Questions]:
-        """The questions among their lists ("sampled"), and among the answers and each stratum."""
+        """Return the questions with their lists ("sampled"), with the answers, and per stratum."""
         choose("columns", columns, ("entities", "candidates"))
         named = {"sampled": self.lists, "answers": self.questions.answers}
         named |= {
-            str(number): to_csr(self._keys(one), len(self.questions), self.questions.n_entities)
-            for number, one in enumerate(self.strata)
+            str(number): to_csr(self._keys(stratum), len(self.questions), self.questions.n_entities)
+            for number, stratum in enumerate(self.strata)
         }
         details = {"drawn_by": self.source, "seed": self.seed}
         return {
@@ -205,17 +210,17 @@ class CandidateDraw(ShownInLines):
         }
 
     def _keys(self, *lists: Csr) -> Int64:
-        """Sorted (question, entity) keys of some lists and of the answers."""
+        """Return the sorted (question, entity) keys of some lists and of the answers."""
         n = self.questions.n_entities
-        return distinct([to_keys(one, n) for one in (self.questions.answers, *lists)])
+        return distinct([to_keys(part, n) for part in (self.questions.answers, *lists)])
 
     def _candidate_lists(self, csr: Csr, columns: str) -> CandidateLists:
         n, every = self.questions.n_entities, np.arange(len(csr))
         if columns == "entities":
             return CandidateLists("candidates", csr, every, None, n)
         question = np.repeat(every, csr.lengths)
-        place = np.searchsorted(to_keys(self.lists, n), to_keys(csr, n))
-        column = (place - self.lists.offsets[question]).astype(np.int32)
+        index = np.searchsorted(to_keys(self.lists, n), to_keys(csr, n))
+        column = (index - self.lists.offsets[question]).astype(np.int32)
         return CandidateLists("candidates", csr, every, column, int(self.lists.lengths.max()))
 
 
@@ -249,21 +254,23 @@ def draw_candidates(
     lists = questions.candidate_lists
     refuse_if(
         (size < LEAST * STRATA, f"size={size!r}; draw {LEAST * STRATA} candidates or more"),
-        (questions.outside is not None or (lists is not None and lists.kind != "entities"),
-         "candidates can be drawn only from all entities, or from a list of entities that "
-         "contains every answer; remove the other restrictions"),
-    )  # fmt: skip
+        (
+            questions.outside is not None or (lists is not None and lists.kind != "entities"),
+            "candidates can be drawn only from all entities, or from a list of entities that "
+            "contains every answer; remove the other restrictions",
+        ),
+    )
     file = fspath(by) if isinstance(by, (str, PathLike)) and fspath(by).endswith(".npy") else ""
     matrix = load_matrix(file) if file else by
     with reading(file or "weights", matrix):
         weights, source = weights_of(matrix, questions, file)
-        return _drawn(questions, size, weights, source, seed)
+        return _draw_strata(questions, size, weights, source, seed)
 
 
-def _drawn(
+def _draw_strata(
     questions: Questions, size: int, weights: Weights, source: str, seed: int
 ) -> CandidateDraw:
-    """The draw of `draw_candidates`, by a function of weights."""
+    """Draw candidates by a function of weights; see `draw_candidates`."""
     lists = questions.candidate_lists
     n, rng = questions.n_entities, random_generator(seed)
     population = np.zeros((len(questions), STRATA), np.int64)
@@ -279,29 +286,32 @@ def _drawn(
             continue
         relation, side = divmod(int(code[members[0]]), len(SIDE_NAMES))
         of_group = np.where(allowed, weights(side, relation), 0)
-        stratum, targets = _strata(inclusion_targets(of_group, allowed, size), allowed)
+        stratum, targets = _form_strata(inclusion_targets(of_group, allowed, size), allowed)
         pools = [np.flatnonzero(stratum == number) for number in range(STRATA)]
         for question in members.tolist():
             left_out = np.union1d(questions.known[question], questions.answers[question])
             reserves = np.bincount(stratum[left_out], minlength=STRATA + 1)[:STRATA]
             population[question] = [len(pool) for pool in pools] - reserves
-            many = _allocated(targets, population[question], size)
+            many = _allocate(targets, population[question], size)
             is_left_out[left_out] = True
             for number, (pool, reserve) in enumerate(zip(pools, reserves.tolist(), strict=True)):
                 ids, most = pool, many[number] + reserve
                 if most < len(pool):
-                    # The first remaining ones in a random order: an even draw from them.
+                    # The first ones that remain, in random order, are an even draw from all.
                     ids = rng.choice(pool, most, replace=False) if many[number] else pool[:0]
                 ids = ids[~is_left_out[ids]][: many[number]]
                 drawn[question, number] = len(ids)
                 keys[number].append(question * n + ids)
             is_left_out[left_out] = False
-    strata = tuple(to_csr(distinct(one), len(questions), n) for one in keys)
+    strata = tuple(to_csr(distinct(stratum_keys), len(questions), n) for stratum_keys in keys)
     return CandidateDraw(questions, strata, population, drawn, source, seed)
 
 
-def _strata(probability: Float64, allowed: Bools) -> tuple[Int64, Int64]:
-    """Stratum of every entity, STRATA if it is not a candidate; and how many to draw from each."""
+def _form_strata(probability: Float64, allowed: Bools) -> tuple[Int64, Int64]:
+    """Return the stratum of every entity, and the number to draw from each stratum.
+
+    The stratum is STRATA for entities that are not candidates.
+    """
     with np.errstate(divide="ignore"):
         steps = np.ceil(-np.log(probability) / np.log(STEP) - 1e-9)
     stratum = np.where(allowed, np.clip(steps, 0, STRATA - 1), STRATA).astype(np.int64)
@@ -310,13 +320,15 @@ def _strata(probability: Float64, allowed: Bools) -> tuple[Int64, Int64]:
 
 
 def inclusion_targets(weights: Float64, allowed: Bools, size: int) -> Float64:
-    """Probabilities from weights mixed with an even part; they sum to `size`, as in `capped`."""
+    """Mix weights with an even part; return probabilities up to 1 that sum to `size`."""
     even, total = allowed / max(1, int(allowed.sum())), weights.sum()
-    return capped(even if total == 0 else EVEN * even + (1 - EVEN) * weights / total, size)
+    return cap_probabilities(
+        even if total == 0 else EVEN * even + (1 - EVEN) * weights / total, size
+    )
 
 
-def capped(weights: Float64, total: float) -> Float64:
-    """Probabilities proportional to weights, with a sum of `total`, capped at 1."""
+def cap_probabilities(weights: Float64, total: float) -> Float64:
+    """Return probabilities proportional to weights that sum to `total`, capped at 1."""
     positive = int(np.count_nonzero(weights))
     if total >= positive:
         return (weights > 0).astype(np.float64)
@@ -328,8 +340,8 @@ def capped(weights: Float64, total: float) -> Float64:
     return np.minimum(1.0, weights * factors[certain])
 
 
-def _allocated(targets: Int64, population: Int64, size: int) -> list[int]:
-    """How many to draw from each stratum: `size` in total, or everything."""
+def _allocate(targets: Int64, population: Int64, size: int) -> list[int]:
+    """Return the number to draw from each stratum: `size` in total, or everything."""
     numbers = np.minimum(np.maximum(targets, LEAST), population)
     surplus = int(numbers.sum()) - min(size, int(population.sum()))
     for stratum in np.argsort(-numbers, kind="stable").tolist():

@@ -37,16 +37,16 @@ from kgtrec.study.sampling.counts import (
     rank_some,
     sums_of,
 )
-from kgtrec.study.sampling.draw import capped, draw_candidates
+from kgtrec.study.sampling.draw import cap_probabilities, draw_candidates
 
 
 @dataclass(frozen=True, eq=False)
 class FullCheck(ShownInLines):
     """The questions that are ranked among all candidates.
 
-    - questions: Their numbers, ascending.
-    - probability, float64 (Q,): Each question is drawn independently with this; 0 if its drawn
-      candidates are all candidates.
+    - questions: Numbers of these questions, ascending.
+    - probability, float64 (Q,): Probability of the independent draw of each question; 0 if all of
+      its candidates were drawn.
     """
 
     questions: Int64
@@ -87,13 +87,13 @@ def draw_check(counts: SampledCounts, size: float, seed: int = 0) -> FullCheck:
         )
     weights = importance(counts)
     expected = size * len(weights) if size < 1 else float(size)
-    probability = capped(weights, expected)
+    probability = cap_probabilities(weights, expected)
     uniform = random_generator(seed, 1).random(len(weights))  # other than the draw's
     return FullCheck(np.flatnonzero(uniform < probability), probability, seed)
 
 
 def importance(counts: SampledCounts) -> Float64:
-    """How much a question's answers may change between the sample and all candidates, (Q,)."""
+    """Estimate how much a question's answers change from the sample to all candidates, (Q,)."""
     shares = counts.incomplete / np.sqrt(counts.ranks.rank())
     return sums_of(counts.question, shares, len(counts.draw.questions))
 
@@ -122,7 +122,7 @@ class FullEstimates(ShownAsTables):
     def _lines(self) -> tuple[str, str]:
         sampled = float((1 / self.counts.ranks.rank()).mean())
         return (
-            f"from {self._described()}; {self.cost():.1%} of the scores",
+            f"from {self._describe()}; {self.cost():.1%} of the scores",
             f"sampled MRR {sampled:.4f}, estimated MRR among all {self['mrr']:.4f}",
         )
 
@@ -130,16 +130,16 @@ class FullEstimates(ShownAsTables):
         return self.text()
 
     def text(self, within: float = 0.002) -> str:
-        """The table with the meaning of its columns and the `notes`."""
+        """Return the table with the meaning of its columns and the `notes`."""
         heading = (
-            f"sampled: among {self._described()}\n"
+            f"sampled: among {self._describe()}\n"
             f"estimate, low, high: what ranking among all candidates would give, with "
             f"{100 * self.level:g} % confidence"
         )
         return "\n".join([heading, "", self.table().to_text(), "", *self.notes(within)])
 
     def notes(self, within: float = 0.002) -> list[str]:
-        """Cost of the estimates, and how many full rankings an MRR within ± `within` takes."""
+        """Return sentences on the cost, and the questions needed for an MRR within ± `within`."""
         number, questions = len(self.check.questions), len(self.counts.draw.questions)
         lines = [
             f"{number:,} of {questions:,} questions ranked among all candidates; "
@@ -160,12 +160,12 @@ class FullEstimates(ShownAsTables):
             )
         return lines
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         draw = self.counts.draw
         return f"{draw.drawn.sum(axis=1).mean():,.0f} candidates per question, by {draw.source}"
 
     def table(self) -> Table:
-        """One row per measure: its value among the sampled candidates, and estimated among all.
+        """Return a table with one row per measure: its sampled value, and its estimate.
 
         Columns sampled, estimate (NaN if there is none), low, high. Intervals are for the metric of
         these same questions in a full ranking. MRR and Hits@k have an estimate if some questions
@@ -184,25 +184,29 @@ class FullEstimates(ShownAsTables):
         ]
         for name, f in DECREASING.items():
             value = float(f(sampled).mean())
-            rows.append((name, value, *(self._corrected(name) or self._bounded(name))))
+            rows.append((name, value, *(self._correct(name) or self._bound(name))))
         return Table.of(COLUMNS, rows)
 
     def _exact_ranks(self) -> Float64 | None:
-        """Ranks among all candidates if every answer's is known, (n,); else None."""
+        """Return the ranks among all candidates, (n,); None if one of them is unknown."""
         ranks, unknown = self.counts.estimated_ranks().copy(), self.counts.incomplete.copy()
         if self.full is not None:
-            ranks[self._own], unknown[self._own] = self.full.rank(), False
+            ranks[self._checked_instances], unknown[self._checked_instances] = (
+                self.full.rank(),
+                False,
+            )
         return None if unknown.any() else ranks
 
     @property
-    def _own(self) -> Int64:
-        """The answers of the questions that were ranked in full."""
+    def _checked_instances(self) -> Int64:
+        """Instances of the questions that were ranked in full."""
         return instances_of(self.counts.draw.questions, self.check.questions)
 
     def needed(self, measure: str = "MRR", within: float = 0.002) -> int | None:
-        """How many questions have to be ranked in full for an interval of ± `within`.
+        """Estimate the number of questions to rank in full for an interval of ± `within`.
 
-        Estimated, with noise, from the questions that were ranked in full; None if there are none.
+        The estimate is noisy. It uses the questions that were ranked in full; None if there are
+        none.
         """
         from scipy.special import ndtri
 
@@ -218,7 +222,7 @@ class FullEstimates(ShownAsTables):
         target = (within * len(self.counts.question) / float(ndtri((1 + self.level) / 2))) ** 2
 
         def variance(size: int) -> float:
-            p = capped(weights, size)[chosen]
+            p = cap_probabilities(weights, size)[chosen]
             return float(((1 - p) / p * squares).sum())
 
         low, high = 0, int(np.count_nonzero(weights))
@@ -228,7 +232,7 @@ class FullEstimates(ShownAsTables):
         return high
 
     def cost(self, full_questions: float | None = None) -> float:
-        """Computed scores, as a share of those of full ranking."""
+        """Return the number of computed scores, as a share of those of full ranking."""
         draw = self.counts.draw
         sizes = draw.population.sum(axis=1) + draw.questions.answers.lengths
         number = len(draw.questions)
@@ -241,15 +245,15 @@ class FullEstimates(ShownAsTables):
         """Sums of f - m over the answers of each question that was ranked in full."""
         if self.full is None:
             return {}
-        estimated, true = self.counts.estimated_ranks()[self._own], self.full.rank()
+        estimated, true = self.counts.estimated_ranks()[self._checked_instances], self.full.rank()
         number = len(self.check.questions)
         return {
             name: sums_of(self.full.question, f(true) - f(estimated), number)
             for name, f in DECREASING.items()
         }
 
-    def _corrected(self, name: str) -> tuple[float, float, float] | None:
-        """Estimate and interval from the questions that were ranked in full."""
+    def _correct(self, name: str) -> tuple[float, float, float] | None:
+        """Return the estimate and interval of a metric; None without questions ranked in full."""
         if self.full is None:
             return None
         n, f = len(self.counts.question), DECREASING[name]
@@ -261,7 +265,7 @@ class FullEstimates(ShownAsTables):
         return total / n, max(0.0, (total - reach) / n), min(1.0, (total + reach) / n)
 
     def _unseen_width(self, name: str) -> float:
-        """Half the width of an interval if no question that was ranked in full has changed.
+        """Return half the width of the interval if no question that was ranked in full changed.
 
         Others may still change. The draw misses -log(p) of them with probability p = (1 - level) /
         2. Each of these is assumed to change as much as its answers allow.
@@ -274,7 +278,8 @@ class FullEstimates(ShownAsTables):
         typical = float(np.sqrt(np.mean((1 - p) * squares / p**2)))
         return float(-np.log((1 - self.level) / 2)) * typical
 
-    def _bounded(self, name: str) -> tuple[float, float, float]:
+    def _bound(self, name: str) -> tuple[float, float, float]:
+        """Return NaN and the bounds of a metric, or its value if all candidates were drawn."""
         incomplete, f = self.counts.incomplete, DECREASING[name]
         if not incomplete.any():  # these are the ranks among all
             value = float(f(self.counts.estimated_ranks()).mean())
@@ -286,10 +291,10 @@ class FullEstimates(ShownAsTables):
 
 
 def half_width(variances: Float64, level: float) -> float:
-    """Half the width of an interval of a sum, from the estimated variance of each of its terms.
+    """Return half the width of the interval of a sum, from the variance of each of its terms.
 
-    By Student's distribution with as many degrees of freedom as terms that count: the square of
-    the sum of the variances over the sum of their squares.
+    It uses Student's distribution. The degrees of freedom are the effective number of terms: the
+    square of the sum of the variances over the sum of their squares.
     """
     from scipy.special import stdtrit
 
@@ -301,9 +306,11 @@ def half_width(variances: Float64, level: float) -> float:
 
 
 def full_estimates(
-    counts: SampledCounts, check: FullCheck | None = None, full: Ranks | None = None,
+    counts: SampledCounts,
+    check: FullCheck | None = None,
+    full: Ranks | None = None,
     level: float = 0.95,
-) -> FullEstimates:  # fmt: skip
+) -> FullEstimates:
     """Estimate metrics from earlier rankings.
 
     Parameters
@@ -324,14 +331,14 @@ def full_estimates(
     """
     check_level(level)
     if (check is None) != (full is None):
-        given = "check" if full is None else "full"
+        present = "check" if full is None else "full"
         raise UsageError(
-            f"only {given} was given; give both check (the questions) and full (their ranks among "
-            "all candidates), or neither"
+            f"only {present} was given; give both check (the questions) and full (their ranks "
+            "among all candidates), or neither"
         )
     if check is not None and full is not None:
-        own = instances_of(counts.draw.questions, check.questions)
-        if not np.array_equal(full.answer, counts.ranks.answer[own]) or full.sampled:
+        instances = instances_of(counts.draw.questions, check.questions)
+        if not np.array_equal(full.answer, counts.ranks.answer[instances]) or full.sampled:
             raise UsageError(
                 "full does not contain the ranks of check's questions among all candidates; rank "
                 "these questions with rank_some"
@@ -341,9 +348,16 @@ def full_estimates(
 
 
 def estimate_full(
-    scores: Any, questions: Questions, size: int = 300, by: Any = "frequency", *,
-    full: float = 0.1, seed: int = 0, level: float = 0.95, **options: Any,
-) -> FullEstimates:  # fmt: skip
+    scores: Any,
+    questions: Questions,
+    size: int = 300,
+    by: Any = "frequency",
+    *,
+    full: float = 0.1,
+    seed: int = 0,
+    level: float = 0.95,
+    **options: Any,
+) -> FullEstimates:
     """Estimate full-ranking MR, MRR and Hits@k from drawn candidates and a few full rankings.
 
     Parameters

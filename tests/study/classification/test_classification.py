@@ -23,9 +23,9 @@ from kgtrec.study.classification.classify import (
     binary_metrics,
     equal_mass_bins,
     isotonic,
+    leave_uncalibrated,
     platt,
     reliability,
-    uncalibrated,
 )
 
 VALID = "ann\tlikes\tbob\t1\t0.9\nann\tlikes\tcleo\t-1\t0.1\n"
@@ -191,7 +191,7 @@ def test_brier_and_ece_by_hand():
     labels = np.array([True, False, True, True])
     scores = np.array([0.9, 0.2, 0.6, 0.3])
     curve = reliability(
-        uncalibrated(scores), labels, scores, np.arange(4), 2, Resampling(resamples=100)
+        leave_uncalibrated(scores), labels, scores, np.arange(4), 2, Resampling(resamples=100)
     )
     assert curve.brier[0] == pytest.approx((0.01 + 0.04 + 0.16 + 0.49) / 4)
     assert curve.predicted == pytest.approx([0.25, 0.75])
