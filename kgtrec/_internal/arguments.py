@@ -40,7 +40,7 @@ SMALLEST = 1e-300
 
 
 def check_count(name: str, value: object, least: int = 1, most: int = LARGEST_COUNT) -> int:
-    """The value as an int; UsageError unless it is a whole number between two limits.
+    """Return a value as an int; UsageError unless it is a whole number between two limits.
 
     `name` is the argument's name in the message.
     """
@@ -55,7 +55,7 @@ def check_count(name: str, value: object, least: int = 1, most: int = LARGEST_CO
 
 
 def check_seed(seed: object) -> int:
-    """The seed as an int; UsageError unless it is a whole number of 64 bits, 0 or more."""
+    """Return a seed as an int; UsageError unless it is a whole number of 64 bits, 0 or more."""
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
         raise UsageError(f"seed {seed!r} is not a whole number; give one, such as 42")
     number = operator.index(seed)

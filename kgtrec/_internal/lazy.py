@@ -19,7 +19,7 @@ def homes(names_of: Mapping[str, str]) -> dict[str, str]:
 def lazy_exports(
     namespace: dict[str, Any], modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__``; `modules` maps names to modules.
+    """Return a package's ``__getattr__`` and ``__dir__``; `modules` maps names to modules.
 
     Loaded names are stored in `namespace`, the package's ``globals()``.
     """

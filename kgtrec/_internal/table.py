@@ -36,7 +36,7 @@ def cell_of(text: str) -> str:
 
 
 def text_of_cell(cell: str) -> str:
-    """The text of a cell that `cell_of` made."""
+    """Return the text of a cell that `cell_of` returned."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
@@ -355,7 +355,7 @@ class ShownInLines(ABC):
 
     @abstractmethod
     def _lines(self) -> tuple[str, str]:
-        """The size of the result, and its main values."""
+        """Return two lines: the size of the result, and its main values."""
 
     def _subject(self) -> str:
         """Text after the class name."""
@@ -376,7 +376,7 @@ class ShownAsTables(ShownInLines):
     _shown: ClassVar[tuple[str, ...]] = ("table",)
 
     def _lines(self) -> tuple[str, str]:
-        """The size of the first table, and its main values."""
+        """Return two lines: the size of the first table, and its main values."""
         table = self._tables()[0]
         return f"{len(table):,} rows", ", ".join(title for title in table.titles if title)
 

@@ -70,7 +70,7 @@ def _evaluate(seed: int) -> tuple[DemoResults, Any]:
 
 
 def _output_folder(out: str | os.PathLike[str]) -> Path:
-    """The folder, made if necessary, before anything is computed."""
+    """Return the output folder, created if necessary; FileError before anything is computed."""
     folder = Path(out)
     hint = f"give another folder: {argument('folder', option='output')}"
     try:

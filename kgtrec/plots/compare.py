@@ -122,7 +122,7 @@ def p_curves(discrimination: Discrimination, level: float = 0.05) -> Figure:
 
 @apply_style()
 def pair_matrix(compared: Sequence[SystemComparison]) -> Figure:
-    """Whether and how much every pair of systems differs; one panel per measure.
+    """Differences of all pairs of systems and their significance; one panel per measure.
 
     Systems from the best to the worst by the panel's measure. Above the diagonal, shade and stars
     show the corrected p-value of row against column; below it is the effect size d_z of column
