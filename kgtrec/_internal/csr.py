@@ -57,7 +57,7 @@ class Csr:
         return np.diff(self.offsets)
 
 
-def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+def group_pairs(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     """Group pairs of key and value: return the values by key, both in order of appearance."""
     groups: dict[K, list[V]] = {}
     for key, value in pairs:

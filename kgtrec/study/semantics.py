@@ -16,7 +16,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals
-from kgtrec._internal.csr import Bools, Float64, Int64, contains, distinct, grouped, to_keys
+from kgtrec._internal.csr import Bools, Float64, Int64, contains, distinct, group_pairs, to_keys
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import FileError, PathName, refuse_if
 from kgtrec.graph.graph import GraphData
@@ -115,7 +115,7 @@ def _members(graph: Graph, path: PathName) -> dict[str, Int64]:
         hint = "labels must match the graph's byte for byte"
         raise FileError(path, found="no entity of this graph", hint=hint)
     pairs = zip(types, ids.tolist(), strict=True)
-    members = grouped((name, entity) for name, entity in pairs if entity >= 0)
+    members = group_pairs((name, entity) for name, entity in pairs if entity >= 0)
     return {name: np.array(entities, np.int64) for name, entities in members.items()}
 
 

@@ -228,10 +228,12 @@ def test_an_audit_has_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyP
     said = ended("audit", "t.csv", "--n-entities", "2147483647")
     assert said.code == 1
     assert "from 1 to 100000000" in said.err
-    ends = possible._ends("mr", 0.0, 5000, (1.0,), 256)
+    ends = possible._bound_contributions("mr", 0.0, 5000, (1.0,), 256)
     monkeypatch.setattr(possible, "_PIECE", 7)
-    possible._ends.cache_clear()
-    for whole, pieces in zip(ends, possible._ends("mr", 0.0, 5000, (1.0,), 256), strict=True):
+    possible._bound_contributions.cache_clear()
+    for whole, pieces in zip(
+        ends, possible._bound_contributions("mr", 0.0, 5000, (1.0,), 256), strict=True
+    ):
         assert whole.tolist() == pieces.tolist()
 
 

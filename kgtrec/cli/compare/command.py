@@ -350,12 +350,12 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
 
 
 def _by_system(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str, list[Ranks]]:
-    from kgtrec._internal.csr import grouped
+    from kgtrec._internal.csr import group_pairs
     from kgtrec.ranking.parquet import system_name
     from kgtrec.study.comparison.report import grouped_names
 
     names = grouped_names([system_name(file) for file in paths.values()])
-    systems = grouped(zip(names, runs.values(), strict=True))
+    systems = group_pairs(zip(names, runs.values(), strict=True))
     if len(systems) == len(runs):
         raise UsageError(
             f"no two of {', '.join(systems)} are runs of one system; name runs system-1, system-2, "

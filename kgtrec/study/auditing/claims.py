@@ -21,7 +21,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import MOST_AUDITED, check_count
-from kgtrec._internal.csr import Float64, grouped
+from kgtrec._internal.csr import Float64, group_pairs
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import PathName, UsageError, must_be, refuse
 from kgtrec.measures import RANK_TYPES, Measure
@@ -118,7 +118,7 @@ def read_claims(
             refuse(table.path, None, f"none of the columns is a measure ({named})", hint)
         ignored += [f"{table.path}: {column}" for column in columns if column not in measures]
         claims += _read_rows(table, measures, rounding, side)
-    return grouped((claim.model, claim) for claim in claims), ignored
+    return group_pairs((claim.model, claim) for claim in claims), ignored
 
 
 def _read_rows(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.csr import Bools, Float64, grouped
+from kgtrec._internal.csr import Bools, Float64, group_pairs
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.measures.metric import Metric
@@ -403,7 +403,7 @@ def _find_conflict(
 ) -> Iterator[Problem]:
     """Yield the smallest set of numbers that exclude each other, if there is one."""
     program = Program(limits, sizes)
-    rows = grouped((limit.claim, i) for i, limit in enumerate(limits))
+    rows = group_pairs((limit.claim, i) for i, limit in enumerate(limits))
     claims = list(rows)
 
     def fails(chosen: Sequence[Claim]) -> bool:

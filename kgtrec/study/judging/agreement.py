@@ -25,7 +25,7 @@ from operator import itemgetter
 import numpy as np
 
 from kgtrec._internal.arguments import random_generator
-from kgtrec._internal.csr import Int64, grouped
+from kgtrec._internal.csr import Int64, group_pairs
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.study.judging.journal import read_judged_sheet
@@ -94,7 +94,9 @@ def compute_agreements(
             continue
         groups = {ALL: common}
         if by_relation:
-            groups |= grouped((triple[1], triple) for triple in sorted(common, key=itemgetter(1)))
+            groups |= group_pairs(
+                (triple[1], triple) for triple in sorted(common, key=itemgetter(1))
+            )
         results += [
             Agreement(first, second, name, _counts(labels[first], labels[second], triples))
             for name, triples in groups.items()
@@ -205,7 +207,7 @@ def read_annotators(paths: Sequence[str], blank: str = "") -> dict[str, list[Ite
     ``anna.batch2.judged.tsv`` are both by anna. UsageError if two other files have the same
     annotator. `blank` replaces blank labels.
     """
-    files_of_annotators = grouped((annotator_of(path), path) for path in paths)
+    files_of_annotators = group_pairs((annotator_of(path), path) for path in paths)
     items: dict[str, list[Item]] = {}
     for name, files in files_of_annotators.items():
         if len(files) > 1 and not all(".batch" in file for file in files):
@@ -240,7 +242,7 @@ def merge_sheets(
     Labels that differ are a conflict, also Y or N and "?". Two "?" agree: the label is "?". A
     conflict stays open if the adjudicator's label is blank. Conflicts are in random order.
     """
-    votes = grouped((item.triple, item) for items in judged.values() for item in items)
+    votes = group_pairs((item.triple, item) for items in judged.values() for item in items)
     decided = _read_decisions(adjudicated, votes)
     counts = dict.fromkeys(KINDS, 0)
     final, conflicts = [], []

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from kgtrec._internal.csr import grouped
+from kgtrec._internal.csr import group_pairs
 from kgtrec._internal.table import Interval, Table, Value, escape_html, latex_text, readable
 from kgtrec.measures import Measure
 from kgtrec.measures.measure import trec_title
@@ -127,7 +127,7 @@ def comparison_latex(compared: Sequence[SystemComparison]) -> str:
     Rows are in the order of the first measure, best first.
     """
     systems, order = compared[0].samples.systems, compared[0].order
-    by_kind = grouped((_kind(one.samples), one) for one in compared)
+    by_kind = group_pairs((_kind(one.samples), one) for one in compared)
     compared = [*chain.from_iterable(by_kind.values())]
     columns = [_compared_column(one, order) for one in compared]
     names = [f"({letter(row, len(order))}) {systems[i]}" for row, i in enumerate(order)]

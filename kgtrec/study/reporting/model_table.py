@@ -15,7 +15,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.bootstrap import COMPARING
-from kgtrec._internal.csr import Bools, grouped
+from kgtrec._internal.csr import Bools, group_pairs
 from kgtrec._internal.table import Interval, ShownInLines, Value
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all
@@ -344,7 +344,7 @@ def _measures(
             for column, is_free in zip(columns, free, strict=True)
         ]
     )
-    return [*chain.from_iterable(grouped((kind_of(one), one) for one in measures).values())]
+    return [*chain.from_iterable(group_pairs((kind_of(one), one) for one in measures).values())]
 
 
 def _protocol(ranks: Mapping[str, Sequence[Ranks]]) -> Protocol:

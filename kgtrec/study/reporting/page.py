@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.bootstrap import Resampling
-from kgtrec._internal.csr import Int64, grouped
+from kgtrec._internal.csr import Int64, group_pairs
 from kgtrec._internal.table import Interval, Value, escape_html, finite
 from kgtrec._version import __version__
 from kgtrec.errors import UsageError
@@ -219,7 +219,7 @@ def _outcome(table: ModelTable) -> list[str]:
             if one.measure.averaging == "micro"
         ]
         return [f"{table.name(0)} on {size}: {', '.join(values)}."]
-    best = grouped(
+    best = group_pairs(
         (
             " and ".join(table.name(row) for row, place in enumerate(one.places()) if place == 1),
             one.measure.title,
