@@ -1,9 +1,8 @@
-"""Sem@k: the share of the k best candidates that make sense (Hubert et al. 2023).
+"""Sem@k: the share of the k best candidates whose type fits the question (Hubert et al. 2023).
 
-A candidate makes sense if its type fits the relation: it is in the relation's domain (for a head)
-or range (for a tail). The train split or lists of types say which entities fit. A wrong answer of
-the right type is a better mistake than a capital city that somebody has married, and rank metrics
-do not see the difference.
+A candidate fits if it is in the relation's domain (for a head) or range (for a tail). The train
+split or lists of types determine the entities that fit. A wrong answer of the right type is a
+better mistake than a city as somebody's spouse, but rank metrics do not show this.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class FittingEntities(ShownInLines):
     """Entities that fit each relation as head and as tail.
 
     - keys, int64 (n,): (2 · relation + side) · n_entities + entity, ascending; side 0 is the head.
-    - source: Where this is known from, as tables say it.
+    - source: Origin of this information, as tables show it.
     """
 
     keys: Int64
@@ -51,7 +50,7 @@ class FittingEntities(ShownInLines):
 
 
 def fitting_observed(graph: GraphData, splits: SplitNames = "train") -> FittingEntities:
-    """Entities that are heads or tails of a relation in some splits."""
+    """Return the entities that are heads or tails of each relation in some splits."""
     rows = triples_of(graph, splits).astype(np.int64)
     keys = [(2 * rows[:, 1] + side) * graph.n_entities + rows[:, 2 * side] for _, side in _SIDES]
     named = splits if isinstance(splits, str) else ",".join(splits or graph.splits)
@@ -59,7 +58,7 @@ def fitting_observed(graph: GraphData, splits: SplitNames = "train") -> FittingE
 
 
 def fitting_by_constraints(graph: GraphData, path: PathName) -> FittingEntities:
-    """Lists of heads and tails from OpenKE's ``type_constrain.txt``; errors as for its reader."""
+    """Read heads and tails from OpenKE's ``type_constrain.txt``; errors as for its reader."""
     sides = read_type_constraints(path, graph.entities, graph.relations)[:2]
     keys = [
         (2 * relation + side) * graph.n_entities + ids
@@ -72,13 +71,13 @@ def fitting_by_constraints(graph: GraphData, path: PathName) -> FittingEntities:
 def fitting_by_types(
     graph: Graph, entity_types: PathName, relation_types: PathName
 ) -> FittingEntities:
-    """Entities of the type that a relation requires at its head and at its tail.
+    """Return the entities of the types that each relation requires at its head and at its tail.
 
     Parameters
     ----------
     graph : Graph
     entity_types : path
-        Lines ``entity<TAB>type``, perhaps with more types behind it; an entity may have several
+        Lines ``entity<TAB>type``, with any number of further types. An entity may have several
         lines. Entities that the graph lacks are ignored.
     relation_types : path
         Lines ``relation<TAB>type of its heads<TAB>type of its tails``.
@@ -88,7 +87,7 @@ def fitting_by_types(
     FileError
         A file is missing, empty or malformed: the line is named.
     """
-    members = _members(graph, entity_types)
+    members = _read_members(graph, entity_types)
     keys = []
     for relation, types in read_relation_types(relation_types, graph).items():
         for (_, side), name in zip(_SIDES, types, strict=True):
@@ -97,8 +96,8 @@ def fitting_by_types(
     return FittingEntities(distinct(keys), f"types of {fspath(entity_types)}")
 
 
-def _members(graph: Graph, path: PathName) -> dict[str, Int64]:
-    """Entities of each type."""
+def _read_members(graph: Graph, path: PathName) -> dict[str, Int64]:
+    """Read the entities of each type."""
     hint = "write entity<TAB>type, or entity<TAB>type<TAB>type..."
     names: list[bytes] = []
     types: list[str] = []
@@ -121,14 +120,16 @@ def _members(graph: Graph, path: PathName) -> dict[str, Int64]:
 
 @dataclass(frozen=True, eq=False)
 class SemanticShares(ShownAsTables):
-    """Sem@k of systems, question by question.
+    """The Sem@k of systems for each question.
 
     - side, int64 (Q,): 0 if the question asks for a head, 1 for a tail.
     - values, float64 (systems, cutoffs, Q): Share of the k best (or of all, in shorter lists) that
       fit; NaN for questions that a system does not list, and if no fitting entity is known.
-    - chance, float64 (Q,): Share of all candidates that fit: the mean of a random order at every k.
-    - shorter: Number of each system's questions whose list ends before the largest k.
-    - triples, int64 (Q,): Evaluated triples of each question: its weight in means over triples.
+    - chance, float64 (Q,): Share of all candidates that fit, which is the mean of a random order
+      at every k.
+    - shorter: Per system, number of questions whose list ends before the largest k.
+    - triples, int64 (Q,): Number of evaluated triples of each question, which is its weight in
+      means over triples.
     """
 
     names: tuple[str, ...]
@@ -155,7 +156,7 @@ class SemanticShares(ShownAsTables):
         return f"entities that fit: {self.source}\n\n{self.table().to_text()}"
 
     def table(self) -> Table:
-        """Rows per system, side and k: means over questions and over triples, interval, chance.
+        """Return a table of means over questions and over triples, per system, side and k.
 
         The authors of Sem@k average over triples, so a question counts once per answer.
         """
@@ -175,16 +176,16 @@ class SemanticShares(ShownAsTables):
         return Table.of(columns, rows, names=4)
 
     def _means(self, system: int, chosen: Bools, weights: Float64) -> list[list[float]]:
-        """Weighted mean, its interval, and chance, for each k; whole questions are drawn."""
+        """Return the weighted mean, its interval and chance for each k; draw whole questions."""
         sums = np.vstack([self.values[system], self.chance])[:, chosen] * weights
-        *own, _ = sums
-        ends = ratio_intervals(own, [weights] * len(own), self.resampling)
+        *shares, _ = sums
+        ends = ratio_intervals(shares, [weights] * len(shares), self.resampling)
         with np.errstate(invalid="ignore"):  # without a question, all is NaN
             *means, chance = sums.sum(axis=1) / weights.sum()
-        return np.column_stack([means, ends, np.full(len(own), chance)]).tolist()
+        return np.column_stack([means, ends, np.full(len(shares), chance)]).tolist()
 
     def notes(self) -> list[str]:
-        """One sentence per kind of omission."""
+        """Return a sentence per kind of omission."""
         unknown = np.isnan(self.chance)
         notes = []
         if unknown.any():
@@ -215,10 +216,10 @@ def semantic_shares(
     resampling: Resampling | None = None,
     threads: int | None = None,
 ) -> SemanticShares:
-    """Sem@k of runs, means over questions and over triples, with intervals and chance.
+    """Compute Sem@k of runs: means over questions and over triples, with intervals and chance.
 
-    The lists first lose all entities that the questions' filter knows, except the answers. Answers
-    fit only if they are among the fitting entities, like every other candidate.
+    Entities that the questions' filter knows are first removed from the lists, except the answers.
+    Answers fit only if they are among the fitting entities, like every other candidate.
 
     Parameters
     ----------
@@ -231,7 +232,7 @@ def semantic_shares(
     cutoffs : sequence of int
         k, each at least 1.
     names : mapping of int to str, optional
-        How runs name the questions (`read_question_ids`); by default as `questions` does.
+        Names of the questions in runs (`read_question_ids`); by default those of `questions`.
     resampling : Resampling, optional
         How to make intervals; whole questions are drawn. 95 % by default.
     threads : int, optional
@@ -244,32 +245,45 @@ def semantic_shares(
         A run is malformed, of another graph, or answers none of the questions.
     """
     refuse_if(
-        (questions.sides == "qualifier",
-         "domains and ranges describe primary triples, but these questions ask for values of "
-         "qualifiers; ask for heads or tails"),
-        (questions.candidate_lists is not None,
-         "Sem@k needs all candidates; give questions without restrictions"),
-        (not runs or not cutoffs or min(cutoffs) < 1,
-         "runs or cutoffs are missing; give at least one run, and cutoffs of 1 or more"),
-    )  # fmt: skip
+        (
+            questions.sides == "qualifier",
+            "domains and ranges describe primary triples, but these questions ask for values of "
+            "qualifiers; ask for heads or tails",
+        ),
+        (
+            questions.candidate_lists is not None,
+            "Sem@k needs all candidates; give questions without restrictions",
+        ),
+        (
+            not runs or not cutoffs or min(cutoffs) < 1,
+            "runs or cutoffs are missing; give at least one run, and cutoffs of 1 or more",
+        ),
+    )
     fitting = fitting_observed(questions.graph) if fitting is None else fitting
-    chance = _chance(questions, fitting)
+    chance = _compute_chance(questions, fitting)
     named = questions.ids if names is None else map(names.get, keys_of(questions).tolist())
     ids = {name: number for number, name in enumerate(named) if name is not None}
     of_runs = [
-        _shares(run, name, ids, questions, fitting, cutoffs, threads) for name, run in runs.items()
+        _evaluate_run(run, name, ids, questions, fitting, cutoffs, threads)
+        for name, run in runs.items()
     ]
     values = np.stack([shares for shares, _ in of_runs])
     values[:, :, np.isnan(chance)] = np.nan
     return SemanticShares(
-        tuple(runs), tuple(cutoffs), questions.side.astype(np.int64), values, chance,
-        tuple(short for _, short in of_runs), fitting.source, resampling or Resampling(),
+        tuple(runs),
+        tuple(cutoffs),
+        questions.side.astype(np.int64),
+        values,
+        chance,
+        tuple(short for _, short in of_runs),
+        fitting.source,
+        resampling or Resampling(),
         questions.answers.lengths.astype(np.int64),
-    )  # fmt: skip
+    )
 
 
-def _other_questions(where: PathName, queries: Sequence[str]) -> FileError:
-    """The error for a run that answers none of the questions."""
+def _questions_error(where: PathName, queries: Sequence[str]) -> FileError:
+    """Return the error for a run that answers none of the questions."""
     names = argument("names", option="questions")
     hint = f"give the graph and the split of the run, or its questions' names: {names}"
     if queries[0].startswith("relation"):
@@ -282,20 +296,20 @@ def _other_questions(where: PathName, queries: Sequence[str]) -> FileError:
     return FileError(where, found=problem, hint=hint)
 
 
-def _chance(questions: Questions, fitting: FittingEntities) -> Float64:
-    """Share of each question's candidates that fit; NaN if no entity is known to fit."""
+def _compute_chance(questions: Questions, fitting: FittingEntities) -> Float64:
+    """Return the share of each question's candidates that fit; NaN if none is known to fit."""
     n = questions.n_entities
     group = 2 * questions.relation.astype(np.int64) + questions.side
     sizes = np.bincount(fitting.keys // n, minlength=2 * questions.graph.n_relations)
     owner = np.repeat(np.arange(len(questions)), questions.removed.lengths)
-    taken = contains(fitting.keys, group[owner] * n + questions.removed.ids)
-    fit = sizes[group] - np.bincount(owner[taken], minlength=len(questions))
+    removed_fits = contains(fitting.keys, group[owner] * n + questions.removed.ids)
+    fit = sizes[group] - np.bincount(owner[removed_fits], minlength=len(questions))
     candidates = n - questions.removed.lengths
     known = (sizes[group] > 0) & (candidates > 0)
     return np.divide(fit, candidates, out=np.full(len(questions), np.nan), where=known)
 
 
-def _shares(
+def _evaluate_run(
     run: Run | PathName,
     name: str,
     ids: Mapping[str, int],
@@ -304,22 +318,24 @@ def _shares(
     cutoffs: Sequence[int],
     threads: int | None,
 ) -> tuple[Float64, int]:
-    """Of one run: float64 (cutoffs, Q), NaN for questions without a candidate; how many lists end
-    before the largest k."""
+    """Return the shares of a run that fit, and the number of lists that end before the largest k.
+
+    The shares are float64 (cutoffs, Q), NaN for questions without a candidate.
+    """
     n = questions.n_entities
     where = name if not isinstance(run, (str, PathLike)) else run
     queries, owner, entity, _ = run_entries(run, ids, questions.graph.entities, where, threads)
     if len(queries) and not ids.keys() & set(queries):
-        raise _other_questions(where, queries)
-    listed = ~contains(to_keys(questions.removed, n), owner * n + entity)
-    owner, entity = owner[listed], entity[listed]
-    place = np.arange(len(owner)) - np.searchsorted(owner, np.arange(len(questions)))[owner]
+        raise _questions_error(where, queries)
+    is_listed = ~contains(to_keys(questions.removed, n), owner * n + entity)
+    owner, entity = owner[is_listed], entity[is_listed]
+    index = np.arange(len(owner)) - np.searchsorted(owner, np.arange(len(questions)))[owner]
     group = 2 * questions.relation[owner].astype(np.int64) + questions.side[owner]
     fits = contains(fitting.keys, group * n + entity)
     shares = np.full((len(cutoffs), len(questions)), np.nan)
     lengths = np.bincount(owner, minlength=len(questions))
     for row, k in zip(shares, cutoffs, strict=True):
-        counts = np.bincount(owner[fits & (place < k)], minlength=len(questions))
+        counts = np.bincount(owner[fits & (index < k)], minlength=len(questions))
         np.divide(counts, np.minimum(lengths, k), out=row, where=lengths > 0)
     deepest = np.minimum(n - questions.removed.lengths, max(cutoffs))
     return shares, int(((lengths > 0) & (lengths < deepest)).sum())

@@ -1,4 +1,4 @@
-"""Values by model and graph: of ranks, or of a table with other people's numbers."""
+"""Values by model and graph, from ranks or from a table of published numbers."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class SuiteCells(ShownAsTables):
 
     - values, float64 (models, graphs): Means over seeds; NaN: missing.
     - seeds, int64 (models, graphs): Number of seeds.
-    - draws, float64 (B, models, graphs): The same with questions and seeds resampled; None if
+    - draws, float64 (B, models, graphs): Means with questions and seeds resampled; None if
       neither is known.
     - part: Name of the part of the questions; "" for all of them.
-    - heading: Of the measure among others; its title if empty.
+    - heading: Heading of the measure in a table with others; if empty, the title of the measure.
     """
 
     measure: Measure
@@ -62,16 +62,16 @@ class SuiteCells(ShownAsTables):
 
     @property
     def is_adjusted(self) -> bool:
-        """Whether values of graphs of different sizes can be compared."""
+        """True if values of graphs of different sizes can be compared."""
         return not self.measure.is_trec and self.measure.row[0].is_adjusted
 
     @property
     def present(self) -> Bools:
-        """Whether there is a value, bool (models, graphs)."""
+        """True for cells with a value, bool (models, graphs)."""
         return ~np.isnan(self.values)
 
     def table(self) -> Table:
-        """One row per model, one column per graph; nan: missing."""
+        """Return a table with one row per model and one column per graph; nan if missing."""
         heads = ((graph, graph, 4) for graph in self.graphs)
         return Table.of_columns(["model", *heads], self.models, *self.values.T)
 
@@ -104,31 +104,32 @@ def read_numbers(path: str | os.PathLike[str], how: Resampling = DRAWING) -> lis
             hint = "give a finite number, or leave the line out if the value is missing"
             raise FileError(table.path, line, found=f"the value {cells['value']}", hint=hint)
         model, graph, seed = cells["model"], cells["graph"], cells.get("seed", "")
-        own = runs.setdefault(metric, {}).setdefault((model, graph), {})
-        if seed in own:
+        values_by_seed = runs.setdefault(metric, {}).setdefault((model, graph), {})
+        if seed in values_by_seed:
             again = f"{metric.title} of {model} on {graph}{f', seed {seed}' if seed else ''} again"
             hint = "give every run a different seed"
             raise FileError(table.path, line, found=again, hint=hint)
-        own[seed] = value
-    return [_cells_of(metric, cells, how) for metric, cells in runs.items()]
+        values_by_seed[seed] = value
+    return [_build_cells(metric, cells, how) for metric, cells in runs.items()]
 
 
-def _cells_of(
+def _build_cells(
     measure: Measure, runs: Mapping[tuple[str, str], Mapping[str, float]], how: Resampling
 ) -> SuiteCells:
+    """Build the cells of a measure from its values by model and graph, then seed."""
     models, graphs = (tuple(dict.fromkeys(names)) for names in zip(*runs, strict=True))
     shape = len(models), len(graphs)
     values, seeds = np.full(shape, np.nan), np.zeros(shape, np.int64)
-    several = any(len(own) > 1 for own in runs.values())
+    several = any(len(values_by_seed) > 1 for values_by_seed in runs.values())
     draws = np.full((how.resamples, *values.shape), np.nan) if several else None
     rng = random_generator(how.seed)
-    for (model, graph), own in runs.items():
-        at = models.index(model), graphs.index(graph)
-        numbers = np.array([*own.values()])
-        values[at], seeds[at] = numbers.mean(), len(numbers)
+    for (model, graph), values_by_seed in runs.items():
+        cell = models.index(model), graphs.index(graph)
+        numbers = np.array([*values_by_seed.values()])
+        values[cell], seeds[cell] = numbers.mean(), len(numbers)
         if draws is not None:
             runs_of_draws = np.broadcast_to(numbers, (how.resamples, len(numbers)))
-            draws[(slice(None), *at)] = over_runs(runs_of_draws, rng)
+            draws[(slice(None), *cell)] = over_runs(runs_of_draws, rng)
     return SuiteCells(measure, models, graphs, values, seeds, draws)
 
 
@@ -136,7 +137,7 @@ def _cells_of(
 
 
 def common_side(ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]]) -> str:
-    """The widest side that the ranks of every graph hold: both sides if possible.
+    """Return the widest side that the ranks of every graph contain: both sides if possible.
 
     UsageError if the graphs have no side in common.
     """
@@ -152,25 +153,33 @@ def common_side(ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]]) -> str:
 
 
 def cells_of_ranks(
-    ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]], measures: Sequence[Measure],
-    how: Resampling = DRAWING, part: str = "",
-) -> list[SuiteCells]:  # fmt: skip
-    """The cells of ranks by graph, model and seed.
+    ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]],
+    measures: Sequence[Measure],
+    how: Resampling = DRAWING,
+    part: str = "",
+) -> list[SuiteCells]:
+    """Compute the cells of measures from ranks by graph, model and seed.
 
-    An adjusted measure takes the chance level of all questions of a graph in every draw. On a part
-    of the questions that has only one side on a graph, measures of both sides take this side there,
-    and measures of the other side have no value, as in `Result.slice`.
+    An adjusted measure uses the chance level of all questions of a graph in every draw. If a part
+    of the questions has only one side on a graph, measures of both sides use this side there.
+    Measures of the other side then have no value, as in `Result.slice`.
     """
     graphs = tuple(ranks)
-    models = tuple(dict.fromkeys(model for own in ranks.values() for model in own))
+    models = tuple(
+        dict.fromkeys(model for ranks_by_model in ranks.values() for model in ranks_by_model)
+    )
     shape = len(models), len(graphs)
     tables = {
         measure: (np.full(shape, np.nan), np.full((how.resamples, *shape), np.nan))
         for measure in measures
     }
     seeds = np.zeros(shape, np.int64)
-    for g, (graph, own) in enumerate(ranks.items()):
-        columns = {(model, seed): one for model, runs in own.items() for seed, one in runs.items()}
+    for g, (graph, ranks_by_model) in enumerate(ranks.items()):
+        columns = {
+            (model, seed): ranks_of_run
+            for model, runs in ranks_by_model.items()
+            for seed, ranks_of_run in runs.items()
+        }
         present = sides_present(next(iter(columns.values())))
         rng = random_generator(how.seed, g)
         for measure, (values, draws) in tables.items():
@@ -179,26 +188,29 @@ def cells_of_ranks(
                 continue
             try:
                 side = require_side(measure, side, present)
-                estimate, drawn = _drawn(columns, replace(measure, side=side), how)
+                estimate, draws_of_runs = _resample_runs(columns, replace(measure, side=side), how)
             except (InputError, UsageError) as problem:
                 raise type(problem)(f"{graph}: {problem}") from None
             for m, model in enumerate(models):
-                at = [i for i, (name, _) in enumerate(columns) if name == model]
-                seeds[m, g] = len(at)
-                if at:
-                    values[m, g] = estimate[at].mean()
-                    draws[:, m, g] = over_runs(drawn[:, at], rng)
+                rows = [i for i, (name, _) in enumerate(columns) if name == model]
+                seeds[m, g] = len(rows)
+                if rows:
+                    values[m, g] = estimate[rows].mean()
+                    draws[:, m, g] = over_runs(draws_of_runs[:, rows], rng)
     return [
         SuiteCells(measure, models, graphs, values, seeds, draws, part)
         for measure, (values, draws) in tables.items()
     ]
 
 
-def _drawn(
+def _resample_runs(
     columns: Mapping[tuple[str, str], Ranks], measure: Measure, how: Resampling
 ) -> tuple[Float64, Float64]:
-    """The measure of every run of one graph, and on each draw of its questions."""
-    named = {f"{model}\x00{seed}": one for (model, seed), one in columns.items()}
+    """Compute a measure of every run on one graph, and on each draw of its questions.
+
+    Returns float64 (runs,) and (B, runs).
+    """
+    named = {f"{model}\x00{seed}": ranks for (model, seed), ranks in columns.items()}
     is_adjusted = not measure.is_trec and measure.row[0].is_adjusted
     if is_adjusted and measure.averaging != "micro":
         raise UsageError(f"{measure} is not an average over instances; choose a micro average")
@@ -219,21 +231,23 @@ def _drawn(
 
 
 def parts_of_ranks(
-    ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]], by: str, graphs: str,
+    ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]],
+    by: str,
+    graphs: str,
     measures: Sequence[Measure],
-) -> dict[str, dict[str, dict[str, dict[str, Ranks]]]]:  # fmt: skip
-    """The ranks of every part of the questions, by the part's name, for some measures.
+) -> dict[str, dict[str, dict[str, dict[str, Ranks]]]]:
+    """Divide ranks into parts of the questions; return them by the name of the part.
 
-    `graphs` is the folder in which the graphs are, each under its name.
+    `graphs` is the folder that contains the folder of each graph, under its name.
     """
     from kgtrec.questions.api import read_graph
 
     parts: dict[str, dict[str, dict[str, dict[str, Ranks]]]] = {}
-    for graph, own in ranks.items():
+    for graph, ranks_by_model in ranks.items():
         loaded = read_graph(Path(graphs) / graph.partition(", ")[0])
-        for model, runs in own.items():
-            for seed, one in runs.items():
-                for names, rows in rows_by_part(one, by, measures, graph=loaded).items():
+        for model, runs in ranks_by_model.items():
+            for seed, ranks_of_run in runs.items():
+                for names, rows in rows_by_part(ranks_of_run, by, measures, graph=loaded).items():
                     part = parts.setdefault(", ".join(names), {}).setdefault(graph, {})
-                    part.setdefault(model, {})[seed] = one.subset(rows)
+                    part.setdefault(model, {})[seed] = ranks_of_run.subset(rows)
     return parts

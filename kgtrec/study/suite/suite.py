@@ -1,4 +1,4 @@
-"""One measure of many models on many graphs: means, places, pairs, missing cells, and a page."""
+"""Comparison of many models on many graphs by one measure: means, places, pairs, and a page."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FEWEST = 0.5
 
 
 def equalise(values: Float64) -> Float64:
-    """Values of which those that differ only by rounding, within a graph, are all the lowest.
+    """Make values of a graph that differ only by rounding equal, to the lowest of them.
 
     Shapes: values float64 (models, graphs) -> float64 (models, graphs); NaN stays NaN.
     """
@@ -57,7 +57,7 @@ def equalise(values: Float64) -> Float64:
 
 
 def ranks_within(values: Float64, sign: float) -> Float64:
-    """Rank of every model among those with a value, 1 the best, ties at their mean.
+    """Rank the models with a value on each graph; 1 is the best, ties get their mean rank.
 
     Shapes: values float64 (models, graphs) -> float64 (models, graphs); NaN stays NaN.
     """
@@ -69,9 +69,10 @@ def ranks_within(values: Float64, sign: float) -> Float64:
 class Standing(NamedTuple):
     """Summaries of every model's ranks within graphs; float64 (models,) or (B, models) each.
 
-    - mean_rank: Mean rank over graphs, stretched to all models if some are missing.
+    - mean_rank: Mean rank over graphs. If models are missing on a graph, its ranks are scaled to
+      the number of all models.
     - borda: Number of opponents beaten, over all graphs; a tie counts half.
-    - win_rate: The same as a share of all pairs of graph and opponent.
+    - win_rate: Opponents beaten, as a share of all pairs of graph and opponent.
     """
 
     mean_rank: Float64
@@ -80,7 +81,7 @@ class Standing(NamedTuple):
 
 
 def standing(ranks: Float64, weights: Float64) -> Standing:
-    """Standings by ranks (models, graphs) if graphs count `weights` (..., graphs) times."""
+    """Compute standings from ranks (models, graphs); graphs count `weights` (..., graphs) times."""
     n_models = len(ranks)
     known = ~np.isnan(ranks)
     among = known.sum(axis=0)
@@ -95,21 +96,21 @@ def standing(ranks: Float64, weights: Float64) -> Standing:
         )
 
 
-def weighted_means(values: Float64, weights: Float64) -> Float64:
-    """Means over graphs of values (models, graphs), leaving out NaN; float64 (..., models)."""
+def average_over_graphs(values: Float64, weights: Float64) -> Float64:
+    """Average values (models, graphs) over graphs, ignoring NaN; float64 (..., models)."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(weights @ np.where(known, values, 0.0).T / (weights @ known.T))
 
 
 def places(mean_ranks: Float64) -> Float64:
-    """Place of every model by mean rank (..., models), ties at their mean."""
+    """Return the place of every model by mean rank (..., models); ties get their mean place."""
     flat = mean_ranks.reshape(-1, mean_ranks.shape[-1])
     return ranks_within(flat.T, -1.0).T.reshape(mean_ranks.shape)
 
 
 def bounds_of_ranks(values: Float64, sign: float) -> tuple[Float64, Float64]:
-    """Least and largest rank of every model on every graph over all possible missing values."""
+    """Bound the rank of every model on every graph over all possible missing values."""
     n_models = len(values)
     ranks = ranks_within(values, sign)
     missing = np.isnan(values).sum(axis=0)
@@ -119,10 +120,10 @@ def bounds_of_ranks(values: Float64, sign: float) -> tuple[Float64, Float64]:
 
 
 class Friedman(NamedTuple):
-    """Friedman's test, with the correction for ties.
+    """The result of Friedman's test, with the correction for ties.
 
-    - critical_difference: By which mean ranks differ significantly (Nemenyi).
-    - mean_ranks, float64 (models,): Over the graphs of the test, those that all models have.
+    - critical_difference: Smallest significant difference of mean ranks (Nemenyi).
+    - mean_ranks, float64 (models,): Mean ranks over the graphs that all models have.
     """
 
     statistic: float
@@ -134,7 +135,7 @@ class Friedman(NamedTuple):
 
 
 def friedman(ranks: Float64, level: float = 0.05) -> Friedman | None:
-    """The test over complete ranks (models, graphs); None for fewer than three models or graphs."""
+    """Test complete ranks (models, graphs); None for fewer than three models or two graphs."""
     n_models, n_graphs = ranks.shape
     if n_models < 3 or n_graphs < 2:
         return None
@@ -152,7 +153,7 @@ def friedman(ranks: Float64, level: float = 0.05) -> Friedman | None:
 
 @dataclass(frozen=True, eq=False)
 class Suite(ShownAsTables):
-    """Models on a suite of graphs by one measure.
+    """The comparison of models on a suite of graphs by one measure.
 
     - groups: Graphs of each group; "all" contains all graphs.
     - test: "nemenyi" is Friedman's test with Nemenyi's critical difference, "wilcoxon" tests of all
@@ -169,7 +170,7 @@ class Suite(ShownAsTables):
     level: float = 0.05
     fewest: float = FEWEST
 
-    # -- What is computed ------------------------------------------------------------------------
+    # -- Statistics ------------------------------------------------------------------------------
 
     @cached_property
     def apart(self) -> Bools:
@@ -178,7 +179,7 @@ class Suite(ShownAsTables):
 
     @cached_property
     def ranked(self) -> Float64:
-        """Values of the models that are ranked; the others' are NaN."""
+        """Values of the ranked models; NaN for the others."""
         return np.where(self.apart[:, None], np.nan, self.cells.values)
 
     @cached_property
@@ -193,7 +194,7 @@ class Suite(ShownAsTables):
 
     @cached_property
     def _weights(self) -> Float64:
-        """How often each draw takes each graph, float64 (B, graphs)."""
+        """Number of times that each draw contains each graph, float64 (B, graphs)."""
         return on_draws(lambda times: times, len(self.cells.graphs), self.resampling)
 
     @cached_property
@@ -203,24 +204,24 @@ class Suite(ShownAsTables):
             return standing(self.ranks, self._weights)
         drawn = []
         for values, weights in zip(self.cells.draws, self._weights, strict=True):
-            own = np.where(self.apart[:, None], np.nan, values)
-            drawn.append(standing(ranks_within(own, self.cells.sign), weights))
+            ranked_values = np.where(self.apart[:, None], np.nan, values)
+            drawn.append(standing(ranks_within(ranked_values, self.cells.sign), weights))
         return Standing(*map(np.array, zip(*drawn, strict=True)))
 
     def mean_draws(self) -> Float64:
-        """Means over all graphs on every draw, float64 (B, models)."""
+        """Average over all graphs on every draw, float64 (B, models)."""
         if self.cells.draws is None:
-            return weighted_means(self.cells.values, self._weights)
+            return average_over_graphs(self.cells.values, self._weights)
         pairs = zip(self.cells.draws, self._weights, strict=True)
-        return np.array([weighted_means(values, own) for values, own in pairs])
+        return np.array([average_over_graphs(values, times) for values, times in pairs])
 
     def means(self, group: str = ALL) -> Float64:
-        """Mean over a model's graphs in a group, float64 (models,); NaN if it has none."""
+        """Average over each model's graphs in a group, float64 (models,); NaN if it has none."""
         of_group = [float(graph in self.groups[group]) for graph in self.cells.graphs]
-        return weighted_means(self.cells.values, np.array(of_group))
+        return average_over_graphs(self.cells.values, np.array(of_group))
 
     def interval(self, draws: Float64) -> Float64:
-        """Percentile intervals, float64 (2, models)."""
+        """Return percentile intervals, float64 (2, models)."""
         return np.array([known_interval(column, self.resampling) for column in draws.T]).T
 
     @cached_property
@@ -239,8 +240,8 @@ class Suite(ShownAsTables):
     def friedman(self) -> Friedman | None:
         """Friedman's test over the graphs that all ranked models have."""
         complete = self.cells.present[~self.apart].all(axis=0)
-        own = self.ranked[~self.apart][:, complete]
-        return friedman(ranks_within(own, self.cells.sign), self.level)
+        values = self.ranked[~self.apart][:, complete]
+        return friedman(ranks_within(values, self.cells.sign), self.level)
 
     @cached_property
     def pairs(self) -> dict[str, Any]:
@@ -262,13 +263,18 @@ class Suite(ShownAsTables):
         columns = np.array(rows).reshape(-1, 5).T
         graphs, wins, ties = columns[:3].astype(np.int64)
         return {
-            "first": pairs[:, 0], "second": pairs[:, 1], "graphs": graphs, "wins": wins,
-            "ties": ties, "difference": columns[3], "p": columns[4],
+            "first": pairs[:, 0],
+            "second": pairs[:, 1],
+            "graphs": graphs,
+            "wins": wins,
+            "ties": ties,
+            "difference": columns[3],
+            "p": columns[4],
             "corrected": corrected(columns[4]),
-        }  # fmt: skip
+        }
 
     def better(self) -> Bools:
-        """Whether each model is significantly better than each other, bool (models, models)."""
+        """Mark pairs of which the first model is significantly better, bool (models, models)."""
         n = len(self.cells.models)
         better = np.zeros((n, n), bool)
         if self.test == "nemenyi":
@@ -277,17 +283,17 @@ class Suite(ShownAsTables):
                 gap = ranks[None, :] - ranks[:, None]
                 better[np.ix_(who, who)] = gap >= self.friedman.critical_difference
             return better
-        found = self.pairs
-        pairs = np.stack([found["first"], found["second"]])
-        is_first = self.cells.sign * found["difference"] > 0
+        columns = self.pairs
+        pairs = np.stack([columns["first"], columns["second"]])
+        is_first = self.cells.sign * columns["difference"] > 0
         ends = np.where(is_first, pairs, pairs[::-1])
-        better[tuple(ends[:, found["corrected"] < self.level])] = True
+        better[tuple(ends[:, columns["corrected"] < self.level])] = True
         return better
 
     # -- Tables ----------------------------------------------------------------------------------
 
     def table(self) -> Table:
-        """One row per model: means by group, mean rank, win rate, Borda count, places."""
+        """Return a table per model: means by group, mean rank, win rate, Borda count, places."""
         names = [*(group for group in self.groups if group != ALL), ALL]
         means = map(self.means, names)
         ends = self.interval(self.mean_draws())
@@ -300,20 +306,39 @@ class Suite(ShownAsTables):
         statistics = np.array([mean_rank, *rank_ends, win_rate, borda, best])
         statistics[:, self.apart] = math.nan
         places_shown = [
-            [math.nan if apart else int(value) if value == int(value) else float(value)
-             for apart, value in zip(self.apart, row.tolist(), strict=True)]
+            [
+                math.nan if apart else int(value) if value == int(value) else float(value)
+                for apart, value in zip(self.apart, row.tolist(), strict=True)
+            ]
             for row in place_ends
-        ]  # fmt: skip
-        table = Table.of_columns([
-            "model", "graphs", *((name, name, 4) for name in names), *self.resampling.columns(4),
-            "mean rank:2", *self.resampling.columns(2, "mean_rank_"), "win rate:3", "Borda=borda:1",
-            "P(best)=best:3", "place from=place_low:1", "to=place_high:1", "beats",
-        ], self.cells.models, self.cells.present.sum(axis=1), *means, *ends, *statistics,
-            *places_shown, self.better().sum(axis=1)).in_order(self.order)  # fmt: skip
+        ]
+        table = Table.of_columns(
+            [
+                "model",
+                "graphs",
+                *((name, name, 4) for name in names),
+                *self.resampling.columns(4),
+                "mean rank:2",
+                *self.resampling.columns(2, "mean_rank_"),
+                "win rate:3",
+                "Borda=borda:1",
+                "P(best)=best:3",
+                "place from=place_low:1",
+                "to=place_high:1",
+                "beats",
+            ],
+            self.cells.models,
+            self.cells.present.sum(axis=1),
+            *means,
+            *ends,
+            *statistics,
+            *places_shown,
+            self.better().sum(axis=1),
+        ).in_order(self.order)
         return replace(table, bold=self._best(table, [*names, "mean_rank", "win_rate", "borda"]))
 
     def _best(self, table: Table, keys: Sequence[str]) -> frozenset[tuple[int, int]]:
-        """Row and column of the best ranked model by each key."""
+        """Return the row and the column of the best ranked models by each key."""
         bold: set[tuple[int, int]] = set()
         for key in keys:
             column = table.keys.index(key)
@@ -325,55 +350,81 @@ class Suite(ShownAsTables):
         return frozenset(bold)
 
     def cell_table(self) -> Table:
-        """One row per model in the order of `table`, one column per graph; nan: missing."""
+        """Return a table of models, in the order of `table`, by graph; nan if missing."""
         return self.cells.table().in_order(self.order)
 
     def missing_table(self) -> Table:
-        """One row per missing cell."""
+        """Return a table with one row per missing cell."""
         return Table.of("model, graph", self.cells.missing, names=2)
 
     def bounds_table(self) -> Table:
-        """Least and largest value of each statistic over all possible missing values."""
+        """Return a table of the range of each statistic over all possible missing values."""
         n_models, n_graphs = self.cells.values.shape
-        low, high = (side.mean(axis=1)
-                     for side in bounds_of_ranks(self.cells.values, self.cells.sign))  # fmt: skip
-        filled = [np.where(self.cells.present, self.cells.values, end).mean(axis=1)
-                  for end in _range_of(self.cells.measure)]  # fmt: skip
+        bounds = bounds_of_ranks(self.cells.values, self.cells.sign)
+        low, high = (end.mean(axis=1) for end in bounds)
+        filled = [
+            np.where(self.cells.present, self.cells.values, end).mean(axis=1)
+            for end in _range_of(self.cells.measure)
+        ]
         won = np.array([n_models - high, n_models - low])
         title = self.cells.title
         columns = [
-            "model", "missing", f"{title} from=value_low:4", "to=value_high:4",
-            "mean rank from=mean_rank_low:2", "to=mean_rank_high:2", "win rate from=win_rate_low:3",
-            "to=win_rate_high:3", "Borda from=borda_low:1", "to=borda_high:1",
-        ]  # fmt: skip
+            "model",
+            "missing",
+            f"{title} from=value_low:4",
+            "to=value_high:4",
+            "mean rank from=mean_rank_low:2",
+            "to=mean_rank_high:2",
+            "win rate from=win_rate_low:3",
+            "to=win_rate_high:3",
+            "Borda from=borda_low:1",
+            "to=borda_high:1",
+        ]
         return Table.of_columns(
-            columns, self.cells.models, (~self.cells.present).sum(axis=1), *filled, low, high,
-            *won / max(n_models - 1, 1), *won * n_graphs,
-        ).in_order(self.order)  # fmt: skip
+            columns,
+            self.cells.models,
+            (~self.cells.present).sum(axis=1),
+            *filled,
+            low,
+            high,
+            *won / max(n_models - 1, 1),
+            *won * n_graphs,
+        ).in_order(self.order)
 
     def pair_table(self) -> Table:
-        """One row per pair of ranked models, on the graphs that both have."""
+        """Return a table with one row per pair of ranked models, on the graphs that both have."""
         first, second, *others = self.pairs.values()
         names = ([self.cells.models[i] for i in ends] for ends in (first, second))
         columns = "model, against, graphs, wins, ties, difference:4, p:4, p (Holm)=corrected:4"
         return Table.of_columns(columns, *names, *others, names=2)
 
     def test_table(self) -> Table:
-        """Friedman's test and Nemenyi's critical difference of mean ranks; no row without a test.
+        """Return a table of Friedman's test, with Nemenyi's critical difference of mean ranks.
 
-        The test needs three models, and two graphs that all of them have.
+        It is empty without a test, which needs three models, and two graphs that all of them have.
         """
-        columns = ("test, models, graphs, statistic:4, p:4, "
-                   "critical difference=critical_difference:4")  # fmt: skip
-        found = self.friedman
-        rows = [] if found is None else [
-            ("Friedman", found.models, found.graphs, found.statistic, found.p,
-             found.critical_difference)
-        ]  # fmt: skip
+        columns = (
+            "test, models, graphs, statistic:4, p:4, critical difference=critical_difference:4"
+        )
+        test = self.friedman
+        rows = (
+            []
+            if test is None
+            else [
+                (
+                    "Friedman",
+                    test.models,
+                    test.graphs,
+                    test.statistic,
+                    test.p,
+                    test.critical_difference,
+                )
+            ]
+        )
         return Table.of(columns, rows)
 
     def notes(self) -> list[str]:
-        """What a reader must know about the table."""
+        """Return sentences that readers of the table must know."""
         cells, said = self.cells, []
         if not cells.is_adjusted:
             said.append(
@@ -388,17 +439,17 @@ class Suite(ShownAsTables):
                 f"listed separately, with fewer than {self.fewest:.0%} of the graphs: {names}"
             )
         if self.friedman is not None:
-            found = self.friedman
+            test = self.friedman
             said.append(
-                f"Friedman's test over {found.graphs} graphs: statistic {found.statistic:.2f}, "
-                f"p {found.p:.2g}; Nemenyi's critical difference of mean ranks "
-                f"{found.critical_difference:.2f}"
+                f"Friedman's test over {test.graphs} graphs: statistic {test.statistic:.2f}, "
+                f"p {test.p:.2g}; Nemenyi's critical difference of mean ranks "
+                f"{test.critical_difference:.2f}"
             )
         return said
 
 
 def _range_of(measure: Measure) -> tuple[float, float]:
-    """Ends of a measure's range; infinite if it has none."""
+    """Return the ends of a measure's range; infinite if it has none."""
     text = "[0, 1]" if measure.is_trec else measure.row[0].range
     ends = zip(text.strip("[]()").split(", "), (-math.inf, math.inf), strict=True)
     low, high = (float(end) if re.fullmatch(r"-?[\d.]+", end) else no_end for end, no_end in ends)
@@ -413,15 +464,19 @@ def suites(
     resampling: Resampling = DRAWING,
     level: float = 0.05,
 ) -> list[Suite]:
-    """One suite per measure; groups name graphs, or patterns such as "ind-*".
+    """Build one suite per measure; groups contain graphs, or patterns such as "ind-*".
 
-    UsageError: an unknown test, a group without a graph, or a name or pattern that fits no graph.
+    UsageError if the test is unknown, a group has no graph, or a name or pattern fits no graph.
     """
     choose("test", test, TESTS)
-    every_graph = list(dict.fromkeys(graph for one in cells for graph in one.graphs))
-    made = []
-    for one, heading in zip(cells, headings([one.measure for one in cells]), strict=True):
-        own: dict[str, tuple[str, ...]] = {}
+    every_graph = list(
+        dict.fromkeys(graph for suite_cells in cells for graph in suite_cells.graphs)
+    )
+    results = []
+    for suite_cells, heading in zip(
+        cells, headings([suite_cells.measure for suite_cells in cells]), strict=True
+    ):
+        graphs_of_group: dict[str, tuple[str, ...]] = {}
         for name, patterns in (groups or {}).items():
             for pattern in patterns:
                 if not any(fnmatchcase(graph, pattern) for graph in every_graph):
@@ -429,20 +484,24 @@ def suites(
                         f"group {name!r} names {pattern!r}, which is none of the graphs; "
                         f"{must_be(pattern, every_graph)}"
                     )
-            own[name] = tuple(
-                graph for graph in one.graphs if any(fnmatchcase(graph, p) for p in patterns)
+            graphs_of_group[name] = tuple(
+                graph
+                for graph in suite_cells.graphs
+                if any(fnmatchcase(graph, p) for p in patterns)
             )
-            if not own[name]:
+            if not graphs_of_group[name]:
                 raise UsageError(
-                    f"group {name!r} has no graph; choose some of {', '.join(one.graphs)}"
+                    f"group {name!r} has no graph; choose some of {', '.join(suite_cells.graphs)}"
                 )
-        titled = replace(one, heading=heading)
-        made.append(Suite(titled, own | {ALL: one.graphs}, test, resampling, level))
-    return made
+        titled = replace(suite_cells, heading=heading)
+        results.append(
+            Suite(titled, graphs_of_group | {ALL: suite_cells.graphs}, test, resampling, level)
+        )
+    return results
 
 
 def default_measures(ranks: Mapping[str, Mapping[str, Mapping[str, Ranks]]]) -> list[Measure]:
-    """`MEASURES` of the widest side that the ranks of all graphs hold."""
+    """Return `MEASURES` for the widest side that the ranks of all graphs contain."""
     side = common_side(ranks)
     return parse_all([f"{side}.{name}" for name in MEASURES])
 
@@ -483,15 +542,18 @@ def suite_of_ranks(
         Models on one graph cannot be compared.
     """
     by_seed = {
-        graph: {model: one if isinstance(one, Mapping) else {"": one} for model, one in own.items()}
-        for graph, own in ranks.items()
+        graph: {
+            model: runs if isinstance(runs, Mapping) else {"": runs}
+            for model, runs in by_model.items()
+        }
+        for graph, by_model in ranks.items()
     }
     chosen = default_measures(by_seed) if measures is None else parse_all(measures)
     cells = cells_of_ranks(by_seed, chosen, resampling, part)
     return suites(cells, groups, test=test, resampling=resampling, level=level)
 
 
-# -- Its page: tables, figures and notes, without scripts ------------------------------------------
+# -- The page: tables, figures and notes, without scripts ------------------------------------------
 
 _TITLE = "Models over many graphs"
 _STYLE = """
@@ -513,14 +575,14 @@ Drawn = Sequence[tuple[str, "Figure"]]
 
 
 def suite_page(suites: Sequence[Suite], figures: Sequence[Drawn] = ()) -> str:
-    """The whole page, one part per measure with its figures."""
+    """Return the HTML of the page, with one part per measure and its figures."""
     parts = []
     for number, suite in enumerate(suites):
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in suite.notes())
         parts.append(f"<h2>{html.escape(suite.cells.title)}</h2><ul>{notes}</ul>")
         parts.append(_section("Models, best mean rank first", suite.table(), is_open=True))
-        for place, (caption, figure) in enumerate(figures[number] if figures else ()):
-            svg = svg_text(figure, f"s{number}{place}-")
+        for index, (caption, figure) in enumerate(figures[number] if figures else ()):
+            svg = svg_text(figure, f"s{number}{index}-")
             parts.append(
                 f'<figure role="img" aria-label="{caption}">{svg}'
                 f"<figcaption>{caption}</figcaption></figure>"
@@ -546,6 +608,7 @@ def suite_page(suites: Sequence[Suite], figures: Sequence[Drawn] = ()) -> str:
 
 
 def _section(heading: str, table: Table, is_open: bool = False) -> str:
+    """Return the HTML of a table that readers can fold."""
     state = " open" if is_open else ""
     label = html.escape(heading, quote=True)
     around = f'<div class="wide" role="region" aria-label="{label}" tabindex="0">'
@@ -556,9 +619,9 @@ def _section(heading: str, table: Table, is_open: bool = False) -> str:
 
 
 def svg_text(figure: Figure, prefix: str) -> str:
-    """A figure as an SVG element, with ids that no other figure of the page has.
+    """Return a figure as an SVG element, whose ids begin with a prefix and so are unique.
 
-    The same figure gives the same text: ids are made with a fixed salt, and there is no date.
+    The same figure gives the same text: the salt of ids is fixed, and there is no date.
     """
     import matplotlib
 
