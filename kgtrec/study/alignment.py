@@ -121,6 +121,7 @@ class _Tables:
         self.table = np.concatenate(tables)
 
     def scores(self, questions: Questions) -> Factors:
+        """Return scores of the questions, from which `kgtrec.rank` computes ranks."""
         _, _, bias = _penalize_hubs(self, questions)
         dtype = np.float64 if self.table.dtype == np.float64 else np.float32
         return Factors(
@@ -131,6 +132,7 @@ class _Tables:
         )
 
     def blocks(self, entities: Array, others: Array, side: int) -> Iterator[Array]:
+        """Yield the similarities of entities of one side (rows) with `others`, in blocks."""
         shift = (self.n_left, 0) if side == 0 else (0, self.n_left)
         factors = Factors(
             self.table[entities + shift[0]], self.table[others + shift[1]], None, self.metric
@@ -157,6 +159,7 @@ class _Matrix:
             self.matrix = self.matrix * scale
 
     def scores(self, questions: Questions) -> Iterator[Array]:
+        """Return scores of the questions, from which `kgtrec.rank` computes ranks."""
         lefts, rights, bias = _penalize_hubs(self, questions)
         width = self.n_left + self.n_right
         dtype = np.dtype(np.float64) if self.csls else self.matrix.dtype
@@ -171,6 +174,7 @@ class _Matrix:
             yield block - bias if self.csls else block
 
     def blocks(self, entities: Array, others: Array, side: int) -> Iterator[Array]:
+        """Yield the similarities of entities of one side (rows) with `others`, in blocks."""
         matrix = self.matrix if side == 1 else self.matrix.T
         for rows in _split_rows(len(entities), len(others), matrix.itemsize):
             block = matrix[np.ix_(entities[rows], others)]

@@ -388,6 +388,7 @@ def classify(
 
 
 def _name_relations(relations: Sequence[str] | None, largest: int) -> Sequence[str]:
+    """Return the names of relations up to the id `largest`; UsageError if there are too few."""
     if relations is None:
         return [str(number) for number in range(largest + 1)]
     if len(relations) <= largest:

@@ -109,6 +109,7 @@ class LabelledTriples(ShownInLines):
 
 
 def _check_labels(labels: Any, size: int) -> Bools:
+    """Return labels as bool (size,); InputError if their shape or a value is wrong."""
     values = np.asarray(labels)
     if values.shape != (size,):
         raise InputError(
@@ -124,6 +125,7 @@ def _check_labels(labels: Any, size: int) -> Bools:
 
 
 def _check_scores(scores: Any, size: int) -> Float64:
+    """Return scores as float64 (size,); InputError if their shape is wrong or one is not finite."""
     values = np.asarray(scores)
     if values.shape != (size,) or values.dtype.kind not in "fiu":
         raise InputError(
@@ -192,6 +194,7 @@ def read_labelled(
 
 
 def _read_rows(path: PathName) -> list[_Row]:
+    """Read the lines of a file; FileError at the first malformed line."""
     rows: list[_Row] = []
     width = 0
     for line, raw in lines_of(path):
@@ -228,6 +231,7 @@ def _parse_score(path: PathName, line: int, text: str) -> float:
 
 
 def _collect_labels(true: list[_Row], false: list[_Row]) -> list[bool]:
+    """Return the labels of all rows; UsageError if there are none, or labels and a second file."""
     labelled = next((row.path for row in (*true[:1], *false[:1]) if row.label is not None), None)
     refuse_if(
         (
@@ -251,6 +255,7 @@ def _number_names(rows: list[_Row], ids: dict[str, int]) -> Int64:
 
 
 def _collect_scores(rows: list[_Row], path: PathName | None) -> Float64:
+    """Return the scores of all rows from their lines, or from the file `path`; not from both."""
     if path is None:
         missing = [row.path for row in rows if row.score is None]
         if missing:

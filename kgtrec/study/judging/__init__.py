@@ -1,7 +1,7 @@
 """Judging pooled triples by hand (Zhou et al. 2022, 3.2).
 
-``questions`` makes a question from the label of a relation and reads files of questions that people
-edit. ``sheets`` has the sheets that annotators fill in, and distributes triples among them.
+``questions`` makes a question from the label of a relation, and reads files of edited questions.
+``sheets`` reads and writes sheets for annotators, and distributes triples among them.
 ``journal`` keeps every answer, and ``server`` is the local web page (``page/``) for answering.
-``agreement`` says how far annotators agree, and merges their judgements.
+``agreement`` computes the agreement of annotators, and merges their judgements.
 """

@@ -275,7 +275,7 @@ class Journal:
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a label to undo."""
+        """True if there is a label to undo."""
         return bool(self.answers.past)
 
     def counts(self) -> dict[str, int]:

@@ -348,6 +348,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise JudgingError(f"{problem}: {hint}", HTTPStatus.FORBIDDEN)
 
     def _get(self) -> tuple[bytes, str]:
+        """Return a file of the page, or the state as JSON, and the content type."""
         target = urlsplit(self.path)
         if target.path in _PAGE:
             return self.server.page[target.path], _PAGE[target.path][1]

@@ -275,6 +275,7 @@ def make_batches(
 
 
 def _check_options(annotators: Sequence[str], overlap: float, size: int | None) -> None:
+    """Raise UsageError if a name, the overlap or the size is invalid; report all problems."""
     names, text = list(annotators), "the name must work as a file name; use letters, digits"
     refuse_if(
         (not names, "no annotator is given; give at least one"),

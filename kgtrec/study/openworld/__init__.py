@@ -1,9 +1,9 @@
 """Evaluation under the open-world assumption (Yang et al. 2022).
 
 Missing answers make every rank metric saturate and, by chance, misorder models. ``formulas`` has
-the assumptions, exact moments, lemmas and theorems, and ``simulate`` draws the same. ``compare``
-judges two models at a sparsity. ``experiment`` compares sparse with full metrics
-in a closed world. ``results`` contains the results and their wording.
+the assumptions, exact moments, lemmas and theorems, and ``simulate`` simulates them. ``compare``
+judges two models at a sparsity. ``experiment`` compares sparse with full metrics in a closed world.
+``results`` contains the results and their wording.
 
 The functions share their parameters. Values out of range are a UsageError.
 

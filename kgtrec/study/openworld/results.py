@@ -331,6 +331,7 @@ class Comparison(ShownAsTables):
 
 
 def _describe_values(result: Comparison) -> str:
+    """Return the paragraph on the observed values of both models."""
     values = zip(result.names, result.values, strict=True)
     error = f" (standard error {result.paired_error:.4f}, question by question)"
     lines = [
@@ -344,6 +345,7 @@ def _describe_values(result: Comparison) -> str:
 
 
 def _describe_outlook(result: Comparison, at: Outlook) -> str:
+    """Return the paragraph on one sparsity."""
     first, second = result.names
     title = title_of(result.metric)
     lines = [f"If {100 * at.sparsity:.3g} % of the true answers are missing:"]
@@ -387,6 +389,7 @@ def _describe_probability(result: Comparison, at: Outlook) -> str:
 
 
 def _describe_needed(result: Comparison, at: Outlook) -> str:
+    """Return a sentence on the number of questions needed."""
     if result.difference == 0:
         return "No number of questions distinguishes equal values."
     count = at.needed_model if math.isnan(at.needed_data) else at.needed_data
@@ -398,6 +401,7 @@ def _describe_needed(result: Comparison, at: Outlook) -> str:
 
 
 def _describe_verdict(result: Comparison) -> str:
+    """Return the verdict in words."""
     better, other = result.ordered
     kind = result.verdict
     if kind == "equal":
@@ -479,6 +483,7 @@ def _format_percent(share: float) -> str:
 
 
 def _wrap(line: str) -> str:
+    """Wrap a line to the width of texts; further lines have a hanging indent."""
     indent = " " * (len(line) - len(line.lstrip()))
     return textwrap.fill(
         line.strip(),

@@ -127,6 +127,10 @@ def _weigh_by_matrix(array: npt.NDArray[Any], questions: Questions, name: str) -
 def _check_weights(
     weights: Callable[[int, int], Any], questions: Questions, name: str = ""
 ) -> Weights:
+    """Return a function that checks the weights whenever it computes them; InputError if invalid.
+
+    `name` is the origin of a matrix of weights, for messages.
+    """
     n = questions.n_entities
 
     def check_values(side: int, relation: int) -> Float64:

@@ -103,7 +103,7 @@ def average_over_graphs(values: Float64, weights: Float64) -> Float64:
         return np.asarray(weights @ np.where(known, values, 0.0).T / (weights @ known.T))
 
 
-def places(mean_ranks: Float64) -> Float64:
+def place_models(mean_ranks: Float64) -> Float64:
     """Return the place of every model by mean rank (..., models); ties get their mean place."""
     flat = mean_ranks.reshape(-1, mean_ranks.shape[-1])
     return ranks_within(flat.T, -1.0).T.reshape(mean_ranks.shape)
@@ -227,7 +227,7 @@ class Suite(ShownAsTables):
     @cached_property
     def place_draws(self) -> Float64:
         """Place of every model by mean rank on every draw, float64 (B, models)."""
-        return places(self._drawn.mean_rank)
+        return place_models(self._drawn.mean_rank)
 
     @cached_property
     def order(self) -> list[int]:
