@@ -502,11 +502,11 @@ changing = {"align": "left", "sizes": "right", "matrix": "matrix", "csls": "matr
             "array": "weights"}.get(reader, "")
 
 def from_file():
-    of_matrix = draw._of_matrix
+    of_matrix = draw._weigh_by_matrix
     def changed(*arguments):
         change("weights")
         return of_matrix(*arguments)
-    draw._of_matrix = changed
+    draw._weigh_by_matrix = changed
     study.draw_candidates(questions, 10, "weights.npy")
 
 def updates():
