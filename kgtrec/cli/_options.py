@@ -181,6 +181,11 @@ def split(text: str) -> Decorator:
 # -- How it is computed ----------------------------------------------------------------------------
 
 THREADS = option("--threads", "Threads; every core by default.", type=Count(largest=10**400))
+COLUMN_LABELS = reads(
+    "--columns column_labels",
+    "Labels, one per line, in the order of the columns of scores of all entities. By default "
+    "columns are in the order of ids (see `kgtrec rank --help`).",
+)
 LOWER_IS_BETTER = flag("--lower-is-better", "The scores are distances.")
 NAN = choice(
     "--nan",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from graph_files import lines, write
+from question_cases import assert_same
 
 import kgtrec
 from kgtrec.cli import cli
+from kgtrec.cluster.dask import shipment
+from kgtrec.errors import UsageError
 
 N = 23
 
@@ -65,6 +69,67 @@ def test_shards_and_batches_take_the_order_of_columns(home: Path, kind: str) -> 
             assert np.array_equal(getattr(ranks, name), getattr(plain, name)), (path, name)
         assert kgtrec.comparable(plain, ranks)
     assert (home / "whole.parquet").read_bytes() == (home / "entities.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz"])
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_workers_without_shared_files_take_the_order_of_columns(
+    client: Any, home: Path, monkeypatch: pytest.MonkeyPatch, kind: str, is_shared: bool
+) -> None:
+    if not is_shared:
+        monkeypatch.setattr(shipment, "workers_share_files", lambda *_: False)
+    graph = kgtrec.read_graph("g")
+    labels = Path("columns.txt").read_text().split()
+    due = kgtrec.rank(f"plain.{kind}", graph.questions(), run_depth=5)
+    for questions, columns in (
+        (graph.questions(columns=labels), None),
+        (graph.questions(), labels),
+    ):
+        ranked = kgtrec.cluster.rank(
+            f"turned.{kind}", questions, client, run_depth=5, columns=columns
+        )
+        assert_same(ranked, due)
+        kgtrec.cluster.rank_to_file(
+            f"turned.{kind}", questions, "r.parquet", client, columns=columns
+        )
+        np.testing.assert_array_equal(kgtrec.Ranks.load("r.parquet").greater, due[0].greater)
+
+
+def test_orders_of_columns_that_a_cluster_refuses(client: Any, home: Path) -> None:
+    graph = kgtrec.read_graph("g")
+    labels = Path("columns.txt").read_text().split()
+    ordered, stored = graph.questions(columns=labels), "stored"
+    folder = kgtrec.cluster.store_questions(graph.questions(), stored)
+    for questions, words in ((ordered, "already declare columns="), (folder, "stored questions")):
+        with pytest.raises(UsageError, match=words):
+            kgtrec.cluster.rank_to_file(
+                "turned.npy", questions, "r.parquet", client, columns=labels
+            )
+    # As the message says: the stored questions know the order.
+    folder = kgtrec.cluster.store_questions(ordered, stored)
+    kgtrec.cluster.rank_to_file("turned.npy", folder, "r.parquet", client)
+    due = kgtrec.rank("plain.npy", graph.questions())[0]
+    np.testing.assert_array_equal(kgtrec.Ranks.load("r.parquet").greater, due.greater)
+
+
+def test_an_estimate_takes_the_order_of_columns(home: Path) -> None:
+    """Of scores of all entities, also beside scores of drawn candidates."""
+
+    def shown(*words: str) -> str:
+        done = CliRunner().invoke(cli, ["estimate", "--graph", "g", "--size", "10", *words])
+        assert done.exit_code == 0, done.exception
+        return done.stdout
+
+    due = shown("--scores", "plain.npy", "--full", "0.5")
+    columns = ("--columns", "columns.txt")
+    assert shown("--scores", "turned.npy", "--full", "0.5", *columns) == due
+    shown("--write-candidates", "c.npy", *columns)
+    scores, candidates = np.load("plain.npy"), np.load("c.npy")
+    np.save("drawn.npy", np.take_along_axis(scores, candidates, axis=1))
+    apart = ("--score-columns", "candidates", "--scores", "drawn.npy", "--full", "0.5")
+    shown(*apart, "--write-full-questions", "q.npy")
+    np.save("full.npy", np.load("turned.npy")[np.load("q.npy")])
+    assert shown(*apart, "--full-scores", "full.npy", *columns) == due
 
 
 def test_a_label_that_the_graph_lacks_is_refused_with_its_line(home: Path) -> None:

@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from kgtrec.cluster.stored_ranks import StoredRanks, result_bytes
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.partial import PartialRanks
+from kgtrec.ranking.ranker import column_order
 from kgtrec.ranking.settings import ScoreOptions, Settings, whole_number
 from kgtrec.scores.mapped_files import reading
 
@@ -57,6 +59,7 @@ def rank(
     memory: str | int = "2GB",
     *,
     run_depth: int = 0,
+    columns: Any = None,
     folder: str | PathLike[str] | None = None,
     retries: int = 3,
     progress: bool | None = None,
@@ -79,8 +82,8 @@ def rank(
         Most that a task may use, such as ``"2GB"``: the work is cut into parts that fit, for any
         number of questions and entities. A worker of several threads runs as many tasks. Chunks of
         a Dask array are not cut.
-    run_depth, rows, higher_is_better, nan, atol, rtol
-        As for `kgtrec.rank`.
+    run_depth, rows, columns, higher_is_better, nan, atol, rtol
+        As for `kgtrec.rank`. A Dask array has its columns in id order.
     folder : path, optional
         Work folder, best on storage that all workers see: they memory-map questions and scores
         from it. It keeps finished parts, so that the same call continues after it was killed. None:
@@ -117,7 +120,20 @@ def rank(
     tasks = TaskOptions(memory, retries, progress, patience)
     settings = Settings.of("rank", ScoreOptions, options, run_depth=run_depth, threads=1)
     with ExitStack() as stack, reading("scores or questions", source):
-        return _rank_into_files(stack, source, questions, settings, client, folder, tasks).load()
+        ordered = _declare_columns(questions, columns)
+        return _rank_into_files(stack, source, ordered, settings, client, folder, tasks).load()
+
+
+def _declare_columns(questions: Any, columns: Any) -> Any:
+    """The questions with an order of columns; UsageError for stored ones, which have their own."""
+    if columns is None or not isinstance(questions, (Questions, str, PathLike)):
+        return questions
+    if not isinstance(questions, Questions):
+        raise UsageError(
+            "stored questions have the order of their columns; leave columns= out here, and store "
+            "the questions of graph.questions(columns=...)"
+        )
+    return replace(questions, column_of=column_order(questions, columns))
 
 
 def _rank_into_files(
@@ -317,6 +333,7 @@ def rank_to_file(
     *,
     run: str | PathLike[str] | None = None,
     run_depth: int = 1000,
+    columns: Any = None,
     folder: str | PathLike[str] | None = None,
     retries: int = 3,
     progress: bool | None = None,
@@ -338,8 +355,8 @@ def rank_to_file(
         that all workers see.
     path : path
         File of ranks to write.
-    client, higher_is_better, nan, atol, rtol, retries, progress, patience
-        As for `kgtrec.cluster.rank`.
+    client, columns, higher_is_better, nan, atol, rtol, retries, progress, patience
+        As for `kgtrec.cluster.rank`. Stored questions know the order of columns.
     memory : str or int, default "2GB"
         Most that a task, and this process, may use.
     run : path, optional
@@ -366,8 +383,9 @@ def rank_to_file(
     depth = 0 if run is None else whole_number("run_depth", run_depth, 1)
     settings = Settings.of("rank_to_file", ScoreOptions, options, run_depth=depth, threads=1)
     with ExitStack() as stack, reading("scores or questions", source):
+        ordered = _declare_columns(questions, columns)
         stored = _rank_into_files(
-            stack, source, questions, settings, client, folder, tasks, CLIENT_BYTES
+            stack, source, ordered, settings, client, folder, tasks, CLIENT_BYTES
         )
         stored.save(path)
         if run is not None:

@@ -12,7 +12,7 @@ known. The price, probabilities in steps of 4, costs little precision.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike, fspath
 from typing import Any
@@ -208,8 +208,11 @@ class CandidateDraw(ShownInLines):
             for number, stratum in enumerate(self.strata)
         }
         details = {"drawn_by": self.source, "seed": self.seed}
+        questions = self.questions
+        if columns == "candidates":  # whose columns have no other order
+            questions = replace(questions, column_of=None)
         return {
-            name: apply_lists(self.questions, self._candidate_lists(csr, columns), "error", details)
+            name: apply_lists(questions, self._candidate_lists(csr, columns), "error", details)
             for name, csr in named.items()
         }
 
