@@ -99,6 +99,8 @@ NUMBERED_BESIDE = frozenset(
 """Formats of labels, which dictionaries in the folder may number."""
 TEXTS = NUMBERED_BESIDE | {"rotate", "dgl-ke", "neural-lp"}
 """Formats of text files in one folder: other files with triples are reported."""
+NUMBERED = frozenset({"openke", "libkge"})
+"""Formats of triples by number, in text files of one folder."""
 _DECLARED = re.compile(r"([a-z][a-z0-9_-]*)(?:,([a-z]+))?:(.*)", re.DOTALL)
 _ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
 _ENDINGS = {

@@ -178,11 +178,11 @@ class GraphData:
 
         ``used`` are files that the caller reads, such as known facts: no warning is about them.
         """
-        from kgtrec.graph.formats import GRAPHS, NUMBERED_BESIDE, TEXTS, graph_place, split_format
+        from kgtrec.graph.formats import GRAPHS, NUMBERED_BESIDE, graph_place, split_format
         from kgtrec.graph.openke import is_numbered
         from kgtrec.graph.readers.dictionaries import number_by_dictionaries
         from kgtrec.graph.readers.fields import labelled_tables
-        from kgtrec.graph.readers.unread import unread_triples
+        from kgtrec.graph.readers.unread import unread_files
         from kgtrec.graph.tsv import find_split_files
 
         declared, location = split_format(fspath(folder))
@@ -218,16 +218,32 @@ class GraphData:
         graph.has_open_end = tables.has_open_end and tables.qualifiers is None
         for doubt in (*tables.notes, *graph.doubts()):
             warnings.warn(f"{folder}: {doubt}", GraphWarning, stacklevel=3)  # read_graph's caller
-        if name in TEXTS and not place.is_alone:
-            read = {*tables.files.values(), *map(Path, used)}
-            for doubt in unread_triples(place.folder, read, graph.entities, graph.relations):
-                warnings.warn(FilterWarning(f"{folder}: {doubt}"), stacklevel=3)
+        read = {*tables.files.values(), *map(Path, used)}
+        labels = graph.entities, graph.relations
+        for doubt in () if place.is_alone else unread_files(place.folder, name, read, *labels):
+            warnings.warn(FilterWarning(f"{folder}: {doubt}"), stacklevel=3)
         return graph
 
     def with_entities(self, n: int) -> Self:
-        """The graph with the entities 0 to n - 1, under their numbers; labels must be below n."""
+        """The graph with the entities 0 to n - 1, whose columns of scores are their numbers.
+
+        Parameters
+        ----------
+        n : int
+            Number of entities. Those that no fact names are candidates, too.
+
+        Raises
+        ------
+        UsageError
+            The labels of the entities are not whole numbers below n.
+        """
         numbers = whole_numbers(self.entities.to_arrow())
-        assert numbers is not None
+        if numbers is None or int(numbers.max(initial=-1)) >= n:
+            found = "not all whole numbers" if numbers is None else f"numbers up to {numbers.max()}"
+            raise UsageError(
+                f"with_entities({n}) needs labels of entities that are numbers below {n}; the "
+                f"labels are {found}"
+            )
         facts = {name: rows.copy() for name, rows in self.facts.items()}
         for rows in facts.values():
             rows[:, [0, 2]] = numbers[rows[:, [0, 2]]]
@@ -235,6 +251,16 @@ class GraphData:
         grown = type(self)(facts, self.duplicates, Labels.decimal(n), self.relations, self.contexts)
         grown.name = self.name
         return grown
+
+    def hint_of_width(self, n: int) -> str:
+        """What to do with scores of more entities than the triples name, if labels are numbers."""
+        if not self.has_open_end or n <= self.n_entities or int(self.entities[-1]) >= n:
+            return ""
+        return (
+            f"if column e is entity e, ask the questions of graph.with_entities({n}), or write "
+            f"'{n} {self.n_relations}', the numbers of entities and of relations, into stat.txt in "
+            "the graph's folder"
+        )
 
     def doubts(self) -> Iterator[str]:
         """Signs of a misread graph in splits, first lines and relations, one sentence per sign."""

@@ -416,7 +416,7 @@ def _check_overlooked(
             continue
         if split in files and name == split + NUMBERED:  # allowed: the same in OpenKE's format
             continue
-        if NEGATIVES.match(name):  # `unread_triples` reports it
+        if NEGATIVES.match(name):  # `unread_files` reports it
             continue
         triples = _HOLDS_TRIPLES.fullmatch(name)
         missed = f"split {split!r} is not read: {name!r} is not a name of a split"

@@ -139,6 +139,80 @@ def test_known_files_are_not_called_unread(tmp_path: Path) -> None:
     assert len(known.known.ids) > len(kgtrec.read_graph(f"tsv:{tmp_path}").questions().known.ids)
 
 
+# -- Folders of numbers: OpenKE, LibKGE ------------------------------------------------------------
+
+
+def openke(folder: Path) -> Path:
+    """Four entities, two relations, and all files that OpenKE derives from the splits."""
+    for name, rows in (("train2id", [(0, 1, 0), (1, 2, 1)]), ("valid2id", [(2, 3, 0)]),
+                       ("test2id", [(0, 3, 0)]), ("1-1", [(0, 3, 0)]), ("1-n", [(0, 3, 0)]),
+                       ("n-1", [(0, 3, 0)]), ("n-n", [(0, 3, 0)])):  # fmt: skip
+        write(folder / f"{name}.txt", f"{len(rows)}\n" + lines(rows, " "))
+    write(folder / "test2id_all.txt", "1\n3\t0 3 0\n")
+    write(folder / "type_constrain.txt", "2\n0\t1\t2\n0\t1\t3\n1\t1\t2\n1\t1\t3\n")
+    write(folder / "entity2id.txt", counted({f"/m/{e}": i for i, e in enumerate("abcd")}))
+    write(folder / "relation2id.txt", counted({"/r": 0, "/s": 1}))
+    return folder
+
+
+def libkge(folder: Path) -> Path:
+    """The same as LibKGE's preprocessing writes it."""
+    for name, rows in (("train", [(0, 0, 1), (1, 1, 2)]), ("valid", [(2, 0, 3)]),
+                       ("test", [(0, 0, 3)])):  # fmt: skip
+        for ending in ("", "_without_unseen", "_sample"):
+            write(folder / f"{name}{ending}.del", lines(rows))
+        named = [(f"/m/{'abcd'[h]}", f"/{'rs'[r]}", f"/m/{'abcd'[t]}") for h, r, t in rows]
+        write(folder / f"{name}.txt", lines(named))
+    write(folder / "valid_negatives.del", "0\t0\t0\n")
+    write(folder / "entity_ids.del", by_number({f"/m/{e}": i for i, e in enumerate("abcd")}))
+    write(folder / "relation_ids.del", by_number({"/r": 0, "/s": 1}))
+    write(folder / "dataset.yaml", (
+        "dataset:\n  name: x\n  files.train.filename: train.del\n"
+        "  files.valid_negatives.filename: valid_negatives.del\n"
+    ))  # fmt: skip
+    return folder
+
+
+@each_row("make_folder, name, content, words", [
+    (openke, "graph.txt", "2\n0 2 0\n3 0 0\n", "give their numbers"),
+    (openke, "background.txt", "0 2 0\n3 0 0\n", "give their numbers"),
+    (openke, "graph.tsv", "/m/a\t/r\t/m/c\n", "filter them with known="),
+    (openke, "facts.txt", "/m/a\t/r\t/m/c\n", "filter them with known="),
+    (openke, "other.txt", "x\ty\tz\n", "their relations are not those of the graph; move it away"),
+    (openke, "valid_negatives.txt", "1\n2 0 0\n", "so they filter nothing; move"),
+    (libkge, "graph.del", "0\t0\t2\n", "give their numbers"),
+    (libkge, "train2.del", "0\t0\t2\n", "give their numbers"),
+    (libkge, "graph.txt", "/m/a\t/r\t/m/c\n", "filter them with known="),
+    (libkge, "test_negatives.txt", "/m/a\t/r\t/m/c\n", "`kgtrec classify` evaluates them"),
+])  # fmt: skip
+def test_further_triples_beside_numbers_get_a_line(
+    tmp_path: Path, make_folder, name: str, content: str, words: str
+) -> None:
+    make_folder(tmp_path)
+    kgtrec.read_graph(tmp_path)  # silent: all files are the program's
+    write(tmp_path / name, content)
+    with pytest.warns(FilterWarning, match=f"'{name}' holds triples, .*{words}") as caught:
+        graph = kgtrec.read_graph(tmp_path)
+    (said,) = (str(each.message) for each in caught)
+    assert "tsv:DIR" not in said  # which would read the numbers as labels
+    before = graph.questions().known
+    if "known=" in said:  # each way that the message names
+        path = str(tmp_path / name)
+        options: list[dict] = [{"known": path}] if "filter them with" in said else []
+        if not options:
+            triples = np.loadtxt(path, int, skiprows=int(content.startswith("2\n")), ndmin=2)
+            triples = triples[:, [0, 2, 1]] if make_folder is openke else triples
+            labels = [(graph.entities[h], graph.relations[r], graph.entities[t])
+                      for h, r, t in triples.tolist()]  # fmt: skip
+            write(tmp_path / "beside/more", lines(labels))
+            options = [{"extra_known": triples}, {"known": str(tmp_path / "beside/more")}]
+        for option in options:
+            known = graph.questions(**option).known
+            assert len(known.ids) > len(before.ids), option
+    (tmp_path / name).unlink()
+    kgtrec.read_graph(f"openke,htr:{tmp_path}" if make_folder is openke else tmp_path)
+
+
 # -- Numbers ---------------------------------------------------------------------------------------
 
 
@@ -173,6 +247,32 @@ def test_files_say_how_many_numbers_there_are(tmp_path: Path, files: dict) -> No
             graph = kgtrec.read_graph(spec.format(tmp_path))
         assert list(graph.entities) == [*map(str, range(14))]
         assert graph.splits["test"].tolist() == [[3, 0, 11]]
+
+
+@each_row("stat, words", [
+    ("4\t1\n", r"stat.txt:1: 4 entities, numbered from 0, but the triples name '11' "
+     r"\(tail in line 1 of test.txt\); correct the first number of its first line"),
+    ("11 1 0\n", "11 entities, numbered from 0, but the triples name '11'"),
+    ("14 1\n", ""),
+])  # fmt: skip
+def test_a_size_below_the_largest_number_is_refused(tmp_path: Path, stat: str, words: str) -> None:
+    make(tmp_path, [(0, 0, 1), (1, 0, 4)], [(3, 0, 11)], stat__txt=stat)
+    if words:
+        with pytest.raises(FileError, match=words):
+            kgtrec.read_graph(tmp_path)
+        kgtrec.read_graph(f"tsv:{tmp_path}")  # the splits alone
+        stat = "14 1\n"  # as the message says
+        write(tmp_path / "stat.txt", stat)
+    with pytest.warns(GraphWarning, match=r"no triple names 9 of the 14 entities of stat\.txt"):
+        graph = kgtrec.read_graph(tmp_path)
+    assert graph.splits["test"].tolist() == [[3, 0, 11]]
+    (tmp_path / "stat.txt").unlink()
+    with pytest.warns(GraphWarning, match="gaps"):
+        kgtrec.read_graph(tmp_path)
+    many = [(e, r, e) for e, r in enumerate((0, 1, 2))]
+    make(tmp_path, many, many, stat__txt="3 2\n")
+    with pytest.raises(FileError, match=r"2 relations, .*'2' .*correct the second number"):
+        kgtrec.read_graph(tmp_path)
 
 
 def test_the_width_of_scores_says_how_many_numbers_there_are(tmp_path: Path) -> None:

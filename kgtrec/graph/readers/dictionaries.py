@@ -258,7 +258,7 @@ def number_by_dictionaries(folder: Path, tables: GraphTables) -> GraphTables:
         dictionary = find_dictionary(folder, kind, notes)
         numbering = None if dictionary is None else _by_dictionary(dictionary, at, tables, notes)
         if sizes is not None:
-            numbering = _by_size(sizes[at], numbering, at, tables, notes)
+            numbering = _by_size(folder / _STAT, sizes[at], numbering, at, tables, notes)
         if numbering is not None and not numbering.is_same and at == 0:
             notes.append(
                 numbering.unnamed(PLURALS[at]) or f"columns are in the order of {numbering.source}"
@@ -359,14 +359,28 @@ def refuse_repeated(dictionary: Dictionary, at: int, tables: GraphTables) -> Non
 
 
 def _by_size(
-    size: int, numbering: Numbering | None, at: int, tables: GraphTables, notes: list[str]
+    path: Path,
+    size: int,
+    numbering: Numbering | None,
+    at: int,
+    tables: GraphTables,
+    notes: list[str],
 ) -> Numbering | None:
-    """The numbering after a look at the size in ``stat.txt``, which may be the only source."""
+    """The numbering after a look at the size in ``stat.txt``, which may be the only source.
+
+    FileError if labels are numbers, and it has no column for one of them.
+    """
     labels = tables.labels[at]
     n = len(labels) if numbering is None else len(numbering.labels)
     numbers = whole_numbers(labels.to_arrow()) if numbering is None else None
     if numbers is not None and int(numbers.max()) < size:
         return Numbering(Labels.decimal(size), numbers.astype(np.int32), _STAT)
+    if n != size and numbers is not None:
+        last = int(numbers.argmax())
+        used = f"{labels[last]!r} ({_first_use(tables, at, last)})"
+        found = f"{size:,} {PLURALS[at]}, numbered from 0, but the triples name {used}"
+        hint = f"correct the {('first', 'second')[at]} number of its first line, or move it away"
+        refuse(path, 1, found, hint)
     if n != size:
         source = "the triples name" if numbering is None else f"{numbering.source} has"
         notes.append(f"{_STAT} counts {size:,} {PLURALS[at]}, but {source} {n:,}; it is not used")

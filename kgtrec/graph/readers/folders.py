@@ -210,6 +210,12 @@ def read_libkge(folder: Path, columns: str | None = None) -> GraphTables:
     return numbered_tables(files, labels, columns or "hrt", _TRIPLES)
 
 
+def named_files(folder: Path) -> set[str]:
+    """Names of all files that LibKGE's ``dataset.yaml`` lists."""
+    settings = _settings(folder / "dataset.yaml")
+    return {str(name) for key, name in settings.items() if key.endswith(".filename")}
+
+
 def _settings(path: Path) -> dict[str, Any]:
     """Keys under ``dataset``, nested ones joined by dots, as LibKGE writes and reads them."""
     try:

@@ -13,9 +13,12 @@ from typing import Any
 
 from kgtrec._internal.argument_names import argument
 from kgtrec.errors import FileError, refuse
+from kgtrec.graph.formats import NUMBERED as NUMBERED_FORMATS
+from kgtrec.graph.formats import TEXTS
 from kgtrec.graph.id_files import arrow_bytes
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.dictionaries import dictionary_files
+from kgtrec.graph.readers.folders import named_files
 from kgtrec.graph.tsv import NEGATIVES, NUMBERED, is_split_like, open_packed
 
 _N_LINES = 5
@@ -23,10 +26,54 @@ _N_BYTES = 1 << 14
 _FACTS = re.compile(r"facts(\.(txt|tsv))?(\.(gz|zst))?", re.IGNORECASE)
 
 
-def unread_triples(
+_OF_OPENKE = re.compile(r"[1n]-[1n]\.txt|type_constrain\.txt|test2id_all\.txt")
+_OF_LIBKGE = re.compile(r"(train|valid|test)(_sample|_without_unseen)?\.(txt|del)")
+
+
+def unread_files(
+    folder: Path, form: str, read: set[Path], entities: Labels, relations: Labels
+) -> Iterator[str]:
+    """A sentence for each file of a folder of this format that holds triples and is not read."""
+    if form in TEXTS:
+        return _unread_texts(folder, read, entities, relations)
+    if form in NUMBERED_FORMATS:
+        return _unread_numbers(folder, form, read, entities, relations)
+    return iter(())
+
+
+def _unread_numbers(
+    folder: Path, program: str, read: set[Path], entities: Labels, relations: Labels
+) -> Iterator[str]:
+    """Those of OpenKE or LibKGE, whose triples are numbers.
+
+    Files that the program has derived from the splits hold no other triples.
+    """
+    known = {path.resolve() for path in read}
+    files = _OF_LIBKGE if program == "libkge" else _OF_OPENKE
+    derived = named_files(folder) if program == "libkge" else set()
+    is_dictionary = dictionary_files(folder)
+    for path in sorted(folder.iterdir()):
+        name = path.name
+        if name.startswith(".") or not path.is_file() or path.resolve() in known:
+            continue
+        if name in derived or files.fullmatch(name) or name in is_dictionary:
+            continue
+        # `find_split_files` reports names like those of splits, but reads no folder of LibKGE.
+        if program == "openke" and (
+            name.endswith(NUMBERED) or (is_split_like(name) and not NEGATIVES.match(name))
+        ):
+            continue
+        if not (rows := _first_triples(path, entities, relations, by_number=True)):
+            continue
+        yield f"{name!r} holds triples, but is not part of the graph; " + _remedy(
+            path, rows, relations, "move it away", by_number=True
+        )
+
+
+def _unread_texts(
     folder: Path, read: set[Path], entities: Labels, relations: Labels
 ) -> Iterator[str]:
-    """A sentence for each file of a folder that holds triples and is not one of those read.
+    """Those of formats of labels.
 
     FileError for ``facts.txt``, which is most of the training graph in some programs' folders.
     """
@@ -44,7 +91,7 @@ def unread_triples(
         if _FACTS.fullmatch(name):
             refuse(path, None, "triples beside those of the split 'train'", _OF_FACTS)
         yield f"{name!r} holds triples, but is not part of the graph; " + _remedy(
-            path, rows, relations
+            path, rows, relations, _SILENCE
         )
 
 
@@ -54,14 +101,23 @@ _OF_FACTS = (
 )
 
 
-def _remedy(path: Path, rows: list[list[bytes]], relations: Labels) -> str:
+_SILENCE = "move it away, or declare tsv:DIR, to read the splits alone without this line"
+_OF_NUMBERS = (
+    "if they are true, filter them: give their numbers, in the order head, relation, tail, as "
+    "extra_known= of graph.questions, or write their labels into a file and pass known= (--known)"
+)
+
+
+def _remedy(
+    path: Path, rows: list[list[bytes]], relations: Labels, silence: str, by_number: bool = False
+) -> str:
     """What the user can do about a file of triples, after a look at its first lines."""
-    silence = "move it away, or declare tsv:DIR, to read the splits alone without this line"
+    are_numbers = by_number and all(field.isdigit() for row in rows for field in row)
     if NEGATIVES.match(path.name):
-        return (
-            "by its name, its triples are false, so they filter nothing (`kgtrec classify` "
-            f"evaluates them); {silence}"
-        )
+        use = "" if are_numbers else " (`kgtrec classify` evaluates them)"
+        return f"by its name, its triples are false, so they filter nothing{use}; {silence}"
+    if are_numbers:
+        return f"{_OF_NUMBERS}; or {silence}"
     if (
         len(rows[0]) == 3
         and (relations.positions(arrow_bytes([row[1] for row in rows])) >= 0).any()
@@ -70,11 +126,14 @@ def _remedy(path: Path, rows: list[list[bytes]], relations: Labels) -> str:
     return f"their relations are not those of the graph; {silence}"
 
 
-def _first_triples(path: Path, entities: Labels, relations: Labels) -> list[list[bytes]]:
+def _first_triples(
+    path: Path, entities: Labels, relations: Labels, by_number: bool = False
+) -> list[list[bytes]]:
     """Fields of the first lines of a file of triples; empty for other files.
 
-    Three columns with tabs are triples. Other separators, or a fourth and fifth column, need
-    labels of the graph, because they also occur in other files.
+    Three columns with tabs are triples, and so are three numbers if the graph's are ``by_number``.
+    Other separators, or a fourth and fifth column, need labels of the graph, because they also
+    occur in other files.
     """
     lines = _first_lines(path)
     if len(lines) > 1 and lines[0].strip().isdigit():
@@ -84,7 +143,9 @@ def _first_triples(path: Path, entities: Labels, relations: Labels) -> list[list
         sizes = {len(row) for row in rows}
         if len(sizes) != 1 or not sizes <= {3, 4, 5} or not all(map(all, rows)):
             continue
-        if (separator == b"\t" and sizes == {3}) or _has_labels(rows, entities, relations):
+        is_number = by_number and all(field.isdigit() for row in rows for field in row)
+        is_plain = sizes == {3} and (separator == b"\t" or is_number)
+        if is_plain or _has_labels(rows, entities, relations):
             return rows
     return []
 
