@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._report import Command, File, Report
+from kgtrec.cli._report import Command, File, Report, note
 
 if TYPE_CHECKING:
+    from kgtrec.questions.questions import Questions
     from kgtrec.study.sampling.counts import SampledCounts
     from kgtrec.study.sampling.estimates import FullCheck, FullEstimates
 
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     "Columns of --scores: entities, or candidates of --write-candidates.",
     default="entities",
 )
+@shared.COLUMN_LABELS
 @shared.writes(
     "--write-full-questions full_questions",
     "With --score-columns candidates: write the numbers of the questions that --full draws.",
@@ -111,15 +113,13 @@ def command(**options: Any) -> Report:
     kgtrec estimate --graph G --score-columns candidates --scores s.npy --write-full-questions q.npy
     kgtrec estimate --graph G --score-columns candidates --scores s.npy --full-scores f.npy
     """
-    from kgtrec.cluster.inputs import QuestionRequest
     from kgtrec.study.sampling.counts import count_sampled
     from kgtrec.study.sampling.draw import draw_candidates
     from kgtrec.study.sampling.estimates import draw_check
     from kgtrec.study.semantics import fitting_by_constraints
 
     _check(options)
-    asked = {name: options[name] for name in ("graph", "split", "sides", "context")}
-    questions = QuestionRequest(**asked, filters=(options["known"],)).questions()
+    questions = _questions(options)
     by = options["by"]
     if options["type_constraints"] is not None:
         by = fitting_by_constraints(questions.graph, options["type_constraints"])
@@ -139,6 +139,22 @@ def command(**options: Any) -> Report:
     estimates = _estimates(counts, check, options, ranking)
     text = estimates.text(options["within"])
     return Report.of_table(estimates.table(), lambda: text, files=files)
+
+
+def _questions(options: dict[str, Any]) -> Questions:
+    """The questions; by scores of all entities, of a graph with an entity per column."""
+    from kgtrec.cluster.inputs import QuestionRequest
+    from kgtrec.scores.files import load_scores
+
+    names = ("graph", "split", "sides", "context", "column_labels")
+    asked = {name: options[name] for name in names}
+    by_entity = options["scores"] is not None and options["columns"] == "entities"
+    return QuestionRequest(
+        **asked,
+        filters=(options["known"],),
+        say=note,
+        n_columns=(lambda: load_scores(options["scores"]).shape[1]) if by_entity else None,
+    ).questions()
 
 
 def _check(options: dict[str, Any]) -> None:

@@ -292,7 +292,7 @@ def fit_files(files: Files, store: Store, higher_is_better: bool = True) -> File
     with about(files.location):
         if factors:
             settings = Settings(rows=rows, higher_is_better=higher_is_better)
-            check_factors(shape, (n_rows, questions.n_labels), settings)
+            check_factors(questions, n_rows, shape, settings)
         else:
             check_shape(questions, rows, n_rows, shape)
     folder = store.folder.resolve().parent

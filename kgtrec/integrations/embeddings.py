@@ -139,6 +139,13 @@ def load_factors(
     return factors
 
 
+def count_entities(path: PathName) -> int:
+    """How many entities have vectors in a file of `load_factors`; errors as there."""
+    with fetched(path, folders=True) as copy:
+        vectors, _ = split_single_values(_loaded(copy))
+    return len(_by_role(path, vectors)["entity"])
+
+
 def is_saved_model(path: PathName) -> bool:
     """Whether a path has vectors beside the configuration of a program that kgtrec knows.
 
@@ -198,12 +205,9 @@ def _by_role(path: PathName, arrays: Mapping[str, Array]) -> dict[str, Array]:
     Separate arrays of real and imaginary parts become one array of complex numbers.
     """
     names: dict[tuple[str, bool], str] = {}
+    _refuse_scores(path, arrays)
     for name in arrays:
-        words = _words(name)
-        fitting = (
-            r for r, first, second in _ROLES if words & first and (words & second or not second)
-        )
-        role = next(fitting, "")
+        words, role = _words(name), _role_of(name)
         key = role, bool(words & _IMAGINARY)
         if not role or key in names:
             problem = f"an array {name!r}, whose meaning is unknown"
@@ -220,6 +224,29 @@ def _by_role(path: PathName, arrays: Mapping[str, Array]) -> dict[str, Array]:
     if not {"entity", "relation"} <= roles.keys():
         raise _misnamed(path, f"arrays {', '.join(map(repr, arrays)) or 'without a dimension'}")
     return roles
+
+
+def _refuse_scores(path: PathName, arrays: Mapping[str, Array]) -> None:
+    """FileError if the arrays are scores, or queries and entities, which need no formula."""
+    found = ""
+    if {"queries", "entities"} <= arrays.keys():
+        found = "queries and entities, which are scored as they are"
+    elif arrays and not any(map(_role_of, arrays)) and {a.ndim for a in arrays.values()} == {2}:
+        shown = ", ".join(map(repr, [*arrays][:3])) + ", ..." * (len(arrays) > 3)
+        found = f"no vectors of entities and relations, only {shown}"
+    if found:
+        hint = (
+            f"if these are scores, leave out {argument('model')} and {argument('model_config')}; "
+            "if they are vectors, save them with numpy.savez(path, entity=..., relation=...)"
+        )
+        raise FileError(path, found=found, hint=hint)
+
+
+def _role_of(name: str) -> str:
+    """The argument that an array's name means; empty if its meaning is unknown."""
+    words = _words(name)
+    fitting = (r for r, first, second in _ROLES if words & first and (words & second or not second))
+    return next(fitting, "")
 
 
 def _words(name: str) -> set[str]:

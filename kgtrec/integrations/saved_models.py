@@ -205,12 +205,12 @@ def from_config(config: Configuration, model: str | None = None) -> SavedModel:
             f"{config.path}: the configuration names no model; pass {argument('model', 'rotate')}"
         )
     if name not in known:
-        reason = ""
+        text = f"{config.path}: the configuration names the model {name!r}"
         if str(name).lower() in REFUSED:
-            reason = f", which {REFUSED[str(name).lower()]}"
+            reason, remedy = REFUSED[str(name).lower()]
+            raise UsageError(f"{text}, which {reason}; {remedy}")
         raise UsageError(
-            f"{config.path}: the configuration names the model {name!r}{reason}; of this program, "
-            f"kgtrec scores {', '.join(known)}; pass the scores of others"
+            f"{text}; of this program, kgtrec scores {', '.join(known)}; pass the scores of others"
         )
     formula, norm = known[name]
     origin = {"model": f"from {config.path.name}"}

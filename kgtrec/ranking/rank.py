@@ -150,7 +150,7 @@ def _rank_factors(
     plans: Plans, questions: list[Questions], factors: Any, settings: Settings, show: bool | None
 ) -> list[NativeRanking]:
     n_rows, states = plans[0][1].n_rows, []
-    check_factors(factors.shape, (n_rows, questions[0].n_labels), settings)
+    check_factors(questions[0], n_rows, factors.shape, settings)
     for (lists, plan), each in zip(plans, questions, strict=True):
         refuse = partial(nan_error, each)
         ordered = factors if lists.column_of is None else factors.reordered(lists.column_of)
@@ -298,11 +298,8 @@ def _wrong_columns(questions: Questions, block: Array) -> str:
     text = f"{text}; give the columns in the order of {questions.kind} ids ({where})"
     if questions.kind != "entity" or n < questions.n_columns or n <= questions.n_labels:
         return text
-    if graph.has_open_end and int(graph.entities[-1]) < n:
-        return (
-            f"{text}; if column e is entity e, write '{n} {graph.n_relations}', the numbers of "
-            "entities and of relations, into stat.txt in the graph's folder"
-        )
+    if hint := graph.hint_of_width(n):
+        return f"{text}; {hint}"
     return (
         f"{text}; if the model has entities that no triple names, copy its dictionary "
         "(entity2id.txt or entities.txt) into the graph's folder"

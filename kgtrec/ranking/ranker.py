@@ -415,17 +415,23 @@ class Ranker:
         return ranks, build_run(self._state, self.questions, copied=True)
 
 
-def check_factors(shape: tuple[int, ...], expected: tuple[int, int], settings: Settings) -> None:
+def check_factors(
+    questions: Questions, n_rows: int, shape: tuple[int, ...], settings: Settings
+) -> None:
     """UsageError or InputError unless a factorised model of this shape can be ranked."""
     if not settings.higher_is_better:
         raise UsageError(
             "Factors are always higher-is-better (metric='l2' is minus the squared distance); "
             f"leave out {argument('higher_is_better', False, option='lower_is_better')}"
         )
-    if shape != expected:
+    if shape != (n_rows, questions.n_labels):
+        by_entity = questions.split is not None and questions.kind == "entity"
+        hint = questions.graph.hint_of_width(shape[1]) if by_entity else ""
         raise InputError(
-            f"Factors have {shape[0]} queries, {shape[1]} candidates; expected {expected[0]} "
-            f"(one per row of rows={settings.rows!r}) and {expected[1]}"
+            f"Factors have {shape[0]} queries, {shape[1]} candidates; expected {n_rows} "
+            f"(one per row of rows={settings.rows!r}) and {questions.n_labels}"
+            + f"; {hint}"
+            * bool(hint)
         )
 
 
@@ -439,6 +445,11 @@ def prepared(questions: Questions, settings: Settings) -> tuple[QuestionLists, R
     lists, plan = QuestionLists.of(questions), plan_rows(questions, settings.rows)
     if settings.columns is None:
         return lists, plan
+    return replace(lists, column_of=column_order(questions, settings.columns)), plan
+
+
+def column_order(questions: Questions, columns: Any) -> Int64:
+    """The score column of each id; UsageError or InputError if `columns` cannot be its order."""
     if questions.column_of is not None:
         raise UsageError("the questions already declare columns=; leave columns= out here")
     if questions.n_columns != questions.n_labels or (
@@ -448,5 +459,4 @@ def prepared(questions: Questions, settings: Settings) -> tuple[QuestionLists, R
             "rows of these questions have only their candidates (columns='candidates'), but "
             f"columns= orders the columns of all {PLURAL[questions.kind]}; leave columns= out"
         )
-    own = column_of_label(settings.columns, questions.candidate_labels, questions.kind)
-    return replace(lists, column_of=own), plan
+    return column_of_label(columns, questions.candidate_labels, questions.kind)

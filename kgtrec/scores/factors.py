@@ -245,18 +245,7 @@ def _query_ids(questions: Questions, rows: str, inverse: str, parts: Parts) -> Q
     n_relations = questions.graph.n_relations
     due = n_relations if inverse == "none" else 2 * n_relations
     if (len(parts.entity), len(parts.relation)) != (questions.n_entities, due):
-        hint = ""
-        if inverse == "none" and len(parts.relation) == 2 * n_relations:
-            hint = (
-                f"; if the model has inverse relations, pass {argument('inverse', 'offset')} (r + "
-                "n_relations) or "
-                f"{argument('inverse', 'interleaved')} (2 r + 1)"
-            )
-        raise InputError(
-            f"there are vectors of {len(parts.entity)} entities and {len(parts.relation)} "
-            f"relations; the graph has {questions.n_entities} and {n_relations}, for which "
-            f"{argument('inverse', inverse)} needs {due} relations{hint}"
-        )
+        raise InputError(_wrong_numbers(questions, inverse, due, parts))
     number: Array = np.arange(len(questions))
     if rows == "instances":
         number = questions.instance_question[questions.triple_rows]
@@ -267,6 +256,34 @@ def _query_ids(questions: Questions, rows: str, inverse: str, parts: Parts) -> Q
         turned = n_relations if inverse == "offset" else 1
         relation, is_tail = step * relation + turned * ~is_tail, np.ones(len(number), dtype=bool)
     return QueryIds(questions.entity[number].astype(np.int64), relation, is_tail)
+
+
+def _wrong_numbers(questions: Questions, inverse: str, due: int, parts: Parts) -> str:
+    """The message on vectors of more or fewer entities or relations than the graph has."""
+    (n_entities, n_relations), graph = (len(parts.entity), len(parts.relation)), questions.graph
+    text = (
+        f"there are vectors of {n_entities} entities and {n_relations} relations; the graph has "
+        f"{questions.n_entities} and {graph.n_relations}"
+    )
+    if n_relations != due:
+        text += f", for which {argument('inverse', inverse)} needs {due} relations"
+        if n_relations == 2 * due and inverse == "none":
+            text += (
+                f"; if the model has inverse relations, pass {argument('inverse', 'offset')} (r + "
+                f"n_relations) or {argument('inverse', 'interleaved')} (2 r + 1)"
+            )
+        elif inverse != "none" and 2 * n_relations == due:
+            text += f"; if the model has no inverse relations, leave {argument('inverse')} out"
+    if n_entities == questions.n_entities:
+        return text
+    if hint := graph.hint_of_width(n_entities):
+        return f"{text}; {hint}"
+    if n_entities > questions.n_entities:
+        return (
+            f"{text}; if the model has entities that no triple names, copy its dictionary "
+            "(entity2id.txt or entities.txt) into the graph's folder"
+        )
+    return f"{text}; give the vectors of the model that was trained on this graph"
 
 
 def _inverse_of(columns: Any, n: int) -> Int64:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -271,33 +271,57 @@ FORMULAS: dict[str, tuple[Callable[[Parts, QueryIds], Built], tuple[str, ...]]] 
 }
 """How to split a model's scores, and its arrays other than entity and relation."""
 
-_PROJECTED = (
-    "projects every entity by the relation, so each relation has its own vectors of entities"
+
+class Refusal(NamedTuple):
+    """Why a model's scores are no product or distance of a query and one vector per entity.
+
+    - reason: What the model does.
+    - remedy: How to rank it.
+    """
+
+    reason: str
+    remedy: str
+
+
+_PROJECTED = Refusal(
+    "projects every entity by the relation, so each relation has its own vectors of entities",
+    "rank it relation by relation, as `kgtrec guide training-loop` does with TransH",
 )
+_BY_NETWORK = "pass its scores, from an array, a file or a callable (`kgtrec guide training-loop`)"
+_OF_HAKE = "its lines in `kgtrec guide embeddings` (HAKE and ModE) score it in Python"
 REFUSED = {
     "transh": _PROJECTED,
     "transr": _PROJECTED,
     "transd": _PROJECTED,
     "stranse": _PROJECTED,
-    "ntn": "passes head and tail through a layer together",
-    "ermlp": "passes head, relation and tail through a network together",
-    "conve": "makes its query with a network, whose weights are not embeddings",
-    "hake": "scales every entity by the relation, and adds a distance of phases",
-    "mode": "scales every entity by the relation if heads are asked",
-    "kg2e": "compares distributions of entities, with variances",
+    "ntn": Refusal("passes head and tail through a layer together", _BY_NETWORK),
+    "ermlp": Refusal("passes head, relation and tail through a network together", _BY_NETWORK),
+    "conve": Refusal(
+        "makes its query with a network, whose weights are not embeddings",
+        "pass the network's vectors of the questions: Factors(queries, entities, bias), or an .npz "
+        "with these three arrays and no name of a model",
+    ),
+    "hake": Refusal(
+        "scales heads and tails by the relation, and adds a distance of phases to one of moduli, "
+        "with two trained weights that only its file 'checkpoint' has",
+        _OF_HAKE,
+    ),
+    "mode": Refusal(
+        "scales heads by the relation, so only its scores of tails are a distance (l1) of a query, "
+        "head * relation, and one vector per entity",
+        _OF_HAKE,
+    ),
+    "kg2e": Refusal("compares distributions of entities, with variances", _BY_NETWORK),
 }
-"""Models whose scores are no product or distance of a query and one vector per entity, and why."""
+"""Models whose scores are no product or distance of a query and one vector per entity."""
 
 
 def check_model(model: Any) -> str:
     """The name of a model in lower case; UsageError if kgtrec does not know its formula."""
     name = model.lower() if isinstance(model, str) else ""
     if name in REFUSED:
-        raise UsageError(
-            f"{model} {REFUSED[name]}, so it has no Factors; pass its scores, or "
-            "Factors(queries, entities) if a network makes one vector per question; "
-            "`kgtrec guide training-loop` shows how to rank TransH relation by relation"
-        )
+        reason, remedy = REFUSED[name]
+        raise UsageError(f"{model} {reason}; {remedy}")
     if name not in FORMULAS:
         choose("model", model, FORMULAS)
     return name
@@ -332,8 +356,10 @@ _DECLARED_FOR = {
 
 def _refuse_idle(model: str, parts: Parts) -> None:
     """UsageError for a declaration that the model's formula would ignore."""
+    phases = "radians" if parts.phases == math.pi else parts.phases
+    values = {"norm": parts.norm, "phases": phases, "normalize": parts.normalize}
     for option, models in _DECLARED_FOR.items():
-        value = getattr(parts, option)
+        value = values[option]
         if value not in (None, "none") and model not in models:
             raise UsageError(
                 f"{argument(option, value)} has no effect on {model}, only on "
@@ -342,9 +368,8 @@ def _refuse_idle(model: str, parts: Parts) -> None:
             )
     if parts.phases is not None and model == "rotate" and not has_phases(parts):
         raise UsageError(
-            f"{argument('phases', parts.phases)} has no effect on relations that are complex "
-            "numbers; leave "
-            "it out"
+            f"{argument('phases', phases)} has no effect on relations that are complex numbers; "
+            "leave it out"
         )
 
 

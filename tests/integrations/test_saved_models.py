@@ -366,7 +366,7 @@ SMALL = {"entity": WIDE, "relation": 0.05 * RELATION}
     (PYKEEN, "rotate", {"norm": "l1"}, "norm='l1' contradicts 'l2', as in PyKEEN"),
     (PLAIN, "transe", {"normalize": "all"}, "normalize='all' is unknown"),
     (PLAIN | {"norm_vector.weight": RELATION}, "transh", {}, "projects every entity"),
-    (PLAIN, "hake", {}, "adds a distance of phases"),
+    (PLAIN, "hake", {}, "two trained weights that only its file"),
 ])  # fmt: skip
 def test_open_questions_are_asked(
     arrays: dict[str, np.ndarray], model: str | None, options: dict[str, Any], words: str,
@@ -399,7 +399,8 @@ def test_answers_to_open_questions(tmp_path: Path) -> None:
     ("RotatE", {"gamma": None}, FileError, "gamma is None; it must be a positive number"),
     ("RotatE", {"hidden_dim": 2.5}, FileError, "hidden_dim is 2.5"),
     ("RotatE", {"model": "HAKE"}, UsageError, "the configuration names the model 'HAKE', which "
-     "scales every entity by the relation"),
+     "scales heads and tails by the relation"),
+    ("RotatE", {"model": "ModE"}, UsageError, "ModE) score it in Python"),
     ("RotatE", {"model": "PairRE"}, UsageError, "names the model 'PairRE'; of this program, kgtrec "
      "scores TransE"),
 ])  # fmt: skip
@@ -532,6 +533,67 @@ def test_phases_by_range_in_the_command(tmp_path: Path, monkeypatch: pytest.Monk
     done = run("--graph", "rotate:g", "--scores", "m", "--model", "rotate", "--norm", "l1", "-o",
                "t.parquet")  # fmt: skip
     assert "the largest phase of a relation is 7, so phases are perhaps" in str(done.exception)
+
+
+def refusal_of(*words: str) -> str:
+    """What the command says as its user sees it, with names of options."""
+    done = CliRunner().invoke(cli, ["rank", "--sides", "tail", *words], standalone_mode=False)
+    assert isinstance(done.exception, kgtrec.KgtrecError), done.exception
+    return str(done.exception)
+
+
+def test_advice_on_configurations_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    graph_of_answers(tmp_path / "g")
+    entity = np.array([[1, 0], [0, 1], [np.cos(7), np.sin(7)]], "f4")
+    np.savez("m.npz", entity=entity, relation=np.array([[7]], "f4"))
+    words = ["--graph", "rotate:g", "--scores", "m.npz", "--model", "rotate", "-o", "r.parquet"]
+    said = refusal_of(*words)
+    assert "--norm l1 sums the moduli" in said
+    assert "pass --phases 0.28 if (gamma + 2) / hidden_dim is 0.28" in said
+    assert "--model-config config.json says both" in said
+    assert "--model-config config.json says it" in refusal_of(*words, "--norm", "l1")
+    Path("config.json").write_text('{"model": "RotatE", "hidden_dim": 1, "gamma": 12}')
+    for more in (["--model-config", "config.json"], ["--norm", "l1", "--phases", "14"], []):
+        assert "tail  1.00  1.0000" in run(*words, *more).stdout
+
+
+@each_row("name, words", [
+    ("s.npy", ["--model-config", "c.json"]), ("s.npy", ["--model", "rotate"]),
+    ("parts", ["--model-config", "c.json"]), ("q.npz", ["--model-config", "c.json"]),
+    ("q.npz", ["--model", "complex"]),
+])  # fmt: skip
+def test_scores_need_no_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    graph_of_answers(tmp_path / "g")
+    scores = np.array([[1, 3, 2]], "f4")
+    np.save("s.npy", scores)
+    Path("parts").mkdir()
+    np.save("parts/0.npy", scores)
+    np.savez("q.npz", queries=np.eye(1, dtype="f4"), entities=scores.T)
+    Path("c.json").write_text('{"model": "RotatE", "hidden_dim": 1, "gamma": 12}')
+    plain = ["--graph", "rotate:g", "--scores", name, "-o", "r.parquet"]
+    said = refusal_of(*plain, *words)
+    assert "if these are scores, leave out --model and --model-config" in said
+    assert "meaning is unknown" not in said
+    assert "tail  1.00  1.0000" in run(*plain).stdout
+
+
+def test_lists_need_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    graph_of_answers(tmp_path / "g")
+    Path("p.jsonl").write_text(
+        '{"head": "start", "relation": "turns", "predictions": ["answer"]}\n'
+    )
+    Path("c.json").write_text('{"model": "RotatE", "hidden_dim": 1, "gamma": 12}')
+    plain = ["--graph", "rotate:g", "--predictions", "p.jsonl", "--predictions-format", "jsonl",
+             "-o", "r.parquet"]  # fmt: skip
+    assert refusal_of(*plain, "--model-config", "c.json").endswith("leave out --model-config")
+    assert "tail  1.00  1.0000" in run(*plain).stdout
 
 
 def test_shards_of_scores_beside_a_configuration(

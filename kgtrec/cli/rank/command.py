@@ -121,7 +121,6 @@ def rank(**options: Any) -> Report:
     kgtrec merge shards/ -o ranks.parquet
     """
     from kgtrec.cli.rank.shard import rank_one
-    from kgtrec.scores.files import load_scores
 
     of_graph = not asks_answers(options)
     if of_graph:
@@ -136,8 +135,8 @@ def rank(**options: Any) -> Report:
         depth = options["run_depth"] if shared.on_command_line("run_depth") else 0
         return rank_one(request, options | next(iter(outputs.values())) | {"run_depth": depth})
     _check_outputs(options, outputs)
-    if of_graph and options["scores"] is not None and options["model"] is None:
-        request = replace(request, n_columns=lambda: load_scores(options["scores"]).shape[1])
+    if of_graph and options["scores"] is not None:
+        request = replace(request, n_columns=lambda: _count_columns(options))
     if not of_graph:
         return _rank_answers(request, options, outputs)
     if len(outputs) > 1:
@@ -206,6 +205,16 @@ def _rank_answers(request: AnswerRequest, options: Options, outputs: Outputs) ->
         ranks, run = rank_scores(scores, questions, depth, **how_ranked(options))
     result = Result(ranks, run=run if depth else None, questions=questions)
     return _written({"": result}, {"": questions}, options, outputs)
+
+
+def _count_columns(options: Options) -> int:
+    """How many entities the scores have, or the vectors of a model."""
+    from kgtrec.integrations.embeddings import count_entities
+    from kgtrec.scores.files import load_scores
+
+    if has_embeddings(options):
+        return count_entities(options["scores"])
+    return load_scores(options["scores"]).shape[1]
 
 
 def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outputs) -> Report:

@@ -101,11 +101,7 @@ of_questions = shared.all_of(
         "answer, then its negatives).",
         default="entities",
     ),
-    shared.reads(
-        "--columns column_labels",
-        "Labels, one per line, in the order of the score "
-        "columns. By default columns are in the order of ids (see above).",
-    ),
+    shared.COLUMN_LABELS,
     shared.choice(
         "--outside",
         ["error", "worst"],
@@ -270,6 +266,7 @@ _OF_SCORES = (
     "columns",
     "column_labels",
 )
+_OF_MODELS = ("model", "model_config", "norm", "phases", "normalize", "inverse")
 _OF_LISTS = ("format", "unlinkable", "list_order")
 
 
@@ -294,7 +291,7 @@ def check_source(options: Mapping[str, Any]) -> None:
     if lists == (options["scores"] is not None):
         raise UsageError("give either scores (--scores PATH) or ranked lists (--predictions FILE)")
     shared.leave_out(
-        (lists, _OF_SCORES, "without --scores, leave out {}"),
+        (lists, (*_OF_SCORES, *_OF_MODELS), "without --scores, leave out {}"),
         (not lists, _OF_LISTS, "without --predictions, leave out {}"),
     )
     if lists and options["format"] is None:
@@ -304,7 +301,7 @@ def check_source(options: Mapping[str, Any]) -> None:
     shared.leave_out(
         (
             model,
-            ("lower_is_better", "shard", "predictions"),
+            ("lower_is_better", "shard"),
             "with embeddings of a model, leave out {}",
         ),
         (not model, ("norm", "phases", "normalize", "inverse"), "without --model, leave out {}"),

@@ -15,11 +15,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import is_location
@@ -332,13 +332,16 @@ class _JobRunner:
     def _store(self, job: Job) -> Store:
         """Return the store of a job's questions; it is written once for all jobs that share it."""
         with self._lock:
-            key, shape = self.records.question_inputs(job), (0, 0)
-            if not job.of_graph:
-                files = describe_scores(job.scores, self.records.work_folder / "scores")
-                shape = files.n_rows, files.n_columns
-                key = f"{key} {shape}"
+            files = describe_scores(job.scores, self.records.work_folder / "scores")
+            shape = files.n_rows, files.n_columns
+            # A graph whose labels are numbers may have as many entities as scores have columns.
+            size = files.n_columns if job.of_graph else shape
+            key = f"{self.records.question_inputs(job)} {size}"
             if key not in self._stores:
-                questions = job.request.ask(*shape)
+                request: Any = job.request
+                if job.of_graph:
+                    request = replace(request, say=lambda text: self.say(f"{job.name}: {text}"))
+                questions = request.ask(*shape)
                 rows = job.settings.get("rows", "questions")
                 folder = save_questions(questions, rows, self.records.work_folder)
                 self._stores[key] = Store(folder)

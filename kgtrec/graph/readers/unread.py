@@ -104,7 +104,8 @@ _OF_FACTS = (
 _SILENCE = "move it away, or declare tsv:DIR, to read the splits alone without this line"
 _OF_NUMBERS = (
     "if they are true, filter them: give their numbers, in the order head, relation, tail, as "
-    "extra_known= of graph.questions, or write their labels into a file and pass known= (--known)"
+    "extra_known= of graph.questions, or write their labels into a file and pass "
+    f"{argument('known')}"
 )
 
 
