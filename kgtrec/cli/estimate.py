@@ -11,7 +11,7 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, File, Report, note
 
 if TYPE_CHECKING:
-    from kgtrec.questions.questions import Questions
+    from kgtrec.questions.api import Questions
     from kgtrec.study.sampling.counts import SampledCounts
     from kgtrec.study.sampling.estimates import FullCheck, FullEstimates
 

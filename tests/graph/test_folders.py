@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -446,6 +446,28 @@ def write_case(case: Case, folder: Path) -> set[tuple[str, str, str]]:
     if case.has_stat:
         write(folder / "stat.txt", f"{case.n}\t2\t0\n")
     return {row[:3] for row in facts + more}
+
+
+def plain_cases() -> st.SearchStrategy[Case]:
+    """Folders of numbers alone, of which each is named: only the numbers say the order."""
+    return cases().flatmap(
+        lambda case: st.integers(11, 30).map(
+            lambda n: replace(
+                case, n=n, has_numbers=True, form=None, has_stat=False, extra=None,
+                facts=(*ring(n), *((h, 0, t) for h, _, t in case.facts if max(h, t) < n)),
+            )
+        )
+    )  # fmt: skip
+
+
+@examples(15)
+@given(plain_cases())
+def test_folders_of_numbers_are_in_numeric_order_without_a_line(case: Case) -> None:
+    """From 11 numbers on, the order of bytes is another: 10 comes before 2."""
+    with TemporaryDirectory() as name:
+        write_case(case, Path(name))
+        graph = kgtrec.read_graph(f"timed:{name}" if case.is_timed else name)
+        assert list(graph.entities) == [*map(str, range(case.n))]
 
 
 @examples(15)
