@@ -85,14 +85,14 @@ def measures(names: tuple[str, ...]) -> Report:
     kgtrec measures triple expected
     kgtrec measures --format json
     """
-    from kgtrec.measures.help import all_names, describe, explained, listed
+    from kgtrec.measures.help import all_names, describe, explain_name, list_names
 
     if not names:
-        return Report(listed, all_names)
+        return Report(list_names, all_names)
     texts, problems = [], []
     for name in names:
         try:
-            texts.append(str(explained(name)))
+            texts.append(str(explain_name(name)))
         except UsageError as error:
             problems.append(str(error))
     if problems:

@@ -40,20 +40,20 @@ _ITEMS = 1 << 18
 
 
 def sides_present(ranks: Ranks) -> tuple[str, ...]:
-    """Names of the sides that the ranks cover."""
+    """Return the names of the sides that the ranks cover; InputError if there are no ranks."""
     if not len(ranks):
         raise InputError("there are no ranks to average; evaluate at least one instance")
 
     def present() -> tuple[str, ...]:
         codes = {code for code in range(len(NAMES)) if (ranks.side == code).any()}
-        return tuple(name for name, own in SIDES.items() if codes.issuperset(own))
+        return tuple(name for name, members in SIDES.items() if codes.issuperset(members))
 
     sides: tuple[str, ...] = ranks.derived("sides", present)
     return sides
 
 
 def require_side(request: object, side: str, present: tuple[str, ...]) -> str:
-    """The side as spelt in the ranks: "all" instead of both sides for questions without a graph.
+    """Return the side by its name in the ranks: "all" instead of "both" without a graph.
 
     UsageError if the request is about a side that the ranks do not hold.
     """
@@ -73,11 +73,11 @@ def require_side(request: object, side: str, present: tuple[str, ...]) -> str:
     return side
 
 
-def spelt_alike(measures: Iterable[Measure], ranks: Ranks) -> list[Measure]:
-    """The measures with the side "all" instead of "both" if the questions are not of a graph."""
+def use_side_of_ranks(measures: Iterable[Measure], ranks: Ranks) -> list[Measure]:
+    """Return the measures, with side "all" instead of "both" if the questions have no graph."""
     if sides_present(ranks) != ("all",):
         return list(measures)
-    return [replace(one, side="all") if one.side == "both" else one for one in measures]
+    return [replace(item, side="all") if item.side == "both" else item for item in measures]
 
 
 def require_graph(request: object, ranks: Ranks) -> None:
@@ -91,7 +91,7 @@ def require_graph(request: object, ranks: Ranks) -> None:
 
 
 def term_of_group(measure: Measure, ranks: Ranks) -> tuple[Term, list[str]]:
-    """The term of a group average, and its values named in the measure."""
+    """Return the term of a group average, and the values of it that the measure names."""
     name, _, named = measure.term.partition(":")
     term = term_of(ranks, name)
     if term is None:
@@ -100,8 +100,8 @@ def term_of_group(measure: Measure, ranks: Ranks) -> tuple[Term, list[str]]:
     names = [each.strip() for each in named.split("+")] if named else []
     values = term.texts(np.unique(term.codes))
     if missing := [each for each in names if each not in values]:
-        found = f"no question has {name} {missing[0]!r}, only {', '.join(values)}"
-        raise UsageError(f"{measure}: {found}")
+        problem = f"no question has {name} {missing[0]!r}, only {', '.join(values)}"
+        raise UsageError(f"{measure}: {problem}")
     return term, names
 
 
@@ -130,46 +130,46 @@ class Cells:
         self._groups: dict[tuple[str, bool], Groups] = {}
 
     @classmethod
-    def of(cls, ranks: Ranks) -> Cells:
-        """The cells of all instances."""
+    def from_ranks(cls, ranks: Ranks) -> Cells:
+        """Sort all instances into cells; computed once per ranks."""
         cells: Cells = ranks.derived("cells", lambda: cls(ranks.relation, ranks.side))
         return cells
 
     def pieces(self, size: int) -> Iterator[slice]:
-        """Slices of adjacent cells with at most `size` items, or of one cell with more."""
+        """Yield slices of adjacent cells with at most `size` items, or of one larger cell."""
         ends, first = self._starts + self.count, 0
         while first < len(ends):
             last = int(np.searchsorted(ends, self._starts[first] + size, side="right"))
             yield slice(first, first := max(first + 1, last))
 
     def rows_of(self, piece: slice) -> Indices:
-        """The items of adjacent cells, cell by cell."""
+        """Return the items of adjacent cells, cell by cell, as indices."""
         last = piece.stop - 1
         rows = self._order[self._starts[piece.start] : self._starts[last] + self.count[last]]
         return rows.astype(np.intp)  # once, not for every column that they index
 
     def sums(self, piece: slice, values: Array) -> Array:
-        """Sum per cell of the values of `rows_of`; int64 sums are exact, float64 sums pairwise."""
+        """Sum the values of `rows_of` per cell; int64 sums are exact, float64 sums pairwise."""
         return np.add.reduceat(values, self._starts[piece] - self._starts[piece.start])
 
     def all_sums(self, values: Array) -> Array:
-        """`sums` of every cell, from the values of all items in their own order."""
+        """Sum the values of all items, in the items' order, per cell."""
         return np.add.reduceat(values[self._order], self._starts)
 
     def rows(self, group: Indices) -> Indices:
-        """The items of a group of cells, in the order of the cells."""
+        """Return the items of a group of cells, as indices in the order of the cells."""
         ends = self._starts + self.count
         parts = [self._order[self._starts[cell] : ends[cell]] for cell in group.tolist()]
         return np.concatenate(parts) if parts else self._order[:0]
 
     def of_side(self, side: str) -> list[Indices]:
-        """One group: all cells of the side."""
+        """Return one group with all cells of the side."""
         if (side, False) not in self._groups:
             self._groups[side, False] = [np.flatnonzero(np.isin(self.side, SIDES[side]))]
         return self._groups[side, False]
 
     def by_relation(self, side: str) -> list[Indices]:
-        """One group per relation that has cells of the side, relations ascending."""
+        """Return one group per relation that has cells of the side, relations ascending."""
         if (side, True) not in self._groups:
             cells = self.of_side(side)[0]
             breaks = [0, *(np.flatnonzero(np.diff(self.relation[cells])) + 1).tolist(), len(cells)]
@@ -179,16 +179,17 @@ class Cells:
 
 
 def instance_ties(ranks: Ranks) -> Ties:
-    """Ties of the instances among their micro candidates."""
+    """Return the ties of the instances among their micro candidates."""
     # The ones take no memory.
     ones = ranks.derived("ones", lambda: np.broadcast_to(np.int64(1), len(ranks)))
     return Ties(ranks.greater, ranks.equal, ranks.tied_ahead, ones, ranks.candidates)
 
 
 def question_rows(ranks: Ranks) -> tuple[Int64, Int64]:
-    """Each question's best answer (lowest ordinal macro rank); works on some questions at a time.
+    """Find the best answer of each question: that with the lowest ordinal macro rank.
 
-    Shape: rows int64 (questions,), level int64 (questions,).
+    Processes some questions at a time. Returns the answers' rows and, per question, the number of
+    answers with as many candidates above them; both int64 (questions,), by question number.
     """
     question, n = ranks.question, len(ranks.question)
     order = None if (question[1:] >= question[:-1]).all() else order_by(question)
@@ -208,7 +209,7 @@ def question_rows(ranks: Ranks) -> tuple[Int64, Int64]:
 
 
 def _first_answers(question: Int64, greater: Int64, ahead: Int64) -> tuple[Int64, Int64]:
-    """As `question_rows`, for rows sorted by question."""
+    """Do the work of `question_rows` for rows that are sorted by question."""
     begins = np.ones(len(question), bool)
     np.not_equal(question[1:], question[:-1], out=begins[1:])
     starts, index = np.flatnonzero(begins), np.cumsum(begins) - 1
@@ -220,7 +221,9 @@ def _first_answers(question: Int64, greater: Int64, ahead: Int64) -> tuple[Int64
 
 
 def question_ties(ranks: Ranks, rows: Int64, level: Int64) -> Ties:
-    """Ties of the questions' best answers among the macro candidates; see `question_rows`.
+    """Return the ties of the questions' best answers among the macro candidates.
+
+    `rows` and `level` are those of `question_rows`.
 
     Answers with as many candidates above them as the best one share its tie. Answers without a
     score (NaN counted worst) do not tie with each other: `equal` bounds their number.
@@ -258,27 +261,28 @@ class Weighing:
         self._chances: dict[object, Chance] = {}
 
     @classmethod
-    def of(cls, ranks: Ranks, averaging: str, side: str, group: Int64 | None = None) -> Weighing:
-        """The items of an averaging; see the module for the names. ``group`` holds ids that
-        replace relations."""
+    def from_ranks(
+        cls, ranks: Ranks, averaging: str, side: str, group: Int64 | None = None
+    ) -> Weighing:
+        """Prepare the items of an averaging. ``group`` holds ids that replace relations."""
         if averaging == "macro":
             rows, level = question_rows(ranks)
             cells = Cells((ranks.relation if group is None else group)[rows], ranks.side[rows])
             return cls(cells, question_ties(ranks, rows, level), ranks.macro_candidates[rows])
         if averaging == "triple":
-            return cls._of_triples(ranks)
-        cells = Cells.of(ranks) if group is None else Cells(group, ranks.side)
+            return cls._from_triples(ranks)
+        cells = Cells.from_ranks(ranks) if group is None else Cells(group, ranks.side)
         weight = None
         if averaging == "question":
-            owner = ranks.question if group is None else _pairs(ranks.question, group)
+            owner = ranks.question if group is None else _pair_numbers(ranks.question, group)
             weight = _one_over_size(owner, np.ones(len(ranks), bool))
         elif averaging == "relation":
             weight = _one_over_size(ranks.relation, np.isin(ranks.side, SIDES[side]))
         return cls(cells, instance_ties(ranks), ranks.candidates, weight)
 
     @classmethod
-    def _of_triples(cls, ranks: Ranks) -> Weighing:
-        """Head and tail instances of the same triples, paired."""
+    def _from_triples(cls, ranks: Ranks) -> Weighing:
+        """Pair the head and tail instances of the same triples."""
         order = np.lexsort((ranks.side, ranks.triple))
         head, tail = (order[ranks.side[order] == code] for code in SIDES["both"])
         if not np.array_equal(ranks.triple[head], ranks.triple[tail]):
@@ -295,62 +299,63 @@ class Weighing:
     def mean(
         self, key: object, values: ValuesOf, groups: Groups, *, at_once: bool = False
     ) -> Float64:
-        """Weighted mean per group; sums per cell are cached under `key`."""
+        """Average the values per group of cells; sums per cell are cached under `key`."""
         totals, scale = self.sums(key, values, groups, at_once=at_once)
         return np.asarray(totals / (self.total(groups) * scale), np.float64)
 
     def sums(
         self, key: object, values: ValuesOf, groups: Groups, *, at_once: bool = False
     ) -> Scaled:
-        """Weighted sum per group, cached as in `mean`.
+        """Sum the weighted values per group of cells, cached as in `mean`.
 
         ``values`` computes the values of some items from their ties and rows; with ``at_once`` of
         all items, if the scale depends on all of them.
         """
         if key not in self._sums and (at_once or len(self.ties) <= _ITEMS):
             scaled, scale = values(self.ties, slice(None))
-            sums = self.cells.all_sums(self._weighed(scaled, slice(None)))
+            sums = self.cells.all_sums(self._apply_weights(scaled, slice(None)))
             self._sums[key] = Scaled(sums, scale)
         elif key not in self._sums:
             parts, scale = [], 1
             for piece in self.cells.pieces(_ITEMS):
                 rows = self.cells.rows_of(piece)
                 scaled, scale = values(self.ties[rows], rows)
-                parts.append(self.cells.sums(piece, self._weighed(scaled, rows)))
+                parts.append(self.cells.sums(piece, self._apply_weights(scaled, rows)))
             self._sums[key] = Scaled(np.concatenate(parts), scale)
         per_cell, scale = self._sums[key]
         return Scaled(_per_group(per_cell, groups), scale)
 
-    def _weighed(self, values: Array, rows: Any) -> Array:
+    def _apply_weights(self, values: Array, rows: Any) -> Array:
+        """Multiply the values of some items by their weights."""
         return values if self.weight is None else values * self.weight[rows]
 
     def total(self, groups: Groups) -> Int64 | Float64:
-        """Sum of the weights per group; the number of items if each weighs 1."""
+        """Sum the weights per group; without weights, count the items."""
         if self.weight is None:
             return _per_group(self.cells.count, groups)
         return self.sums("weight", lambda ties, _: Scaled(np.ones(len(ties)), 1), groups).scaled
 
     def items(self, group: Indices) -> tuple[Ranked, Float64 | None]:
-        """Ties and weights of a group's items."""
+        """Return the ties and the weights of a group's items."""
         rows = self.cells.rows(group)
         return self.ties[rows], None if self.weight is None else self.weight[rows]
 
-    def chance(self, of: ChanceOf, parameter: float, group: Indices) -> Chance:
-        """The chance level of a group; cached, because several metrics share it."""
+    def chance(self, compute: ChanceOf, parameter: float, group: Indices) -> Chance:
+        """Compute the chance level of a group; cached, because several metrics share it."""
         key = group.tobytes()
         if key not in self._tallies:
             rows = self.cells.rows(group)
             weight = None if self.weight is None else self.weight[rows]
-            self._tallies[key] = Tally.of(self.candidates[rows], weight)
-        chance_key = of, parameter, key
+            self._tallies[key] = Tally.from_items(self.candidates[rows], weight)
+        chance_key = compute, parameter, key
         if chance_key not in self._chances:
-            self._chances[chance_key] = of(self._tallies[key], parameter)
+            self._chances[chance_key] = compute(self._tallies[key], parameter)
         return self._chances[chance_key]
 
 
 def _per_group(per_cell: Array, groups: Groups) -> Array:
-    """Sum of the cells of each group: pairwise for a single group, sequential for relations,
-    which have one cell per side."""
+    """Add the cells of each group. A single group is summed pairwise, relations sequentially: they
+    have one cell per side."""
     if len(groups) == 1:
         return np.add.reduce(per_cell[groups[0]], keepdims=True)
     if not groups:
@@ -359,14 +364,14 @@ def _per_group(per_cell: Array, groups: Groups) -> Array:
     return np.add.reduceat(per_cell[np.concatenate(groups)], starts)
 
 
-def _pairs(one: Int64, other: Int64) -> Int64:
-    """One number per pair of any two numbers."""
-    low = int(other.min(initial=0))
-    return one * (int(other.max(initial=0)) - low + 1) + (other - low)
+def _pair_numbers(first: Int64, second: Int64) -> Int64:
+    """Return one number per pair, equal only for equal pairs, int64 (n,)."""
+    low = int(second.min(initial=0))
+    return first * (int(second.max(initial=0)) - low + 1) + (second - low)
 
 
 def _one_over_size(owner: Int64, counted: Bools) -> Float64:
-    """1 / (number of counted rows with the same owner); 0 for rows that are not counted."""
+    """Return 1 / (number of counted rows with the same owner); 0 for other rows, float64 (n,)."""
     _, index = np.unique(owner, return_inverse=True)
     size = np.bincount(index[counted], minlength=int(index.max()) + 1)
     return np.where(counted, 1.0 / np.maximum(size[index], 1), 0.0)

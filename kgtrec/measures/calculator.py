@@ -24,7 +24,7 @@ from kgtrec.measures.averaging import (
 )
 from kgtrec.measures.measure import Measure
 from kgtrec.measures.metric import GroupMoments
-from kgtrec.measures.stratified import Strata, stratified_means
+from kgtrec.measures.stratified import Strata, average_strata
 from kgtrec.measures.ties import Ranked, Scaled
 from kgtrec.trec.measures.values import MeasuresOfRanks
 
@@ -63,45 +63,47 @@ class Calculator:
         if measure.averaging in OF_GRAPHS:
             require_graph(measure, self.ranks)
         if measure.averaging == "stratified":
-            return self._stratified(measure)
+            return self._average_strata(measure)
         if measure.averaging == "group":
             return float(np.mean(self._by_term(measure)))
         weighing = self._weighing(measure.averaging, measure.side)
         if measure.averaging == "macro_relation":
-            values = self._weighed(measure, weighing, weighing.cells.by_relation(measure.side))
+            values = self._average(measure, weighing, weighing.cells.by_relation(measure.side))
             return float(np.mean(values))
-        return float(self._weighed(measure, weighing, weighing.cells.of_side(measure.side))[0])
+        return float(self._average(measure, weighing, weighing.cells.of_side(measure.side))[0])
 
     def _by_term(self, measure: Measure) -> Float64:
-        """The measure for each group of questions that share a value of its term."""
+        """Compute the measure for each group of questions that share a value of its term."""
         term, names = term_of_group(measure, self.ranks)
         key = f"group {measure.term.partition(':')[0]}", measure.is_trec
         if key not in self._weighings:
             averaging = "macro" if measure.is_trec else "question"
-            self._weighings[key] = Weighing.of(self.ranks, averaging, measure.side, term.codes)
+            self._weighings[key] = Weighing.from_ranks(
+                self.ranks, averaging, measure.side, term.codes
+            )
         weighing = self._weighings[key]
         groups = weighing.cells.by_relation(measure.side)
         if names:
             codes = [int(weighing.cells.relation[group[0]]) for group in groups]
             by_name = dict(zip(term.texts(np.array(codes)), groups, strict=True))
             groups = [by_name[name] for name in names if name in by_name]
-        return self._weighed(measure, weighing, groups)
+        return self._average(measure, weighing, groups)
 
     def relations(self, side: str) -> tuple[Int64, Int64]:
-        """Relations on the side, ascending, and the number of instances of each."""
+        """Return the relations on the side, ascending, and their numbers of instances."""
         cells = self._weighing("micro", side).cells
         groups = cells.by_relation(side)
         relation = np.array([cells.relation[group[0]] for group in groups])
         return relation, np.array([cells.count[group].sum() for group in groups])
 
     def count(self, side: str) -> tuple[int, int]:
-        """Number of questions and of instances on the side."""
+        """Count the questions and the instances on the side."""
         both = (self._weighing(averaging, side) for averaging in ("macro", "micro"))
         questions, instances = (int(w.cells.count[w.cells.of_side(side)[0]].sum()) for w in both)
         return questions, instances
 
     def per_relation(self, measure: Measure) -> Float64:
-        """The measure for each of ``relations(measure.side)``; float64 array."""
+        """Compute the measure for each of ``relations(measure.side)``; float64 array."""
         if measure.averaging not in PER_RELATION:
             raise UsageError(
                 f"{measure} weighs relations against each other, so it has no value for one "
@@ -112,10 +114,10 @@ class Calculator:
             if torn := int((np.unique(pairs[0], return_counts=True)[1] > 1).sum()):
                 return self._per_answer(measure, torn)
         weighing = self._weighing(measure.averaging, measure.side)
-        return self._weighed(measure, weighing, weighing.cells.by_relation(measure.side))
+        return self._average(measure, weighing, weighing.cells.by_relation(measure.side))
 
     def _per_answer(self, measure: Measure, torn: int) -> Float64:
-        """`per_relation` if so many questions have answers of several relations."""
+        """Compute `per_relation` if `torn` questions have answers of several relations."""
         if measure.averaging == "macro":
             raise UsageError(
                 f"{measure} is about whole questions, but {torn:,} questions have answers of "
@@ -126,22 +128,24 @@ class Calculator:
         return np.array([float(self.part(rows, ()).value(measure)) for rows in parts])
 
     def part(self, members: Int64, trec: Iterable[str]) -> Calculator:
-        """A calculator for some instances, in row order, with the listed trec_eval measures."""
+        """Make a calculator for some instances, in row order, with these trec_eval measures."""
         rows = np.sort(members)
-        places = np.searchsorted(
+        indices = np.searchsorted(
             np.unique(self.ranks.question), np.unique(self.ranks.question[rows])
         )
-        values = {name: self.per_question(name)[places] for name in trec}
+        values = {name: self.per_question(name)[indices] for name in trec}
         return Calculator(self.ranks.subset(rows), values.__getitem__)
 
     def _weighing(self, averaging: str, side: str) -> Weighing:
+        """Return the items and weights of an averaging, from the cache if possible."""
         name = "micro" if averaging in ("macro_relation", "stratified") else averaging
         key = name, side if name == "relation" else ""  # only its weights depend on the side
         if key not in self._weighings:
-            self._weighings[key] = Weighing.of(self.ranks, name, side)
+            self._weighings[key] = Weighing.from_ranks(self.ranks, name, side)
         return self._weighings[key]
 
-    def _weighed(self, measure: Measure, weighing: Weighing, groups: Groups) -> Float64:
+    def _average(self, measure: Measure, weighing: Weighing, groups: Groups) -> Float64:
+        """Compute the measure for each group of cells, float64 (groups,)."""
         if measure.rank_type is not None:
             metric, parameter = measure.row
             return metric.of_groups(
@@ -156,16 +160,17 @@ class Calculator:
             return np.asarray(weighing.sums(column.name, per_question, groups).scaled)
         return np.asarray(column.of_mean(weighing.mean(column.name, per_question, groups)))
 
-    def _stratified(self, measure: Measure) -> float:
+    def _average_strata(self, measure: Measure) -> float:
+        """Compute a stratified measure."""
         if measure.side not in self._strata:
-            self._strata[measure.side] = Strata.of(self.ranks, measure.side)
+            self._strata[measure.side] = Strata.from_ranks(self.ranks, measure.side)
         values = measure.per_item(self._weighing("micro", measure.side).ties)[None]
         betas = (np.array([beta]) for beta in measure.params)
-        return float(stratified_means(values, self._strata[measure.side], *betas)[0, 0, 0])
+        return float(average_strata(values, self._strata[measure.side], *betas)[0, 0, 0])
 
 
 def calculator_of(ranks: Ranks, trec: Callable[[str], Float64]) -> Calculator:
-    """The calculator for these ranks; `trec` as for `Calculator`."""
+    """Make the calculator for these ranks; `trec` as for `Calculator`."""
     ends = ranks.listed_ends()
     if ends is None:
         return Calculator(ranks, trec)
@@ -175,7 +180,7 @@ def calculator_of(ranks: Ranks, trec: Callable[[str], Float64]) -> Calculator:
 class ListedCalculator(Calculator):
     """A calculator whose values are intervals around the value of the ranks' columns.
 
-    These columns place each unlisted answer in the middle of its possible places, regardless of the
+    These columns place each unlisted answer in the middle of its possible ranks, regardless of the
     question's other answers. If that is worse than any case, the value is the nearer end. ``ends``
     are calculators for unlisted answers right behind their lists, and for unlisted answers last.
     """
@@ -207,6 +212,7 @@ class ListedCalculator(Calculator):
         return ListedCalculator(whole.ranks, whole.per_question, ends)
 
     def _check_bounded(self, measure: Measure) -> None:
+        """Refuse measures of spread: the ends do not bound them."""
         if measure.is_trec or measure.higher_is_better is not None:
             return
         if measure.row[0].name != "count":

@@ -8,7 +8,7 @@ from typing import Any
 
 from kgtrec.errors import UsageError
 from kgtrec.measures import keys
-from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric, filled, is_key
+from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric, fill_parameter, is_key
 from kgtrec.measures.measure import Measure
 from kgtrec.measures.ties import RANK_TYPES
 from kgtrec.trec.measures.names import key_column, stems_at
@@ -38,7 +38,7 @@ _SYMBOLS = (
 
 
 def all_names() -> dict[str, Any]:
-    """All metrics, averagings, rank types, sides and trec_eval measures, as plain types."""
+    """Return all metrics, averagings, rank types, sides and trec_eval measures, as plain types."""
     return {
         "metrics": [_row(metric) for metric in METRICS],
         "averagings": dict(AVERAGINGS),
@@ -49,13 +49,16 @@ def all_names() -> dict[str, Any]:
     }
 
 
-def listed() -> str:
-    """`all_names` as text, at most 80 columns wide."""
+def list_names() -> str:
+    """Format `all_names` as text, at most 80 columns wide."""
     parts = [
         "A key is SIDE.RANK_TYPE.AVERAGING.METRIC, as in both.realistic.micro.hits@10;\n"
         "for trec_eval's measures it is SIDE.macro.NAME. The defaults are both, realistic\n"
         "and micro: hits@10, tail.mrr. `kgtrec measures NAME` explains one.",
-        _block("Rank metrics (+ higher is better, - lower)", {_marked(m): m.help for m in METRICS}),
+        _block(
+            "Rank metrics (+ higher is better, - lower)",
+            {_mark_direction(m): m.help for m in METRICS},
+        ),
         _block("Averagings", AVERAGINGS),
         _block("Rank types, from a tie's counts", RANK_TYPES),
         _block("Sides", SIDE_TEXTS),
@@ -70,14 +73,14 @@ def listed() -> str:
     ]
     others = [name for name, row in TABLE.items() if not is_key(row)]
     text = f"Only for files of qrels and runs (kgtrec eval): {', '.join(others)}."
-    return "\n\n".join([*parts, "\n".join(_filled(text, ""))])
+    return "\n\n".join([*parts, "\n".join(_wrap_text(text, ""))])
 
 
 def describe(name: str) -> dict[str, Any]:
-    """The table's facts about one measure, averaging, rank type or side, as plain types."""
+    """Return the table's facts about one measure, averaging, rank type or side, as plain types."""
     word = name.strip().lower()
-    found = keys.find_metric(word)
-    metric = found[0] if found else keys.STEMS.get(re.sub("[@_.][kpa]$", "", word))
+    match = keys.find_metric(word)
+    metric = match[0] if match else keys.STEMS.get(re.sub("[@_.][kpa]$", "", word))
     if metric is not None:
         return _row(metric)
     for kind, (texts, form) in _SECTIONS.items():
@@ -95,18 +98,19 @@ def describe(name: str) -> dict[str, Any]:
     raise UsageError(f"no measure {name!r}; {near}")
 
 
-def explained(name: str) -> str:
-    """`describe` as text, at most 80 columns wide."""
+def explain_name(name: str) -> str:
+    """Format `describe` as text, at most 80 columns wide."""
     facts = describe(name)
     title = [str(facts.pop("name"))]
     title += [str(facts.pop(part)) for part in ("title", "kind") if part in facts]
-    lines = [" · ".join(dict.fromkeys(title)), *_filled(facts.pop("help"), "  ")]
+    lines = [" · ".join(dict.fromkeys(title)), *_wrap_text(facts.pop("help"), "  ")]
     for label, value in facts.items():
-        lines += _labelled(label, value)
+        lines += _format_field(label, value)
     return "\n".join(lines)
 
 
 def _row(metric: Metric) -> dict[str, Any]:
+    """Return the facts about a metric of ranks."""
     better = {True: "higher is better", False: "lower is better", None: "neither end is better"}
     row = {
         "name": metric.name,
@@ -130,7 +134,8 @@ def _row(metric: Metric) -> dict[str, Any]:
 
 
 def _keys(metric: Metric) -> list[str]:
-    name = filled(metric.name)
+    """Return example keys of a metric."""
+    name = fill_parameter(metric.name)
     keys = [f"both.realistic.micro.{name}", f"tail.expected.micro.{name}"]
     keys += [
         f"both.realistic.{averaging}.{name}"
@@ -142,12 +147,18 @@ def _keys(metric: Metric) -> list[str]:
 
 
 def _trec_row(family: str) -> dict[str, Any]:
+    """Return the facts about a measure of trec_eval."""
     table = TABLE[family]
     if not is_key(table):
         how = "" if table.format in ("any", "qrels") else f"-R {table.format} "
         beware = f"Only for files of qrels and runs: kgtrec eval {how}-m {family} QRELS RUN."
-        return {"name": family, "kind": "measure of run files", "help": table.text,
-                "beware": [beware], "reference": "kgtrec eval -h -m " + family}  # fmt: skip
+        return {
+            "name": family,
+            "kind": "measure of run files",
+            "help": table.text,
+            "beware": [beware],
+            "reference": "kgtrec eval -h -m " + family,
+        }
     name = family + table.ending
     says = keys.PARAMETERS.get(name[-2:])
     return {
@@ -155,7 +166,7 @@ def _trec_row(family: str) -> dict[str, Any]:
         "kind": "trec_eval measure",
         "help": table.text,
         **({"parameter": says} if says else {}),
-        "keys": [f"{side}.macro.{filled(name)}" for side in ("both", "tail")],
+        "keys": [f"{side}.macro.{fill_parameter(name)}" for side in ("both", "tail")],
         "beware": [
             "It follows the run's order, so it has no rank type. It averages over questions, while "
             "micro averages count answers.",
@@ -166,17 +177,19 @@ def _trec_row(family: str) -> dict[str, Any]:
 
 
 def _averages(word: str) -> dict[str, Any]:
-    """The measures that have an averaging, and its key if that has parameters."""
+    """Return the measures that have an averaging, and its key if that has parameters."""
     like = "question" if word == "group" else word  # a question average within each group
     names = [metric.name for metric in METRICS if like in metric.averagings]
     names += ["every measure of trec_eval"] * (word in ("macro", "group"))
-    keys = {"stratified": "both.stratified.mrr(0.5,0.5)",
-            "group": "both.realistic.group.mrr(structure)"}  # fmt: skip
+    keys = {
+        "stratified": "both.stratified.mrr(0.5,0.5)",
+        "group": "both.realistic.group.mrr(structure)",
+    }
     return ({"keys": [keys[word]]} if word in keys else {}) | {"defined_for": names}
 
 
 def _family_called(name: str) -> str | None:
-    """A family by its name, by another spelling, or with a letter for its parameter."""
+    """Find a family by its name, by another spelling, or with a letter for its parameter."""
     families = {family.lower(): family for family in TABLE}
     if name.lower() in families:
         return families[name.lower()]
@@ -186,34 +199,40 @@ def _family_called(name: str) -> str | None:
     return (families | stems_at()).get(re.sub("[@_.][kx]$", "", name).lower())
 
 
-def _marked(metric: Metric) -> str:
+def _mark_direction(metric: Metric) -> str:
+    """Put "+" (higher is better), "-" or a space before the metric's name."""
     sign = {True: "+", False: "-", None: " "}[metric.higher_is_better]
     return f"{sign} {metric.name}"
 
 
 def _block(title: str, texts: dict[str, str]) -> str:
+    """Format a title and one indented paragraph per name."""
     size = max(map(len, texts)) + 2
     lines = [title]
     for name, text in texts.items():
-        lines += _filled(text, f"  {name:<{size}}", " " * (size + 2))
+        lines += _wrap_text(text, f"  {name:<{size}}", " " * (size + 2))
     return "\n".join(lines)
 
 
-def _labelled(label: str, value: object) -> list[str]:
-    """One field: a value after its label, with sentences and keys on separate lines."""
+def _format_field(label: str, value: object) -> list[str]:
+    """Format one field as lines: a label and its value; sentences and keys get own lines."""
     if not isinstance(value, list):
         texts = [str(value)]
     elif label in ("keys", "beware"):
         texts = [str(item) for item in value]
     else:
         texts = [", ".join(value)]
-    lines = [line for text in texts for line in _filled(text, " " * 14)]
+    lines = [line for text in texts for line in _wrap_text(text, " " * 14)]
     return [f"  {label.replace('_', ' '):<12}{lines[0].strip()}", *lines[1:]]
 
 
-def _filled(text: str, first: str, others: str | None = None) -> list[str]:
-    """Lines with the indent of the first one, and of the others."""
+def _wrap_text(text: str, first: str, others: str | None = None) -> list[str]:
+    """Wrap a text to lines with the indent of the first one, and of the others."""
     return textwrap.wrap(
-        text, WIDTH, initial_indent=first, subsequent_indent=first if others is None else others,
-        break_on_hyphens=False, break_long_words=False,
-    )  # fmt: skip
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=first if others is None else others,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

@@ -40,7 +40,8 @@ STEMS = {stem: metric for metric in METRICS for stem in metric.stems}
 
 @lru_cache(maxsize=1024)
 def find_metric(name: str) -> tuple[Metric, int | float] | None:
-    """Row and parameter (0 if it takes none) of a metric's name or alias.
+    """Find the row of a metric by its name or alias; returns it with its parameter (0 if it takes
+    none).
 
     ``hits@10``, ``hits_at_10`` and ``hits.10`` all give (hits@k, 10), and ``p_mrr@0.5`` gives
     (p_mrr@p, 0.5). None for an unknown name, a missing or surplus parameter, a cutoff below 1,
@@ -87,7 +88,7 @@ class KeyParts:
 
 
 def split_key(key: str) -> KeyParts | str:
-    """Split a key into its parts; returns a sentence if it does not have the form of a key.
+    """Split a key into its parts; return a sentence if it does not have the form of a key.
 
     Side, rank type and averaging may be left out: both sides, realistic, micro (macro for
     trec_eval's measures, which have no other average). ``side.rank_type.metric`` is PyKEEN's form.
@@ -111,10 +112,10 @@ def split_key(key: str) -> KeyParts | str:
         return f"a key is {FORM}"
     side, rank_type, averaging, length = _leading_words(names)
     named = ".".join(names[length:])
-    metric, params = _named(named, averaging or "micro", params)
+    metric, params = _join_parameter(named, averaging or "micro", params)
     row = find_metric(metric)
     if row is not None:
-        canonical_name = row[0].named(row[1])
+        canonical_name = row[0].name_with(row[1])
         return KeyParts(
             side, rank_type or "realistic", averaging or "micro", canonical_name, params, term
         )
@@ -126,7 +127,7 @@ def split_key(key: str) -> KeyParts | str:
 
 
 def _leading_words(names: list[str]) -> tuple[str, str | None, str | None, int]:
-    """Side, rank type and averaging before the metric, and their number of words.
+    """Read the side, rank type and averaging before the metric; also returns their number of words.
 
     The last word is always the metric's.
     """
@@ -158,12 +159,12 @@ _WORDS["relation"] = "side"
 
 
 def _kind_of(word: str) -> str | None:
-    """The kind of a key's word, unless it belongs to a metric."""
+    """Return the kind of a key's word, or None if it belongs to a metric."""
     return "rank type" if word in _PYKEEN_TYPES else _WORDS.get(word)
 
 
 def _wrong_word(names: list[str], length: int) -> str | None:
-    """The misplaced word before an unknown metric, if any."""
+    """Describe the misplaced word before an unknown metric, if any."""
     first, *more = names[length:]
     if not more:
         return f"{first!r} is not a metric; a key is {FORM}" if _kind_of(first) else None
@@ -177,7 +178,9 @@ def _wrong_word(names: list[str], length: int) -> str | None:
     return f"{first!r} is none of {', '.join(known)}; {hint}"
 
 
-def _named(metric: str, averaging: str, params: tuple[float, ...]) -> tuple[str, tuple[float, ...]]:
+def _join_parameter(
+    metric: str, averaging: str, params: tuple[float, ...]
+) -> tuple[str, tuple[float, ...]]:
     """Read ``p_mrr(0.5)`` as ``p_mrr@0.5`` if the averaging takes no parameters itself."""
     if averaging == "stratified" or len(params) != 1:
         return metric, params
@@ -186,7 +189,7 @@ def _named(metric: str, averaging: str, params: tuple[float, ...]) -> tuple[str,
 
 
 def problem_of(measure: KeyParts) -> str | None:
-    """The fault of the parts, in one sentence; None if there is none."""
+    """Describe the fault of the parts in one sentence; None if there is none."""
     for noun, word, known in (
         ("a side", measure.side, SIDES),
         ("an averaging", measure.averaging, AVERAGINGS),
@@ -197,7 +200,7 @@ def problem_of(measure: KeyParts) -> str | None:
     row = find_metric(measure.metric)
     if row is None:
         return _trec_problem(measure)
-    name = row[0].named(row[1])
+    name = row[0].name_with(row[1])
     if measure.metric != name:
         return f"the canonical name of {measure.metric!r} is {name!r}; Measure.parse accepts both"
     averaging = "question" if measure.averaging == "group" else measure.averaging
@@ -214,6 +217,7 @@ def problem_of(measure: KeyParts) -> str | None:
 
 
 def _params_problem(measure: KeyParts) -> str | None:
+    """Describe the fault of the parameters in parentheses, if any."""
     if (measure.averaging == "group") != bool(measure.term):
         return (
             f"only group averages have a term, and they need one: group.{measure.metric}(structure)"
@@ -228,18 +232,20 @@ def _params_problem(measure: KeyParts) -> str | None:
 
 
 def _trec_problem(measure: KeyParts) -> str | None:
+    """Describe the fault of a key with a measure of trec_eval, if any."""
     if canonical(measure.metric) != measure.metric:
         return _unknown_metric(measure.metric)
     key = f"{measure.side}.macro.{measure.metric}"
     if measure.averaging not in ("macro", "group"):
         return f"trec_eval measures are averaged over questions: {key}"
     if measure.rank_type is not None:
-        what = "trec_eval measures follow the order of the run, so they have no rank type"
-        return f"{what}: {key}"
+        reason = "trec_eval measures follow the order of the run, so they have no rank type"
+        return f"{reason}: {key}"
     return _params_problem(measure)
 
 
 def _unknown_metric(name: str) -> str:
+    """Say that no metric has the name, and what it may mean."""
     families = {family.lower(): family for family, row in TABLE.items() if is_key(row)}
     word = re.sub("[@_.]k$", "", name.lower())
     stem = split_name(word, (*STEMS, *families))[0].partition("@")[0]
@@ -247,7 +253,7 @@ def _unknown_metric(name: str) -> str:
     if stem in families:
         example = families[stem] + TABLE[families[stem]].ending
     if example[-2:] in PARAMETERS:
-        return f"{name!r} needs {PARAMETERS[example[-2:]][3:]}, as in {filled(example)}"
+        return f"{name!r} needs {PARAMETERS[example[-2:]][3:]}, as in {fill_parameter(example)}"
     near = near_metric(name)
     return f"{name!r} is not a metric" + (f"; {near}" if near else "")
 
@@ -259,36 +265,46 @@ PARAMETERS = {
     "@a": "a: a sharpness, -10 <= a <= 10",
     "_x": "x: two decimals",
 }
-"""What the last letters of a name in the tables mean."""
+"""Meanings of the last letters of names in the tables."""
 
 
 def number(value: float) -> str:
-    """Shortest text that reads back, without a trailing ``.0`` or the sign of zero."""
+    """Format a number as the shortest text that reads back, without ``.0`` or the sign of zero."""
     return repr(float(value) + 0.0).removesuffix(".0")
 
 
 def is_key(row: Family) -> bool:
-    """Whether results have a measure of trec_eval."""
+    """Return whether the keys of results include this measure of trec_eval."""
     return row.format in ("any", "qrels") and row.output != "string" and not row.of_answers
 
 
-def filled(name: str, cutoff: str = "10") -> str:
-    """A name of a table, with an example of the parameter that it takes."""
+def fill_parameter(name: str, cutoff: str = "10") -> str:
+    """Replace the parameter's letter in a name of a table by an example."""
     for letter, example in (("k", cutoff), ("p", "0.5"), ("a", "0.5"), ("x", "0.20")):
         name = re.sub(f"(?<=[@_.]){letter}$", example, name)
     return name
 
 
 def near_metric(word: str, others: Iterable[str] = ()) -> str:
-    """ "did you mean ...?" with the most similar names and the word's own cutoff; "" if none."""
+    """Return "did you mean ...?" with the most similar names, or "". Suggestions have the word's
+    cutoff."""
     match = re.search(r"(?<=[@_.])[1-9][0-9]*$", word)
     cutoff = match[0] if match else "10"
     trec = [name + row.ending for name, row in TABLE.items() if is_key(row)]
     at = [row.ir_measures.replace("(cutoff)", "@k") for row in TABLE.values()]
-    own = [filled(name, cutoff) for name in (*(metric.name for metric in METRICS), *trec)]
-    aliases = [filled(name, cutoff) for metric in METRICS for name in metric.aliases]
-    every = [*own, *aliases, *(filled(name, cutoff) for name in at if "@" in name), *others]
-    return suggestion(word, every, suggestion(word, own, n=3, cutoff=0.5), n=3, cutoff=0.85)
+    canonical_names = [
+        fill_parameter(name, cutoff) for name in (*(metric.name for metric in METRICS), *trec)
+    ]
+    aliases = [fill_parameter(name, cutoff) for metric in METRICS for name in metric.aliases]
+    every = [
+        *canonical_names,
+        *aliases,
+        *(fill_parameter(name, cutoff) for name in at if "@" in name),
+        *others,
+    ]
+    return suggestion(
+        word, every, suggestion(word, canonical_names, n=3, cutoff=0.5), n=3, cutoff=0.85
+    )
 
 
 def random_scorer(metric: str, candidates: ArrayLike, weight: ArrayLike | None = None) -> Chance:
@@ -330,4 +346,4 @@ def random_scorer(metric: str, candidates: ArrayLike, weight: ArrayLike | None =
     if row is None or row not in RANK_ROWS or row.chance is None:
         known = [row.name for row in RANK_ROWS if row.chance is not None]
         raise UsageError(f"{metric!r} has no expectation by chance; {must_be(metric, known)}")
-    return row.chance(Tally.of(candidates, weight), parameter)
+    return row.chance(Tally.from_items(candidates, weight), parameter)

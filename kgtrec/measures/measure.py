@@ -75,7 +75,7 @@ class Measure(KeyParts):
             return key
         if not isinstance(key, str):
             raise UsageError(f"a measure key is text, not {type(key).__name__}; write {FORM}")
-        return _parsed(key)
+        return _parse_key(key)
 
     @property
     def key(self) -> str:
@@ -117,17 +117,17 @@ class Measure(KeyParts):
 
     @property
     def higher_is_better(self) -> bool | None:
-        """None if neither end is better."""
+        """Whether greater values are better; None if neither end is better."""
         return (self.column.row if self.is_trec else self.row[0]).higher_is_better
 
     @property
     def base(self) -> Measure:
-        """The measure whose mean over the same items orders systems in the same way."""
+        """Measure whose mean over the same items orders systems in the same way."""
         metric, parameter = self.row
-        return replace(self, metric=metric.base_named(parameter))
+        return replace(self, metric=metric.base_name_with(parameter))
 
     def per_item(self, ties: Ranked) -> Float64:
-        """A rank metric's value for each item, float64 (n,)."""
+        """Compute a rank metric for each item, float64 (n,)."""
         metric, parameter = self.row
         assert self.rank_type is not None
         return metric.per_item(ties, self.rank_type, parameter)
@@ -138,7 +138,7 @@ class Measure(KeyParts):
         if self.is_trec:
             return trec_title(self.metric)
         metric, parameter = self.row
-        title = metric.titled(parameter)
+        title = metric.title_with(parameter)
         if self.averaging == "stratified":
             return f"strat-{title}({','.join(number(value) for value in self.params)})"
         return title
@@ -149,18 +149,28 @@ class Measure(KeyParts):
         return 4 if self.is_trec else self.row[0].digits
 
 
-_TREC_TITLES = {"map": "MAP", "map_cut_": "MAP@", "ndcg": "nDCG", "ndcg_cut_": "nDCG@", "P_": "P@",
-                "recall_": "R@", "success_": "Success@", "recip_rank": "RR"}  # fmt: skip
+_TREC_TITLES = {
+    "map": "MAP",
+    "map_cut_": "MAP@",
+    "ndcg": "nDCG",
+    "ndcg_cut_": "nDCG@",
+    "P_": "P@",
+    "recall_": "R@",
+    "success_": "Success@",
+    "recip_rank": "RR",
+}
 
 
 def trec_title(name: str) -> str:
-    """Heading of a trec_eval measure: "nDCG@10" for "ndcg_cut_10"; other names unchanged."""
+    """Return the heading of a trec_eval measure: "nDCG@10" for "ndcg_cut_10"; other names
+    unchanged."""
     stem = name.rstrip("0123456789")
     return _TREC_TITLES.get(stem, stem) + name[len(stem) :]
 
 
 @lru_cache(maxsize=1 << 10)
-def _parsed(key: str) -> Measure:
+def _parse_key(key: str) -> Measure:
+    """Read a key as `Measure.parse` does; cached."""
     parts = split_key(key)
     problem = parts if isinstance(parts, str) else problem_of(parts)
     if isinstance(parts, str) or problem:
@@ -169,15 +179,18 @@ def _parsed(key: str) -> Measure:
 
 
 def headings(measures: Sequence[Measure], *, sides: bool = True) -> list[str]:
-    """Titles of adjacent columns, with the average if there are several averages.
+    """Return titles of adjacent columns, with the average if there are several averages.
 
     So "MRR" is never micro in one column and macro in the next: "micro MRR", "macro Hits@10".
     If titles are still equal, keys replace them, with their sides if `sides`.
     """
     averages = {measure.averaging for measure in measures} - {"stratified"}
     named = averages if len(averages) > 1 else set()
-    titles = [f"{one.averaging} " * (one.averaging in named) + one.title for one in measures]
-    keys = [one.key if sides else one.key.split(".", 1)[1] for one in measures]
+    titles = [
+        f"{measure.averaging} " * (measure.averaging in named) + measure.title
+        for measure in measures
+    ]
+    keys = [measure.key if sides else measure.key.split(".", 1)[1] for measure in measures]
     pairs = zip(titles, keys, strict=True)
     return [title if titles.count(title) == 1 else key for title, key in pairs]
 

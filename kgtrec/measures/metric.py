@@ -18,7 +18,7 @@ from kgtrec.measures.ties import Ranked, Scaled
 
 @dataclass(frozen=True, eq=False)
 class GroupMoments:
-    """A metric's mean, expectation and variance per group of items (cells), each computed once."""
+    """Mean, expectation and variance of a metric per group of cells, each computed once."""
 
     metric: Metric
     rank_type: str
@@ -44,6 +44,7 @@ class GroupMoments:
 
     @cached_property
     def _chances(self) -> list[Chance]:
+        """Expectation and variance under a random scorer, per group."""
         chance = self.metric.chance
         assert chance is not None, f"{self.metric.name} has no expectation by chance"
         return [self.weighing.chance(chance, self.parameter, group) for group in self.groups]
@@ -59,7 +60,7 @@ class GroupMoments:
         return np.sqrt([chance.variance for chance in self._chances])
 
     def items(self) -> Iterator[tuple[Ranked, Float64 | None]]:
-        """Ties and weights of the items of each group."""
+        """Yield the ties and weights of the items of each group."""
         return (self.weighing.items(group) for group in self.groups)
 
 
@@ -67,17 +68,17 @@ OfMean = Callable[[Float64], Float64]
 
 
 def same(mean: Float64) -> Float64:
-    """The mean, unchanged."""
+    """Return the mean, unchanged."""
     return mean
 
 
 def inverse(mean: Float64) -> Float64:
-    """1 / mean."""
+    """Compute 1 / mean."""
     return np.asarray(1.0 / mean)
 
 
 def inverse_exp(mean: Float64) -> Float64:
-    """exp(-mean)."""
+    """Compute exp(-mean)."""
     return np.asarray(np.exp(-mean))
 
 
@@ -145,12 +146,12 @@ class Metric(NamedTuple):
         """Whether keys must name a cutoff k."""
         return self.parameter == "k"
 
-    def named(self, parameter: float) -> str:
-        """The name with its parameter: "hits@10", "p_mrr@0.5"."""
+    def name_with(self, parameter: float) -> str:
+        """Return the name with its parameter: "hits@10", "p_mrr@0.5"."""
         return self.name if self.parameter is None else f"{self.name[:-1]}{parameter!r}"
 
-    def base_named(self, parameter: float) -> str:
-        """The base's name with its parameter: "mrr" for z_mrr, "hits@10" for z_hits@10."""
+    def base_name_with(self, parameter: float) -> str:
+        """Return the base's name with its parameter: "mrr" for z_mrr, "hits@10" for z_hits@10."""
         base = self.base or self.name
         return base if self.parameter is None else f"{base[:-1]}{parameter!r}"
 
@@ -161,21 +162,21 @@ class Metric(NamedTuple):
 
     @property
     def symbol(self) -> str:
-        """The heading with the letter of its parameter: "Hits@k"."""
+        """Heading with the letter of its parameter: "Hits@k"."""
         return self.title.replace("{k}", "k").replace("{p}", "p").replace("{a}", "a")
 
-    def titled(self, parameter: float) -> str:
-        """The heading with its parameter: "Hits@10"."""
+    def title_with(self, parameter: float) -> str:
+        """Return the heading with its parameter: "Hits@10"."""
         title = self.title.replace("{k}", str(parameter))
         return title.replace("{p}", f"{parameter:g}").replace("{a}", f"{parameter:g}")
 
     def per_item(self, ties: Ranked, rank_type: str, parameter: float) -> Float64:
-        """The metric of each item, float64 (n,)."""
+        """Compute the metric of each item, float64 (n,)."""
         values = self.value(ties, rank_type, parameter)
         return np.asarray(values.scaled / values.scale, np.float64)
 
     def with_chance(self, mean: Float64, chance: Chance) -> Float64:
-        """An adjusted metric from means over items and their chance level."""
+        """Compute an adjusted metric from means over items and their chance level."""
         moments = SimpleNamespace(
             mean=mean, chance=chance.mean, chance_deviation=np.sqrt(chance.variance)
         )
@@ -183,7 +184,7 @@ class Metric(NamedTuple):
         return self.from_moments(moments)  # type: ignore[arg-type]
 
     def of_groups(self, moments: GroupMoments) -> Float64:
-        """The metric of each group of items."""
+        """Compute the metric of each group of items."""
         if self.of_mean is not None:
             return self.of_mean(moments.mean)
         assert self.from_moments is not None, f"{self.name} has neither of_mean nor from_moments"

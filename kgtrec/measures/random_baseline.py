@@ -34,32 +34,35 @@ class Tally:
     count: Float64
 
     @classmethod
-    def of(cls, candidates: ArrayLike, weight: ArrayLike | None = None) -> Tally:
-        """Count items."""
+    def from_items(cls, candidates: ArrayLike, weight: ArrayLike | None = None) -> Tally:
+        """Count the items with equal numbers of candidates and equal weights."""
         numbers = np.asarray(candidates)
         _check(numbers, weight)
         if weight is None:
             sizes, count = np.unique(numbers, return_counts=True)
             return cls(sizes.astype(np.float64), np.ones(len(sizes)), count.astype(np.float64))
-        sizes, place = np.unique(numbers, return_inverse=True)
-        weights, of = np.unique(np.asarray(weight, np.float64), return_inverse=True)
-        code, count = np.unique(of * np.int64(len(sizes)) + place, return_counts=True)
+        sizes, size_index = np.unique(numbers, return_inverse=True)
+        weights, weight_index = np.unique(np.asarray(weight, np.float64), return_inverse=True)
+        code, count = np.unique(
+            weight_index * np.int64(len(sizes)) + size_index, return_counts=True
+        )
         pairs = sizes[code % len(sizes)], weights[code // len(sizes)], count
         return cls(*(column.astype(np.float64) for column in pairs))
 
     def mean(self, per_item: Float64) -> float:
-        """Weighted mean of one value per pair."""
+        """Average one value per pair, by weight and count."""
         weights = self.count * self.weight
         # Both sums add in the same order, so the mean of ones is exactly 1.
         return float((weights * per_item).sum() / weights.sum())
 
     def variance_of_mean(self, per_item: Float64) -> float:
-        """Variance of the weighted mean of independent items, from their variances."""
+        """Compute the variance of the weighted mean of independent items from their variances."""
         total = (self.count * self.weight).sum()
         return float((self.count * (self.weight / total) ** 2 * per_item).sum())
 
 
 def _check(numbers: Array, weight: ArrayLike | None) -> None:
+    """Refuse numbers of candidates and weights that do not fit; see `random_scorer`."""
     if numbers.ndim != 1 or not len(numbers):
         raise InputError(f"candidates has shape {numbers.shape}; give one number per item")
     if not np.all(numbers >= 1):
@@ -81,13 +84,16 @@ ChanceOf = Callable[[Tally, float], Chance]
 
 
 def mean_rank(items: Tally, parameter: float) -> Chance:
-    """(c + 1) / 2 and (c^2 - 1) / 12."""
+    """Compute the chance level of the rank: (c + 1) / 2 and (c^2 - 1) / 12."""
     c = items.candidates
     return Chance(items.mean((c + 1) / 2), items.variance_of_mean((c * c - 1) / 12))
 
 
 def reciprocal(items: Tally, parameter: float) -> Chance:
-    """H(c) / c and (c H2(c) - H(c)^2) / c^2, with harmonic numbers of order 1 and 2."""
+    r"""Compute the chance level of 1 / rank: H(c) / c and (c H2(c) - H(c)^2) / c^2.
+
+    H and H2 are harmonic numbers of order 1 and 2.
+    """
     c = items.candidates
     whole = c.astype(np.int64)
     mean = expected_reciprocal(np.zeros_like(whole), whole, np.ones_like(whole))
@@ -96,7 +102,7 @@ def reciprocal(items: Tally, parameter: float) -> Chance:
 
 
 def reciprocal_continuous(items: Tally, parameter: float) -> Chance:
-    """ln c / (c - 1), as if ranks were real numbers; the variance is the exact one."""
+    """Compute ln c / (c - 1), as if ranks were real numbers; the variance is the exact one."""
     c = items.candidates
     above = np.maximum(c - 1, 0.5)
     mean = np.where(c > 1, np.log1p(c - 1) / above, 1.0)
@@ -104,38 +110,40 @@ def reciprocal_continuous(items: Tally, parameter: float) -> Chance:
 
 
 def reciprocal_log(items: Tally, parameter: float) -> Chance:
-    """1 / log2(r + 1), for r uniform on 1 .. c."""
+    """Compute the chance level of 1 / log2(r + 1), for r uniform on 1 .. c."""
     return _smooth(items, lambda rank: np.asarray(1.0 / np.log2(rank + 1.0)))
 
 
 def power(items: Tally, p: float) -> Chance:
-    """r^-p, for r uniform on 1 .. c."""
+    """Compute the chance level of r^-p, for r uniform on 1 .. c."""
     return _smooth(items, lambda rank: rank**-p)
 
 
 def _smooth(items: Tally, f: Callable[[Float64], Float64]) -> Chance:
+    """Compute the chance level of a smooth function f of the rank."""
     whole = items.candidates.astype(np.int64)
     first = np.ones_like(whole)
     mean = sums_over(lambda x, rows: f(x), first, whole) / items.candidates
 
-    def squared(x: Float64, rows: Indices) -> Float64:
+    def square_off_mean(x: Float64, rows: Indices) -> Float64:
         return np.asarray((f(x) - mean[rows]) ** 2)  # around the mean, to avoid cancellation
 
-    spread = sums_over(squared, first, whole) / items.candidates
+    spread = sums_over(square_off_mean, first, whole) / items.candidates
     return Chance(items.mean(mean), items.variance_of_mean(spread))
 
 
 def hits(items: Tally, k: float) -> Chance:
-    """p = min(k / c, 1) and p (1 - p)."""
+    """Compute the chance level of Hits@k: p = min(k / c, 1) and p (1 - p)."""
     p = np.minimum(k / items.candidates, 1.0)
     return Chance(items.mean(p), items.variance_of_mean(p * (1 - p)))
 
 
 def geometric(items: Tally, parameter: float) -> Chance:
-    """The geometric mean rank, a product of r^t with t = w / W over the items.
+    """Compute the chance level of the geometric mean rank.
 
-    With y = r^t - 1 = expm1(t ln r), E[r^t] = 1 + E[y], and E[r^2t] / E[r^t]^2 is
-    1 + Var[y] / (1 + E[y])^2: small numbers stay small, and nothing cancels.
+    It is a product of r^t with t = w / W over the items. With y = r^t - 1 = expm1(t ln r), E[r^t] =
+    1 + E[y], and E[r^2t] / E[r^t]^2 is 1 + Var[y] / (1 + E[y])^2: small numbers stay small, and
+    nothing cancels.
     """
     c = items.candidates
     power = (items.weight / (items.count * items.weight).sum())[:, None]

@@ -30,8 +30,9 @@ _MOST_TANGENT = 0.7  # up to here a power series of the logarithms is cheaper th
 
 
 def median(items: Tally, parameter: float) -> Chance:
-    """Expectation of the median of unweighted ranks; the variance is NaN (see the module)."""
-    law = _Law.of(items)
+    """Compute the expectation of the median of unweighted ranks; the variance is NaN (see the
+    module)."""
+    law = _Law.from_tally(items)
     low, high = law.window()
     first, count, start = _pieces(law, low + 1, high)
 
@@ -44,7 +45,7 @@ def median(items: Tally, parameter: float) -> Chance:
 
 @dataclass(frozen=True, eq=False)
 class _Law:
-    """Independent uniform ranks by their numbers of candidates.
+    """Distribution of independent uniform ranks, by their numbers of candidates.
 
     - size, float64 (s,): Distinct numbers of candidates, ascending; `count` of each.
     - n: Number of ranks.
@@ -57,23 +58,26 @@ class _Law:
     orders: tuple[int, ...]
 
     @classmethod
-    def of(cls, items: Tally) -> _Law:
-        size, place = np.unique(items.candidates, return_inverse=True)
-        count = np.bincount(place.ravel(), items.count).astype(np.float64)
+    def from_tally(cls, items: Tally) -> _Law:
+        """Count the items by their numbers of candidates only."""
+        size, index = np.unique(items.candidates, return_inverse=True)
+        count = np.bincount(index.ravel(), items.count).astype(np.float64)
         n = int(count.sum())
         return cls(size, count, n, ((n + 1) // 2,) if n % 2 else (n // 2, n // 2 + 1))
 
     def mean_up_to(self, x: float) -> float:
-        """Expected number of ranks up to x."""
+        """Return the expected number of ranks up to x."""
         return float((self.count * np.minimum(x / self.size, 1.0)).sum())
 
     def window(self) -> tuple[int, int]:
-        """The last rank that the median surely exceeds, and the first that it surely does not."""
+        """Return the last rank that the median surely exceeds, and the first that it surely does
+        not."""
         top = int(self.size[-1])
         low = _first(lambda x: not self._is_sure(x, below=True), 0, top) - 1
         return low, _first(lambda x: self._is_sure(x, below=False), max(low, 0), top)
 
     def _is_sure(self, x: int, below: bool) -> bool:
+        """Return whether the median surely exceeds x (`below`), or surely does not."""
         certain = self.count[self.size <= x].sum()  # so that an expectation of 1 is exactly 1
         if x == 0 or certain >= self.orders[-1]:
             return below == (x == 0)
@@ -84,8 +88,10 @@ class _Law:
         return self.n * _divergence(k / self.n, mean / self.n) > _NEGLIGIBLE
 
     def exceeds(self, x: Float64, lower: Float64) -> Float64:
-        """P(median's order statistic > x), its mean over `orders`; items with c <= `lower` are
-        surely up to x. float64 (m,)."""
+        r"""Compute P(median's order statistic > x), averaged over `orders`, float64 (m,).
+
+        Items with c <= `lower` are surely up to x.
+        """
         frequency, weight = self._transform()
         at_once = max(1, _CELLS // max(len(self.size), len(frequency)))
         out = np.empty(len(x))
@@ -97,7 +103,8 @@ class _Law:
         return out
 
     def _transform(self) -> tuple[Float64, np.ndarray]:
-        """Frequencies t, and the factor of the characteristic function at each (t = 0 is apart).
+        """Return frequencies t, and the factor of the characteristic function at each (t = 0 is
+        apart).
 
         The period is odd and so long that only values with a negligible probability alias.
         """
@@ -114,7 +121,7 @@ class _Law:
         return np.append(0.0, t), np.append(constant, 2 * factor) / period
 
     def _tail(self, share: Float64, t: Float64, factor: np.ndarray) -> Float64:
-        """Sum of the factors times the characteristic function, for each row of `share`."""
+        """Sum the factors times the characteristic function, for each row of `share`."""
         variance = ((share * (1 - share)) @ self.count).min()
         kept = 2 * variance * np.sin(t / 2) ** 2 <= _NEGLIGIBLE
         t, factor = t[kept], factor[kept]
@@ -129,7 +136,7 @@ class _Law:
         return np.asarray((np.exp(exponent) @ factor).real)
 
     def _series(self, share: Float64, t: Float64, tangent: Float64) -> np.ndarray:
-        """Logarithm of the characteristic function by powers around the probability 1/2.
+        """Expand the logarithm of the characteristic function in powers around the probability 1/2.
 
         1 + p (e^it - 1) = (1 + e^it) / 2 (1 + (2p - 1) i tan(t / 2)).
         """
@@ -147,7 +154,7 @@ class _Law:
 
 
 def _pieces(law: _Law, low: int, high: int) -> tuple[Int64, Int64, Float64]:
-    """Ranges of x in low .. high - 1 in which P(A > x) is smooth: first, count and `lower`.
+    """Divide low .. high - 1 into ranges in which P(A > x) is smooth: first, count and `lower`.
 
     They end at every number of candidates, and after about a standard deviation of N(x).
     """
@@ -163,7 +170,8 @@ def _pieces(law: _Law, low: int, high: int) -> tuple[Int64, Int64, Float64]:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Least number in low .. high for which a condition holds that stays true from there on."""
+    """Find the least number in low .. high for which a condition holds that stays true from there
+    on."""
     while low < high:
         middle = (low + high) // 2
         if holds(middle):
@@ -174,6 +182,6 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def _divergence(p: float, q: float) -> float:
-    """Kullback-Leibler divergence of two coins: Hoeffding's exponent."""
+    """Compute the Kullback-Leibler divergence of two coins: Hoeffding's exponent."""
     parts = ((p, q), (1 - p, 1 - q))
     return sum(a * np.log(a / b) if b > 0 else np.inf for a, b in parts if a > 0)

@@ -26,12 +26,14 @@ from kgtrec.measures.ties import (
 
 
 def _rank(ties: Ranked, rank_type: str) -> Float64:
+    """Return the ranks of the items, float64 (n,)."""
     scaled, scale = ties.ranks(rank_type)
     return np.asarray(scaled / scale)
 
 
 def mean_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
-    """The rank. Expected: the realistic rank, or the exact mean of a question's first answer."""
+    """Return the rank. Expected: the realistic rank, or the exact mean of a question's first
+    answer."""
     return ties.ranks(rank_type)
 
 
@@ -41,7 +43,7 @@ def _smooth(
     f: Callable[[Float64], Float64],
     exact: Callable[[Ties], Float64] | None = None,
 ) -> Scaled:
-    """A smooth function of the rank; `exact` is a faster mean over the ranks of one tie."""
+    """Compute a smooth function of the rank; `exact` is a faster mean over the ranks of one tie."""
     if rank_type != "expected":
         return Scaled(f(_rank(ties, rank_type)), 1)
     if exact is not None and isinstance(ties, Ties):
@@ -50,15 +52,17 @@ def _smooth(
 
 
 def reciprocal_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
-    """1/rank."""
+    """Compute 1/rank."""
     return _smooth(
-        ties, rank_type, np.reciprocal,
+        ties,
+        rank_type,
+        np.reciprocal,
         lambda ties: expected_reciprocal(ties.greater, ties.size, ties.answers),
-    )  # fmt: skip
+    )
 
 
 def hits(ties: Ranked, rank_type: str, k: float) -> Scaled:
-    """1 if rank <= k, else 0; expected: the probability of rank <= k."""
+    """Return 1 if rank <= k, else 0; expected: the probability of rank <= k."""
     k = int(min(k, 1 << 60))  # 4k must fit int64
     if rank_type != "expected":
         scaled, scale = ties.ranks(rank_type)
@@ -69,24 +73,22 @@ def hits(ties: Ranked, rank_type: str, k: float) -> Scaled:
 
 
 def log_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
-    """Natural logarithm of the rank; one answer per tie."""
-    return _smooth(
-        ties, rank_type, np.log, lambda ties: expected_log_rank(ties.greater, ties.size)
-    )  # fmt: skip
+    """Compute the natural logarithm of the rank; one answer per tie."""
+    return _smooth(ties, rank_type, np.log, lambda ties: expected_log_rank(ties.greater, ties.size))
 
 
 def reciprocal_log_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
-    """1 / log2(rank + 1); one answer per tie."""
+    """Compute 1 / log2(rank + 1); one answer per tie."""
     return _smooth(ties, rank_type, lambda rank: 1.0 / np.log2(rank + 1.0))
 
 
 def power_of_rank(ties: Ranked, rank_type: str, p: float) -> Scaled:
-    """rank ** -p; one answer per tie."""
+    """Compute rank ** -p; one answer per tie."""
     return _smooth(ties, rank_type, lambda rank: rank**-p)
 
 
-def scaled_power(ties: Ranked, rank_type: str, a: float) -> Scaled:
-    """(r^-a - c^-a) / (1 - c^-a); for a = 0 its limit 1 - ln r / ln c; 1 for c = 1.
+def min_max_power(ties: Ranked, rank_type: str, a: float) -> Scaled:
+    """Compute (r^-a - c^-a) / (1 - c^-a); for a = 0 its limit 1 - ln r / ln c; 1 for c = 1.
 
     With y(x) = expm1(-a ln x) it is 1 - y(r) / y(c), which keeps its digits for small a. The
     expectation follows from that of y(r).
@@ -102,20 +104,22 @@ def scaled_power(ties: Ranked, rank_type: str, a: float) -> Scaled:
     return Scaled(1.0 - lost / np.where(most == 0, 1.0, most), 1)
 
 
-def weighted_log_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
-    """Natural logarithm of the rank, times the number of candidates other than the answer."""
+def log_rank_by_candidates(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
+    """Compute the natural logarithm of the rank, times the number of candidates other than the
+    answer."""
     return Scaled(other_candidates(ties).scaled * log_rank(ties, rank_type, parameter).scaled, 1)
 
 
 def other_candidates(ties: Ranked) -> Scaled:
-    """Candidates of every item other than its answer."""
+    """Count the candidates of every item other than its answer."""
     assert isinstance(ties, Ties)
     assert ties.candidates is not None
     return Scaled(ties.candidates - 1, 1)
 
 
-def weighted_geometric(moments: GroupMoments) -> Float64:
-    """exp of the mean of ln r, each weighted by the other candidates; NaN if there are none."""
+def geometric_by_candidates(moments: GroupMoments) -> Float64:
+    """Compute exp of the mean of ln r, each weighted by the other candidates; NaN if there are
+    none."""
     weight = moments.weighing.mean(
         "other candidates", lambda ties, _: other_candidates(ties), moments.groups
     )
@@ -124,8 +128,8 @@ def weighted_geometric(moments: GroupMoments) -> Float64:
     )
 
 
-def one(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
-    """1 for every item."""
+def constant_one(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
+    """Return 1 for every item."""
     return Scaled(np.ones(len(ties), np.int64), 1)
 
 
@@ -135,22 +139,23 @@ _ROUNDING = 1e-12
 
 
 def median(moments: GroupMoments) -> Float64:
-    """Median rank per group."""
+    """Compute the median rank per group."""
     return _medians(moments)[0]
 
 
 def median_deviation(moments: GroupMoments) -> Float64:
-    """Median absolute deviation from the median rank, times `TO_DEVIATION`."""
+    """Compute the median absolute deviation from the median rank, times `TO_DEVIATION`."""
     return TO_DEVIATION * _medians(moments, distances=True)[1]
 
 
 def _medians(moments: GroupMoments, distances: bool = False) -> Float64:
-    """Median rank per group, and if asked for that of the distances from it."""
+    """Compute the median rank per group and, for `distances`, the median distance from it, float64
+    (2, groups)."""
     medians = []
     for ties, weight in moments.items():
         if moments.rank_type == "expected":
-            middle = _pooled_median(ties, weight)
-            off = _pooled_median(ties, weight, around=int(middle)) if distances else 0.0
+            middle = _median_of_pooled_ranks(ties, weight)
+            off = _median_of_pooled_ranks(ties, weight, around=int(middle)) if distances else 0.0
             medians.append((middle / 4, off / 4))
         else:
             ranks = _rank(ties, moments.rank_type)
@@ -161,7 +166,7 @@ def _medians(moments: GroupMoments, distances: bool = False) -> Float64:
 
 
 def variance(moments: GroupMoments) -> Float64:
-    """Variance of the ranks, divided by the sum of the weights (not by n - 1)."""
+    """Compute the variance of the ranks, divided by the sum of the weights (not by n - 1)."""
     variances = []
     for ties, weight in moments.items():
         shares = np.full(len(ties), 1 / len(ties)) if weight is None else weight / weight.sum()
@@ -174,7 +179,8 @@ def variance(moments: GroupMoments) -> Float64:
 
 
 def _median(values: Float64, weight: Float64 | None) -> float:
-    """Least value with half of the weight up to it; midpoint with the next at exactly half."""
+    """Find the least value with half of the weight up to it; at exactly half, the midpoint with the
+    next."""
     if weight is None:
         return float(np.median(values))
     order = np.argsort(values, kind="stable")
@@ -186,8 +192,11 @@ def _median(values: Float64, weight: Float64 | None) -> float:
     return float(values[order[low]] + values[order[high]]) / 2
 
 
-def _pooled_median(ties: Ranked, weight: Float64 | None, around: int | None = None) -> float:
-    """Median of the pooled ranks, or of their distance from `around`; in quarters of a rank."""
+def _median_of_pooled_ranks(
+    ties: Ranked, weight: Float64 | None, around: int | None = None
+) -> float:
+    """Find the median of the pooled ranks, or of their distance from `around`; in quarters of a
+    rank."""
     weights = np.ones(len(ties)) if weight is None else weight
     total = weights.sum()
 
@@ -206,7 +215,7 @@ def _pooled_median(ties: Ranked, weight: Float64 | None, around: int | None = No
 
 
 def _first(share: Callable[[int], float], least: float, top: int) -> int:
-    """Least number in 0 .. top whose share reaches `least`."""
+    """Find the least number in 0 .. top whose share reaches `least`."""
     low, high = 0, top
     while low < high:
         middle = (low + high) // 2
@@ -381,7 +390,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         range="[0, 1]",
         reference=_PROBE,
         averagings=(*_PER_ANSWER, "stratified"),
-        value=scaled_power,
+        value=min_max_power,
         uses_candidates=True,
     ),
     Metric(
@@ -398,9 +407,9 @@ RANK_ROWS: tuple[Metric, ...] = (
         range="[1, candidates]",
         reference="Tiwari et al. 2021, WWW",
         averagings=_PER_ANSWER,
-        value=weighted_log_rank,
+        value=log_rank_by_candidates,
         of_mean=None,
-        from_moments=weighted_geometric,
+        from_moments=geometric_by_candidates,
         base="gmr",
         uses_candidates=True,
         papers=("wmr", "weighted_geometric_mean_rank"),
@@ -497,7 +506,7 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         range="[1, inf)",
         reference=_PYKEEN,
         averagings=("micro",),
-        value=one,
+        value=constant_one,
         of_mean=None,
         from_moments=lambda moments: moments.total.astype(np.float64),
         pykeen=("rank_count",),

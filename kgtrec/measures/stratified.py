@@ -92,10 +92,11 @@ def stratified_grid(
     values = np.empty((len(measures), len(ranks)))
     for line, measure in zip(values, measures, strict=True):
         line[:] = measure.per_item(ties)
-    return stratified_means(values, Strata.of(ranks, side), *exponents)
+    return average_strata(values, Strata.from_ranks(ranks, side), *exponents)
 
 
 def _exponents(name: str, values: ArrayLike) -> Float64:
+    """Convert exponents to float64; UsageError unless they are a list of numbers in [-1, 1]."""
     try:
         betas = np.asarray(values, np.float64)
     except (TypeError, ValueError):
@@ -109,7 +110,7 @@ def _exponents(name: str, values: ArrayLike) -> Float64:
 
 
 class Strata(NamedTuple):
-    """The instances of a side by relation and triple, and their popularities.
+    """Instances of a side by relation and triple, and their popularities.
 
     - rows, int64 (m,): Rows of the ranks on the asked side, ordered by relation, triple and side.
     - triples, int64 (triples + 1,): Offsets into `rows`: the start of each triple's instances.
@@ -131,8 +132,8 @@ class Strata(NamedTuple):
     counted_on: tuple[str, str]
 
     @classmethod
-    def of(cls, ranks: Ranks, side: str) -> Strata:
-        """Order the rows of `ranks` on `side`."""
+    def from_ranks(cls, ranks: Ranks, side: str) -> Strata:
+        """Order the rows of `ranks` on `side`, and look up their popularities."""
         rows = np.flatnonzero(np.isin(ranks.side, SIDES[side]))
         rows = rows[order_by(ranks.relation[rows], ranks.triple[rows], ranks.side[rows])]
         triple, relation = ranks.triple[rows], ranks.relation[rows]
@@ -140,7 +141,7 @@ class Strata(NamedTuple):
         triples = _offsets(changes)
         relations = _offsets(np.diff(relation[triples[:-1]]) != 0)
         owners = rows[triples[relations[:-1]]]
-        popularity, place = numbered(ranks.answer_popularity[rows])
+        popularity, index = numbered(ranks.answer_popularity[rows])
         named = ranks.provenance.popularity  # if it was recounted
         counted_on = (
             " and ".join(named.get("entities", ())) or "all splits",
@@ -150,7 +151,7 @@ class Strata(NamedTuple):
             rows,
             triples,
             relations,
-            place.astype(np.int32),
+            index.astype(np.int32),
             popularity.astype(np.float64),
             ranks.relation_popularity[owners].astype(np.float64),
             counted_on,
@@ -158,12 +159,12 @@ class Strata(NamedTuple):
 
 
 def _offsets(changes: Bools) -> Int64:
-    """Offsets of runs; ``changes[i]`` is true if item i + 1 begins a new run."""
+    """Return the offsets of runs, int64; ``changes[i]`` is true if item i + 1 begins a run."""
     return np.concatenate(([0], np.flatnonzero(changes) + 1, [len(changes) + 1]))
 
 
-def stratified_means(values: Float64, strata: Strata, beta_e: Float64, beta_r: Float64) -> Float64:
-    """Stratified means of several metrics at every point of a grid.
+def average_strata(values: Float64, strata: Strata, beta_e: Float64, beta_r: Float64) -> Float64:
+    """Compute stratified means of several metrics at every point of a grid.
 
     Per triple the values of its head and tail instance are averaged with weights
     ``popularity(predicted entity) ** -beta_e``; on a single side, or for a triple with only one
@@ -193,13 +194,13 @@ def stratified_means(values: Float64, strata: Strata, beta_e: Float64, beta_r: F
     return out
 
 
-def _refuse(known: Bools, enough: bool, betas: Float64, what: str, splits: str) -> None:
-    """Refuse popularity 0, which weighs infinitely much for beta > 0, and 0 for beta < 0."""
+def _refuse(known: Bools, enough: bool, betas: Float64, noun: str, splits: str) -> None:
+    """Refuse popularity 0: its weight is infinite for beta > 0, and 0 for beta < 0."""
     missing = int(np.count_nonzero(~known))
     refused = betas[(betas > 0) | ((betas < 0) & (not enough))]
     if missing and len(refused):
         raise InputError(
-            f"{missing:,} {what} have popularity 0 in {splits}, so a weight N^{-refused[0]:g} "
+            f"{missing:,} {noun} have popularity 0 in {splits}, so a weight N^{-refused[0]:g} "
             "is not defined; count popularity in splits that contain them (the evaluated split, or "
             "all splits), or use beta 0"
         )

@@ -29,7 +29,7 @@ RANK_TYPES = {
 
 
 class Scaled(NamedTuple):
-    """A metric's value per item, times `scale`: integers stay integers, so their sums are exact."""
+    """Values of a metric per item, times `scale`: integers stay integers, with exact sums."""
 
     scaled: Int64 | Float64
     scale: int
@@ -62,11 +62,11 @@ class Ties:
 
     @property
     def size(self) -> Int64:
-        """Candidates in the tie, the answers included."""
+        """Number of candidates in the tie, the answers included."""
         return self.equal + 1
 
     def twice_rank(self, rank_type: str) -> Int64:
-        """2 x rank as integers (a realistic rank can end in a half); not for ``expected``.
+        """Return 2 x rank as integers (a realistic rank can end in a half); not for ``expected``.
 
         Of several answers in a tie the first counts: at worst, all candidates of the tie that are
         not answers precede it.
@@ -82,7 +82,8 @@ class Ties:
         return twice
 
     def ranks(self, rank_type: str) -> Scaled:
-        """The rank; for ``expected`` its mean over the tie, as for a question's first answer."""
+        """Return the rank; for ``expected`` its mean over the tie, as for a question's first
+        answer."""
         if rank_type != "expected":
             return Scaled(self.twice_rank(rank_type), 2)
         if np.all(self.answers == 1):
@@ -90,22 +91,22 @@ class Ties:
         return Scaled(expected_rank(self.greater, self.size, self.answers), 1)
 
     def mean_of(self, f: Callable[[Float64], Float64]) -> Float64:
-        """Mean of a smooth ``f(rank)`` over the ranks of a tie with one answer, float64 (n,)."""
+        """Average a smooth ``f(rank)`` over the ranks of a tie with one answer, float64 (n,)."""
         return sums_over(lambda x, rows: f(x), self.greater + 1, self.size) / self.size
 
     def variance(self) -> Float64:
-        """Variance of the rank over a tie with one answer, float64 (n,)."""
+        """Compute the variance of the rank over a tie with one answer, float64 (n,)."""
         size = self.size.astype(np.float64)
         return (size * size - 1) / 12
 
     def share_within(self, quarters: int) -> Float64:
-        """Share of a tie with one answer at ranks up to ``quarters / 4``, float64 (n,)."""
+        """Return the share of a tie with one answer at ranks up to ``quarters / 4``; (n,)."""
         return np.clip(quarters // 4 - self.greater, 0, self.size) / self.size
 
 
 @dataclass(frozen=True, eq=False)
 class PairedTies:
-    """Triples, whose rank is the mean of two: of the head, and of the tail (Berrendorf et al.).
+    """Ties of triples, whose rank is the mean of the head's and the tail's (Berrendorf et al.).
 
     The two ties of a triple are broken independently.
 
@@ -122,12 +123,15 @@ class PairedTies:
         return PairedTies(self.head[rows], self.tail[rows])
 
     def ranks(self, rank_type: str) -> Scaled:
-        """The mean of the two ranks."""
+        """Return the mean of the two ranks."""
         kind = "realistic" if rank_type == "expected" else rank_type
         return Scaled(self.head.twice_rank(kind) + self.tail.twice_rank(kind), 4)
 
     def mean_of(self, f: Callable[[Float64], Float64]) -> Float64:
-        """See `Ties`: the number of pairs of ranks with a given sum rises, stays, and falls."""
+        r"""Average ``f(rank)`` over all pairs of ranks; see `Ties`.
+
+        The number of pairs with the same sum rises, stays constant, and falls.
+        """
         start = self.head.greater + self.tail.greater + 2
         narrow = np.minimum(self.head.size, self.tail.size)
         wide = np.maximum(self.head.size, self.tail.size)
@@ -148,11 +152,11 @@ class PairedTies:
         return total / narrow / wide
 
     def variance(self) -> Float64:
-        """See `Ties`."""
+        """Compute the variance of the rank; see `Ties`."""
         return (self.head.variance() + self.tail.variance()) / 4
 
     def share_within(self, quarters: int) -> Float64:
-        """See `Ties`: pairs of ranks up to a sum, by inclusion and exclusion."""
+        """Count pairs of ranks up to a sum, by inclusion and exclusion; see `Ties`."""
         total = quarters // 2 - self.head.greater - self.tail.greater
         first, second = self.head.size, self.tail.size
         pairs = _triangle(total) - _triangle(total - first) - _triangle(total - second)
@@ -165,7 +169,7 @@ Ranked = Ties | PairedTies
 
 
 def _triangle(total: Int64) -> Float64:
-    """Pairs of whole numbers from 1 on with a sum up to `total`."""
+    """Count the pairs of whole numbers from 1 on with a sum up to `total`."""
     total = np.maximum(total, 1).astype(np.float64)
     return total * (total - 1) / 2
 
@@ -180,32 +184,32 @@ _CELLS = 1 << 19  # terms at a time: a few megabytes
 
 @cache
 def _nodes() -> tuple[Float64, Float64]:
-    """Gauss-Legendre nodes and weights; few calls need them, and their import takes 10 ms."""
+    """Compute Gauss-Legendre nodes and weights, when first needed: their import takes 10 ms."""
     nodes, weights = np.polynomial.legendre.leggauss(_N_NODES)
     return nodes, weights
 
 
 def expected_rank(greater: Int64, size: Int64, answers: Int64) -> Float64:
-    """Expected rank of the first answer: ``greater + (size + 1) / (answers + 1)``."""
+    """Compute the expected rank of the first answer: ``greater + (size + 1) / (answers + 1)``."""
     return greater + (size + 1) / (answers + 1)
 
 
 def expected_reciprocal(greater: Int64, size: Int64, answers: Int64) -> Float64:
-    """Expected ``1/rank`` of the first answer, float64 (n,)."""
+    """Compute the expected ``1/rank`` of the first answer, float64 (n,)."""
     out = np.empty(len(greater))
     _core.expected_reciprocal(greater, size, np.ascontiguousarray(answers), out)
     return out
 
 
 def expected_hits(greater: Int64, size: Int64, answers: Int64, k: int) -> Float64:
-    """Probability that the first answer ranks within `k`, float64 (n,)."""
+    """Compute the probability that the first answer ranks within `k`, float64 (n,)."""
     out = np.empty(len(greater))
     _core.expected_hits(greater, size, np.ascontiguousarray(answers), k, out)
     return out
 
 
 def expected_log_rank(greater: Int64, size: Int64) -> Float64:
-    """Expected ``ln rank`` of the only answer of a tie, float64 (n,)."""
+    """Compute the expected ``ln rank`` of the only answer of a tie, float64 (n,)."""
     out = np.log(greater + 1.0)  # without a tie: the same bits as other rank types
     tied = np.flatnonzero(size > 1)
     means = np.empty(len(tied))
@@ -215,7 +219,7 @@ def expected_log_rank(greater: Int64, size: Int64) -> Float64:
 
 
 def sums_over(f: Smooth, first: Int64, count: Int64) -> Float64:
-    """``sum of f(x) for x = first .. first + count - 1``, for every row.
+    """Compute ``sum of f(x) for x = first .. first + count - 1``, for every row.
 
     The sum over whole numbers is the integral between half numbers, minus a series of central
     differences at both ends (Gauss's form of Euler and Maclaurin's formula). The integral is over
@@ -239,12 +243,13 @@ def sums_over(f: Smooth, first: Int64, count: Int64) -> Float64:
 
 
 def _parts(rows: Indices, width: int) -> list[Indices]:
+    """Split rows into parts of at most `_CELLS` terms."""
     at_once = _CELLS // width
     return [rows[i : i + at_once] for i in range(0, len(rows), at_once)]
 
 
 def _long_sums(f: Smooth, start: Float64, length: Float64, rows: Indices) -> Float64:
-    """Sums over ``start + 1 .. start + length``; columns (m, 1) in, (m,) out."""
+    """Sum over ``start + 1 .. start + length``; columns (m, 1) in, (m,) out."""
     nodes, weights = _nodes()
     half = np.log1p(length / (start + 0.5)) / 2
     x = (start + 0.5) * np.exp(half * (nodes + 1))
@@ -254,7 +259,7 @@ def _long_sums(f: Smooth, start: Float64, length: Float64, rows: Indices) -> Flo
 
 
 def _end_terms(f: Smooth, end: Float64, rows: Indices) -> Float64:
-    """Correction of the midpoint rule at one end: d/24 - 17 d3/5760 + 367 d5/967680."""
+    """Compute the correction of the midpoint rule at one end: d/24 - 17 d3/5760 + 367 d5/967680."""
     values = f(end + np.arange(-2, 4), rows)
     first = np.diff(values, axis=1)
     third = np.diff(first, n=2, axis=1)

@@ -21,7 +21,7 @@ from kgtrec._internal.table import (
 )
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
-from kgtrec.measures.averaging import spelt_alike
+from kgtrec.measures.averaging import use_side_of_ranks
 from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_of
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.ranks import Ranks
@@ -87,7 +87,7 @@ class Result(Mapping[str, Value]):
         measures: Sequence[str | Measure] | None = None,
         check: bool = False,
     ) -> None:
-        self.measures = None if measures is None else spelt_alike(parse_all(measures), ranks)
+        self.measures = None if measures is None else use_side_of_ranks(parse_all(measures), ranks)
         compared = [measure.metric for measure in self.measures or () if measure.is_trec]
         self._ranks = ranks
         given, known = dict(trec_values or {}), agreement or {}

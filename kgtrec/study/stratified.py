@@ -31,7 +31,7 @@ from kgtrec.graph.triples import drop_duplicates
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, stratified_grid
 from kgtrec.measures.averaging import SIDES, require_graph, require_side, sides_present
 from kgtrec.measures.metric import same
-from kgtrec.measures.stratified import DEFAULT_METRICS, Strata, stratified_means
+from kgtrec.measures.stratified import DEFAULT_METRICS, Strata, average_strata
 from kgtrec.questions.terms import Term
 from kgtrec.results.comparability import check_graph
 
@@ -139,7 +139,7 @@ def beta_grid(
         names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
         values = stratified_grid(ranks, e, r, names, rank_type, side)
     e, r = (np.asarray(beta, np.float64) for beta in (e, r))
-    counted_on = Strata.of(ranks, side).counted_on
+    counted_on = Strata.from_ranks(ranks, side).counted_on
     return BetaGrid(names, e, r, values, side, rank_type, counted_on, ranks.sampled)
 
 
@@ -193,7 +193,7 @@ def _of_functions(
     for line, (name, function) in zip(values, functions.items(), strict=True):
         line[:] = _applied(ranks, name, function, rank_type)
     e, r = (np.ascontiguousarray(beta, np.float64) for beta in (beta_e, beta_r))
-    return stratified_means(values, Strata.of(ranks, side), e, r)
+    return average_strata(values, Strata.from_ranks(ranks, side), e, r)
 
 
 def _applied(ranks: Ranks, name: str, function: RankFunction, rank_type: str) -> Float64:

@@ -264,7 +264,7 @@ def test_every_metric_is_as_defined(
     for metric in METRICS:
         if averaging not in metric.averagings:
             continue
-        name = metric.named(2 if metric.takes_cutoff else 0.3)
+        name = metric.name_with(2 if metric.takes_cutoff else 0.3)
         params = f"({beta_e},{beta_r})" if averaging == "stratified" else ""
         measure = Measure.parse(f"{side}.{kind}.{averaging}.{name}{params}")
         parts = [slow_value(name, part) for part in by_relation]
@@ -291,7 +291,7 @@ def test_relations_of_one_side_weigh_the_same_whatever_the_other_side_has() -> N
 
 
 def test_the_definition_has_every_metric() -> None:
-    names = {metric.named(2 if metric.takes_cutoff else 0.3) for metric in METRICS}
+    names = {metric.name_with(2 if metric.takes_cutoff else 0.3) for metric in METRICS}
     assert names == {*MEANS, *ADJUSTED, *SPREAD, *BY_CANDIDATES}
     assert NormalDist().inv_cdf(0.75) * TO_DEVIATION == pytest.approx(1, rel=1e-14)
 
@@ -314,10 +314,12 @@ def test_the_median_by_chance_of_many_ranks() -> None:
     rng = np.random.default_rng(7)
     for sizes in (rng.integers(150, 300, 81), rng.choice([1, 40, 300], 30),
                   np.repeat([1, 2, 300], [20, 3, 22]), np.full(60, 400)):  # fmt: skip
-        got = median(Tally.of(sizes), 0).mean
+        got = median(Tally.from_items(sizes), 0).mean
         assert got == pytest.approx(slow_median_by_chance(sizes.tolist()), rel=1e-13)
     # The median of an odd number of equal uniforms is symmetric, whatever their number.
-    assert median(Tally.of(np.full(40_001, 14_541)), 0).mean == pytest.approx(7271, rel=1e-13)
+    assert median(Tally.from_items(np.full(40_001, 14_541)), 0).mean == pytest.approx(
+        7271, rel=1e-13
+    )
 
 
 small = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 3)), min_size=1, max_size=5)

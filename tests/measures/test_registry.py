@@ -19,7 +19,7 @@ from kgtrec.cli import cli
 from kgtrec.errors import UsageError
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure, averaging, headings, parse_all
 from kgtrec.measures.calculator import Calculator
-from kgtrec.measures.help import describe, explained
+from kgtrec.measures.help import describe, explain_name
 from kgtrec.measures.keys import is_key
 from kgtrec.measures.metric import Metric
 from kgtrec.ranking.ranks import Ranks
@@ -49,7 +49,7 @@ def measures(draw: st.DrawFn) -> Measure:
     params = (draw(beta), draw(beta)) if averaging == "stratified" else ()
     parameter = draw(st.integers(1, 10**9) if row.takes_cutoff else exponents)
     side = "both" if averaging == "triple" else side
-    return Measure(side, draw(kinds), averaging, row.named(parameter), params)
+    return Measure(side, draw(kinds), averaging, row.name_with(parameter), params)
 
 
 @given(measures())
@@ -173,7 +173,7 @@ def test_every_name_is_explained() -> None:
             assert describe(name)["name"] == row.name
             filled = name[:-1] + ("10" if row.takes_cutoff else "0.5") if row.parameter else name
             assert describe(filled.upper())["name"] == row.name
-        text = explained(row.name)
+        text = explain_name(row.name)
         assert max(map(len, text.splitlines())) <= 80, row.name
         assert row.reference in text, row.name
         for key in describe(row.name)["keys"]:
@@ -254,7 +254,7 @@ def table_ranks(ranks: list[int]) -> Ranks:
 
 
 def of_tails(metric: Metric, ranks: list[int]) -> float:
-    key = f"tail.realistic.micro.{metric.named(5 if metric.takes_cutoff else 0.5)}"
+    key = f"tail.realistic.micro.{metric.name_with(5 if metric.takes_cutoff else 0.5)}"
     return float(Calculator(table_ranks(ranks), no_trec).value(Measure.parse(key)))
 
 
@@ -269,7 +269,7 @@ def test_bases_order_systems_as_their_measures_do() -> None:
     systems = [[int(r) for r in row] for row in np.random.default_rng(1).integers(1, 11, (12, 3))]
     for metric in METRICS:
         if metric.base and (metric.of_mean is not None or metric.is_adjusted):
-            name = metric.base_named(5 if metric.takes_cutoff else 0.5)
+            name = metric.base_name_with(5 if metric.takes_cutoff else 0.5)
             base, _ = Measure.parse(f"micro.{name}").row
             values, bases = (np.array([of_tails(m, s) for s in systems]) for m in (metric, base))
             gains = np.sign(np.subtract.outer(values, values).round(12))

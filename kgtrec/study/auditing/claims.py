@@ -267,7 +267,10 @@ class Sizes:
             {name: len(rows_of_side) for name, rows_of_side in rows.items()},
             questions.n_labels,
             {name: len(np.unique(question[rows_of_side])) for name, rows_of_side in rows.items()},
-            {name: Tally.of(candidates[rows_of_side]) for name, rows_of_side in rows.items()},
+            {
+                name: Tally.from_items(candidates[rows_of_side])
+                for name, rows_of_side in rows.items()
+            },
         )
 
 
@@ -358,7 +361,7 @@ def _list_chances(row: Metric, parameter: float, claim: Claim, sizes: Sizes) -> 
     if tally is None and row.name.startswith("z_"):
         return []
     # Filtering leaves between one and all of the entities.
-    extremes = [Tally.of([2]), Tally.of([max(sizes.entities, 2)])]
+    extremes = [Tally.from_items([2]), Tally.from_items([max(sizes.entities, 2)])]
     return [row.chance(chance, parameter) for chance in (extremes if tally is None else [tally])]
 
 

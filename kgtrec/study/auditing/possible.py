@@ -391,7 +391,7 @@ def _find_problems(
 def _count_answers(limit: Limit, sizes: Sizes) -> int | None:
     """Return the number of answers behind a share of hits; None if unknown or another measure."""
     measure = limit.claim.measure
-    is_own = limit.row.name == "hits@k" and measure.metric == limit.row.named(limit.parameter)
+    is_own = limit.row.name == "hits@k" and measure.metric == limit.row.name_with(limit.parameter)
     if not is_own or measure.rank_type == "expected":
         return None
     of_average = {"micro": sizes.instances, "macro": sizes.questions}

@@ -293,7 +293,7 @@ def _items(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str, Float64
     if measure.averaging == "group":
         return _in_groups(ranks, measure)
     if measure.averaging == "triple":
-        ties = Weighing.of(ranks, "triple", measure.side).ties
+        ties = Weighing.from_ranks(ranks, "triple", measure.side).ties
         return measure.per_item(ties), np.unique(ranks.triple), "triples", None
     own = ranks.subset(np.isin(ranks.side, SIDES[measure.side]))
     if measure.averaging == "macro":

@@ -122,7 +122,7 @@ def _linear(aligned: Mapping[str, Ranks], measure: Measure, transform: OfMean) -
     first = next(iter(aligned.values()))
     if measure.averaging == "triple":
         values = _columns(aligned, lambda ranks: measure.per_item(
-            Weighing.of(ranks, "triple", measure.side).ties))  # fmt: skip
+            Weighing.from_ranks(ranks, "triple", measure.side).ties))  # fmt: skip
         return _weighted(values, np.arange(len(values)), transform)
     rows, starts = _of_side(first, measure.side), None
     if measure.averaging != "micro":

@@ -224,7 +224,8 @@ def _resample_runs(
         first = next(iter(columns.values()))
         of_side = np.isin(first.side, SIDES[measure.side])
         transform = partial(
-            row.with_chance, chance=row.chance(Tally.of(first.candidates[of_side]), parameter)
+            row.with_chance,
+            chance=row.chance(Tally.from_items(first.candidates[of_side]), parameter),
         )
     means = resample_means(samples.values, samples.cluster, transform, how, samples.weight)
     return means.estimate, means.draws
