@@ -160,7 +160,7 @@ def graph_place(
         raise UsageError(
             f"{argument('columns', columns)} needs a format, such as {argument('format', 'csv')}"
         )
-    return GraphPlace(_recognised(Path(location)), None, Path(location))
+    return GraphPlace(_recognise_format(Path(location)), None, Path(location))
 
 
 def split_format(folder: str) -> tuple[str, str]:
@@ -174,7 +174,7 @@ def split_format(folder: str) -> tuple[str, str]:
     return folder[: match.start(3)], match[3]
 
 
-def _recognised(folder: Path) -> str:
+def _recognise_format(folder: Path) -> str:
     if folder.suffix in _PICKLES and folder.is_file():
         refuse(folder, None, "a pickle, not a folder of splits", _UNPICKLED)
     try:
@@ -198,8 +198,8 @@ def _recognised(folder: Path) -> str:
     endings = {match[2] for name in names if (match := _SPLIT.fullmatch(name))}
     formats = sorted({_ENDINGS[ending] for ending in endings if ending in _ENDINGS})
     if len(formats) > 1:
-        what = f"the splits are in several formats: {' and '.join(formats)}"
-        refuse(folder, None, what, f"declare one of them, as in {formats[0]}:DIR")
+        problem = f"the splits are in several formats: {' and '.join(formats)}"
+        refuse(folder, None, problem, f"declare one of them, as in {formats[0]}:DIR")
     pickled = sorted(n for n in names if (s := _SPLIT.fullmatch(n)) and s[2] in _PICKLES)
     if pickled and not formats:
         refuse(folder / pickled[0], None, "a pickle", _UNPICKLED)
@@ -215,15 +215,15 @@ def graph_files(folder: PathName) -> dict[str, Any]:
     if is_location(url):
         names = files_below(url) or refuse(url, None, "the folder does not exist", "check the name")
         return {name: f"{url.rstrip('/')}/{name}" for name in names}
-    place = graph_place(folder)
-    refuse_url(place.folder)
-    if place.format in ("tsv", "openke"):
-        files = find_split_files(place.folder)
-        return files if place.is_alone else files | dictionary_files(place.folder)
-    homes = [place.folder]
-    if place.format == "grail":
-        own = place.folder.resolve()
-        base = own.name.removesuffix("_ind")
-        homes = [own.with_name(base), own.with_name(f"{base}_ind")]
+    parsed = graph_place(folder)
+    refuse_url(parsed.folder)
+    if parsed.format in ("tsv", "openke"):
+        files = find_split_files(parsed.folder)
+        return files if parsed.is_alone else files | dictionary_files(parsed.folder)
+    homes = [parsed.folder]
+    if parsed.format == "grail":
+        inference = parsed.folder.resolve()
+        base = inference.name.removesuffix("_ind")
+        homes = [inference.with_name(base), inference.with_name(f"{base}_ind")]
     paths = (path for home in homes for pattern in ("*", "*/*") for path in home.glob(pattern))
     return {str(path): path for path in sorted(paths) if path.is_file()}

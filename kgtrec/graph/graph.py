@@ -32,8 +32,8 @@ from kgtrec.graph.triples import (
     SPLITS,
     QualifierSets,
     as_triples,
+    check_qualifiers,
     checked_ids,
-    checked_qualifiers,
     count_entities,
     drop_duplicates,
     hash_array,
@@ -110,11 +110,13 @@ class GraphData:
     ) -> Self:
         """Graph from integer triples (n, 3), with a time as a fourth column, or with qualifiers."""
         splits = {"train": train, "valid": valid, "test": test}
-        given = {name: array for name, array in splits.items() if array is not None}
-        if not given:
+        arrays_by_split = {name: array for name, array in splits.items() if array is not None}
+        if not arrays_by_split:
             raise UsageError("from_arrays got no triples; give at least one of train, valid, test")
         widths = (3, 4) if qualifiers is None else (3,)
-        arrays = _of_one_width({n: as_triples(n, a, widths) for n, a in given.items()})
+        arrays = _require_one_width(
+            {n: as_triples(n, a, widths) for n, a in arrays_by_split.items()}
+        )
         is_timed = next(iter(arrays.values())).shape[1] == 4
         if times is not None and not is_timed:
             raise InputError(
@@ -127,8 +129,8 @@ class GraphData:
                 f"{', '.join(arrays)}; give both for each split"
             )
         pairs = {
-            name: checked_qualifiers(name, own, len(arrays[name]))
-            for name, own in (qualifiers or {}).items()
+            name: check_qualifiers(name, pairs_of_split, len(arrays[name]))
+            for name, pairs_of_split in (qualifiers or {}).items()
         }
         columns = [[rows[:, c] for rows in arrays.values()] for c in range(3)]
         more = [[rows[:, c] for _, rows in pairs.values()] for c in range(2)]
@@ -137,7 +139,7 @@ class GraphData:
         kinds = [*columns[1], *more[0]]
         relation_labels = resolve_labels("relations", n_relations, relations, kinds)
         if pairs:
-            return cls._qualified(arrays, pairs, entity_labels, relation_labels)
+            return cls._build_qualified(arrays, pairs, entity_labels, relation_labels)
         at = [rows[:, 3] for rows in arrays.values()] if is_timed else []
         time_labels = resolve_labels("times", None, times, at) if is_timed else None
         sizes = len(entity_labels), len(relation_labels), len(time_labels or ())
@@ -145,7 +147,7 @@ class GraphData:
         return cls._build(checked, entity_labels, relation_labels, time_labels)
 
     @classmethod
-    def _qualified(
+    def _build_qualified(
         cls,
         triples: Mapping[str, Array],
         pairs: Mapping[str, tuple[Int64, Int64]],
@@ -154,8 +156,10 @@ class GraphData:
     ) -> Self:
         """Build from triples and qualifiers; the sets of these become a fourth column."""
         sizes = len(entities), len(relations)
-        for name, (_, own) in pairs.items():
-            checked_ids(f"qualifiers[{name!r}]", own, *sizes, columns=("relation", "value"))
+        for name, (_, pairs_of_split) in pairs.items():
+            checked_ids(
+                f"qualifiers[{name!r}]", pairs_of_split, *sizes, columns=("relation", "value")
+            )
         numbers, sets = number_sets(pairs)
         splits = {
             name: np.column_stack([checked_ids(name, rows, *sizes), numbers[name]])
@@ -181,46 +185,57 @@ class GraphData:
         from kgtrec.graph.formats import GRAPHS, NUMBERED_BESIDE, graph_place, split_format
         from kgtrec.graph.openke import is_numbered
         from kgtrec.graph.readers.dictionaries import number_by_dictionaries
-        from kgtrec.graph.readers.fields import labelled_tables
+        from kgtrec.graph.readers.fields import read_label_triples
         from kgtrec.graph.readers.unread import unread_files
         from kgtrec.graph.tsv import find_split_files
 
         declared, location = split_format(fspath(folder))
         if is_location(location):
             with fetched(location, folders=True) as copy:
-                return cls.read(f"{declared}{copy}", format=format, columns=columns,
-                                progress=progress, used=used)  # fmt: skip
-        place = graph_place(folder, format, columns)
-        is_usual = place.format == "tsv" and place.columns in (None, "hrt")
-        files = find_split_files(place.folder) if is_usual else {}
-        is_native = bool(files) and (place.is_declared or not is_numbered(files))
+                return cls.read(
+                    f"{declared}{copy}",
+                    format=format,
+                    columns=columns,
+                    progress=progress,
+                    used=used,
+                )
+        source = graph_place(folder, format, columns)
+        is_usual = source.format == "tsv" and source.columns in (None, "hrt")
+        files = find_split_files(source.folder) if is_usual else {}
+        is_native = bool(files) and (source.is_declared or not is_numbered(files))
         if is_native:
             draws = sys.stderr.isatty() if progress is None else progress
-            name, tables = "tsv", labelled_tables(files, place.columns, draws, form="tsv")
+            name, tables = "tsv", read_label_triples(files, source.columns, draws, form="tsv")
         else:
-            name = "openke" if files else place.format
-            tables = GRAPHS.named(name).load()(place.folder, place.columns)
+            name = "openke" if files else source.format
+            tables = GRAPHS.named(name).load()(source.folder, source.columns)
             if not any(map(len, tables.splits.values())):
                 hint = "add triples to at least one split"
-                refuse(place.folder, None, "no triple in any split", hint)
-        if name in NUMBERED_BESIDE and not place.is_alone:
-            tables = number_by_dictionaries(place.folder, tables)
+                refuse(source.folder, None, "no triple in any split", hint)
+        if name in NUMBERED_BESIDE and not source.is_alone:
+            tables = number_by_dictionaries(source.folder, tables)
         if is_native:
             graph = cls._build(tables.splits, *tables.labels)
         else:
             train, valid, test = (tables.splits.get(name) for name in ("train", "valid", "test"))
             graph = cls.from_arrays(
-                train, valid, test,
-                tables.n_entities, tables.n_relations, tables.entities, tables.relations,
-                tables.times, tables.qualifiers,
-            )  # fmt: skip
-        graph.name = place.folder.resolve().name
+                train,
+                valid,
+                test,
+                tables.n_entities,
+                tables.n_relations,
+                tables.entities,
+                tables.relations,
+                tables.times,
+                tables.qualifiers,
+            )
+        graph.name = source.folder.resolve().name
         graph.has_open_end = tables.has_open_end and tables.qualifiers is None
         for doubt in (*tables.notes, *graph.doubts()):
             warnings.warn(f"{folder}: {doubt}", GraphWarning, stacklevel=3)  # read_graph's caller
         read = {*tables.files.values(), *map(Path, used)}
         labels = graph.entities, graph.relations
-        for doubt in () if place.is_alone else unread_files(place.folder, name, read, *labels):
+        for doubt in () if source.is_alone else unread_files(source.folder, name, read, *labels):
             warnings.warn(FilterWarning(f"{folder}: {doubt}"), stacklevel=3)
         return graph
 
@@ -239,10 +254,10 @@ class GraphData:
         """
         numbers = whole_numbers(self.entities.to_arrow())
         if numbers is None or int(numbers.max(initial=-1)) >= n:
-            found = "not all whole numbers" if numbers is None else f"numbers up to {numbers.max()}"
+            texts = "not all whole numbers" if numbers is None else f"numbers up to {numbers.max()}"
             raise UsageError(
                 f"with_entities({n}) needs labels of entities that are numbers below {n}; the "
-                f"labels are {found}"
+                f"labels are {texts}"
             )
         facts = {name: rows.copy() for name, rows in self.facts.items()}
         for rows in facts.values():
@@ -274,7 +289,7 @@ class GraphData:
         counts = sum(map(self.relation_counts, self.splits), np.zeros(self.n_relations, int))
         first = {name: int(rows[0, 1]) for name, rows in self.splits.items() if len(rows)}
         for relation in dict.fromkeys(first.values()):
-            alone = [name for name, own in first.items() if own == relation]
+            alone = [name for name, first_relation in first.items() if first_relation == relation]
             label = self.relations[relation]
             is_rare = counts[relation] == len(alone) and counts.sum() >= _MANY
             if is_rare and label not in self.entities:  # like a heading
@@ -286,11 +301,11 @@ class GraphData:
         for name in ("valid", "test"):
             if not trained.any() or name not in self.splits:
                 continue
-            own = self.relation_counts(name) > 0
-            if n_new := int((own & (trained == 0)).sum()):
+            occurs = self.relation_counts(name) > 0
+            if n_new := int((occurs & (trained == 0)).sum()):
                 yield (
-                    f"{n_new:,} of {int(own.sum()):,} relations of split {name!r} do not occur in "
-                    "train"
+                    f"{n_new:,} of {int(occurs.sum()):,} relations of split {name!r} do not occur "
+                    "in train"
                 )
 
     @property
@@ -376,9 +391,9 @@ class GraphData:
         sets = self.qualifiers if sets is None else sets
         if sets is None or not len(self.statements):
             return np.empty((0, 4), np.int32)
-        keys, own = self._triple_keys(self.statements), self._triple_keys(facts)
-        at = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
-        rows = how(sets, facts, np.where(keys[at] == own, at, -1))
+        keys, fact_keys = self._triple_keys(self.statements), self._triple_keys(facts)
+        at = np.minimum(np.searchsorted(keys, fact_keys), len(keys) - 1)
+        rows = how(sets, facts, np.where(keys[at] == fact_keys, at, -1))
         return rows[rows[:, 0] >= 0]
 
     def _triple_keys(self, triples: Int32) -> Int64:
@@ -422,7 +437,7 @@ class GraphData:
         return lines_as_html(repr(self))
 
 
-def _of_one_width(arrays: dict[str, Array]) -> dict[str, Array]:
+def _require_one_width(arrays: dict[str, Array]) -> dict[str, Array]:
     """The arrays unchanged; InputError if some facts have a time and others have none."""
     widths = {name: rows.shape[1] for name, rows in arrays.items() if len(rows)}
     if len(set(widths.values())) > 1:

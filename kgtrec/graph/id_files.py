@@ -43,7 +43,7 @@ def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple
             refuse(path, number, f"a tab in {text_of(text)!r}", "write one label per line")
     if not names:
         refuse(path, None, "no labels: the file is empty", "write one label per line")
-    return known_ids(path, labels, arrow_bytes(names), range(1, len(names) + 1), unknown)
+    return find_ids(path, labels, arrow_bytes(names), range(1, len(names) + 1), unknown)
 
 
 def read_column_order(path: PathName, labels: Labels) -> Int64:
@@ -69,8 +69,10 @@ def read_names(path: PathName, size: int) -> Labels:
     chunks = iter(lambda: list(islice(texts, 1 << 16)), [])  # never millions of objects
     array = pa.concat_arrays([arrow_bytes([]), *map(arrow_bytes, chunks)])
     if repeat := first_repeat(array):
-        what = f"{text_of(array[repeat[1]].as_py())!r} is repeated (first in line {repeat[0] + 1})"
-        refuse(path, repeat[1] + 1, what, "give each label once")
+        problem = (
+            f"{text_of(array[repeat[1]].as_py())!r} is repeated (first in line {repeat[0] + 1})"
+        )
+        refuse(path, repeat[1] + 1, problem, "give each label once")
     if len(array) != size:
         refuse(path, None, f"{len(array):,} labels for {size:,} rows", "write one label per row")
     return Labels.from_arrow(array)
@@ -93,9 +95,9 @@ def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
         ids = labels.positions(arrow_bytes(names))
         if (ids < 0).any():
             first = int(np.flatnonzero(ids < 0)[0])
-            what = f"{text_of(names[first])!r} is not one of the {len(labels):,} {name} entities"
+            problem = f"{text_of(names[first])!r} is not one of the {len(labels):,} {name} entities"
             hint = f"write row numbers from 0, or give labels as {argument(f'{name}_labels')}"
-            refuse(path, list(at.values())[first], what, hint)
+            refuse(path, list(at.values())[first], problem, hint)
         parts.append(ids)
     return np.stack(parts, axis=1)
 
@@ -110,17 +112,17 @@ def read_candidates(
         "`kgtrec convert --write-questions` writes them"
     )
     names = [name.encode() for name in question_ids]
-    asked = set(names)
+    known_names = set(names)
     lists: dict[bytes, list[bytes]] = {}
     line_of: dict[bytes, int] = {}
     for line, text in lines_of(path):
         name, *labels = text.split(b"\t")
-        if name not in asked:
+        if name not in known_names:
             refuse(path, line, f"{text_of(name)!r} is not the id of a question", hint)
         if b"" in labels:
             refuse(path, line, f"an empty label in {text_of(text)!r}", hint)
-        what = f"question {text_of(name)!r}"
-        refuse_repeat(path, line_of, name, line, what, "give each question one line")
+        noun = f"question {text_of(name)!r}"
+        refuse_repeat(path, line_of, name, line, noun, "give each question one line")
         lists[name] = labels
     if missing := [name for name in names if name not in lists]:
         problem = f"{len(missing):,} questions have no line, first {text_of(missing[0])!r}"
@@ -128,7 +130,7 @@ def read_candidates(
     lengths = [*map(len, lists.values())]
     at = np.repeat([*line_of.values()], lengths)
     labels = [*chain.from_iterable(lists.values())]
-    ids, missed = known_ids(path, entities, arrow_bytes(labels), at, unknown, drop=False)
+    ids, missed = find_ids(path, entities, arrow_bytes(labels), at, unknown, drop=False)
     of = dict(zip(lists, np.split(ids, offsets_of(lengths)[1:-1]), strict=True))
     return [of[name][of[name] >= 0] for name in names], {"file": str(path), "unknown": missed}
 
@@ -142,7 +144,7 @@ def read_negatives(path: PathName) -> dict[str, Array]:
 def load_arrays(path: PathName, names: Sequence[str], hint: str) -> dict[str, Array]:
     """The arrays of an ``.npz`` with these names, without unpickling."""
     try:
-        with regular_file(path) as place, np.load(place, allow_pickle=False) as archive:
+        with regular_file(path) as local_path, np.load(local_path, allow_pickle=False) as archive:
             check_members(path, archive.zip)
             arrays = {name: archive[name] for name in names if name in archive.files}
             present = archive.files
@@ -159,7 +161,7 @@ def load_arrays(path: PathName, names: Sequence[str], hint: str) -> dict[str, Ar
     return arrays
 
 
-def known_ids(
+def find_ids(
     path: PathName,
     labels: Labels,
     names: Any,
@@ -183,11 +185,11 @@ def known_ids(
 
 
 def refuse_repeat(
-    path: PathName, lines: dict[K, int], key: K, line: int, what: str, hint: str
+    path: PathName, lines: dict[K, int], key: K, line: int, noun: str, hint: str
 ) -> None:
     """Note the line of a key; FileError if an earlier line has the same one."""
     if lines.setdefault(key, line) != line:
-        refuse(path, line, f"{what} is repeated (first in line {lines[key]})", hint)
+        refuse(path, line, f"{noun} is repeated (first in line {lines[key]})", hint)
 
 
 def arrow_bytes(names: list[bytes]) -> Any:
@@ -200,8 +202,8 @@ def arrow_bytes(names: list[bytes]) -> Any:
 def lines_of(path: PathName, gaps: bool = False) -> Iterator[tuple[int, bytes]]:
     """Number and text of every line; empty lines are allowed at the end, or anywhere if `gaps`."""
     blank = 0
-    with regular_file(path) as place:
-        for number, text in packed_lines(place):
+    with regular_file(path) as local_path:
+        for number, text in packed_lines(local_path):
             if not text:
                 blank = blank or number
             elif blank and not gaps:
@@ -210,7 +212,9 @@ def lines_of(path: PathName, gaps: bool = False) -> Iterator[tuple[int, bytes]]:
                 yield number, text
 
 
-def delimited_rows(path: PathName, delimiter: str, hint: str) -> Iterator[tuple[int, list[str]]]:
+def read_delimited_rows(
+    path: PathName, delimiter: str, hint: str
+) -> Iterator[tuple[int, list[str]]]:
     """Number and fields of every line, quoted ones as in CSV.
 
     A quoted field must end in its line. Otherwise its quotation mark is almost always unclosed, and
@@ -224,19 +228,19 @@ def delimited_rows(path: PathName, delimiter: str, hint: str) -> Iterator[tuple[
                 refuse(path, line, _UNCLOSED, hint)
             yield line, fields
     except csv.Error as error:
-        what = _UNCLOSED if reader.line_num > line + 1 else str(error)
-        raise FileError(path, line + 1, found=what, hint=hint) from None
+        problem = _UNCLOSED if reader.line_num > line + 1 else str(error)
+        raise FileError(path, line + 1, found=problem, hint=hint) from None
 
 
 @contextmanager
 def regular_file(path: PathName) -> Iterator[Path]:
     """The file, on this machine until the context ends; FileError if it is not a file."""
-    with fetched(path) as place:
-        if not place.exists():
+    with fetched(path) as local_path:
+        if not local_path.exists():
             refuse(path, None, "the file does not exist", "check the name and the folder")
-        if place.is_dir():
+        if local_path.is_dir():
             refuse(path, None, "a folder, not a file", "give a file in this folder")
-        yield place
+        yield local_path
 
 
 def text_of(raw: bytes) -> str:

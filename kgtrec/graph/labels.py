@@ -109,8 +109,8 @@ class Labels(Sequence[str]):
             return [str(number) for number in ids.tolist()]
         if len(ids) == 1:  # as_py of one element is much cheaper than a kernel call
             return [self._array[int(ids[0])].as_py().decode("utf-8", "surrogateescape")]
-        taken = self.arrow_of(ids).to_pylist()
-        return [label.decode("utf-8", "surrogateescape") for label in taken]
+        raw_labels = self.arrow_of(ids).to_pylist()
+        return [label.decode("utf-8", "surrogateescape") for label in raw_labels]
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, self._size, _ITERATION_CHUNK):
@@ -362,7 +362,7 @@ def whole_numbers(array: Any) -> Int64 | None:
     return np.asarray(numbers.to_numpy(zero_copy_only=False), np.int64)
 
 
-def ordered_labels(array: Any) -> tuple[Labels, Int32 | None]:
+def order_labels(array: Any) -> tuple[Labels, Int32 | None]:
     """Labels in the order of their ids, and the id of each label of the array.
 
     Whole numbers are in numeric order, all other labels in byte order.
@@ -386,32 +386,36 @@ def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequen
     hint = "give labels in id order, or a mapping of each label to its id"
     ids = labels.values() if isinstance(labels, Mapping) else ()
     refuse_if(
-        (isinstance(labels, Set),  # also keys of a mapping, whose order may differ from ids
-         f"{argument(name)} is a {type(labels).__name__}, which has no order; {hint}"),
-        (any(isinstance(i, (bool, np.bool_)) for i in ids),
-         f"{argument(name)} maps labels to True or False, which are not ids; {hint}"),
-    )  # fmt: skip
+        (
+            isinstance(labels, Set),  # also keys of a mapping, whose order may differ from ids
+            f"{argument(name)} is a {type(labels).__name__}, which has no order; {hint}",
+        ),
+        (
+            any(isinstance(i, (bool, np.bool_)) for i in ids),
+            f"{argument(name)} maps labels to True or False, which are not ids; {hint}",
+        ),
+    )
     if not isinstance(labels, Mapping):
         return labels
     ordered: list[str | None] = [None] * len(labels)
     for label, number in labels.items():
         try:
-            place = operator.index(number)
+            index = operator.index(number)
         except TypeError:
             raise UsageError(
                 f"{argument(name)} maps {label!r} to {number!r}, which is not an id; {hint}"
             ) from None
-        if not 0 <= place < len(ordered):
+        if not 0 <= index < len(ordered):
             raise UsageError(
-                f"{argument(name)} maps {label!r} to {place}, but {len(ordered)} labels have the "
+                f"{argument(name)} maps {label!r} to {index}, but {len(ordered)} labels have the "
                 "ids 0 to "
                 f"{len(ordered) - 1}; {hint}"
             )
-        if ordered[place] is not None:
+        if ordered[index] is not None:
             raise UsageError(
-                f"{argument(name)} maps both {ordered[place]!r} and {label!r} to {place}; {hint}"
+                f"{argument(name)} maps both {ordered[index]!r} and {label!r} to {index}; {hint}"
             )
-        ordered[place] = label
+        ordered[index] = label
     return ordered  # type: ignore[return-value]  # each place is filled once, so all are filled
 
 

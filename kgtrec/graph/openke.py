@@ -13,13 +13,13 @@ import numpy as np
 
 from kgtrec._internal.csr import Int64
 from kgtrec.errors import FileError, PathName, refuse
-from kgtrec.graph.id_files import check_unknown, known_ids, lines_of, refuse_repeat
+from kgtrec.graph.id_files import check_unknown, find_ids, lines_of, refuse_repeat
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import (
     GraphTables,
     NumberedLabels,
     labels_by_id,
-    numbered_tables,
+    read_number_triples,
 )
 from kgtrec.graph.triples import names_of
 from kgtrec.graph.tsv import NUMBERED, find_split_files, quoted
@@ -63,16 +63,16 @@ def read_openke(folder: Path, columns: str | None = None) -> GraphTables:
 
     form = _TRIPLES if columns is None else _FORM.format(" ".join(names_of(columns)))
     try:
-        tables = numbered_tables(files, labels, columns or "htr", form, lines_in)
+        tables = read_number_triples(files, labels, columns or "htr", form, lines_in)
     except FileError as error:
         if columns is None and (hint := _other_form(files, labels, lines_in)):
             raise FileError(error.path, error.line, found=error.found, hint=hint) from None
         raise
     for split, path in files.items():
         if (n := len(tables.splits[split])) != totals[path]:
-            what = f"{n:,} triples, but the first line says {totals[path]:,}"
+            problem = f"{n:,} triples, but the first line says {totals[path]:,}"
             hint = "copy the file again if it is cut short, or correct its first line"
-            refuse(path, None, what, hint)
+            refuse(path, None, problem, hint)
         if not n:
             refuse(path, None, "no triples", "add triples, or remove the file")
     if columns is None and (doubt := _order_doubt(tables)):
@@ -91,7 +91,7 @@ def _other_form(
     if are_statements and not all(line.replace(b"\t", b"").isdigit() for line in seconds):
         return "if these are labels, with qualifiers as in HyNT's files, declare statements:DIR"
     with suppress(FileError):
-        numbered_tables(files, labels, "hrt", _TRIPLES, lines_in)
+        read_number_triples(files, labels, "hrt", _TRIPLES, lines_in)
         return f"correct the number; or, if the order is head relation tail, {_DECLARE}"
     return ""
 
@@ -123,9 +123,9 @@ def read_type_constraints(
     lists = _type_lists(path, len(names[0].labels), len(names[1].labels))
     # Only ids in the lists must be in the graph.
     used = np.unique(np.concatenate([np.empty(0, np.int64), *(ids for _, ids in lists)]))
-    entity, missed = _mapped(folder / "entity2id.txt", names[0], used, entities, unknown)
+    entity, missed = _map_ids(folder / "entity2id.txt", names[0], used, entities, unknown)
     relation_ids = np.unique(np.array([relation for relation, _ in lists], dtype=np.int64))
-    relation_of, lost = _mapped(
+    relation_of, lost = _map_ids(
         folder / "relation2id.txt", names[1], relation_ids, relations, unknown
     )
     sides: tuple[dict[int, Int64], dict[int, Int64]] = ({}, {})
@@ -172,28 +172,28 @@ def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple
         if len(ids) and ids.max() >= n_entities:
             refuse(path, number, f"entity {ids.max()} is not below {n_entities}", "correct the id")
         if len(lists) % 2 == 0:
-            what = f"relation {relation}"
-            refuse_repeat(path, seen, relation, number, what, "keep one of them")
+            noun = f"relation {relation}"
+            refuse_repeat(path, seen, relation, number, noun, "keep one of them")
         elif lists[-1][0] != relation:
-            what = f"relation {relation} follows the heads of relation {lists[-1][0]}"
-            refuse(path, number, what, form)
+            problem = f"relation {relation} follows the heads of relation {lists[-1][0]}"
+            refuse(path, number, problem, form)
         lists.append((relation, ids))
     if len(lists) != 2 * total:
-        what = (
+        problem = (
             f"{len(lists)} lists, but the first line says {total} relations, which need {2 * total}"
         )
-        refuse(path, None, what, form)
+        refuse(path, None, problem, form)
     return lists
 
 
-def _mapped(
+def _map_ids(
     path: Path, names: NumberedLabels, used: Int64, labels: Labels, unknown: str
 ) -> tuple[Int64, int]:
     """The graph's id of each OpenKE id (-1: unknown or not used), and the number of unknown ids."""
-    own, lines, _ = names
+    openke_labels, lines, _ = names
     at = [lines[i] for i in used.tolist()]
-    ids, missed = known_ids(path, labels, own.arrow_of(used), at, unknown, drop=False)
-    mapped = np.full(len(own), -1, dtype=np.int64)
+    ids, missed = find_ids(path, labels, openke_labels.arrow_of(used), at, unknown, drop=False)
+    mapped = np.full(len(openke_labels), -1, dtype=np.int64)
     mapped[used] = ids
     return mapped, missed
 

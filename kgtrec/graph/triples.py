@@ -252,7 +252,7 @@ class QualifierSets:
         return np.diff(self.offsets)
 
 
-def checked_qualifiers(name: str, qualifiers: Any, n_facts: int) -> tuple[Int64, Int64]:
+def check_qualifiers(name: str, qualifiers: Any, n_facts: int) -> tuple[Int64, Int64]:
     """Offsets and pairs of a split's qualifiers; InputError if they do not fit its facts."""
     advice = (
         "give (offsets, pairs): offsets are integers of shape (facts + 1,) that ascend from 0, and "
@@ -289,7 +289,7 @@ def number_sets(
     of_facts = set().union(*keys.values())
     every = of_facts.union(rest for key in of_facts for rest in _rests(key))
     ordered = sorted(every)  # big-endian numbers ascend as their bytes do
-    number = {key: place for place, key in enumerate(ordered)}
+    number = {key: index for index, key in enumerate(ordered)}
     splits = {
         name: np.array([number[key] for key in of_split], np.int32)
         for name, of_split in keys.items()
@@ -319,12 +319,12 @@ def _rests(key: bytes) -> list[bytes]:
 
 def set_labels(sets: QualifierSets, entities: Labels, relations: Labels) -> list[str]:
     """A label for each set: ``P580=Q1,P582=Q2``, or ``-``; "%", "=" and "," are encoded."""
-    distinct, place = np.unique(sets.pairs, axis=0, return_inverse=True)
+    distinct, row_of_pair = np.unique(sets.pairs, axis=0, return_inverse=True)
     texts = [
         "=".join(text.translate(_RESERVED) for text in pair)
         for pair in zip(relations[distinct[:, 0]], entities[distinct[:, 1]], strict=True)
     ]
-    words = [texts[at] for at in place.reshape(-1).tolist()]
+    words = [texts[at] for at in row_of_pair.reshape(-1).tolist()]
     ends = sets.offsets.tolist()
     return [",".join(words[start:end]) or NO_QUALIFIERS for start, end in pairwise(ends)]
 

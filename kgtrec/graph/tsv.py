@@ -24,7 +24,7 @@ from kgtrec._internal.encodings import explain_encoding, wide_encoding
 from kgtrec._internal.runtime import available_cores
 from kgtrec._internal.unpacking import UnpackedStream
 from kgtrec.errors import FileError, FilterWarning, PathName, refuse
-from kgtrec.graph.labels import Labels, ordered_labels
+from kgtrec.graph.labels import Labels, order_labels
 from kgtrec.graph.triples import SPLITS
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
@@ -49,7 +49,7 @@ def open_packed(path: Path) -> tuple[Any, Any]:
     return raw, UnpackedStream(path, raw, unpacked)
 
 
-def damaged(path: Path, error: OSError) -> FileError:
+def damage_error(path: Path, error: OSError) -> FileError:
     """The error for a file whose bytes cannot be read or unpacked."""
     return FileError(
         path,
@@ -76,7 +76,7 @@ def packed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 text = line.removesuffix(b"\n").removesuffix(b"\r")
                 yield number, text.removeprefix(BOM) if number == 1 else text
         except OSError as error:
-            raise damaged(path, error) from None
+            raise damage_error(path, error) from None
 
 
 Triples = Int32
@@ -94,9 +94,13 @@ class _Faulty(Exception):
 
 
 def load_facts(
-    files: Mapping[str, Path], n_tabs: Mapping[str, int], explain: Explain,
-    progress: bool = False, columns: str = "hrt", with_heading: Container[str] = (),
-) -> tuple[dict[str, Triples], Labels, Labels, Any]:  # fmt: skip
+    files: Mapping[str, Path],
+    n_tabs: Mapping[str, int],
+    explain: Explain,
+    progress: bool = False,
+    columns: str = "hrt",
+    with_heading: Container[str] = (),
+) -> tuple[dict[str, Triples], Labels, Labels, Any]:
     """Rows (n, 3) of the files of all splits; with more tabs (n, 4), whose time may be an interval.
 
     Ids are positions in the byte order of the labels, or in numeric order if all are whole numbers.
@@ -108,7 +112,7 @@ def load_facts(
     tables = [relations if c == "r" else entities for c in columns]
     tables += [times] * (max(n_tabs.values()) > 2)
     sizes = {split: path.stat().st_size for split, path in files.items()}
-    with _drawn(sum(sizes.values()), progress) as advance:
+    with _draw_progress(sum(sizes.values()), progress) as advance:
         facts = {
             split: _read(
                 _Blocks(path, n_tabs[split], split in with_heading),
@@ -121,23 +125,23 @@ def load_facts(
         }
     for rows in facts.values() if columns != "hrt" else ():
         rows[:, :3] = rows[:, [columns.index(c) for c in "hrt"]]
-    labels, places = zip(*map(_in_id_order, (entities, relations)), strict=True)
-    time_labels, time_places = _in_byte_order(times)
+    labels, new_numbers = zip(*map(_in_id_order, (entities, relations)), strict=True)
+    time_labels, new_times = _in_byte_order(times)
     for rows in facts.values():
-        renumber_triples(rows, *places)
+        renumber_triples(rows, *new_numbers)
         for column in rows.T[3:]:
-            renumber_column(column, time_places)
+            renumber_column(column, new_times)
     return facts, *labels, time_labels
 
 
-def renumber_column(column: Int32, places: Int32) -> None:
+def renumber_column(column: Int32, new_numbers: Int32) -> None:
     """Replace numbers by places, some at a time."""
     for start in range(0, len(column), _BLOCK):
-        column[start : start + _BLOCK] = places[column[start : start + _BLOCK]]
+        column[start : start + _BLOCK] = new_numbers[column[start : start + _BLOCK]]
 
 
 @contextlib.contextmanager
-def _drawn(size: int, progress: bool) -> Iterator[Advance]:
+def _draw_progress(size: int, progress: bool) -> Iterator[Advance]:
     """A function to call with bytes read; it draws a progress bar if wanted."""
     if not progress:
         yield lambda _: None
@@ -171,7 +175,7 @@ def _read(
         except _Faulty:
             n = 0
         except OSError as error:
-            raise damaged(path, error) from None
+            raise damage_error(path, error) from None
     if not n:
         explain(path)  # raises, and explains the fault, unless all is well but no fact is there
         hint = "add triples, or remove the file"
@@ -193,17 +197,17 @@ def _with_space(rows: Triples, n: int, more: int, share: float) -> Triples:
 
 def _some_ahead(blocks: _Blocks, size: int) -> Generator[TripleLines]:
     """Lines; for a large file, another thread reads ahead while earlier lines are used."""
-    made = iter(blocks)
+    blocks_of_lines = iter(blocks)
     if size < _ALONE or available_cores() < 2:
-        yield from made
+        yield from blocks_of_lines
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
         try:
-            coming = pool.submit(next, made, None)
+            coming = pool.submit(next, blocks_of_lines, None)
             while (lines := coming.result()) is not None:
-                coming = pool.submit(next, made, None)
+                coming = pool.submit(next, blocks_of_lines, None)
                 yield lines
         finally:
             blocks.stopped = True
@@ -220,12 +224,12 @@ class _Blocks:
         self._block = _BLOCK
 
     def __iter__(self) -> Iterator[TripleLines]:
-        made = cycle([TripleLines(max(_BLOCK // 16, 1), self._n_tabs) for _ in range(2)])
+        reused = cycle([TripleLines(max(_BLOCK // 16, 1), self._n_tabs) for _ in range(2)])
         blank = False
         for number, (text, stop) in enumerate(self._texts()):
             at = self._start(text) if number == 0 else 0
             while at < stop:
-                lines = next(made)
+                lines = next(reused)
                 at, blank, faulty = lines.read(text, stop, at, blank)
                 if faulty:
                     raise _Faulty
@@ -259,8 +263,8 @@ class _Blocks:
             elif not is_end:
                 self._block *= 2
                 if self._block > _LARGEST_BLOCK:
-                    found = "a line of more than 2 GB"
-                    refuse(self.path, None, found, "each line must be one triple")
+                    problem = "a line of more than 2 GB"
+                    refuse(self.path, None, problem, "each line must be one triple")
 
     def _fill(self, text: bytearray, size: int) -> tuple[int, bool]:
         """Read on behind `size` bytes until the block is full; its size, and if it is the last."""
@@ -274,9 +278,9 @@ class _Blocks:
 
 def _in_id_order(table: LabelTable) -> tuple[Labels, Int32]:
     """The labels of a table in the order of their ids, and the id of each number."""
-    array, places = _in_byte_order(table)
-    labels, ids = ordered_labels(array)
-    return labels, places if ids is None else ids[places]
+    array, ranks = _in_byte_order(table)
+    labels, ids = order_labels(array)
+    return labels, ranks if ids is None else ids[ranks]
 
 
 def _in_byte_order(table: LabelTable) -> tuple[Any, Int32]:
@@ -285,10 +289,10 @@ def _in_byte_order(table: LabelTable) -> tuple[Any, Int32]:
 
     offsets = np.empty(table.n + 1, dtype=np.int64)
     text = np.empty(table.n_bytes, dtype=np.uint8)
-    places = np.empty(table.n, dtype=np.int32)
-    table.close(offsets, text, places)
+    ranks = np.empty(table.n, dtype=np.int32)
+    table.close(offsets, text, ranks)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    return pa.Array.from_buffers(pa.large_binary(), len(places), buffers), places
+    return pa.Array.from_buffers(pa.large_binary(), len(ranks), buffers), ranks
 
 
 NUMBERED = "2id.txt"  # ending of the names of OpenKE's files
@@ -340,12 +344,12 @@ def entries_of(folder: Path, advice: str) -> list[os.DirEntry[str]]:
     try:
         return sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
-        what = "this folder does not exist"
+        problem = "this folder does not exist"
     except NotADirectoryError:
-        what = "this is a file, not a folder"
+        problem = "this is a file, not a folder"
     except OSError as error:
-        what = f"cannot be listed ({error.strerror})"
-    raise FileError(folder, found=what, hint=advice)
+        problem = f"cannot be listed ({error.strerror})"
+    raise FileError(folder, found=problem, hint=advice)
 
 
 def pick_splits(folder: Path, names: Iterable[str], split_of: Mapping[str, str]) -> dict[str, Path]:
@@ -384,7 +388,7 @@ def check_folder(folder: Path, files: dict[str, Path]) -> None:
 def _refuse_inductive(folder: Path, names: Iterable[str]) -> None:
     """FileError if there is an inference graph beside the splits: only half would be read."""
     if inductive := [name for name in names if _INDUCTIVE.match(name)]:
-        found = (
+        problem = (
             f"{', '.join(map(repr, inductive))} beside the splits: this is an inductive "
             "benchmark, and kgtrec would read only a part of it"
         )
@@ -393,7 +397,7 @@ def _refuse_inductive(folder: Path, names: Iterable[str]) -> None:
             f"declare its format ({'ingram:DIR, ' * is_ingram}ilpc:DIR, grail:DIR or ultra:DIR), "
             "or put the inference graph into a separate folder, as train, valid and test"
         )
-        refuse(folder, None, found, hint)
+        refuse(folder, None, problem, hint)
 
 
 def _check_overlooked(

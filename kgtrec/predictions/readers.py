@@ -29,7 +29,7 @@ from kgtrec._internal.csr import Array, Int64, offsets_of
 from kgtrec._internal.formats import Format, Formats
 from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, InputError, refuse
-from kgtrec.graph.id_files import delimited_rows, lines_of, load_arrays, text_of
+from kgtrec.graph.id_files import lines_of, load_arrays, read_delimited_rows, text_of
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv import quoted
 from kgtrec.predictions.lists import ANY, ListsBuilder, PredictedLists, ids_of, parse_score
@@ -301,7 +301,7 @@ def _read_rows(path: str | PathLike[str]) -> Iterator[tuple[int, list[str]]]:
     if not name.endswith((".csv", ".tsv")):
         problem = "the name ends neither in .csv nor in .tsv, so the separator is unknown"
         refuse(path, None, problem, _PYKEEN_HINT)
-    yield from delimited_rows(path, "\t" if name[-3:] == "tsv" else ",", _PYKEEN_HINT)
+    yield from read_delimited_rows(path, "\t" if name[-3:] == "tsv" else ",", _PYKEEN_HINT)
 
 
 def read_trec_run(path: str | PathLike[str], questions: Questions) -> PredictedLists:

@@ -23,10 +23,10 @@ from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
 from kgtrec.graph.statistics.popularity import (
     SplitNames,
     entity_popularity,
-    named_splits,
     relation_popularity,
+    resolve_splits,
 )
-from kgtrec.graph.statistics.relations import checked_counts
+from kgtrec.graph.statistics.relations import check_counts
 from kgtrec.graph.triples import drop_duplicates
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, stratified_grid
 from kgtrec.measures.averaging import SIDES, require_graph, require_side, sides_present
@@ -251,10 +251,10 @@ def recounted(
     counted: dict[str, Sequence[str]] = {**ranks.provenance.popularity}
     if entities is not None:
         copy.answer_popularity = _answer_counts(ranks, graph, entities)[ranks.answer]
-        counted["entities"] = list(named_splits(graph, entities))
+        counted["entities"] = list(resolve_splits(graph, entities))
     if relations is not None:
         copy.relation_popularity = _relation_counts(ranks, graph, relations)[ranks.relation]
-        counted["relations"] = list(named_splits(graph, relations))
+        counted["relations"] = list(resolve_splits(graph, relations))
     copy.manifest = ranks.manifest | {"popularity": counted}
     return copy
 
@@ -277,7 +277,7 @@ def _relation_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Int64:
 
 
 def _in_qualifiers(graph: Graph, splits: SplitNames, column: int, size: int) -> Int64:
-    rows = [graph.qualifier_facts(name)[:, column] for name in named_splits(graph, splits)]
+    rows = [graph.qualifier_facts(name)[:, column] for name in resolve_splits(graph, splits)]
     return np.bincount(np.concatenate(rows), minlength=size).astype(np.int64)
 
 
@@ -292,13 +292,13 @@ def read_relation_counts(path: PathName) -> dict[str, int]:
     FileError
         Missing, empty, or a bad line (the first one is named).
     """
-    from kgtrec.graph.readers.fields import labelled_tables
+    from kgtrec.graph.readers.fields import read_label_triples
 
     with fetched(path) as copy:
         if not copy.is_file():
             hint = "give a file of triples, such as test.txt"
             raise FileError(path, found="the file does not exist", hint=hint)
-        tables = labelled_tables({"given": copy})
+        tables = read_label_triples({"given": copy})
     distinct, labels = drop_duplicates(tables.splits["given"]), tables.labels[1]
     counts = np.bincount(distinct[:, 1], minlength=len(labels)).tolist()
     return dict(zip(labels, counts, strict=True))
@@ -309,7 +309,7 @@ def read_relation_counts(path: PathName) -> dict[str, int]:
 
 def reweighted_mean(values: ArrayLike, counts: ArrayLike) -> float:
     """sum of ratio(p) * value(p) over the relations p that have a value."""
-    numbers, weights = np.asarray(values, np.float64), checked_counts("counts", counts)
+    numbers, weights = np.asarray(values, np.float64), check_counts("counts", counts)
     if numbers.shape != weights.shape:
         raise InputError(
             f"values have shape {numbers.shape}, but counts {weights.shape}; give one of each per "
@@ -414,7 +414,7 @@ def coverage_note(result: Result, counts: Mapping[str, float]) -> str | None:
 def _by_label(result: Result, counts: ArrayLike | Mapping[str, float]) -> Mapping[str, float]:
     if isinstance(counts, Mapping):
         return counts
-    numbers = checked_counts("counts", counts)
+    numbers = check_counts("counts", counts)
     labels = result.ranks.relation_labels or [str(i) for i in range(len(numbers))]
     if len(labels) != len(numbers):
         raise InputError(

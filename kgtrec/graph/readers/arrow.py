@@ -13,7 +13,7 @@ from kgtrec.graph.readers.common import (
     GraphTables,
     check_likely,
     id_column,
-    sorted_labels,
+    sort_labels,
     split_files,
 )
 from kgtrec.graph.triples import COLUMNS
@@ -28,12 +28,15 @@ def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
     kinds = {column.type for table in tables.values() for column in table}
     if all(_is_integer(kind) for kind in kinds):
         splits = {
-            split: np.stack([
-                id_column(files[split], name, column.to_numpy(zero_copy_only=False), _HINT)
-                for name, column in zip(COLUMNS, table, strict=True)
-            ], axis=1)
+            split: np.stack(
+                [
+                    id_column(files[split], name, column.to_numpy(zero_copy_only=False), _HINT)
+                    for name, column in zip(COLUMNS, table, strict=True)
+                ],
+                axis=1,
+            )
             for split, table in tables.items()
-        }  # fmt: skip
+        }
         for column in range(3):
             check_likely(
                 files, splits, column, "correct it, or number entities and relations without gaps"
@@ -42,7 +45,7 @@ def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
     for split, table in tables.items():
         if any(_is_integer(column.type) for column in table):
             refuse(files[split], None, "some columns are numbers, others are labels", _HINT)
-    return _numbered(tables)
+    return _number_labels(tables)
 
 
 def _columns(path: Path) -> list[Any]:
@@ -54,8 +57,8 @@ def _columns(path: Path) -> list[Any]:
     missing = [name for name in COLUMNS if table.column_names.count(name) != 1]
     if missing:
         held = ", ".join(table.column_names)
-        what = f"needs exactly one column {missing[0]!r}, but has the columns {held}"
-        refuse(path, None, what, _HINT)
+        problem = f"needs exactly one column {missing[0]!r}, but has the columns {held}"
+        refuse(path, None, problem, _HINT)
     columns = []
     for name in COLUMNS:
         column = table[name].combine_chunks()
@@ -70,8 +73,8 @@ def _columns(path: Path) -> list[Any]:
             try:
                 column = column.cast(pa.large_binary())
             except pa.ArrowException:
-                what = f"column {name!r} is of type {column.type}"
-                raise FileError(path, found=what, hint=_HINT) from None
+                problem = f"column {name!r} is of type {column.type}"
+                raise FileError(path, found=problem, hint=_HINT) from None
             if pc.any(pc.equal(pc.binary_length(column), 0)).as_py():
                 row = int(np.argmin(pc.binary_length(column).to_numpy()))
                 refuse(path, None, f"an empty {name} in row {row}", "give it a label")
@@ -100,8 +103,8 @@ def _table(path: Path) -> Any:
         raise no_memory_for(path) from None
     except Exception as error:  # pyarrow raises its own errors, and Python's
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        what = f"not a readable {path.suffix[1:]} file ({reason})"
-        raise FileError(path, found=what, hint="write it again") from None
+        problem = f"not a readable {path.suffix[1:]} file ({reason})"
+        raise FileError(path, found=problem, hint="write it again") from None
 
 
 def _is_integer(kind: Any) -> bool:
@@ -110,17 +113,20 @@ def _is_integer(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind))
 
 
-def _numbered(tables: dict[str, list[Any]]) -> GraphTables:
+def _number_labels(tables: dict[str, list[Any]]) -> GraphTables:
     """Ids in byte order of the labels."""
     entities, relations = (
-        sorted_labels([table[place] for table in tables.values() for place in places])
-        for places in ((0, 2), (1,))
+        sort_labels([table[column] for table in tables.values() for column in columns])
+        for columns in ((0, 2), (1,))
     )
     splits = {
         split: np.stack(
-            [own.positions(column) for own, column in
-             zip((entities, relations, entities), table, strict=True)], axis=1,
+            [
+                labels.positions(column)
+                for labels, column in zip((entities, relations, entities), table, strict=True)
+            ],
+            axis=1,
         )
         for split, table in tables.items()
-    }  # fmt: skip
+    }
     return GraphTables(splits, entities, relations)

@@ -15,7 +15,7 @@ import numpy as np
 from kgtrec._internal.csr import Array, Bools, Int32, Int64, offsets_of, spans
 from kgtrec.errors import GraphWarning, PathName, refuse
 from kgtrec.graph.id_files import arrow_bytes, lines_of, refuse_repeat, text_of
-from kgtrec.graph.labels import MAX_ID, Labels, ordered_labels
+from kgtrec.graph.labels import MAX_ID, Labels, order_labels
 from kgtrec.graph.triples import COLUMNS, SPLITS, names_of
 from kgtrec.graph.tsv import check_folder, entries_of, pick_splits, quoted, split_names
 
@@ -100,8 +100,8 @@ def check_likely(
         largest = int(rows[:, column].max(initial=0))
         if largest >= likely:
             n_triples = sum(map(len, splits.values()))
-            what = f"{COLUMNS[column]} {largest} is too large for {n_triples:,} triples"
-            refuse(files[split], None, what, hint)
+            problem = f"{COLUMNS[column]} {largest} is too large for {n_triples:,} triples"
+            refuse(files[split], None, problem, hint)
 
 
 def label_rows(
@@ -115,15 +115,15 @@ def label_rows(
         for fields in rows:
             sizes.append(len(fields))
             flat.extend(
-                own.setdefault(label, len(own)) for own, label in zip(cycle(numbers), fields)
+                ids.setdefault(label, len(ids)) for ids, label in zip(cycle(numbers), fields)
             )
         coded[split] = np.array(flat, np.int32), np.array(sizes, np.int64)
-    (entity_place, entities), (relation_place, relations) = map(in_id_order, numbers)
-    places = np.concatenate([entity_place, relation_place])
+    (entity_ids, entities), (relation_ids, relations) = map(in_id_order, numbers)
+    all_ids = np.concatenate([entity_ids, relation_ids])
     triples, qualifiers = {}, {}
     for split, (codes, counts) in coded.items():
         column = spans(0, counts)[1]
-        ids: Int32 = places[codes + (column & 1) * len(entity_place)]
+        ids: Int32 = all_ids[codes + (column & 1) * len(entity_ids)]
         triples[split] = ids[column < 3].reshape(-1, 3)
         qualifiers[split] = offsets_of((counts - 3) // 2), ids[column >= 3].reshape(-1, 2)
     return GraphTables(triples, entities, relations, qualifiers=qualifiers if qualified else None)
@@ -143,25 +143,25 @@ def outsiders(
             yield path, tables.line_of(split, row), at, label, int(outside.any(axis=1).sum())
 
 
-def sorted_labels(arrays: list[Any]) -> Labels:
-    """The distinct labels of Arrow arrays, in the order of `ordered_labels`."""
+def sort_labels(arrays: list[Any]) -> Labels:
+    """The distinct labels of Arrow arrays, in the order of `order_labels`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     every = pc.unique(pa.concat_arrays(arrays))
-    return ordered_labels(every.take(pc.sort_indices(every)))[0]
+    return order_labels(every.take(pc.sort_indices(every)))[0]
 
 
 def in_id_order(numbers: Mapping[bytes, int]) -> tuple[Triples, Labels]:
-    """The id of every number's label, and the labels in the order of `ordered_labels`."""
+    """The id of every number's label, and the labels in the order of `order_labels`."""
     ordered = sorted(numbers)
-    place = np.empty(len(ordered), dtype=np.int32)
-    place[[numbers[label] for label in ordered]] = np.arange(len(ordered), dtype=np.int32)
-    labels, ids = ordered_labels(arrow_bytes(ordered))
-    return place if ids is None else ids[place], labels
+    ids_of_numbers = np.empty(len(ordered), dtype=np.int32)
+    ids_of_numbers[[numbers[label] for label in ordered]] = np.arange(len(ordered), dtype=np.int32)
+    labels, ids = order_labels(arrow_bytes(ordered))
+    return ids_of_numbers if ids is None else ids[ids_of_numbers], labels
 
 
-def numbered_tables(
+def read_number_triples(
     files: Mapping[str, Path],
     labels: Sequence[Labels | None],
     columns: str,
@@ -169,7 +169,7 @@ def numbered_tables(
     lines_in: Callable[[Path], Iterator[tuple[int, bytes]]] = lines_of,
 ) -> GraphTables:
     """Lines of three numbers in this order, those of the labels of entities and of relations."""
-    sizes = [MAX_ID if own is None else len(own) for own in labels]
+    sizes = [MAX_ID if known is None else len(known) for known in labels]
     limits = np.array([sizes[c == "r"] for c in columns])
     splits = {
         split: _number_rows(path, lines_in(path), columns, limits, form)
@@ -203,9 +203,9 @@ def _refuse_first(
         fields = text.split()
         if len(fields) != 3 or not all(map(bytes.isdigit, fields)):
             refuse(path, number, quoted(text), form)
-        for what, digits, limit in zip(names, fields, limits, strict=True):
+        for noun, digits, limit in zip(names, fields, limits, strict=True):
             if len(digits) > _DIGITS or int(digits) >= limit:
-                problem = f"{what} {text_of(digits[:60])} is not below {limit}"
+                problem = f"{noun} {text_of(digits[:60])} is not below {limit}"
                 refuse(path, number, problem, "correct the number")
 
 

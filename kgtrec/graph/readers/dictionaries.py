@@ -85,18 +85,20 @@ def find_dictionary(
     write numbers count.
     """
     files = dictionary_files(folder)
-    numbered = [_numbered(path) for name, path in files.items() if _NUMBERED[kind].fullmatch(name)]
+    numbered = [
+        _read_numbered(path) for name, path in files.items() if _NUMBERED[kind].fullmatch(name)
+    ]
     for other in numbered[1:]:
         if other.labels != numbered[0].labels:
             first, second = numbered[0].path, other.path.name
             number, both = _first_difference(numbered[0].labels, other.labels)
-            found = f"number {number} is {both[0]} here, but {both[1]} in {second}"
-            refuse(first, None, found, "keep the file with the numbers of your model")
+            problem = f"number {number} is {both[0]} here, but {both[1]} in {second}"
+            refuse(first, None, problem, "keep the file with the numbers of your model")
     best = numbered[0] if numbered else None
     for name, path in files.items():
         if not lists or not _LISTED[kind].fullmatch(name):
             continue
-        listed = _listed(path)
+        listed = _read_list(path)
         if isinstance(listed, str):
             notes.append(f"{name} is not used: {listed}")
         elif best is None:
@@ -113,7 +115,7 @@ def _first_difference(labels: Labels, others: Labels) -> tuple[int, list[str]]:
     return number, [repr(x[number]) if number < len(x) else "missing" for x in (labels, others)]
 
 
-def _numbered(path: Path) -> Dictionary:
+def _read_numbered(path: Path) -> Dictionary:
     """A dictionary with numbers; FileError if the file is not one."""
     if path.suffix == ".json":
         return Dictionary(path, labels_by_id(path, _json_rows(path), _FORM), False)
@@ -127,7 +129,7 @@ def _numbered(path: Path) -> Dictionary:
     return Dictionary(path, labels_by_id(path, numbered, _FORM, n), False)
 
 
-def _listed(path: Path) -> Dictionary | str:
+def _read_list(path: Path) -> Dictionary | str:
     """A dictionary with a label per line, or with numbers; a text says why it is neither."""
     lines = list(lines_of(path))
     if not lines:
@@ -229,7 +231,7 @@ class Numbering(NamedTuple):
         n = len(self.ids)
         return len(self.labels) == n and bool((self.ids == np.arange(n)).all())
 
-    def unnamed(self, noun: str) -> str:
+    def describe_unnamed(self, noun: str) -> str:
         """A sentence on labels of the dictionary that no triple names; empty if there are none."""
         rest = np.ones(len(self.labels), bool)
         rest[self.ids] = False
@@ -261,7 +263,8 @@ def number_by_dictionaries(folder: Path, tables: GraphTables) -> GraphTables:
             numbering = _by_size(folder / _STAT, sizes[at], numbering, at, tables, notes)
         if numbering is not None and not numbering.is_same and at == 0:
             notes.append(
-                numbering.unnamed(PLURALS[at]) or f"columns are in the order of {numbering.source}"
+                numbering.describe_unnamed(PLURALS[at])
+                or f"columns are in the order of {numbering.source}"
             )
         numberings.append(numbering)
     numbers = None if numberings[0] else whole_numbers(tables.labels[0].to_arrow())
@@ -313,11 +316,11 @@ def _by_dictionary(
         numbers = None
     if fits_label and numbers is not None and not np.array_equal(by_label, numbers):
         first = int(np.flatnonzero(by_label != numbers)[0])
-        found = (
+        problem = (
             f"{labels[first]!r} is a label with the number {by_label[first]}, and also a number: "
             "the triples may hold either"
         )
-        refuse(path, None, found, _AMBIGUOUS)
+        refuse(path, None, problem, _AMBIGUOUS)
     if fits_label:
         refuse_repeated(dictionary, at, tables)
         return Numbering(dictionary.labels, by_label.astype(np.int32), path.name)
@@ -350,12 +353,12 @@ def refuse_repeated(dictionary: Dictionary, at: int, tables: GraphTables) -> Non
     for label, numbers in repeated.items():
         used = tables.labels[at].positions(Labels.from_strings([label]).to_arrow())[0]
         if used >= 0:
-            found = (
+            problem = (
                 f"{label!r} ({_first_use(tables, at, int(used))}) has the numbers "
                 f"{' and '.join(map(str, numbers))}"
             )
             hint = "rename the label in the lines of the numbers that the model does not use"
-            refuse(dictionary.path, None, found, hint)
+            refuse(dictionary.path, None, problem, hint)
 
 
 def _by_size(
@@ -378,9 +381,9 @@ def _by_size(
     if n != size and numbers is not None:
         last = int(numbers.argmax())
         used = f"{labels[last]!r} ({_first_use(tables, at, last)})"
-        found = f"{size:,} {PLURALS[at]}, numbered from 0, but the triples name {used}"
+        problem = f"{size:,} {PLURALS[at]}, numbered from 0, but the triples name {used}"
         hint = f"correct the {('first', 'second')[at]} number of its first line, or move it away"
-        refuse(path, 1, found, hint)
+        refuse(path, 1, problem, hint)
     if n != size:
         source = "the triples name" if numbering is None else f"{numbering.source} has"
         notes.append(f"{_STAT} counts {size:,} {PLURALS[at]}, but {source} {n:,}; it is not used")

@@ -61,8 +61,8 @@ def _check_line(path: Path, number: int, line: bytes, columns: str, wanted: str)
 def _check_binary(path: Path, line: bytes, wanted: str) -> None:
     for magic, suffix in _MAGIC.items():
         if line.startswith(magic):
-            what = f"the data is compressed ({suffix}), but the file name does not say so"
-            refuse(path, None, what, f"add {suffix} to the file name")
+            problem = f"the data is compressed ({suffix}), but the file name does not say so"
+            refuse(path, None, problem, f"add {suffix} to the file name")
     controls = sum(byte < 32 and byte not in b"\t\r" for byte in line[:1024])
     if controls > 0.1 * min(len(line), 1024):
         refuse(path, 1, f"binary data: {quoted(line)}", f"give a text file: {wanted}")
@@ -91,9 +91,15 @@ _WHOLE = re.compile(rb"-?[0-9]+")
 _DATE = re.compile(rb"[\"<]*[-+]?[0-9#]{1,4}(-[0-9#]{1,2}.*|/[0-9#]{1,2}/.*|[.][0-9#]{1,2}[.].+)")
 _DECIMAL = re.compile(rb"-?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?")
 _TRUTH = (
-    ("1", "-1"), ("1", "0"), ("1.0", "-1.0"), ("1.0", "0.0"), ("+", "-"), ("true", "false"),
-    ("True", "False"), ("TRUE", "FALSE"),
-)  # fmt: skip
+    ("1", "-1"),
+    ("1", "0"),
+    ("1.0", "-1.0"),
+    ("1.0", "0.0"),
+    ("+", "-"),
+    ("true", "false"),
+    ("True", "False"),
+    ("TRUE", "FALSE"),
+)
 """Labels of true and of false triples."""
 
 
@@ -113,19 +119,19 @@ class _FurtherColumns:
     values: tuple[set[bytes], ...] = field(default_factory=lambda: tuple(set() for _ in range(5)))
 
     @classmethod
-    def of_files(cls, files: Collection[Path]) -> _FurtherColumns:
+    def from_files(cls, files: Collection[Path]) -> _FurtherColumns:
         """Read all lines."""
-        own = cls()
+        columns = cls()
         for path in files:
             widths = set()
             for number, line in packed_lines(path):
                 if number == 1 and heading_of(path, line):
-                    own.has_heading = True
+                    columns.has_heading = True
                 elif line:
-                    own._add(line.split(b"\t"))
+                    columns._add(line.split(b"\t"))
                     widths.add(line.count(b"\t"))
-            own.is_even &= len(widths) < 2
-        return own
+            columns.is_even &= len(widths) < 2
+        return columns
 
     def _add(self, fields: list[bytes]) -> None:
         self.widths[len(fields)] += 1
@@ -134,7 +140,7 @@ class _FurtherColumns:
                 if len(values) < _MOST:
                     values.add(label.strip())
 
-    def kept(self, condition: str) -> str:
+    def filter_command(self, condition: str) -> str:
         """A command that writes the triples of a file whose fourth column fulfils a condition."""
         heading = "NR == 1 || " * self.has_heading
         return f"{awk((1, 2, 3), f'{heading}NF == 3 || {condition} ')} OLD > NEW"
@@ -159,52 +165,52 @@ def refuse_further_columns(
     path: Path, number: int, line: bytes, files: Collection[Path], wanted: str
 ) -> NoReturn:
     """Refuse a line with more columns than three, with a hint that the data of all files allow."""
-    what, hint = _further_columns(_FurtherColumns.of_files(files), wanted)
+    remark, hint = _further_columns(_FurtherColumns.from_files(files), wanted)
     n_columns = line.count(b"\t") + 1
-    refuse(path, number, f"{n_columns} columns instead of 3: {quoted(line)}{what}", hint)
+    refuse(path, number, f"{n_columns} columns instead of 3: {quoted(line)}{remark}", hint)
 
 
-def _further_columns(own: _FurtherColumns, wanted: str) -> tuple[str, str]:
+def _further_columns(columns: _FurtherColumns, wanted: str) -> tuple[str, str]:
     """What the further columns are, and what to do."""
-    further, fourth = set(own.widths) - {1, 2, 3}, own.values[3]
+    further, fourth = set(columns.widths) - {1, 2, 3}, columns.values[3]
     if further == {4} and (labels := next((two for two in _TRUTH if fourth == _raw(two)), None)):
         true, false = labels
         wanted = f'$4 == "{true}"' if true.isalpha() or true == "+" else "$4 + 0 == 1"
         return (
             f"; the fourth column holds only {true} and {false}, which are labels of true and "
             "false triples (see `kgtrec guide classification`)",
-            f"leave the false triples out of a ranking, as by {own.kept(wanted)}",
+            f"leave the false triples out of a ranking, as by {columns.filter_command(wanted)}",
         )
-    if further == {4} and len(fourth) == 1 and own.is_even:
+    if further == {4} and len(fourth) == 1 and columns.is_even:
         (value,) = fourth
         doubt = ", unless it says that triples are false" * (value in (b"0", b"-1"))
         return (
             f"; the fourth column is always {quoted(value)}",
             f"remove it (cut -f 1-3){doubt}",
         )
-    if further <= {4, 5} and (own.all(3, _is_time) or own.all(4, _is_time)):
-        if own.widths[3]:
-            return _some_times(own.widths)
+    if further <= {4, 5} and (columns.all(3, _is_time) or columns.all(4, _is_time)):
+        if columns.widths[3]:
+            return _some_times(columns.widths)
         hint = "if the fourth column is a time, read it as timed:DIR"
-        if further == {5} and not own.all(3, _is_time):
+        if further == {5} and not columns.all(3, _is_time):
             hint += "; if the further columns are qualifiers, read it as statements:DIR"
-        if further == {4} and own.all(3, _WHOLE.fullmatch):
+        if further == {4} and columns.all(3, _WHOLE.fullmatch):
             hint += "; if facts are the same without it, remove it (cut -f 1-3)"
         return "", hint
-    if further == {4} and own.all(3, _DECIMAL.fullmatch):
+    if further == {4} and columns.all(3, _DECIMAL.fullmatch):
         return (
             "; the fourth column holds weights",
-            f"keep the lines that count as facts, as by {own.kept('$4 >= 0.5')}",
+            f"keep the lines that count as facts, as by {columns.filter_command('$4 >= 0.5')}",
         )
-    if own.has_relation_first:
+    if columns.has_relation_first:
         return (
             "; the first column looks like the relation of several entities, as in HypE",
             f"if so, read it as hype:DIR; otherwise {wanted}",
         )
-    if all(width & 1 for width in own.widths):
+    if all(width & 1 for width in columns.widths):
         hint = "if the further columns are qualifiers, read it as statements:DIR; otherwise "
         return "", hint + wanted
-    if own.is_even:
+    if columns.is_even:
         return "", f"remove the other columns (cut -f 1-3) if facts are the same without: {wanted}"
     return "", wanted
 
@@ -229,12 +235,12 @@ def refuse_time(
     path: Path, number: int, line: bytes, width: int, files: Collection[Path], form: str
 ) -> NoReturn:
     """Refuse a line of facts with a time; the lines before it have ``width`` columns, or 0."""
-    own = _FurtherColumns.of_files(files)
+    columns = _FurtherColumns.from_files(files)
     n_columns = line.count(b"\t") + 1
-    if own.widths[3] and set(own.widths) <= {3, 4, 5} and len(own.widths) > 1:
-        what, hint = _some_times(own.widths)
-        refuse(path, number, f"{n_columns} columns in {quoted(line)}{what}", hint)
+    if columns.widths[3] and set(columns.widths) <= {3, 4, 5} and len(columns.widths) > 1:
+        remark, hint = _some_times(columns.widths)
+        refuse(path, number, f"{n_columns} columns in {quoted(line)}{remark}", hint)
     if width and width != n_columns:
-        what = f"{n_columns} columns, but {width} in the lines before"
-        refuse(path, number, what, form)
+        problem = f"{n_columns} columns, but {width} in the lines before"
+        refuse(path, number, problem, form)
     refuse(path, number, quoted(line), form)

@@ -1,6 +1,6 @@
 """Tab-separated labels as triples; what is unusual about labels, as notes.
 
-In: files with a line per fact. Out: `GraphTables` with notes. `labelled_tables` is the reader of
+In: files with a line per fact. Out: `GraphTables` with notes. `read_label_triples` is the reader of
 usual folders. `noted` looks at the labels of any reader that numbers them in byte order.
 """
 
@@ -23,7 +23,7 @@ from kgtrec._internal.csr import Array, Int64
 from kgtrec.errors import refuse
 from kgtrec.graph.id_files import arrow_bytes, bytes_of
 from kgtrec.graph.labels import Labels
-from kgtrec.graph.readers.common import GraphTables, sorted_labels
+from kgtrec.graph.readers.common import GraphTables, sort_labels
 from kgtrec.graph.readers.faults import scan
 from kgtrec.graph.readers.headings import Heading, read_headings
 from kgtrec.graph.tsv import Explain, load_facts, quoted, renumber_column
@@ -32,7 +32,7 @@ ENTITY, RELATION = 0, 1
 """Places of the labels in `GraphTables.labels`."""
 
 
-def labelled_tables(
+def read_label_triples(
     files: Mapping[str, Path], columns: str | None = None, progress: bool = False, form: str = ""
 ) -> GraphTables:
     """Lines of three labels with tabs between them, numbered in byte order.
@@ -55,7 +55,7 @@ def fact_tables(
 ) -> tuple[GraphTables, Any]:
     """Facts of files, numbered in byte order, with notes; and an Arrow array of their times.
 
-    The arguments are those of `labelled_tables` and of `load_facts`.
+    The arguments are those of `read_label_triples` and of `load_facts`.
     """
     headings = read_headings(files, columns)
     named = next(iter(headings.values())).columns[:3] if headings else None
@@ -92,7 +92,7 @@ def below_headings(
     if facts:
         tables = load(frozenset(headings) - set(facts))
     notes = () if is_required else tuple(_heading_notes(headings, facts))
-    return noted(replace(tables, notes=notes))
+    return add_notes(replace(tables, notes=notes))
 
 
 def _ids_of(heading: Heading, tables: GraphTables) -> list[int]:
@@ -111,14 +111,14 @@ def _refuse_repeated_headings(headings: Mapping[str, Heading], tables: GraphTabl
         ids = _ids_of(heading, tables)
         again = np.flatnonzero((tables.splits[split][:, :3] == ids).all(axis=1))
         if len(again):
-            what = f"the names of the columns again: {quoted(heading.line)}"
+            problem = f"the names of the columns again: {quoted(heading.line)}"
             line = tables.line_of(split, int(again[0]))
-            refuse(heading.path, line, what, "delete this line")
+            refuse(heading.path, line, problem, "delete this line")
 
 
 def _heading_notes(headings: Mapping[str, Heading], facts: Collection[str]) -> Iterator[str]:
-    if skipped := [own for split, own in headings.items() if split not in facts]:
-        files = ", ".join(own.path.name for own in skipped)
+    if skipped := [heading for split, heading in headings.items() if split not in facts]:
+        files = ", ".join(heading.path.name for heading in skipped)
         yield (
             f"the first line of {files} names the columns ({skipped[0].names}), so it is skipped; "
             "if it is a triple, move it to another line"
@@ -140,7 +140,7 @@ _ENDS[0, [blank.encode()[0] for blank in _BLANKS]] = True
 _ENDS[1, [blank.encode()[-1] for blank in _BLANKS]] = True
 
 
-def noted(tables: GraphTables, has_lines: bool = True) -> GraphTables:
+def add_notes(tables: GraphTables, has_lines: bool = True) -> GraphTables:
     """The tables with notes on their labels; labels that differ only in outer blanks are merged.
 
     Notes name lines if each fact ``has_lines`` of its own.
@@ -151,12 +151,14 @@ def noted(tables: GraphTables, has_lines: bool = True) -> GraphTables:
 
 def _without_blanks(tables: GraphTables, has_lines: bool) -> GraphTables:
     """Remove blanks around labels if that merges some or leaves only numbers; else note them."""
-    padded = [_padded(own) for own in tables.labels]
+    padded = [_find_padded(labels) for labels in tables.labels]
     n_padded = sum(map(len, padded))
     if not n_padded:
         return tables
-    stripped = [_stripped(own, ids) for own, ids in zip(tables.labels, padded, strict=True)]
-    labels = [sorted_labels([own]) for own in stripped]
+    stripped = [
+        _strip_blanks(labels, ids) for labels, ids in zip(tables.labels, padded, strict=True)
+    ]
+    labels = [sort_labels([texts]) for texts in stripped]
     n_merged = sum(map(len, tables.labels)) - sum(map(len, labels))
     label, where = _example(tables, padded, has_lines)
     few = f"{n_padded:,} labels begin or end with blanks, first {label!r} in {where}"
@@ -166,11 +168,12 @@ def _without_blanks(tables: GraphTables, has_lines: bool) -> GraphTables:
     note = f"{few}; the blanks are removed"
     if n_merged:
         note += f", because {n_merged:,} labels occur with and without them"
-    places = [
-        own.positions(texts).astype(np.int32) for own, texts in zip(labels, stripped, strict=True)
+    new_ids = [
+        kind_labels.positions(texts).astype(np.int32)
+        for kind_labels, texts in zip(labels, stripped, strict=True)
     ]
     for kind, column in _columns_of(tables):
-        renumber_column(column, places[kind])
+        renumber_column(column, new_ids[kind])
     return replace(
         tables, entities=labels[ENTITY], relations=labels[RELATION], notes=(*tables.notes, note)
     )
@@ -184,7 +187,7 @@ def _columns_of(tables: GraphTables) -> Iterator[tuple[int, Array]]:
         yield from ((RELATION, pairs[:, 0]), (ENTITY, pairs[:, 1]))
 
 
-def _padded(labels: Labels) -> Int64:
+def _find_padded(labels: Labels) -> Int64:
     """Ids of labels that begin or end with blanks and have other characters, too."""
     if labels.is_decimal:
         return np.empty(0, np.int64)
@@ -197,7 +200,7 @@ def _padded(labels: Labels) -> Int64:
     return ids[np.array(some, bool)]
 
 
-def _stripped(labels: Labels, padded: Int64) -> Any:
+def _strip_blanks(labels: Labels, padded: Int64) -> Any:
     """The labels as an Arrow array, without the blanks around the padded ones."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -219,7 +222,7 @@ def _are_numbers(labels: Labels) -> bool:
 def _example(tables: GraphTables, ids: Sequence[Int64], has_lines: bool) -> tuple[str, str]:
     """The first label, in the order of files and lines, with one of these ids of each kind; and its
     file and line."""
-    masks = [np.zeros(len(own), bool) for own in tables.labels]
+    masks = [np.zeros(len(labels), bool) for labels in tables.labels]
     for mask, some in zip(masks, ids, strict=True):
         mask[some] = True
     for split, rows in tables.splits.items():
@@ -239,22 +242,24 @@ def _example(tables: GraphTables, ids: Sequence[Int64], has_lines: bool) -> tupl
 def _encoding_notes(tables: GraphTables, has_lines: bool) -> Iterator[str]:
     """Notes on labels in several encodings, and in several Unicode forms."""
     forms = [_forms(labels) for labels in tables.labels]
-    foreign = [_ids(own, lambda form: not form.is_utf8) for own in forms]
-    modern = [_ids(own, lambda form: form.is_utf8) for own in forms]
+    foreign = [_ids(forms_of_kind, lambda form: not form.is_utf8) for forms_of_kind in forms]
+    modern = [_ids(forms_of_kind, lambda form: form.is_utf8) for forms_of_kind in forms]
     if any(map(len, foreign)) and any(map(len, modern)):
-        (one, at), (other, there) = (_example(tables, ids, has_lines) for ids in (foreign, modern))
+        (other, at), (utf8, there) = (_example(tables, ids, has_lines) for ids in (foreign, modern))
         yield (
-            f"{sum(map(len, foreign)):,} labels are not UTF-8, first {shown(one)} in {at}, but "
-            f"{sum(map(len, modern)):,} are, first {shown(other)} in {there}; save all files as "
-            "UTF-8, so that equal labels are equal"
+            f"{sum(map(len, foreign)):,} labels are not UTF-8, first {show_label(other)} in {at}, "
+            f"but {sum(map(len, modern)):,} are, first {show_label(utf8)} in {there}; save all "
+            "files as UTF-8, so that equal labels are equal"
         )
-    for name, own, labels in zip(("entities", "relations"), forms, tables.labels, strict=True):
+    for name, forms_of_kind, labels in zip(
+        ("entities", "relations"), forms, tables.labels, strict=True
+    ):
         groups: dict[str, list[int]] = defaultdict(list)
-        for form in own:
+        for form in forms_of_kind:
             groups[form.text].append(form.number)
         twins = [ids for ids in groups.values() if len(ids) > 1]
         if twins:
-            examples = " and ".join(shown(labels[number]) for number in twins[0])
+            examples = " and ".join(show_label(labels[number]) for number in twins[0])
             yield (
                 f"{sum(map(len, twins)):,} {name} are the same text in another encoding or Unicode "
                 f"form, first {examples}; write the files in one encoding (UTF-8) and form (NFC), "
@@ -305,7 +310,7 @@ def _beyond_ascii(labels: Labels) -> Int64:
     return np.unique(np.concatenate(parts))
 
 
-def shown(label: str) -> str:
+def show_label(label: str) -> str:
     """A label for messages that tell its bytes or code points."""
     return ascii(label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
 
@@ -323,7 +328,7 @@ def order_doubt(tables: GraphTables, form: str) -> str:
     numbers.
     """
     entities, relations = tables.labels
-    shared = [n for n, at in enumerate(_places(relations, entities)) if at >= 0]
+    shared = [n for n, at in enumerate(_find_positions(relations, entities)) if at >= 0]
     shared = [n for n in shared if not _WHOLE.fullmatch(bytes_of(relations[n]))]
     if len(shared) <= _DOUBTFUL * len(relations):
         return ""
@@ -342,15 +347,15 @@ def order_doubt(tables: GraphTables, form: str) -> str:
     )
 
 
-def _places(some: Labels, labels: Labels) -> list[int]:
+def _find_positions(some: Labels, labels: Labels) -> list[int]:
     """Id of each of some labels among others; -1 if it is absent."""
     if not labels.is_ascending or 64 * len(some) > len(labels):
         return labels.positions(some.to_arrow()).tolist()
-    array, places = labels.to_arrow(), []
+    array, positions = labels.to_arrow(), []
     for text in map(bytes_of, some):
         at = bisect_left(range(len(labels)), text, key=lambda number: array[number].as_py())
-        places.append(at if at < len(labels) and array[at].as_py() == text else -1)
-    return places
+        positions.append(at if at < len(labels) and array[at].as_py() == text else -1)
+    return positions
 
 
 def _shared_labels(tables: GraphTables) -> list[float]:

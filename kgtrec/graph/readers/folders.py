@@ -16,16 +16,16 @@ import numpy as np
 
 from kgtrec._internal.csr import Array
 from kgtrec.errors import FileError, UsageError, refuse
-from kgtrec.graph.id_files import bytes_of, delimited_rows, lines_of, load_arrays
+from kgtrec.graph.id_files import bytes_of, lines_of, load_arrays, read_delimited_rows
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import (
     GraphTables,
     check_likely,
     id_column,
     labels_by_id,
-    numbered_tables,
     outsiders,
-    sorted_labels,
+    read_number_triples,
+    sort_labels,
     split_files,
     text_splits,
 )
@@ -38,7 +38,7 @@ from kgtrec.graph.readers.dictionaries import (
     refuse_repeated,
     renumber_tables,
 )
-from kgtrec.graph.readers.fields import labelled_tables
+from kgtrec.graph.readers.fields import read_label_triples
 from kgtrec.graph.triples import COLUMNS, SPLITS
 from kgtrec.graph.tsv import CODECS, renumber_column
 
@@ -54,7 +54,7 @@ def read_rotate(folder: Path, columns: str | None = None) -> GraphTables:
     """Splits by label, under the numbers of dictionaries; columns are hrt if not given."""
     notes: list[str] = []
     dictionaries = [_dictionary(folder, kind, notes) for kind in KINDS]
-    tables = labelled_tables(text_splits(folder), columns or "hrt")
+    tables = read_label_triples(text_splits(folder), columns or "hrt")
     return _by_label(replace(tables, notes=(*tables.notes, *notes)), dictionaries, columns or "hrt")
 
 
@@ -64,16 +64,18 @@ def _by_label(tables: GraphTables, dictionaries: Sequence[Dictionary], columns: 
         dictionary.labels.positions(labels.to_arrow()).astype(np.int32)
         for dictionary, labels in zip(dictionaries, tables.labels, strict=True)
     ]
-    for path, line, column, label, _ in outsiders(tables.files, tables, [own >= 0 for own in ids]):
-        what = f"{label!r} is not in {dictionaries[column & 1].path.name}"
-        refuse(path, line, what, f"correct it, or the declared order of columns ({columns})")
+    for path, line, column, label, _ in outsiders(
+        tables.files, tables, [kind_ids >= 0 for kind_ids in ids]
+    ):
+        problem = f"{label!r} is not in {dictionaries[column & 1].path.name}"
+        refuse(path, line, problem, f"correct it, or the declared order of columns ({columns})")
     for at, dictionary in enumerate(dictionaries):
         refuse_repeated(dictionary, at, tables)
     numberings = [
-        Numbering(dictionary.labels, own, dictionary.path.name)
-        for dictionary, own in zip(dictionaries, ids, strict=True)
+        Numbering(dictionary.labels, kind_ids, dictionary.path.name)
+        for dictionary, kind_ids in zip(dictionaries, ids, strict=True)
     ]
-    notes = filter(None, [numberings[0].unnamed(PLURALS[0])])
+    notes = filter(None, [numberings[0].describe_unnamed(PLURALS[0])])
     return renumber_tables(replace(tables, notes=(*tables.notes, *notes)), numberings)
 
 
@@ -86,10 +88,10 @@ def read_neural_lp(folder: Path, columns: str | None = None) -> GraphTables:
             folder, None, f"no {'train' if facts else 'facts'}.txt", "add it, or declare tsv:DIR"
         )
     notes: list[str] = []
-    found = [find_dictionary(folder, kind, notes) for kind in KINDS]
-    tables = labelled_tables({"facts": facts, **splits}, columns or "hrt")
+    by_kind = [find_dictionary(folder, kind, notes) for kind in KINDS]
+    tables = read_label_triples({"facts": facts, **splits}, columns or "hrt")
     tables = replace(tables, notes=(*tables.notes, *notes))
-    dictionaries = [own for own in found if own is not None]
+    dictionaries = [dictionary for dictionary in by_kind if dictionary is not None]
     if len(dictionaries) == len(KINDS):
         tables = _by_label(tables, dictionaries, columns or "hrt")
     splits_of = {name: rows for name, rows in tables.splits.items() if name != "facts"}
@@ -108,7 +110,7 @@ def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
     notes: list[str] = []
     labels = [_dictionary(folder, kind, notes).labels for kind in KINDS]
     form = f"each line must be three numbers from 0, in the order {columns}"
-    tables = numbered_tables(text_splits(folder), labels, columns, form)
+    tables = read_number_triples(text_splits(folder), labels, columns, form)
     return replace(tables, notes=(*tables.notes, *notes))
 
 
@@ -121,7 +123,7 @@ def _dictionary(folder: Path, kind: str, notes: list[str]) -> Dictionary:
     return dictionary
 
 
-def _mapped(path: Path) -> Labels:
+def _read_map(path: Path) -> Labels:
     rows = ((line, text, *text.partition(b"\t")[::2]) for line, text in lines_of(path))
     return labels_by_id(path, rows, _MAP).labels
 
@@ -166,27 +168,27 @@ def _read(folder: Path, *layouts: tuple[str, ...]) -> GraphTables:
         for training, inference, _, test in layouts
     ]
     if [] not in needed:
-        hint = "it needs " + ", or ".join(", ".join(one) for one in layouts)
+        hint = "it needs " + ", or ".join(", ".join(layout) for layout in layouts)
         lacks = min(needed, key=len)
         refuse(folder, None, f"no {' and no '.join(lacks)}", hint)
     training, inference, valid, test = (folder / name for name in layouts[needed.index([])])
     files = {"train": inference, "test": test, **({"valid": valid} if valid.is_file() else {})}
-    tables = labelled_tables(files)
+    tables = read_label_triples(files)
     entities, relations = tables.labels
     seen, every = np.zeros(len(entities), dtype=bool), np.ones(len(relations), dtype=bool)
     seen[tables.splits["train"][:, [0, 2]]] = True
     for path, line, column, label, n_lines in outsiders(files, tables, (seen, every)):
-        found = (
+        problem = (
             f"{COLUMNS[column]} {label!r} is not in the inference graph {inference.name}, so it "
             f"is not a candidate ({n_lines:,} triples have such entities)"
         )
         hint = "leave these triples out, or add the entity's triples to the inference graph"
-        refuse(path, line, found, hint)
-    trained = labelled_tables({"train": training}).labels[1]
-    shared = sorted_labels([relations.to_arrow(), trained.to_arrow()])
-    places = shared.positions(relations.to_arrow()).astype(np.int32)
+        refuse(path, line, problem, hint)
+    trained = read_label_triples({"train": training}).labels[1]
+    shared = sort_labels([relations.to_arrow(), trained.to_arrow()])
+    new_ids = shared.positions(relations.to_arrow()).astype(np.int32)
     for rows in tables.splits.values():
-        renumber_column(rows[:, 1], places)
+        renumber_column(rows[:, 1], new_ids)
     return GraphTables(tables.splits, entities, shared)
 
 
@@ -197,7 +199,7 @@ def read_libkge(folder: Path, columns: str | None = None) -> GraphTables:
     """The splits that ``dataset.yaml`` names, under LibKGE's own numbers."""
     settings = _settings(folder / "dataset.yaml")
     names = [(f"files.{kind}_ids.filename", f"{kind}_ids.del") for kind in ("entity", "relation")]
-    labels = [_mapped(folder / str(settings.get(*name))) for name in names]
+    labels = [_read_map(folder / str(settings.get(*name))) for name in names]
     files = {}
     for split in SPLITS:
         named = settings.get(f"files.{split}.filename")
@@ -207,10 +209,10 @@ def read_libkge(folder: Path, columns: str | None = None) -> GraphTables:
     if not files:
         hint = "run LibKGE's preprocessing of this dataset"
         refuse(folder, None, "no train.del, valid.del or test.del", hint)
-    return numbered_tables(files, labels, columns or "hrt", _TRIPLES)
+    return read_number_triples(files, labels, columns or "hrt", _TRIPLES)
 
 
-def named_files(folder: Path) -> set[str]:
+def list_named_files(folder: Path) -> set[str]:
     """Names of all files that LibKGE's ``dataset.yaml`` lists."""
     settings = _settings(folder / "dataset.yaml")
     return {str(name) for key, name in settings.items() if key.endswith(".filename")}
@@ -233,8 +235,10 @@ def _settings(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
-        what = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise FileError(path, line, found=f"not YAML ({what})", hint="correct the file") from None
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise FileError(
+            path, line, found=f"not YAML ({problem})", hint="correct the file"
+        ) from None
     settings = loaded.get("dataset") if isinstance(loaded, dict) else None
     if not isinstance(settings, dict):
         refuse(path, None, "no key 'dataset'", "use LibKGE's dataset.yaml")
@@ -269,30 +273,32 @@ def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
         parts = [_column(path, arrays, name) for name in COLUMNS]
         if len({len(part) for part in parts}) > 1:
             lengths = ", ".join(f"{name} {len(p)}" for name, p in zip(COLUMNS, parts, strict=True))
-            what = f"arrays of different lengths: {lengths}"
-            refuse(path, None, what, _HINT)
+            problem = f"arrays of different lengths: {lengths}"
+            refuse(path, None, problem, _HINT)
         splits[split] = np.stack(parts, axis=1)
-        given = {name: arrays[name] for name in _SIZES if name in arrays}
-        sizes |= {n: int(a.max()) for n, a in given.items() if a.size == 1 and a.dtype.kind in "iu"}
-    for place, name in enumerate(COLUMNS):
-        key = _SIZES[place == 1]
+        declared = {name: arrays[name] for name in _SIZES if name in arrays}
+        sizes |= {
+            n: int(a.max()) for n, a in declared.items() if a.size == 1 and a.dtype.kind in "iu"
+        }
+    for column, name in enumerate(COLUMNS):
+        key = _SIZES[column == 1]
         if key not in sizes:
-            check_likely(files, splits, place, f"correct it, or also save {key}")
+            check_likely(files, splits, column, f"correct it, or also save {key}")
             continue
         for split, rows in splits.items():
-            if rows[:, place].max(initial=0) >= sizes[key]:
-                what = f"{name} {rows[:, place].max(initial=0)}, but {key} is {sizes[key]:,}"
-                refuse(files[split], None, what, "correct one of them")
+            if rows[:, column].max(initial=0) >= sizes[key]:
+                problem = f"{name} {rows[:, column].max(initial=0)}, but {key} is {sizes[key]:,}"
+                refuse(files[split], None, problem, "correct one of them")
     return GraphTables(splits, None, None, sizes.get("num_nodes"), sizes.get("num_relations"))
 
 
 def _column(path: Path, arrays: dict[str, Array], name: str) -> Array:
     column = arrays.get(name)
     if column is None or column.ndim != 1 or column.dtype.kind not in "iu":
-        what = f"no array {name}"
+        problem = f"no array {name}"
         if column is not None:
-            what = f"array {name} is {column.dtype} of shape {column.shape}"
-        refuse(path, None, what, _HINT)
+            problem = f"array {name} is {column.dtype} of shape {column.shape}"
+        refuse(path, None, problem, _HINT)
     return id_column(path, name, column, "ids must be numbers from 0")
 
 
@@ -325,7 +331,7 @@ def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
         for line, fields in _after_header(path, [*COLUMNS]):
             yield line, b"\t".join(fields)
 
-    return numbered_tables(files, labels, "hrt", _PYKEEN_TRIPLES, lines_in)
+    return read_number_triples(files, labels, "hrt", _PYKEEN_TRIPLES, lines_in)
 
 
 def _labels_of(home: Path, kind: str) -> Labels:
@@ -339,7 +345,7 @@ def _labels_of(home: Path, kind: str) -> Labels:
 
 def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[bytes]]]:
     """Fields of every line, with quotes as pandas writes them."""
-    rows = delimited_rows(path, "\t", "write it again")
+    rows = read_delimited_rows(path, "\t", "write it again")
     _, first = next(rows, (1, []))
     if first != header:
         problem = f"the first line is {' '.join(first)[:60]!r}"

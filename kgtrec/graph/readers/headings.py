@@ -27,7 +27,7 @@ FURTHER = "x"
 """The letter of a column that is neither head nor relation nor tail."""
 
 
-def named_columns(fields: Iterable[str], others: bool = False) -> str:
+def parse_column_names(fields: Iterable[str], others: bool = False) -> str:
     """A letter per column of a line that names them: "hrt", or "hrtx"; empty for another line.
 
     With ``others`` there may be names of unknown meaning.
@@ -80,11 +80,13 @@ def read_headings(files: Mapping[str, Path], declared: str | None) -> dict[str, 
     FileError
         Headings contradict each other or the declared order, or begin with a further column.
     """
-    first = {split: next(packed_lines(path), (1, b""))[1] for split, path in files.items()}
-    headings = {name: own for name, line in first.items() if (own := heading_of(files[name], line))}
+    lines = {split: next(packed_lines(path), (1, b""))[1] for split, path in files.items()}
+    headings = {
+        name: heading for name, line in lines.items() if (heading := heading_of(files[name], line))
+    }
     if not 1 < len(files) == len(headings):
-        headings = {split: own for split, own in headings.items() if own.has_words}
-    orders = {own.columns: own for own in headings.values()}
+        headings = {split: heading for split, heading in headings.items() if heading.has_words}
+    orders = {heading.columns: heading for heading in headings.values()}
     for columns, heading in orders.items():
         order = columns[:3]
         if FURTHER in order:
@@ -93,16 +95,16 @@ def read_headings(files: Mapping[str, Path], declared: str | None) -> dict[str, 
             hint = "write head, relation and tail first, as in " + awk(at)
             refuse(heading.path, 1, f"the columns are {heading.names}", hint)
         if declared not in (None, order):
-            what = f"the columns are {heading.names}, but declared as {declared}"
-            refuse(heading.path, 1, what, "leave the declaration out")
+            problem = f"the columns are {heading.names}, but declared as {declared}"
+            refuse(heading.path, 1, problem, "leave the declaration out")
     if len(orders) > 1:
-        one, other = [*orders.values()][:2]
-        what = f"the columns are {other.names}, but those of {one.path.name} {one.names}"
-        refuse(other.path, 1, what, "write the columns of all files in one order")
+        first, other = [*orders.values()][:2]
+        problem = f"the columns are {other.names}, but those of {first.path.name} {first.names}"
+        refuse(other.path, 1, problem, "write the columns of all files in one order")
     return headings
 
 
 def heading_of(path: Path, line: bytes) -> Heading | None:
     """The heading that the first line of a file is, if it looks like names of columns."""
-    columns = named_columns(line.decode("utf-8", "replace").split("\t"))
+    columns = parse_column_names(line.decode("utf-8", "replace").split("\t"))
     return Heading(path, line, columns) if columns else None

@@ -16,11 +16,11 @@ import numpy as np
 
 from kgtrec._internal.structured import parse_json
 from kgtrec.errors import PathName, refuse
-from kgtrec.graph.id_files import bytes_of, delimited_rows, lines_of, regular_file, text_of
+from kgtrec.graph.id_files import bytes_of, lines_of, read_delimited_rows, regular_file, text_of
 from kgtrec.graph.readers.common import GraphTables, label_rows, split_files, text_splits
 from kgtrec.graph.readers.faults import refuse_time
-from kgtrec.graph.readers.fields import below_headings, fact_tables, labelled_tables, noted
-from kgtrec.graph.readers.headings import FURTHER, Heading, named_columns
+from kgtrec.graph.readers.fields import add_notes, below_headings, fact_tables, read_label_triples
+from kgtrec.graph.readers.headings import FURTHER, Heading, parse_column_names
 from kgtrec.graph.triples import COLUMNS
 from kgtrec.graph.tsv import quoted, renumber_column
 
@@ -33,18 +33,20 @@ _DECLARE = (
 
 def read_tab_separated(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.txt`` and so on, with declared columns."""
-    return labelled_tables(text_splits(folder), columns, form="tsv")
+    return read_label_triples(text_splits(folder), columns, form="tsv")
 
 
 def read_multihopkg(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.triples`` and so on: head, tail, relation."""
-    return labelled_tables(split_files(folder, (".triples",)), columns or "htr")
+    return read_label_triples(split_files(folder, (".triples",)), columns or "htr")
 
 
 def read_csv(folder: Path, columns: str | None = None) -> GraphTables:
     """``train.csv`` and so on; the first line names the columns, unless they are declared."""
     files = split_files(folder, (".csv",))
-    headings = {split: own for split, path in files.items() if (own := _csv_heading(path, columns))}
+    headings = {
+        split: heading for split, path in files.items() if (heading := _csv_heading(path, columns))
+    }
 
     def load(with_heading: frozenset[str]) -> GraphTables:
         rows = {
@@ -53,26 +55,26 @@ def read_csv(folder: Path, columns: str | None = None) -> GraphTables:
         }
         return replace(label_rows(rows), files=files, with_heading=with_heading)
 
-    as_before = all(own.labels == [*map(str.encode, COLUMNS)] for own in headings.values())
+    as_before = all(heading.labels == [*map(str.encode, COLUMNS)] for heading in headings.values())
     return below_headings(headings, load, is_required=columns is None or as_before)
 
 
 def _csv_heading(path: Path, columns: str | None) -> Heading | None:
     """The first line, if it names the columns; FileError if it must and does not."""
-    _, first = next(delimited_rows(path, ",", "correct the line"), (1, []))
+    _, first = next(read_delimited_rows(path, ",", "correct the line"), (1, []))
     if not first:
         refuse(path, None, "no triples: the file is empty", "add triples, or remove the file")
     words = [field.strip().lower() for field in first]
     if twice := [name for name in COLUMNS if words.count(name) > 1]:
         refuse(path, 1, f"two columns {twice[0]!r}", "keep one of them")
-    letters = named_columns(words, others=columns is None or set(COLUMNS) <= set(words))
+    letters = parse_column_names(words, others=columns is None or set(COLUMNS) <= set(words))
     if columns is None and not letters:
-        what = f"{','.join(first)[:60]!r} does not name columns head, relation and tail"
-        refuse(path, 1, what, _DECLARE)
+        problem = f"{','.join(first)[:60]!r} does not name columns head, relation and tail"
+        refuse(path, 1, problem, _DECLARE)
     order = letters.replace(FURTHER, "")
     if letters and columns not in (None, order):
-        what = f"the columns are {', '.join(first)}, but declared as {columns}"
-        refuse(path, 1, what, "leave the declaration out")
+        problem = f"the columns are {', '.join(first)}, but declared as {columns}"
+        refuse(path, 1, problem, "leave the declaration out")
     line = b"\t".join(map(bytes_of, words))
     return Heading(path, line, letters) if letters else None
 
@@ -80,14 +82,14 @@ def _csv_heading(path: Path, columns: str | None) -> Heading | None:
 def _csv_rows(path: Path, heading: Heading | None, columns: str | None) -> Iterator[list[bytes]]:
     """Head, relation and tail of each line below the heading."""
     order = heading.columns if heading else columns or ""
-    places = [order.index(letter) for letter in "hrt"]
-    for line, fields in delimited_rows(path, ",", "correct the line"):
+    fields_of_fact = [order.index(letter) for letter in "hrt"]
+    for line, fields in read_delimited_rows(path, ",", "correct the line"):
         if line == 1 and heading:
             continue
-        if len(fields) != len(order) or not all(fields[place] for place in places):
-            what = f"{','.join(fields)[:60]!r} does not fill {len(order)} columns"
-            refuse(path, line, what, "correct the line")
-        yield [bytes_of(fields[place]) for place in places]
+        if len(fields) != len(order) or not all(fields[index] for index in fields_of_fact):
+            problem = f"{','.join(fields)[:60]!r} does not fill {len(order)} columns"
+            refuse(path, line, problem, "correct the line")
+        yield [bytes_of(fields[index]) for index in fields_of_fact]
 
 
 _NODE = rb"<([^<>\"{}|^`\\\s]+)>|(_:[^\s<>\"]+)"
@@ -105,8 +107,8 @@ def _nodes(path: Path, _: Any = None) -> Iterator[tuple[bytes, bytes, bytes]]:
             yield head or blank_head or b"", relation, tail or blank_tail or b""
         elif text.strip() and not text.lstrip().startswith(b"#"):
             if _LITERAL.match(text):
-                what = f"a literal in {quoted(text)}, which is not an entity"
-                refuse(path, line, what, "leave triples with literals out of the file")
+                problem = f"a literal in {quoted(text)}, which is not an entity"
+                refuse(path, line, problem, "leave triples with literals out of the file")
             refuse(path, line, quoted(text), _HINT)
 
 
@@ -135,14 +137,14 @@ def _fields(path: PathName, _: Any = None) -> Iterator[list[bytes]]:
         if len(fields) < 3 or b"" in fields:
             refuse(path, line, quoted(text), _FORM)
         if not len(fields) & 1:
-            what = f"{len(fields)} labels: the qualifier relation {quoted(fields[-1])} has "
-            refuse(path, line, f"{what}no value", _FORM)
+            problem = f"{len(fields)} labels: the qualifier relation {quoted(fields[-1])} has "
+            refuse(path, line, f"{problem}no value", _FORM)
         n_facts += 1
         yield fields
     if declared not in (None, n_facts):
-        what = f"{n_facts:,} facts, but the first line says {declared:,}"
+        problem = f"{n_facts:,} facts, but the first line says {declared:,}"
         hint = "copy the file again if it is cut short, or correct its first line"
-        refuse(path, None, what, hint)
+        refuse(path, None, problem, hint)
     if not n_facts:
         refuse(path, None, _EMPTY, _FORM)
 
@@ -218,7 +220,7 @@ def _read(
     """Files named ``prefix + split + ending`` with a row of labels per fact."""
     files = split_files(folder, endings, prefix)
     tables = label_rows({split: rows(path, columns) for split, path in files.items()}, qualified)
-    return noted(replace(tables, files=files), has_lines=False)
+    return add_notes(replace(tables, files=files), has_lines=False)
 
 
 read_ntriples = partial(_read, rows=_nodes, endings=(".nt",))
@@ -237,24 +239,24 @@ def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
     Numbers are in numeric order, other times in byte order, in which dates ascend. A fifth column
     that is always 0 or -1, as in RE-Net's files, is not the end of an interval.
     """
-    return _timed_tables(text_splits(folder), columns)
+    return _read_timed_files(text_splits(folder), columns)
 
 
 def read_known_file(path: PathName, context: str | None) -> GraphTables:
     """One file with lines as in a split of facts with this context; its split is called "known"."""
     if context == "qualifiers":
         return label_rows({"known": _fields(path)}, qualified=True)
-    with regular_file(path) as place:
+    with regular_file(path) as local_path:
         if context == "time":
-            return _timed_tables({"known": place})
-        return labelled_tables({"known": place})
+            return _read_timed_files({"known": local_path})
+        return read_label_triples({"known": local_path})
 
 
-def _timed_tables(files: Mapping[str, Path], columns: str | None = None) -> GraphTables:
+def _read_timed_files(files: Mapping[str, Path], columns: str | None = None) -> GraphTables:
     every = [*files.values()]
-    n_tabs = {split: next(_checked(path, every)).count(b"\t") for split, path in files.items()}
+    n_tabs = {split: next(_check_lines(path, every)).count(b"\t") for split, path in files.items()}
     tables, labels = fact_tables(
-        files, n_tabs, lambda path: deque(_checked(path, every), 0), columns, form="timed"
+        files, n_tabs, lambda path: deque(_check_lines(path, every), 0), columns, form="timed"
     )
     parts = [tuple(part.strip() for part in label.split(b"\t")) for label in labels.to_pylist()]
     ends = {part[1:] for part in parts}
@@ -266,9 +268,9 @@ def _timed_tables(files: Mapping[str, Path], columns: str | None = None) -> Grap
         )
         tables = replace(tables, notes=(*tables.notes, note))
     times = sorted({*parts}, key=_time_order(parts))
-    place = {time: i for i, time in enumerate(times)}
+    rank = {time: i for i, time in enumerate(times)}
     for rows in tables.splits.values():
-        renumber_column(rows[:, 3], np.array([place[part] for part in parts], dtype=np.int32))
+        renumber_column(rows[:, 3], np.array([rank[part] for part in parts], dtype=np.int32))
     return replace(tables, times=[text_of(b"/".join(time)) for time in times])
 
 
@@ -295,7 +297,7 @@ def _time_order(times: Collection[tuple[bytes, ...]]) -> Callable[[tuple[bytes, 
     return key
 
 
-def _checked(path: Path, files: Collection[Path]) -> Iterator[bytes]:
+def _check_lines(path: Path, files: Collection[Path]) -> Iterator[bytes]:
     """Lines up to the first malformed one, for which FileError is raised."""
     width = 0
     for line, text in lines_of(path):

@@ -18,7 +18,7 @@ from kgtrec.graph.formats import TEXTS
 from kgtrec.graph.id_files import arrow_bytes
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.dictionaries import dictionary_files
-from kgtrec.graph.readers.folders import named_files
+from kgtrec.graph.readers.folders import list_named_files
 from kgtrec.graph.tsv import NEGATIVES, NUMBERED, is_split_like, open_packed
 
 _N_LINES = 5
@@ -50,7 +50,7 @@ def _unread_numbers(
     """
     known = {path.resolve() for path in read}
     files = _OF_LIBKGE if program == "libkge" else _OF_OPENKE
-    derived = named_files(folder) if program == "libkge" else set()
+    derived = list_named_files(folder) if program == "libkge" else set()
     is_dictionary = dictionary_files(folder)
     for path in sorted(folder.iterdir()):
         name = path.name

@@ -17,8 +17,8 @@ from kgtrec._internal.csr import Int32, Int64, spans
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.graph import GraphData
-from kgtrec.graph.statistics.overlap import mirrored_within
-from kgtrec.graph.statistics.popularity import SplitNames, named_splits, share_table, triples_of
+from kgtrec.graph.statistics.overlap import find_mirrored
+from kgtrec.graph.statistics.popularity import SplitNames, resolve_splits, share_table, triples_of
 
 ENOUGH = 0.8
 FEWEST = 10
@@ -97,8 +97,14 @@ class Leaks(ShownAsTables):
         """A row per mirror relation."""
         names = graph.relations
         rows = [
-            (names[one.relation], names[one.other], one.kind, one.triples, 100 * one.share)
-            for one in self.mirrors
+            (
+                names[mirror.relation],
+                names[mirror.other],
+                mirror.kind,
+                mirror.triples,
+                100 * mirror.share,
+            )
+            for mirror in self.mirrors
         ]
         return Table.of("relation,mirrors=other,kind,triples,%:1", rows, names=3)
 
@@ -132,7 +138,7 @@ def find_leaks(
         The graph lacks a split, `split` is among the known ones, or `enough` is not in (0, 1].
     """
     _check_share(enough)
-    if split in named_splits(graph, known):
+    if split in resolve_splits(graph, known):
         raise UsageError(
             f"split {split!r} is also in known, so all of its triples would leak; leave it out of "
             "known"
@@ -151,14 +157,14 @@ def find_leaks(
     redundancy = relation_redundancy(graph, known, enough, fewest)[rows[:, 1]]
     return Leaks(
         split,
-        named_splits(graph, known),
+        resolve_splits(graph, known),
         len(rows),
         repeated=len(np.unique(again[:, 0])),
         same_pair=len(np.unique(other[:, 0])),
         turned_pair=len(np.unique(turned[:, 0])),
         mirrored=len(np.unique(np.concatenate(hits))),
         mirrors=tuple(mirrors),
-        mirrored_within=int(mirrored_within(graph, split).sum()),
+        mirrored_within=int(find_mirrored(graph, split).sum()),
         of_products=int(np.isin(rows[:, 1], products).sum()),
         products=tuple(products.tolist()),
         of_reverses=int((redundancy == 0).sum()),

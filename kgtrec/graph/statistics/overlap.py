@@ -49,18 +49,18 @@ def overlap_with_train(graph: GraphData, split: str) -> SplitOverlap | None:
     entities, relations = np.unique(rows[:, [0, 2]]), np.unique(rows[:, 1])
     return SplitOverlap(
         facts=len(rows),
-        known=int(_known(graph, rows, train).sum()),
+        known=int(_find_known(graph, rows, train).sum()),
         entities=len(entities),
         new_entities=int((~seen_entities[entities]).sum()),
         of_new_entities=int((~seen_entities[rows[:, [0, 2]]]).any(axis=1).sum()),
         relations=len(relations),
         new_relations=int((~seen_relations[relations]).sum()),
         of_new_relations=int((~seen_relations[rows[:, 1]]).sum()),
-        mirrored=int(mirrored_within(graph, split).sum()),
+        mirrored=int(find_mirrored(graph, split).sum()),
     )
 
 
-def mirrored_within(graph: GraphData, split: str) -> Bools:
+def find_mirrored(graph: GraphData, split: str) -> Bools:
     """Whether each fact (h, r, t) of a split is mirrored there: by (t, s, h), for any relation s.
 
     If facts have a time, both have the same. A fact from an entity to itself is not mirrored.
@@ -70,11 +70,11 @@ def mirrored_within(graph: GraphData, split: str) -> Bools:
     turned[:, [0, 2]] = rows[:, [2, 0]]
     for some in (rows := rows.copy(), turned):
         some[:, 1] = 0
-    own, others = _keys(graph, rows, turned)
-    return np.isin(own, others) & (rows[:, 0] != rows[:, 2])
+    keys, others = _keys(graph, rows, turned)
+    return np.isin(keys, others) & (rows[:, 0] != rows[:, 2])
 
 
-def _known(graph: GraphData, rows: Int32, train: Int32) -> Bools:
+def _find_known(graph: GraphData, rows: Int32, train: Int32) -> Bools:
     """Whether each fact is in train."""
     # Marks of the hashes' first bits leave few rows of train to compare.
     bits = np.uint64(64 - max(10, len(rows).bit_length() + 4))
@@ -84,8 +84,8 @@ def _known(graph: GraphData, rows: Int32, train: Int32) -> Bools:
     for start in range(0, len(train), _ROWS):
         part = train[start : start + _ROWS]
         parts.append(part[marks[row_hashes(part) >> bits]])
-    own, others = _keys(graph, rows, np.concatenate(parts))
-    return np.isin(own, others)
+    keys, others = _keys(graph, rows, np.concatenate(parts))
+    return np.isin(keys, others)
 
 
 def _keys(graph: GraphData, rows: Int32, others: Int32) -> tuple[Int64, Int64]:

@@ -18,7 +18,7 @@ SplitNames = str | Iterable[str] | None
 """Names of splits: one, several ("train,valid" or a list), or None for all."""
 
 
-def named_splits(graph: GraphData, splits: SplitNames = None) -> tuple[str, ...]:
+def resolve_splits(graph: GraphData, splits: SplitNames = None) -> tuple[str, ...]:
     """The named splits, each once, in the graph's order."""
     if splits is None or splits == "all":
         return tuple(graph.splits)
@@ -36,7 +36,7 @@ def triples_of(graph: GraphData, splits: SplitNames = None, distinct: bool = Fal
 
     A triple in several splits is repeated, unless `distinct`.
     """
-    rows = np.concatenate([graph.splits[name] for name in named_splits(graph, splits)])
+    rows = np.concatenate([graph.splits[name] for name in resolve_splits(graph, splits)])
     return drop_duplicates(rows) if distinct else rows
 
 
@@ -217,12 +217,12 @@ def relation_frequencies(graph: GraphData, splits: SplitNames = None) -> Frequen
     return _frequencies("relations", relation_popularity(graph, splits), relations)
 
 
-def _frequencies(what: str, counts: Int64, items: Int32) -> Frequencies:
+def _frequencies(noun: str, counts: Int64, items: Int32) -> Frequencies:
     """Frequencies from `items` (triples, m), the items that each triple involves."""
     order = np.argsort(-counts, kind="stable")
     first = inverse(order)[items].min(axis=1)
     reached = np.cumsum(np.bincount(first, minlength=len(order)))
-    return Frequencies(what, order, counts[order], reached, len(items))
+    return Frequencies(noun, order, counts[order], reached, len(items))
 
 
 # --- correlations ---------------------------------------------------------------------------------

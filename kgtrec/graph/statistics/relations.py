@@ -12,7 +12,7 @@ from kgtrec._internal.csr import Float64, Int32, Int64, distinct
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.graph import GraphData
-from kgtrec.graph.statistics.popularity import SplitNames, named_splits, triples_of
+from kgtrec.graph.statistics.popularity import SplitNames, resolve_splits, triples_of
 
 CATEGORIES = ("1-1", "1-N", "N-1", "N-N")
 UNSEEN = "unseen"
@@ -105,7 +105,7 @@ def relation_categories(
     code = 2 * (heads_per_tail >= threshold) + (tails_per_head >= threshold)
     code = np.where(triples > 0, code, len(CATEGORIES)).astype(np.int64)
     return Categories(
-        tails_per_head, heads_per_tail, code, named_splits(graph, splits), float(threshold)
+        tails_per_head, heads_per_tail, code, resolve_splits(graph, splits), float(threshold)
     )
 
 
@@ -128,7 +128,7 @@ def relation_ratios(counts: ArrayLike) -> Float64:
     InputError
         Not one nonnegative number per relation, or all are 0.
     """
-    numbers = checked_counts("counts", counts)
+    numbers = check_counts("counts", counts)
     total = numbers.sum()
     if not total > 0:
         raise InputError("all counts are 0, so there are no ratios; count at least one triple")
@@ -160,7 +160,7 @@ def kl_divergence(reference: ArrayLike, other: ArrayLike, smoothing: float = 1.0
     if not smoothing >= 0:
         raise InputError(f"{argument('smoothing', smoothing)} is not 0 or more; the papers use 1")
     p, q = (
-        relation_ratios(checked_counts(name, counts) + smoothing)
+        relation_ratios(check_counts(name, counts) + smoothing)
         for name, counts in (("reference", reference), ("other", other))
     )
     if len(p) != len(q):
@@ -184,7 +184,7 @@ def split_divergences(graph: GraphData) -> Table:
     return Table.of(["reference", *(f"{name}:4" for name in sets)], rows)
 
 
-def checked_counts(name: str, counts: ArrayLike) -> Float64:
+def check_counts(name: str, counts: ArrayLike) -> Float64:
     try:
         numbers = np.asarray(counts, np.float64)
     except (TypeError, ValueError):

@@ -68,13 +68,14 @@ def overview(graph: GraphData, percentile: float = 90.0, enough: float = ENOUGH)
             entity_frequencies(graph).table(),
         ),
         "relations": (
-            "Triples of the most frequent relations", relation_frequencies(graph).table()
+            "Triples of the most frequent relations",
+            relation_frequencies(graph).table(),
         ),
         "correlations": (
             "Do popular entities occur with popular relations? (over all triples)",
             popularity_correlations(graph).table(),
         ),
-    }  # fmt: skip
+    }
     if "train" in graph.splits:
         note = "Relation categories (train, threshold 1.5) and their triples"
         sections["categories"] = note, relation_categories(graph).table(graph)
@@ -103,8 +104,10 @@ def _splits(graph: GraphData) -> Table:
         held = _present(graph, name)
         unseen: list[Cell] = ["-", "-"]
         if seen is not None:
-            unseen = [int((own & ~known).sum()) for own, known in zip(held, seen, strict=True)]
-        sizes = (len(triples), graph.duplicates[name], *(int(own.sum()) for own in held))
+            unseen = [
+                int((occurs & ~known).sum()) for occurs, known in zip(held, seen, strict=True)
+            ]
+        sizes = (len(triples), graph.duplicates[name], *(int(occurs.sum()) for occurs in held))
         rows.append((name, *sizes, *unseen))
     heads = "split,triples,duplicates,entities,relations,unseen e.=unseen_entities,"
     heads += "unseen r.=unseen_relations"
