@@ -39,7 +39,7 @@ from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.tie_report import tie_report
 from kgtrec.results.result import Result
 from kgtrec.trec.files.run import Run
-from kgtrec.trec.measures.agreement import checked_values
+from kgtrec.trec.measures.agreement import compare_with_ranks
 
 Columns = dict[str, Array]
 
@@ -299,7 +299,7 @@ def evaluate_stored(stored: StoredRanks, folder: Path, measures: list[Measure]) 
     agreement: dict[str, float] = {}
     names = [measure.metric for measure in measures if measure.is_trec]
     for run, answers, rows in stored.runs():
-        block_values, differences = checked_values(ranks.subset(rows), run, answers, names)
+        block_values, differences = compare_with_ranks(ranks.subset(rows), run, answers, names)
         for name, array in block_values.items():
             values.setdefault(name, []).append(array)
         for name, difference in differences.items():

@@ -90,7 +90,7 @@ def mean_rank(items: Tally, parameter: float) -> Chance:
 
 
 def reciprocal(items: Tally, parameter: float) -> Chance:
-    r"""Compute the chance level of 1 / rank: H(c) / c and (c H2(c) - H(c)^2) / c^2.
+    """Compute the chance level of 1 / rank: H(c) / c and (c H2(c) - H(c)^2) / c^2.
 
     H and H2 are harmonic numbers of order 1 and 2.
     """

@@ -88,7 +88,7 @@ class _Law:
         return self.n * _divergence(k / self.n, mean / self.n) > _NEGLIGIBLE
 
     def exceeds(self, x: Float64, lower: Float64) -> Float64:
-        r"""Compute P(median's order statistic > x), averaged over `orders`, float64 (m,).
+        """Compute P(median's order statistic > x), averaged over `orders`, float64 (m,).
 
         Items with c <= `lower` are surely up to x.
         """

@@ -128,7 +128,7 @@ class PairedTies:
         return Scaled(self.head.twice_rank(kind) + self.tail.twice_rank(kind), 4)
 
     def mean_of(self, f: Callable[[Float64], Float64]) -> Float64:
-        r"""Average ``f(rank)`` over all pairs of ranks; see `Ties`.
+        """Average ``f(rank)`` over all pairs of ranks; see `Ties`.
 
         The number of pairs with the same sum rises, stays constant, and falls.
         """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparability:
-    """Whether one table may compare the numbers of two evaluations; true if it may.
+    """Answer to whether one table may compare two evaluations; true if it may.
 
     - reasons: Why not: one phrase per difference, the first evaluation before the second.
     """
@@ -32,7 +32,7 @@ class Comparability:
 
 
 def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
-    """Whether one table may compare the numbers of two evaluations.
+    """Return whether one table may compare the numbers of two evaluations, and why not.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
     >>> if not same:
     ...     print("; ".join(same.reasons))
     """
-    one, other = (each if isinstance(each, Ranks) else each.ranks for each in (a, b))
-    ours, theirs = one.provenance, other.provenance
+    first, second = (each if isinstance(each, Ranks) else each.ranks for each in (a, b))
+    ours, theirs = first.provenance, second.provenance
     if not (ours.asked and theirs.asked):
         unknown = ("one of them does not record which questions were asked",)
         return Comparability(() if ours.asked == theirs.asked else unknown)
@@ -64,17 +64,18 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
             reasons.append(f"{name}: {mine} against {its}")
     if not reasons and differences(ours, theirs, ["questions_hash"]):
         reasons.append("questions, answers or candidates differ (the hashes are not equal)")
-    if not reasons and (len(one) != len(other) or (one.candidates != other.candidates).any()):
+    if not reasons and (len(first) != len(second) or (first.candidates != second.candidates).any()):
         reasons.append("one of them is only a part of the evaluation")
     return Comparability(tuple(reasons))
 
 
 def _graph(facts: Provenance) -> str:
+    """Name a graph with the start of its hash."""
     return f"{facts.graph_name or 'unnamed'} ({(facts.graph_hash or 'unknown')[:8]})"
 
 
 def filter_text(facts: Provenance) -> str:
-    """The splits that filter, and the known answers they give for questions with a context."""
+    """Name the splits that filter, and the known answers they give for questions with a context."""
     if facts.filter_splits is None:
         return "not recorded"
     at_context = f" ({facts.context_filter})" if facts.context_filter else ""
@@ -82,27 +83,31 @@ def filter_text(facts: Provenance) -> str:
 
 
 def _filter(facts: Provenance) -> str:
+    """Describe the filter with further known triples."""
     extra = facts.extra_known if facts.filter_splits is not None else 0
     return filter_text(facts) + (f" and {extra:,} further triples" if extra else "")
 
 
 def _context(facts: Provenance) -> str:
+    """Say which context the questions give."""
     how = {None: "none", "time": "asked at a time", "qualifiers": "asked with qualifiers"}
     return how.get(facts.context, str(facts.context))
 
 
 def _candidates(facts: Provenance) -> str:
+    """Describe the candidates."""
     if facts.sampled:
         return "sampled candidates"
     return f"candidates restricted by {facts.restricted}" if facts.restricted else "all candidates"
 
 
 def tolerance_text(tolerance: Mapping[str, float] | None) -> str:
-    """The tolerance within which scores tie with an answer."""
+    """Describe the tolerance within which scores tie with an answer."""
     return "within {atol:g} + {rtol:g} |score|".format(**tolerance) if tolerance else "equal scores"
 
 
 def _unlinkable(facts: Provenance) -> str | None:
+    """Say what happens to predictions that name no entity; None without such predictions."""
     lists = facts.predictions
     if not lists or not lists["n_unlinkable"]:
         return None
@@ -148,12 +153,12 @@ def check_graph(ranks: Ranks, graph: Graph) -> None:
             f"{made_on.n_entities or 0:,} entities, {made_on.n_relations or 0:,} relations): "
             "labels or triples differ; give the graph that was passed to `kgtrec rank`"
         )
-    for what, ids, size in (
+    for kind, ids, size in (
         ("relation", ranks.relation, graph.n_relations),
         ("entity", ranks.answer if ranks.kind == "entity" else ranks.given, graph.n_entities),
     ):
         if len(ids) and not 0 <= ids.min() <= ids.max() < size:
             raise UsageError(
-                f"the ranks contain {what} {ids.max()}, but ids of {name} end at {size - 1}; "
+                f"the ranks contain {kind} {ids.max()}, but ids of {name} end at {size - 1}; "
                 "give the graph that the ranks were made on"
             )

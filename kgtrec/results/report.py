@@ -36,7 +36,7 @@ BEYOND_CHANCE = 4.8916
 
 
 def summary(result: Result) -> str:
-    """The whole text, at most 80 columns wide."""
+    """Write the whole text on a result, at most 80 columns wide."""
     parts = [_header(result)]
     if result.measures is None:
         side = result.sides[-1]
@@ -46,48 +46,51 @@ def summary(result: Result) -> str:
             tables[f"What ties can do (micro, {side})"] = result.rank_types(shown)
         last = "Macro (per question; MRR and Hits of its first answer)"
         tables[last] = result.side_table(QUESTIONWISE)
-        parts += [f"{_sampled(result)}{name}\n{fitting(result, t)}" for name, t in tables.items()]
+        parts += [
+            f"{_sampling_note(result)}{name}\n{fitting(result, t)}" for name, t in tables.items()
+        ]
         parts.append(_over_relations(result, side))
     else:
         parts.append(result.wide_table().to_text())
-    parts.append(_wrapped([_ties(result), *_trec_notes(result)]))
-    parts.append(_wrapped([f"WARNING: {warning}" for warning in warnings_of(result)]))
+    parts.append(_wrap_lines([_ties(result), *_trec_notes(result)]))
+    parts.append(_wrap_lines([f"WARNING: {warning}" for warning in warnings_of(result)]))
     return "\n\n".join(filter(None, parts))
 
 
 def side_by_side(results: Mapping[str, Result]) -> str:
-    """The text of results that differ only in their filter, by the filter's name."""
+    """Write the text of results that differ only in their filter; keys are the filters' names."""
     first = next(iter(results.values()))
     parts = [_header(first, f"filters {', '.join(results)}")]
     headings = {
         "Micro, {} (per instance, realistic ranks)": PUBLISHED,
         "Macro, {} (per question; MRR and Hits of its first answer)": QUESTIONWISE,
     }
-    widest = next((one for one in results.values() if one.has_intervals), first)
+    widest = next((result for result in results.values() if result.has_intervals), first)
     for heading, tails in headings.items():
         for side in first.sides:
             text = fitting(widest, by_filter(results, side, tails))
-            parts.append(f"{_sampled(first)}{heading.format(_sides(side))}\n{text}")
-    parts.append(_wrapped([f"{name}: {_ties(result)}" for name, result in results.items()]))
+            parts.append(f"{_sampling_note(first)}{heading.format(_sides(side))}\n{text}")
+    parts.append(_wrap_lines([f"{name}: {_ties(result)}" for name, result in results.items()]))
     warnings = [
         f"WARNING: {name}: {warning}"
         for name, result in results.items()
         for warning in warnings_of(result)
     ]
-    return "\n\n".join(filter(None, [*parts, _wrapped(warnings)]))
+    return "\n\n".join(filter(None, [*parts, _wrap_lines(warnings)]))
 
 
 def fitting(result: Result, table: Table) -> str:
-    """The table as text; intervals are too wide for columns, so their metrics become rows."""
+    """Format a table as text; intervals are too wide for columns, so their metrics become rows."""
     return (table.transpose() if result.has_intervals else table).to_text()
 
 
-def _sampled(result: Result) -> str:
+def _sampling_note(result: Result) -> str:
+    """Return a warning for headings if candidates were sampled, else ""."""
     return "SAMPLED candidates: " if result.ranks.sampled else ""
 
 
 def _over_relations(result: Result, side: str) -> str:
-    """Averages with weighted relations, as sentences: "Relations equally: MRR ..., Hits@10 ..."."""
+    """Write averages with weighted relations: "Relations equally: MRR ..., Hits@10 ..."."""
     groups: dict[str, list[str]] = {}
     for tail in over_groups(result.ranks):
         measure = Measure.parse(f"{side}.{tail}")
@@ -96,18 +99,19 @@ def _over_relations(result: Result, side: str) -> str:
         if measure.term:
             name = f"Equally by {measure.term} (question averages)"
         title = measure.title.removeprefix("strat-").partition("(")[0]
-        groups.setdefault(_sampled(result) + name, []).append(
+        groups.setdefault(_sampling_note(result) + name, []).append(
             f"{title} {format_cell(result[measure], measure.digits)}"
         )
     return "\n".join(f"{name}: {', '.join(values)}" for name, values in groups.items())
 
 
 def _sides(side: str) -> str:
+    """Name a side in words."""
     return {"both": "both sides", "all": ""}.get(side, f"{side} side")
 
 
 def _header(result: Result, filters: str | None = None) -> str:
-    """Lines on what was evaluated; ``filters`` replaces the result's own filter."""
+    """Write the lines on what was evaluated; ``filters`` replaces the result's own filter."""
     facts = result.ranks.provenance
     side = result.sides[-1]
     questions, instances = result.count(side)
@@ -137,34 +141,36 @@ def _header(result: Result, filters: str | None = None) -> str:
             f"Micro ranks count scores {tolerance_text(facts.tie_tolerance)} of the answer's as "
             "ties; ordinal and macro ranks count only equal scores."
         )
-    return _wrapped(lines)
+    return _wrap_lines(lines)
 
 
 def overlap_notes(facts: Provenance) -> Iterator[str]:
-    """Sentences on what the split shares with train and with itself, if it changes the meaning of
-    the numbers: always, or from `FEW_NEW` and `MOSTLY` of the triples on."""
+    """Yield sentences on what the split shares with train and with itself.
+
+    Some are said only if more than `FEW_NEW` or `MOSTLY` of the triples are concerned.
+    """
     try:
-        own = SplitOverlap(**facts.overlap)
+        overlap = SplitOverlap(**facts.overlap)
     except TypeError:  # without train, or by another version
         return
     split = facts.split
-    if own.known:
-        yield f"{_some(own.known, own.facts, f'{split} triples')} also in train."
-    if own.of_new_entities > FEW_NEW * own.facts:
+    if overlap.known:
+        yield f"{_some(overlap.known, overlap.facts, f'{split} triples')} also in train."
+    if overlap.of_new_entities > FEW_NEW * overlap.facts:
         yield (
-            f"{_some(own.new_entities, own.entities, 'entities of the questions')} in no train "
-            f"triple ({_triples(own.of_new_entities)})."
+            f"{_some(overlap.new_entities, overlap.entities, 'entities of the questions')} in no "
+            f"train triple ({_triples(overlap.of_new_entities)})."
         )
-    if own.new_relations:
+    if overlap.new_relations:
         yield (
-            f"{_some(own.new_relations, own.relations, 'relations of the questions')} in no train "
-            f"triple ({_triples(own.of_new_relations)})."
+            f"{_some(overlap.new_relations, overlap.relations, 'relations of the questions')} in "
+            f"no train triple ({_triples(overlap.of_new_relations)})."
         )
-    if own.mirrored > MOSTLY * own.facts:
+    if overlap.mirrored > MOSTLY * overlap.facts:
         yield (
-            f"{_some(own.mirrored, own.facts, f'{split} triples')} mirrored in {split}, as if it "
-            "contained inverse relations: each question is asked twice; evaluate one half of the "
-            "triples, or ask only for tails."
+            f"{_some(overlap.mirrored, overlap.facts, f'{split} triples')} mirrored in {split}, as "
+            "if it contained inverse relations: each question is asked twice; evaluate one half "
+            "of the triples, or ask only for tails."
         )
 
 
@@ -177,7 +183,7 @@ def _triples(n: int) -> str:
 
 
 def _predictions(result: Result) -> Iterator[str]:
-    """Sentences on predicted lists, and on answers beyond them."""
+    """Yield sentences on predicted lists, and on answers beyond them."""
     facts = result.ranks.provenance.predictions
     if not facts:
         return
@@ -203,7 +209,7 @@ def _predictions(result: Result) -> Iterator[str]:
 
 
 def _unlinkable(facts: Mapping[str, Any]) -> str:
-    """The predictions that name no entity, with the first of them."""
+    """Count the predictions that name no entity, and quote the first of them."""
     n, is_dropped = facts["n_unlinkable"], facts["unlinkable"] == "drop"
     text = f"{n:,} predictions name no entity and "
     text += "are dropped" if is_dropped else "keep their places"
@@ -218,7 +224,8 @@ def _unlinkable(facts: Mapping[str, Any]) -> str:
 
 
 def _restrictions(facts: Provenance) -> Iterator[str]:
-    """Restrictions of questions and candidates, and additions to the filter, one sentence each."""
+    """Yield a sentence per restriction of questions and candidates, and per addition to the
+    filter."""
     subset, lists = facts.subset, facts.lists
     if subset:
         sizes = [f"{subset[name]:,} {name}" for name in ("entities", "relations") if subset[name]]
@@ -246,21 +253,24 @@ _LISTS = {
 
 
 def _from_file(facts: Mapping[str, Any]) -> str:
-    place = f", from {facts['file']}" if "file" in facts else ""
+    """Name the file of the facts, and count its unknown labels."""
+    origin = f", from {facts['file']}" if "file" in facts else ""
     skipped = facts.get("unknown")
-    return place + (f" ({skipped:,} have labels that are not in the graph)" if skipped else "")
+    return origin + (f" ({skipped:,} have labels that are not in the graph)" if skipped else "")
 
 
 def _filter(facts: Provenance) -> str:
+    """Describe the filter in a few words."""
     return f"filter {filter_text(facts)}" if facts.filter_splits != () else "unfiltered"
 
 
 def tie_note(result: Result) -> str:
-    """The tie report as a paragraph."""
-    return _wrapped([_ties(result)])
+    """Format the tie report as a paragraph."""
+    return _wrap_lines([_ties(result)])
 
 
 def _ties(result: Result) -> str:
+    """Describe the ties of the instances and what they can change."""
     report = result.ranks.tie_report()
     if not report["max_equal"]:
         return "Ties: none; every rank type gives the same values."
@@ -275,7 +285,7 @@ def _ties(result: Result) -> str:
 
 
 def _trec_notes(result: Result) -> Iterator[str]:
-    """The source of the trec_eval values, and the agreement of both computations."""
+    """Yield the source of the trec_eval values, and the agreement of both computations."""
     measures = result.measures or [
         Measure.parse(f"{result.sides[-1]}.{key}") for key in QUESTIONWISE
     ]
@@ -300,7 +310,7 @@ def _trec_notes(result: Result) -> Iterator[str]:
 
 
 def warnings_of(result: Result) -> Iterator[str]:
-    """Warnings about easily misread numbers, one sentence each."""
+    """Yield warnings about easily misread numbers, one sentence each."""
     facts = result.ranks.provenance
     # Answers outside have no score either, but their own sentence.
     outside, nan_count = facts.outside, facts.nan_count
@@ -323,13 +333,13 @@ def warnings_of(result: Result) -> Iterator[str]:
     if facts.sampled:
         yield "sampled candidates: do not compare these values with full ranking."
     yield from _beside_chance(result)
-    one = "amri" in " ".join(map(str, result.measures or ("amri",)))
-    if one and (result.ranks.candidates <= 1).all():
+    shows_amri = "amri" in " ".join(map(str, result.measures or ("amri",)))
+    if shows_amri and (result.ranks.candidates <= 1).all():
         yield "AMRI is undefined (nan): every instance has only one candidate."
 
 
 def _beside_chance(result: Result) -> Iterator[str]:
-    """A warning if all sides are at chance level, or one is worse, by a z-test per side."""
+    """Warn if all sides are at chance level, or one is worse, by a z-test per side."""
     if len(result.ranks) <= INSTANCES:
         return
     sides = ("head", "tail") if result.sides[-1] == "both" else result.sides
@@ -337,25 +347,25 @@ def _beside_chance(result: Result) -> Iterator[str]:
     z = {side: value / _spread_by_chance(result.ranks, side) for side, value in amri.items()}
     if all(abs(value) < BEYOND_CHANCE for value in z.values()):  # not nan, of single candidates
         yield (
-            f"scores look random: AMRI ({_listed(amri)}) does not differ from 0 (z-test per side "
-            "at p = 1e-6); check that the columns of the scores are in the order of the entities, "
-            "as the model numbers them; for a model of distances, check the norm, and whether its "
-            "phases are radians."
+            f"scores look random: AMRI ({_format_amri(amri)}) does not differ from 0 (z-test per "
+            "side at p = 1e-6); check that the columns of the scores are in the order of the "
+            "entities, as the model numbers them; for a model of distances, check the norm, and "
+            "whether its phases are radians."
         )
     elif worse := {side: amri[side] for side, value in z.items() if value < -BEYOND_CHANCE}:
         yield (
-            f"ranks are worse than by chance: AMRI ({_listed(worse)}) is below 0 (z-test per side "
-            "at p = 1e-6); if lower scores are better, say so when you "
-            "rank them."
+            f"ranks are worse than by chance: AMRI ({_format_amri(worse)}) is below 0 (z-test per "
+            "side at p = 1e-6); if lower scores are better, say so when you rank them."
         )
 
 
-def _listed(amri: Mapping[str, float]) -> str:
+def _format_amri(amri: Mapping[str, float]) -> str:
+    """Format the AMRI of each side."""
     return ", ".join(f"{side} {value:.3f}" for side, value in amri.items())
 
 
 def _spread_by_chance(ranks: Ranks, side: str) -> float:
-    """An upper bound on the standard deviation of the AMRI of a side under random scores.
+    """Return an upper bound on the standard deviation of a side's AMRI under random scores.
 
     The ranks of one answer move together if columns were permuted, and are independent if scores
     are random numbers. The bound assumes that they move together. If answers are too few for that
@@ -372,6 +382,7 @@ def _spread_by_chance(ranks: Ranks, side: str) -> float:
     return float(spread / best) if best else np.nan
 
 
-def _wrapped(lines: Iterable[str]) -> str:
+def _wrap_lines(lines: Iterable[str]) -> str:
+    """Wrap each line to the width of reports."""
     fill = partial(textwrap.fill, break_on_hyphens=False, break_long_words=False)  # names of files
     return "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in lines)

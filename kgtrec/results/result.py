@@ -28,7 +28,7 @@ from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.settings import EvaluateOptions, Settings
 from kgtrec.results import tables
 from kgtrec.results.comparability import check_questions
-from kgtrec.trec.measures.agreement import COMPARED, checked_values, trec_values
+from kgtrec.trec.measures.agreement import COMPARED, compare_with_ranks, trec_values
 from kgtrec.trec.measures.values import MeasuresOfRanks
 
 if TYPE_CHECKING:
@@ -41,9 +41,16 @@ if TYPE_CHECKING:
 
 
 MICRO = ("mr", "mrr", "hits@1", "hits@3", "hits@10", "gmr", "igmr", "amr", "amri")
-MACRO = ("realistic.macro.mr", "realistic.macro.mrr", "realistic.macro.hits@1",
-         "realistic.macro.hits@3", "realistic.macro.hits@10", "expected.macro.mrr",
-         "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip
+MACRO = (
+    "realistic.macro.mr",
+    "realistic.macro.mrr",
+    "realistic.macro.hits@1",
+    "realistic.macro.hits@3",
+    "realistic.macro.hits@10",
+    "expected.macro.mrr",
+    "macro.map_cut_20",
+    "macro.ndcg_cut_20",
+)
 
 
 class Result(Mapping[str, Value]):
@@ -90,8 +97,8 @@ class Result(Mapping[str, Value]):
         self.measures = None if measures is None else use_side_of_ranks(parse_all(measures), ranks)
         compared = [measure.metric for measure in self.measures or () if measure.is_trec]
         self._ranks = ranks
-        given, known = dict(trec_values or {}), agreement or {}
-        self._trec = _TrecValues(ranks, run, questions, given, known, compared if check else None)
+        values, known = dict(trec_values or {}), agreement or {}
+        self._trec = _TrecValues(ranks, run, questions, values, known, compared if check else None)
         self._values: dict[Measure, Value] = {}
         self._calculator: Calculator = calculator_of(ranks, self._trec)
         for measure in self.measures or ():
@@ -115,7 +122,7 @@ class Result(Mapping[str, Value]):
         return self._trec.agreement or self._ranks.provenance.trec_agreement
 
     def __getitem__(self, key: str | Measure) -> Value:
-        """The value of a measure; NaN if it is undefined (AMRI with only one candidate).
+        """Return the value of a measure; NaN if it is undefined (AMRI with only one candidate).
 
         If answers are missing from their predicted lists, it is an `Interval` with the attributes
         low, high and value (also by `float`), the one at the middle of every open rank.
@@ -131,7 +138,7 @@ class Result(Mapping[str, Value]):
         return value
 
     def get(self, key: str | Measure, default: Any = None) -> Any:
-        """The value, or `default` if the key is not a measure or cannot be computed."""
+        """Return the value, or `default` if the key is not a measure or cannot be computed."""
         try:
             return self[key]
         except (UsageError, InputError):
@@ -141,10 +148,10 @@ class Result(Mapping[str, Value]):
         return self.get(key) is not None  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[str]:
-        return (self.label + measure.key for measure in self._listed())
+        return (self.label + measure.key for measure in self._measures_to_list())
 
     def __len__(self) -> int:
-        return len(self._listed())
+        return len(self._measures_to_list())
 
     def __repr__(self) -> str:
         side = self.sides[-1]
@@ -178,12 +185,12 @@ class Result(Mapping[str, Value]):
         return tables.SAMPLED if self._ranks.sampled else ""
 
     def count(self, side: str) -> tuple[int, int]:
-        """Number of questions and of instances on a side."""
+        """Count the questions and the instances on a side."""
         return self._calculator.count(side)
 
     def to_dict(self) -> dict[str, Value]:
-        """Key -> value, for the listed keys."""
-        return {self.label + measure.key: self[measure] for measure in self._listed()}
+        """Return key -> value, for the listed keys."""
+        return {self.label + measure.key: self[measure] for measure in self._measures_to_list()}
 
     @property
     def has_intervals(self) -> bool:
@@ -191,31 +198,31 @@ class Result(Mapping[str, Value]):
         return isinstance(self._calculator, ListedCalculator)
 
     def to_json(self) -> str:
-        """`to_dict` as JSON; NaN becomes null."""
+        """Write `to_dict` as JSON; NaN becomes null."""
         return dump_json(self.to_dict())
 
     def to_frame(self) -> pandas.DataFrame:
-        """A pandas frame: key, side, rank_type, averaging, metric, value."""
+        """Return a pandas frame: key, side, rank_type, averaging, metric, value."""
         return self.long_table().to_frame()
 
     def to_csv(self) -> str:
-        """One line per key, in full precision; columns as in `to_frame`."""
+        """Write one line per key, in full precision; columns as in `to_frame`."""
         return self.long_table().to_csv()
 
     def to_markdown(self) -> str:
-        """The published selection, one row per side."""
+        """Write the published selection, one row per side."""
         return self.wide_table().to_markdown()
 
     def to_latex(self) -> str:
-        """The published selection, one row per side, as a LaTeX ``tabular``."""
+        """Write the published selection, one row per side, as a LaTeX ``tabular``."""
         return self.wide_table().to_latex()
 
     def long_table(self) -> Table:
-        """One row per listed key: the key, its parts, and the value, or its ends."""
+        """Return one row per listed key: the key, its parts, and the value, or its ends."""
         values = ["low:4", "high:4"] if self.has_intervals else ["value:4"]
         columns = ["key", "side", "rank_type", "averaging", "metric", *values]
         rows: list[tuple[Cell, ...]] = []
-        for measure in self._listed():
+        for measure in self._measures_to_list():
             metric, value = measure.key.partition(f"{measure.averaging}.")[2], self[measure]
             ends = (value.low, value.high) if isinstance(value, Interval) else (value, value)
             names = (measure.side, measure.rank_type or "", measure.averaging, metric)
@@ -223,21 +230,25 @@ class Result(Mapping[str, Value]):
         return Table.of(columns, rows)
 
     def wide_table(self) -> Table:
-        """One row per side, one column per published metric; or one row per requested key."""
+        """Return one row per side, one column per published metric; or one row per requested
+        key."""
         if self.measures is None:
             return self.side_table(tables.WIDE)
-        rows = [(self.label + measure.key, format_cell(self[measure], measure.digits))
-                for measure in self.measures]  # fmt: skip
+        rows = [
+            (self.label + measure.key, format_cell(self[measure], measure.digits))
+            for measure in self.measures
+        ]
         return Table.of("key,value", rows)
 
     def side_table(self, tails: Sequence[str]) -> Table:
-        """One row per side; `tails` are keys without their side."""
+        """Return one row per side; `tails` are keys without their side."""
         rows = [(side, *(self[f"{side}.{tail}"] for tail in tails)) for side in self.sides]
         measures = [Measure.parse(f"{self.sides[-1]}.{tail}") for tail in tails]
         return tables.of_measures(self._ranks, ("side",), measures, rows)
 
     def rank_types(self, measures: Sequence[str | Measure] | None = None) -> Table:
-        """All rank types, one row each; ``ranks.tie_report()`` explains their differences.
+        """Return all rank types, one row each; ``ranks.tie_report()`` explains their
+        differences.
 
         A scorer that gives many candidates the same score (a constant, or a saturated sigmoid)
         looks perfect by optimistic ranks, and random by realistic ones.
@@ -260,8 +271,10 @@ class Result(Mapping[str, Value]):
                 raise UsageError(
                     f"{measure} uses the run's order, so it has no rank types; leave it out"
                 )
-        rows = [(kind, *(self[replace(measure, rank_type=kind)] for measure in parsed))
-                for kind in RANK_TYPES]  # fmt: skip
+        rows = [
+            (kind, *(self[replace(measure, rank_type=kind)] for measure in parsed))
+            for kind in RANK_TYPES
+        ]
         keys = [measure.key.replace(f".{measure.rank_type}.", ".") for measure in parsed]
         return tables.of_measures(self._ranks, ("ranks",), parsed, rows, keys=keys)
 
@@ -276,7 +289,7 @@ class Result(Mapping[str, Value]):
         edges: Sequence[int] | None = None,
         enough: float = 0.8,
     ) -> Table:
-        """The same metrics for parts of the instances.
+        """Return the same metrics for parts of the instances.
 
         Parameters
         ----------
@@ -323,9 +336,9 @@ class Result(Mapping[str, Value]):
         if by == "relation" and self._ranks.of_graph:
             keys = measures or [f"{self.sides[-1]}.{tail}" for tail in tables.BY_RELATION]
             return tables.by_relation(self._calculator, parse_all(keys))
-        from kgtrec.results.slices import EDGES, sliced
+        from kgtrec.results.slices import EDGES, slice_result
 
-        return sliced(
+        return slice_result(
             self._calculator,
             by,
             measures,
@@ -336,7 +349,8 @@ class Result(Mapping[str, Value]):
             enough=enough,
         )
 
-    def _listed(self) -> list[Measure]:
+    def _measures_to_list(self) -> list[Measure]:
+        """Return the requested measures, or the usual ones of every side."""
         if self.measures is not None:
             return self.measures
         tails = [f"{kind}.micro.{metric}" for kind in RANK_TYPES for metric in MICRO]
@@ -344,7 +358,7 @@ class Result(Mapping[str, Value]):
         return [Measure.parse(f"{side}.{tail}") for side in self.sides for tail in tails]
 
     def per_question(self, name: str) -> Float64:
-        """A trec_eval measure per question: as given, from the run, or natively from the ranks.
+        """Return a trec_eval measure per question, in ascending question number.
 
         Parameters
         ----------
@@ -374,26 +388,26 @@ class Result(Mapping[str, Value]):
 
 @dataclass(eq=False)
 class _TrecValues:
-    """trec_eval measures of a result, per question: as given, from its run, or from its ranks.
+    """Values of trec_eval's measures per question: as passed, from the run, or from the ranks.
 
     It does not refer to the result, which is therefore freed at once. ``compared`` are measures to
     take from the run when it is compared with the ranks; None: it is not compared.
     """
 
     ranks: Ranks
-    made: Run | Callable[[], Run] | None
+    source: Run | Callable[[], Run] | None
     questions: Questions | None
     values: dict[str, Float64]
     agreement: Mapping[str, float]
     compared: Sequence[str] | None
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"made": self.run}  # the native state stays here
+        return vars(self) | {"source": self.run}  # the native state stays here
 
     @cached_property
     def run(self) -> Run | None:
-        """The best candidates of every question."""
-        return self.made() if callable(self.made) else self.made
+        """Best candidates of every question; a callable `source` ranks them when first asked."""
+        return self.source() if callable(self.source) else self.source
 
     def check(self) -> None:
         """Take measures from the run, and compare two of them with the ranks, once."""
@@ -401,16 +415,18 @@ class _TrecValues:
             return
         if not self.ranks.of_graph:  # others compute their measures from places
             return
-        values, found = checked_values(self.ranks, self.run, self.questions, self.compared)
+        values, differences = compare_with_ranks(
+            self.ranks, self.run, self.questions, self.compared
+        )
         self.values |= values
-        self.agreement, self.compared = found, None
-        self.ranks.manifest["trec_agreement"] = dict(found)  # saved ranks report it
+        self.agreement, self.compared = differences, None
+        self.ranks.manifest["trec_agreement"] = dict(differences)  # saved ranks report it
 
     def __call__(self, name: str) -> Float64:
         """See `kgtrec.Result.per_question`."""
         self.check()
         if name not in self.values:
-            self.values.update(self._computed(name))
+            self.values.update(self._compute(name))
         values = np.asarray(self.values[name], np.float64)
         if len(values) != self._n_questions:
             raise InputError(
@@ -427,12 +443,12 @@ class _TrecValues:
     def _natively(self) -> MeasuresOfRanks:
         return MeasuresOfRanks(self.ranks)
 
-    def _computed(self, name: str) -> Mapping[str, Float64]:
-        """From the run for a graph; natively from the ranks without a run or without a graph."""
-        reason, run, asked = "the result has ranks but no run", self.run, self.questions
-        if run is not None and asked is not None and self.ranks.of_graph:
+    def _compute(self, name: str) -> Mapping[str, Float64]:
+        """Compute a measure from the run, or natively from the ranks without a run or a graph."""
+        reason, run, questions = "the result has ranks but no run", self.run, self.questions
+        if run is not None and questions is not None and self.ranks.of_graph:
             try:
-                return trec_values(run, asked, [name])
+                return trec_values(run, questions, [name])
             except UsageError as error:
                 reason = str(error)
         try:
@@ -527,13 +543,19 @@ def evaluate(
     several = questions if isinstance(questions, Mapping) else {"": questions}
     states = rank_all_rows(scores, several, settings, progress)
     results = {
-        name: Result(build_ranks(state, each), run=partial(build_run, state, each),
-                     questions=each, measures=parsed, check=True)
+        name: Result(
+            build_ranks(state, each),
+            run=partial(build_run, state, each),
+            questions=each,
+            measures=parsed,
+            check=True,
+        )
         for (name, each), state in zip(several.items(), states, strict=True)
-    }  # fmt: skip
+    }
     return results if several is questions else results[""]
 
 
 @cache
 def _depth(metric: str) -> int:
+    """Return the number of candidates that a measure needs in runs; 0 if none."""
     return required_depth(metric) or 0

@@ -37,9 +37,21 @@ if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
 
 
-DIMENSIONS = ("relation", "side", "category", "quartile", "given-quartile", "relation-quartile",
-              "mix", "frequency", "redundancy", "half-links", "label", "time",
-              "qualifiers")  # fmt: skip
+DIMENSIONS = (
+    "relation",
+    "side",
+    "category",
+    "quartile",
+    "given-quartile",
+    "relation-quartile",
+    "mix",
+    "frequency",
+    "redundancy",
+    "half-links",
+    "label",
+    "time",
+    "qualifiers",
+)
 """Dimensions for slices of graph questions."""
 
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
@@ -53,7 +65,7 @@ HALF_LINKS = ("both", "given only", "asked only", "neither")
 
 @dataclass(frozen=True)
 class _Groups:
-    """One dimension: the index of every instance's group in `names`, which are in row order."""
+    """Groups of one dimension: per instance the index of its group in `names`, in row order."""
 
     code: Int64
     names: Sequence[str]
@@ -61,7 +73,7 @@ class _Groups:
 
 
 def parse_by(by: str | Iterable[str], terms: Sequence[str] | None = ()) -> tuple[str, ...]:
-    """The dimensions of "category,side" or a list of names; the side is last.
+    """Split "category,side", or a list of names, into dimensions; the side is last.
 
     ``terms`` are names of terms; None if unknown yet: any name may be one.
     """
@@ -80,7 +92,7 @@ def parse_by(by: str | Iterable[str], terms: Sequence[str] | None = ()) -> tuple
     return tuple(sorted(names, key=lambda name: name == "side"))
 
 
-def sliced(
+def slice_result(
     calculator: Calculator,
     by: str | Iterable[str],
     measures: Sequence[str | Measure] | None = None,
@@ -91,14 +103,14 @@ def sliced(
     edges: Sequence[int] = EDGES,
     enough: float = ENOUGH,
 ) -> Table:
-    """See `Result.slice`, which takes the same arguments."""
+    """Compute measures for parts of the instances; see `Result.slice` for the arguments."""
     dimensions = parse_by(by, term_names(calculator.ranks))
     tails = BY_SIDE if by == "side" else BY_RELATION
     parsed = parse_all(measures or [f"{calculator.sides[-1]}.{tail}" for tail in tails])
     for measure in parsed:
         calculator.value(measure)  # refuses impossible measures, with the reason
     sources = _Sources(calculator.ranks, graph, labels, percentile, edges, enough)
-    parts = {name: _grouped(name, sources) for name in dimensions if name != "side"}
+    parts = {name: _find_groups(name, sources) for name in dimensions if name != "side"}
     _check_whole_questions(calculator.ranks, parsed, dimensions, [*parts.values()])
     keys: list[str] | None = None
     sides: tuple[str, ...] = ("",)
@@ -119,14 +131,20 @@ def sliced(
 
 
 def rows_by_part(
-    ranks: Ranks, by: str | Iterable[str], measures: Sequence[Measure] = (), *,
+    ranks: Ranks,
+    by: str | Iterable[str],
+    measures: Sequence[Measure] = (),
+    *,
     graph: Graph | None = None,
-) -> dict[tuple[str, ...], Int64]:  # fmt: skip
-    """Rows of the instances in each part, by the names of the part, in the order of `sliced`; as
-    there, parts that divide questions are refused for measures of whole questions."""
+) -> dict[tuple[str, ...], Int64]:
+    """Return the rows of the instances in each part, by the names of the part, in the order of
+    `slice_result`.
+
+    Parts that divide questions are refused for measures of whole questions.
+    """
     dimensions = parse_by(by, term_names(ranks))
     sources = _Sources(ranks, graph, None)
-    parts = [_grouped(name, sources) for name in dimensions if name != "side"]
+    parts = [_find_groups(name, sources) for name in dimensions if name != "side"]
     _check_whole_questions(ranks, measures, dimensions, parts)
     rows = {names: members for names, _, members in _groups(parts, len(ranks))}
     if "side" in dimensions:
@@ -141,16 +159,16 @@ def rows_by_part(
 def _groups(
     parts: Sequence[_Groups], n: int
 ) -> Iterable[tuple[tuple[str, ...], tuple[int, ...], Int64]]:
-    """Names, notes and instances of every group with instances, in the order of the names."""
+    """Yield names, notes and instances of every group with instances, in the order of the names."""
     sizes = [1, *(len(part.names) for part in parts)]
     code = np.ravel_multi_index([np.zeros(n, np.int64), *(part.code for part in parts)], sizes)
     order = np.argsort(code, kind="stable")
     numbers, starts = np.unique(code[order], return_index=True)
-    _, *places = np.unravel_index(numbers, sizes)
-    for *place, members in zip(*places, np.split(order, starts[1:]), strict=True):
-        own = [*zip(parts, place, strict=True)]
-        notes = chain.from_iterable(part.notes[at] for part, at in own if part.notes)
-        yield tuple(part.names[at] for part, at in own), tuple(notes), members
+    _, *indices = np.unravel_index(numbers, sizes)
+    for *index, members in zip(*indices, np.split(order, starts[1:]), strict=True):
+        groups = [*zip(parts, index, strict=True)]
+        notes = chain.from_iterable(part.notes[at] for part, at in groups if part.notes)
+        yield tuple(part.names[at] for part, at in groups), tuple(notes), members
 
 
 def _rows(
@@ -161,12 +179,12 @@ def _rows(
     measures: Sequence[Measure],
     sides: Sequence[str],
 ) -> Iterable[tuple[Cell, ...]]:
-    """One row per side that has instances; for the side "", a row of measures of any side."""
+    """Yield one row per side that has instances; for the side "", a row of measures of any side."""
     is_all = len(members) == len(calculator.ranks)
     trec = [measure.metric for measure in measures if measure.is_trec]
     part = calculator if is_all else calculator.part(members, trec)
-    own = {measure.side for measure in measures}
-    usual = own.pop() if len(own) == 1 else calculator.sides[-1]
+    asked_sides = {measure.side for measure in measures}
+    usual = asked_sides.pop() if len(asked_sides) == 1 else calculator.sides[-1]
     for side in sides:
         present = side_of_part(side or usual, part.sides)
         if present is None and side:
@@ -177,14 +195,15 @@ def _rows(
 
 
 def side_of_part(side: str, present: Sequence[str]) -> str | None:
-    """The side to request from a part: its only one for "both"; None if the part lacks the side."""
+    """Return the side to request from a part: its only one for "both"; None if it lacks the
+    side."""
     if side in present:
         return side
     return present[-1] if side == "both" else None
 
 
 def _value(part: Calculator, measure: Measure, side: str) -> Value:
-    """The value on a side; NaN if the part has no instance there."""
+    """Compute a measure on a side; NaN if the part has no instance there."""
     present = side_of_part(side, part.sides)
     return float("nan") if present is None else part.value(replace(measure, side=present))
 
@@ -192,7 +211,7 @@ def _value(part: Calculator, measure: Measure, side: str) -> Value:
 def _check_whole_questions(
     ranks: Ranks, measures: Sequence[Measure], dimensions: Sequence[str], parts: Sequence[_Groups]
 ) -> None:
-    """Refuse questions whose answers fall into several groups: they have a value in none."""
+    """Refuse questions whose answers are in several groups: they have a value in none."""
     whole = [measure for measure in measures if measure.averaging == "macro"]
     if not whole or not parts:
         return
@@ -211,7 +230,7 @@ def _check_whole_questions(
 
 @dataclass(frozen=True)
 class _Sources:
-    """The data from which dimensions are computed."""
+    """Data from which dimensions are computed."""
 
     ranks: Ranks
     graph: Graph | None
@@ -220,103 +239,106 @@ class _Sources:
     edges: Sequence[int] = EDGES
     enough: float = ENOUGH
 
-    def graph_for(self, what: str) -> Graph:
-        """The graph; UsageError if there is none, or another."""
+    def require_graph(self, dimension: str) -> Graph:
+        """Return the graph; UsageError if there is none, or if the ranks are of another."""
         if not self.ranks.of_graph:
             known = ", ".join(term_names(self.ranks)) or "none"
             raise UsageError(
-                f"slices by {what} need questions from a graph; slice by a term instead ({known})"
+                f"slices by {dimension} need questions from a graph; slice by a term instead "
+                f"({known})"
             )
         if self.graph is None:
             raise UsageError(
-                f"slices by {what} need the graph that the ranks were made on; give "
+                f"slices by {dimension} need the graph that the ranks were made on; give "
                 f"{argument('graph')}"
             )
         check_graph(self.ranks, self.graph)
         return self.graph
 
 
-def _grouped(name: str, of: _Sources) -> _Groups:
-    """The groups of a dimension: the values of a term in their order (relations by size), or
-    groups derived from terms."""
-    term = term_of(of.ranks, name)
+def _find_groups(name: str, sources: _Sources) -> _Groups:
+    """Compute the groups of a dimension.
+
+    They are the values of a term in their order (relations by size), or derived from terms.
+    """
+    term = term_of(sources.ranks, name)
     if term is None and name in _WITHOUT_TERM:
         raise UsageError(f"slices by {name} need questions {_WITHOUT_TERM[name]}")
     if term is None:
-        return _GROUPED[name](of)
+        return _DERIVED[name](sources)
     if name == "qualifiers":
         return _by_number(term)
     numbers, code = np.unique(term.codes, return_inverse=True)
     names = term.texts(numbers)
-    if of.ranks.of_graph and name == "relation":
+    if sources.ranks.of_graph and name == "relation":
         return _largest_first(code.reshape(-1), names)
     return _Groups(code.reshape(-1).astype(np.int64), names)
 
 
-def _by_category(of: _Sources) -> _Groups:
-    """Groups 1-1, 1-N, N-1 and N-N of relations by the graph's train split."""
-    if of.ranks.given_relation is not None:
+def _by_category(sources: _Sources) -> _Groups:
+    """Group by the category of the relation in train: 1-1, 1-N, N-1 or N-N."""
+    if sources.ranks.given_relation is not None:
         raise UsageError(
             "only relations of primary triples have categories, but these ranks are of values of "
             "qualifiers; slice by 'relation' or 'qualifiers'"
         )
-    graph = of.graph_for("category")
+    graph = sources.require_graph("category")
     if "train" not in graph.splits:
         raise UsageError("slices by category need a train split; give a graph with train")
-    return _Groups(relation_categories(graph).code[of.ranks.relation], (*CATEGORIES, UNSEEN))
+    return _Groups(relation_categories(graph).code[sources.ranks.relation], (*CATEGORIES, UNSEEN))
 
 
-def _by_quartile(of: _Sources, what: str = "quartile", column: str = "answer") -> _Groups:
-    """The quarter of all entities (relations) that contains each instance's value in a column."""
-    graph = of.graph_for(what)
-    of_relations = column == "relation" or (column == "answer" and of.ranks.kind == "relation")
+def _by_quartile(sources: _Sources, dimension: str = "quartile", column: str = "answer") -> _Groups:
+    """Group by the quarter of all entities (relations) with the instance's value in `column`."""
+    graph = sources.require_graph(dimension)
+    of_relations = column == "relation" or (column == "answer" and sources.ranks.kind == "relation")
     counts = relation_popularity(graph) if of_relations else graph.entity_counts()
     quartile = np.searchsorted(np.percentile(counts, (25, 50, 75)), counts, side="left")
     held = [counts[quartile == number] for number in range(len(QUARTILES))]
     notes = [(int(part.min()), int(part.max())) if len(part) else (0, 0) for part in held]
-    return _Groups(quartile[getattr(of.ranks, column)].astype(np.int64), QUARTILES, notes)
+    return _Groups(quartile[getattr(sources.ranks, column)].astype(np.int64), QUARTILES, notes)
 
 
-def _by_mix(of: _Sources) -> _Groups:
-    """Whether subject, relation and object are popular (Mohamed et al. 2020, Table 1)."""
-    graph, ranks = of.graph_for("mix"), of.ranks
+def _by_mix(sources: _Sources) -> _Groups:
+    """Group by whether subject, relation and object are popular (Mohamed et al. 2020, Table 1)."""
+    graph, ranks = sources.require_graph("mix"), sources.ranks
     if ranks.kind != "entity" or ranks.given_relation is not None:
         raise UsageError("slices by mix need questions for heads or tails")
-    _, entity, relation = popular_items(graph, of.percentile)
+    _, entity, relation = popular_items(graph, sources.percentile)
     triples = np.stack(triple_ids(ranks), axis=1)
     return _Groups(np.array([2, 1, 1, 0])[popular_parts(triples, entity, relation)], MIXES)
 
 
-def _by_frequency(of: _Sources) -> _Groups:
-    """How often the answer occurs in train triples, in classes."""
-    graph, edges = of.graph_for("frequency"), np.asarray(of.edges)
+def _by_frequency(sources: _Sources) -> _Groups:
+    """Group by the number of train triples with the answer, in classes."""
+    graph, edges = sources.require_graph("frequency"), np.asarray(sources.edges)
     if "train" not in graph.splits:
         raise UsageError("slices by frequency need a train split; give a graph with train")
     whole = edges.ndim == 1 and edges.dtype.kind in "iu" and len(edges) > 0
     if not whole or edges[0] != 0 or (np.diff(edges) <= 0).any():
         raise UsageError(
-            f"{argument('edges', list(of.edges))} are no ascending whole numbers from 0 on; give "
-            "the least number of each class, as 0,1,5,10"
+            f"{argument('edges', list(sources.edges))} are no ascending whole numbers from 0 on; "
+            "give the least number of each class, as 0,1,5,10"
         )
-    count = relation_popularity if of.ranks.kind == "relation" else entity_popularity
-    code = np.searchsorted(edges, count(graph, "train")[of.ranks.answer], side="right") - 1
+    count = relation_popularity if sources.ranks.kind == "relation" else entity_popularity
+    code = np.searchsorted(edges, count(graph, "train")[sources.ranks.answer], side="right") - 1
     ends = zip(edges[:-1].tolist(), (edges[1:] - 1).tolist(), strict=True)
     names = [f"{low}" if low == high else f"{low}-{high}" for low, high in ends]
     return _Groups(code.astype(np.int64), [*names, f"{edges[-1]}+"])
 
 
-def _by_redundancy(of: _Sources) -> _Groups:
-    """Whether the relation repeats another one, or links all to all (Akrami et al. 2020)."""
-    graph = of.graph_for("redundancy")
-    if of.ranks.given_relation is not None or "train" not in graph.splits:
+def _by_redundancy(sources: _Sources) -> _Groups:
+    """Group by whether the relation repeats another, or links all to all (Akrami et al. 2020)."""
+    graph = sources.require_graph("redundancy")
+    if sources.ranks.given_relation is not None or "train" not in graph.splits:
         raise UsageError("redundancy needs a train split, and questions about primary triples")
-    kind = relation_redundancy(graph, "train", of.enough)
-    return _Groups(kind[of.ranks.relation], REDUNDANCIES)
+    kind = relation_redundancy(graph, "train", sources.enough)
+    return _Groups(kind[sources.ranks.relation], REDUNDANCIES)
 
 
-def _by_half_links(of: _Sources) -> _Groups:
-    """Whether train has the given and the asked entity at this end of the relation."""
-    graph, ranks = of.graph_for("half-links"), of.ranks
+def _by_half_links(sources: _Sources) -> _Groups:
+    """Group by whether train has the given and the asked entity at this end of the relation."""
+    graph, ranks = sources.require_graph("half-links"), sources.ranks
     if ranks.kind != "entity" or ranks.given_relation is not None or "train" not in graph.splits:
         raise UsageError("half-links need a train split, and questions for heads or tails")
     head, relation, tail = (ids.astype(np.int64) for ids in triple_ids(ranks))
@@ -325,34 +347,34 @@ def _by_half_links(of: _Sources) -> _Groups:
         contains(distinct([train[:, 1] * n + train[:, column]]), relation * n + ids)
         for ids, column in ((head, 0), (tail, 2))
     )
-    given, asked = np.where(ranks.side == 1, (of_head, of_tail), (of_tail, of_head))
-    return _Groups(np.int64(2) * ~given + ~asked, HALF_LINKS)
+    has_given, has_asked = np.where(ranks.side == 1, (of_head, of_tail), (of_tail, of_head))
+    return _Groups(np.int64(2) * ~has_given + ~has_asked, HALF_LINKS)
 
 
-def _by_label(of: _Sources) -> _Groups:
-    """The users' labels of triples."""
-    if of.labels is None:
+def _by_label(sources: _Sources) -> _Groups:
+    """Group by the users' labels of triples."""
+    if sources.labels is None:
         raise UsageError(
             f"slices by label need labels; give {argument('labels')}, a file of lines "
             "(head<TAB>relation<TAB>tail<TAB>label)"
         )
-    return _largest_first(*triple_labels(of.ranks, of.labels))
+    return _largest_first(*triple_labels(sources.ranks, sources.labels))
 
 
 def _by_number(qualifiers: Term) -> _Groups:
-    """The number of (other) qualifiers that the question gives."""
+    """Group by the number of (other) qualifiers that the question gives."""
     counts = np.array([n_qualifiers(text) for text in qualifiers.labels or ()])[qualifiers.codes]
     sizes, code = np.unique(counts, return_inverse=True)
     return _Groups(code.reshape(-1).astype(np.int64), list(map(str, sizes.tolist())))
 
 
 def _largest_first(code: Array, names: Sequence[str]) -> _Groups:
-    """Groups by size, then by name; those without a label last."""
+    """Order groups by size, then by name; those without a label last."""
     size = np.bincount(code, minlength=len(names))
     order = sorted(range(len(names)), key=lambda i: (names[i] == UNLABELLED, -size[i], names[i]))
-    place = np.empty(len(names), np.int64)
-    place[order] = np.arange(len(names))
-    return _Groups(place[code], [names[i] for i in order])
+    position = np.empty(len(names), np.int64)
+    position[order] = np.arange(len(names))
+    return _Groups(position[code], [names[i] for i in order])
 
 
 _WITHOUT_TERM = {
@@ -360,11 +382,11 @@ _WITHOUT_TERM = {
     "time": f"that give a time; rank with {argument('context', 'time')}",
     "qualifiers": f"that give qualifiers; rank with {argument('context', 'qualifiers')}",
 }
-_GROUPED: dict[str, Callable[[_Sources], _Groups]] = {
+_DERIVED: dict[str, Callable[[_Sources], _Groups]] = {
     "category": _by_category,
     "quartile": _by_quartile,
-    "given-quartile": partial(_by_quartile, what="given-quartile", column="given"),
-    "relation-quartile": partial(_by_quartile, what="relation-quartile", column="relation"),
+    "given-quartile": partial(_by_quartile, dimension="given-quartile", column="given"),
+    "relation-quartile": partial(_by_quartile, dimension="relation-quartile", column="relation"),
     "mix": _by_mix,
     "frequency": _by_frequency,
     "redundancy": _by_redundancy,

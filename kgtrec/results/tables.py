@@ -16,24 +16,44 @@ if TYPE_CHECKING:
     from kgtrec.results.result import Result
 
 
-PUBLISHED = ("realistic.micro.mr", "realistic.micro.mrr", "realistic.micro.hits@1",
-             "realistic.micro.hits@3", "realistic.micro.hits@10", "realistic.micro.amr",
-             "realistic.micro.amri")  # fmt: skip
-QUESTIONWISE = ("realistic.macro.mrr", "realistic.macro.hits@1", "realistic.macro.hits@10",
-                "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip
+PUBLISHED = (
+    "realistic.micro.mr",
+    "realistic.micro.mrr",
+    "realistic.micro.hits@1",
+    "realistic.micro.hits@3",
+    "realistic.micro.hits@10",
+    "realistic.micro.amr",
+    "realistic.micro.amri",
+)
+QUESTIONWISE = (
+    "realistic.macro.mrr",
+    "realistic.macro.hits@1",
+    "realistic.macro.hits@10",
+    "macro.map_cut_20",
+    "macro.ndcg_cut_20",
+)
 BY_SIDE = tuple(key for key in PUBLISHED if not key.endswith("amri"))  # fits 80 columns
 BY_RANK_TYPE = ("mrr", "hits@1", "hits@3", "hits@10", "mr", "gmr", "median_rank", "amri")
-BY_RELATION = ("realistic.micro.mrr", "realistic.micro.hits@1", "realistic.micro.hits@10",
-               "realistic.micro.mr", "realistic.micro.amr")  # fmt: skip
-OVER_RELATIONS = ("realistic.macro_relation.mrr", "realistic.macro_relation.hits@10",
-                  "stratified.mrr(0.5,0.5)", "stratified.hits@10(0.5,0.5)")  # fmt: skip
+BY_RELATION = (
+    "realistic.micro.mrr",
+    "realistic.micro.hits@1",
+    "realistic.micro.hits@10",
+    "realistic.micro.mr",
+    "realistic.micro.amr",
+)
+OVER_RELATIONS = (
+    "realistic.macro_relation.mrr",
+    "realistic.macro_relation.hits@10",
+    "stratified.mrr(0.5,0.5)",
+    "stratified.hits@10(0.5,0.5)",
+)
 WIDE = (*PUBLISHED, *(key for key in QUESTIONWISE if not key.endswith(".hits@1")))
 OVER_TERM = ("realistic.group.mrr", "realistic.group.hits@10")
 SAMPLED = "sampled."
 
 
 def over_groups(ranks: Ranks) -> list[str]:
-    """Keys of averages over relations, or over each term that has categories."""
+    """Return keys of averages over relations, or over each term that has categories."""
     if ranks.of_graph:
         return list(OVER_RELATIONS)
     named = [name for name, labels in ranks.provenance.terms.items() if labels is not None]
@@ -41,7 +61,7 @@ def over_groups(ranks: Ranks) -> list[str]:
 
 
 def by_filter(results: Mapping[str, Result], side: str, tails: Sequence[str]) -> Table:
-    """One row per filter, for results that differ in it; `tails` are keys without their side."""
+    """Build a table with one row per filter; `tails` are keys without their side."""
     measures = [Measure.parse(f"{side}.{tail}") for tail in tails]
     rows = [(name, *(result[m] for m in measures)) for name, result in results.items()]
     return of_measures(next(iter(results.values())).ranks, ("filter",), measures, rows)
@@ -55,7 +75,7 @@ def of_measures(
     counts: tuple[str, ...] = (),
     keys: Sequence[str] | None = None,
 ) -> Table:
-    """A table of rows: names, counts, and measures under their own keys or other ones.
+    """Build a table of rows: names, counts, and measures under their keys or under `keys`.
 
     The first heading mentions sampled candidates or wider ties.
     """
@@ -72,7 +92,7 @@ def of_measures(
 
 
 def by_relation(calculator: Calculator, measures: Sequence[Measure]) -> Table:
-    """One row per relation, largest first."""
+    """Build a table with one row per relation, largest first."""
     sides = {measure.side for measure in measures}
     if len(sides) > 1:
         raise UsageError(

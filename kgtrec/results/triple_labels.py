@@ -23,22 +23,20 @@ Triple = tuple[str, str, str]
 
 
 def triple_labels(ranks: Ranks, source: TripleLabels) -> tuple[Int64, list[str]]:
-    """The label of every instance's triple.
-
-    Shape: code int64 (n,).
-    """
+    """Return the label of every instance's triple: a code, int64 (n,), and the labels by code."""
     if isinstance(source, (str, PathLike)):
         labels = _from_file(ranks, Path(source))
     else:
         labels = _from_sequence(ranks, source)
     names = sorted({label for label in labels if label is not None})
-    places: dict[str | None, int] = {name: i for i, name in enumerate(names)}
-    places[None] = len(names)
-    code = np.array([places[label] for label in labels], np.int64)
+    index_of: dict[str | None, int] = {name: i for i, name in enumerate(names)}
+    index_of[None] = len(names)
+    code = np.array([index_of[label] for label in labels], np.int64)
     return code, names + [UNLABELLED] * bool((code == len(names)).any())
 
 
 def _from_sequence(ranks: Ranks, labels: Sequence[str]) -> list[str | None]:
+    """Check one label per triple of the split, and return one per instance."""
     facts, least = ranks.provenance, int(ranks.triple.max(initial=-1)) + 1
     of_triples = facts.sides != "qualifier"  # rows of "qualifier" are qualifiers
     n_triples = facts.triples.get(facts.split or "") if of_triples else None
@@ -57,6 +55,7 @@ def _from_sequence(ranks: Ranks, labels: Sequence[str]) -> list[str | None]:
 
 
 def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
+    """Read the labels of a TSV file; None for triples that it lacks."""
     triples = triples_in_labels(ranks)
     evaluated = set(triples)
     entries: dict[Triple, tuple[str, int]] = {}
@@ -67,19 +66,19 @@ def _from_file(ranks: Ranks, path: Path) -> list[str | None]:
             continue
         known, line = entries.setdefault(triple, (label, number))
         if known != label:
-            what = f"{' '.join(triple)!r} has label {label!r}, but {known!r} in line {line}"
-            refuse(path, number, what, "keep one label per triple")
+            problem = f"{' '.join(triple)!r} has label {label!r}, but {known!r} in line {line}"
+            refuse(path, number, problem, "keep one label per triple")
     if not entries and first is None:
         refuse(path, None, "the file is empty", _LINE_FORM)
     if not entries and first is not None:
-        what = f"no triple of this file was evaluated; this one is {' '.join(first[0])!r}"
+        problem = f"no triple of this file was evaluated; this one is {' '.join(first[0])!r}"
         form = f"write head, relation, tail and label, as in {' '.join(triples[0])!r}"
-        refuse(path, first[1], what, form)
+        refuse(path, first[1], problem, form)
     return [entries[triple][0] if triple in entries else None for triple in triples]
 
 
 def triples_in_labels(ranks: Ranks) -> list[Triple]:
-    """(head, relation, tail) of every instance, in labels."""
+    """Return (head, relation, tail) of every instance, in labels."""
     relations, entities = ranks.relation_labels, ranks.entity_labels
     if relations is None or entities is None:
         raise UsageError(
@@ -97,7 +96,7 @@ def triples_in_labels(ranks: Ranks) -> list[Triple]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Triple, str]]:
-    """Number, triple and label of every line; spaces around the label are dropped."""
+    """Yield number, triple and label of every line; spaces around the label are dropped."""
     for number, line in lines_of(path):
         cells = text_of(line).split("\t")
         if len(cells) != 4:

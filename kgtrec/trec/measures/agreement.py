@@ -91,7 +91,7 @@ def check_agreement(
     return compare_values(theirs, native_values(ranks, measures), ids)
 
 
-def checked_values(
+def compare_with_ranks(
     ranks: Ranks, run: Run, questions: Questions | Csr, measures: Sequence[str] = ()
 ) -> tuple[dict[str, Floats], dict[str, float]]:
     """trec_eval measures of a run's questions, and how far `COMPARED` differ from the ranks'.
