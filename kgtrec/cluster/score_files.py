@@ -329,7 +329,7 @@ def describe_scores(path: PathName, work: PathName) -> Files:
                 f"{first.dtype} in the first shard",
                 hint="save all shards with the same columns and dtype",
             )
-    files = tuple(_describe_matrix(part.values, part.place) for part in source.parts)
+    files = tuple(_describe_matrix(part.values, part.file) for part in source.parts)
     return ScoreFiles(files, location=str(path))
 
 

@@ -104,9 +104,14 @@ NUMBERED = frozenset({"openke", "libkge"})
 _DECLARED = re.compile(r"([a-z][a-z0-9_-]*)(?:,([a-z]+))?:(.*)", re.DOTALL)
 _ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
 _ENDINGS = {
-    ".npz": "ogb", ".parquet": "arrow", ".arrow": "arrow", ".feather": "arrow", ".csv": "csv",
-    ".nt": "ntriples", ".triples": "multihopkg",
-}  # fmt: skip
+    ".npz": "ogb",
+    ".parquet": "arrow",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".csv": "csv",
+    ".nt": "ntriples",
+    ".triples": "multihopkg",
+}
 _SPLIT = re.compile(r"(train|valid|dev|test)(\.[a-z]+)(\.gz|\.zst)?")
 _PICKLES = (".pkl", ".pickle", ".pckl", ".pt", ".pth")
 _UNPICKLED = (

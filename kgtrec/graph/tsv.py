@@ -313,10 +313,15 @@ def split_names(endings: Sequence[str], prefix: str = "") -> dict[str, str]:
 _NAMES = split_names((".txt", ".tsv", ""))
 _NUMBERED = {split + NUMBERED: split for split in SPLITS}
 _WORDS = {
-    "train": "train", "training": "train",
-    "valid": "valid", "validation": "valid", "val": "valid", "dev": "valid",
-    "test": "test", "testing": "test",
-}  # fmt: skip
+    "train": "train",
+    "training": "train",
+    "valid": "valid",
+    "validation": "valid",
+    "val": "valid",
+    "dev": "valid",
+    "test": "test",
+    "testing": "test",
+}
 _HOLDS_TRIPLES = re.compile(
     r"[^.]+(\.(txt|tsv|csv|tab|del|dat|nt|triples))?(\.(gz|zst|bz2|xz|zip))?", re.IGNORECASE
 )

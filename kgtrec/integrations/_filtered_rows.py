@@ -119,9 +119,13 @@ class FilteredRows:
                 self._order[answers],
             )
         described = {
-            "dtype": self.dtype, "rows": "instances", "higher_is_better": self.higher_is_better,
-            "nan": "error", "nan_count": 0, "kernel_path": "torch",
-        }  # fmt: skip
+            "dtype": self.dtype,
+            "rows": "instances",
+            "higher_is_better": self.higher_is_better,
+            "nan": "error",
+            "nan_count": 0,
+            "kernel_path": "torch",
+        }
         scored = np.zeros(questions.n_instances, bool)
         both = np.concatenate([counts[MICRO], macro])
         return Ranks.of_counts(questions, both, (scored, scored), lambda: described)
@@ -132,10 +136,9 @@ class FilteredRows:
         counts, values = np.full((4, n), -1), np.empty(n)
         codes = [NAMES[code] for code in SIDES[questions.sides]]
         for target, triples, of_rows, scores in self._rows:
-            place = fact_rows(questions.of_graph("triples"), triples) + codes.index(target) * len(
-                questions.triples
-            )
-            instance = questions.triple_rows[place]
+            facts = fact_rows(questions.of_graph("triples"), triples)
+            triple_sides = facts + codes.index(target) * len(questions.triples)
+            instance = questions.triple_rows[triple_sides]
             counts[:, instance], values[instance] = of_rows, scores
         n_scores = counts[3]
         if (n_scores < 0).any():

@@ -99,7 +99,7 @@ def load_factors(
         saved the model.
     """
     with fetched(path, folders=True) as copy:
-        vectors, values = split_single_values(_loaded(copy))
+        vectors, values = split_single_values(_load(copy))
         config = read_configuration(copy, model_config)
     if config.program:
         saved = from_config(config, model)
@@ -115,12 +115,12 @@ def load_factors(
         "normalize": normalize,
     }
     _refuse_contradictions(path, saved, arguments)
-    name = _checked_model(path, name)
+    name = _check_model_of_file(path, name)
     if normalize is not None and name != "transe":
         raise UsageError(
             f"{argument('normalize', normalize)} has no effect on {name}; leave it out"
         )
-    arrays = _arranged(name, saved, _by_role(path, vectors))
+    arrays = _arrange(name, saved, _by_role(path, vectors))
     if config.program:
         check_config(config, name, arrays)
     used: dict[str, Any] = {
@@ -142,7 +142,7 @@ def load_factors(
 def count_entities(path: PathName) -> int:
     """How many entities have vectors in a file of `load_factors`; errors as there."""
     with fetched(path, folders=True) as copy:
-        vectors, _ = split_single_values(_loaded(copy))
+        vectors, _ = split_single_values(_load(copy))
     return len(_by_role(path, vectors)["entity"])
 
 
@@ -184,7 +184,7 @@ def _refuse_contradictions(
             )
 
 
-def _checked_model(path: PathName, model: str) -> str:
+def _check_model_of_file(path: PathName, model: str) -> str:
     try:
         return check_model(model)
     except UsageError as error:
@@ -213,33 +213,33 @@ def _by_role(path: PathName, arrays: Mapping[str, Array]) -> dict[str, Array]:
             problem = f"an array {name!r}, whose meaning is unknown"
             if role:
                 problem = f"arrays {names[key]!r} and {name!r}, which both look like {role}"
-            raise _misnamed(path, problem)
+            raise _naming_error(path, problem)
         names[key] = name
     roles = {role: arrays[name] for (role, imaginary), name in names.items() if not imaginary}
     for (role, imaginary), name in names.items():
         if imaginary and (role not in roles or roles[role].shape != arrays[name].shape):
-            raise _misnamed(path, f"an array {name!r} without real parts of the same shape")
+            raise _naming_error(path, f"an array {name!r} without real parts of the same shape")
         if imaginary:
             roles[role] = roles[role] + np.complex64(1j) * arrays[name]
     if not {"entity", "relation"} <= roles.keys():
-        raise _misnamed(path, f"arrays {', '.join(map(repr, arrays)) or 'without a dimension'}")
+        raise _naming_error(path, f"arrays {', '.join(map(repr, arrays)) or 'without a dimension'}")
     return roles
 
 
 def _refuse_scores(path: PathName, arrays: Mapping[str, Array]) -> None:
     """FileError if the arrays are scores, or queries and entities, which need no formula."""
-    found = ""
+    problem = ""
     if {"queries", "entities"} <= arrays.keys():
-        found = "queries and entities, which are scored as they are"
+        problem = "queries and entities, which are scored as they are"
     elif arrays and not any(map(_role_of, arrays)) and {a.ndim for a in arrays.values()} == {2}:
         shown = ", ".join(map(repr, [*arrays][:3])) + ", ..." * (len(arrays) > 3)
-        found = f"no vectors of entities and relations, only {shown}"
-    if found:
+        problem = f"no vectors of entities and relations, only {shown}"
+    if problem:
         hint = (
             f"if these are scores, leave out {argument('model')} and {argument('model_config')}; "
             "if they are vectors, save them with numpy.savez(path, entity=..., relation=...)"
         )
-        raise FileError(path, found=found, hint=hint)
+        raise FileError(path, found=problem, hint=hint)
 
 
 def _role_of(name: str) -> str:
@@ -256,7 +256,7 @@ def _words(name: str) -> set[str]:
     return {"entity" if word == "entities" else word.removesuffix("s") for word in words}
 
 
-def _arranged(model: str, saved: SavedModel, arrays: dict[str, Array]) -> dict[str, Array]:
+def _arrange(model: str, saved: SavedModel, arrays: dict[str, Array]) -> dict[str, Array]:
     """Arrays in the form for `Factors.from_embeddings`: complex numbers, matrices, halves."""
     entity, relation = arrays["entity"], arrays["relation"]
     if saved.pairs and model in ("complex", "rotate"):
@@ -272,9 +272,9 @@ def _arranged(model: str, saved: SavedModel, arrays: dict[str, Array]) -> dict[s
     return arrays
 
 
-def _misnamed(path: PathName, found: str) -> FileError:
+def _naming_error(path: PathName, problem: str) -> FileError:
     hint = "save only the embeddings, with numpy.savez(path, entity=..., relation=...)"
-    return FileError(path, found=found, hint=hint)
+    return FileError(path, found=problem, hint=hint)
 
 
 def load_embeddings(path: PathName) -> dict[str, Array]:
@@ -300,10 +300,10 @@ def load_embeddings(path: PathName) -> dict[str, Array]:
         library is not installed.
     """
     with fetched(path, folders=True) as copy:
-        return _loaded(copy)
+        return _load(copy)
 
 
-def _loaded(path: Path) -> dict[str, Array]:
+def _load(path: Path) -> dict[str, Array]:
     if not path.exists():
         raise FileError(path, found="the file does not exist", hint="check the name")
     if path.is_dir():

@@ -66,10 +66,15 @@ def evaluate(
         return model.score_po(relation, entity) if head else model.score_sp(entity, relation)
 
     return evaluate_triples(
-        score, model, ids_of(dataset.split(split)),
+        score,
+        model,
+        ids_of(dataset.split(split)),
         None if known is None else [ids_of(dataset.split(name)) for name in known],
-        (dataset.num_entities(), dataset.num_relations()), sides, batch_size, **options,
-    )  # fmt: skip
+        (dataset.num_entities(), dataset.num_relations()),
+        sides,
+        batch_size,
+        **options,
+    )
 
 
 class KgtrecJob(EvaluationJob):
@@ -103,16 +108,21 @@ class KgtrecJob(EvaluationJob):
         kind, atol, rtol = _tie_handling(self.config)
         self.results = {
             ending: evaluate(
-                self.model, self.dataset, self.eval_split, known=chosen,
-                batch_size=self.batch_size, atol=atol, rtol=rtol,
+                self.model,
+                self.dataset,
+                self.eval_split,
+                known=chosen,
+                batch_size=self.batch_size,
+                atol=atol,
+                rtol=rtol,
             )
             for ending, chosen in known.items()
-        }  # fmt: skip
+        }
         largest = self.dataset.num_entities()
         ks = _option(self.config, "entity_ranking.hits_at_k_s", _HITS)
         trace = self.current_trace["epoch"]
         for ending, result in self.results.items():
-            values = _traced(result.ranks, kind, [k for k in ks if k <= largest])
+            values = _trace_values(result.ranks, kind, [k for k in ks if k <= largest])
             trace.update((name + ending, value) for name, value in values.items())
         trace.update(epoch_time=time.monotonic() - started, event="eval_completed")
 
@@ -120,10 +130,14 @@ class KgtrecJob(EvaluationJob):
         """Make the epoch's entry, as LibKGE expects, and run the hooks that may change it."""
         size = len(self.dataset.split(self.eval_split))
         self.current_trace["epoch"] = {
-            "type": "entity_ranking", "scope": "epoch", "split": self.eval_split,
-            "filter_splits": splits, "epoch": self.epoch, "size": size,
+            "type": "entity_ranking",
+            "scope": "epoch",
+            "split": self.eval_split,
+            "filter_splits": splits,
+            "epoch": self.epoch,
+            "size": size,
             "batches": -(-size // self.batch_size),
-        }  # fmt: skip
+        }
         for hook in self.pre_epoch_hooks:
             hook(self)
 
@@ -148,7 +162,7 @@ def _tie_handling(config: Any) -> tuple[str, float, float]:
     )
 
 
-def _traced(counts: Ranks, kind: str, hits: Sequence[int]) -> dict[str, float]:
+def _trace_values(counts: Ranks, kind: str, hits: Sequence[int]) -> dict[str, float]:
     """Means of LibKGE's ranks: its ties include the answer itself."""
     equal = counts.equal
     behind = {"rounded_mean_rank": (equal + 1) // 2, "best_rank": 0 * equal, "worst_rank": equal}

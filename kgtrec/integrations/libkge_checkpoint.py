@@ -27,8 +27,15 @@ from kgtrec.questions.api import Questions
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
 
-_MODELS = {"DistMult": "distmult", "ComplEx": "complex", "TransE": "transe", "RotatE": "rotate",
-           "Rescal": "rescal", "CP": "cp", "SimplE": "simple"}  # fmt: skip
+_MODELS = {
+    "DistMult": "distmult",
+    "ComplEx": "complex",
+    "TransE": "transe",
+    "RotatE": "rotate",
+    "Rescal": "rescal",
+    "CP": "cp",
+    "SimplE": "simple",
+}
 _RECIPROCAL = "ReciprocalRelationsModel"
 CONVERT = (
     "import json, torch; c = torch.load('{path}', map_location='cpu', weights_only=False); "
@@ -73,14 +80,20 @@ def checkpoint_factors(path: PathName, questions: Questions, *, rows: str = "que
         Vectors that do not fit the questions.
     """
     options, weights = _read(path)
-    model, settings, reciprocal = _described(path, options)
+    model, settings, reciprocal = _describe_model(path, options)
     vectors = (_vectors(path, weights, kind) for kind in ("entity", "relation"))
     inverse = "offset" if reciprocal else "none"
     norm = _norm(path, settings) if model in ("transe", "rotate") else "l2"
     return factors_of(
-        path, questions, model, norm=norm, phases="radians", inverse=inverse, rows=rows,
+        path,
+        questions,
+        model,
+        norm=norm,
+        phases="radians",
+        inverse=inverse,
+        rows=rows,
         **_arrays(path, model, *vectors),
-    )  # fmt: skip
+    )
 
 
 def _read(path: PathName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -101,12 +114,12 @@ def _read(path: PathName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return options, weights
 
 
-def _described(path: PathName, options: Mapping[str, Any]) -> tuple[str, dict[str, Any], bool]:
+def _describe_model(path: PathName, options: Mapping[str, Any]) -> tuple[str, dict[str, Any], bool]:
     """Name of the model's formula, its settings, and whether each relation has a reciprocal."""
-    settings = _resolved(options, options.get("model"))
+    settings = _resolve_settings(options, options.get("model"))
     reciprocal = settings.get("class_name") == _RECIPROCAL
     if reciprocal:
-        settings = _resolved(options, settings.get("base_model"))
+        settings = _resolve_settings(options, settings.get("base_model"))
     name = settings.get("class_name")
     if not isinstance(name, str):
         problem = f"its configuration names no known model ({options.get('model')!r})"
@@ -114,7 +127,7 @@ def _described(path: PathName, options: Mapping[str, Any]) -> tuple[str, dict[st
     return _MODELS.get(name, name.lower()), settings, reciprocal
 
 
-def _resolved(options: Mapping[str, Any], described: Any) -> dict[str, Any]:
+def _resolve_settings(options: Mapping[str, Any], described: Any) -> dict[str, Any]:
     """A model's settings: its own before those of the type that it names."""
     settings: dict[str, Any] = {}
     for _ in range(len(options)):  # types do not refer to each other in a circle

@@ -71,7 +71,7 @@ def evaluate(
     columns, dtype = _two_columns(predictions["y_pred_pos"], predictions["y_pred_neg"])
     counted = None
     if protocol == "kgtrec":
-        counted = _distinct(answers, negatives, columns[1].shape)
+        counted = _mark_distinct(answers, negatives, columns[1].shape)
     greater, equal = _count(*columns, counted)
     n_negatives = np.full(len(greater), columns[1].shape[1], dtype=np.int64)
     candidates = 1 + (n_negatives if counted is None else counted.sum(axis=1))
@@ -114,18 +114,18 @@ def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
 
 def _count(positive: Any, negative: Any, counted: Bools | None) -> tuple[Int64, Int64]:
     """Numbers of negatives above, and tied with, each answer."""
-    answer = ScoreBlock.of(to_host(positive)).directed(slice(None))
+    answer = ScoreBlock.of(to_host(positive)).to_float64(slice(None))
     greater, equal = np.zeros((2, len(answer)), dtype=np.int64)
     _refuse_nan(np.asarray(np.isnan(answer)), "y_pred_pos", 0)
     for piece in ScoreBlock.of(negative).pieces():
         for row in range(0, len(piece), 1024):
-            scores = piece.directed(slice(row, row + 1024))
+            scores = piece.to_float64(slice(row, row + 1024))
             low, high = piece.start + row, piece.start + row + len(scores)
             _refuse_nan(np.asarray(np.isnan(scores).any(axis=1)), "y_pred_neg", low)
-            own = answer[low:high, None]
+            answer_scores = answer[low:high, None]
             mask = True if counted is None else counted[low:high]
-            greater[low:high] = ((scores > own) & mask).sum(axis=1)
-            equal[low:high] = ((scores == own) & mask).sum(axis=1)
+            greater[low:high] = ((scores > answer_scores) & mask).sum(axis=1)
+            equal[low:high] = ((scores == answer_scores) & mask).sum(axis=1)
     return greater, equal
 
 
@@ -137,20 +137,23 @@ def _refuse_nan(wrong: Bools, name: str, first: int) -> None:
         )
 
 
-def _distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> Bools:
+def _mark_distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> Bools:
     """Which negatives count: each once, but not the answer."""
     if answers is None or negatives is None:
         raise UsageError(
             "protocol='kgtrec' counts every candidate once, and needs the ids: pass answers= of "
             "shape (n,) and negatives= of shape (n, negatives)"
         )
-    named = {"answers": answers, "negatives": negatives}
-    own, ids = (as_array(to_host(given), name) if hasattr(given, "dtype") else np.array(given)
-                for name, given in named.items())  # fmt: skip
-    if own.shape != shape[:1] or ids.shape != shape or {own.dtype.kind, ids.dtype.kind} - {*"iu"}:
+    answer_ids, ids = (
+        as_array(to_host(values), name) if hasattr(values, "dtype") else np.array(values)
+        for name, values in (("answers", answers), ("negatives", negatives))
+    )
+    are_integers = {answer_ids.dtype.kind, ids.dtype.kind} <= {*"iu"}
+    if answer_ids.shape != shape[:1] or ids.shape != shape or not are_integers:
         raise InputError(
-            f"answers have shape {own.shape} and dtype {own.dtype}, negatives {ids.shape} and "
-            f"{ids.dtype}; expected ids of shape {shape[:1]} and {shape}, like the scores"
+            f"answers have shape {answer_ids.shape} and dtype {answer_ids.dtype}, negatives "
+            f"{ids.shape} and {ids.dtype}; expected ids of shape {shape[:1]} and {shape}, like "
+            "the scores"
         )
     order = np.argsort(ids, axis=1, kind="stable")
     ordered = np.take_along_axis(ids, order, axis=1)
@@ -158,7 +161,7 @@ def _distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> Bools:
     first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     counted = np.empty(shape, dtype=bool)
     np.put_along_axis(counted, order, first, axis=1)
-    return counted & (ids != own[:, None])
+    return counted & (ids != answer_ids[:, None])
 
 
 def _ranks(
@@ -176,8 +179,14 @@ def _ranks(
     columns |= dict.fromkeys(("answer_popularity", "relation_popularity"), nothing + 1)
     flags = dict.fromkeys(("answer_nan", "macro_answer_nan"), np.zeros(n, dtype=bool))
     manifest = {
-        "questions": {"sampled": True, "sides": side, "n_questions": n, "n_instances": n,
-                      "n_head_questions": n if side == "head" else 0, "protocol": protocol},
+        "questions": {
+            "sampled": True,
+            "sides": side,
+            "n_questions": n,
+            "n_instances": n,
+            "n_head_questions": n if side == "head" else 0,
+            "protocol": protocol,
+        },
         "scores": {"dtype": dtype, "higher_is_better": True, "nan": "error", "nan_count": 0},
-    }  # fmt: skip
+    }
     return Ranks({**columns, **flags}, manifest)

@@ -59,9 +59,15 @@ def evaluate(
         return model(*pair).view(len(entity), len(every))
 
     return evaluate_triples(
-        score, model, _triples(data), None if known is None else map(_triples, known),
-        (model.num_nodes, model.num_relations), sides, batch_size, **options,
-    )  # fmt: skip
+        score,
+        model,
+        _triples(data),
+        None if known is None else map(_triples, known),
+        (model.num_nodes, model.num_relations),
+        sides,
+        batch_size,
+        **options,
+    )
 
 
 def _triples(data: Any) -> Any:

@@ -26,11 +26,24 @@ _ROTATE, _DGL, _OPENKE = "RotatE's own program", "DGL-KE", "OpenKE"
 _PYKEEN, _PYG = "PyKEEN", "PyTorch Geometric"
 
 SINGLE_VALUES = {
-    "zero_const", "pi_const", "margin", "epsilon", "gamma", "embedding_range",
-    "ent_embedding_range", "rel_embedding_range", "modulus", "phase_weight", "modulus_weight",
-    "adv_temperature", "regularization_term", "epoch", "step", "current_learning_rate",
+    "zero_const",
+    "pi_const",
+    "margin",
+    "epsilon",
+    "gamma",
+    "embedding_range",
+    "ent_embedding_range",
+    "rel_embedding_range",
+    "modulus",
+    "phase_weight",
+    "modulus_weight",
+    "adv_temperature",
+    "regularization_term",
+    "epoch",
+    "step",
+    "current_learning_rate",
     "warm_up_steps",
-}  # fmt: skip
+}
 """Names of single values that programs save with their vectors, of shape (), (1,) or (1, 1)."""
 
 _MODELS: dict[str, dict[str, tuple[str, str | None]]] = {
@@ -60,8 +73,12 @@ _KEYS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """Keys of a configuration for the model, the dimension, and whether vectors are twice as long."""
 
-_NORMS = {_ROTATE: {"rotate": "l1", "transe": "l1"}, _OPENKE: {"rotate": "l1"},
-          _PYKEEN: {"rotate": "l2"}, _PYG: {"rotate": "l2"}}  # fmt: skip
+_NORMS = {
+    _ROTATE: {"rotate": "l1", "transe": "l1"},
+    _OPENKE: {"rotate": "l1"},
+    _PYKEEN: {"rotate": "l2"},
+    _PYG: {"rotate": "l2"},
+}
 """Norms that a program always uses, by formula."""
 
 _DEFAULT_NORMS = {

@@ -55,16 +55,22 @@ def evaluate(
         return model.inference_scoring_function(heads, candidates, relations)
 
     return evaluate_triples(
-        score, model, _triples(kg), None if known is None else map(_known_to, (kg, *known)),
-        (model.n_ent, model.n_rel), sides, batch_size, **options,
-    )  # fmt: skip
+        score,
+        model,
+        _triples(kg),
+        None if known is None else map(_all_facts, (kg, *known)),
+        (model.n_ent, model.n_rel),
+        sides,
+        batch_size,
+        **options,
+    )
 
 
 def _triples(kg: Any) -> Any:
     return as_triples(kg.head_idx, kg.relations, kg.tail_idx)
 
 
-def _known_to(kg: Any) -> Any:
+def _all_facts(kg: Any) -> Any:
     """All facts of a graph, int64 (n, 3): its own, and those in its dictionaries."""
     facts = [(h, r, t) for (t, r), heads in kg.dict_of_heads.items() for h in heads]
     facts += [(h, r, t) for (h, r), tails in kg.dict_of_tails.items() for t in tails]

@@ -70,8 +70,10 @@ class LinkPrediction(torchmetrics.Metric):
         self.questions, self.incomplete = questions, incomplete
         self.measures = keys_of(questions, measures)
         self._options: dict[str, Any] = {
-            "rows": rows, "columns": columns, "higher_is_better": higher_scores_are_better,
-        }  # fmt: skip
+            "rows": rows,
+            "columns": columns,
+            "higher_is_better": higher_scores_are_better,
+        }
         self._ranker = self._empty()
         self._merged: Ranker | None = None
         # The state that torchmetrics itself reduces; _sync_dist merges ranks.

@@ -62,18 +62,18 @@ def as_array(scores: Any, name: str = "scores") -> Array:
 
 def score_dtype(array: Array, name: str = "scores") -> str:
     """Name of the dtype in which scores are compared."""
-    found = _OF_NUMPY.get(array.dtype) or array.dtype.name  # numpy makes names anew each time
+    dtype = _OF_NUMPY.get(array.dtype) or array.dtype.name  # numpy makes names anew each time
     if array.dtype.kind in "SU":
         raise InputError(
             f"{name} are texts (dtype {array.dtype}); they must be numbers: convert texts such as "
             "'0.5' with .astype('float32')"
         )
-    if found not in _FLOATS:
+    if dtype not in _FLOATS:
         raise InputError(
             f"{name} have dtype {array.dtype}; they must be one of {', '.join(_FLOATS)}: "
             "convert them with .astype('float32')"
         )
-    return found
+    return dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class ScoreBlock:
         """Some of the rows."""
         return replace(self, array=self.array[rows.tolist()])
 
-    def directed(self, *index: Any) -> Array:
+    def to_float64(self, *index: Any) -> Array:
         """Some scores as float64, higher is better."""
         values = self.array[index]
         if self.dtype == "bfloat16":
@@ -148,7 +148,7 @@ class ScoreBlock:
         if isinstance(self.array, np.ndarray) or not on_device(self.array):
             yield self
             return
-        for start, array in _copied(self.array):
+        for start, array in _copy_pieces(self.array):
             yield self._of_host(array, self.negate, self.start + start)
 
 
@@ -181,7 +181,7 @@ def as_block(scores: Any, name: str = "scores") -> Any:
     return scores.detach()
 
 
-def _copied(block: Any) -> Iterator[tuple[int, Array]]:
+def _copy_pieces(block: Any) -> Iterator[tuple[int, Array]]:
     """First row and numpy array of pieces of a tensor on a device."""
     if hasattr(block, "resolve_neg"):
         block = block.resolve_neg()
@@ -190,17 +190,19 @@ def _copied(block: Any) -> Iterator[tuple[int, Array]]:
     height = min(len(block), max(1, COPIED_BYTES // row_bytes))
     streams = getattr(torch, block.device.type, None)
     if all(hasattr(streams, name) for name in _STREAMS):
-        yield from _streamed(torch, streams, block, height)
+        yield from _stream_pieces(torch, streams, block, height)
         return
     for start in range(0, len(block), height):
         yield start, as_array(block[start : start + height].cpu())
 
 
-def _streamed(torch: Any, streams: Any, block: Any, height: int) -> Iterator[tuple[int, Array]]:
+def _stream_pieces(
+    torch: Any, streams: Any, block: Any, height: int
+) -> Iterator[tuple[int, Array]]:
     side = streams.Stream(device=block.device)
     side.wait_stream(streams.current_stream(block.device))
     dtype = torch.float32 if block.dtype == torch.bfloat16 else block.dtype
-    buffers = [_pinned(torch, (height, block.shape[1]), dtype) for _ in range(2)]
+    buffers = [_allocate_pinned(torch, (height, block.shape[1]), dtype) for _ in range(2)]
 
     def begin(number: int) -> tuple[Any, Any]:
         """Start to copy a piece; return its buffer, and the event of its arrival."""
@@ -226,7 +228,7 @@ def _streamed(torch: Any, streams: Any, block: Any, height: int) -> Iterator[tup
         side.synchronize()  # nothing writes to the buffers when they are freed
 
 
-def _pinned(torch: Any, shape: tuple[int, int], dtype: Any) -> Any:
+def _allocate_pinned(torch: Any, shape: tuple[int, int], dtype: Any) -> Any:
     """Page-locked memory, which a device accesses directly; ordinary memory if there is none."""
     try:
         return torch.empty(shape, dtype=dtype, pin_memory=True)

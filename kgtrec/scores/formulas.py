@@ -83,9 +83,9 @@ def _transe(p: Parts, ids: QueryIds) -> Built:
     norm = _norm(p)
     entity, relation = p.entity, p.relation
     if p.normalize == "vectors":
-        entity, relation = _scaled(entity, "l2"), _scaled(relation, "l2")
+        entity, relation = _normalise(entity, "l2"), _normalise(relation, "l2")
     elif p.normalize == "entities":
-        entity = _scaled(entity, norm)
+        entity = _normalise(entity, norm)
     r = _double(relation[ids.relation])
     return _double(entity[ids.entity]) + _by_side(ids, r, -r), entity, norm
 
@@ -93,7 +93,7 @@ def _transe(p: Parts, ids: QueryIds) -> Built:
 NORMALIZED = ("none", "vectors", "entities")
 
 
-def _scaled(vectors: Array, norm: str) -> Array:
+def _normalise(vectors: Array, norm: str) -> Array:
     """Vectors of length 1 by a norm; zeros stay zeros."""
     values = _double(vectors)
     length = np.linalg.norm(values, ord=int(norm[1]), axis=1, keepdims=True)
@@ -186,7 +186,7 @@ def _protate(p: Parts, ids: QueryIds) -> Built:
 
 def _rescal(p: Parts, ids: QueryIds) -> Built:
     """RESCAL (Nickel et al. 2011): h' M t, a matrix per relation, shape (relations, dim, dim)."""
-    _shaped("relation", p.relation, (None, p.entity.shape[1], p.entity.shape[1]))
+    _check_shape("relation", p.relation, (None, p.entity.shape[1], p.entity.shape[1]))
     return _by_matrix(p, ids, lambda number: _double(p.relation[number])), p.entity, "dot"
 
 
@@ -205,7 +205,7 @@ def _by_matrix(p: Parts, ids: QueryIds, matrix_of: Callable[[int], Array]) -> Ar
 def _cp(p: Parts, ids: QueryIds) -> Built:
     """CP (Hitchcock 1927): sum of h r t, where entities have separate vectors as tails."""
     heads, tails = p.entity, p.more["entity_tail"]
-    _shaped("entity_tail", tails, heads.shape)
+    _check_shape("entity_tail", tails, heads.shape)
     r = _double(p.relation[ids.relation])
     nothing = np.zeros_like(r)
     tail = np.hstack([nothing, _double(heads[ids.entity]) * r])
@@ -216,8 +216,8 @@ def _cp(p: Parts, ids: QueryIds) -> Built:
 def _simple(p: Parts, ids: QueryIds) -> Built:
     """SimplE (Kazemi and Poole 2018): mean of CP of h, r, t and of t, the inverse of r, h."""
     heads, tails = p.entity, p.more["entity_tail"]
-    _shaped("entity_tail", tails, heads.shape)
-    _shaped("relation_inverse", p.more["relation_inverse"], p.relation.shape)
+    _check_shape("entity_tail", tails, heads.shape)
+    _check_shape("relation_inverse", p.more["relation_inverse"], p.relation.shape)
     r = _double(p.relation[ids.relation])
     inverse = _double(p.more["relation_inverse"][ids.relation])
     tail = np.hstack([_double(tails[ids.entity]) * inverse, _double(heads[ids.entity]) * r])
@@ -235,7 +235,7 @@ def _hole(p: Parts, ids: QueryIds) -> Built:
 def _tucker(p: Parts, ids: QueryIds) -> Built:
     """TuckER (Balazevic et al. 2019): the core (d, r, d) times h, r, t, without normalisation."""
     core, dim = p.more["core"], p.entity.shape[1]
-    _shaped("core", core, (dim, p.relation.shape[1], dim))
+    _check_shape("core", core, (dim, p.relation.shape[1], dim))
 
     def matrix_of(number: int) -> Array:
         return np.einsum("irj,r->ij", _double(core), _double(p.relation[number]))
@@ -425,7 +425,7 @@ def _norm(parts: Parts) -> str:
     return norm
 
 
-def _shaped(name: str, array: Array, shape: tuple[int | None, ...]) -> None:
+def _check_shape(name: str, array: Array, shape: tuple[int | None, ...]) -> None:
     fits = array.ndim == len(shape) and all(
         due is None or size == due for size, due in zip(array.shape, shape, strict=True)
     )

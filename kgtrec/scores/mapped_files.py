@@ -90,8 +90,8 @@ class guarded_maps:
     threads read such a page as zeros, and the context ends with a FileError.
     """
 
-    def __init__(self, place: PathName, watch: Watch | None = None) -> None:
-        self._place, self._watch = place, watch
+    def __init__(self, location: PathName, watch: Watch | None = None) -> None:
+        self._location, self._watch = location, watch
 
     def __enter__(self) -> None:
         self._before = _core.map_faults()
@@ -105,13 +105,13 @@ class guarded_maps:
             self._watch.check()
         if _core.map_faults() != self._before and not isinstance(error, FileError):
             problem = "a part of it could not be read: it was cut short, or the disk failed"
-            raise FileError(self._place, found=problem, hint=_AGAIN)
+            raise FileError(self._location, found=problem, hint=_AGAIN)
 
 
-def reading(place: PathName, *arrays: Any) -> guarded_maps:
+def reading(name: PathName, *arrays: Any) -> guarded_maps:
     """Read arrays that may map files: a FileError if one of these is cut, changed or replaced.
 
     Every function that reads arrays or matrices of the user does it in this context. ``place``
     names them in the message if the file is unknown.
     """
-    return guarded_maps(place, Watch.of_arrays(*arrays))
+    return guarded_maps(name, Watch.of_arrays(*arrays))

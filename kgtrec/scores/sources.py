@@ -24,23 +24,23 @@ BLOCK_BYTES = 64 << 20
 class Matrix(NamedTuple):
     """A matrix in memory, memory-mapped, in an object store or on a device.
 
-    - place: Its file, for messages; empty if there is none.
+    - file: Its file, for messages; empty if there is none.
     - watch: Watches the file since before it was opened.
     """
 
     values: Any
-    place: str
+    file: str
     watch: Any
 
     @classmethod
-    def of(cls, values: Any, place: str = "", watch: Any = None) -> Matrix:
+    def of(cls, values: Any, file: str = "", watch: Any = None) -> Matrix:
         """A matrix; InputError if the values have another number of dimensions."""
         if values.ndim != 2:
             raise InputError(
                 f"scores have shape {tuple(values.shape)}; "
                 "they must be two-dimensional: one row per question, one column per entity"
             )
-        return cls(values, place, watch or Watch.of_arrays(values))
+        return cls(values, file, watch or Watch.of_arrays(values))
 
     def slices(self, n_rows: int) -> list[slice]:
         """So many rows in blocks of about `BLOCK_BYTES`."""
@@ -73,9 +73,9 @@ class MatrixSource:
     def blocks(self) -> Iterator[Any]:
         """Arrays of shape (rows, entities), in row order, each read before the next one."""
         if self.rows is not None:
-            yield from self._selected(self.rows)
+            yield from self._select_blocks(self.rows)
         for part in self.parts if self.rows is None else ():
-            self.place = part.place
+            self.place = part.file
             for rows in part.slices(len(part.values)):
                 part.watch.check()
                 yield part.values[rows]
@@ -83,11 +83,11 @@ class MatrixSource:
         self.place = ""
         self.check()
 
-    def _selected(self, rows: Int64) -> Iterator[Any]:
+    def _select_blocks(self, rows: Int64) -> Iterator[Any]:
         first, lengths = self.parts[0], [len(part.values) for part in self.parts]
         for part in self.parts:
             if len(self.parts) > 1 and not alike(part.values, first.values):
-                self.place = part.place
+                self.place = part.file
                 raise InputError(
                     f"this shard has {part.values.shape[1]} columns of {part.values.dtype}, but "
                     f"the first has {first.values.shape[1]} of {first.values.dtype}; write all "
@@ -99,8 +99,8 @@ class MatrixSource:
                 yield first.values[rows[chosen].tolist()]
                 continue
             block = np.empty((len(rows[chosen]), first.values.shape[1]), first.values.dtype)
-            for number, mine, own in by_part(lengths, rows[chosen]):
-                block[mine] = self.parts[number].values[own]
+            for number, in_rows, in_part in by_part(lengths, rows[chosen]):
+                block[in_rows] = self.parts[number].values[in_part]
             yield block
 
     def check(self) -> None:
@@ -109,10 +109,10 @@ class MatrixSource:
             part.watch.check()
 
 
-def alike(one: Any, other: Any) -> bool:
+def alike(left: Any, right: Any) -> bool:
     """Whether two matrices have equally many columns of one type, in any byte order."""
-    kinds = (matrix.dtype.newbyteorder("=") for matrix in (one, other))
-    return bool(one.shape[1] == other.shape[1] and next(kinds) == next(kinds))
+    kinds = (matrix.dtype.newbyteorder("=") for matrix in (left, right))
+    return bool(left.shape[1] == right.shape[1] and next(kinds) == next(kinds))
 
 
 def by_part(lengths: list[int], rows: Int64) -> Iterator[tuple[int, Int64, Int64]]:
@@ -120,8 +120,8 @@ def by_part(lengths: list[int], rows: Int64) -> Iterator[tuple[int, Int64, Int64
     starts = offsets_of(lengths)
     owner = np.searchsorted(starts, rows, side="right") - 1
     for number in np.unique(owner).tolist():
-        mine = np.flatnonzero(owner == number)
-        yield number, mine, rows[mine] - starts[number]
+        in_rows = np.flatnonzero(owner == number)
+        yield number, in_rows, rows[in_rows] - starts[number]
 
 
 class StreamSource:
