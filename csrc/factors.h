@@ -64,6 +64,9 @@ kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, in
                             const kgt_counts *counts, const kgt_best *best, const kgt_nans *nans,
                             kgt_tally *tally);
 
+/* As kgt_count_rows, from tiles of scores. */
+kgt_status kgt_count_factors(const kgt_factors *factors, kgt_pair_counts *counts);
+
 /* Computes the scores, (n_rows, n_entities) in C order, with the same bits as above. */
 kgt_status kgt_factor_scores(const kgt_factors *factors, void *out);
 

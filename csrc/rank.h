@@ -81,4 +81,21 @@ kgt_status kgt_rank_rows(const kgt_scores *scores, const kgt_task *task, int64_t
                          const double *target_scores, const kgt_counts *counts,
                          const kgt_best *best, const kgt_nans *nans);
 
+/* Scores of all rows of a call together: how many of them reach each threshold, and which reach a
+ * bound. The caller owns the arrays. */
+typedef struct {
+    int64_t n;                   /* thresholds, none of them NaN */
+    const double *thresholds;    /* (n) */
+    int64_t *greater, *at_least; /* (n), added to */
+    /* Cells with a score of at least `bound`, in any order: row * n_entities + column, within the
+     * call. capacity 0: none are wanted. used counts those for which there was no space, too. */
+    double bound;
+    int64_t capacity, used;
+    int64_t *cells;
+    double *scores;
+    bool nan; /* set if any score is NaN, which counts nowhere */
+} kgt_pair_counts;
+
+kgt_status kgt_count_rows(const kgt_scores *scores, kgt_pair_counts *counts);
+
 #endif

@@ -182,4 +182,24 @@ KGT_LEVELS(f64, double)
 KGT_WORKER(f32, float)
 KGT_WORKER(f64, double)
 
+/* Rows whose scores are counted together, see kgt_pair_counts. Not to be copied: `worker` refers to
+ * the other members. */
+#define KGT_PAIRS(suffix)                                                                     \
+    typedef struct {                                                                          \
+        kgt_worker_##suffix worker;                                                           \
+        kgt_task task;                                                                        \
+        int64_t targets[2]; /* the thresholds, as offsets of the task's one row */            \
+        int64_t counted;    /* scores since the last flush */                                 \
+        int64_t rows;                                                                         \
+        kgt_pair_counts *out;                                                                 \
+    } kgt_pairs_##suffix;                                                                     \
+    kgt_status kgt_pairs_open_##suffix(kgt_pairs_##suffix *pairs, kgt_pair_counts *out);      \
+    /* Counts a row whose place 0 is the given cell. */                                       \
+    void kgt_pairs_row_##suffix(kgt_pairs_##suffix *pairs, const kgt_row *row, int64_t cell); \
+    /* Adds the counts to those of `out`. */                                                  \
+    void kgt_pairs_close_##suffix(kgt_pairs_##suffix *pairs);
+
+KGT_PAIRS(f32)
+KGT_PAIRS(f64)
+
 #endif

@@ -374,3 +374,4 @@ void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_
 
 #include "rank_settle_body.h"
 #include "rank_short_body.h"
+#include "rank_pairs_body.h"

@@ -77,3 +77,8 @@ kgt_status kgt_rank_rows(const kgt_scores *scores, const kgt_task *task, int64_t
         return rank_columns_f32(scores, task, first_row, target_scores, counts, best, nans);
     return rank_rows_f32(scores, task, first_row, target_scores, counts, best, nans);
 }
+
+kgt_status kgt_count_rows(const kgt_scores *scores, kgt_pair_counts *counts) {
+    if (scores->dtype == KGT_F64) return count_rows_f64(scores, counts);
+    return count_rows_f32(scores, counts);
+}

@@ -15,6 +15,19 @@ static kgt_status FN(target_scores)(const kgt_scores *scores, const kgt_task *ta
     return KGT_OK;
 }
 
+static kgt_status FN(count_rows)(const kgt_scores *scores, kgt_pair_counts *counts) {
+    static const kgt_task unrestricted = {0};
+    FN(kgt_pairs) pairs;
+    const kgt_status status = FN(kgt_pairs_open)(&pairs, counts);
+    if (status != KGT_OK) return status;
+    for (int64_t i = 0; i < scores->n_rows; i++) {
+        const kgt_row row = row_of(scores, &unrestricted, i, 0);
+        FN(kgt_pairs_row)(&pairs, &row, i * scores->n_entities);
+    }
+    FN(kgt_pairs_close)(&pairs);
+    return KGT_OK;
+}
+
 /* If target_scores is NULL, the rows hold every entity, and the answers' scores are read with their
  * row. */
 static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, int64_t first_row,

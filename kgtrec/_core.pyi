@@ -120,6 +120,30 @@ def factor_scores(
     metric: str,
     out: NDArray[Any],
 ) -> None: ...
+def count_rows(
+    scores: NDArray[Any],
+    dtype: str,
+    thresholds: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    bound: float,
+    cells: NDArray[np.int64],
+    cell_scores: NDArray[np.float64],
+    *,
+    negate: bool = False,
+) -> tuple[int, bool]: ...
+def count_factors(
+    queries: NDArray[Any],
+    entities: NDArray[Any],
+    bias: NDArray[Any] | None,
+    metric: str,
+    thresholds: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    bound: float,
+    cells: NDArray[np.int64],
+    cell_scores: NDArray[np.float64],
+    *,
+    ids: NDArray[np.int32] | None = None,
+) -> tuple[int, bool]: ...
 def expected_reciprocal(
     greater: NDArray[np.int64],
     size: NDArray[np.int64],
@@ -230,6 +254,9 @@ class TrecColumns:
         documents: tuple[Any, ...],
         scores: NDArray[np.float64],
         forms: bool,
+    ) -> tuple[bytes, list[float], list[bytes]]: ...
+    def placed_ties(
+        self, documents: tuple[Any, ...], first: NDArray[np.int64], size: NDArray[np.int64]
     ) -> tuple[bytes, list[float], list[bytes]]: ...
 
 def measure_rows(

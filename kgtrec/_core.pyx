@@ -518,6 +518,48 @@ def factor_scores(queries, entities, bias, metric, out):
     raise_for(status)
 
 
+cdef c.kgt_pair_counts pair_counts_of(const double[::1] thresholds, int64_t[:, ::1] counts,
+                                      double bound, int64_t[::1] cells,
+                                      double[::1] scores) except *:
+    """Views of thresholds, of the counts to add to, and of the cells that reach the bound."""
+    cdef c.kgt_pair_counts out
+    require(counts.shape[0] == 2 and counts.shape[1] == thresholds.shape[0], "counts: wrong shape")
+    require(scores.shape[0] == cells.shape[0], "cells: their scores have another length")
+    out.n, out.capacity, out.used = thresholds.shape[0], cells.shape[0], 0
+    out.thresholds, out.bound, out.nan = &thresholds[0], bound, False
+    out.greater, out.at_least = &counts[0, 0], &counts[1, 0]
+    out.cells, out.scores = &cells[0], &scores[0]
+    return out
+
+
+def count_rows(scores, dtype, thresholds, counts, bound, cells, cell_scores, *, bint negate=False):
+    """Count the scores of a block, all rows together, against thresholds (float64, none NaN).
+
+    Adds to counts, int64 (2, thresholds): how many are greater, and how many at least as great.
+    Writes up to len(cells) cells (row * columns + column, in any order) with a score of at least
+    ``bound``, and their scores. Returns how many there are, and whether any score is NaN.
+    """
+    cdef ScoreBlock block = ScoreBlock(scores, dtype, 0, negate)
+    cdef c.kgt_pair_counts out = pair_counts_of(thresholds, counts, bound, cells, cell_scores)
+    cdef c.kgt_status status
+    with nogil:
+        status = c.kgt_count_rows(&block.scores, &out)
+    raise_for(status)
+    return out.used, bool(out.nan)
+
+
+def count_factors(queries, entities, bias, metric, thresholds, counts, bound, cells, cell_scores,
+                  *, ids=None):
+    """As `count_rows`, for the scores of query vectors with all entities, or with those of `ids`."""
+    cdef FactorBlock block = FactorBlock(queries, entities, bias, metric, 0, ids)
+    cdef c.kgt_pair_counts out = pair_counts_of(thresholds, counts, bound, cells, cell_scores)
+    cdef c.kgt_status status
+    with nogil:
+        status = c.kgt_count_factors(&block.factors, &out)
+    raise_for(status)
+    return out.used, bool(out.nan)
+
+
 cdef c.kgt_ties ties_of(const int64_t[::1] greater, const int64_t[::1] size,
                         const int64_t[::1] answers, const double[::1] out):
     """Views of tied answers."""
@@ -1130,6 +1172,28 @@ cdef class TrecColumns:
             &judged[0], unjudged, level)
         cdef c.kgt_tied_places ties = c.kgt_tied_places(&scores[0], NULL, NULL)
         return changes_of(&lists, &ties, self, forms)
+
+
+    def placed_ties(self, tuple documents, const int64_t[::1] first, const int64_t[::1] size):
+        """As `ties` with its forms, for lists of judged documents alone.
+
+        documents: as for `values`. first, size: the first place with the score of each document,
+        and how many documents have it.
+        """
+        cdef const int64_t[::1] offsets, place, relevance, retrieved, judged_offsets, judged
+        cdef int64_t unjudged, level
+        offsets, place, relevance, retrieved, judged_offsets, judged, unjudged, level = documents
+        cdef int64_t n = retrieved.shape[0]
+        require(offsets.shape[0] == n + 1 == judged_offsets.shape[0], "ties: lengths differ")
+        check_bounds(offsets, relevance.shape[0])
+        check_bounds(judged_offsets, judged.shape[0])
+        require(first.shape[0] == size.shape[0] == place.shape[0] == relevance.shape[0],
+                "ties: wrong length")
+        cdef c.kgt_judged_lists lists = c.kgt_judged_lists(
+            n, &offsets[0], &place[0], &relevance[0], &retrieved[0], NULL, &judged_offsets[0],
+            &judged[0], unjudged, level)
+        cdef c.kgt_tied_places ties = c.kgt_tied_places(NULL, &first[0], &size[0])
+        return changes_of(&lists, &ties, self, True)
 
 
 def measure_rows(object kind, list queries, list names, bytes values not None, dict like=None,

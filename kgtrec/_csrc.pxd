@@ -64,6 +64,20 @@ cdef extern from "rank.h" nogil:
         int32_t first_entity
         c_bool negate
 
+    ctypedef struct kgt_pair_counts:
+        int64_t n
+        const double *thresholds
+        int64_t *greater
+        int64_t *at_least
+        double bound
+        int64_t capacity
+        int64_t used
+        int64_t *cells
+        double *scores
+        c_bool nan
+
+    kgt_status kgt_count_rows(const kgt_scores *scores, kgt_pair_counts *counts)
+
 
 cdef extern from "factors.h" nogil:
     ctypedef enum kgt_metric:
@@ -110,6 +124,7 @@ cdef extern from "factors.h" nogil:
                                 int64_t first_row, const double *target_scores,
                                 const kgt_codes *codes, const kgt_counts *counts,
                                 const kgt_best *best, const kgt_nans *nans, kgt_tally *tally)
+    kgt_status kgt_count_factors(const kgt_factors *factors, kgt_pair_counts *counts)
     kgt_status kgt_factor_scores(const kgt_factors *factors, void *out)
 
 

@@ -38,3 +38,9 @@ kgt_status kgt_factor_scores(const kgt_factors *factors, void *out) {
     if (factors->dtype == KGT_F64) return factor_scores_f64(factors, out);
     return KGT_BAD_DTYPE;
 }
+
+kgt_status kgt_count_factors(const kgt_factors *factors, kgt_pair_counts *counts) {
+    if (factors->dtype == KGT_F32) return count_factors_f32(factors, counts);
+    if (factors->dtype == KGT_F64) return count_factors_f64(factors, counts);
+    return KGT_BAD_DTYPE;
+}

@@ -189,3 +189,32 @@ static kgt_status FN(factor_scores)(const kgt_factors *factors, void *out) {
     FN(kgt_tiler_close)(&tiler);
     return KGT_OK;
 }
+
+static kgt_status FN(count_factors)(const kgt_factors *factors, kgt_pair_counts *counts) {
+    FN(kgt_tiler) tiler;
+    FN(kgt_pairs) pairs;
+    const int64_t n_rows = factors->n_rows, n_entities = factors->n_entities;
+    kgt_status status =
+        FN(kgt_tiler_open)(&tiler, factors, entities_per_tile(factors->dim, sizeof(T)));
+    if (status != KGT_OK) return status;
+    status = FN(kgt_pairs_open)(&pairs, counts);
+    for (int64_t entity = 0; status == KGT_OK && entity < n_entities; entity += tiler.width) {
+        const int64_t width = n_entities - entity < tiler.width ? n_entities - entity : tiler.width;
+        FN(kgt_tiler_pack)(&tiler, entity, width);
+        for (int64_t query = 0; query < n_rows; query += QUERY_TILE) {
+            const int64_t height = n_rows - query < QUERY_TILE ? n_rows - query : QUERY_TILE;
+            FN(kgt_tiler_score)(&tiler, query, height, width);
+            for (int64_t i = 0; i < height; i++) {
+                const kgt_row row = {.data = (const char *)(tiler.scores + i * tiler.width),
+                                     .n = width,
+                                     .stride = sizeof(T),
+                                     .dtype = OWN_DTYPE,
+                                     .plain = true};
+                FN(kgt_pairs_row)(&pairs, &row, (query + i) * n_entities + entity);
+            }
+        }
+    }
+    if (status == KGT_OK) FN(kgt_pairs_close)(&pairs);
+    FN(kgt_tiler_close)(&tiler);
+    return status;
+}

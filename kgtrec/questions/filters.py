@@ -176,7 +176,7 @@ def split_fields(
             f"another split, or {argument('sides', 'both')}"
         )
     known, at_context = _check_context(graph, known)
-    filters, details = _filter_splits(graph, known, split)
+    filters, details = filter_splits(graph, known, split)
     details |= at_context
     static = at_context.get("context_filter") == "static"
     extra, n_extra = _further(graph, known, details)
@@ -232,7 +232,7 @@ def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, A
     return (known if chosen == "raw" else known._replace(name=None)), details
 
 
-def _filter_splits(
+def filter_splits(
     graph: GraphData, known: Filter, evaluated: str
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The splits that filter, and the manifest's entries on them; warns of those left out."""

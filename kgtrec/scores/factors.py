@@ -11,6 +11,7 @@ from kgtrec import _core
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array, Int64
 from kgtrec.errors import InputError, UsageError, choose
+from kgtrec.graph.graph import GraphData
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.api import Questions
 from kgtrec.questions.questions import column_of_label
@@ -166,9 +167,9 @@ class Factors:
         InputError
             Shapes that do not fit the questions or one another.
         """
-        arrays = {name: _embedding(name, array) for name, array in more.items()}
+        arrays = {name: embedding_array(name, array) for name, array in more.items()}
         parts = Parts(
-            _embedding("entity", entity), _embedding("relation", relation), arrays, norm,
+            embedding_array("entity", entity), embedding_array("relation", relation), arrays, norm,
             half_turn_of(phases), normalize,
         )  # fmt: skip
         dtype = np.result_type(*(each.real.dtype for each in (parts.entity, parts.relation)))
@@ -220,7 +221,7 @@ class Factors:
         return out
 
 
-def _embedding(name: str, array: Any) -> Array:
+def embedding_array(name: str, array: Any) -> Array:
     """An array of a model; InputError unless it is one."""
     values = as_array(to_host(array), name)
     if values.ndim < 2 or values.dtype.kind not in "fc":
@@ -236,16 +237,13 @@ def _embedding(name: str, array: Any) -> Array:
 def _query_ids(questions: Questions, rows: str, inverse: str, parts: Parts) -> QueryIds:
     """What each row asks of the model, with the model's inverse relations."""
     choose("rows", rows, ("questions", "instances"))
-    choose("inverse", inverse, ("none", "offset", "interleaved"))
     if questions.kind == "relation":
         raise UsageError(
             "from_embeddings makes queries only for questions for an entity; for the relation pass "
             "Factors(queries, relation vectors), with queries such as head * tail of DistMult"
         )
     n_relations = questions.graph.n_relations
-    due = n_relations if inverse == "none" else 2 * n_relations
-    if (len(parts.entity), len(parts.relation)) != (questions.n_entities, due):
-        raise InputError(_wrong_numbers(questions, inverse, due, parts))
+    check_sizes(parts, questions.graph, inverse)
     number: Array = np.arange(len(questions))
     if rows == "instances":
         number = questions.instance_question[questions.triple_rows]
@@ -258,12 +256,20 @@ def _query_ids(questions: Questions, rows: str, inverse: str, parts: Parts) -> Q
     return QueryIds(questions.entity[number].astype(np.int64), relation, is_tail)
 
 
-def _wrong_numbers(questions: Questions, inverse: str, due: int, parts: Parts) -> str:
-    """The message on vectors of more or fewer entities or relations than the graph has."""
-    (n_entities, n_relations), graph = (len(parts.entity), len(parts.relation)), questions.graph
+def check_sizes(parts: Parts, graph: GraphData, inverse: str) -> None:
+    """Raise InputError unless there are vectors of all entities and relations of a graph."""
+    choose("inverse", inverse, ("none", "offset", "interleaved"))
+    due = graph.n_relations if inverse == "none" else 2 * graph.n_relations
+    if (len(parts.entity), len(parts.relation)) != (graph.n_entities, due):
+        raise InputError(_wrong_numbers(graph, inverse, due, parts))
+
+
+def _wrong_numbers(graph: GraphData, inverse: str, due: int, parts: Parts) -> str:
+    """Return the message on vectors of more or fewer entities or relations than the graph has."""
+    n_entities, n_relations = len(parts.entity), len(parts.relation)
     text = (
         f"there are vectors of {n_entities} entities and {n_relations} relations; the graph has "
-        f"{questions.n_entities} and {graph.n_relations}"
+        f"{graph.n_entities} and {graph.n_relations}"
     )
     if n_relations != due:
         text += f", for which {argument('inverse', inverse)} needs {due} relations"
@@ -274,11 +280,11 @@ def _wrong_numbers(questions: Questions, inverse: str, due: int, parts: Parts) -
             )
         elif inverse != "none" and 2 * n_relations == due:
             text += f"; if the model has no inverse relations, leave {argument('inverse')} out"
-    if n_entities == questions.n_entities:
+    if n_entities == graph.n_entities:
         return text
     if hint := graph.hint_of_width(n_entities):
         return f"{text}; {hint}"
-    if n_entities > questions.n_entities:
+    if n_entities > graph.n_entities:
         return (
             f"{text}; if the model has entities that no triple names, copy its dictionary "
             "(entity2id.txt or entities.txt) into the graph's folder"

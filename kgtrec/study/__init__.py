@@ -3,10 +3,10 @@
 In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. The folders:
 `comparison/` (which system is better), `suite/` (over many graphs), `pooling/` and `judging/` (more
 labels), `openworld/` (missing answers), `classification/` (true or false?), `sampling/` (full
-ranking from drawn candidates), `auditing/` (published numbers), `reporting/` (tables and pages);
-and the modules `alignment`, `stratified` (metrics at other weights), `semantics` (do answers make
-sense?) and `changes`. The most used names are here, loaded on first use: ``from kgtrec import
-study``, then ``study.beta_curve(ranks)``.
+ranking from drawn candidates), `pairs/` (pairs as candidates), `auditing/` (published numbers),
+`reporting/` (tables and pages); and the modules `alignment`, `stratified` (metrics at other
+weights), `semantics` (do answers make sense?) and `changes`. The most used names are here, loaded
+on first use: ``from kgtrec import study``, then ``study.beta_curve(ranks)``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kgtrec.graph.statistics.relations import relation_categories as relation_categories
     from kgtrec.graph.statistics.relations import relation_ratios as relation_ratios
     from kgtrec.graph.statistics.relations import split_divergences as split_divergences
+    from kgtrec.scores.pairs import PairVectors as PairVectors
     from kgtrec.study.alignment import align as align
     from kgtrec.study.alignment import alignment_questions as alignment_questions
     from kgtrec.study.alignment import size_experiment as size_experiment
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
     from kgtrec.study.openworld.simulate import family_tree as family_tree
     from kgtrec.study.openworld.simulate import random_removal as random_removal
     from kgtrec.study.openworld.simulate import ranked_removal as ranked_removal
+    from kgtrec.study.pairs.lists import pair_stability as pair_stability
+    from kgtrec.study.pairs.rank import rank_pairs as rank_pairs
     from kgtrec.study.pooling.completion import complete as complete
     from kgtrec.study.pooling.completion import trivial_rules as trivial_rules
     from kgtrec.study.pooling.depths import curves_of_ranks as curves_of_ranks
@@ -126,6 +129,9 @@ _HOMES = homes(
         "kgtrec.study.semantics": (
             "fitting_by_constraints fitting_by_types fitting_observed semantic_shares"
         ),
+        "kgtrec.scores.pairs": "PairVectors",
+        "kgtrec.study.pairs.lists": "pair_stability",
+        "kgtrec.study.pairs.rank": "rank_pairs",
         "kgtrec.study.classification.labelled_triples": "LabelledTriples read_labelled",
         "kgtrec.study.classification.classify": "classify",
         "kgtrec.study.openworld.simulate": "family_tree random_removal ranked_removal",

@@ -262,20 +262,21 @@ def popularity_correlations(graph: GraphData, splits: SplitNames = None) -> Corr
     entity = entity_popularity(graph, splits)
     relation = relation_popularity(graph, splits)[rows[:, 1]]
     ends = entity[rows[:, 0]], entity[rows[:, 2]]
-    ranked = _average_ranks(relation)
+    ranked = average_ranks(relation)
     return Correlations(
-        *(_pearson(end.astype(np.float64), relation.astype(np.float64)) for end in ends),
-        *(_pearson(_average_ranks(end), ranked) for end in ends),
+        *(pearson(end.astype(np.float64), relation.astype(np.float64)) for end in ends),
+        *(pearson(average_ranks(end), ranked) for end in ends),
     )
 
 
-def _average_ranks(values: Int64) -> Float64:
+def average_ranks(values: Int64) -> Float64:
     """Ranks from 1 of small whole numbers; equal ones get the mean of their places."""
     counts = np.bincount(values)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[values])
 
 
-def _pearson(a: Float64, b: Float64) -> float:
+def pearson(a: Float64, b: Float64) -> float:
+    """Pearson's correlation; NaN if one side does not vary."""
     if len(a) < 2:
         return math.nan
     a, b = a - a.mean(), b - b.mean()

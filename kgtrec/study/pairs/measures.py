@@ -1,0 +1,212 @@
+"""Values of pair ranking: micro metrics of ranks, and macro measures with a relation as the query.
+
+Ties are not broken. A value is the expectation over all orders of the tied pairs (for metrics of
+ranks: of the rank type), and least and greatest are its values in the worst and the best order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from kgtrec._internal.csr import Float64, Int64, numbered
+from kgtrec.errors import UsageError
+from kgtrec.measures import Measure
+from kgtrec.measures.averaging import Cells, Weighing
+from kgtrec.measures.metric import GroupMoments
+from kgtrec.measures.ties import Ties
+from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.names import Column
+from kgtrec.trec.measures.own import core_columns, core_values, in_core
+from kgtrec.trec.measures.relevant import UNJUDGED, View, placed_lists
+from kgtrec.trec.measures.ties import has_tie_form
+
+DEFAULTS = (
+    "mr", "mrr", "hits@10", "hits@100", "amri",
+    "map", "ndcg_cut_100", "P_100", "recall_100", "recall_1000", "recall_10000", "auroc",
+)  # fmt: skip
+"""Keys of the usual table."""
+
+AUROC = "auroc"
+RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected")
+"""Without ordinal: a billion pairs have no names to order."""
+
+
+class Bounds(NamedTuple):
+    """Values of each group or relation, and the least and greatest over all orders of ties."""
+
+    value: Float64
+    least: Float64
+    greatest: Float64
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Columns of ranks, int64 (answers,): see `kgtrec.ranking.pairs.PairCounts`."""
+
+    relation: Int64
+    greater: Int64
+    equal: Int64
+    candidates: Int64
+    macro_greater: Int64
+    macro_equal: Int64
+    macro_candidates: Int64
+
+
+def parse_measures(keys: object, rank_type: str = "realistic") -> list[Measure | str]:
+    """Measures of keys: metrics of ranks, trec_eval's measures, or "auroc".
+
+    Raises
+    ------
+    UsageError
+        A key that is no measure, or one that pairs do not have; all of them are named.
+    """
+    names = DEFAULTS if keys is None else [keys] if isinstance(keys, str) else list(keys)  # type: ignore[call-overload]
+    if not names:
+        raise UsageError("no measure is named; name one, such as map, or leave them out")
+    measures: list[Measure | str] = []
+    problems = []
+    for name in names:
+        if isinstance(name, str) and name.lower().removeprefix("macro.") == AUROC:
+            measures.append(AUROC)
+            continue
+        try:
+            measure = Measure.parse(name)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        if problem := _problem_of(measure):
+            problems.append(f"{name}: {problem}")
+        elif not measure.is_trec and not {*str(name).lower().split(".")} & {*RANK_TYPES}:
+            measure = replace(measure, rank_type=rank_type)
+        measures.append(measure)
+    if problems:
+        raise UsageError("\n".join(problems))
+    return list(dict.fromkeys(measures))
+
+
+def _problem_of(measure: Measure) -> str:
+    """Why pair ranking does not have a measure; "" if it has."""
+    if measure.side != "both":
+        return "a pair has no asked side; leave the side out"
+    if not measure.is_trec:
+        if measure.rank_type not in RANK_TYPES:
+            return f"pairs have the rank types {', '.join(RANK_TYPES)}"
+        return "" if measure.averaging == "micro" else "ranks of pairs have micro averages only"
+    column = measure.column
+    if not in_core(column) or not has_tie_form(column, EvalOptions()):
+        return "it has no expectation under ties; use map, ndcg_cut_100, P_100, recall_100"
+    return ""
+
+
+def title_of(measure: Measure | str) -> str:
+    """Heading of a measure."""
+    if isinstance(measure, str):
+        return "AUROC"
+    return measure.title
+
+
+def key_of(measure: Measure | str) -> str:
+    """Key of a measure, without a side."""
+    if isinstance(measure, str):
+        return f"macro.{measure}"
+    return measure.key.split(".", 1)[1]
+
+
+def relation_values(counts: Counts, measures: list[Measure | str]) -> list[Bounds]:
+    """Values of each measure per relation, relations ascending."""
+    columns = [one.column for one in measures if isinstance(one, Measure) and one.is_trec]
+    trec = dict(zip(columns, _trec_values(counts, columns), strict=True)) if columns else {}
+    values = []
+    for measure in measures:
+        if isinstance(measure, str):
+            values.append(_auroc(counts))
+        elif measure.is_trec:
+            values.append(trec[measure.column])
+        else:
+            values.append(_rank_metric(counts, measure, by_relation=True))
+    return values
+
+
+def overall_values(
+    counts: Counts, measures: list[Measure | str], per_relation: list[Bounds]
+) -> list[Bounds]:
+    """Each measure once: metrics of ranks over all pairs, others weighted by evaluated pairs."""
+    pairs = np.bincount(numbered(counts.relation)[1])
+    values = []
+    for measure, own in zip(measures, per_relation, strict=True):
+        if isinstance(measure, Measure) and not measure.is_trec:
+            values.append(_rank_metric(counts, measure, by_relation=False))
+        else:
+            values.append(Bounds(*(np.array([pairs @ one / pairs.sum()]) for one in own)))
+    return values
+
+
+def _rank_metric(counts: Counts, measure: Measure, *, by_relation: bool) -> Bounds:
+    n = len(counts.greater)
+    ties = Ties(counts.greater, counts.equal, np.zeros(n, np.int64), np.ones(n, np.int64))
+    cells = Cells(counts.relation, np.ones(n, np.int64))
+    weighing = Weighing(cells, ties, counts.candidates)
+    groups = cells.by_relation("tail") if by_relation else cells.of_side("tail")
+    metric, parameter = measure.row
+    value, best, worst = (
+        metric.of_groups(GroupMoments(metric, str(kind), parameter, weighing, groups))
+        for kind in (measure.rank_type, "optimistic", "pessimistic")
+    )
+    return Bounds(value, np.minimum(best, worst), np.maximum(best, worst))
+
+
+def _auroc(counts: Counts) -> Bounds:
+    """Probability that an answer scores higher than a pair that is none; ties count half."""
+    query = numbered(counts.relation)[1]
+    answers = np.bincount(query)
+    order = np.lexsort((counts.macro_greater, query))
+    first, size = _groups(query[order], counts.macro_greater[order])
+    starts = np.cumsum(answers) - answers
+    own_above = np.empty(len(query), np.int64)
+    own_equal = np.empty(len(query), np.int64)
+    own_above[order] = first - starts[query[order]]
+    own_equal[order] = size - 1
+    above = counts.macro_greater - own_above
+    level = counts.macro_equal - own_equal
+    others = np.bincount(query, counts.macro_candidates) / answers - answers
+
+    def share(wrong: Int64 | Float64) -> Float64:
+        with np.errstate(invalid="ignore"):  # 0 / 0: every candidate is an answer
+            return np.asarray(1 - np.bincount(query, wrong) / answers / others)
+
+    return Bounds(share(above + level / 2), share(above + level), share(above))
+
+
+def _groups(query: Int64, greater: Int64) -> tuple[Int64, Int64]:
+    """First row and number of the answers of the same tie, for rows sorted by query and place."""
+    new = np.ones(len(query), bool)
+    new[1:] = (query[1:] != query[:-1]) | (greater[1:] != greater[:-1])
+    starts = np.flatnonzero(new)
+    group = np.cumsum(new) - 1
+    return starts[group], np.diff(starts, append=len(query))[group]
+
+
+def _trec_values(counts: Counts, columns: list[Column]) -> list[Bounds]:
+    """trec_eval's measures per relation, by the expectation over orders of ties."""
+    query = numbered(counts.relation)[1]
+    order = np.lexsort((counts.macro_greater, query))
+    query, above = query[order], counts.macro_greater[order]
+    first, _ = _groups(query, above)
+    place = above + np.arange(len(query)) - first  # the best order of each tie
+    answers = np.bincount(query)
+    retrieved = np.zeros(len(answers), np.int64)
+    retrieved[query] = counts.macro_candidates[order]
+    lists = placed_lists(query, place, answers, retrieved)
+    view = View(lists, EvalOptions(), UNJUDGED + 1)
+    values = core_values(view, columns)
+    core = core_columns(columns, EvalOptions().compat)
+    differs, _, forms = core.placed_ties(view.documents, above, counts.macro_equal[order] + 1)
+    changed = np.frombuffer(differs, bool)
+    bounds = []
+    for form in forms:
+        of_ties = np.frombuffer(form).reshape(values.shape)
+        bounds.append(np.where(changed, of_ties, values))
+    return [Bounds(*rows) for rows in zip(*bounds, strict=True)]

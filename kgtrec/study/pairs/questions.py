@@ -1,0 +1,145 @@
+"""Which pairs of a relation are evaluated, and which are known: the questions (?, relation, ?)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kgtrec._internal.csr import Int32, Int64
+from kgtrec.errors import UsageError
+from kgtrec.graph.graph import GraphData
+from kgtrec.questions.candidates import label_ids
+from kgtrec.questions.filters import Filter, filter_splits
+from kgtrec.ranking.pairs import PairQuestion
+from kgtrec.scores.pairs import PairAxes
+
+
+@dataclass(frozen=True, eq=False)
+class PairQuestions:
+    """One question per relation, relations ascending.
+
+    - filters: Splits whose pairs are known.
+    - outside: Evaluated triples of these relations whose head or tail is no candidate.
+    """
+
+    graph: GraphData
+    split: str
+    filters: tuple[str, ...]
+    axes: PairAxes
+    questions: Sequence[PairQuestion]
+    outside: int
+
+    @property
+    def relations(self) -> Int64:
+        """Ids of the relations."""
+        return np.array([one.relation for one in self.questions], np.int64)
+
+    def name(self, relation: int) -> str:
+        """Label of a relation."""
+        return self.graph.relations[int(relation)]
+
+
+def pair_questions(
+    graph: GraphData,
+    split: str = "test",
+    filter: Any = "all",
+    relations: Any = None,
+    heads: Any = None,
+    tails: Any = None,
+) -> PairQuestions:
+    """The questions (?, relation, ?) of a split; parameters as for `rank_pairs`."""
+    if graph.contexts is not None:
+        raise UsageError(
+            "the facts of this graph have a time or qualifiers, which pairs do not have; leave "
+            "that column out of the files"
+        )
+    filters, _ = filter_splits(graph, Filter(filter), split)
+    rows = graph.split(split)
+    axes = PairAxes.of(
+        _listed("heads", heads, graph.n_entities),
+        _listed("tails", tails, graph.n_entities),
+        graph.n_entities,
+    )
+    inside = np.isin(rows[:, 0], axes.heads) & np.isin(rows[:, 2], axes.tails)
+    chosen = _relations(graph, split, rows, inside, relations)
+    if heads is not None:
+        _require_use(graph, chosen, axes.heads, "head")
+    if tails is not None:
+        _require_use(graph, chosen, axes.tails, "tail")
+    known = np.concatenate([np.empty((0, 3), np.int32), *(graph.splits[one] for one in filters)])
+    others = [graph.splits[one] for one in filters if one != split]
+    removed = np.concatenate([np.empty((0, 3), np.int32), *others])
+    cells = [_by_relation(axes, each, chosen) for each in (rows, known, removed)]
+    questions = [
+        PairQuestion(int(relation), answers, of_known, np.setdiff1d(of_removed, answers))
+        for relation, answers, of_known, of_removed in zip(chosen.tolist(), *cells, strict=True)
+    ]
+    outside = int((~inside & np.isin(rows[:, 1], chosen)).sum())
+    empty = [one.relation for one in questions if not len(one.answers)]
+    if empty:
+        raise UsageError(
+            f"split {split!r} has no pair of relation {graph.relations[empty[0]]!r} among these "
+            "heads and tails, so there is nothing to rank; leave the relation out"
+        )
+    return PairQuestions(graph, split, filters, axes, questions, outside)
+
+
+def _listed(name: str, values: Any, size: int) -> Int64 | None:
+    """Ids in the caller's order; UsageError if there are none, or one is repeated."""
+    if values is None:
+        return None
+    distinct = label_ids(name, values, size)
+    ids = np.asarray(values).astype(np.int64)
+    if not len(ids):
+        raise UsageError(f"{name} is empty; name at least one entity, or leave {name} out")
+    if len(distinct) != len(ids):
+        counts = np.bincount(ids, minlength=1)
+        raise UsageError(
+            f"{name} contains id {int(np.argmax(counts > 1))} twice; name each entity once, "
+            "because rows and columns of scores follow the list"
+        )
+    return ids
+
+
+def _relations(graph: GraphData, split: str, rows: Int32, inside: Any, relations: Any) -> Int64:
+    """Ids of the relations to rank, ascending."""
+    if relations is not None:
+        chosen = label_ids("relations", relations, graph.n_relations).astype(np.int64)
+        if not len(chosen):
+            raise UsageError(
+                "relations is empty; name at least one relation, or leave relations out"
+            )
+        return chosen
+    chosen = np.unique(rows[inside, 1]).astype(np.int64)
+    if not len(chosen):
+        raise UsageError(
+            f"split {split!r} has no triple whose head is among the heads and whose tail is among "
+            "the tails, so no relation can be ranked; swap heads and tails, or name more of them"
+        )
+    return chosen
+
+
+def _require_use(graph: GraphData, relations: Int64, ids: Int64, side: str) -> None:
+    """UsageError if no chosen relation has one of the listed entities on this side."""
+    column = 0 if side == "head" else 2
+    for rows in graph.splits.values():
+        of_relations = np.isin(rows[:, 1], relations)
+        if np.isin(rows[of_relations, column], ids).any():
+            return
+    raise UsageError(
+        f"none of the {len(ids):,} {side}s is the {side} of a triple of the relations to rank, in "
+        f"any split; swap heads and tails, or choose other relations"
+    )
+
+
+def _by_relation(axes: PairAxes, triples: Int32, relations: Int64) -> list[Int64]:
+    """Cells of the triples of each relation."""
+    rows = triples[np.argsort(triples[:, 1], kind="stable")].astype(np.int64)
+    starts, ends = (np.searchsorted(rows[:, 1], relations, side) for side in ("left", "right"))
+    return [
+        axes.cells(rows[start:end, 0], rows[start:end, 2])
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
