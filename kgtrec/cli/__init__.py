@@ -52,6 +52,7 @@ COMMANDS = {
         "rank.command:merge",
     ),
     "batch": _Entry("Rank many models x graphs x protocols from one file, on Dask.", "clusters"),
+    "pairs": _Entry("Rank the pairs of a relation among all pairs: (?, r, ?).", "pairs"),
     "align": _Entry("Rank entity alignments by embeddings or similarities.", "adjusted-metrics"),
     "classify": _Entry(
         "Classify triples as true or false: metrics and calibration.", "classification"

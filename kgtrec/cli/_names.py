@@ -28,8 +28,8 @@ HEADINGS = {
     ),
     "Questions and candidates": (
         "--split --sides --context --filter --known --entities --relations --type-constraints "
-        "--candidates --exclude-query-document --outside --unknown --size --share --draw-by "
-        "--full --half-width --observed "
+        "--candidates --heads --tails --keep-known --exclude-query-document --outside --unknown "
+        "--size --share --draw-by --full --half-width --observed "
         "--entity-types --relation-types --n-entities --n-instances --averaged-runs --percent "
         "--truncated --n-questions --n-answers"
     ),
@@ -52,6 +52,7 @@ HEADINGS = {
         "--count-entities --count-relations --sparsity --density --train-share --values "
         "--study --figure "
         "--correlation --sizes --repeats --epsilon --per-query --no-summary --complete "
+        "--best --stability "
         "--relevance-level --judged-only --max-documents --collection --compat --ties --debug"
     ),
     "Tests and intervals": (
@@ -61,7 +62,8 @@ HEADINGS = {
     "Output": (
         "--output --write-run --write-qrels --write-sample-qrels --write-questions "
         "--write-candidates --write-full-questions --write-split --write-runs --run-depth --tag "
-        "--html --conflicts --format --show --largest --digits --plot --plot-pairs --plot-rankings "
+        "--write-pairs --write-ranks --html --conflicts --format --show --largest --digits --plot "
+        "--plot-pairs --plot-rankings "
         "--plot-cells --style --show-engines --path --quiet --help --version"
     ),
 }

@@ -23,6 +23,7 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
         ("--outside", "--candidates --type-constraints"),
         ("--unknown", "--candidates --type-constraints --entities --relations --known"),
     ),
+    "pairs": (("--unknown", "--heads --tails --relations"),),
     "merge": (_OF_RUNS,),
     "align": (_OF_RUNS,),
     "estimate": (

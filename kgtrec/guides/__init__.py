@@ -15,7 +15,7 @@ ORDER = (
     "filters-and-protocols", "temporal", "qualifiers", "sampled-candidates", "adjusted-metrics",
     "slices", "embeddings", "training-loop", "formats", "runs-and-qrels", "changes",
     "published-numbers", "many-graphs", "sparse-labels", "open-world", "complex-queries",
-    "dense-retrieval", "classification", "semantics", "clusters", "migrating",
+    "dense-retrieval", "pairs", "classification", "semantics", "clusters", "migrating",
 )  # fmt: skip
 
 

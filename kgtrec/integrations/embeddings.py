@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import Array
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec.errors import FileError, InputError, PathName, UsageError
+from kgtrec.graph.graph import GraphData
 from kgtrec.integrations.saved_models import (
     SavedModel,
     ask_of_program,
@@ -38,6 +39,7 @@ from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import one_line, read_arrays
 from kgtrec.scores.formulas import Parts, check_model, describe, half_turn_of
+from kgtrec.scores.pairs import PairVectors
 
 _ROLES: tuple[tuple[str, set[str], set[str]], ...] = (
     ("core", {"core"}, set()),
@@ -98,6 +100,53 @@ def load_factors(
         contradicts the arrays or an argument, or if programs differ and nothing says which one
         saved the model.
     """
+    vectors = _read_vectors(path, model, norm, phases, normalize, model_config)
+    factors = factors_of(
+        path, questions, vectors.model, inverse=inverse, rows=rows,
+        **vectors.declared, **vectors.arrays,
+    )  # fmt: skip
+    factors.facts = vectors.facts()
+    return factors
+
+
+def load_pair_vectors(
+    path: PathName, graph: GraphData, model: str | None = None, *, inverse: str = "none", **how: Any
+) -> PairVectors:
+    """The vectors in a file as scores of pairs; arguments and errors as for `load_factors`."""
+    vectors = _read_vectors(path, model, **how)
+    try:
+        options: dict[str, Any] = {"inverse": inverse, **vectors.declared, **vectors.arrays}
+        scores = PairVectors(graph, vectors.model, **options)
+    except (InputError, UsageError) as error:
+        raise type(error)(f"{path}: {error}") from None
+    scores.facts = vectors.facts()
+    return scores
+
+
+class _Vectors(NamedTuple):
+    """The vectors of a model in a file, and what the file or the caller says of its formula."""
+
+    model: str
+    arrays: dict[str, Array]
+    declared: dict[str, Any]
+    origin: dict[str, str]
+    notes: tuple[str, ...]
+
+    def facts(self) -> tuple[str, ...]:
+        """Sentences on the formula of a model that could be built."""
+        parts = Parts(self.arrays["entity"], self.arrays["relation"], **self.declared)
+        return (*describe(self.model, parts, self.origin), *self.notes)
+
+
+def _read_vectors(
+    path: PathName,
+    model: str | None,
+    norm: str | None = None,
+    phases: float | str | None = None,
+    normalize: str | None = None,
+    model_config: PathName | None = None,
+) -> _Vectors:
+    """As `load_factors`, before any question is asked."""
     with fetched(path, folders=True) as copy:
         vectors, values = split_single_values(_load(copy))
         config = read_configuration(copy, model_config)
@@ -132,11 +181,8 @@ def load_factors(
         "phases": half_turn_of(used["phases"]),
         "normalize": used["normalize"] or "none",
     }
-    factors = factors_of(path, questions, name, inverse=inverse, rows=rows, **declared, **arrays)
     origin = {key: text for key, text in saved.origin.items() if arguments[key] is None}
-    parts = Parts(arrays["entity"], arrays["relation"], **declared)
-    factors.facts = (*describe(name, parts, origin), *config.notes)
-    return factors
+    return _Vectors(name, arrays, declared, origin, tuple(config.notes))
 
 
 def count_entities(path: PathName) -> int:

@@ -222,8 +222,8 @@ def as_pair_source(
         missing = [relation for relation in relations.tolist() if relation not in scores]
         if missing:
             raise UsageError(
-                f"scores lack relation {names(missing[0])!r} (id {missing[0]}) and "
-                f"{len(missing) - 1:,} more of {len(relations):,}; add them, or choose relations"
+                f"scores lack {len(missing):,} of {len(relations):,} relations, such as "
+                f"{names(missing[0])!r} (id {missing[0]}); add them, or choose relations"
             )
         return _Listed(scores, axes, names)
     if not isinstance(scores, Factors) and callable(scores):

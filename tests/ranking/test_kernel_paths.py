@@ -460,3 +460,53 @@ def test_candidates_of_their_own() -> None:
     ]
     asked = questions.restrict(candidates=[each.tolist() for each in lists])
     check(asked, rng.integers(-3, 4, (SHORT_ROWS, n)).astype(np.float32), 20, lists=lists)
+
+
+# -- Scores of many rows together ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_thresholds", [0, 1, 2, 3, 9, 16, 17, 40, 300, 2500])
+def test_pair_counts(n_thresholds):
+    """Of given rows and of vectors, for few and many thresholds, sparse and dense rows."""
+    rng = np.random.default_rng(n_thresholds)
+    for width, height in ((1, 9), (47, 3), (130, 70), (4100, 2)):
+        queries = rng.standard_normal((height, 5)).astype(np.float32)
+        entities = rng.integers(-2, 3, (width, 5)).astype(np.float32)
+        for dtype, low in product(DTYPES, (-100, 30)):
+            exact = (queries.round() @ entities.T).astype(dtype)
+            factors = [array.astype(np.result_type(dtype, np.float32))
+                       for array in (queries.round(), entities)]  # fmt: skip
+            pool = np.unique(np.append(exact, exact.max() + rng.random(n_thresholds) * low))
+            thresholds = rng.choice(pool, n_thresholds).astype(dtype).astype(np.float64)
+            due = [[int((exact > t).sum()) for t in thresholds],
+                   [int((exact >= t).sum()) for t in thresholds]]  # fmt: skip
+            bound = float(np.sort(exact, axis=None)[-min(7, exact.size)])
+            reach = {cell: float(exact.flat[cell]) for cell in np.flatnonzero(exact >= bound)}
+            for path in forced():
+                for of_vectors in (False, True):
+                    counts = np.zeros((2, n_thresholds), np.int64)
+                    cells, scores = np.empty(exact.size, np.int64), np.empty(exact.size)
+                    request = (thresholds, counts, bound, cells, scores)
+                    if of_vectors:
+                        used, nan = _core.count_factors(*factors, None, "dot", *request)
+                    else:
+                        used, nan = _core.count_rows(exact, dtype.name, *request)
+                    where = (path, dtype, width, of_vectors)
+                    assert (counts.tolist(), nan) == (due, False), where
+                    found = dict(zip(cells[:used].tolist(), scores[:used].tolist(), strict=True))
+                    assert found == reach, where
+
+
+def test_pair_counts_see_nan_and_report_what_found_no_space():
+    scores = np.full((40, 130), 2.0, np.float32)
+    scores[33, 121] = np.nan
+    for _ in forced():
+        for n in (0, 2, 20):
+            counts = np.zeros((2, n), np.int64)
+            cells, found = np.empty(5, np.int64), np.empty(5)
+            used, nan = _core.count_rows(
+                scores, "float32", np.arange(n) / 10, counts, 2.0, cells, found
+            )
+            assert (used, nan) == (40 * 130 - 1, True)
+            assert found.tolist() == [2.0] * 5
+            assert counts[0].tolist() == [used] * n

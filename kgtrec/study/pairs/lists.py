@@ -203,7 +203,7 @@ def pair_stability(
         missing = [name for name in lists[own] if name not in lists[other]]
         if missing:
             raise UsageError(
-                f"{path} lacks relation {missing[0]!r} of {of}, and {len(missing) - 1:,} more; "
+                f"{path} lacks {len(missing):,} of the relations of {of}, such as {missing[0]!r}; "
                 "rank the same relations in both (--relations)"
             )
     relations = tuple(lists[0])
@@ -229,8 +229,8 @@ def _cutoffs(
         raise UsageError("no k is named; name one, such as 100, or leave them out")
     if chosen[-1] > length:
         raise UsageError(
-            f"k={chosen[-1]:,} is beyond the {length:,} pairs of relation {relation!r} in {path}; "
-            f"choose at most {length:,}, or write longer lists (-k)"
+            f"the cutoff {chosen[-1]:,} is beyond the {length:,} pairs of relation {relation!r} in "
+            f"{path}; choose at most {length:,}, or write longer lists (-k)"
         )
     return tuple(chosen)
 
