@@ -25,7 +25,16 @@ HELP = ("measures/help.py", "trec/measures/rows.py", "trec/measures/names.py", "
 
 ONLY_IN_PYTHON = {
     *("as_", "beta", "category", "client", "cuts", "duplicates", "estimate", "every"),
-    *("filter_splits", "incomplete", "miss", "people", "protocol", "qualifiers", "reference"),
+    *(
+        "filter_splits",
+        "heads_per_call",
+        "incomplete",
+        "miss",
+        "people",
+        "protocol",
+        "qualifiers",
+        "reference",
+    ),
     *("removals", "rho", "smoothing", "strength", "text", "value", "width"),
 }
 """Arguments without an option: their functions have no command, or the command sets them."""

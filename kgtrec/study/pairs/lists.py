@@ -204,7 +204,7 @@ def pair_stability(
         if missing:
             raise UsageError(
                 f"{path} lacks {len(missing):,} of the relations of {of}, such as {missing[0]!r}; "
-                "rank the same relations in both (--relations)"
+                "rank the same relations in both"
             )
     relations = tuple(lists[0])
     lengths = {(path, name): len(own[name].pairs)
@@ -230,7 +230,7 @@ def _cutoffs(
     if chosen[-1] > length:
         raise UsageError(
             f"the cutoff {chosen[-1]:,} is beyond the {length:,} pairs of relation {relation!r} in "
-            f"{path}; choose at most {length:,}, or write longer lists (-k)"
+            f"{path}; choose at most {length:,}, or write longer lists"
         )
     return tuple(chosen)
 
