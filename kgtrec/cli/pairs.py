@@ -54,7 +54,7 @@ _OF_RANKING = ("graph", "scores", "best_file", "ranks_file", "k", "relations", "
     metavar="NAME",
 )
 @shared.choice("--ranks rank_type", RANK_TYPES, "Rank type of micro metrics.", default="realistic")
-@shared.choice("--by", ["relation", "category"], "A row per relation, or per category of them.")
+@shared.option("--by", "A row per `relation`, or per `category` of them.", metavar="GROUP")
 @shared.option(
     "-k --best k",
     "Find so many best pairs of each relation (with --write-pairs).",
@@ -68,7 +68,7 @@ _OF_RANKING = ("graph", "scores", "best_file", "ranks_file", "k", "relations", "
 @shared.writes("--write-ranks ranks_file", "Write the counts of each evaluated pair as TSV.")
 @shared.flag("--stability", "Compare two files of --write-pairs: A.tsv B.tsv.")
 @shared.option(
-    "--at cutoffs",
+    "--k cutoffs",
     "With --stability: compare so many best pairs. Default: 10, 100, ... and all.",
     metavar="K,K,...",
 )
@@ -201,6 +201,6 @@ def _stability(files: tuple[str, ...], options: dict[str, Any]) -> Report:
     from kgtrec.study import pair_stability
 
     text = options["cutoffs"]
-    cutoffs = None if text is None else shared.counts_of("--at", text)
+    cutoffs = None if text is None else shared.counts_of("--k", text)
     result = pair_stability(files[0], files[1], cutoffs)
     return Report.of_table(result.table())
