@@ -95,7 +95,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     if options["stability"]:
         return _stability(files, options)
     from kgtrec import read_graph
-    from kgtrec.cluster.inputs import filter_of
+    from kgtrec.cluster.inputs import parse_filter
     from kgtrec.errors import about
     from kgtrec.study import rank_pairs
     from kgtrec.study.pairs.measures import parse_measures
@@ -109,7 +109,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
             _scores(graph, options),
             graph,
             split=options["split"],
-            filter=filter_of(options["filters"]),
+            filter=parse_filter(options["filters"]),
             k=options["k"] or 0,
             keep_known=options["keep_known"],
             higher_is_better=not options["lower_is_better"],
