@@ -60,7 +60,7 @@ class PairRanks(ShownAsTables):
     def __len__(self) -> int:
         return len(self.head)
 
-    def _of(self) -> str:
+    def _subject(self) -> str:
         heads, tails = self.questions.axes.shape
         return f" of {len(self.questions.questions):,} relations, {heads:,} x {tails:,} pairs each"
 
