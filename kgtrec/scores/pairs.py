@@ -138,7 +138,7 @@ class PairVectors:
             embedding_array("entity", entity), embedding_array("relation", relation), arrays, norm,
             half_turn_of(phases), normalize,
         )  # fmt: skip
-        check_sizes(parts, graph.n_entities, graph.n_relations, inverse)
+        check_sizes(parts, graph, inverse)
         self._model, self._parts, self._inverse = check_model(model), parts, inverse
         kinds = (parts.entity.real.dtype, parts.relation.real.dtype)
         double = np.result_type(*kinds) == np.float64
