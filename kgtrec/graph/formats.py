@@ -96,7 +96,7 @@ GRAPHS = Formats("graphs", "kgtrec.graph_formats", (
 NUMBERED_BESIDE = frozenset(
     {"tsv", "timed", "csv", "ntriples", "statements", "hype", "multihopkg", "arrow"}
 )
-"""Formats of labels, which dictionaries in the folder may number."""
+"""Formats of labels; dictionaries in the folder may number these."""
 TEXTS = NUMBERED_BESIDE | {"rotate", "dgl-ke", "neural-lp"}
 """Formats of text files in one folder: other files with triples are reported."""
 NUMBERED = frozenset({"openke", "libkge"})
@@ -122,7 +122,7 @@ _UNPICKLED = (
 
 
 class GraphPlace(NamedTuple):
-    """A folder and how to read it.
+    """The folder of a graph, and how to read it.
 
     - format: Name of a row of `GRAPHS`.
     - columns: Order of columns that the user has declared.
@@ -169,9 +169,9 @@ def graph_place(
 
 
 def split_format(folder: str) -> tuple[str, str]:
-    """Split off a format with its colon, or nothing, from its path: ("csv,hrt:", "data").
+    """Split ``csv,hrt:data`` into format and path: ("csv,hrt:", "data"); ("", path) without format.
 
-    An existing path with the whole name has no format, and neither has ``s3://...``.
+    The name of an existing path has no format, and neither has ``s3://...``.
     """
     match = _DECLARED.fullmatch(folder)
     if match is None or os.path.exists(folder) or match[3].startswith("//") or is_location(folder):
@@ -180,6 +180,7 @@ def split_format(folder: str) -> tuple[str, str]:
 
 
 def _recognise_format(folder: Path) -> str:
+    """Return the format that the names of a folder's files fit; "tsv" if none does."""
     if folder.suffix in _PICKLES and folder.is_file():
         refuse(folder, None, "a pickle, not a folder of splits", _UNPICKLED)
     try:
@@ -212,8 +213,11 @@ def _recognise_format(folder: Path) -> str:
 
 
 def graph_files(folder: PathName) -> dict[str, Any]:
-    """Files of a graph by name: splits and dictionaries of TSV and OpenKE; all files of other
-    formats, and at URLs."""
+    """Return the files of a graph by name.
+
+    Of TSV and OpenKE these are the splits and dictionaries; of other formats and at URLs, all
+    files.
+    """
     from kgtrec.graph.readers.dictionaries import dictionary_files
 
     url = split_format(os.fspath(folder))[1]

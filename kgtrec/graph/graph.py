@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# With fewer triples, a relation that occurs only in first lines means nothing.
+# In smaller graphs, a relation can occur only in first lines by chance.
 _MANY = 10
 
 
 @dataclass(eq=False, repr=False)
 class GraphData:
-    """Splits of a knowledge graph as data.
+    """Splits of a knowledge graph as arrays.
 
     `kgtrec.Graph`, which adds methods for users, documents the attributes.
     """
@@ -85,7 +85,7 @@ class GraphData:
         contexts: Labels | None = None,
         qualifiers: QualifierSets | None = None,
     ) -> Self:
-        """Build from triples, which the graph then owns."""
+        """Build a graph from triples; it takes the arrays over and drops their duplicates."""
         splits, duplicates = {}, {}
         for name, rows in triples.items():
             n_rows = len(rows)
@@ -154,7 +154,7 @@ class GraphData:
         entities: Labels,
         relations: Labels,
     ) -> Self:
-        """Build from triples and qualifiers; the sets of these become a fourth column."""
+        """Build a graph from triples and qualifiers, whose sets become a fourth column."""
         sizes = len(entities), len(relations)
         for name, (_, pairs_of_split) in pairs.items():
             checked_ids(
@@ -180,7 +180,7 @@ class GraphData:
     ) -> Self:
         """Read a folder of files; see `kgtrec.read_graph`.
 
-        ``used`` are files that the caller reads, such as known facts: no warning is about them.
+        ``used`` are files that the caller reads, such as known facts. No warning mentions them.
         """
         from kgtrec.graph.formats import GRAPHS, NUMBERED_BESIDE, graph_place, split_format
         from kgtrec.graph.openke import is_numbered
@@ -240,7 +240,7 @@ class GraphData:
         return graph
 
     def with_entities(self, n: int) -> Self:
-        """The graph with the entities 0 to n - 1, whose columns of scores are their numbers.
+        """Return the graph with the entities 0 to n - 1, numbered as the columns of scores.
 
         Parameters
         ----------
@@ -268,7 +268,10 @@ class GraphData:
         return grown
 
     def hint_of_width(self, n: int) -> str:
-        """What to do with scores of more entities than the triples name, if labels are numbers."""
+        """Return advice for scores of more entities than the triples name; "" if there is none.
+
+        Only graphs whose labels are whole numbers get advice.
+        """
         if not self.has_open_end or n <= self.n_entities or int(self.entities[-1]) >= n:
             return ""
         return (
@@ -278,7 +281,7 @@ class GraphData:
         )
 
     def doubts(self) -> Iterator[str]:
-        """Signs of a misread graph in splits, first lines and relations, one sentence per sign."""
+        """Yield a sentence per sign that the graph was misread: splits, first lines, relations."""
         absent = [name for name in SPLITS if name not in self.splits]
         if "test" in self.splits and absent:
             names = " and ".join(map(repr, absent))
@@ -319,7 +322,7 @@ class GraphData:
         return len(self.relations)
 
     def split(self, name: str) -> Int32:
-        """Distinct triples of one split, shape (n, 3); UsageError if the graph lacks it."""
+        """Return the distinct triples of a split, int32 (n, 3); UsageError if it is missing."""
         if not isinstance(name, str) or name not in self.splits:
             which = "this graph" if self.name is None else f"graph {self.name!r}"
             raise UsageError(f"{which} has no split {name!r}; {must_be(name, self.splits)}")
@@ -358,7 +361,7 @@ class GraphData:
         return tuple(self.relations)
 
     def relation_counts(self, split: str) -> Int64:
-        """Triples of one split with each relation: int64, shape (n_relations,)."""
+        """Count the triples of a split with each relation: int64, shape (n_relations,)."""
         return np.bincount(self.split(split)[:, 1], minlength=self.n_relations).astype(np.int64)
 
     @property
@@ -378,7 +381,7 @@ class GraphData:
         return np.unique(np.concatenate(rows), axis=0)
 
     def qualifier_facts(self, split: str) -> Int32:
-        """Facts (n, 4) for questions about a qualifier's value: one per qualifier of a fact."""
+        """Return facts for questions about qualifiers' values, one per qualifier: int32 (n, 4)."""
         self.split(split)  # raises, naming the splits that exist
         if split not in self._qualifier_facts:
             self._qualifier_facts[split] = self.of_qualifiers(value_rows, self.facts[split])
@@ -387,7 +390,10 @@ class GraphData:
     def of_qualifiers(
         self, how: Callable[..., Int32], facts: Int32, sets: QualifierSets | None = None
     ) -> Int32:
-        """`value_rows` or `given_rows` of facts of known statements, with the number of a set."""
+        """Apply `value_rows` or `given_rows` to the facts whose primary triple has qualifiers.
+
+        Returns int32 (m, 4). ``sets`` are the graph's own by default.
+        """
         sets = self.qualifiers if sets is None else sets
         if sets is None or not len(self.statements):
             return np.empty((0, 4), np.int32)
@@ -397,6 +403,7 @@ class GraphData:
         return rows[rows[:, 0] >= 0]
 
     def _triple_keys(self, triples: Int32) -> Int64:
+        """Return a key per triple, int64 (n,); InputError if keys do not fit into int64."""
         if self.n_entities**2 * self.n_relations > np.iinfo(np.int64).max:
             raise InputError(
                 f"{self.n_entities:,} entities and {self.n_relations:,} relations are too many for "
@@ -420,7 +427,7 @@ class GraphData:
         return text if self.contexts is None else f"{text}, {len(self.contexts):,} times"
 
     def summary(self) -> str:
-        """A few lines for people: sizes, and duplicates dropped."""
+        """Return a few lines for people: the sizes, and how many duplicates were dropped."""
         lines = [self._sizes]
         for name, rows in self.splits.items():
             dropped = self.duplicates[name]
@@ -438,7 +445,10 @@ class GraphData:
 
 
 def _require_one_width(arrays: dict[str, Array]) -> dict[str, Array]:
-    """The arrays unchanged; InputError if some facts have a time and others have none."""
+    """Return the arrays; InputError if some facts have a time and others have none.
+
+    Empty arrays get the width of the others.
+    """
     widths = {name: rows.shape[1] for name, rows in arrays.items() if len(rows)}
     if len(set(widths.values())) > 1:
         raise InputError(

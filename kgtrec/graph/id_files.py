@@ -30,12 +30,12 @@ NEGATIVES = ("head_neg", "tail_neg")
 
 
 def check_unknown(unknown: str) -> None:
-    """UsageError if `unknown` is not a way to treat labels that the graph lacks."""
+    """Raise UsageError unless `unknown` is "error" or "skip"."""
     choose("unknown", unknown, ("error", "skip"))
 
 
 def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple[Int64, int]:
-    """Ids of a file's labels, one per line, and the number of lines ignored as unknown."""
+    """Read labels, one per line; return their ids, and how many were ignored as unknown."""
     check_unknown(unknown)
     names = [text for _, text in lines_of(path)]
     for number, text in enumerate(names, start=1):
@@ -47,7 +47,7 @@ def read_labels(path: PathName, labels: Labels, unknown: str = "error") -> tuple
 
 
 def read_column_order(path: PathName, labels: Labels) -> Int64:
-    """The id of each column's label, from a file with a label per line."""
+    """Read the label of each column, one per line; return their ids, int64 (columns,)."""
     names = [text for _, text in lines_of(path)]
     ids = labels.positions(arrow_bytes(names))
     if (ids < 0).any():
@@ -62,7 +62,7 @@ def read_column_order(path: PathName, labels: Labels) -> Int64:
 
 
 def read_names(path: PathName, size: int) -> Labels:
-    """Labels of `size` ids, one per line, in id order."""
+    """Read the labels of `size` ids, one per line, in id order."""
     import pyarrow as pa
 
     texts = (text for _, text in lines_of(path))
@@ -79,7 +79,7 @@ def read_names(path: PathName, size: int) -> Labels:
 
 
 def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
-    """Left and right ids from lines ``left<TAB>right``, shape (n, 2)."""
+    """Read lines ``left<TAB>right``; return left and right ids, int64 (n, 2)."""
     at: dict[tuple[bytes, ...], int] = {}
     for number, text in lines_of(path):
         pair = tuple(text.split(b"\t"))
@@ -105,7 +105,10 @@ def read_pairs(path: PathName, left: Labels, right: Labels) -> Int64:
 def read_candidates(
     path: PathName, question_ids: Sequence[str], entities: Labels, unknown: str = "error"
 ) -> tuple[list[Int64], dict[str, Any]]:
-    """Candidates of every question, from lines ``question<TAB>entity<TAB>entity...``."""
+    """Read lines ``question<TAB>entity<TAB>entity...``.
+
+    Returns the candidates' ids per question, in the order of `question_ids`, and facts on the file.
+    """
     check_unknown(unknown)
     hint = (
         "write question<TAB>entity<TAB>entity..., with question ids as "
@@ -136,13 +139,13 @@ def read_candidates(
 
 
 def read_negatives(path: PathName) -> dict[str, Array]:
-    """Arrays ``head_neg`` and ``tail_neg`` (or one of them) of an ``.npz``, as in OGB."""
+    """Read the arrays ``head_neg`` and ``tail_neg`` (or one of them) of an ``.npz``, as in OGB."""
     hint = f"save {' and '.join(NEGATIVES)}, ids of shape (triples, negatives), with numpy.savez"
     return load_arrays(path, NEGATIVES, hint)
 
 
 def load_arrays(path: PathName, names: Sequence[str], hint: str) -> dict[str, Array]:
-    """The arrays of an ``.npz`` with these names, without unpickling."""
+    """Read the arrays of an ``.npz`` that have these names, without unpickling."""
     try:
         with regular_file(path) as local_path, np.load(local_path, allow_pickle=False) as archive:
             check_members(path, archive.zip)
@@ -169,7 +172,11 @@ def find_ids(
     unknown: str,
     drop: bool = True,
 ) -> tuple[Int64, int]:
-    """Ids of an Arrow array of labels, and the number of unknown ones, dropped or -1."""
+    """Return the ids of an Arrow array of labels, and how many labels are unknown.
+
+    Unknown labels are an error if `unknown` is "error". Otherwise they are dropped, or have id -1
+    without `drop`. ``lines`` has the line of each label.
+    """
     ids = labels.positions(names)
     bad = ids < 0
     if bad.any() and unknown == "error":
@@ -187,20 +194,23 @@ def find_ids(
 def refuse_repeat(
     path: PathName, lines: dict[K, int], key: K, line: int, noun: str, hint: str
 ) -> None:
-    """Note the line of a key; FileError if an earlier line has the same one."""
+    """Remember the line of a key; FileError if an earlier line has the same key."""
     if lines.setdefault(key, line) != line:
         refuse(path, line, f"{noun} is repeated (first in line {lines[key]})", hint)
 
 
 def arrow_bytes(names: list[bytes]) -> Any:
-    """Labels as an Arrow array."""
+    """Convert labels to an Arrow array."""
     import pyarrow as pa
 
     return pa.array(names, type=pa.large_binary())
 
 
 def lines_of(path: PathName, gaps: bool = False) -> Iterator[tuple[int, bytes]]:
-    """Number and text of every line; empty lines are allowed at the end, or anywhere if `gaps`."""
+    """Yield number and text of every line that is not empty.
+
+    FileError for an empty line before the end, unless `gaps` allows it.
+    """
     blank = 0
     with regular_file(path) as local_path:
         for number, text in packed_lines(local_path):
@@ -215,7 +225,7 @@ def lines_of(path: PathName, gaps: bool = False) -> Iterator[tuple[int, bytes]]:
 def read_delimited_rows(
     path: PathName, delimiter: str, hint: str
 ) -> Iterator[tuple[int, list[str]]]:
-    """Number and fields of every line, quoted ones as in CSV.
+    """Yield number and fields of every line; fields may be quoted as in CSV.
 
     A quoted field must end in its line. Otherwise its quotation mark is almost always unclosed, and
     all lines up to the next mark would be part of a label.
@@ -234,7 +244,7 @@ def read_delimited_rows(
 
 @contextmanager
 def regular_file(path: PathName) -> Iterator[Path]:
-    """The file, on this machine until the context ends; FileError if it is not a file."""
+    """Provide a local path of the file until the context ends; FileError if it is no file."""
     with fetched(path) as local_path:
         if not local_path.exists():
             refuse(path, None, "the file does not exist", "check the name and the folder")
@@ -244,10 +254,10 @@ def regular_file(path: PathName) -> Iterator[Path]:
 
 
 def text_of(raw: bytes) -> str:
-    """A label as people see it."""
+    """Decode a label's bytes; bytes that are not UTF-8 become surrogates."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 def bytes_of(text: str) -> bytes:
-    """The bytes of such a label."""
+    """Encode a label that `text_of` decoded."""
     return text.encode("utf-8", "surrogateescape")

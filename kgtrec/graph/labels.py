@@ -31,7 +31,7 @@ _FEW_IDS = 1 << 16
 
 
 def decode_docno(docno: bytes) -> bytes:
-    """Label that has this docno (see `Labels.docnos`)."""
+    """Return the label of a docno (see `Labels.docnos`)."""
     return _ESCAPE.sub(lambda match: bytes([int(match.group(1), 16)]), docno)
 
 
@@ -50,7 +50,7 @@ class Labels(Sequence[str]):
 
     @classmethod
     def decimal(cls, size: int) -> Labels:
-        """Labels of ids that have no other name: the label of id 7 is ``"7"``."""
+        """Make labels that are the ids' numbers: the label of id 7 is ``"7"``."""
         return cls(int(size))
 
     @classmethod
@@ -66,7 +66,7 @@ class Labels(Sequence[str]):
 
     @classmethod
     def from_strings(cls, labels: Sequence[str]) -> Labels:
-        """Labels in id order."""
+        """Make labels from strings in id order."""
         import pyarrow.compute as pc
 
         if isinstance(labels, Labels):
@@ -89,7 +89,7 @@ class Labels(Sequence[str]):
     @overload
     def __getitem__(self, index: slice | Array | Sequence[int]) -> list[str]: ...
     def __getitem__(self, index: Any) -> str | list[str]:
-        """Label of one id, or the labels of a slice or integer array, as a list."""
+        """Return the label of one id, or the labels of a slice or integer array, as a list."""
         if isinstance(index, slice):
             return self._take(np.arange(self._size)[index])
         chosen = np.asarray(index)
@@ -136,7 +136,7 @@ class Labels(Sequence[str]):
         return f"Labels([{shown}], n={self._size})"
 
     def ids(self, labels: Sequence[str]) -> Int64:
-        """Ids of many labels at once: int64 (len(labels),)."""
+        """Return the ids of many labels at once: int64 (len(labels),)."""
         if isinstance(labels, (str, bytes)):
             raise InputError(f"ids() takes a list of labels, got {labels!r}; write [{labels!r}]")
         if self._array is None:
@@ -156,21 +156,21 @@ class Labels(Sequence[str]):
         return ids
 
     def positions(self, names: Any) -> Int64:
-        """Id of each label of an Arrow array of bytes; -1 if unknown."""
+        """Return the id of each label of an Arrow array of bytes, int64; -1 if unknown."""
         import pyarrow.compute as pc
 
         matched = pc.index_in(names, value_set=self.to_arrow()).fill_null(-1)
         return np.asarray(matched.to_numpy(zero_copy_only=False), np.int64)
 
     def index(self, label: Any, start: int = 0, stop: int | None = None) -> int:
-        """Id of one label (a scan: for many labels use `ids`); InputError if it is unknown."""
+        """Find the id of one label by a scan (for many use `ids`); InputError if it is unknown."""
         number = self._find(label) if isinstance(label, str) else -1
         if number < 0 or number not in range(*slice(start, stop).indices(self._size)):
             raise InputError(f"unknown label {label!r}; labels must match byte for byte")
         return number
 
     def _find(self, label: str) -> int:
-        """Id of a label, or -1."""
+        """Return the id of a label, or -1."""
         if self._array is None:
             known = _DECIMAL.fullmatch(label) and int(label) < self._size
             return int(label) if known else -1
@@ -179,7 +179,7 @@ class Labels(Sequence[str]):
         return int(pc.index(self._array, label.encode("utf-8", "surrogateescape")).as_py())
 
     def to_arrow(self) -> Any:
-        """All labels as one pyarrow ``large_binary`` array."""
+        """Return all labels as one pyarrow ``large_binary`` array."""
         if self._array is not None:
             return self._array
         import pyarrow as pa
@@ -188,7 +188,7 @@ class Labels(Sequence[str]):
         return numbers.cast(pa.large_string()).cast(pa.large_binary())
 
     def arrow_of(self, ids: Array) -> Any:
-        """Labels of many ids as a pyarrow ``large_binary`` array; the ids must be in range."""
+        """Return the labels of ids, which must be in range, as a ``large_binary`` array."""
         import pyarrow as pa
 
         if self._array is not None and len(ids) > _FEW_IDS:
@@ -228,7 +228,7 @@ class Labels(Sequence[str]):
 
     @property
     def text(self) -> tuple[Int64, memoryview]:
-        """The start of each label and the end of the last, and the bytes of all."""
+        """Bounds and bytes of all labels: label i is ``content[bounds[i]:bounds[i + 1]]``."""
         _, offsets, content = self._array.buffers()
         first = self._array.offset
         bounds = np.frombuffer(offsets or bytes(8), np.int64)[first : first + self._size + 1]
@@ -254,8 +254,10 @@ class Labels(Sequence[str]):
 
     @cached_property
     def trec_order(self) -> Int32 | None:
-        """Position of each id in the byte order of the docnos, by which TREC tools break ties; None
-        if ids ascend in it."""
+        """Rank of each id in the byte order of docnos: int32 (n,); None if it equals the id.
+
+        TREC tools break ties by this order.
+        """
         docnos = self.docnos
         if docnos._ascending or (docnos._array is None and self._size <= 10):
             return None
@@ -280,7 +282,7 @@ class Labels(Sequence[str]):
         return position
 
     def digest(self) -> bytes:
-        """Hash of all labels in id order; equal labels give equal digests."""
+        """Return a hash of all labels in id order; equal labels have equal digests."""
         import hashlib
 
         if self._array is None:
@@ -293,7 +295,7 @@ class Labels(Sequence[str]):
 
 
 def _some_labels(bounds: Int64, content: memoryview, ids: Integers) -> Any:
-    """Labels of a few ids as a ``large_binary`` array, without pyarrow's compute module."""
+    """Return labels of a few ids as a ``large_binary`` array, without pyarrow's compute module."""
     import pyarrow as pa
 
     lengths = bounds[ids + 1] - bounds[ids]
@@ -305,7 +307,7 @@ def _some_labels(bounds: Int64, content: memoryview, ids: Integers) -> Any:
 
 
 def _encode_all(labels: Sequence[str]) -> Any:
-    """Labels as a ``large_binary`` array; InputError on the first that is not a usable str."""
+    """Encode labels as a ``large_binary`` array; InputError for one that is not a usable str."""
     if isinstance(labels, (str, bytes)):
         raise InputError(f"labels must be a list, one per id, not the single text {labels!r}")
     import pyarrow as pa
@@ -320,7 +322,7 @@ def _encode_all(labels: Sequence[str]) -> Any:
 
 
 def _no_label(labels: Sequence[object]) -> InputError:
-    """The error for the first label that is not a usable str."""
+    """Make the error for the first label that is not a usable str."""
     row, bad = next((i, x) for i, x in enumerate(labels) if not _is_encodable(x))
     return InputError(
         f"label {row} is {bad!r} ({type(bad).__name__}); a label must be a str of valid text"
@@ -335,7 +337,7 @@ def _is_encodable(label: object) -> bool:
 
 
 def first_repeat(array: Any) -> tuple[int, int] | None:
-    """The first and second place of a repeated label; None: all are distinct."""
+    """Return the first two indices of a repeated label, or None if all labels are distinct."""
     import pyarrow.compute as pc
 
     codes = pc.dictionary_encode(array).indices.to_numpy()
@@ -347,9 +349,9 @@ def first_repeat(array: Any) -> tuple[int, int] | None:
 
 
 def whole_numbers(array: Any) -> Int64 | None:
-    """The numbers of labels, int64 (n,), if all are whole numbers without leading zeros.
+    """Return labels as numbers, int64 (n,), or None if one is not a whole number.
 
-    array: A ``large_binary`` array of labels. None: a label is another text.
+    Numbers with leading zeros are not whole numbers here. ``array`` is a ``large_binary`` array.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -363,11 +365,10 @@ def whole_numbers(array: Any) -> Int64 | None:
 
 
 def order_labels(array: Any) -> tuple[Labels, Int32 | None]:
-    """Labels in the order of their ids, and the id of each label of the array.
+    """Put distinct labels in the order of ids: whole numbers by value, others by bytes.
 
-    Whole numbers are in numeric order, all other labels in byte order.
-
-    array: Distinct labels in byte order. The ids are None if the order of the array stays.
+    ``array`` has the labels in byte order. Returns the labels and the id of each item of the array,
+    int32 (n,); None instead of ids if the order stays.
     """
     numbers = whole_numbers(array)
     if numbers is None or bool((numbers[1:] > numbers[:-1]).all()):
@@ -382,7 +383,7 @@ MAX_ID = (1 << 31) - 1  # ids per triple or candidate are int32
 
 
 def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequence[str]:
-    """Labels as a sequence, whose places are their ids."""
+    """Return labels as a sequence in id order; UsageError if they have no order."""
     hint = "give labels in id order, or a mapping of each label to its id"
     ids = labels.values() if isinstance(labels, Mapping) else ()
     refuse_if(
@@ -416,7 +417,7 @@ def _in_id_order(name: str, labels: Sequence[str] | Mapping[str, int]) -> Sequen
                 f"{argument(name)} maps both {ordered[index]!r} and {label!r} to {index}; {hint}"
             )
         ordered[index] = label
-    return ordered  # type: ignore[return-value]  # each place is filled once, so all are filled
+    return ordered  # type: ignore[return-value]  # each index is filled once, so all are filled
 
 
 def resolve_labels(
@@ -425,7 +426,10 @@ def resolve_labels(
     labels: Sequence[str] | Mapping[str, int] | None,
     columns: Iterable[Array],
 ) -> Labels:
-    """Labels of all ids: the given ones, or decimal ones up to the given or the largest id."""
+    """Return the labels of all ids: those of the user, or decimal ones.
+
+    Decimal labels go up to `size`, or up to the largest id in `columns`.
+    """
     if size is not None:
         try:
             size = operator.index(size)
@@ -453,12 +457,12 @@ def resolve_labels(
 
 
 def near_label(labels: Labels, name: bytes) -> str:
-    """The first label equal to a name up to blanks around it, case and leading zeros; or ""."""
+    """Return the first label that equals a name but for blanks, case or leading zeros; or ""."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     def plain(texts: Any) -> Any:
-        """Texts in one form; pyarrow's error for bytes that are not UTF-8."""
+        """Remove blanks, case and leading zeros; pyarrow's error for bytes that are not UTF-8."""
         lowered = pc.utf8_lower(pc.utf8_trim_whitespace(texts.cast(pa.large_utf8())))
         return pc.replace_substring_regex(lowered, pattern="^0+([0-9]+)$", replacement="\\1")
 

@@ -27,14 +27,13 @@ from kgtrec.graph.tsv import NUMBERED, find_split_files, quoted
 _FORM = "the first line must be the number of triples, each other line {}, as numbers from 0"
 _TRIPLES = _FORM.format("head tail relation")
 _DECLARE = "declare it, as in openke,hrt:DIR"
-_MANY = 10  # triples from which numbers of relations and tails mean anything
+_MANY = 10  # with fewer triples, the numbers of relations and tails say nothing
 
 
 def is_numbered(files: Mapping[str, Path]) -> bool:
-    """Whether the files of a graph's splits are in OpenKE's format.
+    """Return whether the files of a graph's splits are in OpenKE's format.
 
-    They are if their names are ``*2id.txt``, or if each begins with a line that holds only a
-    number, unlike a line of head, relation and tail.
+    Their names are ``*2id.txt``, or each file begins with a line that holds only a number.
     """
     return all(path.name.endswith(NUMBERED) or _begins_with_count(path) for path in files.values())
 
@@ -47,7 +46,7 @@ def _begins_with_count(path: Path) -> bool:
 
 
 def read_openke(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train2id.txt`` and so on: triples and labels under OpenKE's own numbers."""
+    """Read ``train2id.txt`` and so on; ids are OpenKE's own numbers."""
     files = find_split_files(folder)
     labels: list[Labels | None] = []
     for name in ("entity2id.txt", "relation2id.txt"):
@@ -85,7 +84,7 @@ def _other_form(
     labels: list[Labels | None],
     lines_in: Callable[[Path], Iterator[tuple[int, bytes]]],
 ) -> str:
-    """How to declare another format that begins with a count, if the files have it; or nothing."""
+    """Return a hint to declare another format that begins with a count; "" if none fits."""
     seconds = [next(islice(lines_of(path), 1, None), (2, b""))[1] for path in files.values()]
     are_statements = all(line.count(b"\t") in range(2, 100, 2) for line in seconds)
     if are_statements and not all(line.replace(b"\t", b"").isdigit() for line in seconds):
@@ -97,7 +96,7 @@ def _other_form(
 
 
 def _order_doubt(tables: GraphTables) -> str:
-    """A sentence if there are more relations than tails, as if these two were exchanged."""
+    """Return a warning if there are more relations than tails, as if these were exchanged."""
     rows = np.concatenate([*tables.splits.values()])
     n_relations, n_tails = len(np.unique(rows[:, 1])), len(np.unique(rows[:, 2]))
     if len(rows) < _MANY or n_relations <= n_tails:
@@ -111,7 +110,7 @@ def _order_doubt(tables: GraphTables) -> str:
 def read_type_constraints(
     path: PathName, entities: Labels, relations: Labels, unknown: str = "error"
 ) -> tuple[dict[int, Int64], dict[int, Int64], dict[str, Any]]:
-    """Heads and tails that each relation admits, from OpenKE's ``type_constrain.txt``.
+    """Read the heads and tails that each relation admits from OpenKE's ``type_constrain.txt``.
 
     The file begins with the number of relations; each has two lines of a relation id, the number of
     ids that follow, and ids of entities: the heads first, then the tails. ``entity2id.txt`` and
@@ -138,7 +137,7 @@ def read_type_constraints(
 
 
 def read_openke_ids(path: PathName) -> NumberedLabels:
-    """Labels of an OpenKE ``*2id.txt`` in id order, and the line of each."""
+    """Read the labels of an OpenKE ``*2id.txt`` in id order, and the line of each."""
     form = "the first line must be the number of ids, each other line label<TAB>id, with ids from 0"
     lines = lines_of(path)
     total = _count(path, lines, form)
@@ -150,7 +149,7 @@ def read_openke_ids(path: PathName) -> NumberedLabels:
 
 
 def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple[int, Int64]]:
-    """Relation and entity ids of every line, heads and tails alternating."""
+    """Read relation and entity ids of every line; heads and tails alternate."""
     form = "each relation has two lines, heads then tails: relation id, number of ids, the ids"
     lines = lines_of(path)
     total = _count(path, lines, f"the first line must be the number of relations; then {form}")
@@ -189,7 +188,10 @@ def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple
 def _map_ids(
     path: Path, names: NumberedLabels, used: Int64, labels: Labels, unknown: str
 ) -> tuple[Int64, int]:
-    """The graph's id of each OpenKE id (-1: unknown or not used), and the number of unknown ids."""
+    """Map OpenKE's ids to the graph's; also return the number of unknown ids.
+
+    The map is int64 (OpenKE's ids,), with -1 for ids that are unknown or not used.
+    """
     openke_labels, lines, _ = names
     at = [lines[i] for i in used.tolist()]
     ids, missed = find_ids(path, labels, openke_labels.arrow_of(used), at, unknown, drop=False)
@@ -199,6 +201,7 @@ def _map_ids(
 
 
 def _count(path: PathName, lines: Iterator[tuple[int, bytes]], form: str) -> int:
+    """Read the count in the first line; FileError if it is not a number."""
     number, text = next(lines, (1, b""))
     if not text.strip().isdigit() or len(text.strip()) > 18:
         refuse(path, number, f"{quoted(text)} instead of a number", form)
