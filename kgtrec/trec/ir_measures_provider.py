@@ -34,7 +34,7 @@ from kgtrec.errors import UsageError
 from kgtrec.trec.files.convert import is_frame, qrels_data, run_data
 from kgtrec.trec.files.text import Cut
 from kgtrec.trec.measures.family import EXPONENTIAL, EvalOptions
-from kgtrec.trec.measures.judge import ranked, read_judged_queries, read_lists
+from kgtrec.trec.measures.judge import read_judged_queries, read_lists, sort_relevance
 from kgtrec.trec.measures.names import TABLE, Column, depth_needed, resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 from kgtrec.trec.measures.values import values
@@ -75,7 +75,7 @@ class _Setting:
         """The lists with these settings applied to the relevances."""
         if not (self.gains or self.is_binary):
             return lists
-        judged = ranked(lists.judged_offsets, self._seen(lists.judged))
+        judged = sort_relevance(lists.judged_offsets, self._seen(lists.judged))
         relevance = np.where(lists.relevance == UNJUDGED, UNJUDGED, self._seen(lists.relevance))
         return replace(lists, relevance=relevance, judged=judged)
 

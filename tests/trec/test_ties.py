@@ -22,7 +22,7 @@ from kgtrec.trec.measures.judge import read_lists
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 from kgtrec.trec.measures.rows import QRELS_ROWS
-from kgtrec.trec.measures.ties import TIES, tie_effect, tied_values
+from kgtrec.trec.measures.ties import TIES, tie_effect, values_over_ties
 from kgtrec.trec.measures.values import values
 
 CUTS = (1, 2, 3, 5, 8)
@@ -85,7 +85,7 @@ def test_every_order(queries, level, most, judged_only, part) -> None:
     lists = tied_lists(queries, most)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kgtrec.trec.measures.ties._PART_DOCUMENTS", part)
-        values_of = {ties: tied_values(lists, COLUMNS, options, ties=ties) for ties in TIES}
+        values_of = {ties: values_over_ties(lists, COLUMNS, options, ties=ties) for ties in TIES}
         effects = {c.name: tie_effect(lists, [c], options).queries for c in COLUMNS}
     slow = [over_orders(one[0], judged_of(one), level, most, judged_only, CUTS) for one in queries]
     for column in COLUMNS:
@@ -108,13 +108,13 @@ def test_first_relevant_of_a_large_tie() -> None:
     """McSherry and Najork: R relevant of n tied; E[1/rank] of one is H(n) / n."""
     n = 5000
     lists = tied_lists([([(1.0, int(i == 17)) for i in range(n)], [])])
-    values = tied_values(lists, resolve(["recip_rank", "success.10", "map"]), ties="expected")
+    values = values_over_ties(lists, resolve(["recip_rank", "success.10", "map"]), ties="expected")
     harmonic = (1 / np.arange(1, n + 1)).sum() / n
     assert values["recip_rank"][0] == pytest.approx(harmonic, rel=1e-12)
     assert values["map"][0] == pytest.approx(harmonic, rel=1e-12)
     assert values["success_10"][0] == pytest.approx(10 / n, rel=1e-12)
     many = tied_lists([([(1.0, int(i % 2)) for i in range(n)], [])])
-    values = tied_values(many, resolve(["recip_rank", "success.10", "success.4000"]),
+    values = values_over_ties(many, resolve(["recip_rank", "success.10", "success.4000"]),
                          ties="expected")  # fmt: skip
     assert values["success_10"][0] == pytest.approx(1 - np.prod((2500 - np.arange(10))
                                                                / (n - np.arange(10))))  # fmt: skip
@@ -124,12 +124,12 @@ def test_first_relevant_of_a_large_tie() -> None:
 def test_single_precision_ties_under_compat_9() -> None:
     lists = tied_lists([([(1.000000001, 0), (1.0, 1)], [])])
     columns = resolve(["recip_rank"])
-    assert tied_values(lists, columns, ties="expected")["recip_rank"][0] == 0.5
+    assert values_over_ties(lists, columns, ties="expected")["recip_rank"][0] == 0.5
     nine = EvalOptions(compat=9)
-    assert tied_values(lists, columns, nine, ties="expected")["recip_rank"][0] == 0.75
+    assert values_over_ties(lists, columns, nine, ties="expected")["recip_rank"][0] == 0.75
     assert [tie_effect(lists, columns, options).queries for options in (None, nine)] == [0, 1]
     huge = tied_lists([([(1e300, 0), (1e299, 1)], [])])  # both are infinite
-    assert tied_values(huge, columns, nine, ties="max")["recip_rank"][0] == 1.0
+    assert values_over_ties(huge, columns, nine, ties="max")["recip_rank"][0] == 1.0
 
 
 def test_a_group_that_both_m_and_j_cut_is_a_hypergeometric_draw() -> None:
@@ -137,7 +137,7 @@ def test_a_group_that_both_m_and_j_cut_is_a_hypergeometric_draw() -> None:
     documents: list[Document] = [(1.0, None)] * 37 + [(1.0, 1)] * 3
     lists = tied_lists([(documents, [])])
     options = EvalOptions(most=25, judged_only=True)
-    row = tied_values(lists, resolve(["recall.3", "success.1"]), options, ties="expected")
+    row = values_over_ties(lists, resolve(["recall.3", "success.1"]), options, ties="expected")
     assert row["recall_3"][0] == pytest.approx(25 / 40, rel=1e-13)
     none = 15 * 14 * 13 / (40 * 39 * 38)
     assert row["success_1"][0] == pytest.approx(1 - none, rel=1e-13)

@@ -26,9 +26,9 @@ from kgtrec.trec.files.columns import (
 )
 from kgtrec.trec.files.text import decoded, is_path
 from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.formulas import core_columns, in_core
 from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_of, read_lists
 from kgtrec.trec.measures.names import resolve
-from kgtrec.trec.measures.own import core_columns, in_core
 from kgtrec.trec.measures.relevant import UNJUDGED, QueryMatch, Signs, TieEffect, View
 from kgtrec.trec.measures.rows import FORMATS
 from kgtrec.trec.measures.values import summary as summary_of
@@ -336,7 +336,7 @@ class Evaluator:
             Measures without a form under ties; ``kg_`` measures, `complete`, or judgements in
             groups.
         """
-        from kgtrec.trec.measures.ties import TIES, check_tie_forms, differ, tied_values
+        from kgtrec.trec.measures.ties import TIES, check_tie_forms, differ, values_over_ties
 
         options, columns = self._request.options, self._columns
         check_tie_forms(columns, options)
@@ -354,7 +354,7 @@ class Evaluator:
             plain = values(lists, columns, options)
             queries, cells = [*lists.queries], np.array([*plain.values()]).tobytes()
             if self._core is None:
-                forms = [tied_values(lists, columns, options, ties=kind) for kind in TIES]
+                forms = [values_over_ties(lists, columns, options, ties=kind) for kind in TIES]
                 changed = [differ(forms[1][name], forms[2][name]) for name in plain]
                 first, mean, least, most = (_of_columns(queries, row) for row in (plain, *forms))
                 return TieValues(first, mean, least, most, int(np.any(changed, axis=0).sum()))
@@ -475,7 +475,7 @@ class Evaluator:
         """Warn if the core reports that ties change a value."""
         if tied:
             most = dict(zip(self._measures, tied[1], strict=True))
-            self._warn(TieEffect.of(tied[0].count(1), most), n_queries)
+            self._warn(TieEffect.from_changes(tied[0].count(1), most), n_queries)
 
     def _warn(self, effect: TieEffect, n_queries: int) -> None:
         """Warn of ties that change a value."""

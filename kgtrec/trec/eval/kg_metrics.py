@@ -25,7 +25,7 @@ from kgtrec.trec.files.parse import name_buffers
 from kgtrec.trec.files.text import decoded
 from kgtrec.trec.measures.family import EvalOptions, is_whole
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrowed, parts
+from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrow_lists, parts
 from kgtrec.trec.measures.ties import tie_groups
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def micro_values(
 
     Shapes: entities int64 (n_queries,).
     """
-    lists = narrowed(lists, options)
+    lists = narrow_lists(lists, options)
     if not (lists.judged >= options.level).any():
         raise InputError(
             f"no query has a document of relevance {options.level} or more, so there is no answer "

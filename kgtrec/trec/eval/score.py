@@ -27,9 +27,9 @@ from kgtrec.trec.eval.remarks import quoted, remarks_of
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.text import PathName, ReadAhead, is_path
 from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.formulas import FLOOR
 from kgtrec.trec.measures.judge import JudgedQueries, read_judged_queries, read_lists
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.own import FLOOR
 from kgtrec.trec.measures.relevant import NO_EFFECT, Lists, QueryMatch, TieEffect, some_queries
 from kgtrec.trec.measures.values import summary, values
 
@@ -361,9 +361,9 @@ def _values(groups: GroupJudgements | None, lists: Lists, request: Request) -> d
         return group_values(groups, lists, request.columns, request.options)
     if request.ties is None:
         return values(lists, request.columns, request.options)
-    from kgtrec.trec.measures.ties import tied_values
+    from kgtrec.trec.measures.ties import values_over_ties
 
-    return tied_values(lists, request.columns, request.options, ties=request.ties)
+    return values_over_ties(lists, request.columns, request.options, ties=request.ties)
 
 
 def _tied(

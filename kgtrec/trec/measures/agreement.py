@@ -31,7 +31,7 @@ COMPARED = ("map_cut_20", "ndcg_cut_20")
 def trec_values(
     run: Run, questions: Questions | Csr, measures: Sequence[str], grades: Ints | None = None
 ) -> dict[str, Floats]:
-    """Values of trec_eval measures for every question of a run, from pytrec_eval.
+    """Compute trec_eval measures for every question of a run, by pytrec_eval.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def trec_values(
     grades = getattr(questions, "grades", None) if grades is None else grades
     _check_depth(run, columns)
     # Never natively: agreement with ourselves would prove nothing.
-    return foreign_values(_judged(run, answers, grades), columns, EvalOptions(compat=9))
+    return foreign_values(_judge_run(run, answers, grades), columns, EvalOptions(compat=9))
 
 
 def check_agreement(
@@ -85,16 +85,16 @@ def check_agreement(
     KgtrecError
         If a difference exceeds 1e-12, naming measure, question and both values.
     """
-    asked = np.unique(ranks.question)
-    theirs = {name: row[asked] for name, row in trec_values(run, questions, measures).items()}
-    ids = [run.query_ids[place] for place in asked.tolist()]
+    numbers = np.unique(ranks.question)
+    theirs = {name: row[numbers] for name, row in trec_values(run, questions, measures).items()}
+    ids = [run.query_ids[number] for number in numbers.tolist()]
     return compare_values(theirs, native_values(ranks, measures), ids)
 
 
 def compare_with_ranks(
     ranks: Ranks, run: Run, questions: Questions | Csr, measures: Sequence[str] = ()
 ) -> tuple[dict[str, Floats], dict[str, float]]:
-    """trec_eval measures of a run's questions, and how far `COMPARED` differ from the ranks'.
+    """Compute trec_eval measures of a run, and how far `COMPARED` differ from the ranks'.
 
     The run must hold at least 20 candidates per question.
     """
@@ -108,7 +108,7 @@ def compare_values(
     native: Mapping[str, Floats],
     query_ids: Sequence[str],
 ) -> dict[str, float]:
-    """Largest absolute difference of each measure that both hold; see `check_agreement`.
+    """Return the largest absolute difference of each measure in both; see `check_agreement`.
 
     Shapes: trec (n_questions,), native (n_questions,).
     """
@@ -131,7 +131,7 @@ def compare_values(
 
 
 def _answers(run: Run, questions: Questions | Csr) -> Csr:
-    """Answers of the run's questions, after a check that they belong to the run."""
+    """Return the answers of the run's questions; UsageError unless they belong to the run."""
     ids = getattr(questions, "ids", None)
     answers: Any = getattr(questions, "answers", questions)
     if len(answers.offsets) != len(run.offsets):
@@ -162,13 +162,13 @@ def _check_depth(run: Run, columns: Sequence[Column]) -> None:
         )
 
 
-def _judged(run: Run, answers: Csr, grades: Ints | None) -> Lists:
-    """The run with the relevance of the answers of each question, by default 1."""
+def _judge_run(run: Run, answers: Csr, grades: Ints | None) -> Lists:
+    """Make judged lists of the run: answers have their grade, by default 1."""
     documents, relevant = run.documents.astype(np.int64), answers.ids.astype(np.int64)
     owner = owners(run.offsets)
     width = max(documents.max(initial=0), relevant.max(initial=0)) + 1
-    asked = owners(answers.offsets)
-    answer_keys, keys = asked * width + relevant, owner * width + documents
+    question = owners(answers.offsets)
+    answer_keys, keys = question * width + relevant, owner * width + documents
     hit = contains(answer_keys, keys)
     grades = np.ones(len(relevant), np.int64) if grades is None else grades
     relevance = np.full(len(keys), UNJUDGED)
@@ -180,5 +180,5 @@ def _judged(run: Run, answers: Csr, grades: Ints | None) -> Lists:
         scores=run.scores,
         retrieved=np.diff(run.offsets).astype(np.int64),
         judged_offsets=answers.offsets.astype(np.int64),
-        judged=grades[np.lexsort((-grades, asked))],
+        judged=grades[np.lexsort((-grades, question))],
     )

@@ -40,7 +40,7 @@ _BPREF = frozenset({"bpref", "gm_bpref"})
 
 
 def why_unbounded(column: Column) -> str:
-    """Why a measure has no `bounds`; "" if it has."""
+    """Say why a measure has no `bounds`; "" if it has."""
     if column.gains:
         return "it has other gains than relevant and not relevant"
     return "" if column.row.bounds in (PLACES, FALLING, EITHER) else column.row.bounds
@@ -49,7 +49,7 @@ def why_unbounded(column: Column) -> str:
 def bounds(
     lists: Lists, is_open: Bools, outside: Ints, columns: Sequence[Column]
 ) -> dict[str, tuple[Floats, Floats]]:
-    """Lowest and highest value of every query over all labels of its open documents.
+    """Compute the lowest and highest value of every query over all labels of its open documents.
 
     The columns have bounds (see `why_unbounded`), and the judgements are 0 and 1.
     Shapes: is_open bool (n_documents,), outside int64 (n_queries,).
@@ -68,7 +68,7 @@ def bounds(
 
 @dataclass(frozen=True, eq=False)
 class _Worlds:
-    """Lists with open documents, and the labellings of these that matter.
+    """Lists with open documents, and the labellings of these that can be extreme.
 
     - is_open: bool (n_documents,)
     - outside: int64 (n_queries,)
@@ -85,7 +85,7 @@ class _Worlds:
 
     @cached_property
     def inside(self) -> Ints:
-        """Open documents in every list."""
+        """Number of open documents in every list."""
         return np.bincount(self.owner, minlength=len(self.lists))
 
     @cached_property
@@ -96,7 +96,8 @@ class _Worlds:
 
     @cached_property
     def _judged(self) -> tuple[Ints, Ints, Ints]:
-        """Offsets, query and label of documents judged in every labelling; open: 0."""
+        """Offsets, query and label of documents judged in every labelling; open ones have label
+        0."""
         lists = self.lists
         decided = lists.judged >= 0
         n_open = self.inside + self.outside
@@ -115,7 +116,8 @@ class _Worlds:
         return np.bincount(owner[labels > 0], minlength=len(self.lists))
 
     def values(self, column: Column, first: Ints, last: Ints, count: Ints) -> Floats:
-        """Values if the `first` first and `last` last listed open documents are relevant.
+        """Compute values if the `first` first and `last` last listed open documents are
+        relevant.
 
         `count` is the total number of relevant open documents, also outside the lists.
         """
@@ -125,14 +127,14 @@ class _Worlds:
         chosen = (self.ordinal <= first[owner]) | (from_end < last[owner])
         relevance[self.is_open] = chosen
         offsets, query, labels = self._judged
-        place = np.arange(len(query)) - offsets[query]
-        turned = (labels == 0) & (place < (self._relevant + count)[query])
+        rank = np.arange(len(query)) - offsets[query]
+        turned = (labels == 0) & (rank < (self._relevant + count)[query])
         judged = np.where(turned, 1, labels)
         world = replace(lists, relevance=relevance, judged_offsets=offsets, judged=judged)
         return values(world, [column])[column.name]
 
     def extremes(self, column: Column) -> tuple[Floats, Floats]:
-        """Lowest and highest value of every query."""
+        """Return the lowest and the highest value of every query."""
         none = np.zeros(len(self.lists), np.int64)
         low, high = np.full(len(none), np.inf), np.full(len(none), -np.inf)
         whole = self.inside + self.outside
@@ -152,19 +154,20 @@ class _Worlds:
         return low, high
 
     def cut(self, depth: int | None) -> _Worlds:
-        """The same with lists of at most `depth` documents; the others count as outside."""
+        """Cut the lists at `depth` documents; the others count as outside."""
         lists = self.lists
         if depth is None or (np.diff(lists.offsets) <= depth).all():
             return self
-        return self._selected(lists.ranks < depth)
+        return self._select(lists.ranks < depth)
 
     @cached_property
     def condensed(self) -> _Worlds:
-        """The same without documents that no labelling judges, which bpref ignores."""
-        worlds = self._selected((self.lists.relevance >= 0) | self.is_open)
+        """The same worlds without documents that no labelling judges, which bpref ignores."""
+        worlds = self._select((self.lists.relevance >= 0) | self.is_open)
         length = np.diff(worlds.lists.offsets)
         return _Worlds(replace(worlds.lists, retrieved=length), worlds.is_open, worlds.outside)
 
-    def _selected(self, keep: Bools) -> _Worlds:
-        left = _Worlds(self.lists.selected(keep), self.is_open[keep], self.outside)
+    def _select(self, keep: Bools) -> _Worlds:
+        """Keep the marked documents; open ones that are dropped count as outside."""
+        left = _Worlds(self.lists.select(keep), self.is_open[keep], self.outside)
         return replace(left, outside=self.outside + self.inside - left.inside)

@@ -28,12 +28,12 @@ class WrongParameters(ValueError):
 
 
 def parameters_of(name: str, family: Family, text: str, strict: bool) -> list[dict[str, Any]]:
-    """The settings of the `Column`s that a family has with these parameters."""
+    """Read the parameters of a family; return the settings of each `Column`."""
     parts = text.split(",")
     if family.kind == "rank":
         cutoffs, separator, gains = _cutoffs_and_gains(family, text)
-        parts, own = cutoffs.split(","), _gains_of(name, gains) if separator else {}
-        return [{"cutoff": float(cutoff)} | own for cutoff in _ranks(name, parts, strict)]
+        parts, gain_settings = cutoffs.split(","), _gains_of(name, gains) if separator else {}
+        return [{"cutoff": float(cutoff)} | gain_settings for cutoff in _ranks(name, parts, strict)]
     if family.kind in ("point", "signed point"):
         sign = "-?" if family.kind == "signed point" else ""
         return [{"cutoff": value} for value in _points(name, parts, strict, sign)]
@@ -54,19 +54,21 @@ EXPONENTIAL = "exp"
 
 
 def _cutoffs_and_gains(family: Family, text: str) -> tuple[str, str, str]:
-    """Cutoffs, a separator and gains of ``10.1=3,2=9`` or ``5,10_exp``; no gains in ``5,10``."""
+    """Split ``10.1=3,2=9`` or ``5,10_exp`` into cutoffs, separator and gains; ``5,10`` has no
+    gains."""
     both = re.fullmatch(rf"([0-9,]+)([._])({EXPONENTIAL}|.*=.*)", text, re.ASCII)
     return (both[1], both[2], both[3]) if both and family.graded else (text, "", "")
 
 
 def _gains_of(name: str, text: str) -> dict[str, Any]:
-    """The settings of a `Column` with gains: pairs of level=gain, or `EXPONENTIAL`."""
+    """Read gains, pairs of level=gain or `EXPONENTIAL`; return settings of a `Column`."""
     if text == EXPONENTIAL:
         return {"exponential": True, "typed": text}
     return _pairs(name, "gains", text.split(",")) | {"typed": text}
 
 
 def _ranks(name: str, parts: list[str], strict: bool) -> list[int]:
+    """Read cutoffs: whole numbers from 1."""
     form = r"([0-9]+)(?:\.[0-9]*)?" if strict else "([0-9]+)"
     matches = [re.fullmatch(form, part, re.ASCII) for part in parts]
     cutoffs = [int(match[1]) for match in matches if match and len(match[1]) < 12]
@@ -79,6 +81,7 @@ def _ranks(name: str, parts: list[str], strict: bool) -> list[int]:
 
 
 def _points(name: str, parts: list[str], strict: bool, sign: str) -> list[float]:
+    """Read decimal parameters, such as points of recall."""
     form = rf"{sign}(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
     if not all(re.fullmatch(form, part, re.ASCII) for part in parts):
         raise WrongParameters(f"cutoffs must be decimal numbers, as in {name}.0.2,0.5")
@@ -94,6 +97,7 @@ def _points(name: str, parts: list[str], strict: bool, sign: str) -> list[float]
 
 
 def _check_numbers(name: str, parts: list[str]) -> None:
+    """Refuse parameters that are not numbers."""
     if name == "relstring":
         if not all(
             re.fullmatch("[0-9]{1,8}", p, re.ASCII) and int(p) <= _MOST_CHARACTERS for p in parts
@@ -106,6 +110,7 @@ def _check_numbers(name: str, parts: list[str]) -> None:
 
 
 def _coefficients(name: str, parts: list[str]) -> tuple[float, ...]:
+    """Read numbers that one measure uses together."""
     if not all(map(_is_number, parts)):
         raise WrongParameters("the parameters must be numbers, separated by commas")
     values = tuple(map(float, parts))
@@ -119,16 +124,17 @@ def _coefficients(name: str, parts: list[str]) -> tuple[float, ...]:
 
 
 def _pairs(name: str, kind: str, parts: list[str]) -> dict[str, Any]:
+    """Read pairs of name=number: the persistence p, and gains per level."""
     gains: dict[int, float] = {}
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for part in parts:
         key, equals, value = part.partition("=")
         if not equals or not _is_number(value):
             example = {"p": "p=0.8", "p,gains": "p=0.8,1=0.5,2=1", "gains": "1=3,2=9"}[kind]
             raise WrongParameters(f"{part!r} is not a pair of name=number, as in {name}.{example}")
-        if key == "p" and kind != "gains" and not found:
-            found["persistence"] = float(value)
-            if not 0 < found["persistence"] < 1:
+        if key == "p" and kind != "gains" and not settings:
+            settings["persistence"] = float(value)
+            if not 0 < settings["persistence"] < 1:
                 raise WrongParameters(f"p is {value}; it must be between 0 and 1")
         elif kind != "p" and re.fullmatch(r"[+-]?[0-9]{1,9}", key, re.ASCII):
             if int(key) in gains:
@@ -139,14 +145,16 @@ def _pairs(name: str, kind: str, parts: list[str]) -> dict[str, Any]:
         else:
             allowed = {"p": "p (once)", "p,gains": "p (once) or a level", "gains": "a level"}[kind]
             raise WrongParameters(f"{key!r} is not a parameter of {name}; write {allowed} before =")
-    return found | {"gains": tuple(sorted(gains.items()))}
+    return settings | {"gains": tuple(sorted(gains.items()))}
 
 
 def _is_number(text: str) -> bool:
+    """Return whether a text is a number that the measures accept."""
     return bool(_NUMBER.fullmatch(text)) and math.isfinite(float(text))
 
 
 def _no_repeats(values: list[int] | list[str], strict: bool) -> None:
+    """Refuse repeated values if `strict`, as on the command line."""
     if strict and len({*values}) < len(values):
         twice = next(v for i, v in enumerate(values) if v in values[:i])
         raise WrongParameters(f"cutoff {twice} is given twice; give each cutoff once")
@@ -156,7 +164,7 @@ _VERSIONS = (9, 10)
 
 
 def is_whole(value: object) -> bool:
-    """Whether this is a whole number, also of numpy, that fits 64 bits."""
+    """Return whether this is a whole number, also of numpy, that fits 64 bits."""
     return hasattr(value, "__index__") and -(2**63) <= value.__index__() < 2**63
 
 
@@ -192,16 +200,22 @@ class EvalOptions:
                 )
         low = "it must be 0 or more"
         refuse_if(
-            (self.level < 0, f"{argument('level', self.level)}: {low}, because "
-             "relevances below 0 mean that a document was not judged"),
+            (
+                self.level < 0,
+                f"{argument('level', self.level)}: {low}, because "
+                "relevances below 0 mean that a document was not judged",
+            ),
             (self.collection < 0, f"{argument('collection', self.collection)}: {low}"),
             ((self.most or 0) < 0, f"{argument('most', self.most, option='max_documents')}: {low}"),
-            (self.compat not in _VERSIONS,
-             f"{argument('compat', self.compat)}: this version of trec_eval must be 9 or 10"),
-        )  # fmt: skip
+            (
+                self.compat not in _VERSIONS,
+                f"{argument('compat', self.compat)}: this version of trec_eval must be 9 or 10",
+            ),
+        )
 
     def cut(self, depth: int | None) -> Cut:
-        """Lists to a depth (None: all of them), and documents that tie with the last one there."""
+        """Return which documents to list: those to a depth (None: all), and those tied with the
+        last one."""
         # The measures apply -M, because they must know the whole tie group that it cuts, and -J,
         # which comes after -M. They also apply -J if a list that it empties must not count as
         # absent: see `kgtrec.trec.eval.score`.
@@ -227,7 +241,7 @@ _COUNT = "it is a count or a text, not a measure of quality"
 
 
 class Family(NamedTuple):
-    """A measure: all data on it for names, help, values, ties and bounds.
+    """Measure of trec_eval: all data on it for names, help, values, ties and bounds.
 
     - text: What it measures, in one or more sentences.
     - kind: Kind of its parameters: "" none; "ignored" none, and the command line's are ignored;
@@ -283,18 +297,19 @@ class Family(NamedTuple):
 
     @property
     def ending(self) -> str:
-        """What follows its name in a result key: "_k" for a cutoff, "_x" for a decimal, or ""."""
+        """Ending of its name in a result key: "_k" for a cutoff, "_x" for a decimal, or ""."""
         return {"rank": "_k", "point": "_x"}.get(self.kind, "")
 
     @property
     def higher_is_better(self) -> bool | None:
-        """None if neither end is better, as for counts and texts."""
+        """Whether greater values are better; None for counts and texts."""
         return self.direction if self.output == "double" else None
 
 
 @cache
 def function_of(name: str | Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a row, given as itself or by its ``module.name`` in this folder."""
+    """Return the function of a row, which names it as itself or by ``module.name`` in this
+    folder."""
     from importlib import import_module
 
     if callable(name):

@@ -62,17 +62,17 @@ class JudgedQueries:
 
     @cached_property
     def number(self) -> dict[bytes, int]:
-        """Name to its place among the names."""
+        """Index of each name among the names."""
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
     def texts(self) -> list[str]:
-        """The names as text."""
+        """Names as text."""
         return [decoded(name) for name in self.names]
 
     @cached_property
     def best(self) -> Ints:
-        """The highest relevance of each query; `UNJUDGED` without a judgement."""
+        """Highest relevance of each query; `UNJUDGED` without a judgement."""
         best = np.full(len(self), UNJUDGED)
         has_any = np.diff(self.offsets) > 0
         best[has_any] = self.judged[self.offsets[:-1][has_any]]
@@ -80,22 +80,22 @@ class JudgedQueries:
 
     @cached_property
     def least_best(self) -> int:
-        """The lowest `best` of all queries: from 1 on, every query has a relevant document."""
+        """Lowest `best` of all queries: from 1 on, every query has a relevant document."""
         return int(self.best.min(initial=np.iinfo(np.int64).max))
 
     @cached_property
     def lowest(self) -> int:
-        """The lowest relevance, at most 0."""
+        """Lowest relevance, at most 0."""
         return int(self.judged.min(initial=0))
 
     def name_of(self, query: int) -> str:
-        """The first document of a query."""
+        """Return the name of the first document of a query."""
         return decoded(self.native.name(int(self.offsets[query])))
 
     def lists(
         self, placed: Sequence[NDArray[Any]], tag: str, match: QueryMatch, absent: bool = False
     ) -> Lists:
-        """Lists of a run; with `absent`, of all queries of the qrels.
+        """Make the lists of a run; with `absent`, of all queries of the qrels.
 
         `placed` has the numbers of the queries that both have; length, retrieved, relevance and
         scores of these, as in `Lists`.
@@ -108,8 +108,8 @@ class JudgedQueries:
             query, (length, retrieved) = np.arange(len(self)), sizes
         judged_offsets, judged = self.offsets, self.judged
         if len(query) < len(self) or not (query[1:] > query[:-1]).all():
-            judged_offsets, places = spans(self.offsets[query], np.diff(self.offsets)[query])
-            judged = self.judged[places]
+            judged_offsets, rows = spans(self.offsets[query], np.diff(self.offsets)[query])
+            judged = self.judged[rows]
         return Lists(
             queries=[self.texts[i] for i in query.tolist()],
             offsets=offsets_of(length),
@@ -149,17 +149,17 @@ def read_judged_queries(
 
 
 def judgements(path: PathName, documents: Packed) -> JudgedQueries:
-    """Judged documents of queries in byte order."""
+    """Read the judged documents of queries in byte order."""
     relevance = documents.values
     if relevance.min(initial=0) <= UNJUDGED:  # this value is reserved
         relevance = np.maximum(relevance, UNJUDGED + 1)
         documents = replace(documents, values=relevance)
-    judged = ranked(documents.offsets, relevance)
+    judged = sort_relevance(documents.offsets, relevance)
     return JudgedQueries(path, documents.names, documents.offsets, judged, documents.native())
 
 
-def ranked(offsets: Ints, relevance: Ints) -> Ints:
-    """Relevances of every query, highest first."""
+def sort_relevance(offsets: Ints, relevance: Ints) -> Ints:
+    """Sort the relevances of every query, highest first."""
     return relevance[np.lexsort((-relevance, owners(offsets)))]
 
 
@@ -194,7 +194,7 @@ def read_lists(
         documents = _documents_of_file(run, threads, form, comments)
     else:
         documents = _documents_in_memory(run)
-    placed, signs, fault = _listed(qrels, documents, cut, threads)
+    placed, signs, fault = _judge_lists(qrels, documents, cut, threads)
     documents.raise_first(fault)
     foreign = next((name for name in documents.names if name not in qrels.number), b"")
     match = QueryMatch(placed[0].tolist(), len(documents.names), decoded(foreign), signs)
@@ -204,17 +204,17 @@ def read_lists(
 def _in_order(
     query: Ints, length: Ints, retrieved: Ints, relevance: Ints, scores: NDArray[np.float64]
 ) -> Sequence[NDArray[Any]]:
-    """The lists in the order of the qrels."""
+    """Sort the lists into the order of the qrels."""
     if (query[1:] > query[:-1]).all():
         return query, length, retrieved, relevance, scores
     order = np.argsort(query)
-    _, places = spans((np.cumsum(length) - length)[order], length[order])
-    return query[order], length[order], retrieved[order], relevance[places], scores[places]
+    _, rows = spans((np.cumsum(length) - length)[order], length[order])
+    return query[order], length[order], retrieved[order], relevance[rows], scores[rows]
 
 
 @dataclass(frozen=True)
 class _Documents:
-    """A run for the native core: queries in byte order, and an upper bound on their documents.
+    """Run for the native core: queries in byte order, and an upper bound on their documents.
 
     `raise_first` receives the first fault, or None. `first_document` receives the number of a
     query that has documents.
@@ -231,6 +231,7 @@ class _Documents:
 def _documents_of_file(
     path: PathName, threads: int | None, form: str | None, comments: bool
 ) -> _Documents:
+    """Scan a run file for the native core."""
     from kgtrec.trec.files.documents import documents_of_text
     from kgtrec.trec.files.forms import recognise
 
@@ -250,12 +251,15 @@ def _documents_of_file(
 
 
 def _documents_in_memory(run: RunData) -> _Documents:
+    """Pack a run in memory for the native core."""
     from kgtrec.trec.files.columns import pack_run
 
     return _documents_of(pack_run(run), getattr(run, "tag", ""))
 
 
 def _documents_of(packed: Packed, tag: str = "") -> _Documents:
+    """Wrap packed documents, with the errors and names that they can report."""
+
     def raise_duplicate(fault: Fault | None) -> None:
         if fault is not None:
             raise packed.duplicate(fault[0] - 1)
@@ -268,11 +272,14 @@ def _documents_of(packed: Packed, tag: str = "") -> _Documents:
     return _Documents(packed.names, packed.native(), work, tag, raise_duplicate, first_document)
 
 
-def _listed(
+def _judge_lists(
     qrels: JudgedQueries, documents: _Documents, cut: Cut, threads: int | None
 ) -> tuple[Sequence[NDArray[Any]], Signs, Fault | None]:
-    """The judged queries of a run, ascending, with length and retrieved of each; relevance and
-    scores of their documents; signs of a misread run; the first fault."""
+    """Judge the documents of a run.
+
+    Returns the judged queries, ascending, with length and retrieved of each, and relevance and
+    scores of their documents; signs of a misread run; the first fault.
+    """
     names, work = documents.names, documents.work
     judged_query = np.array([qrels.number.get(name, -1) for name in names], dtype=np.int64)
     shared = judged_query >= 0
@@ -283,7 +290,7 @@ def _listed(
     capacity = np.where(shared, most, 0)
     sparse = cut.keep_ties and cut.depth is not None
     counts = np.zeros((2, len(names)), dtype=np.int64)
-    relevance, scores, signs, fault = _filled(listing, work, capacity, counts, sparse, threads)
+    relevance, scores, signs, fault = _fill_lists(listing, work, capacity, counts, sparse, threads)
     length, retrieved = (count[shared] for count in counts)
     if fault is None:
         signs = _with_names(signs, qrels, documents, judged_query)
@@ -293,7 +300,7 @@ def _listed(
 def _with_names(
     signs: Signs, qrels: JudgedQueries, documents: _Documents, judged_query: Ints
 ) -> Signs:
-    """The signs with the names that a message shows."""
+    """Add the names that a message shows to the signs."""
     if signs.n_wrong:
         signs = signs._replace(query=decoded(documents.names[signs.first]))
     if signs.documents and not signs.judged:
@@ -305,7 +312,7 @@ def _with_names(
     return signs
 
 
-def _filled(
+def _fill_lists(
     listing: _core.TrecListing,
     work: Ints,
     capacity: Ints,
@@ -313,8 +320,9 @@ def _filled(
     sparse: bool,
     threads: int | None,
 ) -> tuple[Ints, NDArray[np.float64], Signs, Fault | None]:
-    """Relevance and score of all listed documents, and signs of a misread run; sets the numbers
-    listed and retrieved per query.
+    """Read relevance and score of all listed documents, and signs of a misread run.
+
+    Sets the numbers listed and retrieved per query in `counts`.
 
     With `sparse`, queries may fill little of their capacity; it is then allocated for a part of
     them at a time.
@@ -345,11 +353,11 @@ def _filled(
     elif pieces:
         each = zip(*(pieces[first] for first in sorted(pieces)), strict=True)
         relevance, scores = map(np.concatenate, each)
-    return relevance, scores, _added(signs), fault
+    return relevance, scores, _add_signs(signs), fault
 
 
-def _added(parts: Mapping[int, Signs]) -> Signs:
-    """Signs of all queries, from those of parts, which begin with these queries."""
+def _add_signs(parts: Mapping[int, Signs]) -> Signs:
+    """Add the signs of parts; each key is the first query of its part."""
     rises = [part.rises for part in parts.values()]
     total = Signs(
         documents=sum(part.documents for part in parts.values()),
@@ -404,13 +412,15 @@ class NumberedDocuments:
         self.native = _core.TrecNumbers(ends, numbers[order], graded, judged.judged)
 
     def foreign(self) -> tuple[str, str] | None:
-        """A document of the vocabulary and one of the qrels, if no judged one is in the former."""
+        """Return a document of the vocabulary and one of the qrels if none is in both, else
+        None."""
         if not self._named or not self._first:
             return None
         return decoded(self._named[0]), decoded(self._first)
 
     def order_of(self, documents: Any, width: int) -> Ints | None:
-        """Numbers that order the documents of columns; None if column numbers are the names.
+        """Return numbers that order the documents of columns; None if column numbers are the
+        names.
 
         Shapes: documents (width,) or (queries, width); the result has two dimensions.
         """
@@ -435,7 +445,7 @@ class NumberedDocuments:
         return np.where(numbers < 0, -1, self._turns[numbers])
 
     def _check_columns(self, width: int) -> None:
-        """Raise InputError unless there is a column for each document, or for each judged one."""
+        """Refuse scores without a column for each document, or for each judged one."""
         how = "pass documents= with the number of each column's document"
         if not self.is_decimal:
             if width != len(self._turns):
@@ -456,23 +466,28 @@ class NumberedDocuments:
             )
 
     def lists(
-        self, matrix: NDArray[Any], names: Ints | None, queries: Ints, parts: Sequence[bytes],
+        self,
+        matrix: NDArray[Any],
+        names: Ints | None,
+        queries: Ints,
+        parts: Sequence[bytes],
         all_queries: bool,
-    ) -> Lists:  # fmt: skip
-        """Rows of scores as lists, from the core's result; with `all_queries`, also of others."""
-        count, retrieved, place, relevance = (np.frombuffer(part, np.int64) for part in parts)
+    ) -> Lists:
+        """Make lists of rows of scores from the core's result; with `all_queries`, also of
+        others."""
+        count, retrieved, rank, relevance = (np.frombuffer(part, np.int64) for part in parts)
         absent = np.isnan(matrix) if names is None else np.isnan(matrix) | (names < 0)
         ordered = -np.sort(np.where(absent, np.nan, -matrix), axis=1)
         scores = ordered[np.arange(matrix.shape[1]) < retrieved[:, None]].astype(np.float64)
         listed = np.full(len(scores), UNJUDGED)
-        listed[np.repeat(np.cumsum(retrieved) - retrieved, count) + place] = relevance
+        listed[np.repeat(np.cumsum(retrieved) - retrieved, count) + rank] = relevance
         placed = queries, retrieved, retrieved, listed, scores
         match = QueryMatch(queries.tolist(), len(queries))
         return self._judged.lists(placed, "", match, all_queries)
 
 
 def _is_decimal(name: bytes) -> bool:
-    """Whether this is a whole number from 0, written as Python does."""
+    """Return whether this is a whole number from 0, written as Python does."""
     return name.isdigit() and len(name) < 19 and (name == b"0" or not name.startswith(b"0"))
 
 
@@ -480,7 +495,7 @@ _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def matrix_of(scores: Any, mask: Any, single: bool) -> NDArray[Any]:
-    """Scores of float32 or float64, (queries, documents); NaN means no document."""
+    """Return scores as a float32 or float64 matrix, (queries, documents); NaN means no document."""
     if (
         type(scores) is np.ndarray
         and mask is None

@@ -31,19 +31,19 @@ from kgtrec.trec.files.columns import name_bytes
 from kgtrec.trec.files.parse import Packed
 from kgtrec.trec.files.text import PathName, decoded, is_path, read_text
 from kgtrec.trec.measures.family import EvalOptions, function_of
+from kgtrec.trec.measures.formulas import core_values
 from kgtrec.trec.measures.judge import JudgedQueries, judgements
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.own import core_values
 from kgtrec.trec.measures.relevant import (
     Floats,
     Ints,
     Lists,
     View,
-    narrowed,
-    placed_lists,
+    lists_of_judged,
+    narrow_lists,
     some_queries,
 )
-from kgtrec.trec.measures.ties import differ, sorted_ties, tied_queries
+from kgtrec.trec.measures.ties import differ, find_tied_queries, sort_ties
 
 QUERY, GROUP, SUBGROUP, DOCUMENT = range(4)
 COLUMNS = {
@@ -53,8 +53,8 @@ COLUMNS = {
 }
 
 
-def _coded(tokens: Sequence[bytes]) -> tuple[list[bytes], Ints]:
-    """Distinct names in byte order, and the number of each token's name."""
+def _number_names(tokens: Sequence[bytes]) -> tuple[list[bytes], Ints]:
+    """Return the distinct names in byte order, and the number of each token's name."""
     names = sorted(set(tokens))
     number = dict(zip(names, range(len(names)), strict=True))
     return names, np.fromiter(map(number.__getitem__, tokens), np.int64, len(tokens))
@@ -65,7 +65,8 @@ Row = tuple[Any, ...]
 
 
 def _rows_of_file(path: PathName, form: str) -> tuple[PathName, list[int], list[Row]]:
-    """The path for messages, numbers of the lines that are not comments, and these lines."""
+    """Read a file: its path for messages, numbers of the lines that are not comments, and these
+    lines."""
     read = read_text(path, is_run=False)
     path, columns = read.path, COLUMNS[form].split()
     numbers, rows = [], []
@@ -93,9 +94,10 @@ def _rows_of_file(path: PathName, form: str) -> tuple[PathName, list[int], list[
 
 
 def _rows_in_memory(qrels: Any, form: str) -> list[Row]:
+    """Read nested dicts as rows of names and a level."""
     *kinds, _ = COLUMNS[form].split()
     rows = []
-    for *names, value in _nested(qrels, kinds, ()):
+    for *names, value in _walk_levels(qrels, kinds, ()):
         level = _level(value, form)
         if level is None:
             raise InputError(f"the level of {tuple(names)} is {value!r}; it {_must(form)}")
@@ -105,24 +107,25 @@ def _rows_in_memory(qrels: Any, form: str) -> list[Row]:
     return rows
 
 
-def _nested(data: Any, kinds: list[str], names: Row) -> Iterator[Row]:
-    """Keys of the nested dicts down to every level, and the level."""
+def _walk_levels(data: Any, kinds: list[str], names: Row) -> Iterator[Row]:
+    """Yield the keys of the nested dicts down to every level, and the level."""
     if not kinds:
         yield (*names, data)
         return
     if not isinstance(data, Mapping):
         raise InputError(f"{names or 'the qrels'} has {data!r:.60}; give a dict by {kinds[0]}")
     for name, part in data.items():
-        yield from _nested(part, kinds[1:], (*names, name))
+        yield from _walk_levels(part, kinds[1:], (*names, name))
 
 
 def _must(form: str) -> str:
+    """Say how a level must look."""
     kind = "whole number within 64 bits" if form == "qrels_jg" else "finite decimal number"
     return f"must be a {kind}"
 
 
 def _whole(value: Any) -> int:
-    """The whole number that a token or a number states; 1.0 is 1. ValueError for others."""
+    """Return the whole number that a token or a number states; 1.0 is 1. ValueError for others."""
     if not isinstance(value, bytes) and hasattr(type(value), "__index__"):
         return operator.index(value)
     if isinstance(value, bytes) and value.lstrip(b"+-").isdigit():
@@ -134,7 +137,7 @@ def _whole(value: Any) -> int:
 
 
 def _level(value: Any, form: str) -> float | None:
-    """The level that a token or a number states; None if it states none.
+    """Return the level that a token or a number states; None if it states none.
 
     Python's own notation, such as 1_000, is refused.
     """
@@ -190,15 +193,15 @@ class GroupJudgements:
         return len(self.judged)
 
     def name(self, column: int, row: int) -> str:
-        """A name of a line, for messages."""
+        """Return a name of a line, for messages."""
         return repr(decoded(self.names[column][self.codes[column, row]]))
 
     def where(self, row: int) -> str:
-        """Query and group of a line, for messages."""
+        """Name the query and the group of a line, for messages."""
         return f"query {self.name(QUERY, row)}, group {self.name(GROUP, row)}"
 
     def fault(self, kind: type[FileError], rows: Sequence[int], problem: str, hint: str) -> Any:
-        """The error for lines that exclude each other."""
+        """Make the error for lines that exclude each other."""
         if self.line is None:
             return InputError(f"{problem}; {hint}")
         return kind(self.path, int(self.line[rows].max()), found=problem, hint=hint)
@@ -215,7 +218,7 @@ def read_groups(qrels: Any, form: str) -> GroupJudgements:
         rows = _rows_in_memory(qrels, form)
     *columns, levels = zip(*rows, strict=True)
     level = np.array(levels, np.int64 if form == "qrels_jg" else np.float64)
-    coded = [_coded(column) for column in columns]
+    coded = [_number_names(column) for column in columns]
     if form != "prefs":
         coded.insert(SUBGROUP, ([b""], np.zeros(len(level), np.int64)))
     codes = np.array([codes for _, codes in coded])
@@ -237,23 +240,27 @@ def read_groups(qrels: Any, form: str) -> GroupJudgements:
 def _documents(
     path: PathName, names: list[list[bytes]], query: Ints, document: Ints
 ) -> JudgedQueries:
-    """The documents of each query as qrels, in which their numbers are the relevance."""
+    """Make qrels of the documents of each query, with their numbers as the relevance."""
     offsets = offsets_of(np.bincount(query, minlength=len(names[QUERY])))
     size = np.array([*map(len, names[DOCUMENT])], np.int64)
     packed = Packed(
-        names[QUERY], offsets, b"".join(names[DOCUMENT]), offsets_of(size)[document],
-        size[document].astype(np.int32), np.arange(len(query)) - offsets[query],
-    )  # fmt: skip
+        names[QUERY],
+        offsets,
+        b"".join(names[DOCUMENT]),
+        offsets_of(size)[document],
+        size[document].astype(np.int32),
+        np.arange(len(query)) - offsets[query],
+    )
     return judgements(path, packed)
 
 
 @dataclass(frozen=True, eq=False)
 class GroupView:
-    """The judgements of the evaluated queries, and the places of their documents in the run.
+    """Judgements of the evaluated queries, and the ranks of their documents in the run.
 
     - row, int64 (n,): The lines of these queries; the arrays below have an entry for each.
     - group, int64 (n,): Number of its group, ascending by query and name.
-    - place, int64 (n,): Rank of its document in the run, from 0; -1 if the run lacks it.
+    - rank, int64 (n,): Rank of its document in the run, from 0; -1 if the run lacks it.
     - query_of, int64 (n_groups,): Query of each group.
     """
 
@@ -262,7 +269,7 @@ class GroupView:
     n_queries: int
     row: Ints
     group: Ints
-    place: Ints
+    rank: Ints
     query_of: Ints
 
     @cached_property
@@ -282,23 +289,23 @@ class GroupView:
 
     @cached_property
     def n_groups(self) -> Ints:
-        """Groups of each query."""
+        """Number of groups of each query."""
         return np.bincount(self.query_of, minlength=self.n_queries)
 
     @cached_property
     def lists(self) -> View:
-        """The relevant documents of each group, ranked in the group's own list."""
+        """Relevant documents of each group, ranked in the group's own list."""
         relevant = self.level >= max(self.options.level, 0)
         count = np.bincount(self.group[relevant], minlength=len(self.query_of))
-        order = np.lexsort((self.place, self.group))
-        order = order[self.place[order] >= 0]
-        place = self.place[order]
+        order = np.lexsort((self.rank, self.group))
+        order = order[self.rank[order] >= 0]
+        rank = self.rank[order]
         if self.options.judged_only:  # each group drops documents that it has not judged
             order = order[self.level[order] >= 0]
             group = self.group[order]
-            place = np.arange(len(group)) - np.searchsorted(group, group)
+            rank = np.arange(len(group)) - np.searchsorted(group, group)
         hits = relevant[order]
-        lists = placed_lists(self.group[order][hits], place[hits], count, count)
+        lists = lists_of_judged(self.group[order][hits], rank[hits], count, count)
         return View(lists, EvalOptions())
 
     @property
@@ -307,29 +314,29 @@ class GroupView:
         return np.zeros(self.n_queries, np.int64)
 
     def fault(self, lines: Sequence[int], problem: str, hint: str) -> Any:
-        """The error for lines (by their numbers here) that contradict each other."""
+        """Make the error for lines (by their numbers here) that contradict each other."""
         rows = [int(self.row[line]) for line in lines]
         where = self.groups.where(rows[0])
         return self.groups.fault(Contradiction, rows, f"{problem} in {where}", hint)
 
     def name(self, line: int) -> str:
-        """The document of a line, for messages."""
+        """Return the document of a line, for messages."""
         return self.groups.name(DOCUMENT, int(self.row[line]))
 
-    def summed(self, counts: Ints | Floats) -> Floats:
-        """Sums over the groups of each query, added in the order of their names."""
+    def sum_groups(self, counts: Ints | Floats) -> Floats:
+        """Sum over the groups of each query, in the order of their names, float64 (n_queries,)."""
         sums = np.bincount(self.query_of, weights=counts, minlength=self.n_queries)
         return sums.astype(np.float64, copy=False)
 
-    def averaged(self, shares: Floats) -> Floats:
-        """Means over the groups of each query."""
-        return self.summed(shares) / np.maximum(self.n_groups, 1)
+    def average_groups(self, shares: Floats) -> Floats:
+        """Average over the groups of each query, float64 (n_queries,)."""
+        return self.sum_groups(shares) / np.maximum(self.n_groups, 1)
 
 
 def group_values(
     groups: GroupJudgements, lists: Lists, columns: Sequence[Column], options: EvalOptions
 ) -> dict[str, NDArray[Any]]:
-    """Values of the measures of groups for every query.
+    """Compute the measures of groups for every query.
 
     As in trec_eval, tied documents are in byte order for preferences, and in descending byte
     order for qrels_jg.
@@ -342,6 +349,7 @@ def group_values(
 def _values(
     groups: GroupJudgements, lists: Lists, columns: Sequence[Column], options: EvalOptions
 ) -> dict[str, NDArray[Any]]:
+    """Compute the measures for lists in which tied documents already have their order."""
     view = _view(groups, lists, options)
     columns = [column for column in columns if column.family != "runid"]
     return {c.name: function_of(c.row.function)(view, c) for c in columns}
@@ -350,11 +358,11 @@ def _values(
 def groups_with_ties(
     groups: GroupJudgements, lists: Lists, columns: Sequence[Column], options: EvalOptions
 ) -> int:
-    """Queries whose values differ between two orders of tied documents.
+    """Count the queries whose values differ between two orders of tied documents.
 
     The orders are by name, both ways, and by a document's sum of levels over groups, both ways.
     """
-    lists = some_queries(lists, tied_queries(lists, options))
+    lists = some_queries(lists, find_tied_queries(lists, options))
     if not len(lists):
         return 0
     total = np.bincount(groups.pair, weights=groups.level.astype(np.float64))
@@ -362,8 +370,8 @@ def groups_with_ties(
     some, pair = _pairs(groups, lists)
     worth[some] = total[pair]
     orders = [lists, _ties_reversed(lists, options)]
-    orders += [sorted_ties(lists, options, worth, best) for best in (True, False)]
-    first, *others = (_values(groups, one, columns, options) for one in orders)
+    orders += [sort_ties(lists, options, worth, best) for best in (True, False)]
+    first, *others = (_values(groups, ordered, columns, options) for ordered in orders)
     changed = np.zeros(len(lists), bool)
     for other in others:
         for name, row in first.items():
@@ -372,38 +380,40 @@ def groups_with_ties(
 
 
 def _numbers(groups: GroupJudgements, lists: Lists) -> Ints:
-    """Numbers of the lists' queries in the judgements."""
+    """Return the numbers of the lists' queries in the judgements."""
     number = {name: i for i, name in enumerate(groups.judged.texts)}
     return np.array([number[name] for name in lists.queries], np.int64)
 
 
 def _pairs(groups: GroupJudgements, lists: Lists) -> tuple[Ints, Ints]:
-    """Places of the judged documents in the lists, and their numbers as in ``groups.pair``."""
+    """Return the indices of the judged documents in the lists, and their numbers as in
+    ``groups.pair``."""
     some = np.flatnonzero(lists.relevance >= 0)
     query = _numbers(groups, lists)[owners(lists.offsets)[some]]
     return some, groups.judged.offsets[query] + lists.relevance[some]
 
 
 def _view(groups: GroupJudgements, lists: Lists, options: EvalOptions) -> GroupView:
-    lists = narrowed(lists, replace(options, judged_only=False))
+    """Find the lines and groups of the lists' queries, and the ranks of their documents."""
+    lists = narrow_lists(lists, replace(options, judged_only=False))
     some, pair = _pairs(groups, lists)
-    place = np.full(groups.judged.offsets[-1], -1, np.int64)
-    place[pair] = lists.ranks[some]
+    rank = np.full(groups.judged.offsets[-1], -1, np.int64)
+    rank[pair] = lists.ranks[some]
     query = np.full(len(groups), -1, np.int64)
     query[_numbers(groups, lists)] = np.arange(len(lists))
     row = np.flatnonzero(query[groups.codes[QUERY]] >= 0)
     n_names = len(groups.names[GROUP])
     keys, group = numbered(query[groups.codes[QUERY, row]] * n_names + groups.codes[GROUP, row])
     query_of = keys.astype(np.int64) // n_names
-    return GroupView(groups, options, len(lists), row, group, place[groups.pair[row]], query_of)
+    return GroupView(groups, options, len(lists), row, group, rank[groups.pair[row]], query_of)
 
 
 def _ties_reversed(lists: Lists, options: EvalOptions) -> Lists:
-    """The lists with each group of tied documents from its last to its first."""
-    return sorted_ties(lists, options, np.arange(len(lists.relevance)), best_first=True)
+    """Reverse each group of tied documents."""
+    return sort_ties(lists, options, np.arange(len(lists.relevance)), best_first=True)
 
 
 def value(view: GroupView, column: Column) -> Floats:
-    """The measure of each group, averaged: ``P_avgjg`` is ``P``."""
-    own = replace(column, family=column.family.removesuffix("_avgjg"))
-    return view.averaged(core_values(view.lists, [own])[0])
+    """Average the measure of each group over the groups: ``P_avgjg`` is ``P``."""
+    ungrouped = replace(column, family=column.family.removesuffix("_avgjg"))
+    return view.average_groups(core_values(view.lists, [ungrouped])[0])

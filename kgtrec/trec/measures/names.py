@@ -52,17 +52,17 @@ class Column:
 
     @property
     def row(self) -> Family:
-        """The family's row in the table."""
+        """Row of the family in the table."""
         return TABLE[self.family]
 
     @cached_property
     def name(self) -> str:
-        """trec_eval's name: ``map``, ``P_10``, ``iprec_at_recall_0.10``; ``kg_hits_10_low``."""
+        """Name in trec_eval: ``map``, ``P_10``, ``iprec_at_recall_0.10``; ``kg_hits_10_low``."""
         return "_".join(filter(None, (self.family, self.parameter, self.end)))
 
     @property
     def parameter(self) -> str:
-        """The part of the name behind the family: ``10``, ``0.10``; empty without one."""
+        """Part of the name behind the family: ``10``, ``0.10``; empty without one."""
         if self.row.kind == "rank" and self.cutoff is not None:
             return "_".join(filter(None, (str(int(self.cutoff)), self.typed)))
         if self.row.kind in ("point", "signed point") and self.cutoff is not None:
@@ -95,7 +95,7 @@ class Column:
         return self.family.startswith("gm_")
 
     def of_mean(self, mean: Any) -> Any:
-        """The measure from the mean over queries, or from several: exp of it for gm_*."""
+        """Compute the measure from the mean over queries, or from several: exp of it for gm_*."""
         if not self.is_geometric:
             return mean
         if isinstance(mean, float):
@@ -117,9 +117,10 @@ class Column:
 
 
 def depth_needed(columns: Iterable[Column]) -> int | None:
-    """Number of documents per query that the columns look at; None if one looks at all."""
+    """Return the number of documents per query that the columns look at; None if one looks at
+    all."""
     seen = [column.sees for column in columns]
-    return None if None in seen else max((one for one in seen if one is not None), default=1)
+    return None if None in seen else max((depth for depth in seen if depth is not None), default=1)
 
 
 def resolve(
@@ -130,16 +131,16 @@ def resolve(
     qrels_format: str | None = "qrels",
     of_answers: bool = False,
 ) -> list[Column]:
-    """Columns for measure names, in table order, without repeats.
+    """Find the columns of measure names, in table order, without repeats.
 
     Measures of answers, which may be listed in one name, are refused unless `of_answers`.
     """
     names = (measures,) if isinstance(measures, str) else tuple(measures)
-    return [*_resolved(names, command_line, compat, qrels_format, of_answers, len(TABLE))]
+    return [*_resolve_cached(names, command_line, compat, qrels_format, of_answers, len(TABLE))]
 
 
 @lru_cache(512)
-def _resolved(
+def _resolve_cached(
     measures: tuple[str, ...],
     command_line: bool,
     compat: int,
@@ -147,19 +148,19 @@ def _resolved(
     of_answers: bool,
     rows: int,
 ) -> tuple[Column, ...]:
-    """`resolve`, cached by the number of rows in the table."""
+    """Do the work of `resolve`; `rows`, the size of the table, is a key of the cache."""
     if not measures:
         raise UsageError("no measure is given; give some, such as map_cut_20, or 'official'")
     by_family: dict[str, dict[Column, None]] = {}
     settled: set[str] = set()
     unknown: list[str] = []
     wrong: list[str] = []
-    for name in _listed(measures):
+    for name in _split_lists(measures):
         family, separator, text = _split(name, command_line)
         families = nickname(family, compat)
         if families is not None:
-            for one in families:
-                by_family.setdefault(one, {})
+            for each_family in families:
+                by_family.setdefault(each_family, {})
             continue
         row = TABLE.get(family)
         if row is None or (separator and not text):
@@ -177,8 +178,8 @@ def _resolved(
                 continue
             settled.add(family)
         try:
-            given = parameters_of(family, row, text, strict)
-            into.update((Column(family, **one), None) for one in given)
+            parameters = parameters_of(family, row, text, strict)
+            into.update((Column(family, **settings), None) for settings in parameters)
         except WrongParameters as error:
             wrong.append(f"{name!r}: {error}")
     strange = _of_other_formats(by_family, qrels_format)
@@ -189,35 +190,37 @@ def _resolved(
     if wrong:
         raise BadCutoff("; ".join(wrong))
     ordered = (family for family in TABLE if family in by_family)
-    return tuple(column for family in ordered for column in _of(family, by_family[family]))
+    return tuple(
+        column for family in ordered for column in _family_columns(family, by_family[family])
+    )
 
 
-def _listed(measures: Iterable[str]) -> Iterator[str]:
-    """The names, each alone: ``kg_mrr,kg_hits.1,10`` is a list."""
+def _split_lists(measures: Iterable[str]) -> Iterator[str]:
+    """Yield each name alone: ``kg_mrr,kg_hits.1,10`` is a list."""
     for name in measures:
         yield from re.split(r",(?!\d)", name) if name.startswith("kg_") else [name]
 
 
 def _of_other_formats(families: Iterable[str], qrels_format: str | None) -> list[str]:
-    """Messages about measures for other formats of judgements."""
+    """Write messages about measures for other formats of judgements."""
     if qrels_format is None:
         return []
-    own = FORMATS[qrels_format]
+    used_format = FORMATS[qrels_format]
     strange: dict[str, list[str]] = {}
     for name in sorted(families, key=[*TABLE].index):
-        if TABLE[name].format not in ("any", own):
+        if TABLE[name].format not in ("any", used_format):
             strange.setdefault(TABLE[name].format, []).append(name)
     return [
         f"Can't calculate measure {names[0]!r} with {argument('qrels_format', qrels_format)}: "
         f"{', '.join(names)} "
-        f"{'needs' if len(names) == 1 else 'need'} judgements of the format {made}; give measures "
-        f"of {qrels_format}, or judgements of that format with {argument('qrels_format', made)}"
-        for made, names in strange.items()
+        f"{'needs' if len(names) == 1 else 'need'} judgements of the format {other}; give measures "
+        f"of {qrels_format}, or judgements of that format with {argument('qrels_format', other)}"
+        for other, names in strange.items()
     ]
 
 
 def canonical(name: str) -> str | None:
-    """trec_eval's name of the one measure that a result key names in any spelling.
+    """Return trec_eval's name of the one measure that a result key names in any spelling.
 
     ``MAP@20``, ``map_cut.20`` and ``Map_Cut_20`` are ``map_cut_20``. None for unknown names,
     several measures, and strings, which have no mean.
@@ -227,8 +230,8 @@ def canonical(name: str) -> str | None:
 
 
 def key_column(name: str) -> Column | None:
-    """The column of `canonical`."""
-    for spell in (str, _recased):  # as written, and as the table would write it
+    """Find the column of the measure that `canonical` names."""
+    for spell in (str, _restore_case):  # as written, and as the table would write it
         spelled = spell(name)
         try:
             columns = resolve([spelled])
@@ -240,16 +243,17 @@ def key_column(name: str) -> Column | None:
 
 
 def required_depth(name: str) -> int | None:
-    """Number of candidates per question that a key's measure sees; None for the whole run."""
+    """Return the number of candidates per question that a key's measure sees; None for the whole
+    run."""
     column = key_column(name)
     return column.sees if column is not None and column.row.kind == "rank" else None
 
 
 def ignored_parameters(measures: Iterable[str]) -> list[str]:
-    """Names of ``-m`` whose parameters `resolve` with ``command_line`` ignores."""
+    """List the names of ``-m`` whose parameters `resolve` with ``command_line`` ignores."""
     seen: set[str] = set()
     ignored = []
-    for name in _listed(measures):
+    for name in _split_lists(measures):
         family, separator, _ = _split(name, command_line=True)
         if separator == "." and family not in ANSWER_ROWS:
             if family in seen or family in NICKNAMES or TABLE[family].kind == "ignored":
@@ -259,11 +263,11 @@ def ignored_parameters(measures: Iterable[str]) -> list[str]:
 
 
 def help_text(columns: Iterable[Column]) -> str:
-    """The text of ``-h -m NAME``: each family once, with its defaults."""
+    """Write the text of ``-h -m NAME``: each family once, with its defaults."""
     parts = []
     for family in dict.fromkeys(column.family for column in columns):
         row = TABLE[family]
-        lines = [family, *wrapped(row.text)]
+        lines = [family, *wrap_help(row.text)]
         if row.defaults:
             defaults = ",".join(f"{value:g}" for value in row.defaults)
             lines.append(f"    Default: -m {family}.{defaults}")
@@ -274,18 +278,18 @@ def help_text(columns: Iterable[Column]) -> str:
     return "".join(parts)
 
 
-def wrapped(text: str, width: int = 76) -> list[str]:
-    """Indented lines of a text of the help."""
+def wrap_help(text: str, width: int = 76) -> list[str]:
+    """Wrap a text of the help to indented lines."""
     import textwrap
 
     return textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")
 
 
-def _of(family: str, given: dict[Column, None]) -> list[Column]:
-    """Columns of a family: the requested ones, ascending, or the defaults."""
+def _family_columns(family: str, requested: dict[Column, None]) -> list[Column]:
+    """Return the requested columns of a family, ascending, or the default ones."""
     row = TABLE[family]
-    if given:
-        once = {column.name: column for column in given}
+    if requested:
+        once = {column.name: column for column in requested}
         columns = sorted(once.values(), key=lambda c: (c.cutoff is not None, c.cutoff or 0.0))
     elif row.kind in ("rank", "point", "signed point", "number"):
         columns = [Column(family, cutoff) for cutoff in row.defaults]
@@ -297,7 +301,7 @@ def _of(family: str, given: dict[Column, None]) -> list[Column]:
 
 
 def split_name(name: str, stems: Iterable[str]) -> tuple[str, str, str]:
-    """Stem, separator and parameters of a measure's name; a name without any is a stem.
+    """Split a measure's name into stem, separator and parameters; a name without any is a stem.
 
     The stem is what precedes ``@``, or else the longest of `stems` that ``.`` or ``_`` follows:
     ``Rprec_mult`` is not Rprec with the parameter "mult".
@@ -315,7 +319,7 @@ def split_name(name: str, stems: Iterable[str]) -> tuple[str, str, str]:
 
 
 def _split(name: str, command_line: bool) -> tuple[str, str, str]:
-    """Family, separator and parameters of a name in any spelling, as `split_name` gives them."""
+    """Split a name in any spelling into family, separator and parameters, as `split_name` does."""
     stem, dot, text = name.partition(".")
     if stem in NICKNAMES and (command_line or not dot):
         return stem, dot, text
@@ -331,7 +335,7 @@ def _split(name: str, command_line: bool) -> tuple[str, str, str]:
 
 
 def _split_gains(name: str) -> tuple[str, str, str] | None:
-    """Family, separator and parameters of ir_measures' nDCG with a kind of DCG, or with gains."""
+    """Split ir_measures' nDCG with a kind of DCG, or with gains."""
     parts = re.fullmatch(r"(?i:ndcg)\((.*)\)(?:@(\d+))?", name, re.ASCII)
     if not parts:
         return None
@@ -348,7 +352,7 @@ def _split_gains(name: str) -> tuple[str, str, str] | None:
 
 
 def _aliases() -> dict[str, str]:
-    """Other spellings of a whole name, to trec_eval's with parameters."""
+    """Map other spellings of a whole name to trec_eval's with parameters."""
     aliases: dict[str, str] = {}
     for family, row in TABLE.items():
         for alias in row.aliases:
@@ -358,18 +362,19 @@ def _aliases() -> dict[str, str]:
 
 
 def stems_at() -> dict[str, str]:
-    """Text before "@", in lower case, to its family."""
+    """Map the text before "@", in lower case, to its family."""
     return {stem: family for family, row in TABLE.items() for stem in row.at}
 
 
-def _recased(name: str) -> str:
-    """The name with its family spelt as in the table, because case does not matter in keys."""
+def _restore_case(name: str) -> str:
+    """Spell the family of a name as the table does, because case does not matter in keys."""
     known = {text.lower(): text for text in (*_aliases(), *TABLE)}
     stem, separator, text = split_name(name.lower(), known)
     return known.get(stem, stem) + separator + text
 
 
 def _why_unknown(name: str) -> str:
+    """Say that a name is unknown, and which one may be meant."""
     if re.search(r"\(.*\b(rel|judged_only)\s*=", name):
         return (
             f"measure {name!r}: one measure cannot have its own level of relevance or judged_only; "
@@ -385,7 +390,7 @@ def _why_unknown(name: str) -> str:
 
 
 def _similar(name: str) -> str:
-    """The most similar measure; for ``nDGC@10`` by the part before the cutoff."""
+    """Find the most similar measure; for ``nDGC@10`` by the part before the cutoff."""
     stem, at, cut = name.partition("@")
     if not at:
         return suggestion(name, [*TABLE, *NICKNAMES, *_aliases()])

@@ -32,12 +32,12 @@ documents; those that a retrieved document implies; as many relevant as non-rele
 
 
 def _simple(view: GroupView, rows: slice, position: Ints) -> tuple[Ints, Floats, Matrix]:
-    """Positions of a simple group's lines, ascending, their levels, and which are preferred."""
+    """Read a simple group: positions of its lines, ascending, levels, and which are preferred."""
     order = np.argsort(position, kind="stable")
     position, level = position[order], view.level[rows][order]
     bad = np.flatnonzero((position[1:] == position[:-1]) & (level[1:] != level[:-1]))
     if len(bad):
-        at = [rows.start + int(order[place]) for place in (bad[0], bad[0] + 1)]
+        at = [rows.start + int(order[index]) for index in (bad[0], bad[0] + 1)]
         problem = f"Internal docid: document {view.name(at[0])} occurs with different levels"
         raise view.fault(at, problem, "keep one of the lines")
     return position, level, level[:, None] > level
@@ -46,42 +46,42 @@ def _simple(view: GroupView, rows: slice, position: Ints) -> tuple[Ints, Floats,
 def _several(
     view: GroupView, rows: slice, position: Ints, subgroup: Ints
 ) -> tuple[Ints, Floats, Matrix]:
-    """The same of a group of several subgroups; each document has one position and level."""
+    """Read a group of several subgroups: one position and level per document, and preferences."""
     level = view.level[rows]
-    positions, own = np.unique(position, return_inverse=True)
-    own = own.reshape(-1)
+    positions, document_of = np.unique(position, return_inverse=True)
+    document_of = document_of.reshape(-1)
     size = len(positions)
     both = np.zeros(size, bool)  # at level 0, and above it
-    both[own[level == 0]] = True
-    both &= np.bincount(own[level > 0], minlength=size) > 0
+    both[document_of[level == 0]] = True
+    both &= np.bincount(document_of[level > 0], minlength=size) > 0
     if both.any():
-        lines = rows.start + np.flatnonzero(own == np.flatnonzero(both)[0])
+        lines = rows.start + np.flatnonzero(document_of == np.flatnonzero(both)[0])
         problem = f"doc {view.name(lines[0])} has both 0 and non-0 rel_level assigned"
         raise view.fault(lines.tolist(), problem, "give it the same of both in all subgroups")
     prefers = np.zeros((size, size), bool)
     cuts = np.flatnonzero(np.diff(subgroup)) + 1
     for start, stop in pairwise([0, *cuts.tolist(), len(subgroup)]):
-        documents, levels = own[start:stop], level[start:stop]
+        documents, levels = document_of[start:stop], level[start:stop]
         _add(prefers, documents, levels[:, None] > levels)
     np.fill_diagonal(prefers, False)
-    prefers = _closed(prefers)
+    prefers = _close_transitively(prefers)
     contrary = prefers & prefers.T
     np.fill_diagonal(contrary, False)
     if contrary.any():
-        pair = [int(place[0]) for place in np.nonzero(contrary)]
-        at = [rows.start + int(np.flatnonzero(own == document)[0]) for document in pair]
+        pair = [int(indices[0]) for indices in np.nonzero(contrary)]
+        at = [rows.start + int(np.flatnonzero(document_of == document)[0]) for document in pair]
         names = " and ".join(map(view.name, at))
         problem = f"Pref inconsistency found: documents {names} are each preferred to the other"
         raise view.fault(at, problem, "remove a line of the group that contradicts the others")
     # The level of a document is the lowest in its last subgroup.
     order = np.lexsort((-level, subgroup))
     last = np.zeros(size, level.dtype)
-    last[own[order]] = level[order]
+    last[document_of[order]] = level[order]
     return positions, last, prefers
 
 
-def _closed(prefers: Matrix) -> Matrix:
-    """The transitive closure: a preferred to b, and b to c."""
+def _close_transitively(prefers: Matrix) -> Matrix:
+    """Add implied preferences: a over c if a is preferred to b, and b to c."""
     size = len(prefers)
     if size > _MATRIX:  # row by row, eight documents to a byte
         packed = np.packbits(prefers, axis=1)
@@ -91,17 +91,17 @@ def _closed(prefers: Matrix) -> Matrix:
             packed[reaching] |= packed[middle]
         return np.unpackbits(packed, axis=1, count=size).astype(bool)
     while True:
-        one = prefers.astype(np.float32)
-        more = prefers | (one @ one > 0)
+        paths = prefers.astype(np.float32)
+        more = prefers | (paths @ paths > 0)
         if (more == prefers).all():
             return prefers
         prefers = more
 
 
-def _counted(
+def _count_preferences(
     position: Ints, level: Floats, prefers: Matrix, n_retrieved: int, is_simple: bool
 ) -> list[int]:
-    """Fulfilled and possible preferences of a group, for each of `SCOPES`."""
+    """Count the fulfilled and possible preferences of a group, for each of `SCOPES`."""
     count: Callable[[Matrix], int] = np.count_nonzero
     n = int(np.searchsorted(position, n_retrieved))  # positions ascend: the first n are retrieved
     fulfilled = np.triu(prefers[:n])
@@ -135,8 +135,11 @@ def _counted(
 
 
 def _over_pairs(forward: Ints, n: int) -> tuple[float, float, float]:
-    """Means over pairs of documents of the share of fulfilled preferences: all pairs, those
-    retrieved, those implied by `n` retrieved ones. ``forward`` counts the groups with each."""
+    """Average the share of fulfilled preferences over pairs of documents.
+
+    Returns the means of all pairs, of those retrieved, and of those implied by `n` retrieved
+    documents. ``forward[i, j]`` counts the groups that prefer i to j.
+    """
     total = forward + forward.T
     pairs = np.triu(total > 0)
     near, beyond = (slice(n), slice(n)), (slice(n), slice(n, None))
@@ -153,7 +156,7 @@ def _over_pairs(forward: Ints, n: int) -> tuple[float, float, float]:
 
 @dataclass(frozen=True, eq=False)
 class _Preferences:
-    """Fulfilled and possible ones of each group by scope, and means over pairs of documents.
+    """Fulfilled and possible preferences of each group by scope, and means over pairs.
 
     Shapes: counts float64 (n_groups,), pairs float64 (3, n_queries).
     """
@@ -163,6 +166,7 @@ class _Preferences:
 
 
 def _find(view: GroupView) -> _Preferences:
+    """Count the preferences of all groups, and average over pairs of documents."""
     position, size, retrieved = _positions(view)
     subgroup = view.groups.codes[SUBGROUP, view.row]  # lines of a group are sorted by subgroup
     starts = np.searchsorted(view.group, np.arange(len(view.query_of) + 1)).tolist()
@@ -177,34 +181,37 @@ def _find(view: GroupView) -> _Preferences:
             rows = slice(*starts[group : group + 2])
             is_simple = subgroup[rows.start] == subgroup[rows.stop - 1]
             read = _simple if is_simple else partial(_several, subgroup=subgroup[rows])
-            places, level, prefers = read(view, rows, position[rows])
-            counts[group] = _counted(places, level, prefers, retrieved[query], is_simple)
+            documents, level, prefers = read(view, rows, position[rows])
+            counts[group] = _count_preferences(
+                documents, level, prefers, retrieved[query], is_simple
+            )
             if repeated[query]:
-                _add(forward, places, prefers)
+                _add(forward, documents, prefers)
         pairs[:, query] = _over_pairs(forward, retrieved[query])
     by_scope = dict(zip(SCOPES, counts.T.reshape(len(SCOPES), 2, -1), strict=True))
     for means, both in zip(pairs, by_scope.values(), strict=False):
-        once = ratio(*map(view.summed, both))
+        once = ratio(*map(view.sum_groups, both))
         means[~repeated] = once[~repeated]
     return _Preferences(by_scope, pairs)
 
 
-def _add(matrix: NDArray[Any], places: Ints, cells: Matrix) -> None:
-    """Add cells at places, of which some may repeat."""
-    if len(np.unique(places)) == len(places):
-        matrix[places[:, None], places] += cells
+def _add(matrix: NDArray[Any], indices: Ints, cells: Matrix) -> None:
+    """Add cells at rows and columns `indices`, of which some may repeat."""
+    if len(np.unique(indices)) == len(indices):
+        matrix[indices[:, None], indices] += cells
     else:
-        np.add.at(matrix, (places[:, None], places), cells)
+        np.add.at(matrix, (indices[:, None], indices), cells)
 
 
 def _positions(view: GroupView) -> tuple[Ints, Ints, Ints]:
-    """Position of each line's document in its query; documents of each query; retrieved ones."""
+    """Return the position of each line's document in its query, the number of documents of each
+    query, and that of retrieved ones."""
     documents, line = np.unique(view.document, return_inverse=True)
     query = np.zeros(len(documents), np.int64)
-    place = np.zeros(len(documents), np.int64)
-    query[line], place[line] = view.query_of[view.group], view.place
-    missing = place < 0
-    order = np.lexsort((np.where(missing, documents, place), missing, query))
+    rank = np.zeros(len(documents), np.int64)
+    query[line], rank[line] = view.query_of[view.group], view.rank
+    missing = rank < 0
+    order = np.lexsort((np.where(missing, documents, rank), missing, query))
     position = np.zeros(len(documents), np.int64)
     position[order] = np.arange(len(documents)) - np.searchsorted(query[order], query[order])
     size, retrieved = (
@@ -214,20 +221,21 @@ def _positions(view: GroupView) -> tuple[Ints, Ints, Ints]:
 
 
 def value(view: GroupView, column: Column) -> Floats:
-    """The measure of every query; the parts of its name say what it divides and which count."""
+    """Compute the measure of every query; its name says what to divide and which preferences
+    count."""
     if "preferences" not in view.memo:
         view.memo["preferences"] = _find(view)
-    found: _Preferences = view.memo["preferences"]
+    preferences: _Preferences = view.memo["preferences"]
     kind, _, scope = column.family.removeprefix("prefs_").partition("_")
     if kind == "num":
         side, _, scope = scope.removeprefix("prefs_").partition("_")
-        return view.summed(found.counts[scope][int(side == "poss")])
+        return view.sum_groups(preferences.counts[scope][int(side == "poss")])
     if kind == "pair":
-        return found.pairs[SCOPES.index(scope)]
-    part, whole = found.counts[scope]
+        return preferences.pairs[SCOPES.index(scope)]
+    part, whole = preferences.counts[scope]
     if kind == "simp":
-        return ratio(view.summed(part), view.summed(whole))
-    values = view.averaged(ratio(part, whole))
+        return ratio(view.sum_groups(part), view.sum_groups(whole))
+    values = view.average_groups(ratio(part, whole))
     if scope.startswith("Rnonrel"):  # 0 if a group has nothing to compare, as in trec_eval
         values[view.query_of[whole == 0]] = 0.0
     return values

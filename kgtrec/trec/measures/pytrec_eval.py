@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from kgtrec._internal.csr import offsets_of
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.formulas import compute_values
 from kgtrec.trec.measures.names import Column, depth_needed
-from kgtrec.trec.measures.own import own_values
 from kgtrec.trec.measures.relevant import UNJUDGED, Floats, Ints, Lists, View, some_queries
 from kgtrec.trec.measures.values import values
 
@@ -53,7 +53,7 @@ _LOCK = threading.Lock()  # pytrec_eval keeps its state in C globals
 
 
 def can_supply(column: Column, options: EvalOptions) -> bool:
-    """Whether pytrec_eval has the measure with these parameters, as the options' trec_eval does."""
+    """Return whether pytrec_eval has the measure with these parameters and options."""
     row = column.row
     if row.new or row.ours or row.format != "qrels" or column.family in _LACKING or column.typed:
         return False
@@ -69,19 +69,21 @@ def can_supply(column: Column, options: EvalOptions) -> bool:
 def foreign_values(
     lists: Lists, columns: Sequence[Column], options: EvalOptions
 ) -> dict[str, NDArray[Any]]:
-    """The same bits as of `values`, from pytrec_eval if it has the measure.
+    """Compute the same bits as `values`, by pytrec_eval if it has the measure.
 
     Measures of gains are our own if a relevance is too high for it.
     """
     steep = int(lists.judged.max(initial=0)) > HIGHEST_GRADE
     fed = [c for c in columns if can_supply(c, options) and not (steep and c.row.graded)]
-    found: dict[str, NDArray[Any]] = {**fed_values(lists, fed, options)}
-    found |= values(lists, [c for c in columns if c.name not in found], options)
-    return {column.name: found[column.name] for column in columns if column.name in found}
+    results: dict[str, NDArray[Any]] = {**pytrec_eval_values(lists, fed, options)}
+    results |= values(lists, [c for c in columns if c.name not in results], options)
+    return {column.name: results[column.name] for column in columns if column.name in results}
 
 
-def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) -> dict[str, Floats]:
-    """Values from pytrec_eval for every query.
+def pytrec_eval_values(
+    lists: Lists, columns: Sequence[Column], options: EvalOptions
+) -> dict[str, Floats]:
+    """Compute measures of every query by pytrec_eval.
 
     Shape: float64 (n_queries,).
     """
@@ -89,7 +91,7 @@ def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) ->
     if columns and all(column.family in _ZERO_WITHOUT_HITS for column in columns):
         chosen = _with_hits(lists, options.level)
         if len(chosen) < len(lists):
-            fed = fed_values(some_queries(lists, chosen), columns, options)
+            fed = pytrec_eval_values(some_queries(lists, chosen), columns, options)
             for name in rows:
                 rows[name][chosen] = fed[name]
             return rows
@@ -101,35 +103,41 @@ def fed_values(lists: Lists, columns: Sequence[Column], options: EvalOptions) ->
         depth = depth_needed(group)
         handed = np.diff(lists.offsets)
         handed = handed if depth is None else np.minimum(handed, depth)
-        relevance, judged = _coded(lists.relevance, level), _coded(lists.judged, level)
+        relevance, judged = (
+            _encode_relevance(lists.relevance, level),
+            _encode_relevance(lists.judged, level),
+        )
         for start, stop in _pieces(handed if group else handed[:0]):
-            qrels, run = _passed(relevance, judged, lists, handed, range(start, stop))
+            qrels, run = _build_input(relevance, judged, lists, handed, range(start, stop))
             results = _call(qrels, run, group)
             numbers = list(map(int, results))
             for name in {column.name for column in group}:
                 rows[name][numbers] = [row[name] for row in results.values()]
     empty = np.flatnonzero(np.diff(lists.offsets) == 0)
     if len(empty):  # pytrec_eval must not receive them
-        for name, row in own_values(View(lists, options), columns).items():
+        for name, row in compute_values(View(lists, options), columns).items():
             rows[name][empty] = row[empty]
     return rows
 
 
 def _with_hits(lists: Lists, level: int) -> Ints:
-    """Queries that retrieve a document that is relevant, or has a gain."""
+    """Return the queries that retrieve a document that is relevant, or has a gain."""
     hits = (lists.relevance >= min(level, 1)) & (lists.relevance != UNJUDGED)
     return np.flatnonzero(np.diff(offsets_of(hits)[lists.offsets]))
 
 
-def _coded(relevance: Ints, level: int | None) -> Ints:
-    """1 relevant (without `level`: the relevance), 0 judged and not relevant, -1 in the pool and
-    not judged; UNJUDGED as it is."""
+def _encode_relevance(relevance: Ints, level: int | None) -> Ints:
+    """Encode relevance for pytrec_eval.
+
+    1 is relevant (without `level`: the relevance), 0 judged and not relevant, -1 in the pool and
+    not judged; UNJUDGED stays.
+    """
     codes = relevance if level is None else (relevance >= level).astype(np.int64)
     return np.where(relevance == UNJUDGED, UNJUDGED, np.where(relevance < 0, -1, codes))
 
 
 def _pieces(handed: Ints) -> Iterator[tuple[int, int]]:
-    """Ranges of queries of bounded size; at least one query each."""
+    """Yield ranges of queries of bounded size; at least one query each."""
     if len(handed) and handed.max() > _MOST_DOCUMENTS:
         raise UsageError(
             f"a query has {handed.max():,} documents, but measures without a cutoff allow at most "
@@ -144,10 +152,11 @@ def _pieces(handed: Ints) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _passed(
+def _build_input(
     relevance: Ints, judged: Ints, lists: Lists, handed: Ints, queries: range
 ) -> tuple[dict[str, Judged], dict[str, dict[str, float]]]:
-    """Qrels and run of queries: `handed` documents of each; the others count as not retrieved."""
+    """Build qrels and run of queries: `handed` documents of each; the others count as not
+    retrieved."""
     ranked: dict[int, dict[str, float]] = {}
     run: dict[str, dict[str, float]] = {}
     qrels: dict[str, Judged] = {}
@@ -158,25 +167,26 @@ def _passed(
         if not count:
             continue
         if count not in ranked:
-            ranked[count] = {str(place): float(count - place) for place in range(count)}
+            ranked[count] = {str(rank): float(count - rank) for rank in range(count)}
         shown = relevance[start : start + count]
         known = np.flatnonzero(shown != UNJUDGED)
-        own = dict(zip(map(str, known.tolist()), shown[known].tolist(), strict=True))
+        judgements = dict(zip(map(str, known.tolist()), shown[known].tolist(), strict=True))
         rest = judged[low:high].tolist()
-        for level in own.values():
+        for level in judgements.values():
             rest.remove(level)
-        own.update((f"u{i}", level) for i, level in enumerate(rest))
+        judgements.update((f"u{i}", level) for i, level in enumerate(rest))
         # Without a judgement of at least 0, pytrec_eval keeps the previous query's levels. One
         # non-relevant document that was not retrieved changes nothing if nothing is relevant.
-        if max(own.values(), default=-1) < 0:
-            own["none"] = 0
-        run[str(query)], qrels[str(query)] = ranked[count], own
+        if max(judgements.values(), default=-1) < 0:
+            judgements["none"] = 0
+        run[str(query)], qrels[str(query)] = ranked[count], judgements
     return qrels, run
 
 
 def _call(
     qrels: dict[str, Judged], run: dict[str, dict[str, float]], columns: Sequence[Column]
 ) -> dict[str, dict[str, float]]:
+    """Evaluate columns by pytrec_eval."""
     if not run:
         return {}
     import pytrec_eval

@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 
 class Signs(NamedTuple):
-    """What shows whether a run is read as it was meant; see kgt_signs in csrc/trec.h.
+    """Signs whether a run is read as it was meant; see kgt_signs in csrc/trec.h.
 
     - documents, judged: Documents of the evaluated queries, and how many of them have a judgement.
     - rises: Number of documents that score more than the one before them in the run; -1 if a
@@ -61,7 +61,7 @@ class Signs(NamedTuple):
 
 
 class QueryMatch(NamedTuple):
-    """Which queries a run and judgements share.
+    """Queries that a run and judgements share, and counts of the others.
 
     - numbers: Numbers of the shared queries among the judged ones.
     - n_run: Number of queries of the run.
@@ -118,18 +118,22 @@ class Lists:
         """Rank from 0 of each listed document, if all are listed."""
         return np.arange(len(self.relevance)) - self.offsets[owners(self.offsets)]
 
-    def selected(self, keep: Bools) -> Lists:
-        """The lists of some documents; `retrieved` is unchanged."""
+    def select(self, keep: Bools) -> Lists:
+        """Keep the marked documents; `retrieved` is unchanged."""
         offsets = offsets_of(keep)[self.offsets]
         relevance, scores = self.relevance[keep], self.scores[keep]
         return replace(self, offsets=offsets, relevance=relevance, scores=scores)
 
 
-def placed_lists(
-    query: Ints, place: Ints, n_judged: Ints, retrieved: Ints,
-    grade: Ints | None = None, best: Ints | None = None,
-) -> Lists:  # fmt: skip
-    """Lists of judged documents alone, by query and then place; `best` is `Lists.judged`.
+def lists_of_judged(
+    query: Ints,
+    rank: Ints,
+    n_judged: Ints,
+    retrieved: Ints,
+    grade: Ints | None = None,
+    best: Ints | None = None,
+) -> Lists:
+    """Make lists of judged documents alone, by query and then rank; `best` is `Lists.judged`.
 
     By default every document has relevance 1.
     """
@@ -141,7 +145,7 @@ def placed_lists(
         retrieved=retrieved,
         judged_offsets=offsets_of(n_judged),
         judged=np.ones(int(n_judged.sum()), np.int64) if best is None else best,
-        place=place,
+        place=rank,
     )
 
 
@@ -163,27 +167,27 @@ class Places:
 
     @cached_property
     def ordinal(self) -> Ints:
-        """1 for the first one of its query, 2 for the second, ..."""
+        """Number within the query: 1 for its first document, 2 for the second, ..."""
         return np.arange(1, len(self.query) + 1) - self.start[self.query]
 
     def total(self, terms: Floats) -> Floats:
-        """Sum of terms, one per document, over every query, in order."""
+        """Sum terms, one per document, over every query, in order."""
         sums = np.bincount(self.query, weights=terms, minlength=len(self.count))
         return sums.astype(np.float64, copy=False)  # without any document, they are integers
 
-    def before(self, query: Ints, place: Ints) -> Ints:
-        """Number of documents of the given queries before the given places."""
-        width = 1 + max(self.place.max(initial=0), place.max(initial=0))
-        index = np.searchsorted(self.query * width + self.place, query * width + place)
+    def before(self, query: Ints, rank: Ints) -> Ints:
+        """Count the documents of the given queries before the given ranks."""
+        width = 1 + max(self.place.max(initial=0), rank.max(initial=0))
+        index = np.searchsorted(self.query * width + self.place, query * width + rank)
         return index - self.start[query]
 
 
-def places(mask: Bools, offsets: Ints, place: Ints | None = None) -> Places:
-    """The documents where `mask` holds; query i has ``mask[offsets[i]:offsets[i + 1]]``."""
+def find_places(mask: Bools, offsets: Ints, rank_of: Ints | None = None) -> Places:
+    """Find the documents where `mask` holds; query i has ``mask[offsets[i]:offsets[i + 1]]``."""
     position = np.flatnonzero(mask)
     query = np.searchsorted(offsets, position, side="right") - 1
     count = np.bincount(query, minlength=len(offsets) - 1)
-    rank = position - offsets[query] if place is None else place[position]
+    rank = position - offsets[query] if rank_of is None else rank_of[position]
     return Places(position, query, rank, count, np.cumsum(count) - count)
 
 
@@ -191,7 +195,7 @@ def places(mask: Bools, offsets: Ints, place: Ints | None = None) -> Places:
 class View:
     """Judged lists under the options of an evaluation.
 
-    - lists: After `narrowed`.
+    - lists: After `narrow_lists`.
     - least: Least relevance of a relevant document, if not the options' level.
     """
 
@@ -217,17 +221,17 @@ class View:
 
     @property
     def num_ret(self) -> Ints:
-        """Documents retrieved by every query."""
+        """Number of documents retrieved by every query."""
         return self.lists.retrieved
 
     @cached_property
     def num_rel(self) -> Ints:
-        """Relevant documents of every query, retrieved or not."""
-        return places(self.lists.judged >= self.level, self.lists.judged_offsets).count
+        """Number of relevant documents of every query, retrieved or not."""
+        return find_places(self.lists.judged >= self.level, self.lists.judged_offsets).count
 
     @property
     def num_rel_ret(self) -> Ints:
-        """Relevant documents retrieved."""
+        """Number of relevant documents retrieved by every query."""
         return self.hits.count
 
     @property
@@ -240,15 +244,16 @@ class View:
     @cached_property
     def hits(self) -> Places:
         """Relevant documents in the lists."""
-        return self._listed(self.lists.relevance >= self.level)
+        return self._find(self.lists.relevance >= self.level)
 
     @cached_property
     def judged(self) -> Places:
         """Documents in the lists with a judgement of at least 0."""
-        return self._listed(self.lists.relevance >= 0)
+        return self._find(self.lists.relevance >= 0)
 
-    def _listed(self, mask: Bools) -> Places:
-        return places(mask, self.lists.offsets, self.lists.place)
+    def _find(self, mask: Bools) -> Places:
+        """Find the listed documents where `mask` holds."""
+        return find_places(mask, self.lists.offsets, self.lists.place)
 
     @cached_property
     def highest(self) -> Ints:
@@ -262,28 +267,32 @@ class View:
     def gaining(
         self, gains: Mapping[int, float], least: int = 1, exponential: bool = False
     ) -> tuple[Places, Floats]:
-        """Documents in the lists that may gain: of relevance `least` or named in `gains`."""
+        """Find the listed documents that may gain: of relevance `least` or named in `gains`.
+
+        Returns them with their gains.
+        """
         relevance = self.lists.relevance
         mask = relevance >= least
         for level in gains:
             mask |= _at_level(relevance, level)
-        documents = self._listed(mask)
+        documents = self._find(mask)
         return documents, gain_of(relevance[documents.position], gains, exponential)
 
     def ideal(self, gains: Mapping[int, float], exponential: bool = False) -> tuple[Places, Floats]:
-        """The best list of all judged documents, down to the last gain above 0."""
+        """Make the best list of all judged documents, down to the last gain above 0, with its
+        gains."""
         lists = self.lists
         judged = {level: gain for level, gain in gains.items() if level >= 0}
         top = gain_of(lists.judged, judged, exponential)
         if gains:
             # The judgements are sorted by relevance, which may differ from the order of gains.
             top = top[np.lexsort((-top, owners(lists.judged_offsets)))]
-        best = places(top > 0, lists.judged_offsets)
+        best = find_places(top > 0, lists.judged_offsets)
         return best, top[best.position]
 
 
 class TieEffect(NamedTuple):
-    """The effect of the order of tied documents.
+    """Effect of the order of tied documents.
 
     - queries: Number of queries in which it changes a measure.
     - measure, most: The measure with the largest change, and the change; "" and 0 if none.
@@ -294,8 +303,8 @@ class TieEffect(NamedTuple):
     most: float = 0.0
 
     @classmethod
-    def of(cls, queries: int, most: Mapping[str, float]) -> TieEffect:
-        """The effect on `queries` queries, from the largest change of each measure."""
+    def from_changes(cls, queries: int, most: Mapping[str, float]) -> TieEffect:
+        """Summarise the effect on `queries` queries by the largest change of each measure."""
         name = max(most, key=most.__getitem__, default="")
         return cls(queries, name, most.get(name, 0.0))
 
@@ -308,7 +317,7 @@ HIGHEST_EXPONENT = 1000
 
 
 def gain_of(relevance: Ints, gains: Mapping[int, float], exponential: bool = False) -> Floats:
-    """Gain of each relevance r, UNJUDGED included: r, or 2^r - 1 if `exponential`."""
+    """Compute the gain of each relevance r, UNJUDGED included: r, or 2^r - 1 if `exponential`."""
     gain = np.maximum(relevance, 0).astype(np.float64)
     if exponential:
         highest = int(relevance.max(initial=0))
@@ -324,30 +333,31 @@ def gain_of(relevance: Ints, gains: Mapping[int, float], exponential: bool = Fal
 
 
 def _at_level(relevance: Ints, level: int) -> Bools:
-    """Where a parameter's level is meant: -1 is not judged, -2 judged below 0."""
+    """Mark the relevances that a parameter's level means: -1 is not judged, -2 judged below 0."""
     if level >= 0:
         return relevance == level
     unjudged = relevance == UNJUDGED
     return unjudged if level == -1 else (level == -2) & (relevance < 0) & ~unjudged
 
 
-def narrowed(lists: Lists, options: EvalOptions) -> Lists:
-    """The lists after -M and -J: cut at `most` documents, then without unjudged ones."""
+def narrow_lists(lists: Lists, options: EvalOptions) -> Lists:
+    """Apply -M and -J: cut the lists at `most` documents, then drop unjudged ones."""
     if options.most is not None and (lists.retrieved > options.most).any():
-        lists = lists.selected(lists.ranks < options.most)
+        lists = lists.select(lists.ranks < options.most)
         lists = replace(lists, retrieved=np.minimum(lists.retrieved, options.most))
     if options.judged_only:
         keep = lists.relevance >= 0
         if not keep.all():
             before = np.diff(lists.offsets)
-            lists = lists.selected(keep)
+            lists = lists.select(keep)
             lost = before - np.diff(lists.offsets)
             lists = replace(lists, retrieved=lists.retrieved - lost)
     return lists
 
 
 def parts(lists: Lists, documents: int) -> Iterator[tuple[int, int, Lists]]:
-    """The lists in parts of about `documents` documents and judgements, at least one query each."""
+    """Yield the lists in parts of about `documents` documents and judgements, at least one query
+    each."""
     size = lists.offsets + lists.judged_offsets
     start = 0
     while start < len(lists):
@@ -359,7 +369,7 @@ def parts(lists: Lists, documents: int) -> Iterator[tuple[int, int, Lists]]:
 
 
 def some_queries(lists: Lists, chosen: Ints) -> Lists:
-    """The lists of some queries, ascending numbers."""
+    """Return the lists of some queries, whose numbers ascend."""
     size, judgements = np.diff(lists.offsets), np.diff(lists.judged_offsets)
     mask = np.zeros(len(lists), bool)
     mask[chosen] = True
@@ -377,12 +387,12 @@ def some_queries(lists: Lists, chosen: Ints) -> Lists:
 
 
 def ratio(part: Floats, whole: Floats | Ints) -> Floats:
-    """Quotients; 0 where the whole is not above 0."""
+    """Divide; 0 where the whole is not above 0."""
     return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
 
 def log2(values: NDArray[np.floating[Any]]) -> Floats:
-    """Logarithm to base 2, from the C library on every machine; -inf for 0, NaN below."""
+    """Compute the logarithm to base 2 by the C library on every machine; -inf for 0, NaN below."""
     # numpy's own may differ in the last bit between processors.
     unique, inverse = np.unique(values, return_inverse=True)
     table = [
@@ -391,16 +401,16 @@ def log2(values: NDArray[np.floating[Any]]) -> Floats:
     return np.array(table, np.float64)[inverse.reshape(-1)]
 
 
-def discount(place: Ints) -> Floats:
-    """``log2(rank + 1)`` of ranks from 0, each computed once."""
-    most = int(place.max(initial=0))
-    if most > len(place):
-        return log2(place + 2.0)
-    return np.array([math.log2(rank + 2) for rank in range(most + 1)])[place]
+def discount(rank: Ints) -> Floats:
+    """Compute ``log2(rank + 2)`` of ranks from 0, each once."""
+    most = int(rank.max(initial=0))
+    if most > len(rank):
+        return log2(rank + 2.0)
+    return np.array([math.log2(i + 2) for i in range(most + 1)])[rank]
 
 
 def running_sum(terms: Floats, where: Places) -> Floats:
-    """Running sums of the terms of each query, in order."""
+    """Compute running sums of the terms of each query, in order."""
     sums = terms.astype(np.float64)
     several = np.flatnonzero(where.count > 1)
     ends = where.start[several] + where.count[several]

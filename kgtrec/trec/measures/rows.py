@@ -16,6 +16,7 @@ _MULTIPLES = tuple(i / 5 for i in range(1, 11))
 
 
 def _gains(name: str, exception: str = "") -> str:
+    """Describe the default gains in the help of a measure."""
     return (
         f" A document of relevance r gains r; level=gain pairs change that, as in {name}.1=3,2=9, "
         f"and {name}.exp gives it 2^r - 1. The level of -l has no effect{exception}."
@@ -30,7 +31,7 @@ QRELS_ROWS: dict[str, Family] = {
     ),
     "num_q": Family(
         "Number of queries in the averages; with -c, all queries of the qrels.",
-        output="count", shown="summary", function="own.num_q", aliases=("NumQ",),
+        output="count", shown="summary", function="formulas.num_q", aliases=("NumQ",),
         ir_measures="NumQ", expected=FIXED, sees="nothing", format="any",
     ),
     "num_ret": Family(
@@ -107,7 +108,7 @@ QRELS_ROWS: dict[str, Family] = {
         "Relevances of the first documents, one character each: 0 to 9, > for more, - "
         "without a judgement, . with a judgement below 0. The parameter is its length.",
         kind="number", defaults=(10,), output="string", shown="query",
-        function="own.relevance_string", sees="cutoff",
+        function="formulas.relevance_string", sees="cutoff",
     ),
     "recall": Family(
         "Relevant documents among the first k, over all relevant ones.",
@@ -135,13 +136,13 @@ QRELS_ROWS: dict[str, Family] = {
         "a times the relevant documents retrieved, plus b times the others retrieved, plus c "
         "times the relevant ones missed, plus d times the others not retrieved (-N gives the "
         "collection size). Parameters: a,b,c,d.",
-        kind="numbers", defaults=(1, -1, 0, 0), function="own.utility", expected=OF_SETS,
+        kind="numbers", defaults=(1, -1, 0, 0), function="formulas.utility", expected=OF_SETS,
         bounds="its parameters may reward what is not relevant",
         counts_all=True,
     ),
     "11pt_avg": Family(
         "Mean of iprec_at_recall over the recall points 0, .1, ... 1, or over the given ones.",
-        kind="numbers", defaults=_RECALL_POINTS, function="own.eleven_points", bounds=FALLING,
+        kind="numbers", defaults=_RECALL_POINTS, function="formulas.eleven_points", bounds=FALLING,
     ),
     "binG": Family(
         "Mean over the relevant documents of 1 / log2(2 + non-relevant documents before it); 0 "
@@ -152,45 +153,45 @@ QRELS_ROWS: dict[str, Family] = {
         "Gain of each document over log2(2 + gain of the ideal list down to its rank, at least 1 "
         "per rank, - gain of the list itself), summed, over the gain of all documents."
         + _gains("G"),
-        kind="gains", function="own.gain_over_cost", bounds=FALLING, graded=True,
+        kind="gains", function="formulas.gain_over_cost", bounds=FALLING, graded=True,
     ),
     "dcg": Family(
         "Discounted cumulative gain: gain / log2(rank + 1), summed."
         + _gains("dcg"),
-        kind="gains", new=True, function="own.dcg", expected="ties.dcg", bounds=PLACES,
+        kind="gains", new=True, function="formulas.dcg", expected="ties.dcg", bounds=PLACES,
         graded=True,
     ),
     "ideal_dcg": Family(
         "Discounted cumulative gain of the best possible order of all judged documents."
         + _gains("ideal_dcg"),
-        kind="gains", new=True, function="own.ideal_dcg", expected=FIXED,
+        kind="gains", new=True, function="formulas.ideal_dcg", expected=FIXED,
         bounds="it does not depend on the list", graded=True, sees="nothing",
         direction=None,
     ),
     "ndcg": Family(
         "dcg over ideal_dcg. (Jarvelin and Kekalainen, TOIS 2002)"
         + _gains("ndcg"),
-        kind="gains", function="own.ndcg", aliases=("nDCG", "NDCG"), ir_measures="nDCG",
+        kind="gains", function="formulas.ndcg", aliases=("nDCG", "NDCG"), ir_measures="nDCG",
         expected="ties.ndcg", bounds=FALLING, graded=True,
     ),
     "ndcg_rel": Family(
         "nDCG at the rank of each document with a gain, averaged over them; those not retrieved "
         "count with the nDCG of the whole list."
         + _gains("ndcg_rel"),
-        kind="gains", function="own.ndcg_at_relevant", bounds=EITHER, graded=True,
+        kind="gains", function="formulas.ndcg_at_relevant", bounds=EITHER, graded=True,
     ),
     "Rndcg": Family(
         "nDCG averaged over the end of the list and the ranks where the gain of the ideal list "
         "falls."
         + _gains("Rndcg", ", except that a query without a document of that level has 0"),
-        kind="gains", function="own.ndcg_at_levels", bounds=EITHER, graded=True,
+        kind="gains", function="formulas.ndcg_at_levels", bounds=EITHER, graded=True,
         counts_all=True,
     ),
     "ndcg_cut": Family(
         "DCG of the first k documents over that of the best possible first k. A document of "
         "relevance r gains r; level=gain pairs behind the cutoff change that, as in "
         "ndcg_cut.10.1=3,2=9, and ndcg_cut.10.exp gives it 2^r - 1.",
-        kind="rank", defaults=_DEEP, function="own.ndcg_cut", at=("ndcg",),
+        kind="rank", defaults=_DEEP, function="formulas.ndcg_cut", at=("ndcg",),
         ir_measures="nDCG(cutoff)", expected="ties.ndcg", bounds=FALLING, graded=True,
     ),
     "map_cut": Family(
@@ -250,14 +251,14 @@ QRELS_ROWS: dict[str, Family] = {
         "Rank-biased precision: (1 - p) times the sum of gain p^(rank - 1). Gains beyond 0 to 1 "
         "are scaled to that range per query. Parameters: p=0.8, level=gain pairs (default: p=.9). "
         "(Moffat and Zobel, TOIS 2008) The level of -l has no effect.",
-        kind="p,gains", new=True, function="own.rank_biased", aliases=("RBP:p=0.8",),
+        kind="p,gains", new=True, function="formulas.rank_biased", aliases=("RBP:p=0.8",),
         ir_measures="RBP(p)", bounds=PLACES, graded=True,
     ),
     "rbp_resid": Family(
         "How much rank-biased precision would rise if all retrieved documents without a "
         "judgement, and all after the list, had the highest gain; 0 if all retrieved ones are "
         "judged. Parameter: p=0.8; p is .9 by default.",
-        kind="p", new=True, function="own.residual",
+        kind="p", new=True, function="formulas.residual",
         bounds="it is the width of rbp's own interval", direction=False,
         counts_all=True, judged_from=0,
     ),
@@ -286,17 +287,27 @@ _BALANCED = (
 
 
 def _preferences(text: str, output: str = "double") -> Family:
+    """Make a row of preferences."""
     return Family(
-        text, kind="ignored", output=output, format="prefs", function="preferences.value",
+        text,
+        kind="ignored",
+        output=output,
+        format="prefs",
+        function="preferences.value",
         bounds=_NOT_PREFERENCES,
-    )  # fmt: skip
+    )
 
 
 def _assessors(text: str, kind: str, defaults: tuple[float, ...]) -> Family:
+    """Make a row that averages over groups of judgements."""
     return Family(
-        text, kind=kind, defaults=defaults, format="qrels_jg", function="judgement_groups.value",
+        text,
+        kind=kind,
+        defaults=defaults,
+        format="qrels_jg",
+        function="judgement_groups.value",
         bounds=_NOT_PREFERENCES,
-    )  # fmt: skip
+    )
 
 
 _SIMPLE = "Fulfilled preferences of all groups together, over all preferences."
@@ -308,36 +319,47 @@ _GROUPS = "Fulfilled preferences of each group over all its preferences, average
 
 GROUP_ROWS: dict[str, Family] = {
     "prefs_num_prefs_poss": _preferences(
-        "Preferences of the judgements; the summary is their sum.", "count"),
+        "Preferences of the judgements; the summary is their sum.", "count"
+    ),
     "prefs_num_prefs_ful": _preferences(
-        "Preferences fulfilled; the summary is their sum." + _PREFERENCE, "count"),
+        "Preferences fulfilled; the summary is their sum." + _PREFERENCE, "count"
+    ),
     "prefs_num_prefs_ful_ret": _preferences(
-        "Preferences fulfilled between two retrieved documents; the summary is their sum.",
-        "count"),
+        "Preferences fulfilled between two retrieved documents; the summary is their sum.", "count"
+    ),
     "prefs_simp": _preferences(_SIMPLE + _PREFERENCE),
     "prefs_pair": _preferences(_PAIRS + _PREFERENCE),
     "prefs_avgjg": _preferences(_GROUPS + _PREFERENCE),
     "prefs_avgjg_Rnonrel": _preferences(
-        "As prefs_avgjg, with as many non-relevant documents as relevant ones." + _BALANCED),
+        "As prefs_avgjg, with as many non-relevant documents as relevant ones." + _BALANCED
+    ),
     "prefs_simp_ret": _preferences(_SIMPLE + _RETRIEVED),
     "prefs_pair_ret": _preferences(_PAIRS + _RETRIEVED),
     "prefs_avgjg_ret": _preferences(_GROUPS + _RETRIEVED),
     "prefs_avgjg_Rnonrel_ret": _preferences(
         "As prefs_avgjg_ret, with as many non-relevant documents as relevant ones, of those "
-        "retrieved." + _BALANCED),
+        "retrieved." + _BALANCED
+    ),
     "prefs_simp_imp": _preferences(_SIMPLE + _IMPLIED),
     "prefs_pair_imp": _preferences(_PAIRS + _IMPLIED),
     "prefs_avgjg_imp": _preferences(_GROUPS + _IMPLIED),
     "map_avgjg": _assessors(
         "Average precision by the judgements of each group, averaged over the groups.",
-        "ignored", ()),
+        "ignored",
+        (),
+    ),
     "P_avgjg": _assessors(
         "Precision among the first k by the judgements of each group, averaged over the groups.",
-        "rank", _DEEP),
+        "rank",
+        _DEEP,
+    ),
     "Rprec_mult_avgjg": _assessors(
         "Precision at rank multiple * R, R relevant documents in a group (plus .9, rounded down), "
-        "averaged over the groups.", "signed point", _MULTIPLES),
-}  # fmt: skip
+        "averaged over the groups.",
+        "signed point",
+        _MULTIPLES,
+    ),
+}
 
 
 _LISTED = (
@@ -351,14 +373,27 @@ _OF_ANSWERS = "it is a mean over answers, and has a low and a high end itself"
 
 
 def _answers(
-    text: str, function: str, of_answers: str = "mean", *, higher: bool = True,
-    defaults: tuple[float, ...] = (), at: tuple[str, ...] = (),
-) -> Family:  # fmt: skip
+    text: str,
+    function: str,
+    of_answers: str = "mean",
+    *,
+    higher: bool = True,
+    defaults: tuple[float, ...] = (),
+    at: tuple[str, ...] = (),
+) -> Family:
+    """Make a row of a measure of answers."""
     needs = " Needs --n-entities." if function == "mr" else ""
     return Family(
-        text + _LISTED + needs, kind="rank" if defaults else "", defaults=defaults, ours=True,
-        function=function, at=at, bounds=_OF_ANSWERS, direction=higher, of_answers=of_answers,
-    )  # fmt: skip
+        text + _LISTED + needs,
+        kind="rank" if defaults else "",
+        defaults=defaults,
+        ours=True,
+        function=function,
+        at=at,
+        bounds=_OF_ANSWERS,
+        direction=higher,
+        of_answers=of_answers,
+    )
 
 
 ANSWER_ROWS: dict[str, Family] = {
@@ -366,22 +401,34 @@ ANSWER_ROWS: dict[str, Family] = {
     "kg_mrr": _answers("Mean of 1 / rank over the answers, as listed.", "mrr"),
     "kg_hits": _answers(
         "Share of the answers with a rank up to k, as listed. Example: kg_hits.1,3,10.",
-        "hits", defaults=(1, 3, 10), at=("kg_hits",)),
+        "hits",
+        defaults=(1, 3, 10),
+        at=("kg_hits",),
+    ),
     "kg_amr": _answers(
         "Mean rank, as listed, over the mean rank of a random order, which is the mean of "
         "(candidates + 1) / 2. 1 is random, lower is better. (Berrendorf et al. 2020)",
-        "mr", "ratio", higher=False),
+        "mr",
+        "ratio",
+        higher=False,
+    ),
     "kg_amri": _answers(
         "1 - (mean rank, as listed, - 1) / (mean rank at random - 1): 1 is perfect, 0 is random.",
-        "mr", "index"),
-}  # fmt: skip
+        "mr",
+        "index",
+    ),
+}
 
 TABLE: dict[str, Family] = {**QRELS_ROWS, **GROUP_ROWS, **ANSWER_ROWS}
 
 FORMATS = {
-    "qrels": "qrels", "beir": "qrels", "json": "qrels", "prefs": "prefs", "qrels_prefs": "prefs",
+    "qrels": "qrels",
+    "beir": "qrels",
+    "json": "qrels",
+    "prefs": "prefs",
+    "qrels_prefs": "prefs",
     "qrels_jg": "qrels_jg",
-}  # fmt: skip
+}
 """Names of the formats of judgements (-R), and the format whose measures each uses."""
 
 OFFICIAL = {"qrels": "official", "prefs": "all_prefs", "qrels_jg": "qrels_jg"}
@@ -390,20 +437,47 @@ OFFICIAL = {"qrels": "official", "prefs": "all_prefs", "qrels_jg": "qrels_jg"}
 _OF_PREFERENCES = tuple(name for name, row in TABLE.items() if row.format in ("any", "prefs"))
 
 NICKNAMES: dict[str, tuple[str, ...]] = {
-    "official": ("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map", "Rprec",
-                 "bpref", "recip_rank", "iprec_at_recall", "P"),
-    "set": ("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "utility", "set_P",
-            "set_relative_P", "set_recall", "set_map", "set_F"),
-    "all_trec": tuple(name for name, row in QRELS_ROWS.items()
-                      if not row.ours and name not in ("dcg", "ideal_dcg", "yaap")),
+    "official": (
+        "runid",
+        "num_q",
+        "num_ret",
+        "num_rel",
+        "num_rel_ret",
+        "map",
+        "gm_map",
+        "Rprec",
+        "bpref",
+        "recip_rank",
+        "iprec_at_recall",
+        "P",
+    ),
+    "set": (
+        "runid",
+        "num_q",
+        "num_ret",
+        "num_rel",
+        "num_rel_ret",
+        "utility",
+        "set_P",
+        "set_relative_P",
+        "set_recall",
+        "set_map",
+        "set_F",
+    ),
+    "all_trec": tuple(
+        name
+        for name, row in QRELS_ROWS.items()
+        if not row.ours and name not in ("dcg", "ideal_dcg", "yaap")
+    ),
     "prefs": _OF_PREFERENCES[:8],
     "all_prefs": _OF_PREFERENCES,
     "qrels_jg": tuple(name for name, row in TABLE.items() if row.format in ("any", "qrels_jg")),
-}  # fmt: skip
+}
 
 
 def nickname(name: str, compat: int = 10) -> tuple[str, ...] | None:
-    """Families behind a nickname in that version of trec_eval, in table order; None for others."""
+    """Return the families behind a nickname in that version of trec_eval, in table order; None for
+    others."""
     if name not in NICKNAMES:
         return None
     return tuple(n for n in NICKNAMES[name] if compat >= 10 or not TABLE[n].new)

@@ -26,8 +26,8 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import owners, spans
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.family import FIXED, OF_SETS, EvalOptions, function_of
+from kgtrec.trec.measures.formulas import core_columns, in_core
 from kgtrec.trec.measures.names import TABLE, Column
-from kgtrec.trec.measures.own import core_columns, in_core
 from kgtrec.trec.measures.relevant import (
     Bools,
     Floats,
@@ -75,19 +75,19 @@ class TieGroups:
         return TieGroups(self.lists, *(part[rows] for part in parts))
 
     def count(self, mask: Bools) -> Ints:
-        """Number of documents of each group where `mask`, with an entry per document, holds."""
-        places = np.flatnonzero(mask)
-        ends = np.searchsorted(places, self.first + self.size)
-        return ends - np.searchsorted(places, self.first)
+        """Count the documents of each group where `mask`, with an entry per document, holds."""
+        positions = np.flatnonzero(mask)
+        ends = np.searchsorted(positions, self.first + self.size)
+        return ends - np.searchsorted(positions, self.first)
 
     def count_above(self, mask: Bools) -> Ints:
-        """Number of the query's documents above each group where `mask` holds."""
-        places = np.flatnonzero(mask)
-        starts = np.searchsorted(places, self.lists.offsets[self.query])
-        return np.searchsorted(places, self.first) - starts
+        """Count the query's documents above each group where `mask` holds."""
+        positions = np.flatnonzero(mask)
+        starts = np.searchsorted(positions, self.lists.offsets[self.query])
+        return np.searchsorted(positions, self.first) - starts
 
     def slots(self) -> Slots:
-        """Every place that a document of these groups may take."""
+        """Return every position that a document of these groups may take."""
         group = np.repeat(np.arange(len(self)), self.size)
         turn = np.arange(len(group)) - np.repeat(np.cumsum(self.size) - self.size, self.size) + 1
         seen = np.ones(len(group))
@@ -95,20 +95,20 @@ class TieGroups:
         sure = cut & (self.whole == self.size)
         seen[sure[group] & (turn > self.drawn[group])] = 0.0
         ends = np.cumsum(self.size)
-        for place in np.flatnonzero(cut & ~sure).tolist():  # at most one per query
-            size, end = int(self.size[place]), int(ends[place])
-            chance = _chance_of_more(int(self.whole[place]), size, int(self.drawn[place]))
+        for index in np.flatnonzero(cut & ~sure).tolist():  # at most one per query
+            size, end = int(self.size[index]), int(ends[index])
+            chance = _chance_of_more(int(self.whole[index]), size, int(self.drawn[index]))
             seen[end - size : end] = chance
         return Slots(self, group, turn, self.start[group] + turn, seen)
 
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """Places of tied documents.
+    """Positions that tied documents may take.
 
-    - group, turn, rank, int64 (n,): Number of the group; place in it, and in the query's list,
+    - group, turn, rank, int64 (n,): Number of the group; position in it, and in the query's list,
       from 1.
-    - seen, float64 (n,): Probability that the place exists after -M and -J; 1 without them.
+    - seen, float64 (n,): Probability that the position exists after -M and -J; 1 without them.
     """
 
     groups: TieGroups
@@ -119,16 +119,16 @@ class Slots:
 
     @property
     def query(self) -> Ints:
-        """Number of each place's query."""
+        """Number of each position's query."""
         return self.groups.query[self.group]
 
 
 def tie_groups(lists: Lists, options: EvalOptions, singles: Bools | None = None) -> TieGroups:
-    """The tie groups of judged lists, and each of the `singles` that is tied with nothing.
+    """Find the tie groups of judged lists, and each of the `singles` that is tied with nothing.
 
     Shapes: singles bool (n_documents,).
     """
-    scores = _compared(lists, options.compat)
+    scores = _comparable_scores(lists, options.compat)
     new = np.ones(len(scores), bool)
     np.not_equal(scores[1:], scores[:-1], out=new[1:])
     new[lists.offsets[lists.offsets < len(scores)]] = True
@@ -140,23 +140,23 @@ def tie_groups(lists: Lists, options: EvalOptions, singles: Bools | None = None)
     start = first - lists.offsets[query]
     most = np.iinfo(np.int64).max if options.most is None else options.most
     groups = TieGroups(lists, query, first, start, size, size, np.clip(most - start, 0, size))
-    return _judged_only(groups) if options.judged_only else groups
+    return _drop_unjudged(groups) if options.judged_only else groups
 
 
-def _compared(lists: Lists, compat: int) -> NDArray[np.floating[Any]]:
-    """Scores in the precision of comparisons."""
+def _comparable_scores(lists: Lists, compat: int) -> NDArray[np.floating[Any]]:
+    """Return scores in the precision of comparisons."""
     with np.errstate(over="ignore"):
         return lists.scores if compat >= 10 else lists.scores.astype(np.float32)
 
 
-def tied_queries(lists: Lists, options: EvalOptions) -> Ints:
-    """Numbers of the queries that have a tie within the limit of -M."""
+def find_tied_queries(lists: Lists, options: EvalOptions) -> Ints:
+    """Return the numbers of the queries that have a tie within the limit of -M."""
     groups = tie_groups(lists, replace(options, judged_only=False))
     return np.unique(groups.query[groups.drawn > 0])
 
 
-def sorted_ties(lists: Lists, options: EvalOptions, worth: NDArray[Any], best_first: bool) -> Lists:
-    """The lists with each tie group sorted by `worth`, one number per document."""
+def sort_ties(lists: Lists, options: EvalOptions, worth: NDArray[Any], best_first: bool) -> Lists:
+    """Sort each tie group of the lists by `worth`, one number per document."""
     groups = tie_groups(lists, replace(options, judged_only=False))
     slots = groups.slots()
     where = groups.first[slots.group] + slots.turn - 1
@@ -170,19 +170,19 @@ def sorted_ties(lists: Lists, options: EvalOptions, worth: NDArray[Any], best_fi
 
 
 def differ(first: NDArray[Any], second: NDArray[Any]) -> Bools:
-    """Whether values differ by more than the rounding of sums in another order."""
+    """Return where values differ by more than the rounding of sums in another order."""
     if first.dtype == object:
         return np.asarray(first != second, bool)
     return np.abs(first - second) > _ROUNDING * np.maximum(1.0, np.abs(first))
 
 
-def _judged_only(groups: TieGroups) -> TieGroups:
-    """The groups without unjudged documents, and without groups that become empty."""
+def _drop_unjudged(groups: TieGroups) -> TieGroups:
+    """Drop unjudged documents, and groups that become empty."""
     keep = groups.lists.relevance >= 0
     if keep.all():
         return groups
     new_index = np.concatenate(([0], np.cumsum(keep)))
-    shorter = groups.lists.selected(keep)
+    shorter = groups.lists.select(keep)
     first = new_index[groups.first]
     start = first - shorter.offsets[groups.query]
     size = new_index[groups.first + groups.size] - first
@@ -191,7 +191,7 @@ def _judged_only(groups: TieGroups) -> TieGroups:
 
 
 def _chance_of_more(whole: int, size: int, drawn: int) -> Floats:
-    """P(T >= 1), ..., P(T >= size), where T of `size` are among `drawn` of `whole`.
+    """Compute P(T >= 1), ..., P(T >= size), where T of `size` are among `drawn` of `whole`.
 
     The hypergeometric distribution, computed from its mode outwards to avoid overflow.
     """
@@ -219,14 +219,15 @@ _PART_DOCUMENTS = 1_000_000
 
 
 def has_tie_form(column: Column, options: EvalOptions) -> bool:
-    """Whether `tied_values` knows the measure; for gains, with its default gains only."""
+    """Return whether `values_over_ties` knows the measure; for gains, with its default gains
+    only."""
     if not column.row.expected or column.row.expected in (FIXED, OF_SETS):
         return _is_fixed(column, options)
     return not column.gains
 
 
 def _is_fixed(column: Column, options: EvalOptions) -> bool:
-    """True if no order of tied documents changes the value."""
+    """Return whether no order of tied documents changes the value."""
     row = column.row
     return row.expected == FIXED or (row.expected == OF_SETS and options.most is None)
 
@@ -248,7 +249,7 @@ def check_tie_forms(columns: Sequence[Column], options: EvalOptions) -> None:
 def tie_effect(
     lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None
 ) -> TieEffect:
-    """The effect of the order of tied documents on measures.
+    """Measure the effect of the order of tied documents on the values.
 
     Compares the values of the best and the worst order, by the documents' worth to the measure.
     Under -M, which may cut a group of ties, it also puts the judged non-relevant documents first
@@ -261,46 +262,47 @@ def tie_effect(
     others = [column for column in columns if column not in native]
     changed, most = np.zeros(len(lists), bool), {column.name: 0.0 for column in columns}
     if native:
-        scores = np.ascontiguousarray(_compared(lists, options.compat), np.float64)
+        scores = np.ascontiguousarray(_comparable_scores(lists, options.compat), np.float64)
         core = core_columns(native, options.compat)
         if native_effect := core.ties(View(lists, options).documents, scores, False):
             changed |= np.frombuffer(native_effect[0], bool)
             most.update(zip((column.name for column in native), native_effect[1], strict=True))
     for start, _, part in parts(lists, _PART_DOCUMENTS) if others else ():
-        chosen = tied_queries(part, options)
+        chosen = find_tied_queries(part, options)
         tied = some_queries(part, chosen)
-        for one, other in _extremes(tied, others, options) if len(tied) else ():
-            for name in one:
-                differs = differ(one[name], other[name])
+        for best, worst in _extremes(tied, others, options) if len(tied) else ():
+            for name in best:
+                differs = differ(best[name], worst[name])
                 changed[start + chosen] |= differs
-                if differs.any() and one[name].dtype != object:
-                    gap = float(np.abs(one[name] - other[name])[differs].max())
+                if differs.any() and best[name].dtype != object:
+                    gap = float(np.abs(best[name] - worst[name])[differs].max())
                     most[name] = max(most[name], gap)
-    return TieEffect.of(int(changed.sum()), most)
+    return TieEffect.from_changes(int(changed.sum()), most)
 
 
 def _extremes(
     lists: Lists, columns: Sequence[Column], options: EvalOptions
 ) -> Iterator[tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]]:
-    """Values of the best and the worst order, for measures that give documents the same worth."""
+    """Yield values of the best and the worst order, for measures that give documents the same
+    worth."""
     for gains in dict.fromkeys(column.gains for column in columns):
         alike = [column for column in columns if column.gains == gains]
         worth: list[NDArray[Any]] = [gain_of(lists.relevance, dict(gains))] if gains else []
         worth.append(lists.relevance)
         if options.most is not None:
             worth.append((lists.relevance >= 0) & (lists.relevance < options.level))
-        for one in worth:
-            best, worst = (sorted_ties(lists, options, one, first) for first in (True, False))
+        for key in worth:
+            best, worst = (sort_ties(lists, options, key, first) for first in (True, False))
             yield values(best, alike, options), values(worst, alike, options)
 
 
-def tied_values(
+def values_over_ties(
     lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None, *, ties: str
 ) -> dict[str, NDArray[Any]]:
-    """Values per query over all orders of tied documents; see `check_tie_forms`."""
+    """Compute values per query over all orders of tied documents; see `check_tie_forms`."""
     options = options or EvalOptions()
     if ties != "expected":
-        return values(sorted_ties(lists, options, lists.relevance, ties == "max"), columns, options)
+        return values(sort_ties(lists, options, lists.relevance, ties == "max"), columns, options)
     columns = [column for column in columns if column.family != "runid"]
     fixed = values(lists, [c for c in columns if _is_fixed(c, options)], options)
     pieces: dict[str, list[Floats]] = {c.name: [] for c in columns if c.name not in fixed}
@@ -329,7 +331,8 @@ class _Tied:
 
     @cached_property
     def hits(self) -> tuple[Slots, Ints, Ints]:
-        """Places of groups with relevant documents, the number of these, and the number above."""
+        """Positions in groups with relevant documents, the number of these, and the number
+        above."""
         mask = self.groups.lists.relevance >= self.options.level
         count = self.groups.count(mask)
         some = np.flatnonzero(count > 0)
@@ -338,23 +341,27 @@ class _Tied:
 
     @cached_property
     def precision(self) -> Floats:
-        """Probability that the place holds a relevant document, times the number down to it."""
+        """Probability that a position has a relevant document, times the number down to it."""
         slots, count, above = self.hits
         size, n = slots.groups.size[slots.group], count[slots.group]
         others = (slots.turn - 1) * ((n - 1) / np.maximum(size - 1, 1))
         return (n / size) * (above[slots.group] + 1 + others)
 
     def within(self, depth: Ints) -> Floats:
-        """Expected number of relevant documents of each query among the first `depth`."""
+        """Compute the expected number of relevant documents among the first `depth` of each
+        query."""
         slots, count, _ = self.hits
         near = slots.seen * (slots.rank <= depth[slots.query])
-        places = np.bincount(slots.group, weights=near, minlength=len(count))
-        return self.total(slots.groups.query, places * count / slots.groups.size)
+        expected = np.bincount(slots.group, weights=near, minlength=len(count))
+        return self.total(slots.groups.query, expected * count / slots.groups.size)
 
     @cached_property
     def first(self) -> tuple[Slots, Floats, Bools]:
-        """Places of the first group of each query that holds relevant documents; the probability
-        that the first relevant document is there; whether it is there or earlier in any order."""
+        """Positions in the first group of each query with relevant documents.
+
+        With each come the probability that the first relevant document is there, and whether it is
+        there or earlier in any order.
+        """
         hits, count, above = self.hits
         leading = np.flatnonzero(above == 0)
         slots = hits.groups[leading].slots()
@@ -371,16 +378,18 @@ class _Tied:
 
     @cached_property
     def memo(self) -> dict[bool, tuple[Slots, Floats]]:
-        """Results of `gained`."""
+        """Results of `mean_gains`."""
         return {}
 
-    def gained(self, exponential: bool) -> tuple[Slots, Floats]:
-        """Places of groups with a gain, and the mean gain of each, discounted by its rank."""
+    def mean_gains(self, exponential: bool) -> tuple[Slots, Floats]:
+        """Return positions in groups with a gain, and the mean gain of each, discounted by its
+        rank."""
         if exponential not in self.memo:
-            self.memo[exponential] = self._gained(exponential)
+            self.memo[exponential] = self._compute_mean_gains(exponential)
         return self.memo[exponential]
 
-    def _gained(self, exponential: bool) -> tuple[Slots, Floats]:
+    def _compute_mean_gains(self, exponential: bool) -> tuple[Slots, Floats]:
+        """Compute `mean_gains`, which caches it."""
         gain = gain_of(self.groups.lists.relevance, {}, exponential)
         offsets, rows = spans(self.groups.first, self.groups.size)
         total = np.bincount(owners(offsets), gain[rows], minlength=len(self.groups.size))
@@ -390,13 +399,13 @@ class _Tied:
         return slots, mean / log2(slots.rank + 1.0)
 
     def ideal(self, depth: int | None, exponential: bool) -> Floats:
-        """DCG of the best order of all judged documents."""
+        """Compute the DCG of the best order of all judged documents."""
         best, top = View(self.lists, self.options).ideal({}, exponential)
         some = best.place < (np.inf if depth is None else depth)
         return self.total(best.query[some], top[some] / discount(best.place[some]))
 
     def total(self, query: Ints, terms: Floats) -> Floats:
-        """Sum of a term each over every query, in order."""
+        """Sum one term per position over every query, in order."""
         return np.bincount(query, weights=terms, minlength=len(self.lists)).astype(np.float64)
 
 
@@ -405,7 +414,7 @@ def _rank(column: Column) -> int:
 
 
 def _near(slots: Slots, column: Column) -> Floats:
-    """Probability that the place exists, and 0 beyond the cutoff."""
+    """Return the probability that the position exists, and 0 beyond the cutoff."""
     return slots.seen if column.cutoff is None else slots.seen * (slots.rank <= column.cutoff)
 
 
@@ -449,7 +458,7 @@ def success(tied: _Tied, column: Column) -> Floats:
 
 
 def dcg(tied: _Tied, column: Column) -> Floats:
-    slots, terms = tied.gained(column.exponential)
+    slots, terms = tied.mean_gains(column.exponential)
     return tied.total(slots.query, _near(slots, column) * terms)
 
 

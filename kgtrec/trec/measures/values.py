@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from kgtrec._internal.argument_names import argument
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.formulas import FLOOR, compute_values
 from kgtrec.trec.measures.names import Column, resolve
-from kgtrec.trec.measures.own import FLOOR, own_values
 from kgtrec.trec.measures.relevant import (
     UNJUDGED,
     Floats,
     Lists,
     View,
-    narrowed,
+    lists_of_judged,
+    narrow_lists,
     parts,
-    placed_lists,
 )
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ _PART_DOCUMENTS = 4_000_000
 def values(
     lists: Lists, columns: Sequence[Column], options: EvalOptions | None = None
 ) -> dict[str, Array]:
-    """Values of measures for every query: strings for relstring, else float64."""
+    """Compute measures for every query: strings for relstring, else float64."""
     options = options or EvalOptions()
     columns = [column for column in columns if column.family != "runid"]
-    lists = narrowed(lists, options)
+    lists = narrow_lists(lists, options)
     pieces = [
-        own_values(View(part, options), columns) for _, _, part in parts(lists, _PART_DOCUMENTS)
+        compute_values(View(part, options), columns) for _, _, part in parts(lists, _PART_DOCUMENTS)
     ]
     names = [column.name for column in columns]
     return {name: np.concatenate([p[name] for p in pieces] or [np.zeros(0)]) for name in names}
@@ -53,7 +53,8 @@ def summary(
     options: EvalOptions | None = None,
     lists: Lists | None = None,
 ) -> dict[str, float | int | str]:
-    """The row ``all``: sums of num_*, geometric means of gm_*, the name of the run, else means.
+    """Compute the row ``all``: sums of num_*, geometric means of gm_*, the run's name, else
+    means.
 
     The name, and averages over all queries of the qrels, need the lists.
 
@@ -71,11 +72,12 @@ def summary(
         elif column.family == "num_rel" and lists is not None and options.complete:
             row["num_rel"] = int((lists.judged > 0).sum())  # at any level, as in trec_eval
         else:
-            row[column.name] = _summarised(column, values[column.name], absent)
+            row[column.name] = _summarise(column, values[column.name], absent)
     return row
 
 
-def _summarised(column: Column, values: Array, absent: NDArray[np.bool_] | None) -> float | int:
+def _summarise(column: Column, values: Array, absent: NDArray[np.bool_] | None) -> float | int:
+    """Compute the summary of one measure; `absent` marks queries that the run lacks."""
     if not len(values):
         raise InputError("there is no query to average over; give a run and qrels that share some")
     if column.family == "num_q":
@@ -94,7 +96,7 @@ def _summarised(column: Column, values: Array, absent: NDArray[np.bool_] | None)
 
 
 def follows_from_ranks(column: Column) -> bool:
-    """Whether it looks only at the answers' places, grades and counts."""
+    """Return whether a measure looks only at the answers' ranks, grades and counts."""
     row = column.row
     known = row.format in ("qrels", "any") and row.output != "string"
     return known and all(level >= 0 for level, _ in column.gains)
@@ -103,7 +105,7 @@ def follows_from_ranks(column: Column) -> bool:
 def native_values(
     ranks: Ranks, measures: Sequence[str], level: int | None = None
 ) -> dict[str, Floats]:
-    """Measures of every question from the ordinal ranks of its answers.
+    """Compute measures of every question from the ordinal ranks of its answers.
 
     The rank of an answer is ``macro_greater + 1 + macro_tied_ahead``: its place in a run of
     unlimited depth, which retrieves all candidates. The same functions compute from runs;
@@ -137,7 +139,7 @@ def native_values(
 
 
 class MeasuresOfRanks:
-    """`native_values`, one measure per call; a class, so that processes can send it."""
+    """Cache of `native_values`, one measure per call; a class, so that processes can send it."""
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks
@@ -154,52 +156,54 @@ class MeasuresOfRanks:
 
 
 def _of_view(ranks: Ranks, view: View, measures: Sequence[str]) -> dict[str, Floats]:
+    """Compute measures of a view of ranks."""
     columns = resolve(measures)
     _check_known(ranks, view, columns)
-    return own_values(view, columns)
+    return compute_values(view, columns)
 
 
 def _check_known(ranks: Ranks, view: View, columns: Sequence[Column]) -> None:
     """Refuse measures that need data the ranks do not hold."""
 
-    def refuse(those: Callable[[Column], bool], found: str) -> None:
+    def refuse(those: Callable[[Column], bool], reason: str) -> None:
         if names := ", ".join(column.name for column in columns if those(column)):
-            raise UsageError(f"{names}: {found}")
+            raise UsageError(f"{names}: {reason}")
 
     refuse(lambda c: not follows_from_ranks(c), "ranks are not enough for it; evaluate a run")
     facts = ranks.provenance  # also of answers outside their candidates, which have no score
     n_nan = facts.nan_count - (0 if facts.outside else np.count_nonzero(ranks.macro_answer_nan))
     if n_nan > 0:
-        found = f"{n_nan:,} scores of candidates were NaN; the ranks do not say of which questions"
-        refuse(lambda c: c.row.counts_all, f"{found}; evaluate a run")
+        reason = f"{n_nan:,} scores of candidates were NaN; the ranks do not say of which questions"
+        refuse(lambda c: c.row.counts_all, f"{reason}; evaluate a run")
     if facts.qrels is None or facts.qrels.get("judged_below") == 0:
         return
-    own = facts.qrels["level"]
-    if view.least is None and view.options.level < own:
+    answer_level = facts.qrels["level"]
+    if view.least is None and view.options.level < answer_level:
         raise UsageError(
-            f"{argument('level', view.options.level)} needs documents below relevance {own}, which "
-            "are not "
-            f"answers in these ranks; rank at level {view.options.level}"
+            f"{argument('level', view.options.level)} needs documents below relevance "
+            f"{answer_level}, which are not answers in these ranks; rank at level "
+            f"{view.options.level}"
         )
     refuse(
-        lambda c: _judged_from(c) < own,
-        f"judged documents below relevance {own} matter to it, but are not answers in these "
+        lambda c: _lowest_judgement(c) < answer_level,
+        f"judged documents below relevance {answer_level} matter to it, but are not answers in "
+        "these "
         "ranks; rank at a lower level and call native_values with level=, or evaluate a run",
     )
 
 
-def _judged_from(column: Column) -> float:
-    """Least relevance of judged documents that the measure looks at, besides relevant ones."""
+def _lowest_judgement(column: Column) -> float:
+    """Return the least relevance of judged documents, besides relevant ones, that matter to it."""
     if column.row.graded:
         return 0 if column.gains else 1
     return np.inf if column.row.judged_from is None else column.row.judged_from
 
 
 def _view(ranks: Ranks, level: int | None = None) -> View:
-    """The answers in a run of unlimited depth."""
+    """Make lists of the answers, as in a run of unlimited depth."""
     from kgtrec._internal.csr import numbered  # not needed to evaluate files
 
-    place = (ranks.macro_greater + ranks.macro_tied_ahead).astype(np.int64)
+    rank = (ranks.macro_greater + ranks.macro_tied_ahead).astype(np.int64)
     query = numbered(ranks.question)[1]
     answers = np.bincount(query)
     scored = ~np.asarray(ranks.macro_answer_nan, bool)
@@ -210,7 +214,7 @@ def _view(ranks: Ranks, level: int | None = None) -> View:
         retrieved[query] = ranks.macro_candidates
         retrieved -= np.bincount(query[~scored], minlength=len(answers))
     # By query, then place. Both are below 2^31, and sorting one number is faster than sorting two.
-    both = query[scored] << 32 | place[scored]
+    both = query[scored] << 32 | rank[scored]
     grade = best = None
     if ranks.grade is None:
         both.sort()
@@ -218,7 +222,7 @@ def _view(ranks: Ranks, level: int | None = None) -> View:
         order = np.argsort(both)
         best = ranks.grade[np.lexsort((-ranks.grade, query))]
         both, grade = both[order], ranks.grade[scored][order]
-    lists = placed_lists(both >> 32, both & 0xFFFFFFFF, answers, retrieved, grade, best)
+    lists = lists_of_judged(both >> 32, both & 0xFFFFFFFF, answers, retrieved, grade, best)
     if level is None:
         return View(lists, EvalOptions(), UNJUDGED + 1)
     return View(lists, EvalOptions(level=level))

@@ -28,8 +28,8 @@ from kgtrec.trec.measures.relevant import (
     Places,
     View,
     discount,
+    find_places,
     log2,
-    places,
     ratio,
     running_sum,
 )
@@ -39,17 +39,17 @@ FLOOR = 1e-5
 
 
 def in_core(column: Column) -> bool:
-    """Whether the native core computes the measure, with these parameters."""
+    """Return whether the native core computes the measure, with these parameters."""
     return column.family in _core.TREC_MEASURES and not (column.gains or column.exponential)
 
 
 def core_columns(columns: Sequence[Column], compat: int) -> _core.TrecColumns:
-    """Columns that satisfy `in_core`, for the native core."""
+    """Prepare columns that satisfy `in_core` for the native core."""
     return _core.TrecColumns([(c.family, c.cutoff or 0.0) for c in columns], compat)
 
 
 def core_values(view: View, columns: Sequence[Column]) -> Floats:
-    """Values of measures that satisfy `in_core`.
+    """Compute measures that satisfy `in_core`.
 
     Shape: float64 (n_columns, n_queries).
     """
@@ -58,8 +58,8 @@ def core_values(view: View, columns: Sequence[Column]) -> Floats:
     return out
 
 
-def own_values(view: View, columns: Sequence[Column]) -> dict[str, NDArray[Any]]:
-    """Values of measures for every query, by name.
+def compute_values(view: View, columns: Sequence[Column]) -> dict[str, NDArray[Any]]:
+    """Compute measures for every query; returns arrays by name.
 
     Shape: float64 (n_queries,), or str.
     """
@@ -73,16 +73,18 @@ def own_values(view: View, columns: Sequence[Column]) -> dict[str, NDArray[Any]]
 
 
 def eleven_points(view: View, column: Column) -> Floats:
+    """Average the interpolated precision over points of recall."""
     points = [Column("iprec_at_recall", point) for point in sorted(column.numbers, reverse=True)]
     return np.cumsum(core_values(view, points), axis=0)[-1] / len(points)
 
 
 def num_q(view: Any, column: Column) -> Floats:
-    """1 per query of judgements in groups; the core counts queries of qrels."""
+    """Return 1 per query of judgements in groups; the core counts queries of qrels."""
     return np.ones(len(view.length))
 
 
 def utility(view: View, column: Column) -> Floats:
+    """Weigh the four cells of retrieved and relevant by the coefficients."""
     hit, missed, lost, other = column.numbers
     rel_ret, retrieved, relevant = view.num_rel_ret, view.num_ret, view.num_rel
     rest = view.options.collection + rel_ret - retrieved - relevant
@@ -92,6 +94,8 @@ def utility(view: View, column: Column) -> Floats:
 
 
 def residual(view: View, column: Column) -> Floats:
+    """Compute the weight of unjudged documents in rank-biased precision, and of all after the
+    list."""
     judged, length = view.judged, view.length
     weight = powers(column.persistence, int(length.max(initial=0)) + 1)
     # Few documents are judged: the weight of all minus theirs; never below 0 by rounding.
@@ -102,6 +106,7 @@ def residual(view: View, column: Column) -> Floats:
 
 
 def relevance_string(view: View, column: Column) -> NDArray[np.object_]:
+    """Write the relevance of the first documents as a string per query."""
     offsets, most = view.lists.offsets.tolist(), int(column.cutoff or 0)
     strings = np.empty(len(view.length), dtype=object)
     for i, (start, stop) in enumerate(pairwise(offsets)):
@@ -145,7 +150,8 @@ class _Gained:
         return self.top / discount(self.best.place)
 
 
-def _gained(view: View, column: Column) -> _Gained:
+def _find_gains(view: View, column: Column) -> _Gained:
+    """Find the documents with gains for the column's settings; shared by columns with the same."""
     key = ("gains", column.gains, column.exponential)
     if key not in view.memo:  # measures with the same gains are consecutive
         gains, exponential = dict(column.gains), column.exponential
@@ -155,35 +161,40 @@ def _gained(view: View, column: Column) -> _Gained:
 
 
 def dcg(view: View, column: Column) -> Floats:
-    return _gained(view, column).dcg
+    """Compute the discounted cumulated gain of each list."""
+    return _find_gains(view, column).dcg
 
 
 def ideal_dcg(view: View, column: Column) -> Floats:
-    return _gained(view, column).ideal
+    """Compute the discounted cumulated gain of the best list."""
+    return _find_gains(view, column).ideal
 
 
 def ndcg(view: View, column: Column) -> Floats:
-    documents = _gained(view, column)
+    """Divide the discounted cumulated gain by that of the best list."""
+    documents = _find_gains(view, column)
     return ratio(documents.dcg, documents.ideal)
 
 
 def ndcg_cut(view: View, column: Column) -> Floats:
-    documents, depth = _gained(view, column), int(column.cutoff or 0)
+    """Compute nDCG among the first k."""
+    documents, depth = _find_gains(view, column), int(column.cutoff or 0)
     listed, best = documents.listed, documents.best
     dcg = listed.total(np.where(listed.place < depth, documents.terms, 0.0))
     ideal = best.total(np.where(best.place < depth, documents.best_terms, 0.0))
     return ratio(dcg, ideal)
 
 
-def _up_to(where: Places, sums: Floats, query: Ints, place: Ints) -> Floats:
-    """Running sums of the queries before the given places; 0 before the first document."""
-    count = where.before(query, place)
+def _up_to(where: Places, sums: Floats, query: Ints, rank: Ints) -> Floats:
+    """Return running sums of the queries before the ranks; 0 before the first document."""
+    count = where.before(query, rank)
     index = where.start[query] + count - 1
     return np.where(count > 0, sums[np.maximum(index, 0)] if len(sums) else 0.0, 0.0)
 
 
 def ndcg_at_relevant(view: View, column: Column) -> Floats:
-    documents = _gained(view, column)
+    """Average nDCG at the relevant documents."""
+    documents = _find_gains(view, column)
     listed, best = documents.listed, documents.best
     so_far = running_sum(documents.terms, listed)
     ideal_sums = running_sum(documents.best_terms, best)
@@ -196,7 +207,8 @@ def ndcg_at_relevant(view: View, column: Column) -> Floats:
 
 
 def ndcg_at_levels(view: View, column: Column) -> Floats:
-    documents = _gained(view, column)
+    """Average nDCG at the ends of each level of gain in the best list."""
+    documents = _find_gains(view, column)
     listed, best, top = documents.listed, documents.best, documents.top
     last = best.ordinal == best.count[best.query]
     drops = np.flatnonzero(last | (np.append(top[1:], np.nan) != top))
@@ -214,9 +226,10 @@ def ndcg_at_levels(view: View, column: Column) -> Floats:
 
 
 def gain_over_cost(view: View, column: Column) -> Floats:
-    documents = _gained(view, column)
+    """Divide the discounted gain, whose discount grows with cost minus gain, by the best gain."""
+    documents = _find_gains(view, column)
     listed, best, top = documents.listed, documents.best, documents.top
-    large = places(top >= 1.0, offsets_of(best.count))
+    large = find_places(top >= 1.0, offsets_of(best.count))
     sums = running_sum(top[large.position], large)
     depth = listed.place + 1
     beyond = depth - np.minimum(depth, large.count[listed.query])
@@ -234,7 +247,7 @@ _EXACT = 2.0**53  # sums of whole numbers below this are exact in float64
 
 
 def _exact_costs(view: View, column: Column, query: int, listed: Ints) -> list[float]:
-    """2 + cost - gain so far at each of these listed documents of a query, as of `gain_over_cost`.
+    """Compute 2 + cost - gain so far at each of these listed documents, as in `gain_over_cost`.
 
     Exact: the sums of large gains differ by less than float64 can tell.
     """
@@ -250,20 +263,21 @@ def _exact_costs(view: View, column: Column, query: int, listed: Ints) -> list[f
     ideal = [Fraction(0), *accumulate(large)]
     start = 0 if lists.place is not None else int(lists.offsets[query])
     ranks = (listed - start if lists.place is None else lists.place[listed]) + 1
-    own = accumulate(map(gain_at, lists.relevance[listed].tolist()))
+    gains_so_far = accumulate(map(gain_at, lists.relevance[listed].tolist()))
     return [
         float(2 + ideal[min(rank, len(large))] + max(rank - len(large), 0) - gain)
-        for rank, gain in zip(ranks.tolist(), own, strict=True)
+        for rank, gain in zip(ranks.tolist(), gains_so_far, strict=True)
     ]
 
 
 def powers(base: float, count: int) -> Floats:
-    """1, base, base^2, ..., each by one more multiplication."""
+    """Return 1, base, base^2, ..., each by one more multiplication."""
     return np.multiply.accumulate(np.concatenate(([1.0], np.full(count, base))))[: max(count, 1)]
 
 
 def _range_of_gains(highest: int, gains: Mapping[int, float]) -> tuple[float, float]:
-    """Least and largest gain of the levels 0 to `highest` and of levels with parameters."""
+    """Return the least and largest gain of the levels 0 to `highest` and of levels with
+    parameters."""
     values = list(gains.values())
     for levels in (range(highest, -1, -1), range(highest + 1)):
         values += islice((float(level) for level in levels if level not in gains), 1)
@@ -271,6 +285,7 @@ def _range_of_gains(highest: int, gains: Mapping[int, float]) -> tuple[float, fl
 
 
 def rank_biased(view: View, column: Column) -> Floats:
+    """Compute rank-biased precision, with gains scaled to 0 .. 1."""
     gains = dict(column.gains)
     known, gain = view.gaining(gains, least=0)
     levels, level_of = np.unique(view.highest, return_inverse=True)
