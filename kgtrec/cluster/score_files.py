@@ -36,6 +36,7 @@ from kgtrec.scores.files import (
     BY_COLUMN,
     SAVE_ROWS,
     RangedArray,
+    Shard,
     check_factor_names,
     load_scores,
     npy_header,
@@ -335,8 +336,9 @@ def describe_scores(path: PathName, work: PathName) -> Files:
 
 def _describe_matrix(matrix: Any, path: str) -> ArrayFile:
     """Return the file of a mapped matrix, or of one at a URL."""
-    flags = None if is_location(path) else matrix.flags
-    fortran = flags is not None and flags.f_contiguous and not flags.c_contiguous
+    if isinstance(matrix, np.ndarray):
+        matrix = Shard(Path(path), matrix)
+    fortran = isinstance(matrix, Shard) and matrix.by_column
     return ArrayFile(_real_name(path), matrix.offset, matrix.shape, matrix.dtype.str, fortran)
 
 

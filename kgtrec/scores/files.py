@@ -49,7 +49,7 @@ def load_scores(path: PathName) -> MatrixSource | Factors:
         os.stat(path)
         if path.is_dir():
             names = [entry.name for entry in os.scandir(path)]
-            return MatrixSource([_load_matrix(path / name) for name in _shards(path, names)])
+            return MatrixSource([_load_shard(path / name) for name in _shards(path, names)])
         if path.suffix == ".npz":
             return _load_factors(path)
         return MatrixSource([_load_matrix(path)])
@@ -129,6 +129,34 @@ def _load_matrix(path: Path) -> Matrix:
             hint=f"the file may be cut short or contain Python objects: {_SAVE_AGAIN}",
         ) from None
     return _matrix_of(matrix, str(path), watch)
+
+
+class Shard:
+    """A matrix in a file that is mapped anew for each read.
+
+    A map holds a file descriptor as long as it exists, and a folder may have more shards than a
+    process may open files. It is read like a `RangedArray`.
+    """
+
+    def __init__(self, path: Path, matrix: Any) -> None:
+        self.path, self.shape, self.dtype = path, matrix.shape, matrix.dtype
+        self.ndim, self.itemsize = matrix.ndim, matrix.itemsize
+        self.offset: int = matrix.offset  # of the first value in the file, in bytes
+        self.by_column = matrix.flags.f_contiguous and not matrix.flags.c_contiguous
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Array:
+        """Read rows by a slice, which maps them, or by numbers, which copies them."""
+        rows: Array = map_array(self.path)[key]
+        return rows
+
+
+def _load_shard(path: Path) -> Matrix:
+    """Open a shard of a folder and check it; the result holds no descriptor."""
+    matrix = _load_matrix(path)
+    return matrix._replace(values=Shard(path, matrix.values))
 
 
 def _matrix_of(matrix: Any, place: str, watch: Any) -> Matrix:

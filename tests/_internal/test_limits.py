@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from transcripts import ended
 
+import kgtrec
 from kgtrec._internal import runtime
 from kgtrec._internal.structured import DEEPEST, parse_json, parse_toml
 from kgtrec._internal.text import LONGEST_MESSAGE
@@ -32,30 +33,45 @@ from kgtrec.trec.files.text import read_text
 KGTREC = (sys.executable, "-m", "kgtrec")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("rank", "--graph", "g", "--scores", "many", "-o", "x.parquet"), ("merge", "sh", "-o", "y")],
-)
-def test_a_limit_of_open_files_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """Nobody is told to remove work because of it."""
+def limited_to_descriptors(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run kgtrec with at most 11 open files, on 16 shards of scores and 4 shards of ranks."""
     home = tmp_path / "g"
     home.mkdir()
     for split in ("train", "valid", "test"):
         rows = (f"e{i}\tr\te{i + 1}\n" for i in range(8))
         (home / f"{split}.txt").write_text("".join(rows))
     (tmp_path / "many").mkdir()
+    scores = np.random.default_rng(5).random((16, 9), np.float32)
+    np.save(tmp_path / "scores.npy", scores)
     for row in range(16):
-        np.save(tmp_path / "many" / f"{row:02}.npy", np.arange(9, dtype=np.float32)[None])
+        np.save(tmp_path / "many" / f"{row:02}.npy", scores[row : row + 1])
     for number in range(1, 5):
         shard = ("rank", "--graph", "g", "--scores", "many", "--shard", f"{number}/4", "-o", "sh")
         subprocess.run(KGTREC + shard, cwd=tmp_path, check=True, capture_output=True)
-    limited = ("import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (11, 11)); "
-               "from kgtrec.cli import run; run()")  # fmt: skip
-    program = (sys.executable, "-c", limited, *words)
-    done = subprocess.run(program, cwd=tmp_path, check=False, capture_output=True, text=True)
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (11, 11)); "
+        "from kgtrec.cli import run; run()"
+    )
+    command = (sys.executable, "-c", program, *words)
+    return subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+
+
+def test_a_limit_of_open_files_is_named(tmp_path: Path) -> None:
+    """Nobody is told to remove work because of it."""
+    done = limited_to_descriptors(tmp_path, "merge", "sh", "-o", "y")
     assert done.returncode == 2, done.stderr
     assert "(ulimit -n)" in done.stderr
     assert "remove" not in done.stderr
+
+
+def test_shards_of_scores_hold_no_descriptors(tmp_path: Path) -> None:
+    done = limited_to_descriptors(
+        tmp_path, "rank", "--graph", "g", "--scores", "many", "-o", "x.parquet"
+    )
+    assert done.returncode == 0, done.stderr
+    whole, _ = kgtrec.rank(tmp_path / "scores.npy", kgtrec.read_graph(tmp_path / "g").questions())
+    ranks = kgtrec.Ranks.load(tmp_path / "x.parquet")
+    assert ranks.rank().tolist() == whole.rank().tolist()
 
 
 def test_nesting_has_a_limit() -> None:
