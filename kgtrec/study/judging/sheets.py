@@ -37,6 +37,8 @@ NEEDED = ("head", "relation", "tail", "label")
 
 Triple = tuple[str, str, str]
 
+_LONGEST_NAME = 200  # bytes; file systems allow 255, with ".batch12.tsv.journal" behind it
+
 
 @dataclass(frozen=True)
 class Item:
@@ -274,6 +276,12 @@ def make_batches(
     return batches
 
 
+def _is_file_name(annotator: str) -> bool:
+    """Whether files of sheets can begin with this name on common systems."""
+    fits = 0 < len(os.fsencode(annotator)) <= _LONGEST_NAME and not set(annotator) & set("/\0")
+    return fits and annotator[0] != "." and annotator_of(annotator) == annotator
+
+
 def _check_options(annotators: Sequence[str], overlap: float, size: int | None) -> None:
     """Raise UsageError if a name, the overlap or the size is invalid; report all problems."""
     names, text = list(annotators), "the name must work as a file name; use letters, digits"
@@ -286,13 +294,7 @@ def _check_options(annotators: Sequence[str], overlap: float, size: int | None) 
             )
             for name in dict.fromkeys(names)
         ),
-        *(
-            (
-                not name or name[0] == "." or annotator_of(name) != name or set(name) & set("/\0"),
-                f"annotator {name!r}: {text}",
-            )
-            for name in names
-        ),
+        *((not _is_file_name(name), f"annotator {name!r}: {text}") for name in names),
         (not 0 <= overlap <= 1, f"overlap {overlap} is not a share; give one from 0 to 1"),
         (size is not None and size < 1, f"the batch size is {size}; give at least 1"),
     )

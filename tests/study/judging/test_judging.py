@@ -110,6 +110,13 @@ def shared_out(triples: list[PooledTriple], people: int, **more):
     return make_batches(triples, templates, annotators=names, **more)
 
 
+@pytest.mark.parametrize("name", ["a" * 201, "é" * 101, "", ".a", "a/b", "a\0b", "a.batch1"])
+def test_annotators_must_be_file_names(name: str) -> None:
+    templates = generate_templates({"r0"})
+    with pytest.raises(UsageError, match="the name must work as a file name"):
+        make_batches(pooled(1, 1), templates, annotators=[name])
+
+
 @given(
     n=st.integers(1, 60), people=st.integers(1, 6), percent=st.sampled_from([0, 29, 100]),
     size=st.none() | st.integers(1, 20), seed=st.integers(0, 5), grouped=st.booleans(),
