@@ -19,8 +19,8 @@ from kgtrec.measures.metric import GroupMoments
 from kgtrec.measures.ties import Ties
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.own import core_columns, core_values, in_core
-from kgtrec.trec.measures.relevant import UNJUDGED, View, placed_lists
+from kgtrec.trec.measures.formulas import core_columns, core_values, in_core
+from kgtrec.trec.measures.relevant import UNJUDGED, View, lists_of_judged
 from kgtrec.trec.measures.ties import has_tie_form
 
 DEFAULTS = (
@@ -199,7 +199,7 @@ def _trec_values(counts: Counts, columns: list[Column]) -> list[Bounds]:
     answers = np.bincount(query)
     retrieved = np.zeros(len(answers), np.int64)
     retrieved[query] = counts.macro_candidates[order]
-    lists = placed_lists(query, place, answers, retrieved)
+    lists = lists_of_judged(query, place, answers, retrieved)
     view = View(lists, EvalOptions(), UNJUDGED + 1)
     values = core_values(view, columns)
     core = core_columns(columns, EvalOptions().compat)
