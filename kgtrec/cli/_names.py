@@ -56,7 +56,7 @@ HEADINGS = {
         "--relevance-level --judged-only --max-documents --collection --compat --ties --debug"
     ),
     "Tests and intervals": (
-        "--test --correction --groups --level --cluster --permutations --replicates --ci "
+        "--test --correction --groups --level --cluster --permutations --replicates --robust --ci "
         "--resamples --seed"
     ),
     "Output": (

@@ -349,7 +349,7 @@ SEVERAL_TYPES = {"--output", "--side", "--columns"}
 """A folder of `demo`, which need not exist; sides in several columns of `report`; a file of labels,
 or measures."""
 SEVERAL_TEXTS = {"--graph", "--scores", "--qrels", "--run", "--type-constraints", "--names"} | {
-    "--relation-types", "--relations", "--ratios", "--version"
+    "--against", "--relation-types", "--relations", "--ratios", "--version"
 }  # fmt: skip
 """Files of one format, and what a command does with them; trec_eval's own letter."""
 

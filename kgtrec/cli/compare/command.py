@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from kgtrec._internal.table import Table
     from kgtrec.study.comparison.rankings import Rankings
     from kgtrec.study.comparison.report import Multiplicity, SystemComparison
+    from kgtrec.study.comparison.samples import Samples
+    from kgtrec.study.comparison.verdicts import Verdicts
 
 
 @click.command(cls=Command)
@@ -52,6 +54,18 @@ if TYPE_CHECKING:
 @shared.draws("--plot-pairs", "Draw which pairs differ, and how much, as a matrix.")
 @shared.draws("--plot-rankings", "Draw how the measures rank the systems, side by side.")
 @shared.STYLE
+@shared.flag(
+    "--robust",
+    "Compare by six measures (MRR, log-MRR, 0.5-MRR, Hits@10, macro MRR, MAP@20; or those of -m), "
+    "and say whether all agree on the sign and significance of every difference (Yang et al. 2022, "
+    "section 5; Zhou et al. 2022, section 5).",
+)
+@shared.reads(
+    "--against",
+    "With --robust: by other labels, too. Other qrels (with --qrels), or a folder with files of "
+    "the same names (ranks).",
+    metavar="QRELS|DIR",
+)
 def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
     """Compare two or more systems on the same questions: FILEs of ranks (`kgtrec rank`), or TREC
     runs with --qrels.
@@ -61,6 +75,10 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     the differences; wins: share of items on which the first is better, ties half), and a sentence
     on what follows. Micro measures are tested over instances, macro ones over questions, runs over
     all queries of QRELS. With three or more systems: do the measures rank them alike?
+
+    --robust asks whether the verdict depends on the measure or, with --against, on the labels. A
+    run has no log-MRR and 0.5-MRR, so runs are compared by kg_mrr and kg_hits.10 (both
+    ends), recip_rank and map_cut_20. p-values are not corrected for the number of measures.
 
     \b
     kgtrec compare distmult.parquet complex.parquet
@@ -76,15 +94,53 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     kgtrec compare parts *.parquet --by category,side --graph FB15k-237 -m mrr
     kgtrec compare stability *.parquet --plot sensitivity.pdf
     """
+    from kgtrec.study.comparison.verdicts import compare_verdicts
+
+    check_permutations(options["test"] or "randomisation")
+    shared.refuse(
+        (
+            options["against"] and not options["robust"],
+            "--against needs --robust; to compare only rankings: kgtrec compare labels",
+        ),
+        (
+            options["robust"] and len(keys) == 1 and not options["against"],
+            f"--robust compares verdicts, and {', '.join(keys)} alone has one; give two or more "
+            "measures, or leave out -m",
+        ),
+    )
+    systems = named(files, options["qrels"])
+    measures = _measures(keys, options)
+    samples, notes = samples_of(systems, measures, options["qrels"], options["n_entities"])
+    resampling = shared.resampling(options)
+    compared = _compared(samples, resampling, options)
+    verdicts = None
+    if options["robust"]:
+        by_labels = {"": compared}
+        if options["against"]:
+            by_labels, more = _by_labels(systems, measures, compared, options)
+            notes += [note for note in more if note not in notes]
+        verdicts = compare_verdicts(by_labels)
+    return _report(compared, _rankings(compared, resampling), notes, verdicts)
+
+
+def _measures(keys: tuple[str, ...], options: Mapping[str, Any]) -> Sequence[str]:
+    """The requested measures, or the usual ones; --robust has more of these."""
+    from kgtrec.study.comparison import verdicts
+
+    measures = measures_or_usual(keys, options["qrels"])
+    if keys or not options["robust"]:
+        return measures
+    return verdicts.MEASURES_OF_RUNS if options["qrels"] else verdicts.MEASURES
+
+
+def _compared(
+    samples: Sequence[Samples], resampling: Resampling, options: Mapping[str, Any]
+) -> list[SystemComparison]:
+    """One comparison per measure."""
     from kgtrec.study import compare
 
     test = options["test"] or "randomisation"
-    check_permutations(test)
-    systems = named(files, options["qrels"])
-    measures = measures_or_usual(keys, options["qrels"])
-    samples, notes = samples_of(systems, measures, options["qrels"], options["n_entities"])
-    resampling = shared.resampling(options)
-    compared = [
+    return [
         compare(
             one,
             test,
@@ -96,11 +152,28 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
         )
         for one in samples
     ]
-    return _report(compared, _rankings(compared, resampling), notes)
+
+
+def _by_labels(
+    systems: Mapping[str, str],
+    measures: Sequence[str],
+    compared: list[SystemComparison],
+    options: Mapping[str, Any],
+) -> tuple[dict[str, list[SystemComparison]], list[str]]:
+    """Comparisons by the systems' labels and by those of --against; and notes."""
+    qrels, against = options["qrels"], options["against"]
+    ours, theirs = labels.names_of_labels(qrels or next(iter(systems.values())), against)
+    others = systems if qrels else labels.siblings(systems, against)
+    samples, notes = samples_of(others, measures, qrels and against, options["n_entities"])
+    resampling = shared.resampling(options)
+    return {ours: compared, theirs: _compared(samples, resampling, options)}, notes
 
 
 def _report(
-    compared: Sequence[SystemComparison], rankings: Rankings | None, notes: list[str]
+    compared: Sequence[SystemComparison],
+    rankings: Rankings | None,
+    notes: list[str],
+    verdicts: Verdicts | None,
 ) -> Report:
     from kgtrec import plots
     from kgtrec.study.comparison.correlation import agreement_table
@@ -129,6 +202,11 @@ def _report(
             "--plot-rankings compares rankings: give at least two measures and three systems"
         )
     rows = by_measure({one.samples.name: one.pair_table() for one in compared})
+    if verdicts is not None:
+        rows = verdicts.table()
+        text = f"{verdicts.sentence()} p-values are not corrected for the number of measures."
+        sections.append(("Do the verdicts agree?", [rows], text))
+        data["verdicts"] = verdicts.to_dict()
     report = Report.of_sections(sections, data, rows, notes=notes, figures=figures)
     report.forms = {**report.forms, "latex": lambda: comparison_latex(compared)}
     return report

@@ -174,7 +174,7 @@ def labels(files: tuple[str, ...], against: str, keys: tuple[str, ...], **option
     systems = named(files, options["qrels"])
     if by_part:
         shared.refuse((options["qrels"], "--by and --ratios need files of ranks, not runs"))
-        other = _siblings(systems, against)
+        other = siblings(systems, against)
         return _labels_by_part(systems, other, against, keys, options)
     shared.refuse((options["graph"], "--graph needs --by; leave it out"))
     return _whole(systems, against, keys, options)
@@ -207,9 +207,9 @@ def _whole(
 
     shared.refuse((len(systems) < 3, f"{len(systems)} systems are too few to rank; give 3 or more"))
     qrels, entities = options["qrels"], options["n_entities"]
-    names = _names_of_labels(qrels or next(iter(systems.values())), other)
+    names = names_of_labels(qrels or next(iter(systems.values())), other)
     keys = measures_or_usual(keys, qrels)
-    others = systems if qrels else _siblings(systems, other)
+    others = systems if qrels else siblings(systems, other)
     ours, notes = samples_of(systems, keys, qrels, entities)
     theirs, more = samples_of(others, keys, other if qrels else None, entities)
     resampling = shared.resampling(options)
@@ -263,7 +263,7 @@ def _whole_report(
     )
 
 
-def _siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
+def siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
     """Files of the same systems with other labels: files with the same names in a folder."""
     if not is_folder(folder):
         raise UsageError(
@@ -299,11 +299,11 @@ def _labels_by_part(
             raise
         raise UsageError(f"{folder}: {problem}; give its graph with --against-graph") from None
     notes += [note for note in more if note not in notes]
-    names = _names_of_labels(next(iter(systems.values())), folder)
+    names = names_of_labels(next(iter(systems.values())), folder)
     return _rankings_report(here, there, names, notes, shared.resampling(options))
 
 
-def _names_of_labels(ours: str, other: str) -> tuple[str, str]:
+def names_of_labels(ours: str, other: str) -> tuple[str, str]:
     """Names of two sets of labels: their files, or for ranks the folders of the files."""
     if ours.endswith(".parquet"):
         ours = os.path.dirname(ours) or "."
@@ -369,7 +369,7 @@ def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str,
     _check_parts(options)
     tables = [of_parts.read_value_table(each) for each in (path, other)]
     keys = keys or _usual(tables, micro=ratios is not None)
-    names = _names_of_labels(path, other)
+    names = names_of_labels(path, other)
     if ratios is not None:
         counts = read_relation_counts(ratios)
         ours, theirs = (of_parts.values_at_ratios(table, keys, counts) for table in tables)
