@@ -18,8 +18,8 @@ from kgtrec.measures.averaging import Cells, Weighing
 from kgtrec.measures.metric import GroupMoments
 from kgtrec.measures.ties import Ties
 from kgtrec.trec.measures.family import EvalOptions
-from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.formulas import core_columns, core_values, in_core
+from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import UNJUDGED, View, lists_of_judged
 from kgtrec.trec.measures.ties import has_tie_form
 

@@ -24,7 +24,7 @@ from kgtrec.trec.files.columns import (
     pack_run,
     queries_of,
 )
-from kgtrec.trec.files.text import decoded, is_path
+from kgtrec.trec.files.text import decode_name, is_path
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.formulas import core_columns, in_core
 from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_of, read_lists
@@ -167,9 +167,16 @@ class Evaluator:
             qrels = qrels_data(qrels)
         options = EvalOptions(level, collection, compat, complete, most, judged_only)
         self._request = Request(
-            qrels, (), _names(measures), options, qrels_format=qrels_format, ties=ties,
-            entities=entities, questions=questions, run_format=run_format,
-        )  # fmt: skip
+            qrels,
+            (),
+            _names(measures),
+            options,
+            qrels_format=qrels_format,
+            ties=ties,
+            entities=entities,
+            questions=questions,
+            run_format=run_format,
+        )
         self._request.check()
         self._judged = scoring.read_qrels(self._request)
         self._documents = documents
@@ -178,17 +185,17 @@ class Evaluator:
         shown = [c for c in self._request.columns if not c.is_query_only]
         micro = self._request.micro
         self._is_shown = bool(self._columns or micro), bool(shown or micro)
-        own = self._judged if isinstance(self._judged, JudgedQueries) else self._judged.judged
-        held: Iterable[Any] = qrels.queries if isinstance(qrels, QrelsColumns) else own.names
+        judged = self._judged if isinstance(self._judged, JudgedQueries) else self._judged.judged
+        held: Iterable[Any] = qrels.queries if isinstance(qrels, QrelsColumns) else judged.names
         if isinstance(qrels, Mapping):
             held = [query for query, documents in qrels.items() if documents]
         self.queries = [
-            decoded(q if isinstance(q, bytes) else name_bytes(q, "query")) for q in held
+            decode_name(q if isinstance(q, bytes) else name_bytes(q, "query")) for q in held
         ]
         special = ties or complete or judged_only or self._request.micro or questions is not None
         self._core: _core.TrecColumns | None = None
         if isinstance(self._judged, JudgedQueries) and not special and most is None:
-            self._native = _core.TrecQueries(own.native, own.judged)
+            self._native = _core.TrecQueries(judged.native, judged.judged)
             if all(map(in_core, self._columns)):
                 self._core = core_columns(self._columns, compat)
 
@@ -207,7 +214,7 @@ class Evaluator:
     def evaluate(
         self, run: RunLike, *, summary: bool = False, as_: Literal["dict", "frame"] = "dict"
     ) -> Rows | MeasureRow | pandas.DataFrame:
-        """Values of a run: the numbers of ``kgtrec eval``, unrounded.
+        """Evaluate a run: the numbers of ``kgtrec eval``, unrounded.
 
         Parameters
         ----------
@@ -242,9 +249,9 @@ class Evaluator:
         """
         self._check_shown(summary, as_)
         if self._core is not None and isinstance(run, Mapping):
-            queries, cells, tied = self._listed(run, self._core, int(self._warns))
+            queries, cells, tied = self._evaluate_mapping(run, self._core, int(self._warns))
             self._warn_of_ties(tied, len(queries))
-            return self._shown(queries, cells, summary, as_)
+            return self._format_values(queries, cells, summary, as_)
         read = scoring.read_run(run, self._request)
         scored = scoring.score_run(self._judged, read, self._request)
         return self._of_scored(scored, summary, as_)
@@ -259,7 +266,7 @@ class Evaluator:
         summary: bool = False,
         as_: Literal["dict", "frame"] = "dict",
     ) -> Rows | MeasureRow | pandas.DataFrame:
-        """Values of arrays of scores, without names of documents; see `evaluate`.
+        """Evaluate arrays of scores, without names of documents; see `evaluate`.
 
         Parameters
         ----------
@@ -291,8 +298,8 @@ class Evaluator:
             without a column, unless `documents` says which columns there are.
         """
         self._check_shown(summary, as_)
-        request, (own, rows) = self._request, self._numbered
-        if names_of_both := own.foreign():
+        request, (numbered, rows) = self._request, self._numbered
+        if names_of_both := numbered.foreign():
             warnings.warn(foreign_documents(*names_of_both), stacklevel=2)
         matrix = matrix_of(scores, mask, request.options.compat < 10)
         numbers = rows if queries is None else self._numbers_of(queries)
@@ -301,29 +308,38 @@ class Evaluator:
                 f"there are {len(matrix):,} rows of scores for {len(numbers):,} queries; give one "
                 "row per query of Evaluator.queries, or name the queries of the rows"
             )
-        names, always = own.order_of(documents, matrix.shape[1]), self._core is None
+        names, always = numbered.order_of(documents, matrix.shape[1]), self._core is None
         columns = self._core or core_columns([], 10)
-        cells, twice, tied, parts = own.native.of_scores(
-            matrix, names, own.is_decimal, numbers, columns, request.options.level, UNJUDGED,
-            self._warns and not always, always,
-        )  # fmt: skip
+        cells, twice, tied, parts = numbered.native.of_scores(
+            matrix,
+            names,
+            numbered.is_decimal,
+            numbers,
+            columns,
+            request.options.level,
+            UNJUDGED,
+            self._warns and not always,
+            always,
+        )
         if twice >= 0:
-            query = decoded(self._own.names[numbers[twice]])
+            query = decode_name(self._qrels.names[numbers[twice]])
             raise InputError(f"row {twice}, query {query!r}, has a judged document twice; keep one")
         if always:
-            scored = scoring.scored_lists(
-                own.lists(matrix, names, np.array(numbers), parts, request.options.complete),
-                request, self._own,
-            )  # fmt: skip
+            scored = scoring.score_lists(
+                numbered.lists(matrix, names, np.array(numbers), parts, request.options.complete),
+                request,
+                self._qrels,
+            )
             return self._of_scored(scored, summary, as_)
-        if not (self._is_ordinary and len(numbers) == len(self._own)):
+        if not (self._is_ordinary and len(numbers) == len(self._qrels)):
             self._warn_of_queries(QueryMatch(numbers, len(numbers)))
         self._warn_of_ties(tied, len(numbers))
         held = self.queries if queries is None else [str(query) for query in queries]
-        return self._shown(held, cells, summary, as_)
+        return self._format_values(held, cells, summary, as_)
 
     def evaluate_ties(self, run: RunLike) -> TieValues:
-        """Values of a run by name, and their mean, least and greatest over all orders of ties.
+        """Evaluate a run with ties by name; also mean, least and greatest over all orders of
+        ties.
 
         Parameters
         ----------
@@ -345,11 +361,11 @@ class Evaluator:
                 "evaluate_ties does not accept kg_ measures or complete; leave them out"
             )
         if self._core is not None and isinstance(run, Mapping):
-            queries, cells, (differs, _, kinds) = self._listed(run, self._core, 2)
+            queries, cells, (differs, _, kinds) = self._evaluate_mapping(run, self._core, 2)
         else:
             data = scoring.read_run(run, self._request).data
-            lists = read_lists(self._own, data, options.cut(None), comments=options.compat >= 10)
-            scoring.check_shared(self._own, data, lists.match, options)
+            lists = read_lists(self._qrels, data, options.cut(None), comments=options.compat >= 10)
+            scoring.check_shared(self._qrels, data, lists.match, options)
             self._warn_of_queries(lists.match)
             plain = values(lists, columns, options)
             queries, cells = [*lists.queries], np.array([*plain.values()]).tobytes()
@@ -359,30 +375,40 @@ class Evaluator:
                 first, mean, least, most = (_of_columns(queries, row) for row in (plain, *forms))
                 return TieValues(first, mean, least, most, int(np.any(changed, axis=0).sum()))
             differs, _, kinds = self._core.ties(View(lists, options).documents, lists.scores, True)
-        own = MeasureRow, queries, self._measures
-        first = _core.measure_rows(*own, cells)
-        mean, least, most = (_core.measure_rows(*own, kind, first, differs) for kind in kinds)
+        names = MeasureRow, queries, self._measures
+        first = _core.measure_rows(*names, cells)
+        mean, least, most = (_core.measure_rows(*names, kind, first, differs) for kind in kinds)
         return TieValues(first, mean, least, most, differs.count(1))
 
-    def _listed(
+    def _evaluate_mapping(
         self, run: Mapping[Any, Any], columns: _core.TrecColumns, ties: int
     ) -> tuple[list[str], bytes, tuple[Any, ...]]:
-        """Queries, their values, and the effect of ties; see `_core.TrecQueries.of_run`."""
-        own, options = self._own, self._request.options
+        """Evaluate a dict of dicts by the native core.
+
+        Returns the queries, their values, and the effect of ties; see
+        `_core.TrecQueries.of_run`.
+        """
+        judged, options = self._qrels, self._request.options
         named = queries_of(run, in_order=True, keep_empty=True)
-        shared = [pair for pair in named if pair[0] in own.number]
+        shared = [pair for pair in named if pair[0] in judged.number]
         if len(shared) < len(named):
-            native_documents([pair for pair in named if pair[0] not in own.number], run, True)
-        numbers = [own.number[name] for name, _ in shared]
+            native_documents([pair for pair in named if pair[0] not in judged.number], run, True)
+        numbers = [judged.number[name] for name, _ in shared]
         match = QueryMatch(numbers, len(named))
         if len(shared) < len(named):
-            foreign = next(name for name, _ in named if name not in own.number)
-            match = match._replace(foreign=decoded(foreign))
-        scoring.check_shared(own, run, match, options)
+            foreign = next(name for name, _ in named if name not in judged.number)
+            match = match._replace(foreign=decode_name(foreign))
+        scoring.check_shared(judged, run, match, options)
         documents = native_documents(shared, run, is_run=True)
         cells, fault, tied, counts = self._native.of_run(
-            documents, numbers, columns, options.compat < 10, options.level, UNJUDGED, ties,
-        )  # fmt: skip
+            documents,
+            numbers,
+            columns,
+            options.compat < 10,
+            options.level,
+            UNJUDGED,
+            ties,
+        )
         if fault is not None:
             raise pack_run({query: run[query] for _, query in shared}).duplicate(fault[0] - 1)
         signs = Signs(*counts)
@@ -392,17 +418,18 @@ class Evaluator:
                 for number, (_, query) in zip(numbers, shared, strict=True)
                 if run[query]
             )
-            document = decoded(name_bytes(next(iter(run[query])), "document"))
-            signs = signs._replace(run_document=document, qrels_document=own.name_of(number))
+            document = decode_name(name_bytes(next(iter(run[query])), "document"))
+            signs = signs._replace(run_document=document, qrels_document=judged.name_of(number))
         is_clean = (
             not signs.n_wrong and not signs.is_rising and (signs.judged or not signs.documents)
         )
-        if not (is_clean and self._is_ordinary and len(shared) == len(named) == len(self._own)):
+        if not (is_clean and self._is_ordinary and len(shared) == len(named) == len(self._qrels)):
             self._warn_of_queries(match._replace(signs=signs))
-        return [decoded(name) for name, _ in shared], cells, tied
+        return [decode_name(name) for name, _ in shared], cells, tied
 
     @property
-    def _own(self) -> JudgedQueries:
+    def _qrels(self) -> JudgedQueries:
+        """Judgements, which are not in groups."""
         assert isinstance(self._judged, JudgedQueries)
         return self._judged
 
@@ -412,10 +439,11 @@ class Evaluator:
         request = self._request
         if request.is_grouped or request.questions:
             raise UsageError("evaluate_scores needs qrels and has no questions; call evaluate")
-        return NumberedDocuments(self._own, self._documents), self._numbers_of(self.queries)
+        return NumberedDocuments(self._qrels, self._documents), self._numbers_of(self.queries)
 
     def _numbers_of(self, queries: Sequence[str]) -> list[int]:
-        numbers = [self._own.number.get(name_bytes(query, "query"), -1) for query in queries]
+        """Return the numbers of queries in the qrels; InputError for unknown or repeated ones."""
+        numbers = [self._qrels.number.get(name_bytes(query, "query"), -1) for query in queries]
         if -1 in numbers:
             lacking = queries[numbers.index(-1)]
             raise InputError(f"the qrels do not have query {lacking!r}; leave its row out")
@@ -434,10 +462,10 @@ class Evaluator:
             problem, hint = "no value over all queries", "leave summary=True out"
         raise UsageError(f"{names} has {problem}; {hint}")
 
-    def _shown(
+    def _format_values(
         self, queries: list[str], cells: bytes, summary: bool, as_: str
     ) -> Rows | MeasureRow | pandas.DataFrame:
-        """Values from the native core in the requested form."""
+        """Return values from the native core in the requested form."""
         names = self._measures
         if not summary and as_ == "dict":
             return _core.measure_rows(MeasureRow, queries, names, cells)
@@ -447,28 +475,29 @@ class Evaluator:
         if summary and len(self._columns) < len(self._request.columns):
             row["runid"] = ""
         row |= summary_of(arrays, self._columns) if summary else {}
-        return _formed(queries, arrays, row, summary, as_)
+        return _format_rows(queries, arrays, row, summary, as_)
 
     def _of_scored(self, scored: scoring.Scored, summary: bool, as_: str) -> Any:
+        """Warn of what needs attention, and return the values in the requested form."""
         for remark in scored.remarks:
             warnings.warn(remark, stacklevel=_frames_inside())
         if self._warns:
             self._warn(scored.tied, len(scored.queries))
         for remark in remarks_on_answers(scored, self._request):
             warnings.warn(remark, stacklevel=_frames_inside())
-        return _formed(scored.queries, scored.values, scored.summary, summary, as_)
+        return _format_rows(scored.queries, scored.values, scored.summary, summary, as_)
 
     @cached_property
     def _is_ordinary(self) -> bool:
         """Whether each query has a relevant document, so that only a run can deserve a warning."""
         options = self._request.options
-        return self._own.least_best >= max(options.level, 1) and not options.judged_only
+        return self._qrels.least_best >= max(options.level, 1) and not options.judged_only
 
     def _warn_of_queries(self, match: QueryMatch | None) -> None:
         """Warn of what `kgtrec eval` prints about the queries and documents of a run."""
         assert match is not None
         options = self._request.options
-        for remark in remarks_of(self._own, match, self._columns, options, command_line=False):
+        for remark in remarks_of(self._qrels, match, self._columns, options, command_line=False):
             warnings.warn(remark, stacklevel=_frames_inside())
 
     def _warn_of_ties(self, tied: tuple[Any, ...], n_queries: int) -> None:
@@ -493,29 +522,54 @@ class Evaluator:
 
 @overload
 def evaluate(
-    qrels: QrelsLike, run: RunLike, measures: Iterable[object],
-    *, summary: Literal[False] = False, as_: Literal["dict"] = "dict", **options: Any,
-) -> Rows: ...  # fmt: skip
+    qrels: QrelsLike,
+    run: RunLike,
+    measures: Iterable[object],
+    *,
+    summary: Literal[False] = False,
+    as_: Literal["dict"] = "dict",
+    **options: Any,
+) -> Rows: ...
 @overload
 def evaluate(
-    qrels: QrelsLike, run: RunLike, measures: Iterable[object],
-    *, summary: Literal[True], as_: Literal["dict"] = "dict", **options: Any,
-) -> MeasureRow: ...  # fmt: skip
+    qrels: QrelsLike,
+    run: RunLike,
+    measures: Iterable[object],
+    *,
+    summary: Literal[True],
+    as_: Literal["dict"] = "dict",
+    **options: Any,
+) -> MeasureRow: ...
 @overload
 def evaluate(
-    qrels: QrelsLike, run: RunLike, measures: Iterable[object],
-    *, summary: bool = False, as_: Literal["frame"], **options: Any,
-) -> pandas.DataFrame: ...  # fmt: skip
+    qrels: QrelsLike,
+    run: RunLike,
+    measures: Iterable[object],
+    *,
+    summary: bool = False,
+    as_: Literal["frame"],
+    **options: Any,
+) -> pandas.DataFrame: ...
 @overload
 def evaluate(
-    qrels: QrelsLike, run: RunLike, measures: Iterable[object],
-    *, summary: bool = False, as_: Literal["dict", "frame"] = "dict", **options: Any,
-) -> Rows | MeasureRow | pandas.DataFrame: ...  # fmt: skip
+    qrels: QrelsLike,
+    run: RunLike,
+    measures: Iterable[object],
+    *,
+    summary: bool = False,
+    as_: Literal["dict", "frame"] = "dict",
+    **options: Any,
+) -> Rows | MeasureRow | pandas.DataFrame: ...
 def evaluate(
-    qrels: QrelsLike, run: RunLike, measures: Iterable[object],
-    *, summary: bool = False, as_: Literal["dict", "frame"] = "dict", **options: Any,
-) -> Rows | MeasureRow | pandas.DataFrame:  # fmt: skip
-    """Values of trec_eval's measures for a run: one call of `Evaluator`.
+    qrels: QrelsLike,
+    run: RunLike,
+    measures: Iterable[object],
+    *,
+    summary: bool = False,
+    as_: Literal["dict", "frame"] = "dict",
+    **options: Any,
+) -> Rows | MeasureRow | pandas.DataFrame:
+    """Evaluate a run by trec_eval's measures: one call of `Evaluator`.
 
     Parameters
     ----------
@@ -534,7 +588,7 @@ def evaluate(
 
 
 def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object]) -> MeasureRow:
-    """Summary row of the rows that `evaluate` returned for single queries.
+    """Compute the summary row of the rows that `evaluate` returned for single queries.
 
     Parameters
     ----------
@@ -560,7 +614,8 @@ def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object
 
 
 def _names(measures: Iterable[Any]) -> list[str]:
-    """Names of measures, or of a single one; str() of a measure of ir_measures is its name."""
+    """Return names of measures, or of a single one; str() of a measure of ir_measures is its
+    name."""
     if isinstance(measures, str):
         return [measures]
     if not isinstance(measures, Iterable):
@@ -571,19 +626,21 @@ def _names(measures: Iterable[Any]) -> list[str]:
 
 
 def _of_columns(queries: Sequence[str], values: Mapping[str, NDArray[Any]]) -> Rows:
+    """Make one `MeasureRow` per query from arrays by measure."""
     rows = zip(*(column.tolist() for column in values.values()), strict=True)
     return {
         q: MeasureRow(zip(values, row, strict=True)) for q, row in zip(queries, rows, strict=True)
     }
 
 
-def _formed(
+def _format_rows(
     queries: Sequence[str],
     values: Mapping[str, NDArray[Any]],
     row: Mapping[str, Any],
     summary: bool,
     as_: str,
 ) -> Rows | MeasureRow | pandas.DataFrame:
+    """Return values per query, or the summary, as a dict or a frame."""
     if as_ == "dict":
         return MeasureRow(row) if summary else _of_columns(queries, values)
     import pandas as pd
@@ -598,7 +655,7 @@ def _formed(
 
 
 def _frames_inside() -> int:
-    """Number of stack frames up to the caller of this module, for warnings."""
+    """Count the stack frames up to the caller of this module, for warnings."""
     depth = 1
     while sys._getframe(depth).f_code.co_filename == __file__:
         depth += 1

@@ -2,7 +2,7 @@
 
 An answer is a relevant document. Its rank as listed is 1 + the non-answers above it + half of the
 non-answers that tie with it. A run does not contain other splits: its ranks are filtered only if
-the run was, when it was made or here by a graph (`filtered_by_graph`). The candidates of an answer
+the run was, when it was made or here by a graph (`filter_by_graph`). The candidates of an answer
 are all N entities except the other answers of its query. An answer that the run lacks may have any
 rank from 1 + the non-answers in the run to the number of candidates. So every metric has a low and
 a high end, which are equal if the run holds every answer.
@@ -22,7 +22,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.predictions.lists import ids_of
 from kgtrec.trec.files.columns import RunColumns
 from kgtrec.trec.files.parse import name_buffers
-from kgtrec.trec.files.text import decoded
+from kgtrec.trec.files.text import decode_name
 from kgtrec.trec.measures.family import EvalOptions, is_whole
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrow_lists, parts
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class GraphFiltered:
-    """A run that was filtered by the graph.
+    """Run that was filtered by the graph.
 
     - known: Documents left out, which answer their question in another split.
     - unlinkable: Documents that name no entity of the graph; they stay in the run.
@@ -47,8 +47,8 @@ class GraphFiltered:
     stranger: str = ""
 
 
-def filtered_by_graph(run: RunColumns, questions: Questions, name: str) -> GraphFiltered:
-    """The run without answers from splits other than the evaluated one."""
+def filter_by_graph(run: RunColumns, questions: Questions, name: str) -> GraphFiltered:
+    """Remove answers from splits other than the evaluated one from a run."""
     import pyarrow as pa
 
     number = {text: i for i, text in enumerate(questions.ids)}
@@ -74,11 +74,11 @@ def filtered_by_graph(run: RunColumns, questions: Questions, name: str) -> Graph
     left = RunColumns(run.queries, offsets, *names, run.scores[rows], run.tag)
     strangers = np.flatnonzero(entity < 0)
     first = run.documents[int(strangers[0])].as_py() if len(strangers) else b""
-    return GraphFiltered(left, int(known.sum()), len(strangers), decoded(first))
+    return GraphFiltered(left, int(known.sum()), len(strangers), decode_name(first))
 
 
 def candidates_of(questions: Questions, queries: Sequence[str]) -> Ints:
-    """Number of entities that each list may hold, answers included: int64, shape (n_queries,).
+    """Count the entities that each list may hold, answers included, int64 (n_queries,).
 
     Queries that are not questions may hold every entity.
     """
@@ -105,11 +105,11 @@ class Micro:
     missing: Ints
 
     def values(self) -> dict[str, Floats]:
-        """Metrics per query; NaN for a query without answers."""
+        """Compute metrics per query; NaN for a query without answers."""
         return {column.name: ratio_of(column, *part) for column, part in self.parts.items()}
 
     def summary(self) -> dict[str, float]:
-        """Metrics over all answers of all queries."""
+        """Compute metrics over all answers of all queries."""
         return {
             column.name: float(ratio_of(column, above.sum(), below.sum()))
             for column, (above, below) in self.parts.items()
@@ -117,7 +117,7 @@ class Micro:
 
 
 def ratio_of(column: Column, numerator: Floats, denominator: Floats) -> Floats:
-    """The metric from sums over answers; NaN if the denominator is 0."""
+    """Compute the metric from sums over answers; NaN if the denominator is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(denominator > 0, np.divide(numerator, denominator), np.nan)
     return 1.0 - ratio if column.row.of_answers == "index" else ratio
@@ -131,7 +131,7 @@ def micro_values(
     entities: int | Ints | None = None,
     ties: str | None = None,
 ) -> Micro:
-    """Micro metrics of every query, after `check_micro`.
+    """Compute the sums of micro metrics for every query, after `check_micro`.
 
     Shapes: entities int64 (n_queries,).
     """
@@ -144,8 +144,8 @@ def micro_values(
         )
     pieces = []
     for start, stop, part in parts(lists, _PART_DOCUMENTS):
-        own = entities[start:stop] if isinstance(entities, np.ndarray) else entities
-        pieces.append(_Ranked(part, options, own))
+        part_entities = entities[start:stop] if isinstance(entities, np.ndarray) else entities
+        pieces.append(_Ranked(part, options, part_entities))
     sums = {}
     for column in columns:
         numerators, denominators = zip(*(piece.sums(column, ties) for piece in pieces), strict=True)
@@ -185,10 +185,10 @@ class _Ranked:
             self.best = np.minimum(self.best, entities - self.answers)
         elif self.worst is not None and (self.best > self.worst).any():
             needed = self.answers + self.best
-            place = int(needed.argmax())
+            index = int(needed.argmax())
             raise InputError(
-                f"query {lists.queries[place]!r} has {needed[place]:,} documents, "
-                f"{self.answers[place]:,} of them answers, more than "
+                f"query {lists.queries[index]!r} has {needed[index]:,} documents, "
+                f"{self.answers[index]:,} of them answers, more than "
                 f"{argument('entities', entities, option='n_entities')} allows; give "
                 "the number of entities of the graph"
             )
@@ -201,7 +201,7 @@ class _Ranked:
         self.ranks = np.repeat(greater, count), np.repeat(groups.size - count, count)
 
     def sums(self, column: Column, ties: str | None) -> tuple[Floats, Floats]:
-        """Numerator and denominator of every query."""
+        """Return numerator and denominator of every query."""
         per_answer = _per_answer(column, ties)
         listed = np.bincount(
             self.query, weights=per_answer(*self.ranks), minlength=len(self.answers)
@@ -223,7 +223,7 @@ class _Ranked:
 
 
 def _per_answer(column: Column, ties: str | None) -> Callable[[Ints, Ints], Floats]:
-    """The metric of answers, from the numbers of documents above them and tied with them."""
+    """Return a function from counts of documents above, and tied with, answers to the metric."""
     from kgtrec.measures.keys import STEMS
     from kgtrec.measures.ties import Ties
 

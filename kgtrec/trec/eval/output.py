@@ -31,7 +31,7 @@ _NO_INTERVAL: list[Cell] = ["", ""]
 
 
 def trec_text(runs: Sequence[Scored], request: Request) -> bytes:
-    """What trec_eval prints, to the byte; before each of several runs a line that names it."""
+    """Write what trec_eval prints, to the byte; a line names each of several runs."""
     text = ""
     for run in runs:
         if len(runs) > 1:  # three columns, for programs that split columns
@@ -39,15 +39,15 @@ def trec_text(runs: Sequence[Scored], request: Request) -> bytes:
         if request.per_query:
             columns = request.of_a_query
             values = [run.values[column.name].tolist() for column in columns]
-            text += _filled(run.queries, columns, values, run.is_zscored)
+            text += _fill_template(run.queries, columns, values, run.is_zscored)
         if request.summary:
             text += "".join(_summary_lines(run, column) for column in request.of_all)
     return text.encode("utf-8", "surrogateescape")
 
 
 def _summary_lines(scored: Scored, column: Column) -> str:
-    """The line of a measure, and the lines of its interval's ends."""
-    text = _filled([_ALL], [column], [[scored.summary[column.name]]], scored.is_zscored)
+    """Write the line of a measure, and the lines of its interval's ends."""
+    text = _fill_template([_ALL], [column], [[scored.summary[column.name]]], scored.is_zscored)
     ends = scored.intervals.get(column.name)
     if ends is None or scored.resampling is None:
         return text
@@ -57,10 +57,10 @@ def _summary_lines(scored: Scored, column: Column) -> str:
     return text
 
 
-def _filled(
+def _fill_template(
     queries: Sequence[str], columns: Sequence[Column], values: list[list[Any]], is_zscored: bool
 ) -> str:
-    """Lines of some queries, filled into one template per query."""
+    """Write the lines of some queries from one template per query."""
     forms = [_form(column, is_zscored) for column in columns]
     for position, form in enumerate(forms):
         # C shows the sign of a NaN, Python does not.
@@ -74,29 +74,32 @@ def _filled(
 
 
 def _form(column: Column, is_zscored: bool) -> str:
+    """Return the printf form of a measure's values."""
     if column.is_text:
         return "'%s'" if column.is_query_only else "%s"
     return "%d" if column.is_count and not is_zscored else _FLOAT
 
 
 def _name(column: Column, is_zscored: bool) -> str:
+    """Return the padded name of a measure; z-scores begin with Z."""
     return f"Z{column.name:<22s}" if is_zscored and not column.is_text else f"{column.name:<22s}"
 
 
 def _as_c_prints(value: float) -> str:
+    """Format a number as C does, with the sign of a NaN."""
     if value == value:
         return _FLOAT % value
     return "  -nan" if math.copysign(1.0, value) < 0 else "   nan"
 
 
 def _headings(files: Sequence[str]) -> list[str]:
-    """File names without folders, or full paths if the names would be equal."""
+    """Return file names without folders, or full paths if the names would be equal."""
     short = [os.path.basename(file) or file for file in files]
     return short if len(set(short)) == len(short) else list(files)
 
 
 def as_table(runs: Sequence[Scored], request: Request) -> Table:
-    """One row per measure, or per query and measure, and one column per run.
+    """Make a table: a row per measure, or per query and measure, and a column per run.
 
     Strings of relevances are quoted, as in trec_eval, so that no reader takes 0110 for a number.
     """
@@ -123,7 +126,7 @@ def as_table(runs: Sequence[Scored], request: Request) -> Table:
 
 
 def as_data(runs: Sequence[Scored], request: Request) -> dict[str, Any]:
-    """Runs by file: ``summary`` and ``queries`` map measures to values in full precision.
+    """Return runs by file: ``summary`` and ``queries`` map measures to values in full precision.
 
     With micro metrics also ``kg_ranks``: "as listed", not filtered beyond the qrels' own answers,
     or "filtered by the graph".
@@ -154,6 +157,7 @@ def as_data(runs: Sequence[Scored], request: Request) -> dict[str, Any]:
 def _summary_rows(
     runs: Sequence[Scored], columns: Sequence[Column]
 ) -> Iterator[tuple[str, list[Cell]]]:
+    """Yield each measure's name and the cells of all runs."""
     for column in columns:
         cells: list[Cell] = []
         for run in runs:
@@ -164,6 +168,7 @@ def _summary_rows(
 
 
 def _query_rows(runs: Sequence[Scored], columns: Sequence[Column]) -> Iterator[tuple[Cell, ...]]:
+    """Yield a row per query and measure, with the cells of all runs."""
     names = [_name(column, runs[0].is_zscored).rstrip() for column in columns]
     rows = [
         dict(zip(run.queries, zip(*_cells(run, columns, "'{}'"), strict=True), strict=False))
@@ -178,7 +183,7 @@ def _query_rows(runs: Sequence[Scored], columns: Sequence[Column]) -> Iterator[t
 
 
 def _cells(run: Scored, columns: Sequence[Column], text: str = "{}") -> list[list[Cell]]:
-    """Values of every query, column by column, as cells of a table."""
+    """Return the values of every query, column by column, as cells of a table."""
     cells: list[list[Cell]] = []
     for column in columns:
         values = run.values[column.name]
@@ -191,6 +196,7 @@ def _cells(run: Scored, columns: Sequence[Column], text: str = "{}") -> list[lis
 
 
 def _cell(value: float | str, column: Column, is_zscored: bool) -> Cell:
+    """Return a value of the summary as a cell: a text, int or float."""
     if isinstance(value, str):
         return value
     return int(value) if column.is_count and not is_zscored else float(value)

@@ -27,10 +27,15 @@ Remarks = list[KgtrecWarning]
 
 
 def remarks_of(
-    judged: JudgedQueries, match: QueryMatch, columns: Sequence[Column], options: EvalOptions,
-    *, command_line: bool, is_grouped: bool = False,
-) -> Remarks:  # fmt: skip
-    """Warnings about queries and documents of a run that is matched with judgements.
+    judged: JudgedQueries,
+    match: QueryMatch,
+    columns: Sequence[Column],
+    options: EvalOptions,
+    *,
+    command_line: bool,
+    is_grouped: bool = False,
+) -> Remarks:
+    """Return warnings about queries and documents of a run that is matched with judgements.
 
     - columns: The requested measures.
     - command_line: Whether queries without a run are told even if they count as 0.
@@ -50,15 +55,15 @@ def remarks_of(
 
 
 def foreign_documents(document: str, judged: str) -> Warning:
-    """The warning for scores of named documents of which none is judged."""
+    """Return the warning for scores of named documents of which none is judged."""
     return RunWarning(
-        f"none of documents= is judged; the first are {quoted(document)} there and "
-        f"{quoted(judged)} in the qrels; give documents the same names in both"
+        f"none of documents= is judged; the first are {quote_name(document)} there and "
+        f"{quote_name(judged)} in the qrels; give documents the same names in both"
     )
 
 
-def quoted(name: str, most: int = 60) -> str:
-    """A name in quotes; bytes that are not UTF-8 are shown as ``\\xe9``."""
+def quote_name(name: str, most: int = 60) -> str:
+    """Quote a name; bytes that are not UTF-8 are shown as ``\\xe9``."""
     text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     text = text if len(text) <= most else text[:most] + "..."
     return f"'{text}'" if text.isprintable() and "'" not in text else repr(text)
@@ -67,7 +72,7 @@ def quoted(name: str, most: int = 60) -> str:
 def _missing_queries(
     judged: JudgedQueries, match: QueryMatch, options: EvalOptions, command_line: bool
 ) -> Iterable[KgtrecWarning]:
-    """Queries that only one side has."""
+    """Warn of queries that only one side has."""
     unanswered = len(judged) - len(match.numbers)
     if unanswered and (command_line or not options.complete):
         fate = f"are left out; pass {argument('complete', True)} to count them as 0"
@@ -77,21 +82,22 @@ def _missing_queries(
         first = next(i for i in range(len(judged)) if i not in shared)
         yield QueryWarning(
             f"{unanswered:,} of {len(judged):,} queries of the qrels are not in the run; they "
-            f"{fate} (the first is {quoted(judged.texts[first])})"
+            f"{fate} (the first is {quote_name(judged.texts[first])})"
         )
     unasked = match.n_run - len(match.numbers)
     if unasked:
         yield QueryWarning(
             f"{unasked:,} of {match.n_run:,} queries of the run are not in the qrels; they are "
-            f"left out (the first is {quoted(match.foreign)})"
+            f"left out (the first is {quote_name(match.foreign)})"
         )
 
 
 def _signs(signs: Signs, n_queries: int) -> Iterable[KgtrecWarning]:
-    """Names that differ between run and qrels, and scores that contradict the run's order."""
+    """Warn of names that differ between run and qrels, and of scores that contradict the run's
+    order."""
     if signs.documents and not signs.judged:
         run, qrels = signs.run_document, signs.qrels_document
-        other = [quoted(name) for name in (run, qrels) if not _is_utf8(name)]
+        other = [quote_name(name) for name in (run, qrels) if not _is_utf8(name)]
         hint = "give documents the same names in both"
         if other:
             hint = f"{' and '.join(other)} is not UTF-8; save both as UTF-8"
@@ -99,7 +105,7 @@ def _signs(signs: Signs, n_queries: int) -> Iterable[KgtrecWarning]:
         if signs.documents == 1:
             subject = "the only document of the run is not judged; names are"
         yield RunWarning(
-            f"{subject} {quoted(run)} in the run and {quoted(qrels)} in the qrels; {hint}"
+            f"{subject} {quote_name(run)} in the run and {quote_name(qrels)} in the qrels; {hint}"
         )
     if signs.n_wrong:
         example = f"rank {signs.lower} scores more than rank {signs.upper}"
@@ -121,6 +127,7 @@ def _signs(signs: Signs, n_queries: int) -> Iterable[KgtrecWarning]:
 
 
 def _is_utf8(name: str) -> bool:
+    """Return whether a name can be encoded as UTF-8."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
@@ -129,15 +136,15 @@ def _is_utf8(name: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    """A name without quotes, if nothing in it needs them."""
-    text = quoted(name)
+    """Return a name without quotes if no character needs them."""
+    text = quote_name(name)
     return text[1:-1] if text[1:-1] == name else text
 
 
 def _judgements(
     judged: JudgedQueries, match: QueryMatch, columns: Sequence[Column], options: EvalOptions
-) -> Iterable[KgtrecWarning]:  # fmt: skip
-    """Queries whose value no run can change, and judgements that -J removes."""
+) -> Iterable[KgtrecWarning]:
+    """Warn of queries whose value no run can change, and of judgements that -J removes."""
     counted = range(len(judged)) if options.complete else match.numbers
     if not len(counted):
         return
@@ -153,16 +160,21 @@ def _judgements(
 
 
 def _is_zero_without_relevant(column: Column) -> bool:
-    """Whether the value of a query without a relevant document (or gain) is always 0."""
+    """Return whether the value of a query without a relevant document (or gain) is always 0."""
     row = column.row
     is_value = row.output == "double" and row.direction is True and row.format == "qrels"
     return is_value and not row.of_answers and column.family != "utility"
 
 
 def _barren(
-    judged: JudgedQueries, barren: Ints, n_counted: int, columns: Sequence[Column],
-    zero: Sequence[Column], options: EvalOptions,
-) -> str:  # fmt: skip
+    judged: JudgedQueries,
+    barren: Ints,
+    n_counted: int,
+    columns: Sequence[Column],
+    zero: Sequence[Column],
+    options: EvalOptions,
+) -> str:
+    """Describe queries without a relevant document, and the measures that are 0 for them."""
     n, first = len(barren), _plain(judged.texts[int(barren[0])])
     if n == 1:
         subject = f"1 of {n_counted:,} queries has no relevant document ({first}); its"
@@ -182,7 +194,7 @@ def _barren(
 
 
 def _negative(judged: JudgedQueries, numbers: Ints) -> Iterable[KgtrecWarning]:
-    """Judgements below 0, which judged-only lists lose."""
+    """Warn of judgements below 0, which judged-only lists lose."""
     offsets, _, _, _, relevance = judged.native.parts()
     ends, grades = np.frombuffer(offsets, np.int64), np.frombuffer(relevance, np.int64)
     is_counted = np.zeros(len(judged), bool)
@@ -193,7 +205,7 @@ def _negative(judged: JudgedQueries, numbers: Ints) -> Iterable[KgtrecWarning]:
     query = int(np.searchsorted(ends, below[0], side="right")) - 1
     document = judged.native.name(int(below[0])).decode("utf-8", "surrogateescape")
     option = argument("judged_only", True)
-    first = f"document {quoted(document)} of query {quoted(judged.texts[query])}"
+    first = f"document {quote_name(document)} of query {quote_name(judged.texts[query])}"
     count = f"{len(below):,} judgements are" if len(below) > 1 else "1 judgement is"
     yield QueryWarning(
         f"{count} below 0 (the first is {first}); {option} drops such documents like those "
@@ -205,9 +217,9 @@ def _negative(judged: JudgedQueries, numbers: Ints) -> Iterable[KgtrecWarning]:
 
 
 def remarks_on_answers(run: Scored, request: Request) -> Iterable[KgtrecWarning]:
-    """What a graph removed from a run, and which documents and answers ``kg_`` measures count."""
+    """Note what a graph removed from a run, and which answers ``kg_`` measures count."""
     if run.filtered is not None:
-        yield AnswerNote(_filtered(run.filtered, request))
+        yield AnswerNote(_describe_filter(run.filtered, request))
     elif request.micro:
         yield AnswerNote(
             "kg_ measures use ranks as listed: other answers in the qrels do not count, but "
@@ -223,7 +235,8 @@ def remarks_on_answers(run: Scored, request: Request) -> Iterable[KgtrecWarning]
         yield AnswerNote(f"{total} are not in the run; {text}")
 
 
-def _filtered(filtered: GraphFiltered, request: Request) -> str:
+def _describe_filter(filtered: GraphFiltered, request: Request) -> str:
+    """Describe what a graph removed from a run, and the documents that it lacks."""
     questions = request.questions
     assert questions is not None
     text = (
@@ -234,5 +247,5 @@ def _filtered(filtered: GraphFiltered, request: Request) -> str:
         fate = "are not in the graph and keep their places (the first is {})"
         if n == 1:
             fate = "is not in the graph and keeps its place ({})"
-        text += f"; {n:,} {fate.format(quoted(filtered.stranger))}"
+        text += f"; {n:,} {fate.format(quote_name(filtered.stranger))}"
     return text

@@ -33,7 +33,7 @@ class UnknownFormat(UsageError):
 
 def read_once(*files: Any) -> None:
     """Raise UsageError if more than one of them is standard input."""
-    if sum(is_path(one) and os.fspath(one) == "-" for one in files) > 1:
+    if sum(is_path(file) and os.fspath(file) == "-" for file in files) > 1:
         raise UsageError(
             "several files are standard input (-), which can be read only once; give other files"
         )
@@ -41,7 +41,7 @@ def read_once(*files: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """A requested evaluation; the defaults are trec_eval's.
+    """Request for an evaluation; the defaults are trec_eval's.
 
     - qrels, runs: Files (``-`` is standard input), or anything that `kgtrec.trec.evaluate`
       accepts.
@@ -101,12 +101,12 @@ class Request:
 
     @cached_property
     def columns(self) -> list[Column]:
-        """The measures of queries."""
+        """Measures of queries."""
         return [column for column in self._all if not column.row.of_answers]
 
     @cached_property
     def micro(self) -> list[Column]:
-        """The measures of answers."""
+        """Measures of answers."""
         return [column for column in self._all if column.row.of_answers]
 
     @property
@@ -120,7 +120,7 @@ class Request:
         return depth_needed(self._all)
 
     def read_ahead(self) -> ReadAhead:
-        """Reads the files of runs, if no graph filters them, while other modules are loaded."""
+        """Read the files of runs, if no graph filters them, while other modules are loaded."""
         is_plain = (self.qrels_format, self.run_format) == (TREC_QRELS, TREC_RUN)
         is_plain = is_plain and self.questions is None
         cut = self.options.cut(self.depth if is_plain else None)
@@ -141,17 +141,27 @@ class Request:
         columns, grouped, has_micro = self.columns, self.is_grouped, bool(self.micro)
         has_entities = self.entities is not None
         rows = (
-            (grouped and self.ties is not None,
-             f"{argument('ties')} works only with qrels, not with judgements in groups; leave it "
-             f"out, or give {argument('qrels_format', 'qrels')}"),
-            (has_entities and not has_micro,
-             f"{argument('entities', option='n_entities')} needs kg_ measures; add some, such as "
-             "kg_mr and kg_mrr, or leave it out"),
-            (has_entities and self.questions is not None, "the graph gives the number of entities; "
-             f"leave out {argument('entities', option='n_entities')}"),
-            (has_micro and self.zscores is not None, "kg_ measures have no z-scores; leave out "
-             f"{argument('zscores')}, or the kg_ measures"),
-        )  # fmt: skip
+            (
+                grouped and self.ties is not None,
+                f"{argument('ties')} works only with qrels, not with judgements in groups; leave "
+                f"it out, or give {argument('qrels_format', 'qrels')}",
+            ),
+            (
+                has_entities and not has_micro,
+                f"{argument('entities', option='n_entities')} needs kg_ measures; add some, such "
+                "as kg_mr and kg_mrr, or leave it out",
+            ),
+            (
+                has_entities and self.questions is not None,
+                "the graph gives the number of entities; leave out "
+                f"{argument('entities', option='n_entities')}",
+            ),
+            (
+                has_micro and self.zscores is not None,
+                "kg_ measures have no z-scores; leave out "
+                f"{argument('zscores')}, or the kg_ measures",
+            ),
+        )
         for applies, text in rows:
             if applies:
                 raise UsageError(text)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import InputError, KgtrecWarning, refuse
-from kgtrec.trec.eval.remarks import quoted, remarks_of
+from kgtrec.trec.eval.remarks import quote_name, remarks_of
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.text import PathName, ReadAhead, is_path
 from kgtrec.trec.measures.family import EvalOptions
@@ -49,7 +49,7 @@ _COLUMNS = "query measure mean deviation"
 
 
 def read_reference(path: str | os.PathLike[str]) -> Reference:
-    """Means and standard deviations of reference runs."""
+    """Read means and standard deviations of reference runs."""
     from kgtrec.graph.id_files import lines_of, text_of
 
     reference: Reference = {}
@@ -75,7 +75,7 @@ def read_reference(path: str | os.PathLike[str]) -> Reference:
 def standardise(
     values: Mapping[str, NDArray[Any]], queries: Sequence[str], reference: Reference
 ) -> tuple[dict[str, NDArray[Any]], int]:
-    """Standard scores of all values that are numbers; strings stay as they are.
+    """Compute standard scores of all values that are numbers; strings stay as they are.
 
     Shapes: values (n_queries,) -> scores float64 (n_queries,).
     """
@@ -98,6 +98,7 @@ def standardise(
 
 
 def _number(path: PathName, line: int, text: str) -> float:
+    """Read a number of a file of reference runs; FileError if it is none."""
     try:
         value = float(text)
     except ValueError:
@@ -158,7 +159,7 @@ class Scored:
 
 
 def score(request: Request, ahead: ReadAhead | None = None) -> list[Scored]:
-    """Values of every run for every query, and over all of them."""
+    """Evaluate every run: values for every query, and over all of them."""
     request.check()
     runs = [read_run(run, request) for run in request.runs]
     judged = read_qrels(request)
@@ -173,7 +174,7 @@ def score(request: Request, ahead: ReadAhead | None = None) -> list[Scored]:
 
 
 def on_threads(threads: int, tasks: Sequence[Callable[[], Scored]]) -> list[Scored]:
-    """Results of tasks, at most `threads` of which run at a time.
+    """Run tasks, at most `threads` at a time, and return their results.
 
     Errors and warnings are the same as if tasks ran one by one: tasks start in order, and those
     started before a failure finish.
@@ -185,32 +186,32 @@ def on_threads(threads: int, tasks: Sequence[Callable[[], Scored]]) -> list[Scor
     at_work: dict[int, int] = {}
     shown: list[tuple[int, tuple[Any, ...]]] = []
 
-    def score_task(place: int, _: int) -> None:
-        at_work[get_ident()] = place
+    def score_task(index: int, _: int) -> None:
+        at_work[get_ident()] = index
         try:
-            results[place] = tasks[place]()
+            results[index] = tasks[index]()
         except Exception as error:
-            errors[place] = error
+            errors[index] = error
             raise
 
     with warnings.catch_warnings():
         warnings.showwarning = lambda *said: shown.append((at_work.get(get_ident(), 0), said[:4]))
         try:
-            share_rows(score_task, [(place, place + 1) for place in range(len(tasks))], threads)
+            share_rows(score_task, [(index, index + 1) for index in range(len(tasks))], threads)
         except Exception:
             if not errors:
                 raise
     first = min(errors, default=len(tasks))
-    for place, warning in sorted(shown, key=itemgetter(0)):
-        if place <= first:
+    for index, warning in sorted(shown, key=itemgetter(0)):
+        if index <= first:
             warnings.showwarning(*warning)
     if errors:
         raise errors[first]
-    return [results[place] for place in range(len(tasks))]
+    return [results[index] for index in range(len(tasks))]
 
 
 class RunRead(NamedTuple):
-    """A run, its name, and what a graph removed from it."""
+    """Run with its name, and what a graph removed from it."""
 
     name: str
     data: PathName | RunData
@@ -218,23 +219,23 @@ class RunRead(NamedTuple):
 
 
 def read_run(run: Any, request: Request) -> RunRead:
-    """A run, filtered if the request has questions; files without questions are read later."""
+    """Read a run, filtered if the request has questions; files without questions are read later."""
     questions = request.questions
-    name = os.fspath(run) if is_path(run) else _named(run)
+    name = os.fspath(run) if is_path(run) else _name_for_messages(run)
     if is_path(run) and questions is None:
         return RunRead(name, run)
     from kgtrec.trec.files.convert import run_columns, run_data
 
     if questions is None:
         return RunRead(name, run_data(run))
-    from kgtrec.trec.eval.kg_metrics import filtered_by_graph
+    from kgtrec.trec.eval.kg_metrics import filter_by_graph
 
-    filtered = filtered_by_graph(run_columns(run, request.run_format), questions, name)
+    filtered = filter_by_graph(run_columns(run, request.run_format), questions, name)
     return RunRead(name, filtered.run, filtered)
 
 
 def read_qrels(request: Request) -> JudgedQueries | GroupJudgements:
-    """The judgements of a request."""
+    """Read the judgements of a request."""
     if request.is_grouped:
         from kgtrec.trec.measures.judgement_groups import read_groups
 
@@ -256,28 +257,34 @@ def score_run(
     threads: int | None = None,
     ahead: ReadAhead | None = None,
 ) -> Scored:
-    """Values of one run for judgements that are already read."""
+    """Evaluate one run by judgements that are already read."""
     options = request.options
     if isinstance(qrels, JudgedQueries):
         groups, judged, cut = None, qrels, options.cut(request.depth)
     else:
         groups, judged, cut = qrels, qrels.judged, replace(options, judged_only=False).cut(None)
     lists = read_lists(
-        judged, run.data, cut, absent=options.complete, threads=threads, ahead=ahead,
-        form=request.run_format, comments=options.compat >= 10,
-    )  # fmt: skip
+        judged,
+        run.data,
+        cut,
+        absent=options.complete,
+        threads=threads,
+        ahead=ahead,
+        form=request.run_format,
+        comments=options.compat >= 10,
+    )
     check_shared(judged, run.data, lists.match, options)
     if request.only is not None:
         if request.only not in lists.queries:
             raise NothingShared(
-                f"{_named(qrels.path)} and {_named(run.data)} do not share query "
-                f"{request.only!r}; choose a query that both have"
+                f"{_name_for_messages(qrels.path)} and {_name_for_messages(run.data)} do not share "
+                f"query {request.only!r}; choose a query that both have"
             )
         lists = some_queries(lists, np.array([lists.queries.index(request.only)]))
-    return scored_lists(lists, request, judged, groups, run, reference)
+    return score_lists(lists, request, judged, groups, run, reference)
 
 
-def scored_lists(
+def score_lists(
     lists: Lists,
     request: Request,
     judged: JudgedQueries,
@@ -285,10 +292,10 @@ def scored_lists(
     run: RunRead | None = None,
     reference: Reference | None = None,
 ) -> Scored:
-    """Values of the request's measures for judged lists, which hold some of the queries."""
+    """Compute the request's measures for judged lists, which hold some of the queries."""
     columns, options, how = request.columns, request.options, request.resampling
     values = _values(groups, lists, request)
-    counted, missing = _counted(options, lists), 0
+    counted, missing = _have_rows(options, lists), 0
     if reference is not None:
         numbers = {name: row for name, row in values.items() if name != "num_q"}
         zscores, missing = standardise(numbers, lists.queries, reference)
@@ -303,7 +310,7 @@ def scored_lists(
     queries = lists.queries
     if not counted.all():  # rows of absent queries, which count in the averages only
         there = np.flatnonzero(counted)
-        queries = [queries[place] for place in there.tolist()]
+        queries = [queries[index] for index in there.tolist()]
         values = {name: row[there] for name, row in values.items()}
     return Scored(
         file=run.name if run else "",
@@ -316,7 +323,7 @@ def scored_lists(
         is_zscored=reference is not None,
         missing=missing,
         remarks=_remarks(judged, lists, request, groups is not None),
-        tied=_tied(lists, columns, options, groups),
+        tied=_find_tie_effect(lists, columns, options, groups),
         intervals=intervals,
         resampling=how,
         micro=micro,
@@ -334,27 +341,33 @@ def check_shared(
     assert match is not None
     if len(match.numbers) or (options.complete and not match.n_run and len(judged)):
         return
-    first = f"the first are {quoted(judged.texts[0])} and {quoted(match.foreign)}; " * bool(
+    first = f"the first are {quote_name(judged.texts[0])} and {quote_name(match.foreign)}; " * bool(
         len(judged) and match.n_run
     )
     raise NothingShared(
-        f"{_named(judged.path)} and {_named(run)} share no query; {first}give qrels of the same "
-        "queries"
+        f"{_name_for_messages(judged.path)} and {_name_for_messages(run)} share no query; "
+        f"{first}give qrels of the same queries"
     )
 
 
 def _remarks(
     judged: JudgedQueries, lists: Lists, request: Request, is_grouped: bool
 ) -> Sequence[KgtrecWarning]:
+    """Return warnings about the queries and documents, unless one query was selected."""
     if lists.match is None or request.only is not None:
         return ()
     return remarks_of(
-        judged, lists.match, request.columns, request.options,
-        command_line=request.command_line, is_grouped=is_grouped,
-    )  # fmt: skip
+        judged,
+        lists.match,
+        request.columns,
+        request.options,
+        command_line=request.command_line,
+        is_grouped=is_grouped,
+    )
 
 
 def _values(groups: GroupJudgements | None, lists: Lists, request: Request) -> dict[str, Array]:
+    """Compute the measures of queries, in the requested order of ties."""
     if groups is not None:
         from kgtrec.trec.measures.judgement_groups import group_values
 
@@ -366,9 +379,10 @@ def _values(groups: GroupJudgements | None, lists: Lists, request: Request) -> d
     return values_over_ties(lists, request.columns, request.options, ties=request.ties)
 
 
-def _tied(
+def _find_tie_effect(
     lists: Lists, columns: Sequence[Column], options: EvalOptions, groups: GroupJudgements | None
 ) -> TieEffect:
+    """Measure the effect of ties, if there are any."""
     if not (lists.scores[1:] == lists.scores[:-1]).any():  # in single precision as of trec_eval 9
         return NO_EFFECT
     if groups is not None:
@@ -386,7 +400,7 @@ def _sums(
     counted: NDArray[np.bool_],
     options: EvalOptions,
 ) -> dict[str, float]:
-    """Summary of num_* in standard scores, as in trec_eval: sums of these, except of num_q."""
+    """Sum num_* in standard scores for the summary, as in trec_eval, except num_q."""
     sums = {}
     for column in columns:
         kept = column.family == "num_q" or (column.family == "num_rel" and options.complete)
@@ -396,6 +410,7 @@ def _sums(
 
 
 def _micro(lists: Lists, request: Request) -> Micro:
+    """Compute the measures of answers."""
     from kgtrec.trec.eval.kg_metrics import candidates_of, micro_values
 
     entities: int | NDArray[np.int64] | None = request.entities
@@ -411,7 +426,7 @@ def _intervals(
     counted: NDArray[np.bool_],
     how: Resampling,
 ) -> dict[str, tuple[float, float]]:
-    """Ends of the confidence intervals of all means, but not of sums (num_*) and strings.
+    """Compute confidence intervals of all means, but not of sums (num_*) and strings.
 
     Queries that are not counted are 0 in the averages. Quotients of sums over answers are also
     resampled by query.
@@ -436,12 +451,14 @@ def _intervals(
     return {name: (float(low), float(high)) for name, (low, high) in zip(names, ends, strict=True)}
 
 
-def _counted(options: EvalOptions, lists: Lists) -> NDArray[np.bool_]:
-    """Which queries have a row: in trec_eval 9 only those that the run holds, even with -c."""
+def _have_rows(options: EvalOptions, lists: Lists) -> NDArray[np.bool_]:
+    """Mark the queries that have a row: in trec_eval 9 only those that the run holds, even with
+    -c."""
     return (lists.retrieved > 0) | (options.compat >= 10 or not options.complete)
 
 
-def _named(data: PathName | RunData) -> str:
+def _name_for_messages(data: PathName | RunData) -> str:
+    """Name qrels or a run: its file, standard input, or "the run"."""
     if not is_path(data):
         return "the run"
     return "standard input" if os.fspath(data) == "-" else os.fspath(data)

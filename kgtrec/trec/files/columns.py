@@ -17,12 +17,12 @@ from kgtrec import _core
 from kgtrec._internal.csr import owners, spans
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.parse import Ints, Packed
-from kgtrec.trec.files.text import decoded
+from kgtrec.trec.files.text import decode_name
 
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """The common base of run and qrels."""
+    """Common base of run and qrels."""
 
     queries: list[str]
     offsets: Ints
@@ -41,6 +41,7 @@ class _Columns:
         return pa.Array.from_buffers(pa.large_binary(), len(self.name_offsets) - 1, buffers)
 
     def _check(self, name: str, values: NDArray[Any], dtype: type) -> None:
+        """Refuse columns whose lengths or dtype do not fit."""
         n = len(self.name_offsets) - 1
         if len(self.offsets) != len(self.queries) + 1 or not self.offsets[-1] == n == len(values):
             raise UsageError(
@@ -51,13 +52,15 @@ class _Columns:
             raise UsageError(f"{name} is of type {values.dtype}; it must be {dtype.__name__}")
 
     def _names(self) -> list[str]:
+        """Decode the names of all documents."""
         raw, ends = self.name_bytes.tobytes(), self.name_offsets.tolist()
         if raw.isascii():  # slicing one text is cheaper than decoding each name
             text = raw.decode("ascii")
             return [text[a:b] for a, b in pairwise(ends)]
-        return [decoded(raw[a:b]) for a, b in pairwise(ends)]
+        return [decode_name(raw[a:b]) for a, b in pairwise(ends)]
 
     def _dicts(self, values: NDArray[Any]) -> dict[str, dict[str, Any]]:
+        """Return query, then document, to its value."""
         names, numbers = self._names(), values.tolist()
         spans = pairwise(self.offsets.tolist())
         return {
@@ -66,6 +69,7 @@ class _Columns:
         }
 
     def _frame(self, name: str, values: NDArray[Any]) -> Any:
+        """Return a pandas frame; `name` is the heading of the values."""
         import pandas as pd
         import pyarrow as pa
 
@@ -113,14 +117,15 @@ class RunColumns(_Columns):
             at = int(np.argmax(np.isnan(self.scores)))
             query = self.queries[int(np.searchsorted(self.offsets, at, side="right")) - 1]
             raise InputError(
-                f"the score of document {decoded(self.documents[at].as_py())!r} under query "
+                f"the score of document {decode_name(self.documents[at].as_py())!r} under query "
                 f"{query!r} is NaN; remove it"
             )
 
     def best(
         self, depth: int = 1, queries: Collection[str] | None = None
     ) -> dict[str, list[bytes]]:
-        """The first documents in trec_eval's order: score, then name in byte order, descending.
+        """Return the first documents in trec_eval's order: score, then name in byte order,
+        descending.
 
         Parameters
         ----------
@@ -135,18 +140,19 @@ class RunColumns(_Columns):
                 continue
             scores = self.scores[start:stop]
             last = max(len(scores) - depth, 0)
-            places = np.flatnonzero(scores >= np.partition(scores, last)[last])
-            names = [bytes(self.documents[start + place].as_py()) for place in places.tolist()]
-            ordered = sorted(zip(scores[places].tolist(), names, strict=True), reverse=True)
+            indices = np.flatnonzero(scores >= np.partition(scores, last)[last])
+            names = [bytes(self.documents[start + index].as_py()) for index in indices.tolist()]
+            ordered = sorted(zip(scores[indices].tolist(), names, strict=True), reverse=True)
             documents[query] = [name for _, name in ordered[:depth]]
         return documents
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """Query, then document, to its score, in the same order."""
+        """Return query, then document, to its score, in the same order."""
         return self._dicts(self.scores)
 
     def to_frame(self) -> Any:
-        """A pandas.DataFrame with the columns query_id, doc_id and score, one row per document."""
+        """Return a pandas.DataFrame with columns query_id, doc_id and score, one row per
+        document."""
         return self._frame("score", self.scores)
 
 
@@ -167,16 +173,17 @@ class QrelsColumns(_Columns):
         self._check("relevance", self.relevance, np.int64)
 
     def to_dict(self) -> dict[str, dict[str, int]]:
-        """Query, then document, to its relevance, in the same order."""
+        """Return query, then document, to its relevance, in the same order."""
         return self._dicts(self.relevance)
 
     def to_frame(self) -> Any:
-        """A pandas.DataFrame with the columns query_id, doc_id, relevance; one row per document."""
+        """Return a pandas.DataFrame with columns query_id, doc_id, relevance; one row per
+        document."""
         return self._frame("relevance", self.relevance)
 
 
 def whole_relevance(values: NDArray[Any]) -> NDArray[Any]:
-    """Floats as int64 if all are whole numbers up to 2^53; other values unchanged."""
+    """Convert floats to int64 if all are whole numbers up to 2^53; other values are unchanged."""
     if (
         values.dtype.kind != "f"
         or not ((abs(values) <= 2**53) & (values == np.floor(values))).all()
@@ -192,14 +199,14 @@ QrelsData = Mapping[str, Mapping[str, int]] | QrelsColumns
 
 
 def pack_run(run: RunData, *, in_order: bool = True) -> Packed:
-    """A run's documents, queries in byte order unless told otherwise; a query may have none."""
+    """Pack a run's documents, by default with queries in byte order; a query may have none."""
     if isinstance(run, RunColumns):
         return _pack_columns(run, run.scores, in_order)
     return _pack(queries_of(run, in_order, keep_empty=True), run, is_run=True)
 
 
 def pack_qrels(qrels: QrelsData, *, in_order: bool = True) -> Packed:
-    """Judged documents; as `pack_run`, but queries without judgements are dropped."""
+    """Pack judged documents as `pack_run` does, but without queries that have no judgements."""
     if isinstance(qrels, QrelsColumns):
         return _pack_columns(qrels, qrels.relevance, in_order)
     return _pack(queries_of(qrels, in_order, keep_empty=False), qrels, is_run=False)
@@ -208,6 +215,7 @@ def pack_qrels(qrels: QrelsData, *, in_order: bool = True) -> Packed:
 def _pack_columns(
     columns: RunColumns | QrelsColumns, values: NDArray[Any], in_order: bool
 ) -> Packed:
+    """Pack columns, with the queries sorted if `in_order`."""
     names = [name_bytes(query, "query") for query in columns.queries]
     size = np.diff(columns.name_offsets).astype(np.int32)
     begin = columns.name_offsets[:-1]
@@ -223,6 +231,7 @@ def _pack_columns(
 
 
 def queries_of(data: Mapping[str, Mapping[str, Any]], in_order: bool, keep_empty: bool) -> Named:
+    """Return names as bytes, and keys, of the queries of a dict of dicts; refuses equal names."""
     named = []
     for query, documents in data.items():
         if not isinstance(documents, Mapping):
@@ -232,18 +241,20 @@ def queries_of(data: Mapping[str, Mapping[str, Any]], in_order: bool, keep_empty
         if documents or keep_empty:
             named.append((name_bytes(query, "query"), query))
     ordered = sorted(named, key=itemgetter(0))
-    for (one, first), (other, second) in pairwise(ordered):
-        if one == other:
+    for (name, first), (next_name, second) in pairwise(ordered):
+        if name == next_name:
             raise InputError(f"queries {first!r} and {second!r} have the same name; keep one")
     return ordered if in_order else named
 
 
 def _is_whole(value: float) -> bool:
+    """Return whether a float is a whole number that float64 states exactly."""
     return value.is_integer() and abs(value) <= 2**53
 
 
-def name_bytes(name: str | float, what: str) -> bytes:
-    """Bytes of a name, lone surrogates included, or of a number in decimal; 10.0 is 10.
+def name_bytes(name: str | float, noun: str) -> bytes:
+    """Return the bytes of a name, lone surrogates included, or of a number in decimal; 10.0 is
+    10.
 
     InputError if it is neither a str nor a whole number.
     """
@@ -251,7 +262,7 @@ def name_bytes(name: str | float, what: str) -> bytes:
         if isinstance(name, (float, np.floating)) and _is_whole(float(name)):
             return b"%d" % int(name)
         if isinstance(name, (bool, np.bool_)) or not hasattr(name, "__index__"):
-            raise InputError(f"{what} {name!r} is not a text; names must be str, or whole numbers")
+            raise InputError(f"{noun} {name!r} is not a text; names must be str, or whole numbers")
         return b"%d" % operator.index(name)
     try:
         return name.encode("utf-8", "surrogateescape")
@@ -260,6 +271,7 @@ def name_bytes(name: str | float, what: str) -> bytes:
 
 
 def _pack(queries: Named, data: Mapping[str, Mapping[str, Any]], is_run: bool) -> Packed:
+    """Pack some queries of a dict of dicts."""
     native = native_documents(queries, data, is_run)
     offsets, text, begin, size, values = native.parts()
     return Packed(
@@ -273,7 +285,7 @@ def _pack(queries: Named, data: Mapping[str, Mapping[str, Any]], is_run: bool) -
 
 
 def _whole_advice(mappings: list[Mapping[str, Any]], value: Any) -> str:
-    """What a relevance must be; for a fraction with advice that keeps the values."""
+    """Say what a relevance must be; for a fraction with advice that keeps the values."""
     if not isinstance(value, (float, np.floating)) or not abs(float(value)) < 2.0**63:
         return "it must be a whole number within 64 bits"
     from kgtrec.trec.files.levels import advice_for_values
@@ -288,7 +300,7 @@ def _whole_advice(mappings: list[Mapping[str, Any]], value: Any) -> str:
 def native_documents(
     queries: Named, data: Mapping[str, Mapping[str, Any]], is_run: bool
 ) -> _core.TrecDocuments:
-    """Documents of some queries for the native core; InputError for invalid values or names."""
+    """Pack some queries for the native core; InputError for invalid values or names."""
     try:
         mappings = [data[query] for _, query in queries]
         return _core.documents_of(mappings, is_run, lambda name: name_bytes(name, "document"))

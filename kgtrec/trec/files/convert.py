@@ -29,7 +29,7 @@ from kgtrec.trec.files.columns import (
 from kgtrec.trec.files.levels import advice_for_values
 from kgtrec.trec.files.parse import Ints, name_buffers
 from kgtrec.trec.files.run import Run, read_qrels_columns, read_run_columns
-from kgtrec.trec.files.text import PathName, decoded, is_path
+from kgtrec.trec.files.text import PathName, decode_name, is_path
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -39,7 +39,7 @@ Name = str | int
 
 
 class Frame(Protocol):
-    """A frame of pandas or polars, one row per document."""
+    """Frame of pandas or polars, one row per document."""
 
     @property
     def columns(self) -> Any: ...
@@ -48,7 +48,7 @@ class Frame(Protocol):
 
 
 class RanxData(Protocol):
-    """A Run or Qrels of ranx."""
+    """Run or Qrels of ranx."""
 
     def to_dict(self) -> Any: ...
 
@@ -71,19 +71,19 @@ _DOCUMENT = ("doc_id", "docno")
 
 
 class _Kind(NamedTuple):
-    """The differences between runs and qrels.
+    """Differences between runs and qrels.
 
     - forms: Accepted forms, for messages.
     - columns: Names of the values' column; the first is also the name of a tuple's field.
     - kinds, dtype: Accepted kinds of numpy types of values, and the type they are converted to.
-    - what, convert, wrong: Wording of messages; `convert` is Python that converts a column.
+    - noun, convert, wrong: Wording of messages; `convert` is Python that converts a column.
     """
 
     forms: str
     columns: tuple[str, ...]
     kinds: str
     dtype: type
-    what: str
+    noun: str
     convert: str
     wrong: tuple[str, str]
     make: Callable[..., Any]
@@ -93,19 +93,31 @@ class _Kind(NamedTuple):
 _RUN = _Kind(
     "a run must be a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, a Run "
     "of ranx, RunColumns or a Run",
-    ("score",), "iuf", np.float64, "numbers", "frame.astype({{{0!r}: float}})",
-    ("scores are", "they must be numbers"), partial(RunColumns, tag=""), read_run_columns,
-)  # fmt: skip
+    ("score",),
+    "iuf",
+    np.float64,
+    "numbers",
+    "frame.astype({{{0!r}: float}})",
+    ("scores are", "they must be numbers"),
+    partial(RunColumns, tag=""),
+    read_run_columns,
+)
 _QRELS = _Kind(
     "qrels must be a path, a dict of dicts, a pandas or polars frame, tuples of ir_measures, Qrels "
     "of ranx, QrelsColumns or Questions",
-    ("relevance", "label"), "iub", np.int64, "numbers", "frame.astype({{{0!r}: float}})",
-    ("relevance is", "it must have whole numbers within 64 bits"), QrelsColumns, read_qrels_columns,
-)  # fmt: skip
+    ("relevance", "label"),
+    "iub",
+    np.int64,
+    "numbers",
+    "frame.astype({{{0!r}: float}})",
+    ("relevance is", "it must have whole numbers within 64 bits"),
+    QrelsColumns,
+    read_qrels_columns,
+)
 
 
 def run_data(run: Any) -> RunData:
-    """A dict or columns unchanged; columns of a file, a pandas frame or the ranker's `Run`."""
+    """Return a dict or columns unchanged; convert a file, a pandas frame or the ranker's `Run`."""
     if isinstance(run, Run):
         names = _names(run.docnos.to_arrow(), run.documents)
         scores = run.scores.astype(np.float64)
@@ -115,7 +127,7 @@ def run_data(run: Any) -> RunData:
 
 
 def qrels_data(qrels: Any) -> QrelsData:
-    """A dict or columns unchanged; columns of a file, a pandas frame or `Questions`."""
+    """Return a dict or columns unchanged; convert a file, a pandas frame or `Questions`."""
     if hasattr(qrels, "candidate_labels"):  # Questions, whose folder imports this one
         answers, grades = qrels.answers, qrels.grades
         names = _names(qrels.candidate_labels.docnos.to_arrow(), answers.ids)
@@ -126,6 +138,7 @@ def qrels_data(qrels: Any) -> QrelsData:
 
 
 def _data(data: Any, kind: _Kind) -> Any:
+    """Convert data that are not columns yet to a dict or columns."""
     if isinstance(data, Mapping):
         return data
     if is_path(data):
@@ -147,15 +160,15 @@ def _data(data: Any, kind: _Kind) -> Any:
     if values.dtype.kind not in kind.kinds or beyond:
         subject, hint = kind.wrong
         raise InputError(f"{subject} of type {values.dtype}; {hint}")
-    grouped, order = _grouped(query, documents, values.astype(kind.dtype))
-    made = kind.make(*grouped)
+    grouped, order = _group_rows(query, documents, values.astype(kind.dtype))
+    converted = kind.make(*grouped)
     if ranks is None:
-        return made
-    return replace(made, ranks=ranks if order is None else ranks[order])
+        return converted
+    return replace(converted, ranks=ranks if order is None else ranks[order])
 
 
 def _fractions(data: Any, values: NDArray[Any]) -> InputError:
-    """The error for relevances that are not whole numbers, with advice that keeps their values."""
+    """Return the error for relevances with fractions, with advice that keeps their values."""
     value = values[np.flatnonzero(values != np.floor(values))[:1]].tolist()
     if not value or not np.isfinite(values).all():
         worst = values[np.argmax(np.where(np.isfinite(values), abs(values), np.inf))]
@@ -175,7 +188,7 @@ def _fractions(data: Any, values: NDArray[Any]) -> InputError:
 
 
 def run_columns(run: Any, form: str | None = None) -> RunColumns:
-    """Columns of anything that `run_data` accepts, with the queries in their order.
+    """Return columns of anything that `run_data` accepts, with the queries in their order.
 
     `form` is the form of a file, a key of `forms.RUN_FORMATS`.
     """
@@ -188,7 +201,7 @@ def run_columns(run: Any, form: str | None = None) -> RunColumns:
 
 
 def qrels_columns(qrels: Any) -> QrelsColumns:
-    """Columns of anything that `qrels_data` accepts, with the queries in their order."""
+    """Return columns of anything that `qrels_data` accepts, with the queries in their order."""
     data = qrels_data(qrels)
     if isinstance(data, QrelsColumns):
         return data
@@ -196,12 +209,14 @@ def qrels_columns(qrels: Any) -> QrelsColumns:
 
 
 def _names(labels: Any, ids: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return offsets and bytes of the names of some ids."""
     import pyarrow as pa
 
     return name_buffers(labels.take(pa.array(ids)))
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
+    """Show a value with its type, in at most 40 characters."""
     text = " ".join(repr(value).split())
     kind = type(value).__name__
     return f"{text if len(text) <= 40 else text[:40] + '...'} ({kind})"
@@ -211,11 +226,12 @@ def _described(value: object) -> str:
 
 
 def is_frame(data: object) -> bool:
-    """Whether this is a pandas.DataFrame; does not import pandas."""
+    """Return whether this is a pandas.DataFrame; does not import pandas."""
     return hasattr(data, "itertuples") and hasattr(data, "columns")
 
 
 def _frame_columns(frame: Any, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
+    """Return queries, documents and values of a frame."""
     is_polars = not is_frame(frame)
     if is_polars and not hasattr(frame, "to_arrow"):
         raise UsageError(f"{type(frame).__name__} has no data yet; give frame.collect()")
@@ -225,14 +241,14 @@ def _frame_columns(frame: Any, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
     missing = (column.is_null() if is_polars else column.isna()).to_numpy()
     if missing.any():
         row = int(np.argmax(missing))
-        document, own = documents.to_list()[row], query.to_list()[row]
+        document, query_id = documents.to_list()[row], query.to_list()[row]
         raise InputError(
-            f"the {column.name} of document {document!r} under query {own!r} is NaN or missing "
-            f"(row {row}); remove the row"
+            f"the {column.name} of document {document!r} under query {query_id!r} is NaN or "
+            f"missing (row {row}); remove the row"
         )
     held = kind.kinds if is_polars else getattr(column.dtype, "kind", "O")
     if len(column) and held not in kind.kinds + "f":
-        hint = f"convert it to {kind.what}: {kind.convert.format(column.name)}"
+        hint = f"convert it to {kind.noun}: {kind.convert.format(column.name)}"
         raise InputError(f"column {column.name!r} is of type {column.dtype}; {hint}")
     values = column.to_numpy()
     if values.dtype == object and not is_polars:  # a nullable type of pandas
@@ -241,7 +257,7 @@ def _frame_columns(frame: Any, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
 
 
 def _column(frame: Any, names: tuple[str, ...]) -> Any:
-    """The first column that has one of these names."""
+    """Return the first column that has one of these names."""
     for name in names:
         if name in frame.columns:
             column = frame[name]
@@ -254,17 +270,17 @@ def _column(frame: Any, names: tuple[str, ...]) -> Any:
 
 
 def _ranks(frame: Any) -> Ints | None:
-    """The column `rank` of a frame, if it has whole numbers."""
+    """Return the column `rank` of a frame, if it has whole numbers."""
     if "rank" not in frame.columns or getattr(frame["rank"], "ndim", 1) != 1:
         return None
     ranks = frame["rank"].to_numpy()
     return np.ascontiguousarray(ranks, np.int64) if ranks.dtype.kind in "iu" else None
 
 
-def _grouped(query: Any, documents: Any, values: NDArray[Any]) -> tuple[Grouped, Ints | None]:
-    """Queries in order of appearance, each with its documents in order of the rows.
+def _group_rows(query: Any, documents: Any, values: NDArray[Any]) -> tuple[Grouped, Ints | None]:
+    """Group rows by query, in order of appearance; documents keep the order of the rows.
 
-    Also the order of the rows, None if it is unchanged.
+    Returns the columns, and the order of the rows: None if it is unchanged.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -278,12 +294,12 @@ def _grouped(query: Any, documents: Any, values: NDArray[Any]) -> tuple[Grouped,
         order = np.argsort(owner, kind="stable")
         documents, values = documents.take(pa.array(order)), values[order]
     offsets = offsets_of(np.bincount(owner, minlength=len(names)))
-    grouped = [decoded(name) for name in names], offsets, *name_buffers(documents), values
+    grouped = [decode_name(name) for name in names], offsets, *name_buffers(documents), values
     return grouped, order
 
 
 def _texts(column: Any) -> Any:
-    """Ids as one large_binary array; InputError for one that is not a text."""
+    """Return ids as one large_binary array; InputError for one that is not a text."""
     import pyarrow as pa
 
     types = pa.types
@@ -307,8 +323,10 @@ def _texts(column: Any) -> Any:
 
 
 def _whole_ids(column: Any, array: Any) -> Any:
-    """Ids that are floats without fractions as whole numbers: pandas makes such columns if an id
-    was once missing."""
+    """Convert ids that are floats without fractions to whole numbers.
+
+    pandas makes such columns if an id was once missing.
+    """
     import pyarrow as pa
 
     values = array.to_numpy(zero_copy_only=False).astype(np.float64)
@@ -319,6 +337,7 @@ def _whole_ids(column: Any, array: Any) -> Any:
 
 
 def _id_bytes(column: Any, name: object, row: int) -> bytes:
+    """Return the bytes of an id; InputError if it is missing or not a text."""
     if name is None or name != name:
         raise _no_id(column, row)
     try:
@@ -328,10 +347,12 @@ def _id_bytes(column: Any, name: object, row: int) -> bytes:
 
 
 def _no_id(column: Any, row: int) -> InputError:
+    """Return the error for a missing id."""
     return InputError(f"column {column.name!r} lacks an id in row {row}; remove the row")
 
 
 def _no_text(column: Any, name: object) -> InputError:
+    """Return the error for an id that is not a text, with the command that converts ids."""
     name = name.item() if isinstance(name, np.generic) else name
     is_polars, key = hasattr(column, "to_arrow"), repr(column.name)
     change = (
@@ -348,23 +369,23 @@ def _no_text(column: Any, name: object) -> InputError:
 
 
 def _is_of(data: object, library: str) -> bool:
-    """Whether its class is of this library; does not import the library."""
+    """Return whether the class of the data is of this library; does not import it."""
     return type(data).__module__.partition(".")[0] == library
 
 
 def _tuple_columns(data: object, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
-    """Columns of ir_measures' ScoredDoc and Qrel, or of other tuples with their fields."""
+    """Return columns of ir_measures' ScoredDoc and Qrel, or of other tuples with their fields."""
     import pyarrow as pa
 
     value = kind.columns[0]
     rows = list(data) if isinstance(data, Iterable) and not isinstance(data, bytes) else [data]
     if rows and not hasattr(rows[0], value):
-        raise UsageError(f"{_described(data)} was given; {kind.forms}")
+        raise UsageError(f"{_describe(data)} was given; {kind.forms}")
     queries, documents, values = [], [], []
-    for place, row in enumerate(rows):
+    for number, row in enumerate(rows):
         if not isinstance(row, tuple) or len(row) < 3 or not hasattr(row, value):
             raise InputError(
-                f"row {place} is {_described(row)}; give tuples (query_id, doc_id, {value}), like "
+                f"row {number} is {_describe(row)}; give tuples (query_id, doc_id, {value}), like "
                 "those of ir_measures"
             )
         queries.append(name_bytes(row.query_id, "query"))  # type: ignore[attr-defined]
@@ -378,6 +399,7 @@ def _tuple_columns(data: object, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
 
 
 def _refuse_twice(queries: list[bytes], owner: Ints, documents: Any) -> None:
+    """Refuse a document that occurs twice in a query."""
     import pyarrow.compute as pc
 
     encoded = pc.dictionary_encode(documents)
@@ -386,7 +408,7 @@ def _refuse_twice(queries: list[bytes], owner: Ints, documents: Any) -> None:
     again = np.flatnonzero(key[order][1:] == key[order][:-1])
     if len(again):
         row = int(order[again + 1].min())
-        document, query = decoded(documents[row].as_py()), decoded(queries[owner[row]])
+        document, query = decode_name(documents[row].as_py()), decode_name(queries[owner[row]])
         raise InputError(
             f"query {query!r} has document {document!r} again in row {row}; keep one of them"
         )

@@ -11,9 +11,9 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec.errors import FileError, about
 from kgtrec.trec.files.forms import recognise, settle_ranks
-from kgtrec.trec.files.parse import Packed, packed_lines
+from kgtrec.trec.files.parse import Packed, pack_lines
 from kgtrec.trec.files.subtopics import warn_of_subtopics
-from kgtrec.trec.files.text import DuplicateDocument, PathName, Text, decoded, read_text
+from kgtrec.trec.files.text import DuplicateDocument, PathName, Text, decode_name, read_text
 
 
 def read_documents(
@@ -25,7 +25,9 @@ def read_documents(
     form: str | None = None,
     comments: bool = True,
 ) -> Packed:
-    """Documents of a run or qrels file, queries in byte order or in that of their first lines.
+    """Read the documents of a run or qrels file.
+
+    Queries are in byte order, or in that of their first lines.
 
     `form` is a key of `forms.RUN_FORMATS` or `forms.QRELS_FORMATS`; it is recognised by default.
     With `comments`, lines that start with # are skipped.
@@ -35,29 +37,29 @@ def read_documents(
 
 
 def documents_of_text(text: Text, threads: int | None = None, *, in_order: bool = True) -> Packed:
-    """Documents of a text whose form is known. Ranks become negative scores."""
+    """Read the documents of a text whose form is known. Ranks become negative scores."""
     if text.form == "json":
         return _documents_of_json(text, in_order)
-    packed = packed_lines(text, threads, in_order=in_order)
+    packed = pack_lines(text, threads, in_order=in_order)
     if text.form == "ranks?":
         settle_ranks(text, _are_ranks(packed))
     if text.form in ("msmarco", "ranks?"):
-        return _scored_by_rank(text, packed)
+        return _score_by_rank(text, packed)
     if not text.form and not text.is_run:
         warn_of_subtopics(text)
     return packed
 
 
 def _are_ranks(packed: Packed) -> bool:
-    """Whether the values of each query are 1, 2, 3, ... in the order of the lines."""
+    """Return whether the values of each query are 1, 2, 3, ... in the order of the lines."""
     ranks = np.arange(1, len(packed.values) + 1) - np.repeat(
         packed.offsets[:-1], np.diff(packed.offsets)
     )
     return bool((packed.values == ranks).all())
 
 
-def _scored_by_rank(text: Text, packed: Packed) -> Packed:
-    """The documents with negative ranks as scores; FileError for ranks that are not whole."""
+def _score_by_rank(text: Text, packed: Packed) -> Packed:
+    """Replace ranks by negative scores; FileError for ranks that are not whole."""
     ranks = packed.values
     wrong = np.flatnonzero(~((ranks >= 0) & (ranks <= 2**53) & (ranks == np.floor(ranks))))
     if len(wrong):
@@ -65,7 +67,7 @@ def _scored_by_rank(text: Text, packed: Packed) -> Packed:
         query = packed.names[int(np.searchsorted(packed.offsets, at, side="right")) - 1]
         raise FileError(
             text.path,
-            found=f"rank {ranks[at]:g} under query {decoded(query)!r}",
+            found=f"rank {ranks[at]:g} under query {decode_name(query)!r}",
             hint=(
                 "ranks are whole numbers from 0. If these are scores, pass "
                 f"{argument('run_format', 'scores')}"
@@ -78,11 +80,11 @@ def _scored_by_rank(text: Text, packed: Packed) -> Packed:
 
 
 class _Repeated(ValueError):
-    """A name that one object of JSON has twice."""
+    """Name that one object of JSON has twice."""
 
 
 def _documents_of_json(text: Text, in_order: bool) -> Packed:
-    """Documents of {query: {document: value}}."""
+    """Read the documents of {query: {document: value}}."""
     from kgtrec.trec.files.columns import pack_qrels, pack_run  # not needed for lines
 
     shape = f"{{query: {{document: {'score' if text.is_run else 'relevance'}}}}}"
@@ -90,15 +92,15 @@ def _documents_of_json(text: Text, in_order: bool) -> Packed:
     try:
         data = json.loads(bytes(text.data[text.start :]), object_pairs_hook=_distinct)
     except _Repeated as repeated:
-        found = f"an object has the name {repeated.args[0]!r} twice"
-        raise DuplicateDocument(text.path, found=found, hint="keep one of them") from None
+        problem = f"an object has the name {repeated.args[0]!r} twice"
+        raise DuplicateDocument(text.path, found=problem, hint="keep one of them") from None
     except json.JSONDecodeError as error:
-        found = f"this is not JSON ({error.msg})"
-        raise FileError(text.path, error.lineno, found=found, hint=hint) from None
+        problem = f"this is not JSON ({error.msg})"
+        raise FileError(text.path, error.lineno, found=problem, hint=hint) from None
     except (UnicodeDecodeError, RecursionError) as error:
         raise FileError(text.path, found=f"this is not JSON ({error})", hint=hint) from None
     if not isinstance(data, dict):
-        raise FileError(text.path, found=f"the JSON is {_shown(data)}", hint=hint)
+        raise FileError(text.path, found=f"the JSON is {_shorten(data)}", hint=hint)
     if not any(data.values()):
         raise FileError(text.path, found="the JSON has no documents", hint=hint)
     pack = pack_run if text.is_run else pack_qrels
@@ -107,7 +109,7 @@ def _documents_of_json(text: Text, in_order: bool) -> Packed:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON as a dict; `_Repeated` if it has a name twice."""
+    """Make a dict of an object of JSON; `_Repeated` if it has a name twice."""
     data = dict(pairs)
     if len(data) < len(pairs):
         names = [name for name, _ in pairs]
@@ -115,6 +117,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return data
 
 
-def _shown(data: Any) -> str:
+def _shorten(data: Any) -> str:
+    """Show data as JSON of at most 60 characters."""
     text = json.dumps(data)
     return text if len(text) <= 60 else text[:60] + "..."

@@ -5,11 +5,11 @@ from __future__ import annotations
 from kgtrec.errors import FileError
 from kgtrec.trec.files.levels import advice_for_file
 from kgtrec.trec.files.subtopics import advice_for_subtopics, other_subtopic
-from kgtrec.trec.files.text import DuplicateDocument, Text, number_of, quoted
+from kgtrec.trec.files.text import DuplicateDocument, Text, number_of, quote_bytes
 
 
 def explain(text: Text, fault: tuple[int, str, int]) -> FileError:
-    """The error for a fault (line, kind, start of the line) from the native core."""
+    """Return the error for a fault (line, kind, start of the line) from the native core."""
     line, kind, begin = fault
     fields = bytes(text.data[begin : text.data.find(b"\n", begin)]).split()
     if kind == "columns":
@@ -30,20 +30,20 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
 def _value_column(text: Text) -> int:
-    """Index of the column of scores, or of ranks if the lines have no scores."""
+    """Return the index of the column of scores, or of ranks if the lines have no scores."""
     return text.column("score" if "score" in text.columns.split() else "rank")
 
 
 def _wrong_value(text: Text, field: bytes) -> tuple[str, str]:
-    """Problem and hint for a score, or a rank, that is not a number."""
+    """Return problem and hint for a score, or a rank, that is not a number."""
     column = _value_column(text)
     name = text.columns.split()[column]
     must = "a decimal number, inf or -inf" if name == "score" else "a whole number"
-    return f"{name} {quoted(field)}", f"the {_ORDINALS[column]} column must be {must}"
+    return f"{name} {quote_bytes(field)}", f"the {_ORDINALS[column]} column must be {must}"
 
 
 def _wrong_relevance(text: Text, line: int, field: bytes) -> FileError:
-    """The error for a relevance; for a fraction with advice that keeps the values of the file."""
+    """Return the error for a relevance; for a fraction with advice that keeps the file's values."""
     column = text.column("relevance")
     hint = f"the {_ORDINALS[column]} column must be a whole number within 64 bits: 1 or more for "
     hint += "relevant, 0 for not relevant"
@@ -52,11 +52,11 @@ def _wrong_relevance(text: Text, line: int, field: bytes) -> FileError:
         below = text.first_line - 1 if text.first_line > 1 else None
         advice = advice_for_file(text.path, column + 1, values, below)
         hint = f"the {_ORDINALS[column]} column must be a whole number; {advice}"
-    return FileError(text.path, line, found=f"relevance {quoted(field)}", hint=hint)
+    return FileError(text.path, line, found=f"relevance {quote_bytes(field)}", hint=hint)
 
 
 def _numbers_of_column(text: Text, column: int) -> list[float]:
-    """Distinct finite numbers in a column of the lines."""
+    """Return the distinct finite numbers in a column of the lines."""
     fields = set()
     for line in bytes(text.data[text.start :]).split(b"\n"):
         if not line.lstrip().startswith(b"#"):
@@ -66,21 +66,24 @@ def _numbers_of_column(text: Text, column: int) -> list[float]:
 
 
 def _explain_duplicate(text: Text, line: int, fields: list[bytes]) -> FileError:
-    """The error for a document that a query has twice, which may have a subtopic per line."""
+    """Return the error for a document that a query has twice, perhaps under two subtopics."""
     document = text.column("document")
-    problem = f"query {quoted(fields[0])} has document {quoted(fields[document])} twice"
+    problem = f"query {quote_bytes(fields[0])} has document {quote_bytes(fields[document])} twice"
     hint = "keep one of the two lines"
     if not text.is_run and document == 2:
         other = other_subtopic(text, line, fields)
         if other is not None:
-            problem += f", under {quoted(other)} and {quoted(fields[1])} in the second column"
+            problem += (
+                f", under {quote_bytes(other)} and {quote_bytes(fields[1])} in the second column"
+            )
             hint = advice_for_subtopics(text)
     return DuplicateDocument(text.path, line, found=problem, hint=hint)
 
 
 def _wrong_columns(text: Text, line: int, fields: list[bytes]) -> FileError:
+    """Return the error for a line with too few or too many columns."""
     columns = len(text.columns.split())
-    problem = f"{len(fields)} column{'s' * (len(fields) != 1)} in {quoted(b' '.join(fields))}"
+    problem = f"{len(fields)} column{'s' * (len(fields) != 1)} in {quote_bytes(b' '.join(fields))}"
     hint = f"a line must have {columns}: {text.columns}"
     if not text.form and (text.is_run, len(fields)) in ((True, 4), (False, 6)):
         hint += f" (is this {'qrels' if text.is_run else 'a run'}? give the qrels first)"

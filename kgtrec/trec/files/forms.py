@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from kgtrec._internal.argument_names import argument
 from kgtrec.errors import FileError, FormatNote, choose
-from kgtrec.trec.files.text import Text, number_of, quoted
+from kgtrec.trec.files.text import Text, number_of, quote_bytes
 
 TREC_RUN, TREC_QRELS = "trec_results", "qrels"
 
@@ -40,24 +40,25 @@ _VALUES = {"msmarco": "rank", "scores": "score", "beir": "relevance"}
 _SPELLINGS = {
     "query": "query query-id query_id queryid qid q_id topic topic-id topic_id topicid",
     "document": "document document-id document_id doc doc-id doc_id docid docno doc_no did d_id "
-                "corpus-id corpus_id corpusid pid passage-id passage_id",
+    "corpus-id corpus_id corpusid pid passage-id passage_id",
     "relevance": "relevance label rel grade qrel judgment judgement",
     "rank": "rank",
     "score": "score sim similarity",
     "iter": "iter iteration q0",
     "tag": "tag run run-id run_id runid system",
-}  # fmt: skip
-_MEANINGS = {name.encode(): meaning for meaning, names in _SPELLINGS.items()
-             for name in names.split()}  # fmt: skip
+}
+_MEANINGS = {
+    name.encode(): meaning for meaning, names in _SPELLINGS.items() for name in names.split()
+}
 
 _JSON = re.compile(rb"\s*\{\s*[\"}]")
 
 
-def recognise(text: Text, asked: str | None = None) -> Text:
-    """The text with its form: short lines, JSON or TREC's lines, behind a heading if there is one.
+def recognise(text: Text, requested: str | None = None) -> Text:
+    """Find the form of a text: short lines, JSON or TREC's lines, perhaps below a heading.
 
-    `asked` is a key of `RUN_FORMATS` or `QRELS_FORMATS`; by default the form is recognised. A form
-    that was recognised causes a `FormatNote`.
+    `requested` is a key of `RUN_FORMATS` or `QRELS_FORMATS`; by default the form is recognised. A
+    form that was recognised causes a `FormatNote`.
 
     Raises
     ------
@@ -68,14 +69,14 @@ def recognise(text: Text, asked: str | None = None) -> Text:
         An unknown form.
     """
     default = TREC_RUN if text.is_run else TREC_QRELS
-    if asked is None:
-        asked = default
-    elif asked != default:
-        check_format(asked, text.is_run)
-    if asked == default and _is_ordinary(text):
+    if requested is None:
+        requested = default
+    elif requested != default:
+        check_format(requested, text.is_run)
+    if requested == default and _is_ordinary(text):
         return text
-    if asked == "json" or (asked == default and _JSON.match(text.data, text.start)):
-        if asked == default:
+    if requested == "json" or (requested == default and _JSON.match(text.data, text.start)):
+        if requested == default:
             value = "score" if text.is_run else "relevance"
             _note(text, f"read as JSON, {{query: {{document: {value}}}}}")
         return replace(text, form="json")
@@ -88,10 +89,10 @@ def recognise(text: Text, asked: str | None = None) -> Text:
     meanings = _meanings(fields)
     if meanings is not None:
         return _below_heading(
-            replace(text, start=end, first_line=number + 1), line, meanings, asked
+            replace(text, start=end, first_line=number + 1), line, meanings, requested
         )
-    if asked != default:
-        return replace(text, form=asked, columns=f"query document {_VALUES[asked]}")
+    if requested != default:
+        return replace(text, form=requested, columns=f"query document {_VALUES[requested]}")
     if all(map(_is_short, [line, *(line for _, _, line in _first(lines))])):
         if not text.is_run:
             raise _ambiguous(text, number, line)
@@ -104,17 +105,17 @@ def recognise(text: Text, asked: str | None = None) -> Text:
 
 
 def _is_ordinary(text: Text) -> bool:
-    """Whether the first line has TREC's columns, and is neither a heading nor a comment."""
+    """Return whether the first line has TREC's columns, and is neither a heading nor a comment."""
     fields = bytes(text.data[text.start : text.data.find(b"\n", text.start)]).split(None, 6)
     if not (len(fields) > 5 if text.is_run else len(fields) == 4):
         return False
     return fields[0].lower() not in _MEANINGS and not fields[0].startswith((b"{", b"#", b'"'))
 
 
-def check_format(asked: str, is_run: bool) -> None:
+def check_format(requested: str, is_run: bool) -> None:
     """Raise UsageError for an unknown form of runs or qrels."""
     name, known = ("run_format", RUN_FORMATS) if is_run else ("qrels_format", QRELS_FORMATS)
-    choose(name, asked, known)
+    choose(name, requested, known)
 
 
 def settle_ranks(text: Text, are_ranks: bool) -> None:
@@ -130,7 +131,7 @@ def settle_ranks(text: Text, are_ranks: bool) -> None:
 
 
 def _lines(text: Text) -> Iterator[tuple[int, int, bytes]]:
-    """Number, end and bytes of each line that is neither blank nor a comment."""
+    """Yield number, end and bytes of each line that is neither blank nor a comment."""
     at, number = text.start, text.first_line
     while at < len(text.data):
         end = text.data.find(b"\n", at) + 1
@@ -141,20 +142,20 @@ def _lines(text: Text) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _first(lines: Iterator[tuple[int, int, bytes]]) -> Iterator[tuple[int, int, bytes]]:
-    """The next line, if there is one."""
+    """Yield the next line, if there is one."""
     line = next(lines, None)
     if line is not None:
         yield line
 
 
 def _is_short(line: bytes) -> bool:
-    """Whether a line has three columns, the last a number."""
+    """Return whether a line has three columns, the last a number."""
     fields = line.split()
     return len(fields) == 3 and number_of(fields[2]) is not None
 
 
 def _meanings(fields: Sequence[bytes]) -> list[str] | None:
-    """What the fields of a heading mean; None if the line is not a heading."""
+    """Return the meanings of a heading's fields; None if the line is not a heading."""
     if fields[0].strip(b'"').lower() not in _MEANINGS:
         return None
     meanings = [_MEANINGS.get(field.strip(b'"').lower(), "") for field in fields]
@@ -164,23 +165,26 @@ def _meanings(fields: Sequence[bytes]) -> list[str] | None:
     return meanings
 
 
-def _below_heading(text: Text, line: bytes, meanings: list[str], asked: str) -> Text:
-    """The text below a heading, whose columns must be in an order that kgtrec reads."""
-    number, shown = text.first_line - 1, quoted(b" ".join(line.split()))
+def _below_heading(text: Text, line: bytes, meanings: list[str], requested: str) -> Text:
+    """Return the text below a heading, whose columns must be in an order that kgtrec reads."""
+    number, shown = text.first_line - 1, quote_bytes(b" ".join(line.split()))
     value = meanings[-1]
     if not text.is_run and value == "score":
         value = "relevance"  # as BEIR calls it
     shape = [*meanings[:-1], value]
     trec = ["query", "iter", "document", "rank", "score", "tag"]
     trec = trec if text.is_run else ["query", "iter", "document", "relevance"]
-    if shape == trec and asked in (TREC_RUN, TREC_QRELS):
+    if shape == trec and requested in (TREC_RUN, TREC_QRELS):
         _note(text, f"the first line is a heading, {shown}, and was skipped")
         return text
-    forms = [form for form, name in _VALUES.items() if (form != "beir") == text.is_run
-             and shape == ["query", "document", name]]  # fmt: skip
-    if not forms or asked not in (TREC_RUN, TREC_QRELS, *forms):
+    forms = [
+        form
+        for form, name in _VALUES.items()
+        if (form != "beir") == text.is_run and shape == ["query", "document", name]
+    ]
+    if not forms or requested not in (TREC_RUN, TREC_QRELS, *forms):
         raise _other_order(text, number, line, meanings)
-    if asked in (TREC_RUN, TREC_QRELS):
+    if requested in (TREC_RUN, TREC_QRELS):
         better = "; lower ranks are better" * (value == "rank")
         kind = "a run" if text.is_run else "BEIR's qrels"
         _note(text, f"read as {kind}, lines of query, document, {value} (heading {shown}){better}")
@@ -190,30 +194,34 @@ def _below_heading(text: Text, line: bytes, meanings: list[str], asked: str) -> 
 def _other_order(
     text: Text, number: int, line: bytes, meanings: list[str], separator: str = ""
 ) -> FileError:
-    """The error for a heading that names columns in another order, with the converting line."""
-    shown = quoted(line)
-    found = f"the heading {shown} names columns in another order than kgtrec reads"
+    """Return the error for a heading with columns in another order, with the converting line."""
+    shown = quote_bytes(line)
+    problem = f"the heading {shown} names columns in another order than kgtrec reads"
     values = ("score", "rank") if text.is_run else ("relevance", "score")
     value = next((name for name in values if name in meanings), None)
     if value is None:
         other, right = ("qrels", "a run") if text.is_run else ("a run", "qrels")
         return FileError(
-            text.path, number, found=f"the heading {shown} is one of {other}, not of {right}",
+            text.path,
+            number,
+            found=f"the heading {shown} is one of {other}, not of {right}",
             hint="give the qrels first, then the run",
-        )  # fmt: skip
+        )
     columns = ", ".join(f"${meanings.index(name) + 1}" for name in ("query", "document", value))
     field = f"-F{separator} " * bool(separator)
     name = "run.txt" if text.is_run else "qrels.txt"
     command = f"awk {field}'{{print {columns}}}' {shlex.quote(str(text.path))} > {name}"
     return FileError(
-        text.path, number, found=found,
+        text.path,
+        number,
+        found=problem,
         hint=f"keep the query, the document and the {value}, as in: {command}",
-    )  # fmt: skip
+    )
 
 
 def _ambiguous(text: Text, number: int, line: bytes) -> FileError:
-    """The error for three columns without a heading, whose meaning is not known."""
-    found = f"3 columns in {quoted(b' '.join(line.split()))}, without a heading"
+    """Return the error for three columns without a heading, whose meaning is not known."""
+    problem = f"3 columns in {quote_bytes(b' '.join(line.split()))}, without a heading"
     if text.is_run:
         hint = (
             "write a first line that names them, 'query document score' or 'query document rank', "
@@ -228,8 +236,9 @@ def _ambiguous(text: Text, number: int, line: bytes) -> FileError:
             "relevance (is "
             "this a run? give the qrels first)"
         )
-    return FileError(text.path, number, found=found, hint=hint)
+    return FileError(text.path, number, found=problem, hint=hint)
 
 
-def _note(text: Text, found: str) -> None:
-    warnings.warn(FormatNote(f"{text.path}: {found}"), stacklevel=2)
+def _note(text: Text, note: str) -> None:
+    """Warn of a form that was recognised."""
+    warnings.warn(FormatNote(f"{text.path}: {note}"), stacklevel=2)

@@ -18,7 +18,7 @@ _MOST_DECIMALS = 9
 
 
 def level_numbers(values: Iterable[float]) -> dict[float, int] | None:
-    """The number from 1 of each distinct value above 0, ascending; None if these are too many.
+    """Number the distinct values above 0 from 1, ascending; None if these are too many.
 
     Also None if a value below 0, which means not judged, is a fraction.
     """
@@ -30,14 +30,14 @@ def level_numbers(values: Iterable[float]) -> dict[float, int] | None:
 
 
 def gains_text(numbers: dict[float, int]) -> str:
-    """The parameters that give numbered levels their values as gains: ``1=0.5,2=0.9``."""
+    """Write the parameters that give numbered levels their values as gains: ``1=0.5,2=0.9``."""
     return ",".join(f"{number}={_decimal(value)}" for value, number in numbers.items())
 
 
 def advice_for_file(
     path: PathName, column: int, values: Iterable[float], below: int | None = None
 ) -> str:
-    """How to convert a file whose relevances, in this column from 1, are fractions.
+    """Say how to convert a file whose relevances, in this column from 1, are fractions.
 
     `below` is the line of the heading, if there is one.
     """
@@ -59,7 +59,7 @@ def advice_for_file(
 
 
 def advice_for_values(values: Iterable[float], change: str) -> str:
-    """How to convert relevances in memory; `change` is Python that uses {levels}."""
+    """Say how to convert relevances in memory; `change` is Python that uses {levels}."""
     values = [*values]
     numbers = level_numbers(values)
     if numbers is None:
@@ -71,6 +71,7 @@ def advice_for_values(values: Iterable[float], change: str) -> str:
 
 
 def _measures(gains: str) -> str:
+    """Name measures that use the gains."""
     return (
         f"give the levels their values as gains: ndcg.{gains}, or ndcg_cut.10.{gains} for the "
         "first 10"
@@ -85,12 +86,12 @@ _IN_WORDS = (
 
 
 def _decimal(value: float) -> str:
-    """The shortest decimal of a number, without ``.0``."""
+    """Format a number as its shortest decimal, without ``.0``."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
 def _decimals(value: float) -> int:
-    """Digits behind the point in the shortest decimal of a number."""
+    """Count the digits behind the point in the shortest decimal of a number."""
     return max(0, -int(Decimal(repr(value)).normalize().as_tuple().exponent))
 
 

@@ -26,7 +26,7 @@ from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import InputError, RunWarning
 from kgtrec.trec.files import text
 from kgtrec.trec.files.faults import explain
-from kgtrec.trec.files.text import Text, decoded, last_tag
+from kgtrec.trec.files.text import Text, decode_name, last_tag
 
 Ints = NDArray[np.int64]
 Fault = tuple[int, str, int]
@@ -58,10 +58,10 @@ class Groups:
     n_comments: int = 0
 
     def arrange(self, order: Ints) -> tuple[_core.TrecLines, Ints]:
-        """Lines by query, queries in this order, and an upper bound on the documents of each."""
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        owner = place[self.query_of]
+        """Sort lines by query, queries in this order; also returns bounds on their documents."""
+        position = np.empty_like(order)
+        position[order] = np.arange(len(order))
+        owner = position[self.query_of]
         group = np.argsort(owner, kind="stable")
         first = offsets_of(np.bincount(owner, minlength=len(order)))
         most = np.add.reduceat(np.diff(self.line)[group], first[:-1])
@@ -91,25 +91,27 @@ class Packed:
     ranks: Ints | None = None
 
     def native(self) -> _core.TrecDocuments:
-        """The same for the native core."""
+        """Return the same documents for the native core."""
         is_run = self.values.dtype == np.float64
         return _core.TrecDocuments(
             self.text, self.offsets, self.begin, self.size, self.values, is_run, self.ranks
         )
 
     def columns(self) -> tuple[list[str], Ints, Ints, NDArray[np.uint8], NDArray[Any]]:
-        """Queries, offsets, offsets and bytes of the names, and values, as of `RunColumns`."""
+        """Return queries, offsets, offsets and bytes of the names, and values, as of
+        `RunColumns`."""
         ends = offsets_of(self.size)
         names = np.empty(int(ends[-1]), dtype=np.uint8)
         _core.copy_names(self.text, self.begin, self.size, names)
-        return [decoded(name) for name in self.names], self.offsets, ends, names, self.values
+        return [decode_name(name) for name in self.names], self.offsets, ends, names, self.values
 
     def duplicate(self, at: int) -> InputError:
-        """The error for a document that occurs twice in its query."""
+        """Return the error for a document that occurs twice in its query."""
         query = self.names[int(np.searchsorted(self.offsets, at, side="right")) - 1]
         name = bytes(self.text[self.begin[at] : self.begin[at] + self.size[at]])
         return InputError(
-            f"query {decoded(query)!r} has document {decoded(name)!r} twice; keep one of them"
+            f"query {decode_name(query)!r} has document {decode_name(name)!r} twice; keep one of "
+            "them"
         )
 
 
@@ -163,13 +165,15 @@ def _warn_of_comments(groups: Groups) -> None:
         if len(skipped) == 1:
             subject = f"1 line of {text.path} begins with # and was skipped"
         remark = (
-            f"{subject}; the first is {decoded(skipped[0].rstrip())[:200]!r}. If # begins the name "
-            f"of a query, evaluate with {argument('compat', 9)}: trec_eval 9.0.8 has no comments"
+            f"{subject}; the first is {decode_name(skipped[0].rstrip())[:200]!r}. If # begins the "
+            f"name of a query, evaluate with {argument('compat', 9)}: trec_eval 9.0.8 has no "
+            "comments"
         )
         warnings.warn(RunWarning(remark), stacklevel=2)
 
 
 def _is_whole(field: bytes) -> bool:
+    """Return whether a field is a whole number."""
     return re.fullmatch(rb"[+-]?\d+", field) is not None
 
 
@@ -191,7 +195,7 @@ def _warn_of_joined_lines(groups: Groups) -> None:
         is_comment = groups.text.comments and line.lstrip().startswith(b"#")
         if len(line.split(None, 6)) > 6 and not is_comment:
             number = int(groups.line[group]) + bytes(data[start : from_here + at]).count(b"\n")
-            first = first or f"{groups.text.path}:{number}: {decoded(line)[:200]!r}"
+            first = first or f"{groups.text.path}:{number}: {decode_name(line)[:200]!r}"
             n_lines += 1
     if n_lines:
         others = f" ({n_lines - 1:,} more lines at the end of queries also have too many)"
@@ -204,7 +208,7 @@ def _warn_of_joined_lines(groups: Groups) -> None:
 
 
 def _text_parts(text: Text, threads: int) -> list[tuple[int, int]]:
-    """Parts of the text that begin at a line's start."""
+    """Split the text into parts that begin at a line's start."""
     size = len(text.data)
     n = max(1, (size - text.start) // _PART_BYTES) if threads > 1 else 1
     cuts = {text.start, size}
@@ -216,8 +220,11 @@ def _text_parts(text: Text, threads: int) -> list[tuple[int, int]]:
 def _scan_part(
     native: _core.TrecText, at: int, stop: int
 ) -> tuple[Ints, Ints, int, Fault | None, int]:
-    """Begin and line of the groups between two bytes, lines counted from 1; number of lines; the
-    first fault; number of comments."""
+    """Find the groups between two bytes.
+
+    Returns begin and line of each, lines counted from 1; the number of lines; the first fault; the
+    number of comments.
+    """
     begins, lines = [], []
     faults: list[Fault] = []
     line, query, capacity, n_comments = 1, -1, _FEW_GROUPS, 0
@@ -237,6 +244,7 @@ def _scan_part(
 
 
 def _names(text: Text, native: _core.TrecText, begin: Ints) -> tuple[list[bytes], Ints]:
+    """Return the names of the queries, and the query of each group."""
     query_of, name, size = (np.empty(len(begin), dtype=np.int64) for _ in range(3))
     n = native.queries(begin, query_of, name, size)
     data = text.data
@@ -279,17 +287,20 @@ def share_queries(
 
 
 def gather(filled: Sequence[slice], *arrays: NDArray[Any]) -> list[NDArray[Any]]:
-    """The filled parts of arrays, without gaps; no copy if there are no gaps."""
+    """Join the filled parts of arrays, without gaps; no copy if there are no gaps."""
     if all(a.stop == b.start for a, b in pairwise(filled)):
         return [array[: filled[-1].stop if filled else 0] for array in arrays]
     return [np.concatenate([array[part] for part in filled]) for array in arrays]
 
 
-def ordered_lines(
+def order_lines(
     text: Text, threads: int | None, in_order: bool = True
 ) -> tuple[Groups, list[bytes], _core.TrecLines, Ints]:
-    """A text's groups; names and lines of its queries in byte order, or in that of their first
-    lines; and upper bounds on their documents."""
+    """Scan a text, and sort its lines by query.
+
+    Returns its groups; names and lines of its queries in byte order, or in that of their first
+    lines; and upper bounds on their documents.
+    """
     groups = find_groups(text, threads)
     names = groups.names
     order = [*range(len(names))]
@@ -298,10 +309,10 @@ def ordered_lines(
     return groups, [names[i] for i in order], *groups.arrange(np.array(order))
 
 
-def packed_lines(text: Text, threads: int | None = None, *, in_order: bool = True) -> Packed:
-    """Documents of the lines of a text, in its order; queries as of `ordered_lines`."""
+def pack_lines(text: Text, threads: int | None = None, *, in_order: bool = True) -> Packed:
+    """Read the documents of a text's lines, in its order; queries as in `order_lines`."""
     is_run = text.is_run
-    groups, names, lines, capacity = ordered_lines(text, threads, in_order)
+    groups, names, lines, capacity = order_lines(text, threads, in_order)
     count = np.zeros(len(names), dtype=np.int64)
     begin = np.empty(int(capacity.sum()), dtype=np.int64)
     size = np.empty(len(begin), dtype=np.int32)
@@ -332,7 +343,7 @@ def raise_first(groups: Groups, fault: Fault | None) -> None:
 
 
 def name_buffers(names: Any) -> tuple[Ints, NDArray[np.uint8]]:
-    """Offsets and bytes of a large_binary array."""
+    """Return offsets and bytes of a large_binary array."""
     _, ends, raw = names.buffers()
     if not len(names):
         return np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)
@@ -367,14 +378,14 @@ def write_run_lines(
     run_lines = _core.RunLines(names, name_buffers(documents)[::-1], spans, tag)
 
     ready: list[memoryview] = []
-    made: dict[int, memoryview] = {}
+    formatted: dict[int, memoryview] = {}
     writing = (-1, -1)
 
     def write_or_make(start: int, stop: int) -> None:
         if (start, stop) == writing:
             out.writelines(ready)
         else:
-            made[start] = run_lines.text(start, *columns(slice(start, stop)))
+            formatted[start] = run_lines.text(start, *columns(slice(start, stop)))
 
     threads, n = available_cores(), int(offsets[-1])
     at_once = SHARES * threads
@@ -383,5 +394,5 @@ def write_run_lines(
     for first in range(0, len(parts), at_once):
         some = parts[first : first + at_once]
         share_rows(write_or_make, [writing, *some], threads)
-        ready[:] = [made.pop(start) for start, _ in some]
+        ready[:] = [formatted.pop(start) for start, _ in some]
     out.writelines(ready)

@@ -104,8 +104,11 @@ class Run(ShownInLines):
             self.write_to(out, tag)
 
     def write_to(self, out: BinaryIO, tag: str = "kgtrec", names: Any = None) -> None:
-        """Append the lines to an open file. If many runs share names, pass ``names`` from
-        ``docnos.to_arrow()``. UsageError as `write`."""
+        """Append the lines to an open file.
+
+        If many runs share names, pass ``names`` from ``docnos.to_arrow()``. UsageError as
+        `write`.
+        """
         if self.depth <= 0:
             raise UsageError(
                 f"the run has no candidates; rank with a depth, as in {argument('run_depth', 1000)}"
@@ -117,7 +120,7 @@ class Run(ShownInLines):
         write_run_lines(out, queries, self.offsets, names, self._columns, name)
 
     def cut(self, depth: int) -> Run:
-        """The run with at most ``depth`` candidates per question."""
+        """Return the run with at most ``depth`` candidates per question."""
         if depth >= self.depth:
             return self
         lengths = np.minimum(np.diff(self.offsets), depth)
@@ -165,7 +168,8 @@ def read_run(
 @overload
 def read_run(path: PathName, as_: Form, *, run_format: str = TREC_RUN) -> Any: ...
 def read_run(path: PathName, as_: Form = "dict", *, run_format: str = TREC_RUN) -> Any:
-    """Scores of a run file: TREC's lines ``query iter document rank score tag``, or another form.
+    """Read the scores of a run: TREC's lines ``query iter document rank score tag``, or another
+    form.
 
     The iter and rank columns are ignored, lines may come in any order, blank lines and those that
     start with ``#`` are skipped. Columns beyond the sixth are ignored, as trec_eval does, unless
@@ -214,7 +218,8 @@ def read_qrels(
 @overload
 def read_qrels(path: PathName, as_: Form, *, qrels_format: str = TREC_QRELS) -> Any: ...
 def read_qrels(path: PathName, as_: Form = "dict", *, qrels_format: str = TREC_QRELS) -> Any:
-    """Judgements of a qrels file: TREC's lines ``query iter document relevance``, or another form.
+    """Read the judgements of qrels: TREC's lines ``query iter document relevance``, or another
+    form.
 
     The iter column is ignored, lines may come in any order, lines that start with ``#`` are
     comments. A relevance is a whole number; 1.0 is 1.
@@ -248,6 +253,7 @@ def read_qrels(path: PathName, as_: Form = "dict", *, qrels_format: str = TREC_Q
 
 
 def _in_form(form: Form, read: Callable[..., Any], path: PathName, file_format: str) -> Any:
+    """Read a file, and return it as dict, frame or columns."""
     choose("as_", form, ("dict", "frame", "columns"))
     columns = read(path, form=file_format)
     if form == "columns":
@@ -258,7 +264,7 @@ def _in_form(form: Form, read: Callable[..., Any], path: PathName, file_format: 
 def read_run_columns(
     path: PathName, *, threads: int | None = None, form: str | None = None
 ) -> RunColumns:
-    """A run file as columns; accepts and refuses the same files as `read_run`."""
+    """Read a run file as columns; accepts and refuses the same files as `read_run`."""
     packed = _read(path, True, threads, form)
     return RunColumns(*packed.columns(), packed.tag, path=os.fspath(path))
 
@@ -266,11 +272,12 @@ def read_run_columns(
 def read_qrels_columns(
     path: PathName, *, threads: int | None = None, form: str | None = None
 ) -> QrelsColumns:
-    """A qrels file as columns; accepts and refuses the same files as `read_qrels`."""
+    """Read a qrels file as columns; accepts and refuses the same files as `read_qrels`."""
     return QrelsColumns(*_read(path, False, threads, form).columns())
 
 
 def _read(path: PathName, is_run: bool, threads: int | None, form: str | None) -> Packed:
+    """Read the documents of a file; UsageError if this is not a path."""
     if not is_path(path):
         raise UsageError(f"{path!r} is not a path; give a file")
     return read_documents(path, is_run, threads, in_order=False, form=form)

@@ -17,7 +17,7 @@ _ORDINARY = {b"0", b"Q0", b"q0"}
 
 
 def other_subtopic(text: Text, line: int, fields: list[bytes]) -> bytes | None:
-    """The second column of an earlier line with the query and document of this line.
+    """Find the second column of an earlier line with the query and document of this line.
 
     None if it is the same as in this line.
     """
@@ -31,7 +31,7 @@ def other_subtopic(text: Text, line: int, fields: list[bytes]) -> bytes | None:
 
 
 def advice_for_subtopics(text: Text) -> str:
-    """What to do with qrels that have subtopics."""
+    """Say what to do with qrels that have subtopics."""
     name = shlex.quote(str(text.path))
     return (
         "these look like subtopics, as in TREC's diversity tasks. kgtrec computes no diversity "
@@ -55,7 +55,7 @@ def warn_of_subtopics(text: Text) -> None:
 
 
 def _look_like_subtopics(text: Text) -> bool:
-    """Whether the second column has subtopics.
+    """Return whether the second column has subtopics.
 
     Either each value begins with the name of its query, as 12.3 does for query 12. Or the values
     of each query are 1, ..., k, and k differs between queries. Iterations are the same for all
@@ -79,7 +79,7 @@ def _look_like_subtopics(text: Text) -> bool:
 
 
 def _judgements(text: Text) -> Iterator[tuple[int, list[bytes]]]:
-    """Line number and columns of every line of qrels that is not a comment."""
+    """Yield line number and columns of every line of qrels that is not a comment."""
     at, number = text.start, text.first_line
     while at < len(text.data):
         end = text.data.find(b"\n", at) + 1

@@ -39,7 +39,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def identifiers(ids: Sequence[str], *, first: bool = False) -> list[bytes]:
-    """Ids or tags as bytes; UsageError if a reader would split one.
+    """Return ids or tags as bytes; UsageError if a reader would split one.
 
     With `first` they start a line: then ids that a reader would skip or cut are refused, too.
     """
@@ -73,7 +73,7 @@ PathName = str | os.PathLike[str]
 
 
 def is_path(data: object) -> TypeGuard[PathName]:
-    """Whether this names a file."""
+    """Return whether this names a file."""
     return isinstance(data, (str, os.PathLike))
 
 
@@ -112,18 +112,21 @@ class Text:
             object.__setattr__(self, "columns", columns)
 
     def column(self, name: str) -> int:
-        """Index of a column, from 0."""
+        """Return the index of a column, from 0."""
         return self.columns.split().index(name)
 
     def empty(self) -> FileError:
-        """The error for a file of only comments and blank lines."""
+        """Return the error for a file of only comments and blank lines."""
         kind = "run" if self.is_run else "qrels"
         problem = f"this {kind} file contains no lines"
         return FileError(self.path, found=problem, hint=f"give lines of {self.columns!r}")
 
 
 def read_text(path: PathName, is_run: bool) -> Text:
-    """Bytes of a file; unpacked if its name ends in .gz, .zst or .lz4; ``-`` is standard input."""
+    """Read the bytes of a file.
+
+    Files whose names end in .gz, .zst or .lz4 are unpacked; ``-`` is standard input.
+    """
     if is_location(path):
         with fetched(path) as copy:
             return replace(read_text(copy, is_run), path=path)
@@ -133,24 +136,24 @@ def read_text(path: PathName, is_run: bool) -> Text:
         path = "standard input"
         if sys.stdin is None:
             raise FileError(path, found="it is closed", hint="pipe a file into it, or give a file")
-        with _explained(path):
+        with _explain_errors(path):
             data = _read(sys.stdin.buffer)
         _refuse_packed(path, bytes(data[:4]), "unpack it first: {2} FILE | kgtrec ... -")
     else:
-        with _explained(path), open(path, "rb") as raw, _unchanged(path, raw):
+        with _explain_errors(path), open(path, "rb") as raw, _check_unchanged(path, raw):
             kind = next((kind for kind, end, _ in _MAGIC.values() if name.endswith(end)), None)
             if kind == "lz4" and not raw.peek(4).startswith(_LZ4):
                 kind = None  # lines under that name
             if kind is not None:
-                data = _unpacked(path, raw, kind)
+                data = _unpack(path, raw, kind)
             else:
                 data = _read_plain(raw)
                 _refuse_packed(path, bytes(data[:4]), "give it a name that ends in {1}")
     first = bytes(data[:256]).partition(b"\n")[0]
     is_wide = first[:2] in (b"\xff\xfe", b"\xfe\xff") or 5 * first.count(0) >= 2 * len(first) > 31
     if is_wide and (encoding := wide_encoding(first)):
-        found, hint = explain_encoding(encoding)
-        raise FileError(path, found=found, hint=hint)
+        problem, hint = explain_encoding(encoding)
+        raise FileError(path, found=problem, hint=hint)
     start = len(_BYTE_ORDER_MARK) if data[:3] == _BYTE_ORDER_MARK else 0
     if isinstance(data, bytearray) and len(data) > start and data[-1] != ord("\n"):
         data += b"\n"
@@ -158,7 +161,7 @@ def read_text(path: PathName, is_run: bool) -> Text:
 
 
 @contextmanager
-def _explained(path: PathName) -> Iterator[None]:
+def _explain_errors(path: PathName) -> Iterator[None]:
     """Turn the system's errors on reading into a FileError."""
     try:
         yield
@@ -173,7 +176,7 @@ def _explained(path: PathName) -> Iterator[None]:
 
 
 @contextmanager
-def _unchanged(path: PathName, raw: BinaryIO) -> Iterator[None]:
+def _check_unchanged(path: PathName, raw: BinaryIO) -> Iterator[None]:
     """Raise FileError if a file changes while it is read, also after another error.
 
     Only plain files are checked: a pipe always changes as it is read.
@@ -189,6 +192,7 @@ def _unchanged(path: PathName, raw: BinaryIO) -> Iterator[None]:
 
 
 def _refuse_packed(path: PathName, head: bytes, hint: str) -> None:
+    """Refuse packed data under a name that does not say so."""
     for magic, names in _MAGIC.items():
         if head.startswith(magic):
             problem = f"the content is {names[0]} data"
@@ -196,6 +200,7 @@ def _refuse_packed(path: PathName, head: bytes, hint: str) -> None:
 
 
 def _read(raw: Any) -> bytearray:
+    """Read all bytes of a stream."""
     data = bytearray()
     while piece := raw.read(_PIECE):
         data += piece
@@ -203,7 +208,7 @@ def _read(raw: Any) -> bytearray:
 
 
 def _read_plain(raw: BinaryIO) -> bytes | bytearray | mmap.mmap:
-    """All bytes, with a newline added if the last one is missing, in memory of our own.
+    """Read all bytes into memory of our own; adds a newline if the last one is missing.
 
     Small files are read at once, into memory that earlier files have left: new pages cost more than
     the bytes. An anonymous map is zeroed as it is filled, a bytearray before. It may have huge
@@ -232,12 +237,12 @@ def _read_plain(raw: BinaryIO) -> bytes | bytearray | mmap.mmap:
 
         cuts = [*range(0, status.st_size, _PART), status.st_size]
         share_rows(fill, [*pairwise(cuts)], available_cores())
-    data[size - 1 :] = b"\n"  # also if the file was cut short: `_unchanged` reports it
+    data[size - 1 :] = b"\n"  # also if the file was cut short: `_check_unchanged` reports it
     return data
 
 
 def _gunzip(path: PathName, raw: BinaryIO) -> bytearray:
-    """All members; zeros that pad a block may follow. GzipFile takes a sixth longer."""
+    """Unpack all members; zeros that pad a block may follow. GzipFile takes a sixth longer."""
     data, unpack = bytearray(), zlib.decompressobj(31)
     while piece := raw.read(_PIECE):
         check_expansion(path, raw.tell(), len(data))
@@ -254,8 +259,8 @@ def _gunzip(path: PathName, raw: BinaryIO) -> bytearray:
     return data
 
 
-def _unpacked(path: PathName, raw: BinaryIO, kind: str) -> bytearray:
-    """All members of a gzip file, or frames of a zstd or lz4 file."""
+def _unpack(path: PathName, raw: BinaryIO, kind: str) -> bytearray:
+    """Unpack all members of a gzip file, or frames of a zstd or lz4 file."""
     if not raw.peek(1):  # type: ignore[attr-defined]
         return bytearray()
     try:
@@ -270,13 +275,13 @@ def _unpacked(path: PathName, raw: BinaryIO, kind: str) -> bytearray:
         raise FileError(path, found=problem, hint="copy or compress the file again") from None
 
 
-def decoded(raw: bytes) -> str:
-    """A name as text: UTF-8, other bytes as lone surrogates ("surrogateescape")."""
+def decode_name(raw: bytes) -> str:
+    """Return a name as text: UTF-8, other bytes as lone surrogates ("surrogateescape")."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 def number_of(field: bytes) -> float | None:
-    """The number below 2^63 that a field states, or None."""
+    """Return the number below 2^63 that a field states, or None."""
     try:
         value = float(field)
     except ValueError:
@@ -284,14 +289,14 @@ def number_of(field: bytes) -> float | None:
     return value if abs(value) < 2.0**63 and b"_" not in field else None
 
 
-def quoted(raw: bytes, most: int = 60) -> str:
-    """Bytes of a file for messages: in quotation marks, cut to `most` characters."""
-    text = decoded(raw)
+def quote_bytes(raw: bytes, most: int = 60) -> str:
+    """Quote bytes of a file for messages, cut to `most` characters."""
+    text = decode_name(raw)
     return repr(text if len(text) <= most else text[:most] + "...")
 
 
 def last_tag(text: Text) -> str:
-    """The sixth column of the last line that is neither blank nor a comment, or ""."""
+    """Return the sixth column of the last line that is neither blank nor a comment, or ""."""
     if text.form:
         return ""
     end = len(text.data) - 1
@@ -299,7 +304,7 @@ def last_tag(text: Text) -> str:
         start = text.data.rfind(b"\n", text.start, end) + 1 or text.start
         fields = bytes(text.data[start:end]).split(maxsplit=6)
         if len(fields) > 5 and not (text.comments and fields[0].startswith(b"#")):
-            return decoded(fields[5])
+            return decode_name(fields[5])
         end = start - 1
     return ""
 
@@ -325,7 +330,7 @@ WHOLE = Cut()
 
 
 class ReadAhead:
-    """Reads runs on a thread of its own, inside `with`, until `stop`; and then on request.
+    """Reader of runs on a thread of its own, inside `with`, until `stop`; and then on request.
 
     Imports take a third of the time of a command that reads a hundred runs, and use one core. The
     thread needs Python's lock only between two files, but soon: it reads one in 2 ms.
@@ -362,11 +367,11 @@ class ReadAhead:
             sys.setswitchinterval(self._interval)
 
     def has_read(self, judged: _core.TrecDocuments) -> bool:
-        """Whether it has read the qrels, with the bytes that these documents come from."""
+        """Return whether it has read the qrels, with the bytes that these documents come from."""
         return self._judged is not None and self._judged.has(judged)
 
     def lists(self, run: str, cut: Cut) -> _core.ListedRun | None:
-        """The lists of a run, once; None if the file is not plain."""
+        """Return the lists of a run, once; None if the file is not plain."""
         state = self._states.get(run)
         if state is None or cut != self.cut:
             return None
@@ -374,6 +379,7 @@ class ReadAhead:
         return listed if _state(run) == state else None
 
     def _read_all(self) -> None:
+        """Read the qrels and then the runs, until `stop`."""
         try:
             if state := self._states.get(self._qrels):
                 judged = _core.TrecQrels(os.fsencode(self._qrels), state[0], UNJUDGED)
@@ -386,6 +392,7 @@ class ReadAhead:
             self._reading.release()
 
     def _read(self, run: str) -> _core.ListedRun | None:
+        """Read one run by one call of the core."""
         state = self._states[run]
         if state is None or self._judged is None:
             return None
@@ -393,7 +400,8 @@ class ReadAhead:
 
 
 def _state(path: str) -> tuple[int, ...] | None:
-    """A value that changes when a file is written or replaced; None if it cannot be plain."""
+    """Return a value that changes when a file is written or replaced; None if it cannot be
+    plain."""
     if path == "-" or path.endswith((".gz", ".zst", ".lz4")) or is_location(path):
         return None
     try:

@@ -15,7 +15,7 @@ from kgtrec.trec.files.columns import QrelsColumns, RunColumns, name_bytes
 from kgtrec.trec.files.convert import qrels_columns, run_columns
 from kgtrec.trec.files.parse import Ints, write_run_lines
 from kgtrec.trec.files.run import Run
-from kgtrec.trec.files.text import LINES_AT_A_TIME, PathName, decoded, identifiers
+from kgtrec.trec.files.text import LINES_AT_A_TIME, PathName, decode_name, identifiers
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -59,14 +59,15 @@ def write_run(run: Any, path: PathName, tag: str | None = None) -> None:
         return
     columns = run_columns(run)
     (name,) = identifiers([columns.tag or "kgtrec" if tag is None else tag])
-    queries = _checked(columns, "run")
+    queries = _check_names(columns, "run")
     order = _trec_order(columns)
 
-    def written(rows: slice) -> tuple[Ints, NDArray[Any]]:
+    def columns_of(rows: slice) -> tuple[Ints, NDArray[Any]]:
+        """Return ranks and scores of some lines."""
         return order[rows], columns.scores[order[rows]]
 
     with atomic_write(path) as out:
-        write_run_lines(out, queries, columns.offsets, columns.documents, written, name)
+        write_run_lines(out, queries, columns.offsets, columns.documents, columns_of, name)
 
 
 def write_qrels(qrels: Any, path: PathName) -> None:
@@ -94,17 +95,18 @@ def write_qrels(qrels: Any, path: PathName) -> None:
         If the target cannot be written.
     """
     columns = qrels_columns(qrels)
-    queries = _texts([query + b" 0" for query in _checked(columns, "qrels")])
+    queries = _texts([query + b" 0" for query in _check_names(columns, "qrels")])
     owner = owners(columns.offsets)
 
-    def written(rows: slice) -> list[Any]:
+    def columns_of(rows: slice) -> list[Any]:
         # Arrow's cast gives decimal texts.
+        """Return the three columns of some lines as Arrow arrays."""
         levels = pa.array(columns.relevance[rows]).cast(pa.large_string()).cast(pa.large_binary())
         return [queries.take(pa.array(owner[rows])), columns.documents[rows], levels]
 
     import pyarrow as pa
 
-    _write_lines(path, len(owner), written, b" ")
+    _write_lines(path, len(owner), columns_of, b" ")
 
 
 def write_questions(questions: Questions, path: PathName) -> None:
@@ -133,11 +135,11 @@ def write_questions(questions: Questions, path: PathName) -> None:
     terms = questions.of_graph().given_labels.values()
     columns = [labels.docnos.to_arrow().take(pa.array(ids)) for ids, labels in terms]
     columns.insert(0, _texts(identifiers(questions.ids)))
-    _write_lines(path, len(columns[0]), lambda rows: [one[rows] for one in columns], b"\t")
+    _write_lines(path, len(columns[0]), lambda rows: [column[rows] for column in columns], b"\t")
 
 
 def _texts(raw: list[bytes]) -> Any:
-    """The bytes as an Arrow array."""
+    """Return the bytes as an Arrow array."""
     import pyarrow as pa
 
     return pa.array(raw, pa.large_binary())
@@ -160,37 +162,38 @@ def _write_lines(
             out.write(b"\n")
 
 
-def _checked(columns: RunColumns | QrelsColumns, kind: str) -> list[bytes]:
-    """The queries as bytes; refuses names that a file cannot hold."""
+def _check_names(columns: RunColumns | QrelsColumns, kind: str) -> list[bytes]:
+    """Return the queries as bytes; InputError for names that a file cannot hold."""
     ends = columns.name_offsets[1:]
     if not len(ends):
         raise InputError(f"a file without lines is refused by readers; give the {kind} a document")
     queries = [name_bytes(query, "query") for query in columns.queries]
-    written = [queries[place] for place in np.flatnonzero(np.diff(columns.offsets)).tolist()]
+    written = [queries[index] for index in np.flatnonzero(np.diff(columns.offsets)).tolist()]
     for name in written:
         if name.split() != [name]:
-            raise _unwritable(f"query {decoded(name)!r}")
-    identifiers([*map(decoded, written)], first=True)
+            raise _unwritable(f"query {decode_name(name)!r}")
+    identifiers([*map(decode_name, written)], first=True)
     white = _WHITE_SPACE[columns.name_bytes[: ends[-1]]]
     white[: columns.name_offsets[0]] = False
     empty = np.diff(columns.name_offsets) == 0
     if white.any() or empty.any():
         at = int(np.searchsorted(ends, white.argmax(), "right") if white.any() else empty.argmax())
         query = columns.queries[int(np.searchsorted(columns.offsets, at, side="right")) - 1]
-        document = decoded(columns.documents[at].as_py())
+        document = decode_name(columns.documents[at].as_py())
         raise _unwritable(f"document {document!r} under query {query!r}")
     return queries
 
 
-def _unwritable(what: str) -> InputError:
+def _unwritable(noun: str) -> InputError:
+    """Return the error for a name that cannot be written."""
     return InputError(
-        f"{what} cannot be written to a TREC file, whose columns are split at white space; "
+        f"{noun} cannot be written to a TREC file, whose columns are split at white space; "
         "write a space as %20, and give empty ids a name"
     )
 
 
 def _trec_order(columns: RunColumns) -> Ints:
-    """Rows by query, score descending, then document descending in byte order."""
+    """Sort rows by query, score descending, then document descending in byte order."""
     owner = owners(columns.offsets)
     order = np.lexsort((-columns.scores, owner))
     scores, queries = columns.scores[order], owner[order]

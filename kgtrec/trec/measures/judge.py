@@ -22,7 +22,7 @@ from kgtrec.trec.files.parse import (
     Ints,
     Packed,
     gather,
-    ordered_lines,
+    order_lines,
     raise_first,
     share_queries,
 )
@@ -32,7 +32,7 @@ from kgtrec.trec.files.text import (
     Cut,
     PathName,
     ReadAhead,
-    decoded,
+    decode_name,
     last_tag,
     read_text,
 )
@@ -68,7 +68,7 @@ class JudgedQueries:
     @cached_property
     def texts(self) -> list[str]:
         """Names as text."""
-        return [decoded(name) for name in self.names]
+        return [decode_name(name) for name in self.names]
 
     @cached_property
     def best(self) -> Ints:
@@ -90,7 +90,7 @@ class JudgedQueries:
 
     def name_of(self, query: int) -> str:
         """Return the name of the first document of a query."""
-        return decoded(self.native.name(int(self.offsets[query])))
+        return decode_name(self.native.name(int(self.offsets[query])))
 
     def lists(
         self, placed: Sequence[NDArray[Any]], tag: str, match: QueryMatch, absent: bool = False
@@ -188,8 +188,8 @@ def read_lists(
         n_run, tag, foreign, *parts = listed
         query, length, retrieved, relevance = (np.frombuffer(part, np.int64) for part in parts[:4])
         placed = _in_order(query, length, retrieved, relevance, np.frombuffer(parts[4]))
-        match = QueryMatch(placed[0].tolist(), n_run, decoded(foreign))
-        return qrels.lists(placed, decoded(tag), match, absent)
+        match = QueryMatch(placed[0].tolist(), n_run, decode_name(foreign))
+        return qrels.lists(placed, decode_name(tag), match, absent)
     if isinstance(run, (str, os.PathLike)):
         documents = _documents_of_file(run, threads, form, comments)
     else:
@@ -197,7 +197,7 @@ def read_lists(
     placed, signs, fault = _judge_lists(qrels, documents, cut, threads)
     documents.raise_first(fault)
     foreign = next((name for name in documents.names if name not in qrels.number), b"")
-    match = QueryMatch(placed[0].tolist(), len(documents.names), decoded(foreign), signs)
+    match = QueryMatch(placed[0].tolist(), len(documents.names), decode_name(foreign), signs)
     return qrels.lists(placed, documents.tag, match, absent)
 
 
@@ -238,7 +238,7 @@ def _documents_of_file(
     text = recognise(replace(read_text(path, True), comments=comments), form)
     if text.form:
         return _documents_of(documents_of_text(text, threads))
-    groups, names, lines, work = ordered_lines(text, threads)
+    groups, names, lines, work = order_lines(text, threads)
 
     def first_document(query: int) -> bytes:
         n = int(work[query])
@@ -302,11 +302,11 @@ def _with_names(
 ) -> Signs:
     """Add the names that a message shows to the signs."""
     if signs.n_wrong:
-        signs = signs._replace(query=decoded(documents.names[signs.first]))
+        signs = signs._replace(query=decode_name(documents.names[signs.first]))
     if signs.documents and not signs.judged:
         query = next(i for i in np.flatnonzero(judged_query >= 0) if documents.work[i])
         signs = signs._replace(
-            run_document=decoded(documents.first_document(int(query))),
+            run_document=decode_name(documents.first_document(int(query))),
             qrels_document=qrels.name_of(int(judged_query[query])),
         )
     return signs
@@ -396,7 +396,9 @@ class NumberedDocuments:
         turn = {name: i for i, name in enumerate(sorted({*named}))}
         if len(turn) < len(named):
             twice = next(name for i, name in enumerate(named) if name in named[:i])
-            raise InputError(f"document {decoded(twice)!r} is given twice; give each document once")
+            raise InputError(
+                f"document {decode_name(twice)!r} is given twice; give each document once"
+            )
         self._turns = np.array([turn[name] for name in named], np.int64)
         offsets, _, _, _, relevance = judged.native.parts()
         ends = np.frombuffer(offsets, np.int64)
@@ -416,7 +418,7 @@ class NumberedDocuments:
         None."""
         if not self._named or not self._first:
             return None
-        return decoded(self._named[0]), decoded(self._first)
+        return decode_name(self._named[0]), decode_name(self._first)
 
     def order_of(self, documents: Any, width: int) -> Ints | None:
         """Return numbers that order the documents of columns; None if column numbers are the
@@ -456,13 +458,13 @@ class NumberedDocuments:
         elif self._first and not self._highest:
             raise InputError(
                 f"no judged document is the number of a column, the first is "
-                f"{decoded(self._first)!r}; name the documents of the columns by documents= of "
+                f"{decode_name(self._first)!r}; name the documents of the columns by documents= of "
                 "the Evaluator"
             )
         elif self._highest and int(self._highest) >= width:
             raise InputError(
-                f"the scores have {width:,} columns, but document {decoded(self._highest)!r} is "
-                f"judged; give a column per document, or {how}"
+                f"the scores have {width:,} columns, but document {decode_name(self._highest)!r} "
+                f"is judged; give a column per document, or {how}"
             )
 
     def lists(

@@ -29,7 +29,7 @@ from kgtrec._internal.csr import numbered, offsets_of, owners
 from kgtrec.errors import FileError, InputError
 from kgtrec.trec.files.columns import name_bytes
 from kgtrec.trec.files.parse import Packed
-from kgtrec.trec.files.text import PathName, decoded, is_path, read_text
+from kgtrec.trec.files.text import PathName, decode_name, is_path, read_text
 from kgtrec.trec.measures.family import EvalOptions, function_of
 from kgtrec.trec.measures.formulas import core_values
 from kgtrec.trec.measures.judge import JudgedQueries, judgements
@@ -78,12 +78,15 @@ def _rows_of_file(path: PathName, form: str) -> tuple[PathName, list[int], list[
         if not token:
             raise FileError(path, number, found="a blank line", hint="remove it")
         if len(names) + 1 != len(columns):
-            problem = f"{len(names) + 1} columns in {decoded(b' '.join(text.split()))[:80]!r}"
+            problem = f"{len(names) + 1} columns in {decode_name(b' '.join(text.split()))[:80]!r}"
             hint = f"a line of {form} must have {len(columns)}: {COLUMNS[form]}"
             raise FileError(path, number, found=problem, hint=hint)
         level = _level(token, form)
         if level is None:
-            problem, hint = f"{columns[-1]} {decoded(token)!r}", f"the last column {_must(form)}"
+            problem, hint = (
+                f"{columns[-1]} {decode_name(token)!r}",
+                f"the last column {_must(form)}",
+            )
             raise FileError(path, number, found=problem, hint=hint)
         numbers.append(number)
         rows.append((*names, level))
@@ -194,7 +197,7 @@ class GroupJudgements:
 
     def name(self, column: int, row: int) -> str:
         """Return a name of a line, for messages."""
-        return repr(decoded(self.names[column][self.codes[column, row]]))
+        return repr(decode_name(self.names[column][self.codes[column, row]]))
 
     def where(self, row: int) -> str:
         """Name the query and the group of a line, for messages."""
