@@ -211,7 +211,7 @@ def answer_scores(task: Task, inputs: Inputs, block: Array | None = None) -> Flo
     else:
         scores = block[row, answer - task.first_entity]
     negate = not inputs.settings.higher_is_better
-    values[filled] = ScoreBlock.of(scores, negate).to_float64(slice(None))
+    values[filled] = ScoreBlock.of(scores, negate).directed(slice(None))
     return values
 
 

@@ -114,12 +114,12 @@ def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
 
 def _count(positive: Any, negative: Any, counted: Bools | None) -> tuple[Int64, Int64]:
     """Numbers of negatives above, and tied with, each answer."""
-    answer = ScoreBlock.of(to_host(positive)).to_float64(slice(None))
+    answer = ScoreBlock.of(to_host(positive)).directed(slice(None))
     greater, equal = np.zeros((2, len(answer)), dtype=np.int64)
     _refuse_nan(np.asarray(np.isnan(answer)), "y_pred_pos", 0)
     for piece in ScoreBlock.of(negative).pieces():
         for row in range(0, len(piece), 1024):
-            scores = piece.to_float64(slice(row, row + 1024))
+            scores = piece.directed(slice(row, row + 1024))
             low, high = piece.start + row, piece.start + row + len(scores)
             _refuse_nan(np.asarray(np.isnan(scores).any(axis=1)), "y_pred_neg", low)
             answer_scores = answer[low:high, None]

@@ -134,7 +134,7 @@ class ScoreBlock:
         """Some of the rows."""
         return replace(self, array=self.array[rows.tolist()])
 
-    def to_float64(self, *index: Any) -> Array:
+    def directed(self, *index: Any) -> Array:
         """Some scores as float64, higher is better."""
         values = self.array[index]
         if self.dtype == "bfloat16":
