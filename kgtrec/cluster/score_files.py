@@ -36,7 +36,7 @@ from kgtrec.scores.files import (
     BY_COLUMN,
     SAVE_ROWS,
     RangedArray,
-    Shard,
+    ScoreShard,
     check_factor_names,
     load_scores,
     npy_header,
@@ -337,8 +337,8 @@ def describe_scores(path: PathName, work: PathName) -> Files:
 def _describe_matrix(matrix: Any, path: str) -> ArrayFile:
     """Return the file of a mapped matrix, or of one at a URL."""
     if isinstance(matrix, np.ndarray):
-        matrix = Shard(Path(path), matrix)
-    fortran = isinstance(matrix, Shard) and matrix.by_column
+        matrix = ScoreShard(Path(path), matrix)
+    fortran = isinstance(matrix, ScoreShard) and matrix.by_column
     return ArrayFile(_real_name(path), matrix.offset, matrix.shape, matrix.dtype.str, fortran)
 
 

@@ -131,7 +131,7 @@ def _load_matrix(path: Path) -> Matrix:
     return _matrix_of(matrix, str(path), watch)
 
 
-class Shard:
+class ScoreShard:
     """A matrix in a file that is mapped anew for each read.
 
     A map holds a file descriptor as long as it exists, and a folder may have more shards than a
@@ -156,7 +156,7 @@ class Shard:
 def _load_shard(path: Path) -> Matrix:
     """Open a shard of a folder and check it; the result holds no descriptor."""
     matrix = _load_matrix(path)
-    return matrix._replace(values=Shard(path, matrix.values))
+    return matrix._replace(values=ScoreShard(path, matrix.values))
 
 
 def _matrix_of(matrix: Any, place: str, watch: Any) -> Matrix:
