@@ -122,10 +122,10 @@ class _MatrixPart:
         return _core.count_rows(block.array[rows], block.dtype, *request, negate=block.negate)
 
     def scores_at(self, row: Int64, column: Int64) -> Float64:
-        return np.asarray(self.block.to_float64(row, column), np.float64)
+        return np.asarray(self.block.directed(row, column), np.float64)
 
     def values(self, rows: slice) -> Array:
-        return self.block.to_float64(rows)
+        return self.block.directed(rows)
 
 
 _Part = _VectorPart | _MatrixPart
