@@ -25,17 +25,17 @@ COLUMNS = ("head", "relation", "tail")
 
 
 def names_of(columns: str) -> list[str]:
-    """The names of columns in the order of their letters, as in "hrt"."""
+    """Return the names of columns in the order of their letters, as in "hrt"."""
     return [COLUMNS["hrt".index(letter)] for letter in columns]
 
 
 _CHUNK = 1 << 18
-"""Rows at a time: their temporary arrays stay in the cache, and small beside millions of rows."""
+"""Rows per step: few enough that temporary arrays stay in the cache."""
 _PIECE_BITS = 5
 
 
 def as_triples(name: str, triples: npt.ArrayLike, widths: tuple[int, ...] = (3,)) -> Array:
-    """Triples as integers (n, 3), or (n, 4) with a context, not copied if they are already."""
+    """Return triples as integers (n, 3), or (n, 4) with a context; copies only if needed."""
     advice = "triples are integer ids in rows (head, relation, tail)"
     try:
         array = np.asarray(triples)
@@ -69,7 +69,7 @@ def checked_ids(
     n_contexts: int = 0,
     columns: tuple[str, ...] = (*COLUMNS, "context"),
 ) -> Int32:
-    """Copy as int32; InputError naming the first id that is negative or too large."""
+    """Copy rows as int32; InputError names the first id that is negative or too large."""
     sizes = {
         "relation": (n_relations, "n_relations"),
         "context": (n_contexts, "the number of contexts"),
@@ -89,7 +89,7 @@ def checked_ids(
 
 
 def pack_triples(triples: Int32, n_entities: int, n_relations: int) -> Int64:
-    """One int64 key per row, equal exactly if the rows are equal."""
+    """Return an int64 key per row, (n,); keys are equal exactly if the rows are equal."""
     pairs = triples[:, 0].astype(np.int64)
     pairs *= n_relations
     pairs += triples[:, 1]
@@ -102,11 +102,11 @@ def pack_triples(triples: Int32, n_entities: int, n_relations: int) -> Int64:
 
 
 def drop_duplicates(triples: Int32, *, in_place: bool = False) -> Int32:
-    """Distinct rows in order of first appearance; the array itself if all are distinct.
+    """Return the distinct rows in order of first appearance, or the array if all are distinct.
 
-    Sorts hashes of 64 bits, for any size of the graph, then compares rows whose hash may occur
-    again, some at a time. It takes 8 more bytes per row, or the distinct rows. ``in_place`` writes
-    these over the rows and cuts the array, to which no view may exist.
+    Sorts hashes of 64 bits, then compares rows whose hash may occur again, some at a time. This
+    takes 8 more bytes per row, or the memory of the distinct rows. With ``in_place``, these
+    overwrite the array, which is cut; no view of it may exist.
     """
     if not (again := _again(triples)).size:
         return triples
@@ -128,7 +128,7 @@ def drop_duplicates(triples: Int32, *, in_place: bool = False) -> Int32:
 
 
 def row_hashes(triples: Int32) -> npt.NDArray[np.uint64]:
-    """One number per row, equal for equal rows, and almost never for others; modulo 2^64."""
+    """Hash each row to 64 bits, uint64 (n,); different rows almost never have equal hashes."""
     hashes = triples[:, 0].astype(np.uint64)
     hashes <<= np.uint64(32)
     hashes |= triples[:, 2].astype(np.uint64)
@@ -140,7 +140,7 @@ def row_hashes(triples: Int32) -> npt.NDArray[np.uint64]:
 
 
 def _again(triples: Int32) -> npt.NDArray[np.uint64]:
-    """Hashes that occur again, ascending: one that occurs k times comes k - 1 times."""
+    """Return repeated hashes, ascending; a hash that occurs k times is returned k - 1 times."""
     ordered = np.empty(len(triples), dtype=np.uint64)
     for start in range(0, len(triples), _CHUNK):
         ordered[start : start + _CHUNK] = row_hashes(triples[start : start + _CHUNK])
@@ -155,7 +155,10 @@ def _again(triples: Int32) -> npt.NDArray[np.uint64]:
 
 
 def _suspects(triples: Int32, again: npt.NDArray[np.uint64]) -> list[list[Integers]]:
-    """Rows, ascending, whose hash may be in ``again``; equal rows are in the same piece."""
+    """Return the indices of rows whose hash may be in ``again``, in pieces of ascending indices.
+
+    Equal rows are in the same piece.
+    """
     rows_dtype = np.min_scalar_type(len(triples))
     # Marks of the hashes' first bits: one byte per eight rows.
     bits = np.uint64(64 - max(10, len(triples).bit_length() - 3))
@@ -174,7 +177,7 @@ def _suspects(triples: Int32, again: npt.NDArray[np.uint64]) -> list[list[Intege
 
 
 def _later_copies(triples: Int32, rows: Integers) -> Integers:
-    """The rows, of some ascending ones, that equal an earlier one."""
+    """Return those of the ascending indices `rows` whose row equals an earlier one of them."""
     some = triples[rows]
     hashes = row_hashes(some)
     order = np.argsort(hashes, kind="stable")
@@ -187,7 +190,7 @@ def _later_copies(triples: Int32, rows: Integers) -> Integers:
 
 
 def _equal_neighbours(rows: Int32) -> Bools:
-    """Whether each row but the first equals the one before it."""
+    """Return whether each row but the first equals its predecessor: bool (n - 1,)."""
     equal = rows[1:, 0] == rows[:-1, 0]
     for column in range(1, rows.shape[1]):
         equal &= rows[1:, column] == rows[:-1, column]
@@ -195,7 +198,10 @@ def _equal_neighbours(rows: Int32) -> Bools:
 
 
 def _move_selected(triples: Int32, keep: Bools, selected: Int32) -> Int32:
-    """Move a mask's rows to the front of `selected`, perhaps the triples, without numpy's index."""
+    """Copy the rows that `keep` marks to the front of `selected`, in chunks.
+
+    `selected` may be `triples` itself.
+    """
     n = 0
     for start in range(0, len(triples), _CHUNK):
         part = triples[start : start + _CHUNK][keep[start : start + _CHUNK]]
@@ -205,29 +211,32 @@ def _move_selected(triples: Int32, keep: Bools, selected: Int32) -> Int32:
 
 
 def count_entities(triples: Integers, n_entities: int) -> Int64:
-    """How often each entity is a head or a tail, added up: the only count of popularity."""
+    """Count how often each entity is a head or a tail: int64 (n_entities,).
+
+    Everything that depends on popularity uses this count.
+    """
     heads, tails = (np.bincount(triples[:, end], minlength=n_entities) for end in (0, 2))
     return (heads + tails).astype(np.int64)
 
 
 def hash_array(hasher: Any, name: str, array: Array) -> None:
-    """Feed an integer array to a hash by value: as little-endian int64 for every dtype."""
+    """Add an integer array to a hash by value, as little-endian int64 for every dtype."""
     hasher.update(f"{name} {array.shape}".encode())
     for start in range(0, len(array), _CHUNK):
         hasher.update(np.ascontiguousarray(array[start : start + _CHUNK], dtype="<i8"))
 
 
 NO_QUALIFIERS = "-"
-"""Label of the empty set; that of any other holds a "="."""
+"""Label of the empty set; the label of any other set contains a "="."""
 _RESERVED = str.maketrans({"%": "%25", "=": "%3D", ",": "%2C"})
 _PAIR = 8  # bytes
 
 
 @dataclass(frozen=True, eq=False)
 class QualifierSets:
-    """Sets of qualifiers by number: ``sets[number]`` has the pairs of one.
+    """Sets of qualifiers by number: ``sets[number]`` has the pairs of a set.
 
-    Numbers follow the order of the sets' pairs; the empty set, if there is one, is 0.
+    Sets are numbered in the order of their pairs; the empty set, if present, has number 0.
 
     - offsets, int64 (n + 1,): Set i owns ``pairs[offsets[i]:offsets[i + 1]]``.
     - pairs, int32 (offsets[-1], 2): Ids of relation and value, ascending within a set.
@@ -253,7 +262,7 @@ class QualifierSets:
 
 
 def check_qualifiers(name: str, qualifiers: Any, n_facts: int) -> tuple[Int64, Int64]:
-    """Offsets and pairs of a split's qualifiers; InputError if they do not fit its facts."""
+    """Return offsets and pairs of a split's qualifiers; InputError if they do not fit its facts."""
     advice = (
         "give (offsets, pairs): offsets are integers of shape (facts + 1,) that ascend from 0, and "
         "pairs are integers of shape (offsets[-1], 2): relation and value"
@@ -281,9 +290,9 @@ def check_qualifiers(name: str, qualifiers: Any, n_facts: int) -> tuple[Int64, I
 def number_sets(
     qualifiers: Mapping[str, tuple[Int64, Int64]],
 ) -> tuple[dict[str, Int32], QualifierSets]:
-    """Number of each fact's set of qualifiers by split, and the sets.
+    """Number the sets of qualifiers; return each fact's number by split, and the sets.
 
-    The sets are those of all facts, and these sets without each one of their pairs.
+    The sets are those of all facts, and each of these without one of its pairs.
     """
     keys = {name: _set_keys(*arrays) for name, arrays in qualifiers.items()}
     of_facts = set().union(*keys.values())
@@ -301,7 +310,7 @@ def number_sets(
 
 
 def _set_keys(offsets: Int64, pairs: Int64) -> list[bytes]:
-    """The bytes of each fact's pairs, ascending and each once: equal for equal sets."""
+    """Return the bytes of each fact's distinct pairs, ascending, so that equal sets are equal."""
     owner = owners(offsets)
     order = np.lexsort((pairs[:, 1], pairs[:, 0], owner))
     owner, pairs = owner[order], pairs[order]
@@ -314,11 +323,12 @@ def _set_keys(offsets: Int64, pairs: Int64) -> list[bytes]:
 
 
 def _rests(key: bytes) -> list[bytes]:
+    """Return the key of a set without each of its pairs in turn."""
     return [key[:at] + key[at + _PAIR :] for at in range(0, len(key), _PAIR)]
 
 
 def set_labels(sets: QualifierSets, entities: Labels, relations: Labels) -> list[str]:
-    """A label for each set: ``P580=Q1,P582=Q2``, or ``-``; "%", "=" and "," are encoded."""
+    """Return a label for each set: ``P580=Q1,P582=Q2``, or ``-``; "%", "=" and "," are encoded."""
     distinct, row_of_pair = np.unique(sets.pairs, axis=0, return_inverse=True)
     texts = [
         "=".join(text.translate(_RESERVED) for text in pair)
@@ -330,18 +340,24 @@ def set_labels(sets: QualifierSets, entities: Labels, relations: Labels) -> list
 
 
 def n_qualifiers(label: str) -> int:
-    """Number of qualifiers in the set that such a label names."""
+    """Count the qualifiers of a set by its label."""
     return label.count("=")
 
 
 def value_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
-    """Facts for questions about the values of some facts' qualifiers, fact by fact: (m, 4)."""
+    """Return facts for questions about values of qualifiers, fact by fact: int32 (m, 4).
+
+    Columns: statement, relation, value, set of the fact's other qualifiers.
+    """
     owner, at = _pairs_of(sets, facts[:, 3])
     return _rows(statement[owner], sets.pairs[at], sets.without[at])
 
 
 def given_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
-    """As `value_rows`, with the fact's other values of the relation, which the question gives."""
+    """Return facts as `value_rows` does, with each other qualifier of the relation as the value.
+
+    The question gives these values, so they are no answers.
+    """
     owner, at = _pairs_of(sets, facts[:, 3])
     set_of = owners(sets.offsets)
     keys = set_of * (1 + int(sets.pairs.max(initial=0))) + sets.pairs[:, 0]
@@ -354,13 +370,14 @@ def given_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
 
 
 def _rows(statement: Int64, pairs: Int32, others: Int32) -> Int32:
+    """Join statement, relation, value and set of the others to rows: int32 (n, 4)."""
     rows = np.empty((len(pairs), 4), np.int32)
     rows[:, 0], rows[:, 1:3], rows[:, 3] = statement, pairs, others
     return rows
 
 
 def _pairs_of(sets: QualifierSets, numbers: Int32) -> tuple[Int64, Int64]:
-    """For each qualifier of the numbered sets: the row of its fact, and its place in the pairs."""
+    """Return, per qualifier of numbered sets, the index of its number and its row in `pairs`."""
     counts = sets.lengths[numbers]
     owner = np.repeat(np.arange(len(numbers)), counts)
     return owner, spans(sets.offsets[numbers], counts)[1]

@@ -1,7 +1,7 @@
-"""Tab-separated files: which are a folder's splits, and their triples, read natively.
+"""Tab-separated files: finds the splits of a folder, and reads their triples natively.
 
 The fast reader looks only for tabs and line ends. At a malformed line it stops; then
-`kgtrec.graph.faults` reads the file line by line, and reports the first bad line with a hint.
+`kgtrec.graph.readers.faults` reads the file line by line, and reports the first bad line.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 def open_packed(path: Path) -> tuple[Any, Any]:
-    """The file as stored, and the stream of its unpacked bytes."""
+    """Open a file; return it as stored, and the stream of its unpacked bytes."""
     try:
         raw = open(path, "rb")  # noqa: SIM115 (closed by the callers, with the stream over it)
     except OSError as error:
@@ -50,7 +50,7 @@ def open_packed(path: Path) -> tuple[Any, Any]:
 
 
 def damage_error(path: Path, error: OSError) -> FileError:
-    """The error for a file whose bytes cannot be read or unpacked."""
+    """Make the error for a file whose bytes cannot be read or unpacked."""
     return FileError(
         path,
         found=f"reading failed ({error})",
@@ -59,13 +59,13 @@ def damage_error(path: Path, error: OSError) -> FileError:
 
 
 def quoted(line: bytes, limit: int = 60) -> str:
-    """The start of a line, for messages."""
+    """Quote the start of a line for messages."""
     text = line[: limit * 4].decode("utf-8", "backslashreplace")
     return repr(text) if len(text) <= limit else repr(text[:limit]) + "..."
 
 
 def packed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Number and text of every line of a plain or packed file."""
+    """Yield number and text of every line of a plain or packed file."""
     raw, stream = open_packed(path)
     with raw:
         try:
@@ -84,7 +84,7 @@ Advance = Callable[[int], None]
 Explain = Callable[[Path], object]
 
 _BLOCK = 1 << 20
-"""Bytes that are read at a time: they and their labels stay in the cache."""
+"""Bytes per read, few enough that they and their labels stay in the cache."""
 _LARGEST_BLOCK = 1 << 31
 _ALONE = 64 << 20  # files below this size are not worth a second thread
 
@@ -101,12 +101,12 @@ def load_facts(
     columns: str = "hrt",
     with_heading: Container[str] = (),
 ) -> tuple[dict[str, Triples], Labels, Labels, Any]:
-    """Rows (n, 3) of the files of all splits; with more tabs (n, 4), whose time may be an interval.
+    """Read the facts of all splits: int32 (n, 3), or (n, 4) with a time if there are more tabs.
 
     Ids are positions in the byte order of the labels, or in numeric order if all are whole numbers.
     ``explain`` raises the fault of a file. The first line of a split ``with_heading`` is skipped.
-    Also returns the labels of entities and relations, and those of times as an Arrow array in byte
-    order.
+    Also returns labels of entities, labels of relations, and an Arrow array of the times in byte
+    order. A time may be an interval.
     """
     entities, relations, times = (LabelTable() for _ in range(3))
     tables = [relations if c == "r" else entities for c in columns]
@@ -135,14 +135,14 @@ def load_facts(
 
 
 def renumber_column(column: Int32, new_numbers: Int32) -> None:
-    """Replace numbers by places, some at a time."""
+    """Replace each number of a column by its new number, in steps."""
     for start in range(0, len(column), _BLOCK):
         column[start : start + _BLOCK] = new_numbers[column[start : start + _BLOCK]]
 
 
 @contextlib.contextmanager
 def _draw_progress(size: int, progress: bool) -> Iterator[Advance]:
-    """A function to call with bytes read; it draws a progress bar if wanted."""
+    """Provide a function that takes the number of bytes read, and draws progress if wanted."""
     if not progress:
         yield lambda _: None
         return
@@ -159,7 +159,7 @@ def _read(
     explain: Explain,
     advance: Advance,
 ) -> Triples:
-    """Rows of a file in the numbers of the tables; new labels join these as they appear."""
+    """Read the rows of a file by the numbers of the tables, which grow by new labels."""
     path, raw = blocks.path, blocks.raw
     rows: Triples = np.empty((0, len(tables)), dtype=np.int32)
     n = position = 0
@@ -177,7 +177,7 @@ def _read(
         except OSError as error:
             raise damage_error(path, error) from None
     if not n:
-        explain(path)  # raises, and explains the fault, unless all is well but no fact is there
+        explain(path)  # raises, unless every line is correct but there is no fact
         hint = "add triples, or remove the file"
         refuse(path, None, "no triples below the line of names", hint)
     rows.resize((n, len(tables)), refcheck=False)
@@ -185,7 +185,10 @@ def _read(
 
 
 def _with_space(rows: Triples, n: int, more: int, share: float) -> Triples:
-    """Rows with space behind the first n, for as many as the share of the file read suggests."""
+    """Return `rows`, enlarged if `more` rows do not fit behind the first n.
+
+    The new size is estimated from the share of the file that was read.
+    """
     if n + more <= len(rows):
         return rows
     length = max(n + more + n // 8, int(1.01 * (n + more) / share) if 0 < share < 1 else 0)
@@ -196,7 +199,7 @@ def _with_space(rows: Triples, n: int, more: int, share: float) -> Triples:
 
 
 def _some_ahead(blocks: _Blocks, size: int) -> Generator[TripleLines]:
-    """Lines; for a large file, another thread reads ahead while earlier lines are used."""
+    """Yield blocks of lines; for a large file, another thread reads the next block meanwhile."""
     blocks_of_lines = iter(blocks)
     if size < _ALONE or available_cores() < 2:
         yield from blocks_of_lines
@@ -236,13 +239,13 @@ class _Blocks:
                 yield lines  # blank ones too: the user of earlier lines is one step behind, not two
 
     def _start(self, text: bytearray) -> int:
-        """Where the facts begin in the first text."""
+        """Return the offset in the first text at which the facts begin."""
         if self._has_heading:
             return text.index(b"\n") + 1
         return len(BOM) if text.startswith(BOM) else 0
 
     def _texts(self) -> Iterator[tuple[bytearray, int]]:
-        """Whole lines, and their number of bytes; each text is valid until the next but one."""
+        """Yield buffers of whole lines and their size; each is valid until the next but one."""
         texts = [bytearray(), bytearray()]
         rest, is_end = b"", False
         while not is_end:
@@ -267,7 +270,7 @@ class _Blocks:
                     refuse(self.path, None, problem, "each line must be one triple")
 
     def _fill(self, text: bytearray, size: int) -> tuple[int, bool]:
-        """Read on behind `size` bytes until the block is full; its size, and if it is the last."""
+        """Fill a block behind its first `size` bytes; return its size and if it is the last."""
         with memoryview(text) as view:
             while size < self._block:
                 if self.stopped or not (n := self._stream.readinto(view[size : self._block])):
@@ -277,14 +280,14 @@ class _Blocks:
 
 
 def _in_id_order(table: LabelTable) -> tuple[Labels, Int32]:
-    """The labels of a table in the order of their ids, and the id of each number."""
+    """Return a table's labels in the order of ids, and the id of each number: int32 (n,)."""
     array, ranks = _in_byte_order(table)
     labels, ids = order_labels(array)
     return labels, ranks if ids is None else ids[ranks]
 
 
 def _in_byte_order(table: LabelTable) -> tuple[Any, Int32]:
-    """The labels of a table in byte order, and the place of each number."""
+    """Return a table's labels in byte order, and the rank of each number: int32 (n,)."""
     import pyarrow as pa
 
     offsets = np.empty(table.n + 1, dtype=np.int64)
@@ -301,7 +304,7 @@ _STEMS = {"train": "train", "valid": "valid", "dev": "valid", "test": "test"}
 
 
 def split_names(endings: Sequence[str], prefix: str = "") -> dict[str, str]:
-    """The split of each name of a file with one of these endings, plain or packed."""
+    """Return names of split files with these endings, plain or packed, and their splits."""
     return {
         prefix + stem + ending + packed: split
         for stem, split in _STEMS.items()
@@ -340,12 +343,12 @@ _NAMING = (
 
 
 def has_splits(names: Iterable[str]) -> bool:
-    """Whether files of these names are splits, tab-separated or in OpenKE's format."""
+    """Return whether a name is that of a split, tab-separated or in OpenKE's format."""
     return any(name in _NAMES or name.removesuffix(NUMBERED) in SPLITS for name in names)
 
 
 def entries_of(folder: Path, advice: str) -> list[os.DirEntry[str]]:
-    """What a folder contains, by name."""
+    """List a folder, sorted by name; FileError with the advice if that fails."""
     try:
         return sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
@@ -358,7 +361,7 @@ def entries_of(folder: Path, advice: str) -> list[os.DirEntry[str]]:
 
 
 def pick_splits(folder: Path, names: Iterable[str], split_of: Mapping[str, str]) -> dict[str, Path]:
-    """The files that hold a split, in the order of splits; FileError if two hold the same."""
+    """Return the file of each split, in the order of splits; FileError if a split has two."""
     files: dict[str, Path] = {}
     for name in names:
         split = split_of.get(name, "")
@@ -371,7 +374,7 @@ def pick_splits(folder: Path, names: Iterable[str], split_of: Mapping[str, str])
 
 
 def find_split_files(folder: PathName) -> dict[str, Path]:
-    """Files of a folder's splits: train, valid, test; OpenKE's if there are no others."""
+    """Find the files of a folder's splits (train, valid, test), else OpenKE's."""
     folder = Path(folder)
     entries = entries_of(folder, "give the folder that contains train.txt, valid.txt and test.txt")
     names = [entry.name for entry in entries if entry.is_file()]
@@ -391,7 +394,7 @@ def check_folder(folder: Path, files: dict[str, Path]) -> None:
 
 
 def _refuse_inductive(folder: Path, names: Iterable[str]) -> None:
-    """FileError if there is an inference graph beside the splits: only half would be read."""
+    """Raise FileError if there is an inference graph beside the splits: it would be missed."""
     if inductive := [name for name in names if _INDUCTIVE.match(name)]:
         problem = (
             f"{', '.join(map(repr, inductive))} beside the splits: this is an inductive "
@@ -408,7 +411,7 @@ def _refuse_inductive(folder: Path, names: Iterable[str]) -> None:
 def _check_overlooked(
     folder: Path, entries: list[os.DirEntry[str]], files: dict[str, Path]
 ) -> None:
-    """Report overlooked splits: a silently missed split would be missing from the filter too."""
+    """Report files that look like unread splits, which the filter would lack, too."""
     for entry in entries:
         name = entry.name
         if _NAMES.get(name) not in (None, *files):
@@ -442,12 +445,12 @@ def _check_overlooked(
 
 
 def is_split_like(name: str) -> bool:
-    """Whether a file's name begins or ends with the name of a split."""
+    """Return whether a file's name begins or ends with the name of a split."""
     return _split_like(name) is not None
 
 
 def _split_like(name: str) -> str | None:
-    """The split that a file's name begins or ends with, if any."""
+    """Return the split that a file's name begins or ends with, or None."""
     if name in _NOT_SPLITS:
         return None
     stem = name.lower().partition(".")[0]
@@ -460,6 +463,7 @@ def _split_like(name: str) -> str | None:
 
 
 def _no_split(folder: Path) -> FileError:
+    """Make the error for a folder without splits, which lists its files."""
     present = sorted(entry.name + "/" * entry.is_dir() for entry in os.scandir(folder))
     listing = ", ".join(map(repr, present[:10])) + (", ..." if len(present) > 10 else "")
     hint = _NAMING

@@ -22,7 +22,7 @@ _HINT = "columns head, relation and tail must be labels (text), or numbers from 
 
 
 def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.parquet`` (or ``.arrow``, ``.feather``) and so on, with labels or numbers."""
+    """Read ``train.parquet`` (or ``.arrow``, ``.feather``) and so on, with labels or numbers."""
     files = split_files(folder, (".parquet", ".arrow", ".feather"))
     tables = {split: _columns(path) for split, path in files.items()}
     kinds = {column.type for table in tables.values() for column in table}
@@ -49,7 +49,7 @@ def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
 
 
 def _columns(path: Path) -> list[Any]:
-    """Head, relation and tail as arrays of integers or of bytes."""
+    """Read head, relation and tail as Arrow arrays of integers or of bytes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -83,6 +83,7 @@ def _columns(path: Path) -> list[Any]:
 
 
 def _table(path: Path) -> Any:
+    """Read a table; FileError if the file is damaged."""
     import pyarrow as pa
     import pyarrow.ipc as ipc
     import pyarrow.parquet as pq
@@ -114,7 +115,7 @@ def _is_integer(kind: Any) -> bool:
 
 
 def _number_labels(tables: dict[str, list[Any]]) -> GraphTables:
-    """Ids in byte order of the labels."""
+    """Number the labels of all tables as `sort_labels` orders them."""
     entities, relations = (
         sort_labels([table[column] for table in tables.values() for column in columns])
         for columns in ((0, 2), (1,))

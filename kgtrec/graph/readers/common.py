@@ -1,4 +1,4 @@
-"""What readers of graphs share: the tables that they return, rows by label and by number."""
+"""Common parts of the readers of graphs: their tables, rows by label, and rows by number."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LIKELY, _LIKELY_PER_TRIPLE = 1 << 20, 64
 
 @dataclass(frozen=True, eq=False)
 class GraphTables:
-    """What a reader found.
+    """The result of a reader.
 
     - splits, (n, 3): Split name (train, valid, test) to rows head, relation, tail.
     - entities, relations: Labels in id order; None: ids are their own labels.
@@ -55,7 +55,7 @@ class GraphTables:
     notes: tuple[str, ...] = ()
 
     def line_of(self, split: str, row: int) -> int:
-        """The line of a fact in its file."""
+        """Return the line of a fact in its file."""
         return row + 1 + (split in self.with_heading)
 
     @property
@@ -65,7 +65,7 @@ class GraphTables:
 
 
 def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[str, Path]:
-    """Files of the splits, plain or packed, in the order train, valid (or dev), test."""
+    """Find the files of the splits, plain or packed, in the order train, valid (or dev), test."""
     advice = "give the folder with the splits"
     names = [entry.name for entry in entries_of(folder, advice) if entry.is_file()]
     files = pick_splits(folder, names, split_names(endings, prefix))
@@ -76,14 +76,14 @@ def split_files(folder: Path, endings: Sequence[str], prefix: str = "") -> dict[
 
 
 def text_splits(folder: Path) -> dict[str, Path]:
-    """Text files of the splits; files that look like further splits are refused or reported."""
+    """Find text files of the splits; refuse or report files that look like further splits."""
     files = split_files(folder, (".txt", ".tsv", ""))
     check_folder(folder, files)
     return files
 
 
 def id_column(path: Path, name: str, ids: Array, hint: str) -> Int64:
-    """Numbers as int64; FileError that names the first that cannot be an id."""
+    """Return numbers as int64; FileError names the first that cannot be an id."""
     bad = (ids < 0) | (ids >= MAX_ID)
     if bad.any():
         row = int(np.argmax(bad))
@@ -94,7 +94,7 @@ def id_column(path: Path, name: str, ids: Array, hint: str) -> Int64:
 def check_likely(
     files: Mapping[str, Path], splits: Mapping[str, Array], column: int, hint: str
 ) -> None:
-    """Refuse a number far beyond what triples can name, below which all would be candidates."""
+    """Refuse an id far above the number of triples: all smaller ids would be candidates."""
     likely = max(_LIKELY, _LIKELY_PER_TRIPLE * sum(map(len, splits.values())))
     for split, rows in splits.items():
         largest = int(rows[:, column].max(initial=0))
@@ -132,8 +132,10 @@ def label_rows(
 def outsiders(
     files: Mapping[str, Path], tables: GraphTables, known: Sequence[Bools]
 ) -> Iterator[tuple[Path, int, int, str, int]]:
-    """Per split with a label that is not known: file, line, column and label of the first, and the
-    number of lines with such labels."""
+    """Yield, per split with unknown labels, where the first is and how many lines have one.
+
+    Items: file, line, column, label, number of lines. ``known`` masks entities and relations.
+    """
     for split, path in files.items():
         rows = tables.splits[split]
         outside = ~np.stack([known[at & 1][rows[:, at]] for at in range(3)], axis=1)
@@ -144,7 +146,7 @@ def outsiders(
 
 
 def sort_labels(arrays: list[Any]) -> Labels:
-    """The distinct labels of Arrow arrays, in the order of `order_labels`."""
+    """Return the distinct labels of Arrow arrays, in the order of `order_labels`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -153,7 +155,7 @@ def sort_labels(arrays: list[Any]) -> Labels:
 
 
 def in_id_order(numbers: Mapping[bytes, int]) -> tuple[Triples, Labels]:
-    """The id of every number's label, and the labels in the order of `order_labels`."""
+    """Order labels by `order_labels`; return the id of each number, int32 (n,), and the labels."""
     ordered = sorted(numbers)
     ids_of_numbers = np.empty(len(ordered), dtype=np.int32)
     ids_of_numbers[[numbers[label] for label in ordered]] = np.arange(len(ordered), dtype=np.int32)
@@ -168,7 +170,10 @@ def read_number_triples(
     form: str,
     lines_in: Callable[[Path], Iterator[tuple[int, bytes]]] = lines_of,
 ) -> GraphTables:
-    """Lines of three numbers in this order, those of the labels of entities and of relations."""
+    """Read lines of three numbers in the order of `columns`.
+
+    ``labels`` are those of entities and of relations; numbers must be below their lengths.
+    """
     sizes = [MAX_ID if known is None else len(known) for known in labels]
     limits = np.array([sizes[c == "r"] for c in columns])
     splits = {
@@ -181,7 +186,7 @@ def read_number_triples(
 def _number_rows(
     path: PathName, lines: Iterator[tuple[int, bytes]], columns: str, limits: Int64, form: str
 ) -> Triples:
-    """Triples, shape (n, 3), as head, relation, tail."""
+    """Read the lines of a file as head, relation, tail: int32 (n, 3)."""
     parts = [np.empty((0, 3), np.int32)]
     while batch := list(islice(lines, _LINES)):
         rows = [text.split() for _, text in batch]
@@ -197,7 +202,7 @@ def _number_rows(
 def _refuse_first(
     path: PathName, batch: list[tuple[int, bytes]], columns: str, limits: Int64, form: str
 ) -> None:
-    """Name the first bad line of a batch that has one."""
+    """Raise FileError for the first bad line of a batch."""
     names = names_of(columns)
     for number, text in batch:
         fields = text.split()
@@ -226,7 +231,7 @@ class NumberedLabels(NamedTuple):
 def labels_by_id(
     path: PathName, rows: Iterable[tuple[int, bytes, bytes, bytes]], hint: str, n: int | None = None
 ) -> NumberedLabels:
-    """Labels in id order from rows (line, text, id, label); n: the ids' number.
+    """Put labels in id order, from rows (line, text, id, label); `n` is the number of ids.
 
     Repeated labels become distinct, with a GraphWarning.
     """

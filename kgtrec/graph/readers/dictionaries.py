@@ -65,7 +65,7 @@ class Dictionary(NamedTuple):
 
 
 def dictionary_files(folder: Path) -> dict[str, Path]:
-    """The files of a folder whose names are those of dictionaries or of ``stat.txt``, by name."""
+    """Find files with names of dictionaries, and ``stat.txt``, in a folder; return them by name."""
     names = [path.name for path in folder.iterdir() if path.is_file()]
     names += [f"vocab/{path.name}" for path in folder.glob("vocab/*.json")]
     patterns = [*_NUMBERED.values(), *_LISTED.values()]
@@ -79,10 +79,10 @@ def dictionary_files(folder: Path) -> dict[str, Path]:
 def find_dictionary(
     folder: Path, kind: str, notes: list[str], lists: bool = True
 ) -> Dictionary | None:
-    """The dictionary of a kind ("entity" or "relation"); FileError if two files contradict.
+    """Find the dictionary of a kind ("entity" or "relation"), or None.
 
-    ``notes`` receives a sentence for each file that is not used. Without ``lists``, only files that
-    write numbers count.
+    FileError if two files contradict each other. ``notes`` receives a sentence for each file that
+    is not used. Without ``lists``, only files that write numbers count.
     """
     files = dictionary_files(folder)
     numbered = [
@@ -109,14 +109,14 @@ def find_dictionary(
 
 
 def _first_difference(labels: Labels, others: Labels) -> tuple[int, list[str]]:
-    """The first number with different labels, and both labels as messages show them."""
+    """Return the first number with different labels, and both labels for messages."""
     shortest = min(len(labels), len(others))
     number = next((i for i in range(shortest) if labels[i] != others[i]), shortest)
     return number, [repr(x[number]) if number < len(x) else "missing" for x in (labels, others)]
 
 
 def _read_numbered(path: Path) -> Dictionary:
-    """A dictionary with numbers; FileError if the file is not one."""
+    """Read a dictionary with numbers; FileError if the file is not one."""
     if path.suffix == ".json":
         return Dictionary(path, labels_by_id(path, _json_rows(path), _FORM), False)
     lines = list(lines_of(path))
@@ -130,7 +130,7 @@ def _read_numbered(path: Path) -> Dictionary:
 
 
 def _read_list(path: Path) -> Dictionary | str:
-    """A dictionary with a label per line, or with numbers; a text says why it is neither."""
+    """Read a dictionary with a label per line, or with numbers; a text says why it is neither."""
     lines = list(lines_of(path))
     if not lines:
         return "it is empty"
@@ -149,9 +149,9 @@ Row = tuple[int, bytes, bytes, bytes]
 
 
 def _rows(path: Path, lines: Sequence[tuple[int, bytes]]) -> tuple[int | None, list[Row]] | None:
-    """Line, text, number and label of each line of a dictionary; None if no column has numbers.
+    """Return the declared number of labels, and a `Row` per line; None if no column has numbers.
 
-    Also returns the number of labels that a first line declares, as in OpenKE's files.
+    A first line may declare the number of labels, as in OpenKE's files; None if it does not.
     """
     n = None
     if len(lines) > 1 and lines[0][1].strip().isdigit():
@@ -175,7 +175,7 @@ def _rows(path: Path, lines: Sequence[tuple[int, bytes]]) -> tuple[int | None, l
 
 
 def _number_column(path: Path, split: list[list[bytes]], columns: list[int]) -> int:
-    """Which column numbers the lines: the one with all numbers from 0, or by the file's name."""
+    """Return the column that numbers labels from 0, or the usual one by the file's name."""
     whole = {b"%d" % number for number in range(len(split))}
     if len(columns) > 1:
         columns = [
@@ -189,7 +189,7 @@ def _number_column(path: Path, split: list[list[bytes]], columns: list[int]) -> 
 
 
 def _json_rows(path: Path) -> Iterator[Row]:
-    """Rows of a JSON object from labels to numbers."""
+    """Yield the rows of a JSON object from labels to numbers."""
     hint = 'write {"label": number, ...}, with numbers from 0'
     try:
         table = json.loads(path.read_bytes())
@@ -203,7 +203,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 
 def read_sizes(folder: Path) -> tuple[int, int] | None:
-    """The numbers of entities and relations in ``stat.txt``; None if it has no two numbers."""
+    """Read the numbers of entities and relations from ``stat.txt``; None without two numbers."""
     path = folder / _STAT
     if not path.is_file():
         return None
@@ -232,7 +232,7 @@ class Numbering(NamedTuple):
         return len(self.labels) == n and bool((self.ids == np.arange(n)).all())
 
     def describe_unnamed(self, noun: str) -> str:
-        """A sentence on labels of the dictionary that no triple names; empty if there are none."""
+        """Return a sentence on labels that no triple names; "" if there are none."""
         rest = np.ones(len(self.labels), bool)
         rest[self.ids] = False
         if not rest.any():
@@ -278,19 +278,19 @@ def number_by_dictionaries(folder: Path, tables: GraphTables) -> GraphTables:
 
 
 def _n_numbers(tables: GraphTables, columns: Sequence[int]) -> int:
-    """The largest number in these columns of all splits, plus 1."""
+    """Return the largest number in these columns of all splits, plus 1."""
     largest = (rows[:, at].max(initial=0) for rows in tables.splits.values() for at in columns)
     return 1 + int(max(largest))
 
 
 def _first_gap(numbers: Int64) -> int | None:
-    """The smallest number that ascending numbers lack below their largest, if there is one."""
+    """Return the smallest number from 0 that ascending numbers lack, or None."""
     gaps = np.flatnonzero(numbers != np.arange(len(numbers)))
     return int(gaps[0]) if gaps.size else None
 
 
 def renumber_tables(tables: GraphTables, numberings: Iterable[Numbering | None]) -> GraphTables:
-    """The tables under new numbers of entities and of relations; None: these stay."""
+    """Return the tables with new numbers of entities and relations; None keeps the old ones."""
     labels = [*tables.labels]
     for at, numbering in enumerate(numberings):
         if numbering is None:
@@ -307,7 +307,7 @@ def renumber_tables(tables: GraphTables, numberings: Iterable[Numbering | None])
 def _by_dictionary(
     dictionary: Dictionary, at: int, tables: GraphTables, notes: list[str]
 ) -> Numbering | None:
-    """The numbers of a dictionary; None, with a note, if a list of labels does not fit."""
+    """Number labels by a dictionary; None, with a note, if a list of labels does not fit."""
     labels, path = tables.labels[at], dictionary.path
     array = labels.to_arrow()
     by_label, numbers = dictionary.labels.positions(array), whole_numbers(array)
@@ -348,7 +348,7 @@ _MISSING = (
 
 
 def refuse_repeated(dictionary: Dictionary, at: int, tables: GraphTables) -> None:
-    """FileError if a label with several numbers is in a triple, which may mean any of them."""
+    """Raise FileError if a triple has a label with several numbers."""
     repeated = dictionary.numbered.repeated
     for label, numbers in repeated.items():
         used = tables.labels[at].positions(Labels.from_strings([label]).to_arrow())[0]
@@ -369,7 +369,7 @@ def _by_size(
     tables: GraphTables,
     notes: list[str],
 ) -> Numbering | None:
-    """The numbering after a look at the size in ``stat.txt``, which may be the only source.
+    """Compare a numbering with the size in ``stat.txt``, or number by that size without one.
 
     FileError if labels are numbers, and it has no column for one of them.
     """
@@ -391,7 +391,7 @@ def _by_size(
 
 
 def _first_use(tables: GraphTables, at: int, number: int) -> str:
-    """Where the splits first use an entity or relation: ``tail in line 3 of train.txt``."""
+    """Say where the splits first use an entity or relation: ``tail in line 3 of train.txt``."""
     for split, rows in tables.splits.items():
         hits = rows[:, 1:2] == number if at else rows[:, 0:3:2] == number
         if hits.any():

@@ -1,4 +1,4 @@
-"""What is wrong with a file of facts: its first bad line, with a hint that fits the folder."""
+"""Errors for files of facts: the first bad line, with a hint that fits the folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EMPTY = "add triples, or remove the file"
 
 
 def scan(path: Path, columns: str = "hrt", files: Mapping[str, Path] | None = None) -> None:
-    """Read a file line by line up to the first bad line; ``files`` are all files of its folder."""
+    """Raise FileError for the first bad line of a file; ``files`` are all files of its folder."""
     blank, is_empty = 0, True
     wanted = f"each line must be {'<TAB>'.join(names_of(columns))}"
     for number, text in packed_lines(path):
@@ -41,6 +41,7 @@ def scan(path: Path, columns: str = "hrt", files: Mapping[str, Path] | None = No
 
 
 def _check_line(path: Path, number: int, line: bytes, columns: str, wanted: str) -> None:
+    """Raise FileError unless the line has at least three labels; ``wanted`` is the hint."""
     if number == 1:
         _check_binary(path, line, wanted)
     shown, fields = quoted(line), line.split(b"\t")
@@ -59,6 +60,7 @@ def _check_line(path: Path, number: int, line: bytes, columns: str, wanted: str)
 
 
 def _check_binary(path: Path, line: bytes, wanted: str) -> None:
+    """Raise FileError if the first line is that of a compressed or binary file."""
     for magic, suffix in _MAGIC.items():
         if line.startswith(magic):
             problem = f"the data is compressed ({suffix}), but the file name does not say so"
@@ -69,6 +71,7 @@ def _check_binary(path: Path, line: bytes, wanted: str) -> None:
 
 
 def _too_few_columns(path: Path, number: int, line: bytes, columns: int, wanted: str) -> FileError:
+    """Make the error for a line with one or two columns."""
     count = "1 column" if columns == 1 else f"{columns} columns"
     problem, hint = f"{count} instead of 3: {quoted(line)}", wanted
     if columns == 1:
@@ -86,7 +89,7 @@ def _too_few_columns(path: Path, number: int, line: bytes, columns: int, wanted:
 
 # -- More columns than three -----------------------------------------------------------------------
 
-_MOST = 1000  # different values of a column that are looked at
+_MOST = 1000  # different values per column that are collected
 _WHOLE = re.compile(rb"-?[0-9]+")
 _DATE = re.compile(rb"[\"<]*[-+]?[0-9#]{1,4}(-[0-9#]{1,2}.*|/[0-9#]{1,2}/.*|[.][0-9#]{1,2}[.].+)")
 _DECIMAL = re.compile(rb"-?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?")
@@ -105,7 +108,7 @@ _TRUTH = (
 
 @dataclass
 class _FurtherColumns:
-    """What a folder's files hold beyond the third column, without headings.
+    """Columns of a folder's files, to explain those beyond the third; without headings.
 
     - is_even: Each file has one number of columns.
     - widths: How many lines have each number of columns.
@@ -120,7 +123,7 @@ class _FurtherColumns:
 
     @classmethod
     def from_files(cls, files: Collection[Path]) -> _FurtherColumns:
-        """Read all lines."""
+        """Collect the columns of all lines of the files."""
         columns = cls()
         for path in files:
             widths = set()
@@ -141,12 +144,12 @@ class _FurtherColumns:
                     values.add(label.strip())
 
     def filter_command(self, condition: str) -> str:
-        """A command that writes the triples of a file whose fourth column fulfils a condition."""
+        """Return a command that keeps the triples whose fourth column fulfils a condition."""
         heading = "NR == 1 || " * self.has_heading
         return f"{awk((1, 2, 3), f'{heading}NF == 3 || {condition} ')} OLD > NEW"
 
     def all(self, column: int, is_one: Callable[[bytes], object]) -> bool:
-        """Whether each value of a column is of some kind."""
+        """Return whether `is_one` holds for each value of a column."""
         return all(map(is_one, self.values[column]))
 
     @property
@@ -171,7 +174,7 @@ def refuse_further_columns(
 
 
 def _further_columns(columns: _FurtherColumns, wanted: str) -> tuple[str, str]:
-    """What the further columns are, and what to do."""
+    """Return a remark on the meaning of the further columns, and a hint."""
     further, fourth = set(columns.widths) - {1, 2, 3}, columns.values[3]
     if further == {4} and (labels := next((two for two in _TRUTH if fourth == _raw(two)), None)):
         true, false = labels
@@ -220,7 +223,7 @@ def _raw(labels: tuple[str, str]) -> set[bytes]:
 
 
 def _some_times(widths: Counter[int]) -> tuple[str, str]:
-    """The fault of files in which some lines have a time, and others have none."""
+    """Return remark and hint for files in which only some lines have a time."""
     *most, last = [str(width) for width in sorted(widths) if widths[width]]
     time = '$4 " " $5' if 5 in widths else "$4"
     command = f"""awk -F'\\t' -v OFS='\\t' '{{print $1, $2, $3, (NF > 3 ? {time} : "none")}}'"""

@@ -1,7 +1,7 @@
-"""Tab-separated labels as triples; what is unusual about labels, as notes.
+"""Tab-separated labels as triples, with notes on unusual labels.
 
 In: files with a line per fact. Out: `GraphTables` with notes. `read_label_triples` is the reader of
-usual folders. `noted` looks at the labels of any reader that numbers them in byte order.
+usual folders. `add_notes` checks the labels of any reader that numbers them in byte order.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from kgtrec.graph.readers.headings import Heading, read_headings
 from kgtrec.graph.tsv import Explain, load_facts, quoted, renumber_column
 
 ENTITY, RELATION = 0, 1
-"""Places of the labels in `GraphTables.labels`."""
+"""Indices of the kinds of labels in `GraphTables.labels`."""
 
 
 def read_label_triples(
     files: Mapping[str, Path], columns: str | None = None, progress: bool = False, form: str = ""
 ) -> GraphTables:
-    """Lines of three labels with tabs between them, numbered in byte order.
+    """Read lines of three labels with tabs between them; ids are in the order of `order_labels`.
 
     The order of columns is hrt unless it is declared, or a first line names the columns. With the
     name of a format that takes a declaration, ``form``, a doubtful order gets a note.
@@ -53,7 +53,7 @@ def fact_tables(
     progress: bool = False,
     form: str = "",
 ) -> tuple[GraphTables, Any]:
-    """Facts of files, numbered in byte order, with notes; and an Arrow array of their times.
+    """Read the facts of files, with notes; also return an Arrow array of their times.
 
     The arguments are those of `read_label_triples` and of `load_facts`.
     """
@@ -80,7 +80,7 @@ def below_headings(
     load: Callable[[frozenset[str]], GraphTables],
     is_required: bool = False,
 ) -> GraphTables:
-    """Facts without headings, with notes; ``load`` reads all files, of which some have a heading.
+    """Load facts without headings, with notes; ``load`` takes the splits that have a heading.
 
     A heading that the format requires is skipped without a note.
     """
@@ -96,13 +96,13 @@ def below_headings(
 
 
 def _ids_of(heading: Heading, tables: GraphTables) -> list[int]:
-    """Ids of the names of head, relation and tail as labels; -1 if a name is not a label."""
+    """Return ids of the names of head, relation, tail as labels; -1 if a name is no label."""
     names = [arrow_bytes([name]) for name in heading.labels]
     return [int(tables.labels[at & 1].positions(name)[0]) for at, name in enumerate(names)]
 
 
 def _recurs(heading: Heading, tables: GraphTables) -> bool:
-    """Whether a name is a label of another line, so that the heading may be a fact."""
+    """Return whether a name is a label in another line, so that the heading may be a fact."""
     return any(number >= 0 for number in _ids_of(heading, tables))
 
 
@@ -141,9 +141,9 @@ _ENDS[1, [blank.encode()[-1] for blank in _BLANKS]] = True
 
 
 def add_notes(tables: GraphTables, has_lines: bool = True) -> GraphTables:
-    """The tables with notes on their labels; labels that differ only in outer blanks are merged.
+    """Add notes on labels to tables; merge labels that differ only in outer blanks.
 
-    Notes name lines if each fact ``has_lines`` of its own.
+    Notes name lines if ``has_lines``: each fact is a line of its file.
     """
     tables = _without_blanks(tables, has_lines)
     return replace(tables, notes=(*tables.notes, *_encoding_notes(tables, has_lines)))
@@ -180,7 +180,7 @@ def _without_blanks(tables: GraphTables, has_lines: bool) -> GraphTables:
 
 
 def _columns_of(tables: GraphTables) -> Iterator[tuple[int, Array]]:
-    """Every column of labels' ids, and whether these are entities or relations."""
+    """Yield every column of ids, and whether these are entities or relations."""
     for rows in tables.splits.values():
         yield from ((ENTITY, rows[:, 0]), (RELATION, rows[:, 1]), (ENTITY, rows[:, 2]))
     for _, pairs in (tables.qualifiers or {}).values():
@@ -188,7 +188,7 @@ def _columns_of(tables: GraphTables) -> Iterator[tuple[int, Array]]:
 
 
 def _find_padded(labels: Labels) -> Int64:
-    """Ids of labels that begin or end with blanks and have other characters, too."""
+    """Return ids of labels that begin or end with blanks and have other characters, too."""
     if labels.is_decimal:
         return np.empty(0, np.int64)
     bounds, content = labels.text
@@ -201,7 +201,7 @@ def _find_padded(labels: Labels) -> Int64:
 
 
 def _strip_blanks(labels: Labels, padded: Int64) -> Any:
-    """The labels as an Arrow array, without the blanks around the padded ones."""
+    """Return labels as an Arrow array, without the blanks around the padded ones."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -220,8 +220,10 @@ def _are_numbers(labels: Labels) -> bool:
 
 
 def _example(tables: GraphTables, ids: Sequence[Int64], has_lines: bool) -> tuple[str, str]:
-    """The first label, in the order of files and lines, with one of these ids of each kind; and its
-    file and line."""
+    """Return the first label in files that has one of these ids, and its file and line.
+
+    ``ids`` has ids of entities, and ids of relations.
+    """
     masks = [np.zeros(len(labels), bool) for labels in tables.labels]
     for mask, some in zip(masks, ids, strict=True):
         mask[some] = True
@@ -240,7 +242,7 @@ def _example(tables: GraphTables, ids: Sequence[Int64], has_lines: bool) -> tupl
 
 
 def _encoding_notes(tables: GraphTables, has_lines: bool) -> Iterator[str]:
-    """Notes on labels in several encodings, and in several Unicode forms."""
+    """Yield notes on labels in several encodings, and in several Unicode forms."""
     forms = [_forms(labels) for labels in tables.labels]
     foreign = [_ids(forms_of_kind, lambda form: not form.is_utf8) for forms_of_kind in forms]
     modern = [_ids(forms_of_kind, lambda form: form.is_utf8) for forms_of_kind in forms]
@@ -276,6 +278,7 @@ class _Form(NamedTuple):
 
 
 def _forms(labels: Labels) -> list[_Form]:
+    """Return the labels beyond ASCII, decoded as UTF-8 or Latin-1 and normalised."""
     forms = []
     for number in _beyond_ascii(labels).tolist():
         raw, is_utf8 = bytes_of(labels[number]), True
@@ -298,7 +301,7 @@ _BYTES = 1 << 24
 
 
 def _beyond_ascii(labels: Labels) -> Int64:
-    """Ids of labels with bytes above 127."""
+    """Return the ids of labels with bytes above 127."""
     if labels.is_decimal:
         return np.empty(0, np.int64)
     bounds, content = labels.text
@@ -311,7 +314,7 @@ def _beyond_ascii(labels: Labels) -> Int64:
 
 
 def show_label(label: str) -> str:
-    """A label for messages that tell its bytes or code points."""
+    """Escape a label for messages, so that its bytes and code points are visible."""
     return ascii(label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
 
 
@@ -322,7 +325,7 @@ _WHOLE = re.compile(rb"[0-9]+")
 
 
 def order_doubt(tables: GraphTables, form: str) -> str:
-    """A sentence if many relations are also entities, with the order that prevents it, if any.
+    """Return a warning if many relations are also entities, and name a better order, if any.
 
     In graphs that are read rightly, no label of a relation is one of an entity, unless labels are
     numbers.
@@ -348,7 +351,7 @@ def order_doubt(tables: GraphTables, form: str) -> str:
 
 
 def _find_positions(some: Labels, labels: Labels) -> list[int]:
-    """Id of each of some labels among others; -1 if it is absent."""
+    """Return the id of each of some labels among others; -1 if it is absent."""
     if not labels.is_ascending or 64 * len(some) > len(labels):
         return labels.positions(some.to_arrow()).tolist()
     array, positions = labels.to_arrow(), []
@@ -359,7 +362,7 @@ def _find_positions(some: Labels, labels: Labels) -> list[int]:
 
 
 def _shared_labels(tables: GraphTables) -> list[float]:
-    """For each column: the share of its labels that also occur in the other two."""
+    """Return, per column, the share of its labels that also occur in the other two."""
     entities, relations = tables.labels
     known = entities.positions(relations.to_arrow())
     number = np.where(known >= 0, known, len(entities) + np.arange(len(relations)))

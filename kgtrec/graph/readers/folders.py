@@ -51,7 +51,7 @@ DECLARE = (
 
 
 def read_rotate(folder: Path, columns: str | None = None) -> GraphTables:
-    """Splits by label, under the numbers of dictionaries; columns are hrt if not given."""
+    """Read splits by label, with the numbers of dictionaries; columns are hrt by default."""
     notes: list[str] = []
     dictionaries = [_dictionary(folder, kind, notes) for kind in KINDS]
     tables = read_label_triples(text_splits(folder), columns or "hrt")
@@ -59,7 +59,7 @@ def read_rotate(folder: Path, columns: str | None = None) -> GraphTables:
 
 
 def _by_label(tables: GraphTables, dictionaries: Sequence[Dictionary], columns: str) -> GraphTables:
-    """The tables under the numbers of dictionaries, which must have all labels."""
+    """Number the tables by dictionaries; FileError if these lack a label."""
     ids = [
         dictionary.labels.positions(labels.to_arrow()).astype(np.int32)
         for dictionary, labels in zip(dictionaries, tables.labels, strict=True)
@@ -80,7 +80,10 @@ def _by_label(tables: GraphTables, dictionaries: Sequence[Dictionary], columns: 
 
 
 def read_neural_lp(folder: Path, columns: str | None = None) -> GraphTables:
-    """Neural LP, DRUM, RED-GNN: facts.txt and train.txt are train; files number labels by line."""
+    """Read a folder of Neural LP, DRUM or RED-GNN.
+
+    facts.txt and train.txt are the split train; lists number the labels by line.
+    """
     splits = text_splits(folder)
     facts = next((folder / name for name in _FACTS if (folder / name).is_file()), None)
     if facts is None or "train" not in splits:
@@ -103,7 +106,7 @@ _FACTS = [f"facts{ending}{packed}" for ending in (".txt", ".tsv") for packed in 
 
 
 def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
-    """Splits by number, with declared columns, as in DGL-KE's ``udd_hrt``."""
+    """Read splits by number, with declared columns, as in DGL-KE's ``udd_hrt``."""
     if columns is None:
         hint = "declare it, as in dgl-ke,hrt:DIR"
         refuse(folder, None, "the order of its columns is unknown", hint)
@@ -115,7 +118,7 @@ def read_dgl_ke(folder: Path, columns: str | None = None) -> GraphTables:
 
 
 def _dictionary(folder: Path, kind: str, notes: list[str]) -> Dictionary:
-    """The dictionary of a kind; FileError if there is none."""
+    """Return the dictionary of a kind; FileError if there is none."""
     dictionary = find_dictionary(folder, kind, notes)
     if dictionary is None:
         path = folder / f"{PLURALS[KINDS.index(kind)]}.dict"
@@ -124,6 +127,7 @@ def _dictionary(folder: Path, kind: str, notes: list[str]) -> Dictionary:
 
 
 def _read_map(path: Path) -> Labels:
+    """Read labels from lines ``number<TAB>label``."""
     rows = ((line, text, *text.partition(b"\t")[::2]) for line, text in lines_of(path))
     return labels_by_id(path, rows, _MAP).labels
 
@@ -138,22 +142,22 @@ _ULTRA = (
 
 
 def read_ilpc(folder: Path, columns: str | None = None) -> GraphTables:
-    """ILPC 2022: ``train``, ``inference``, ``inference_validation`` and ``inference_test``."""
+    """Read ILPC 2022: ``train``, ``inference``, ``inference_validation``, ``inference_test``."""
     return _read(folder, _ILPC)
 
 
 def read_ingram(folder: Path, columns: str | None = None) -> GraphTables:
-    """InGram: questions of ``valid`` and ``test`` are about the graph in ``msg.txt``."""
+    """Read InGram: questions of ``valid`` and ``test`` are about the graph in ``msg.txt``."""
     return _read(folder, _INGRAM)
 
 
 def read_ultra(folder: Path, columns: str | None = None) -> GraphTables:
-    """The raw folders of ULTRA's inductive datasets, in either of their two layouts."""
+    """Read a raw folder of ULTRA's inductive datasets, in either of their two layouts."""
     return _read(folder, *_ULTRA)
 
 
 def read_grail(folder: Path, columns: str | None = None) -> GraphTables:
-    """GraIL: a folder NAME with the training graph, and the inference graph in ``NAME_ind``."""
+    """Read GraIL: the training graph in a folder NAME, the inference graph in ``NAME_ind``."""
     folder = folder.resolve()
     base = folder.with_name(folder.name.removesuffix("_ind"))
     ind = f"{base.name}_ind"
@@ -162,7 +166,7 @@ def read_grail(folder: Path, columns: str | None = None) -> GraphTables:
 
 
 def _read(folder: Path, *layouts: tuple[str, ...]) -> GraphTables:
-    """The inference graph of a folder with the files of one of several layouts."""
+    """Read the inference graph of a folder; FileError if it has none of the layouts."""
     needed: list[list[str]] = [
         [name for name in (training, inference, test) if not (folder / name).is_file()]
         for training, inference, _, test in layouts
@@ -196,7 +200,7 @@ _TRIPLES = "each line must be head, relation and tail, as numbers from 0"
 
 
 def read_libkge(folder: Path, columns: str | None = None) -> GraphTables:
-    """The splits that ``dataset.yaml`` names, under LibKGE's own numbers."""
+    """Read the splits that ``dataset.yaml`` names, with LibKGE's own numbers."""
     settings = _settings(folder / "dataset.yaml")
     names = [(f"files.{kind}_ids.filename", f"{kind}_ids.del") for kind in ("entity", "relation")]
     labels = [_read_map(folder / str(settings.get(*name))) for name in names]
@@ -213,13 +217,13 @@ def read_libkge(folder: Path, columns: str | None = None) -> GraphTables:
 
 
 def list_named_files(folder: Path) -> set[str]:
-    """Names of all files that LibKGE's ``dataset.yaml`` lists."""
+    """Return the names of all files that LibKGE's ``dataset.yaml`` lists."""
     settings = _settings(folder / "dataset.yaml")
     return {str(name) for key, name in settings.items() if key.endswith(".filename")}
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """Keys under ``dataset``, nested ones joined by dots, as LibKGE writes and reads them."""
+    """Read the keys under ``dataset``; nested keys are joined by dots, as in LibKGE."""
     try:
         import yaml
     except ImportError:
@@ -264,7 +268,7 @@ _HINT = (
 
 
 def read_ogb(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.npz``, ``valid.npz`` and ``test.npz`` under OGB's own numbers."""
+    """Read ``train.npz``, ``valid.npz`` and ``test.npz``, with OGB's own numbers."""
     splits: dict[str, Array] = {}
     sizes: dict[str, int] = {}
     files = split_files(folder, (".npz",))
@@ -308,7 +312,7 @@ _PYKEEN_MAP = "after the first line (id label), write number<TAB>label per line,
 
 
 def read_pykeen(folder: Path, columns: str | None = None) -> GraphTables:
-    """The splits of a dataset's folder, under PyKEEN's own numbers, with the labels they share."""
+    """Read the splits of a dataset's folder, with PyKEEN's own numbers and labels."""
     homes = {split: folder / name for split, name in _FOLDERS.items() if (folder / name).is_dir()}
     if not homes and (folder / "numeric_triples.tsv.gz").is_file():
         homes = {"train": folder}

@@ -28,7 +28,7 @@ FURTHER = "x"
 
 
 def parse_column_names(fields: Iterable[str], others: bool = False) -> str:
-    """A letter per column of a line that names them: "hrt", or "hrtx"; empty for another line.
+    """Return a letter per column of a line of names: "hrt" or "hrtx"; "" for another line.
 
     With ``others`` there may be names of unknown meaning.
     """
@@ -42,7 +42,7 @@ def parse_column_names(fields: Iterable[str], others: bool = False) -> str:
 
 
 def awk(columns: Iterable[int], condition: str = "") -> str:
-    """A command that writes these columns (from 1) of all lines, or of those with a condition."""
+    """Return a command that writes these columns (from 1) of lines that fulfil the condition."""
     fields = ", ".join(f"${column}" for column in columns)
     return f"awk -F'\\t' -v OFS='\\t' '{condition}{{print {fields}}}'"
 
@@ -73,7 +73,7 @@ class Heading:
 
 
 def read_headings(files: Mapping[str, Path], declared: str | None) -> dict[str, Heading]:
-    """The headings of files by split: of all files, or of some if they have words.
+    """Read the headings of files by split: of all files, or only of some if they have words.
 
     Raises
     ------
@@ -105,6 +105,6 @@ def read_headings(files: Mapping[str, Path], declared: str | None) -> dict[str, 
 
 
 def heading_of(path: Path, line: bytes) -> Heading | None:
-    """The heading that the first line of a file is, if it looks like names of columns."""
+    """Return the first line as a heading if it looks like names of columns, else None."""
     columns = parse_column_names(line.decode("utf-8", "replace").split("\t"))
     return Heading(path, line, columns) if columns else None

@@ -32,17 +32,17 @@ _DECLARE = (
 
 
 def read_tab_separated(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.txt`` and so on, with declared columns."""
+    """Read ``train.txt`` and so on; columns are hrt unless declared or named in a heading."""
     return read_label_triples(text_splits(folder), columns, form="tsv")
 
 
 def read_multihopkg(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.triples`` and so on: head, tail, relation."""
+    """Read ``train.triples`` and so on: head, tail, relation."""
     return read_label_triples(split_files(folder, (".triples",)), columns or "htr")
 
 
 def read_csv(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.csv`` and so on; the first line names the columns, unless they are declared."""
+    """Read ``train.csv`` and so on; the first line names the columns, unless they are declared."""
     files = split_files(folder, (".csv",))
     headings = {
         split: heading for split, path in files.items() if (heading := _csv_heading(path, columns))
@@ -60,7 +60,7 @@ def read_csv(folder: Path, columns: str | None = None) -> GraphTables:
 
 
 def _csv_heading(path: Path, columns: str | None) -> Heading | None:
-    """The first line, if it names the columns; FileError if it must and does not."""
+    """Return the first line if it names the columns; FileError if it must and does not."""
     _, first = next(read_delimited_rows(path, ",", "correct the line"), (1, []))
     if not first:
         refuse(path, None, "no triples: the file is empty", "add triples, or remove the file")
@@ -80,7 +80,7 @@ def _csv_heading(path: Path, columns: str | None) -> Heading | None:
 
 
 def _csv_rows(path: Path, heading: Heading | None, columns: str | None) -> Iterator[list[bytes]]:
-    """Head, relation and tail of each line below the heading."""
+    """Yield head, relation and tail of each line below the heading."""
     order = heading.columns if heading else columns or ""
     fields_of_fact = [order.index(letter) for letter in "hrt"]
     for line, fields in read_delimited_rows(path, ",", "correct the line"):
@@ -99,7 +99,7 @@ _HINT = "write <head> <relation> <tail> . with IRIs (without escapes) or blank n
 
 
 def _nodes(path: Path, _: Any = None) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Labels are the IRIs without their brackets, and ``_:name``."""
+    """Yield head, relation and tail of N-Triples: IRIs without brackets, or ``_:name``."""
     for line, text in lines_of(path, gaps=True):
         match = _LINE.fullmatch(text)
         if match is not None:
@@ -125,8 +125,11 @@ _JSON_FORM = (
 
 
 def _fields(path: PathName, _: Any = None) -> Iterator[list[bytes]]:
-    """Lines of 3, 5, 7, ... labels: with commas as in StarE's repository, or with tabs as in
-    HyNT's, whose first line is the number of facts."""
+    """Yield the 3, 5, 7, ... labels of each line: a triple, then its qualifiers.
+
+    Commas separate them as in StarE's repository, or tabs as in HyNT's, whose first line is the
+    number of facts.
+    """
     n_facts, declared, separator = 0, None, b""
     for line, text in lines_of(path):
         if line == 1 and text.strip().isdigit():
@@ -150,8 +153,11 @@ def _fields(path: PathName, _: Any = None) -> Iterator[list[bytes]]:
 
 
 def _roles(path: Path, _: Any = None) -> Iterator[list[bytes]]:
-    """A relation and its entities, as in HypE: from the third on, they are values of qualifiers
-    named by the relation and the position."""
+    """Yield facts of HypE's lines, which have a relation and its entities.
+
+    The first two entities are head and tail. Others are values of qualifiers, which are named by
+    the relation and the position.
+    """
     fields = None
     for line, text in lines_of(path):
         fields = text.split(b"\t")
@@ -167,7 +173,10 @@ def _roles(path: Path, _: Any = None) -> Iterator[list[bytes]]:
 
 
 def _records(path: Path, _: Any = None) -> Iterator[list[bytes]]:
-    """Roles and values; the triple's end in ``_h`` and ``_t``, or its key has a list of both."""
+    """Yield facts of JSON lines of roles and values.
+
+    The roles of head and tail end in ``_h`` and ``_t``, or one role has a list of both.
+    """
     fields = None
     for line, text in lines_of(path):
         try:
@@ -183,7 +192,7 @@ def _records(path: Path, _: Any = None) -> Iterator[list[bytes]]:
 
 
 def _statement(record: Mapping[str, Any]) -> list[bytes] | None:
-    """Head, relation, tail, then relations and values; None if the record is no statement."""
+    """Return head, relation, tail, then relations and values; None if it is no statement."""
     roles = [role for role in record if role != "N"]
     ends = [role for role in roles if role.endswith(("_h", "_t"))]
     relations = {role[:-2] for role in ends}
@@ -217,7 +226,7 @@ def _read(
     prefix: str = "",
     qualified: bool = False,
 ) -> GraphTables:
-    """Files named ``prefix + split + ending`` with a row of labels per fact."""
+    """Read files named ``prefix + split + ending``, which ``rows`` turns into labels per fact."""
     files = split_files(folder, endings, prefix)
     tables = label_rows({split: rows(path, columns) for split, path in files.items()}, qualified)
     return add_notes(replace(tables, files=files), has_lines=False)
@@ -234,7 +243,7 @@ _TIMED_FORM = "write head, relation, tail and time (or since and until), with ta
 
 
 def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
-    """``train.txt`` and so on with a time as in ICEWS, or an interval, which is ``since/until``.
+    """Read ``train.txt`` and so on with a time as in ICEWS, or an interval ``since/until``.
 
     Numbers are in numeric order, other times in byte order, in which dates ascend. A fifth column
     that is always 0 or -1, as in RE-Net's files, is not the end of an interval.
@@ -243,7 +252,7 @@ def read_timed(folder: Path, columns: str | None = None) -> GraphTables:
 
 
 def read_known_file(path: PathName, context: str | None) -> GraphTables:
-    """One file with lines as in a split of facts with this context; its split is called "known"."""
+    """Read a file like a split of facts with this context; its split is called "known"."""
     if context == "qualifiers":
         return label_rows({"known": _fields(path)}, qualified=True)
     with regular_file(path) as local_path:
@@ -279,10 +288,10 @@ _DIGIT = re.compile(rb"[0-9]")
 
 
 def _time_order(times: Collection[tuple[bytes, ...]]) -> Callable[[tuple[bytes, ...]], Any]:
-    """The sort key of times, which are points or intervals: by number, or by bytes.
+    """Return a sort key of times (points or intervals): by number, or by bytes.
 
-    Words without a digit, as for an open interval, do not hinder the order by number: they are the
-    first of all times as a start, and the last as an end.
+    Words without a digit, as for an open interval, do not prevent the order by number: as a start
+    they come first of all times, as an end last.
     """
     if any(_DIGIT.search(part) and not _NUMBER.fullmatch(part) for time in times for part in time):
         return lambda time: b"/".join(time)
@@ -298,7 +307,7 @@ def _time_order(times: Collection[tuple[bytes, ...]]) -> Callable[[tuple[bytes, 
 
 
 def _check_lines(path: Path, files: Collection[Path]) -> Iterator[bytes]:
-    """Lines up to the first malformed one, for which FileError is raised."""
+    """Yield lines; FileError for the first malformed one."""
     width = 0
     for line, text in lines_of(path):
         fields = text.split(b"\t")

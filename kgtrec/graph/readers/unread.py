@@ -1,6 +1,6 @@
-"""Files of a graph's folder that hold triples but are not read: a line for each.
+"""Unread files with triples in a graph's folder: a sentence per file.
 
-Only the first lines of a file are looked at, so that large files cost nothing.
+Reads only the first lines of a file, so that large files cost nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OF_LIBKGE = re.compile(r"(train|valid|test)(_sample|_without_unseen)?\.(txt|del
 def unread_files(
     folder: Path, form: str, read: set[Path], entities: Labels, relations: Labels
 ) -> Iterator[str]:
-    """A sentence for each file of a folder of this format that holds triples and is not read."""
+    """Yield a sentence per file of the folder that holds triples and is not read."""
     if form in TEXTS:
         return _unread_texts(folder, read, entities, relations)
     if form in NUMBERED_FORMATS:
@@ -44,7 +44,7 @@ def unread_files(
 def _unread_numbers(
     folder: Path, program: str, read: set[Path], entities: Labels, relations: Labels
 ) -> Iterator[str]:
-    """Those of OpenKE or LibKGE, whose triples are numbers.
+    """Yield sentences for folders of OpenKE or LibKGE, whose triples are numbers.
 
     Files that the program has derived from the splits hold no other triples.
     """
@@ -73,7 +73,7 @@ def _unread_numbers(
 def _unread_texts(
     folder: Path, read: set[Path], entities: Labels, relations: Labels
 ) -> Iterator[str]:
-    """Those of formats of labels.
+    """Yield sentences for folders whose triples are labels.
 
     FileError for ``facts.txt``, which is most of the training graph in some programs' folders.
     """
@@ -112,7 +112,7 @@ _OF_NUMBERS = (
 def _remedy(
     path: Path, rows: list[list[bytes]], relations: Labels, silence: str, by_number: bool = False
 ) -> str:
-    """What the user can do about a file of triples, after a look at its first lines."""
+    """Return advice on a file of triples with these first rows."""
     are_numbers = by_number and all(field.isdigit() for row in rows for field in row)
     if NEGATIVES.match(path.name):
         use = "" if are_numbers else " (`kgtrec classify` evaluates them)"
@@ -130,7 +130,7 @@ def _remedy(
 def _first_triples(
     path: Path, entities: Labels, relations: Labels, by_number: bool = False
 ) -> list[list[bytes]]:
-    """Fields of the first lines of a file of triples; empty for other files.
+    """Return the fields of the first lines of a file of triples; empty for other files.
 
     Three columns with tabs are triples, and so are three numbers if the graph's are ``by_number``.
     Other separators, or a fourth and fifth column, need labels of the graph, because they also
@@ -152,7 +152,7 @@ def _first_triples(
 
 
 def _has_labels(rows: list[list[bytes]], entities: Labels, relations: Labels) -> bool:
-    """Whether rows look like triples of the graph, by the labels in their first three fields.
+    """Return whether rows look like triples of the graph, by labels in their first three fields.
 
     Each has a label of an entity. Some have one of a relation, or all have two entities: the file
     may have relations that the graph lacks.
@@ -166,7 +166,7 @@ def _has_labels(rows: list[list[bytes]], entities: Labels, relations: Labels) ->
 
 
 def _first_lines(path: Path) -> list[bytes]:
-    """The first whole lines of a text file, without their ends; empty if it is no text."""
+    """Return the first whole lines of a text file, without line ends; empty if it is not text."""
     try:
         raw, stream = open_packed(path)
         with raw:

@@ -1,4 +1,4 @@
-"""What a test split gives away: pairs that train links already, and relations that mirror others.
+"""Leaks from train to a test split: pairs that train links, and relations that mirror others.
 
 WN18 and FB15k are full of inverse relations: a rule that turns a triple around answers most of
 their test questions (Toutanova and Chen 2015; Dettmers et al. 2018), so a metric on them says
@@ -50,7 +50,7 @@ class Mirror:
 
 @dataclass(frozen=True)
 class Leaks(ShownAsTables):
-    """What known triples reveal about a split's triples.
+    """Numbers of a split's triples that known triples reveal.
 
     - known: The splits that are known.
     - triples: Triples of `split`.
@@ -80,7 +80,7 @@ class Leaks(ShownAsTables):
     of_duplicates: int
 
     def table(self) -> Table:
-        """A row per kind of leak."""
+        """Return a row per kind of leak."""
         counts = {
             "also a known triple": self.repeated,
             "pair linked by another relation": self.same_pair,
@@ -94,7 +94,7 @@ class Leaks(ShownAsTables):
         return share_table(f"{self.split} triples", "leak", counts, self.triples)
 
     def mirror_table(self, graph: GraphData) -> Table:
-        """A row per mirror relation."""
+        """Return a row per mirror relation."""
         names = graph.relations
         rows = [
             (
@@ -179,8 +179,9 @@ REDUNDANCIES = ("near-reverse", "near-duplicate", "Cartesian product", "none")
 def relation_redundancy(
     graph: GraphData, known: SplitNames = "train", enough: float = ENOUGH, fewest: int = FEWEST
 ) -> Int64:
-    """Why a relation of the known triples is redundant (Akrami et al. 2020): index into
-    `REDUNDANCIES`, int64 (n_relations,).
+    """Classify the relations of known triples by redundancy (Akrami et al. 2020).
+
+    Returns an index into `REDUNDANCIES` per relation, int64 (n_relations,).
 
     Two relations are near-duplicates if at least `enough` of the pairs of each are pairs of the
     other, and near-reverses if that holds for the pairs turned around; a symmetric relation is its
@@ -206,10 +207,10 @@ def _check_share(enough: float) -> None:
 def product_relations(
     triples: Int32, n_relations: int, enough: float = ENOUGH, fewest: int = FEWEST
 ) -> Int64:
-    """Ids of Cartesian-product relations (Akrami et al. 2020), ascending, from distinct triples.
+    """Find the Cartesian-product relations (Akrami et al. 2020) of distinct triples; ids ascend.
 
-    Such a relation has more than `enough` of all pairs of its subjects and objects, of which it has
-    at least two each: then these answer its questions without a model.
+    Such a relation has at least two subjects and two objects, and more than `enough` of their
+    pairs. Its subjects and objects answer its questions without a model.
     """
     relations = triples[:, 1].astype(np.int64)
     pairs = np.bincount(relations, minlength=n_relations)
@@ -223,14 +224,17 @@ def product_relations(
 
 
 def _partners(graph: GraphData, rows: Int32, base: Int32, turned: bool) -> Int64:
-    """(row, relation) for every triple of `base` on the pair of a row; int64 (matches, 2)."""
+    """Pair each row with the relations of triples in `base` on its two entities.
+
+    Returns (row, relation), int64 (matches, 2). `turned` exchanges head and tail of the row.
+    """
     head, tail = (2, 0) if turned else (0, 2)
     n = graph.n_entities
     pairs = rows[:, head].astype(np.int64) * n + rows[:, tail]
     keys = base[:, 0].astype(np.int64) * n + base[:, 2]
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    # In ascending order the search runs through the keys instead of jumping about.
+    # Ascending pairs keep the binary searches in the cache.
     by_key = np.argsort(pairs)
     pairs = pairs[by_key]
     start, stop = np.searchsorted(keys, pairs, "left"), np.searchsorted(keys, pairs, "right")
@@ -261,7 +265,7 @@ def _mirrors(
 def _follows(
     graph: GraphData, rows: Int32, partners: Int64, mirrors: list[Mirror], turned: bool
 ) -> Int64:
-    """Rows with a partner (see `_partners`) in a relation that mirrors theirs, or the reverse."""
+    """Return rows with a partner (see `_partners`) in a relation of the same mirror."""
     n = graph.n_relations
     pairs = [(m.relation, m.other) for m in mirrors if m.turned == turned]
     rules = [a * n + b for pair in pairs for a, b in (pair, pair[::-1])]

@@ -1,4 +1,4 @@
-"""What a split shares with train, and with itself: facts that change the meaning of its numbers."""
+"""Overlap of a split with train and with itself, which changes the meaning of its numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROWS = 1 << 18
 
 @dataclass(frozen=True)
 class SplitOverlap:
-    """Counts of a split's distinct facts; "new" is what no train triple has.
+    """Counts of a split's distinct facts; "new" means that no train triple has it.
 
     - facts: All; known: of them, those that train contains, at the same time if facts have one.
     - entities, relations: Those of the split; new_entities, new_relations: of them, the new ones.
@@ -35,7 +35,7 @@ class SplitOverlap:
 
 
 def overlap_with_train(graph: GraphData, split: str) -> SplitOverlap | None:
-    """Count what a split shares with train; None without train, or for train itself."""
+    """Count what a split shares with train; None if there is no train, or for train itself."""
     if split == "train" or "train" not in graph.splits:
         return None
     rows, train = graph.facts[split], graph.facts["train"]
@@ -61,7 +61,7 @@ def overlap_with_train(graph: GraphData, split: str) -> SplitOverlap | None:
 
 
 def find_mirrored(graph: GraphData, split: str) -> Bools:
-    """Whether each fact (h, r, t) of a split is mirrored there: by (t, s, h), for any relation s.
+    """Return whether each fact (h, r, t) of a split has a fact (t, s, h) there: bool (n,).
 
     If facts have a time, both have the same. A fact from an entity to itself is not mirrored.
     """
@@ -75,7 +75,7 @@ def find_mirrored(graph: GraphData, split: str) -> Bools:
 
 
 def _find_known(graph: GraphData, rows: Int32, train: Int32) -> Bools:
-    """Whether each fact is in train."""
+    """Return whether each fact is in train: bool (n,)."""
     # Marks of the hashes' first bits leave few rows of train to compare.
     bits = np.uint64(64 - max(10, len(rows).bit_length() + 4))
     marks = np.zeros(1 << (64 - int(bits)), bool)
@@ -89,7 +89,7 @@ def _find_known(graph: GraphData, rows: Int32, train: Int32) -> Bools:
 
 
 def _keys(graph: GraphData, rows: Int32, others: Int32) -> tuple[Int64, Int64]:
-    """A number for each fact of two arrays, equal for equal facts."""
+    """Return a number per fact of two arrays, equal for equal facts."""
     every, n = np.concatenate([rows, others]), len(rows)
     keys = pack_triples(every[:, :3], graph.n_entities, graph.n_relations)
     for column in every.T[3:]:

@@ -1,4 +1,4 @@
-"""How popular entities and relations are: Mohamed et al. 2020, section 3 (Table 1, Figure 1)."""
+"""Popularity of entities and relations: Mohamed et al. 2020, section 3 (Table 1, Figure 1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SplitNames = str | Iterable[str] | None
 
 
 def resolve_splits(graph: GraphData, splits: SplitNames = None) -> tuple[str, ...]:
-    """The named splits, each once, in the graph's order."""
+    """Return the named splits, each once, in the graph's order; UsageError for unknown names."""
     if splits is None or splits == "all":
         return tuple(graph.splits)
     names = splits.split(",") if isinstance(splits, str) else list(splits)
@@ -32,7 +32,7 @@ def resolve_splits(graph: GraphData, splits: SplitNames = None) -> tuple[str, ..
 
 
 def triples_of(graph: GraphData, splits: SplitNames = None, distinct: bool = False) -> Int32:
-    """Triples of the named splits, one split after the other; int32 array (n, 3).
+    """Join the triples of the named splits in order: int32 (n, 3).
 
     A triple in several splits is repeated, unless `distinct`.
     """
@@ -41,7 +41,7 @@ def triples_of(graph: GraphData, splits: SplitNames = None, distinct: bool = Fal
 
 
 def share_table(title: str, key: str, counts: Mapping[str, int], triples: int) -> Table:
-    """A row per kind of triple: its name, number, and share of all triples."""
+    """Return a row per kind of triple: its name, number, and share of all triples."""
     rows = [(name, count, 100 * count / max(triples, 1)) for name, count in counts.items()]
     return Table.of([(title, key, 0), "triples", "%:1"], rows)
 
@@ -50,7 +50,7 @@ TOP = (1, 2, 5, 10, 20, 50, 100)
 
 
 def entity_popularity(graph: GraphData, splits: SplitNames = None) -> Int64:
-    """How often each entity occurs in triples, as subject or as object.
+    """Count how often each entity occurs in triples, as subject or as object.
 
     A triple from an entity to itself counts twice.
 
@@ -68,7 +68,7 @@ def entity_popularity(graph: GraphData, splits: SplitNames = None) -> Int64:
 
 
 def relation_popularity(graph: GraphData, splits: SplitNames = None) -> Int64:
-    """Triples of each relation in some splits (None: all); int64 array (n_relations,)."""
+    """Count the triples of each relation in some splits (None: all): int64 (n_relations,)."""
     relations = triples_of(graph, splits)[:, 1]
     return np.bincount(relations, minlength=graph.n_relations).astype(np.int64)
 
@@ -100,7 +100,7 @@ class TripleMix(ShownAsTables):
         return self.all_popular + self.all_unpopular + self.mixed
 
     def table(self) -> Table:
-        """The paper's Table 1 for this graph: a row per kind of triple."""
+        """Return the paper's Table 1 for this graph: a row per kind of triple."""
         counts = {
             "all popular": self.all_popular,
             "all unpopular": self.all_unpopular,
@@ -145,9 +145,9 @@ def triple_mix(graph: GraphData, percentile: float = 90.0, splits: SplitNames = 
 def popular_items(
     graph: GraphData, percentile: float = 90.0, splits: SplitNames = None
 ) -> tuple[tuple[float, float], Bools, Bools]:
-    """The least counts of popular entities and relations, and which are popular; see `triple_mix`.
+    """Find the popular entities and relations; see `triple_mix`.
 
-    Shapes: bool (n_entities,) and (n_relations,).
+    Returns the least counts of popular ones, and masks: bool (n_entities,) and (n_relations,).
     """
     if not 0 <= percentile <= 100:
         raise UsageError(f"percentile {percentile!r} is not between 0 and 100; the paper uses 90")
@@ -158,7 +158,7 @@ def popular_items(
 
 
 def popular_parts(triples: Array, entity: Bools, relation: Bools) -> Int64:
-    """How many of subject, relation and object are popular; int64 (n,), 0 to 3."""
+    """Count how many of subject, relation and object are popular: int64 (n,), 0 to 3."""
     parts = entity[triples[:, 0]], relation[triples[:, 1]], entity[triples[:, 2]]
     return np.sum(parts, axis=0, dtype=np.int64) if len(triples) else np.empty(0, np.int64)
 
@@ -183,8 +183,10 @@ class Frequencies(ShownAsTables):
     triples: int
 
     def top(self, percent: float) -> tuple[int, float]:
-        """The number of items in the most frequent `percent` % (rounded up), and the share of
-        triples, in [0, 1], that involve one of them."""
+        """Return the number of items in the most frequent `percent` % (rounded up), and a share.
+
+        The share is that of the triples, in [0, 1], that involve one of these items.
+        """
         if not 0 < percent <= 100:
             raise UsageError(
                 f"the top {percent!r} % of {self.what} is not a share; give a number in (0, 100]"
@@ -193,7 +195,7 @@ class Frequencies(ShownAsTables):
         return items, float(self.reached[items - 1] / max(self.triples, 1))
 
     def table(self, percents: Sequence[float] = TOP) -> Table:
-        """A row per top x %: items, count of the least frequent of them, share of triples."""
+        """Return a row per top x %: items, count of the least frequent, share of triples."""
         items, shares = zip(*map(self.top, percents), strict=True)
         heads = f"top {self.what}=top,{self.what}=items,times each ≥=least,% of triples=percent:1"
         return Table.of_columns(
@@ -206,19 +208,19 @@ class Frequencies(ShownAsTables):
 
 
 def entity_frequencies(graph: GraphData, splits: SplitNames = None) -> Frequencies:
-    """Frequency distribution of the entities over the triples of some splits (None: all)."""
+    """Return the frequencies of the entities in the triples of some splits (None: all)."""
     ends = triples_of(graph, splits)[:, ::2]
     return _frequencies("entities", entity_popularity(graph, splits), ends)
 
 
 def relation_frequencies(graph: GraphData, splits: SplitNames = None) -> Frequencies:
-    """Frequency distribution of the relations over the triples of some splits (None: all)."""
+    """Return the frequencies of the relations in the triples of some splits (None: all)."""
     relations = triples_of(graph, splits)[:, 1:2]
     return _frequencies("relations", relation_popularity(graph, splits), relations)
 
 
 def _frequencies(noun: str, counts: Int64, items: Int32) -> Frequencies:
-    """Frequencies from `items` (triples, m), the items that each triple involves."""
+    """Compute frequencies from `items` (triples, m), the items that each triple involves."""
     order = np.argsort(-counts, kind="stable")
     first = inverse(order)[items].min(axis=1)
     reached = np.cumsum(np.bincount(first, minlength=len(order)))
@@ -244,7 +246,7 @@ class Correlations(ShownAsTables):
     object_relation_rank: float
 
     def table(self) -> Table:
-        """A row per role of the entity."""
+        """Return a row per role of the entity."""
         rows = [
             ("subject, relation", self.subject_relation, self.subject_relation_rank),
             ("object, relation", self.object_relation, self.object_relation_rank),
@@ -253,7 +255,7 @@ class Correlations(ShownAsTables):
 
 
 def popularity_correlations(graph: GraphData, splits: SplitNames = None) -> Correlations:
-    """Do popular entities occur with popular relations? (Section 3.2: hardly, all are near 0.)
+    """Correlate the popularity of entities and relations (section 3.2: all are near 0).
 
     One observation per triple: the popularity of its relation, and that of its subject (or object),
     counted as subject and as object; on `splits` (None: all).
@@ -270,7 +272,7 @@ def popularity_correlations(graph: GraphData, splits: SplitNames = None) -> Corr
 
 
 def average_ranks(values: Int64) -> Float64:
-    """Ranks from 1 of small whole numbers; equal ones get the mean of their places."""
+    """Return the ranks, from 1, of small whole numbers; equal numbers get their mean rank."""
     counts = np.bincount(values)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[values])
 

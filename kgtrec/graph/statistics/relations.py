@@ -27,7 +27,7 @@ class Categories(ShownInLines):
 
     - tails_per_head, heads_per_tail, float64 (n_relations,): Triples over distinct heads, and over
       distinct tails; NaN for an unseen relation.
-    - code, int64 (n_relations,): Place in `CATEGORIES`; 4 for an unseen relation.
+    - code, int64 (n_relations,): Index into `CATEGORIES`; 4 for an unseen relation.
     - splits: The splits that decided.
     - threshold: From this average on, a side is "N".
     """
@@ -45,28 +45,28 @@ class Categories(ShownInLines):
         return f"relations: {sizes}", f"by {', '.join(self.splits)}, N from {self.threshold:g} on"
 
     def _sizes(self) -> Table:
-        """A row per category: its relations."""
+        """Return a row per category: its relations."""
         counts = np.bincount(self.code, minlength=len(CATEGORIES))
         return Table.of_columns("category,relations", (*CATEGORIES, UNSEEN)[: len(counts)], counts)
 
     def __getitem__(self, relation: int) -> str:
-        """The category of a relation id; "unseen" if it has no triple in `splits`."""
+        """Return the category of a relation id; "unseen" if it has no triple in `splits`."""
         return (*CATEGORIES, UNSEEN)[self.code[relation]]
 
     def members(self, category: str) -> Int64:
-        """Ids of the relations of a category, ascending."""
+        """Return the ids of a category's relations, ascending."""
         choose("category", category, (*CATEGORIES, UNSEEN))
         return np.flatnonzero(self.code == (*CATEGORIES, UNSEEN).index(category))
 
     def table(self, graph: GraphData) -> Table:
-        """A row per category: its relations, and its triples in every split of `graph`."""
+        """Return a row per category: its relations, and its triples in every split of `graph`."""
         names = [*CATEGORIES, UNSEEN] if (self.code == len(CATEGORIES)).any() else [*CATEGORIES]
         codes = [self.code, *(self.code[rows[:, 1]] for rows in graph.splits.values())]
         columns = [np.bincount(code, minlength=len(names)) for code in codes]
         return Table.of_columns(["category", "relations", *graph.splits], names, *columns)
 
     def listing(self, graph: GraphData) -> Table:
-        """A row per relation: its category and both averages."""
+        """Return a row per relation: its category and both averages."""
         heads = "relation,category,tails/head=tails_per_head:3,heads/tail=heads_per_tail:3"
         names = map(self.__getitem__, range(len(self.code)))
         averages = self.tails_per_head, self.heads_per_tail
@@ -110,13 +110,13 @@ def relation_categories(
 
 
 def _distinct(graph: GraphData, relation: Int32, entity: Int32) -> Int64:
-    """Number of distinct entities of each relation, int64 (n_relations,)."""
+    """Count the distinct entities of each relation: int64 (n_relations,)."""
     pairs = distinct([relation.astype(np.int64) * graph.n_entities + entity])
     return np.bincount(pairs // graph.n_entities, minlength=graph.n_relations).astype(np.int64)
 
 
 def relation_ratios(counts: ArrayLike) -> Float64:
-    """Share of each relation, n_p / N (Eq. 1): float64 array, sum 1.
+    """Return the share of each relation, n_p / N (Eq. 1): float64 (n_relations,), sum 1.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def relation_ratios(counts: ArrayLike) -> Float64:
 
 
 def kl_divergence(reference: ArrayLike, other: ArrayLike, smoothing: float = 1.0) -> float:
-    """KL(reference || other) of two relation distributions, in nats, at least 0.
+    """Compute KL(reference || other) of two relation distributions, in nats, at least 0.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def kl_divergence(reference: ArrayLike, other: ArrayLike, smoothing: float = 1.0
 
 
 def split_divergences(graph: GraphData) -> Table:
-    """KL(row || column) between the relation distributions of the splits and of the whole graph."""
+    """Compute KL(row || column) for the relation distributions of the splits and the graph."""
     sets = {name: graph.relation_counts(name) for name in graph.splits}
     sets["all"] = np.bincount(triples_of(graph)[:, 1], minlength=graph.n_relations)
     rows: list[tuple[Cell, ...]] = [
@@ -185,6 +185,7 @@ def split_divergences(graph: GraphData) -> Table:
 
 
 def check_counts(name: str, counts: ArrayLike) -> Float64:
+    """Return counts as float64 (n,); InputError unless they are numbers of 0 or more."""
     try:
         numbers = np.asarray(counts, np.float64)
     except (TypeError, ValueError):

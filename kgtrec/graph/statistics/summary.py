@@ -45,14 +45,14 @@ class Overview:
         return "\n\n".join([head, *parts])
 
     def to_json(self) -> str:
-        """Sizes, and each table under its key, as JSON."""
+        """Return sizes, and each table under its key, as JSON."""
         sizes = {"entities": self.entities, "relations": self.relations, "triples": self.triples}
         tables = {key: table.to_dict() for key, (_, table) in self.sections.items()}
         return dump_json({"graph": self.name, "sizes": sizes, **tables})
 
 
 def overview(graph: GraphData, percentile: float = 90.0, enough: float = ENOUGH) -> Overview:
-    """Everything that describes a graph before a model is evaluated on it."""
+    """Describe a graph before a model is evaluated on it."""
     mix = triple_mix(graph, percentile)
     of_mix = (
         "Triples by the popularity of subject, relation and object (top "
@@ -98,6 +98,7 @@ def overview(graph: GraphData, percentile: float = 90.0, enough: float = ENOUGH)
 
 
 def _splits(graph: GraphData) -> Table:
+    """Return a row per split: its triples, duplicates, and seen and unseen items."""
     seen = _present(graph, "train") if "train" in graph.splits else None
     rows: list[tuple[Cell, ...]] = []
     for name, triples in graph.splits.items():
@@ -118,5 +119,5 @@ def _splits(graph: GraphData) -> Table:
 
 
 def _present(graph: GraphData, split: str) -> list[Bools]:
-    """Whether each entity, and each relation, occurs in a split."""
+    """Return whether each entity, and each relation, occurs in a split."""
     return [count(graph, split) > 0 for count in (entity_popularity, relation_popularity)]
