@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 if TYPE_CHECKING:
     from kgtrec import Measure, Ranks, Result
+    from kgtrec.results.averages import Averages
 
 Options = dict[str, Any]
 FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
@@ -117,7 +118,11 @@ OF_GRAPH = {
     "several: category,side.",
     metavar="PARTS",
 )
-@shared.graph("Graph of the ranks, for --by category, quartiles, mix, ..., also on a page.")
+@shared.graph(
+    "Graph of the ranks, for --by category, quartiles, mix, ..., also on a page. Alone, it adds a "
+    "line: answers by category of their relation, and micro minus macro MRR (Mohamed et al. 2020, "
+    "section 4)."
+)
 @shared.option(
     "--percentile",
     "With --by mix: entities and relations count as popular from this percentile of their counts "
@@ -162,6 +167,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec report *.parquet --html report.html --graph FB15k-237
     kgtrec report a.parquet b.parquet --html report.html --run a.run --run b.run
     kgtrec report a.parquet b.parquet --format json
+    kgtrec report ranks.parquet --graph FB15k-237
     kgtrec report ranks.parquet --by relation -m amri
     kgtrec report ranks.parquet --by category,side --graph FB15k-237
     kgtrec report ranks.parquet --by frequency --edges 0,1,10 --graph FB15k-237
@@ -187,7 +193,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
         return _parts(files, measures, options)
     if options["form"] not in ("table", "json") or options["columns"]:
         return _models_report(files, options)
-    return _file_by_file(files, measures, options["form"])
+    return _file_by_file(files, measures, options)
 
 
 def _check_options(options: Options, by_parts: bool) -> None:
@@ -243,8 +249,9 @@ def _check_options(options: Options, by_parts: bool) -> None:
             f"{', '.join(sorted(OF_GRAPH))}",
         ),
         (
-            graph is not None and not page and by is None,
-            "--graph needs --by category, --by quartile (or another quartile), or --html",
+            graph is not None and not page and by is None and (by_parts or tables),
+            "--graph needs --by category, --by quartile (or another quartile), --html, or the "
+            "whole report of a file",
         ),
         *(
             (shared.on_command_line(name) and part not in slices, f"--{name} needs --by {part}")
@@ -272,17 +279,48 @@ def _edges(text: str | None) -> list[int] | None:
     return [int(part) for part in parts]
 
 
-def _file_by_file(files: tuple[str, ...], measures: list[Measure] | None, form: str) -> Report:
+def _file_by_file(
+    files: tuple[str, ...], measures: list[Measure] | None, options: Options
+) -> Report:
     """The published table of every file, as text or with all its keys as JSON."""
-    from kgtrec import Ranks, Result
+    from kgtrec import Ranks, Result, read_graph
+    from kgtrec.results.averages import averages_of
 
     ranks = {file: Ranks.load(file) for file in files}
     results = _each(ranks, lambda one: Result(one, measures=measures))
-    warn_of(results, printed=form == "table")
+    averages: dict[str, Averages] = {}
+    if options["graph"] is not None:
+        graph = read_graph(options["graph"])
+        averages = _each(results, lambda one: averages_of(one, graph))
+    warn_of(results, printed=options["form"] == "table")
     return Report(
-        lambda: blocks(_each(results, lambda one: f"{one}{bounds_block(one)}")),
-        lambda: single_or_all(_each(results, lambda one: one.to_dict() | bounds_by_key(one))),
+        lambda: blocks(
+            {
+                file: f"{one}{bounds_block(one)}{_averages_block(averages.get(file))}"
+                for file, one in results.items()
+            }
+        ),
+        lambda: single_or_all(
+            {
+                file: one.to_dict() | bounds_by_key(one) | _averages_by_key(averages.get(file), one)
+                for file, one in results.items()
+            }
+        ),
     )
+
+
+def _averages_block(averages: Averages | None) -> str:
+    """Micro or macro, as a paragraph below a report; "" without a graph."""
+    from textwrap import fill
+
+    if averages is None:
+        return ""
+    return "\n\n" + fill(averages.sentence(), 80, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _averages_by_key(averages: Averages | None, result: Result) -> dict[str, float]:
+    """The same as numbers, for JSON."""
+    return {} if averages is None else averages.to_dict(f"{result.sides[-1]}.realistic")
 
 
 def _each(given: dict[str, S], make: Callable[[S], T]) -> dict[str, T]:

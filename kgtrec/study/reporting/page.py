@@ -31,6 +31,7 @@ from kgtrec.measures import Measure
 from kgtrec.measures.keys import AVERAGINGS, find_metric
 from kgtrec.ranking.instances import answer_label, question_text, term_names
 from kgtrec.ranking.ranks import Ranks
+from kgtrec.results.averages import averages_of, sentence_on
 from kgtrec.results.report import warnings_of
 from kgtrec.results.result import Result
 from kgtrec.study.changes import answers_by_question, best_labels, changes_of_pairs, read_firsts
@@ -174,6 +175,7 @@ def page_data(
             *(one["sentence"] for one in comparisons[:1]),
             *_tie_summary(ties),
             *_part_summary(headline, parts),
+            *_average_summary(results, graph, side),
         ],
         "headline": {
             "keys": [column.measure.key for column in headline.columns],
@@ -256,6 +258,17 @@ def _part_summary(table: ModelTable, parts: Mapping[str, Any]) -> list[str]:
     ends = (end(on_sides, key=itemgetter(1)) for end in (max, min))
     highest, lowest = (f"{name} ({value:.4f})" for name, value in ends)
     return [f"{table.name(row)} has its highest MRR on {highest}, its lowest on {lowest}."]
+
+
+def _average_summary(results: Mapping[str, Result], graph: Graph | None, side: str) -> list[str]:
+    """The categories of the answers, and micro and macro MRR of each model; with a graph."""
+    ranks = next(iter(results.values())).ranks
+    if graph is None or not ranks.of_graph or "train" not in graph.splits or side == "qualifier":
+        return []
+    averages = {name: averages_of(result, graph) for name, result in results.items()}
+    if len(averages) > 1:
+        return [sentence_on({f"MRR of {name}": one for name, one in averages.items()})]
+    return [one.sentence() for one in averages.values()]
 
 
 def _ends(value: Value) -> list[float] | None:
