@@ -61,7 +61,7 @@ def test_relations_parts_and_headline(report: dict[str, Any], ranks: dict[str, R
 
 
 def test_a_summary_comes_first(report: dict[str, Any]) -> None:
-    size, best, tested, ties, where = report["summary"]
+    size, best, tested, ties, where, averages = report["summary"]
     assert size.startswith("3 models on ")
     keys = report["headline"]["keys"]
     values = report["headline"]["values"][keys.index("both.realistic.micro.mrr")]
@@ -70,6 +70,8 @@ def test_a_summary_comes_first(report: dict[str, Any]) -> None:
     assert tested == report["comparisons"][0]["sentence"]
     assert "MRR" in ties or "No answer ties" in ties
     assert where.startswith(f"{winner} has its highest MRR on ")
+    assert averages.startswith("Micro or macro? ")
+    assert all(f"MRR of {name}: micro " in averages for name in report["models"])
     assert not any("beyond" in warning for warning in report["warnings"])
 
 
