@@ -61,7 +61,7 @@ def as_array(scores: Any, name: str = "scores") -> Array:
 
 
 def score_dtype(array: Array, name: str = "scores") -> str:
-    """Name of the dtype in which scores are compared."""
+    """Return the name of the dtype in which scores are compared."""
     dtype = _OF_NUMPY.get(array.dtype) or array.dtype.name  # numpy makes names anew each time
     if array.dtype.kind in "SU":
         raise InputError(
@@ -135,7 +135,7 @@ class ScoreBlock:
         return replace(self, array=self.array[rows.tolist()])
 
     def directed(self, *index: Any) -> Array:
-        """Some scores as float64, higher is better."""
+        """Return some scores as float64, negated if lower is better."""
         values = self.array[index]
         if self.dtype == "bfloat16":
             values = (np.asarray(values, dtype=np.uint32) << 16).view(np.float32)
@@ -159,7 +159,7 @@ _STREAMS = ("Stream", "Event", "stream", "current_stream")
 
 
 def on_device(scores: Any) -> bool:
-    """Whether this is a torch tensor that is not in the host's memory."""
+    """Return whether this is a torch tensor that is not in the host's memory."""
     kind = getattr(getattr(scores, "device", None), "type", "cpu")
     if kind == "meta":
         raise InputError(

@@ -18,7 +18,7 @@ _AGAIN = "try again when nothing writes to it"
 
 
 def stamp(path: PathName) -> tuple[int, ...]:
-    """A value that changes when a file is written or replaced, even if its time is set back."""
+    """Return a value that changes when a file is written or replaced, even if its time is reset."""
     if is_location(path):
         return stamps([os.fspath(path)])[0]
     now = os.stat(path)
@@ -26,13 +26,13 @@ def stamp(path: PathName) -> tuple[int, ...]:
 
 
 def mapped_file(array: Array) -> str | None:
-    """The file that an array maps for reading; None if it is in memory, or mapped for writing."""
+    """Return the file that an array maps for reading; None if in memory, or mapped for writing."""
     base = _base(array)
     return str(base.filename) if base is not None and os.path.exists(base.filename) else None
 
 
 def _base(array: Array) -> Any:
-    """The array that maps the file of an array or view; None as for `mapped_file`."""
+    """Return the array that maps the file of an array or view; None as for `mapped_file`."""
     base: Any = array
     while isinstance(base, np.ndarray):
         if isinstance(base, np.memmap) and base.mode == "r" and base.filename is not None:
@@ -111,7 +111,7 @@ class guarded_maps:
 def reading(name: PathName, *arrays: Any) -> guarded_maps:
     """Read arrays that may map files: a FileError if one of these is cut, changed or replaced.
 
-    Every function that reads arrays or matrices of the user does it in this context. ``place``
+    Every function that reads arrays or matrices of the user does it in this context. ``name``
     names them in the message if the file is unknown.
     """
     return guarded_maps(name, Watch.of_arrays(*arrays))

@@ -43,7 +43,7 @@ class Matrix(NamedTuple):
         return cls(values, file, watch or Watch.of_arrays(values))
 
     def slices(self, n_rows: int) -> list[slice]:
-        """So many rows in blocks of about `BLOCK_BYTES`."""
+        """Return slices of the first `n_rows` rows, of about `BLOCK_BYTES` each."""
         values = self.values
         itemsize = values.element_size() if on_device(values) else values.dtype.itemsize
         height = max(1, BLOCK_BYTES // max(1, values.shape[1] * itemsize))
@@ -110,13 +110,13 @@ class MatrixSource:
 
 
 def alike(left: Any, right: Any) -> bool:
-    """Whether two matrices have equally many columns of one type, in any byte order."""
+    """Return whether two matrices have equally many columns of a type, in any byte order."""
     kinds = (matrix.dtype.newbyteorder("=") for matrix in (left, right))
     return bool(left.shape[1] == right.shape[1] and next(kinds) == next(kinds))
 
 
 def by_part(lengths: list[int], rows: Int64) -> Iterator[tuple[int, Int64, Int64]]:
-    """For each joined matrix with some rows: its number, and their places in ``rows`` and in it."""
+    """Yield per joined matrix with rows: its number, their indices in ``rows`` and in it."""
     starts = offsets_of(lengths)
     owner = np.searchsorted(starts, rows, side="right") - 1
     for number in np.unique(owner).tolist():
@@ -142,7 +142,7 @@ class StreamSource:
 
 
 def called(score: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
-    """The scores that a function gives to one batch of questions at a time."""
+    """Yield the scores that a function returns for each batch of questions."""
     for batch in batches:
         block = as_block(score(batch), "scores of the callable")
         if block.ndim != 2 or len(block) != len(batch):
@@ -157,7 +157,7 @@ Source = MatrixSource | StreamSource
 
 
 def selected(source: Source | Factors, rows: Int64) -> Any:
-    """Some rows of a source with random access; any other source unchanged."""
+    """Select rows of a source with random access; return any other source unchanged."""
     if isinstance(source, Factors):
         return Factors(source.queries[rows], *source.table)
     if isinstance(source, MatrixSource) and source.rows is None:
