@@ -23,6 +23,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from kgtrec._internal.locations import is_location, local_path, reachable, sent
+from kgtrec._internal.runtime import can_start_threads
 from kgtrec.errors import FileError, refuse_url
 
 if TYPE_CHECKING:
@@ -319,6 +320,49 @@ def arrow_file(path: str | os.PathLike[str]) -> Iterator[Any]:
     # pyarrow would encode a str as UTF-8, but not every name is UTF-8.
     with pa.OSFile(os.fsencode(path)) as file:
         yield file
+
+
+_FEW_BYTES = 1 << 20  # a file that is read sooner than threads start
+_MAGIC = b"ARROW1"  # begins and ends an Arrow file for random access
+
+
+def _pyarrow_can_start_threads() -> bool:
+    """Return whether pyarrow can start its threads.
+
+    Where the system allows no more, pyarrow raises an error that seems to blame the file, or
+    crashes in the threads that did start. So this is asked before.
+    """
+    import pyarrow as pa
+
+    return can_start_threads(pa.cpu_count() + pa.io_thread_count())
+
+
+def read_parquet(file: Any) -> tuple[Any, Any]:
+    """Return the table of a Parquet file that pyarrow has opened, and the file's metadata."""
+    import pyarrow.parquet as pq
+
+    threads = file.size() > _FEW_BYTES and _pyarrow_can_start_threads()
+    parquet = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+    return parquet.read(use_threads=threads), parquet.metadata
+
+
+def read_arrow(file: Any) -> Any:
+    """Return the table of an Arrow file or stream that pyarrow has opened."""
+    import pyarrow as pa
+
+    is_stream = bytes(file.read(len(_MAGIC))) != _MAGIC
+    file.seek(0)
+    if is_stream:
+        return pa.ipc.open_stream(file).read_all()
+    if _pyarrow_can_start_threads():
+        return pa.ipc.open_file(file).read_all()
+    # Only with threads does pyarrow open the whole file, but it contains a stream. A stream that
+    # is cut off between two parts seems complete; the end of the file is not.
+    file.seek(max(0, file.size() - len(_MAGIC)))
+    if bytes(file.read(len(_MAGIC))) != _MAGIC:
+        raise pa.ArrowInvalid("Not an Arrow file")
+    file.seek(8)  # the magic, padded
+    return pa.ipc.open_stream(file).read_all()
 
 
 PARSING = RLock()

@@ -13,13 +13,14 @@ import errno
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
 from functools import lru_cache
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from kgtrec._internal.runtime import MORE_THREADS
 from kgtrec._internal.urls import LOCATION, is_url, url_text
 from kgtrec.errors import FileError, PathName, refuse_url
 
@@ -208,7 +209,7 @@ def sent(url: str | os.PathLike[str]) -> Iterator[Path]:
         copy = _copy_of(url, folder)
         yield copy
         with _explain_errors(url):
-            _run_uninterrupted(lambda: _send(copy, url))
+            _send_uninterrupted(copy, url)
 
 
 def reachable(url: str | os.PathLike[str]) -> None:
@@ -412,11 +413,11 @@ def _url(path: str | os.PathLike[str]) -> str:
     return f"{scheme.lower()}:{rest}"
 
 
-def _run_uninterrupted(call: Callable[[], None]) -> None:
-    """Make a call that Ctrl-C cannot interrupt.
+def _send_uninterrupted(copy: Path, url: str) -> None:
+    """Send a file, which Ctrl-C cannot interrupt.
 
     An interrupted stream would be closed, and leave an object with a part of the content. A
-    process that ends does not wait for the call.
+    process that ends does not wait for it.
     """
     from concurrent.futures import Future  # which loads logging
 
@@ -424,12 +425,15 @@ def _run_uninterrupted(call: Callable[[], None]) -> None:
 
     def run() -> None:
         try:
-            call()
+            _send(copy, url)
             future.set_result(None)
         except BaseException as error:
             future.set_exception(error)
 
-    Thread(target=run, daemon=True).start()
+    try:
+        Thread(target=run, daemon=True).start()
+    except RuntimeError as error:
+        raise FileError(url, found=f"it cannot be sent ({error})", hint=MORE_THREADS) from None
     future.result()
 
 

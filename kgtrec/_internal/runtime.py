@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from importlib.util import find_spec
 from threading import Lock, RLock
+from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any
 
@@ -95,6 +96,43 @@ class _Crew:
                 return
             except BaseException as error:
                 self.errors.append(error)
+
+
+NO_THREAD = "can't start new thread"
+"""The text of Python's RuntimeError where a limit of the system stops a new thread."""
+
+MORE_THREADS = "allow more processes and threads (ulimit -u)"
+"""The remedy."""
+
+_TASKS = "/proc/self/task"  # Linux: a name per thread of this process
+_ENDED = 0.2  # seconds that ended threads get to leave the list of the system
+
+
+def can_start_threads(number: int) -> bool:
+    """Return whether the system lets this process start so many more threads.
+
+    They are started and ended again: limits are those of a user, a container or a service, and no
+    call tells how much of them is left.
+    """
+    before = len(os.listdir(_TASKS))
+    barrier = Lock()
+    try:
+        with barrier:
+            for _ in range(number):
+                start_new_thread(_pass, (barrier,))
+    except RuntimeError:
+        return False
+    finally:
+        until = monotonic() + _ENDED
+        while len(os.listdir(_TASKS)) > before and monotonic() < until:
+            sleep(0.0001)  # a thread counts until the system has removed it
+    return True
+
+
+def _pass(barrier: Lock) -> None:
+    """Wait at a barrier, and let the next one pass."""
+    with barrier:
+        pass
 
 
 def available_cores() -> int:

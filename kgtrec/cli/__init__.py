@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from kgtrec._internal.runtime import MORE_THREADS, NO_THREAD
 from kgtrec._internal.text import visible
 from kgtrec._version import __version__
 from kgtrec.cli._process import (
@@ -225,6 +226,10 @@ def _run() -> int:
     except MemoryError as error:
         hint = "allow more memory, pass fewer rows at a time, or rank from Factors"
         return _say(f"out of memory ({error}); {hint}", 2)
+    except RuntimeError as error:
+        if str(error) != NO_THREAD:
+            raise
+        return _say(f"the system starts no more threads; {MORE_THREADS}", 2)
     except (BrokenPipeError, SystemExit):  # click turns the former into the latter
         # The reader of our output has closed it (`| head`): not an error, and no message needed.
         give_up_stdout()

@@ -20,7 +20,14 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.csr import Array, Csr
-from kgtrec._internal.files import atomic_write, make_folder, map_array, sync_folder, write_array
+from kgtrec._internal.files import (
+    atomic_write,
+    make_folder,
+    map_array,
+    read_arrow,
+    sync_folder,
+    write_array,
+)
 from kgtrec._internal.locations import path_below, require_local_folder
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import (
@@ -330,6 +337,6 @@ class Store:
             return Labels.decimal(size)
         # Text would be encoded as UTF-8, but not every name is UTF-8.
         source = pa.memory_map(os.fsencode(self._path(f"{name}.arrow")))
-        column = pa.ipc.open_file(source).read_all().column("label")
+        column = read_arrow(source).column("label")
         chunks: list[Any] = column.chunks
         return Labels(len(column), chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks))

@@ -51,7 +51,7 @@ GRAPHS = Formats("graphs", "kgtrec.graph_formats", (
            f"{_READERS}.folders:read_ogb", columns="hrt"),
     Format("arrow", "Parquet, Arrow, Feather",
            "train.parquet (or .arrow, .feather) and so on with columns head, relation, tail",
-           f"{_READERS}.arrow:read_arrow", columns="hrt"),
+           f"{_READERS}.arrow:read_arrow_graph", columns="hrt"),
     Format("csv", "CSV",
            "train.csv, valid.csv, test.csv with a first line head,relation,tail in any order",
            f"{_READERS}.text:read_csv", "without a first line, the columns: csv,hrt:DIR"),

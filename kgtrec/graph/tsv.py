@@ -21,7 +21,7 @@ import numpy as np
 from kgtrec._core import LABEL_PAD, LabelTable, TripleLines, renumber_triples
 from kgtrec._internal.csr import Int32
 from kgtrec._internal.encodings import explain_encoding, wide_encoding
-from kgtrec._internal.runtime import available_cores
+from kgtrec._internal.runtime import available_cores, can_start_threads
 from kgtrec._internal.unpacking import UnpackedStream
 from kgtrec.errors import FileError, FilterWarning, PathName, refuse
 from kgtrec.graph.labels import Labels, order_labels
@@ -201,7 +201,7 @@ def _with_space(rows: Triples, n: int, more: int, share: float) -> Triples:
 def _some_ahead(blocks: _Blocks, size: int) -> Generator[TripleLines]:
     """Yield blocks of lines; for a large file, another thread reads the next block meanwhile."""
     blocks_of_lines = iter(blocks)
-    if size < _ALONE or available_cores() < 2:
+    if size < _ALONE or available_cores() < 2 or not can_start_threads(1):
         yield from blocks_of_lines
         return
     from concurrent.futures import ThreadPoolExecutor

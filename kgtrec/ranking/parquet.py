@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.csr import Array, Int64, distinct, searched
-from kgtrec._internal.files import arrow_file, atomic_write
+from kgtrec._internal.files import arrow_file, atomic_write, read_parquet
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, InputError, PathName, no_memory_for, refuse
@@ -316,16 +316,13 @@ def read_ranks(
 
 def _read_table(path: PathName) -> tuple[Any, Any]:
     """The table and the file's own description of it."""
-    import pyarrow.parquet as pq
-
     if Path(path).is_dir():
         refuse(path, None, "a folder, not a file", "give the ranks file in this folder")
     try:
         with arrow_file(path) as file:
-            parquet = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
-            table = parquet.read()
+            table, metadata = read_parquet(file)
         table.validate(full=True)  # the file's description may point outside its columns
-        return table, parquet.metadata
+        return table, metadata
     except MemoryError:
         raise no_memory_for(path) from None
     except Exception as error:

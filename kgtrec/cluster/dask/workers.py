@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.runtime import available_cores
+from kgtrec._internal.runtime import MORE_THREADS, NO_THREAD, available_cores
 from kgtrec._version import __version__
 from kgtrec.cluster.plan import memory_bytes
 from kgtrec.errors import FileError, KgtrecError, UsageError
@@ -227,6 +227,8 @@ def _start_error(error: BaseException) -> ClusterError:
         if isinstance(each, OSError) and each.errno in _REMEDIES:
             remedy = _REMEDIES[each.errno]
             return ClusterError(f"the worker processes did not start ({each.strerror}); {remedy}")
+        if str(each) == NO_THREAD:
+            return ClusterError(f"the worker processes did not start ({each}); {MORE_THREADS}")
     return ClusterError(
         f"the worker processes did not start ({error}); read their messages. A script that "
         "starts them must have its calls under if __name__ == '__main__':"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.files import arrow_file
+from kgtrec._internal.files import arrow_file, read_arrow, read_parquet
 from kgtrec.errors import FileError, no_memory_for, refuse
 from kgtrec.graph.readers.common import (
     GraphTables,
@@ -21,7 +21,7 @@ from kgtrec.graph.triples import COLUMNS
 _HINT = "columns head, relation and tail must be labels (text), or numbers from 0 in all files"
 
 
-def read_arrow(folder: Path, columns: str | None = None) -> GraphTables:
+def read_arrow_graph(folder: Path, columns: str | None = None) -> GraphTables:
     """Read ``train.parquet`` (or ``.arrow``, ``.feather``) and so on, with labels or numbers."""
     files = split_files(folder, (".parquet", ".arrow", ".feather"))
     tables = {split: _columns(path) for split, path in files.items()}
@@ -84,20 +84,9 @@ def _columns(path: Path) -> list[Any]:
 
 def _table(path: Path) -> Any:
     """Read a table; FileError if the file is damaged."""
-    import pyarrow as pa
-    import pyarrow.ipc as ipc
-    import pyarrow.parquet as pq
-
     try:
         with arrow_file(path) as file:
-            if path.suffix == ".parquet":
-                table = pq.read_table(file, page_checksum_verification=True)
-            else:
-                try:
-                    table = ipc.open_file(file).read_all()
-                except pa.ArrowInvalid:
-                    file.seek(0)
-                    table = ipc.open_stream(file).read_all()
+            table = read_parquet(file)[0] if path.suffix == ".parquet" else read_arrow(file)
         table.validate(full=True)
         return table
     except MemoryError:
