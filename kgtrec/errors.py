@@ -76,6 +76,14 @@ class FileError(InputError):
         self.say(self._text())
         return self
 
+    def add(self, text: str) -> FileError:
+        """The same error with a text after its hint."""
+        found, hint = self._marked
+        self._marked = found, hint + text
+        self.hint += text
+        self.say(self._text())
+        return self
+
 
 def refuse(path: PathName, line: int | None, found: str, hint: str) -> NoReturn:
     """Raise the FileError for a file, or for one of its lines."""

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from kgtrec._internal.locations import is_location, local_path, reachable, sent
 from kgtrec._internal.runtime import can_start_threads
+from kgtrec._internal.text import visible
 from kgtrec.errors import FileError, refuse_url
 
 if TYPE_CHECKING:
@@ -38,21 +39,62 @@ _TARGET_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROF
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES}
 
 
-_OPEN_GROUP: ContextVar[ExitStack | None] = ContextVar("_TOGETHER", default=None)
+class _Group:
+    """The files that one block writes, which get their names together.
+
+    - stack: Gives the files their names when it closes.
+    - paths, named: All files of the group, and those that have their names already.
+    """
+
+    def __init__(self) -> None:
+        self.stack = ExitStack()
+        self.paths: list[str] = []
+        self.named: list[str] = []
+
+    def add(self, path: str, naming: ExitStack) -> None:
+        """Add a file with the contexts that give it its name."""
+        self.paths.append(path)
+        # The stack closes in reverse order, so this runs after the file got its name.
+        self.stack.push(lambda kind, *_: self.named.append(path) if kind is None else None)
+        self.stack.enter_context(naming)
+
+    def describe(self) -> str:
+        """Say which files are there and which are not; nothing for a single file."""
+        missing = [path for path in self.paths if path not in self.named]
+        if len(self.paths) < 2:
+            return ""
+        if not self.named:
+            return f" (no output is written: {_listed(missing)})"
+        return f" (already written: {_listed(self.named)}; not written: {_listed(missing)})"
+
+
+def _listed(paths: list[str]) -> str:
+    return ", ".join(visible(path) for path in paths)
+
+
+_OPEN_GROUP: ContextVar[_Group | None] = ContextVar("_OPEN_GROUP", default=None)
 
 
 @contextmanager
 def write_together() -> Iterator[None]:
     """Let the files that this thread writes in the block appear together when it ends.
 
-    If the block fails, none of them appears. Text for pipes and devices is not held back.
+    If the block fails, none of them appears. If a file cannot get its name, such as an upload that
+    fails, the error says which ones are there already. Text for pipes and devices is not held back.
     """
-    with ExitStack() as stack:
-        before = _OPEN_GROUP.set(stack)
-        try:
-            yield
-        finally:
-            _OPEN_GROUP.reset(before)
+    group, is_complete = _Group(), False
+    try:
+        with group.stack:
+            before = _OPEN_GROUP.set(group)
+            try:
+                yield
+            finally:
+                _OPEN_GROUP.reset(before)
+            is_complete = True
+    except FileError as error:
+        if is_complete:
+            error.add(group.describe())
+        raise
 
 
 @contextmanager
@@ -79,9 +121,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             with open(temporary, "xb") as raw, _compress(raw, Path(path).suffix) as file:
                 yield file
             _sync(temporary)  # otherwise the name could survive a crash without the bytes
-        together = _OPEN_GROUP.get()
-        if together is not None:
-            together.enter_context(stack.pop_all())  # the name comes later
+        group = _OPEN_GROUP.get()
+        if group is not None:
+            group.add(os.fspath(path), stack.pop_all())  # the name comes later
 
 
 @contextmanager
@@ -174,6 +216,8 @@ def _sync(path: str | os.PathLike[str]) -> None:
 def make_folder(folder: str | os.PathLike[str]) -> None:
     """Make a folder and missing ones above it; their names are then on the disk.
 
+    If a block of `write_together` fails, its new folders are removed, unless they hold files.
+
     Object stores have only folders in the names of objects, so nothing is made there.
     """
     local = local_path(folder) if is_location(folder) else folder
@@ -188,9 +232,18 @@ def make_folder(folder: str | os.PathLike[str]) -> None:
         hint = "give another name for the folder"
         raise FileError(existing, found="this is a file, not a folder", hint=hint)
     missing = [parent for parent in (path, *path.parents) if not parent.exists()]
+    if (group := _OPEN_GROUP.get()) is not None:
+        group.stack.push(lambda kind, *_: _remove_folders(missing) if kind is not None else None)
     path.mkdir(parents=True, exist_ok=True)
     for parent in reversed(missing):
         sync_folder(parent.parent)
+
+
+def _remove_folders(folders: list[Path]) -> None:
+    """Remove folders as far as they are empty; a folder comes before those above it."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 @contextmanager

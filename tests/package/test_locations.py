@@ -224,6 +224,49 @@ def test_an_object_store(bucket: str, s3_server: str, home: Path) -> None:
         source.check()
 
 
+@pytest.mark.parametrize("n_sent", [0, 1, 2])
+def test_a_failed_upload_says_which_outputs_are_there(
+    n_sent: int, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All outputs of a command get their names at its end, the last one first."""
+    from pyarrow import fs
+
+    class Failing(fs.SubTreeFileSystem):
+        """A store that accepts some objects, and then no more."""
+
+        left = n_sent
+
+        def open_output_stream(self, key: str, **options: Any) -> Any:
+            if not self.left:
+                raise OSError("the store is read-only now")
+            self.left -= 1
+            return super().open_output_stream(key, **options)
+
+    (tmp_path / "bucket").mkdir()
+    system = Failing(str(tmp_path), fs.LocalFileSystem())
+    monkeypatch.setattr(locations, "file_system", lambda url: (system, url.partition("://")[2]))
+    words = ("rank", "--graph", f"{home}/g", "--scores", f"{home}/s.npy")
+    outputs = {"-o": "a.parquet", "--write-run": "b.run", "--write-qrels": "c.qrels"}
+    urls = [f"s3://bucket/{name}" for name in outputs.values()]
+    pairs = [word for pair in zip(outputs, urls, strict=True) for word in pair]
+    with pytest.raises(FileError) as raised:
+        call(*words, *pairs)
+    there = {path.name for path in (tmp_path / "bucket").iterdir()}
+    assert len(there) == n_sent
+    failed, told = str(raised.value).split(": ", 1)
+    assert failed in urls
+    assert failed.rpartition("/")[2] not in there
+    assert "the store is read-only now" in told
+    written, _, missing = told.rpartition(" (")[2].removesuffix(")").rpartition("not written: ")
+    if not n_sent:
+        missing = told.rpartition(" (no output is written: ")[2]
+    assert written.startswith("already written: ") == bool(n_sent)
+    assert {url for url in urls if url in written} == {f"s3://bucket/{name}" for name in there}
+    assert {url for url in urls if url in missing} == {
+        url for url in urls if url.rpartition("/")[2] not in there
+    }
+
+
 @pytest.mark.slow
 def test_a_google_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(*GOOGLE, install="gcp-storage-emulator") as address:
