@@ -72,6 +72,7 @@ COMMANDS = {
         "sparse-labels",
         "compare.command:command",
     ),
+    "gate": _Entry("Is a new model worse than a base? Pass, fail or undecided.", "gate"),
     "suite": _Entry("Compare many models on many graphs: means, places, tests.", "many-graphs"),
     "changes": _Entry("Which answers change from one model or seed to another.", "changes"),
     "audit": _Entry(
@@ -160,7 +161,8 @@ def cli(ctx: click.Context) -> None:
                  fish_source in other shells)
 
     Exit codes: 0 done; 1 wrong call; 2 unreadable, malformed or unsuitable input, or an unwritable
-    output; 130 interrupted (143, 129: ended by a signal). `kgtrec eval` has trec_eval's codes.
+    output; 130 interrupted (143, 129: ended by a signal). Results: `kgtrec audit` 3 impossible;
+    `kgtrec gate` 20 fail, 21 undecided. `kgtrec eval` has trec_eval's codes.
     """
     if ctx.invoked_subcommand is None:
         if ctx.meta.get("quiet"):

@@ -56,8 +56,8 @@ HEADINGS = {
         "--relevance-level --judged-only --max-documents --collection --compat --ties --debug"
     ),
     "Tests and intervals": (
-        "--test --correction --groups --level --cluster --permutations --replicates --robust --ci "
-        "--resamples --seed"
+        "--test --correction --groups --margin --level --strict --cluster --permutations "
+        "--replicates --robust --ci --resamples --seed"
     ),
     "Output": (
         "--output --write-run --write-qrels --write-sample-qrels --write-questions "

@@ -23,8 +23,9 @@ from kgtrec.cli._report import SCORES as SCORES
 from kgtrec.cli._types import Choice as Choice
 from kgtrec.cli._types import Count as Count
 from kgtrec.cli._types import Number as Number
-from kgtrec.cli._types import PathType, Share
+from kgtrec.cli._types import PathType
 from kgtrec.cli._types import Seed as Seed
+from kgtrec.cli._types import Share as Share
 from kgtrec.cli._types import counts_of as counts_of
 from kgtrec.errors import UsageError
 from kgtrec.errors import refuse_if as refuse

@@ -45,7 +45,7 @@ CALLS = Path(__file__).parents[1] / "golden/calls.txt"
 LONGEST = 2_000  # characters of a message
 SECONDS = 20  # of a call
 CODES = {0, 1, 2}
-CODES_OF = {"eval": {*CODES, 4, 7}, "audit": {*CODES, 3}}
+CODES_OF = {"eval": {*CODES, 4, 7}, "audit": {*CODES, 3}, "gate": {*CODES, 20, 21}}
 
 NUMBERS = (
     *[
@@ -369,8 +369,8 @@ def without_words(text: str, args: list[str]) -> str:
 
 
 def is_result(args: list[str], code: int) -> bool:
-    """Whether an exit code tells a result: `kgtrec audit` ends with 3 if numbers are impossible."""
-    return args[0] == "audit" and code == 3
+    """Whether an exit code tells a result: impossible numbers, or a gate that does not pass."""
+    return (args[0], code) in {("audit", 3), ("gate", 20), ("gate", 21)}
 
 
 def fault_of_message(message: str) -> str:

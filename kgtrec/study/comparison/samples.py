@@ -62,6 +62,7 @@ class Samples(ShownInLines):
       independent. Items that share no question are separate clusters.
     - unit: What an item is: "instances", "questions", "triples", "relations" or "queries".
     - transform: From means over items to values of the measure; monotone.
+    - items: Names of the items, if they are queries.
     - weight, float64 (n,) or None: Factor in the values of each item; their mean is 1. Draws divide
       by the sum of theirs, so that means stay within the measure's range.
     """
@@ -76,6 +77,7 @@ class Samples(ShownInLines):
     transform: OfMean = same
     digits: int = 4
     weight: Float64 | None = None
+    items: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         values = self.values
@@ -342,6 +344,7 @@ def samples_of_runs(
     measures: Sequence[str],
     *,
     entities: int | None = None,
+    ties: str | None = None,
 ) -> tuple[list[Samples], dict[str, int]]:
     """Values of trec_eval measures for several runs, over all queries of the qrels.
 
@@ -356,6 +359,8 @@ def samples_of_runs(
         ...; and micro metrics of `kgtrec eval`, "kg_mrr" or "kg_hits.1,10": both ends are compared.
     entities : int, optional
         Number of entities of the graph; kg_mr needs it.
+    ties : {"expected", "min", "max"}, optional
+        Mean, smallest or largest value over all orders of tied documents, as in `kgtrec eval`.
 
     Returns
     -------
@@ -382,7 +387,7 @@ def samples_of_runs(
     if isinstance(qrels, Mapping):
         qrels = {query: row for query, row in qrels.items() if row}
     options = EvalOptions(complete=True)
-    request = Request(qrels, [*runs.values()], measures, options, entities=entities)
+    request = Request(qrels, [*runs.values()], measures, options, entities=entities, ties=ties)
     columns, micro = request.columns, request.micro
     wrong = [c.name for c in columns if c.row.higher_is_better is None]
     quotients = [c.name for c in micro if c.row.of_answers != "mean"]
@@ -393,14 +398,20 @@ def samples_of_runs(
          "kg_mr, which ranks systems the same way"),
     )  # fmt: skip
     scored = dict(zip(runs, score(request), strict=True))
+    queries = next(iter(scored.values())).queries
 
     def sample(column: Any, values: list[Float64], transform: OfMean = same) -> Samples:
         better = column.row.higher_is_better is not False
         return Samples(column.name, column.name, tuple(runs), np.column_stack(values),
-                       np.arange(len(values[0])), "queries", better, transform)  # fmt: skip
+                       np.arange(len(values[0])), "queries", better, transform,
+                       items=queries)  # fmt: skip
 
     samples = [
-        sample(column, [one.values[column.name] for one in scored.values()], column.of_mean)
+        sample(
+            column,
+            [one.values[column.name] for one in scored.values()],
+            column.of_mean if column.is_geometric else same,
+        )  # fmt: skip
         for column in columns
     ]
     samples += [sample(column, _of_answers(column, scored)) for column in micro]
