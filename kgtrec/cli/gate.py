@@ -85,7 +85,9 @@ def command(files: tuple[str, str], keys: tuple[str, ...], **options: Any) -> Re
         ("Largest losses", [decided.losses], "" if len(decided.losses) else "None."),
         ("Largest gains", [decided.gains], "" if len(decided.gains) else "None."),
     ]
-    report = Report.of_sections(sections, decided.to_dict(), decided.table())
+    report = Report.of_sections(
+        sections, decided.to_dict(), decided.table(), notes=[*decided.notes]
+    )
     assert report.text is not None
     junit = partial(decided.to_junit, strict=strict)
     report.forms = {**report.forms, "text": report.text, "junit": junit}

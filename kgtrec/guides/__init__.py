@@ -14,7 +14,7 @@ ORDER = (
     "first-evaluation", "reading-the-report", "report", "numbers", "ties",
     "filters-and-protocols", "temporal", "qualifiers", "sampled-candidates", "adjusted-metrics",
     "slices", "embeddings", "training-loop", "formats", "runs-and-qrels", "changes",
-    "published-numbers", "many-graphs", "sparse-labels", "open-world", "complex-queries",
+    "gate", "published-numbers", "many-graphs", "sparse-labels", "open-world", "complex-queries",
     "dense-retrieval", "pairs", "classification", "semantics", "clusters", "migrating",
 )  # fmt: skip
 

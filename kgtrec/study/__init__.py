@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.correlation import tau_ap as tau_ap
     from kgtrec.study.comparison.correlation import tau_b as tau_b
     from kgtrec.study.comparison.correlation import tau_union as tau_union
+    from kgtrec.study.comparison.gate import gate as gate
     from kgtrec.study.comparison.parts import read_value_table as read_value_table
     from kgtrec.study.comparison.parts import values_of_table as values_of_table
     from kgtrec.study.comparison.rankings import data_sensitivity as data_sensitivity
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from kgtrec.study.comparison.samples import samples_of_runs as samples_of_runs
     from kgtrec.study.comparison.significance import discriminate as discriminate
     from kgtrec.study.comparison.significance import pairwise as pairwise
-    from kgtrec.study.comparison.verdict import gate as gate
     from kgtrec.study.comparison.verdicts import compare_verdicts as compare_verdicts
     from kgtrec.study.openworld.simulate import family_tree as family_tree
     from kgtrec.study.openworld.simulate import random_removal as random_removal
@@ -148,7 +148,7 @@ _HOMES = homes(
         "kgtrec.study.comparison.report": "compare compare_replicates multiplicity",
         "kgtrec.study.comparison.samples": "samples_of_ranks samples_of_runs",
         "kgtrec.study.comparison.significance": "pairwise discriminate",
-        "kgtrec.study.comparison.verdict": "gate",
+        "kgtrec.study.comparison.gate": "gate",
         "kgtrec.study.comparison.verdicts": "compare_verdicts",
         "kgtrec.study.comparison.correlation": (
             "over_questions over_systems ranking_correlation tau_ap tau_b rank_biased_overlap "

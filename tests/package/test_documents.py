@@ -135,7 +135,8 @@ def _printed_by_command(words: list[str]) -> str:
         return ""
     assert program == "kgtrec", words
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
-    expected = (0, 3) if arguments[0] == "audit" else (0,)  # 3: numbers exclude each other
+    # Numbers exclude each other; a gate fails, or is undecided.
+    expected = {"audit": (0, 3), "gate": (0, 20, 21)}.get(arguments[0], (0,))
     assert done.exit_code in expected, f"{arguments}: {done.output}"
     assert done.output, f"{arguments}: said nothing, on neither output"
     return done.output
@@ -172,6 +173,35 @@ def test_every_block_runs(name: str, reader: None, monkeypatch: pytest.MonkeyPat
     blocks = blocks_of(TEXTS[name])
     assert blocks
     assert not run_blocks(blocks, guides.path(name))
+
+
+@pytest.mark.parametrize(("is_worse", "code"), [(False, 0), (True, 20)])
+def test_the_examples_of_continuous_integration_run_in_a_shell(
+    is_worse: bool, code: int, reader: None, tmp_path: Path
+) -> None:
+    """Each script, but for its installing line, ends as the gate does and leaves its report."""
+    yaml = pytest.importorskip("yaml")
+    texts = {block.name: yaml.safe_load(block.text) for block in blocks_of(TEXTS["gate"])
+             if block.language == "yaml"}  # fmt: skip
+    github = [step["run"] for step in texts[".github/workflows/gate.yml"]["jobs"]["gate"]["steps"]
+              if "run" in step]  # fmt: skip
+    gitlab = texts[".gitlab-ci.yml"]["gate"]["script"]
+    if is_worse:  # the base is much better than the new model
+        shutil.copy("kgtrec-demo/svd.ranks.parquet", "kgtrec-demo/popularity.ranks.parquet")
+    for steps, report, text in (
+        (github, "summary.md", "| mrr | "),
+        (gitlab, "gate.xml", 'name="mrr"'),
+    ):
+        lines = [step for step in steps if not step.startswith("pip ")]
+        assert len(lines) == len(steps) - 1
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        ended = subprocess.run(
+            ["bash", "-e", "-c", "\n".join(lines)], capture_output=True, text=True, check=False,
+            env=os.environ | {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "PATH": path},
+        )  # fmt: skip
+        assert ended.returncode == code, ended.stderr
+        assert text in Path(report).read_text(encoding="utf-8")
+        assert ("fail" in Path(report).read_text(encoding="utf-8").split("mrr", 1)[1]) == bool(code)
 
 
 def test_guides_are_files_with_a_beginning_an_end_and_links_to_guides() -> None:

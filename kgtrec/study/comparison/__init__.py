@@ -2,7 +2,7 @@
 
 Open `report` first (`compare`; `compare_replicates` takes several runs of a system). `samples`
 makes one value per system and item. `significance` tests pairs and counts how many a measure
-separates. `verdict` decides whether a new system is worse than a base. `correlation` compares two
+separates. `gate` decides whether a new system is worse than a base. `correlation` compares two
 orders of systems, `rankings` many. `parts` values systems on parts of the questions, by ranks or as
 published; `subsets` on random parts. `verdicts` asks whether several measures or labels conclude
 the same.

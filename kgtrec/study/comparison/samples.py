@@ -411,7 +411,7 @@ def samples_of_runs(
             column,
             [one.values[column.name] for one in scored.values()],
             column.of_mean if column.is_geometric else same,
-        )  # fmt: skip
+        )
         for column in columns
     ]
     samples += [sample(column, _of_answers(column, scored)) for column in micro]

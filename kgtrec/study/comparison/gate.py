@@ -151,8 +151,8 @@ class MeasureVerdict:
 
     @property
     def name(self) -> str:
-        """The measure's short key."""
-        return short_name(self.samples.name)
+        """The measure's key without its default parts: "mrr"."""
+        return short_name(self.samples.name).removeprefix("micro.")
 
     @property
     def verdict(self) -> str:
@@ -203,6 +203,7 @@ class Gate(ShownAsTables):
     """The verdict by all measures; true if it is "pass".
 
     - losses, gains: The questions with the largest changes, with ranks before and after.
+    - notes: Queries that runs lack, and measures for which only one order of ties is known.
     """
 
     _shown = ("table", "resolution_table", "losses", "gains")
@@ -212,6 +213,7 @@ class Gate(ShownAsTables):
     level: float
     losses: Table
     gains: Table
+    notes: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -266,7 +268,7 @@ class Gate(ShownAsTables):
         return {
             "verdict": self.verdict, "base": self.names[0], "new": self.names[1],
             "level": self.level, "power": POWER, "losses": losses, "gains": gains,
-            "measures": [measure.to_dict() for measure in self.measures],
+            "measures": [measure.to_dict() for measure in self.measures], "notes": [*self.notes],
         }  # fmt: skip
 
     def to_junit(self, *, strict: bool = False) -> str:
@@ -336,13 +338,14 @@ def gate(
     before, after = names
     refuse_if((before == after, f"both systems are named {before!r}; give different names"))
     systems = {before: base, after: new}
+    notes: list[str] = []
     if qrels is None:
         aligned = align_ranks(systems)
         orders = _samples_by_ties(aligned, keys)
         changes = AnswerChanges(names, aligned[before], aligned[after], (1,), None)
         losses, gains = (changes.largest(LARGEST, kind) for kind in ("lost", "gained"))
     else:
-        orders = _samples_of_runs_by_ties(qrels, systems, keys)
+        orders, notes = _samples_of_runs_by_ties(qrels, systems, keys)
         losses, gains = (_largest_of_runs(qrels, systems, orders[0][0], sign) for sign in (-1, 1))
     _check_means(orders[0])
     margins = [margin_of(margin, float(samples.means()[0])) for samples in orders[0]]
@@ -350,7 +353,7 @@ def gate(
     decided = [_decide(of_order, margins, level) for of_order in by_order]
     rows = zip(orders[0], margins, by_order[0], zip(*decided, strict=True), strict=True)
     verdicts = [MeasureVerdict(*row[:3], level, row[3]) for row in rows]
-    return Gate(names, tuple(verdicts), level, losses, gains)
+    return Gate(names, tuple(verdicts), level, losses, gains, tuple(notes))
 
 
 def _check_means(several: Sequence[Samples]) -> None:
@@ -424,20 +427,25 @@ def _places_in_ties(ranks: Ranks, *, won: bool) -> tuple[Int64, Int64]:
 
 def _samples_of_runs_by_ties(
     qrels: Any, systems: Mapping[str, Any], keys: Sequence[str]
-) -> list[list[Samples]]:
-    """Samples in each of `ORDERS`; measures without a form under ties keep trec_eval's order."""
+) -> tuple[list[list[Samples]], list[str]]:
+    """Samples in each of `ORDERS`, and notes. Some measures know only trec_eval's order of ties."""
     if of_answers := [key for key in keys if key.startswith("kg_")]:
         raise UsageError(
             f"{', '.join(of_answers)}: a gate of runs has no measures of answers; give ranks, or a "
             "measure such as map_cut_20"
         )
-    usual, _ = samples_of_runs(qrels, systems, keys)
+    usual, missing = samples_of_runs(qrels, systems, keys)
+    notes = [f"{name}: {count:,} queries of the qrels are not in the run; they count as if nothing "
+             "were retrieved" for name, count in missing.items() if count]  # fmt: skip
     tied = [column.name for column in resolve(keys) if has_tie_form(column, EvalOptions())]
+    notes += [f"{samples.name}: tied documents are only in trec_eval's order, so ties may decide"
+              for samples in usual if samples.name not in tied]  # fmt: skip
     orders = [usual]
     for end in ("max", "min") if tied else ():
-        by_name = {s.name: s for s in samples_of_runs(qrels, systems, tied, ties=end)[0]}
+        ends, _ = samples_of_runs(qrels, systems, tied, ties=end)
+        by_name = {samples.name: samples for samples in ends}
         orders.append([by_name.get(samples.name, samples) for samples in usual])
-    return orders if tied else [usual] * 3
+    return orders if tied else [usual] * 3, notes
 
 
 def _largest_of_runs(qrels: Any, systems: Mapping[str, Any], samples: Samples, sign: int) -> Table:
