@@ -234,6 +234,15 @@ def test_broken_ties_give_the_extremes_of_average_precision_over_all_orders() ->
     assert mean(extremes[0]) > mean(extremes[1])
 
 
+def test_graded_answers_of_a_tie_are_in_the_best_or_worst_order() -> None:
+    """nDCG of two tied answers, of which one has a higher grade."""
+    questions = kgtrec.Questions.from_answers({"q": {"a": 1, "b": 3}}, labels=["a", "b", "c"])
+    ranks = kgtrec.evaluate(np.array([[1.0, 1.0, 0.0]]), questions, progress=False).ranks
+    ideal = 3 + 1 / math.log2(3)
+    best, worst = (kgtrec.Result(end)["all.macro.ndcg"] for end in ends_of_ties(ranks))
+    assert (best, worst) == pytest.approx((1.0, (1 + 3 / math.log2(3)) / ideal))
+
+
 QRELS = {f"q{k}": {"a": 1, "b": 0} for k in range(12)}
 
 
