@@ -39,9 +39,13 @@ PATHS = {
     "avx2madd": (0.75, 0.80, 1.10, 0.75),
 }
 WITHOUT = {
-    "avx512vnni": "avx512", "avx512sad": "avx512", "avxvnni": "avx2",
-    "avx2madd": "avx2", "neondot": "neon", "neonsad": "neon",
-}  # fmt: skip
+    "avx512vnni": "avx512",
+    "avx512sad": "avx512",
+    "avxvnni": "avx2",
+    "avx2madd": "avx2",
+    "neondot": "neon",
+    "neonsad": "neon",
+}
 MODELS = {"distmult": "dot", "complex": "dot", "transe": "l2", "rotate": "l2"}
 L1_BARS = {0: 0.45, 20: 0.55}  # by depth
 FLOAT64_BARS = {"dot": {0: 0.50, 20: 0.65}, "l1": {0: 0.30, 20: 0.40}}
@@ -180,12 +184,16 @@ def _q11(settings: Settings) -> list[Row]:
     timings = _compete(settings, contestants, rounds=2, warm_ups=0)
     return [
         at_most(
-            "Q11", f"{n_entities:,} entities, {n_questions:,} questions, ranks, {path}",
-            f"{timings.seconds(path):.2f} s", f"Q @ E.T {timings.seconds('product'):.2f} s",
-            timings.ratio(path, "product"), PATHS[path][3], **timings.detail(path, "product"),
+            "Q11",
+            f"{n_entities:,} entities, {n_questions:,} questions, ranks, {path}",
+            f"{timings.seconds(path):.2f} s",
+            f"Q @ E.T {timings.seconds('product'):.2f} s",
+            timings.ratio(path, "product"),
+            PATHS[path][3],
+            **timings.detail(path, "product"),
         )
         for path in _paths()
-    ]  # fmt: skip
+    ]
 
 
 def _q3(settings: Settings) -> list[Row]:
@@ -205,20 +213,28 @@ def _q3(settings: Settings) -> list[Row]:
     def reference(_: None) -> None:
         out = (c_float * n_entities)()
         library.sum_moduli(
-            pointers[0], c_size_t(len(queries)), pointers[1], c_size_t(n_entities), c_size_t(DIM),
+            pointers[0],
+            c_size_t(len(queries)),
+            pointers[1],
+            c_size_t(n_entities),
+            c_size_t(DIM),
             out,
-        )  # fmt: skip
+        )
 
     path = _core.available_paths()[0]
     contestants = {path: _ranking(path, factors, questions, 0), "loop": Contestant(reference)}
     timings = _compete(settings, contestants)
     return [
         at_most(
-            "Q3", f"{what}, {path}", f"{timings.seconds(path):.2f} s",
-            f"loop in C {timings.seconds('loop'):.2f} s", timings.ratio(path, "loop"), 1.5,
+            "Q3",
+            f"{what}, {path}",
+            f"{timings.seconds(path):.2f} s",
+            f"loop in C {timings.seconds('loop'):.2f} s",
+            timings.ratio(path, "loop"),
+            1.5,
             **timings.detail(path, "loop"),
         )
-    ]  # fmt: skip
+    ]
 
 
 def _q4(settings: Settings) -> list[Row]:
@@ -233,11 +249,15 @@ def _q4(settings: Settings) -> list[Row]:
         timings = _compete(settings, contestants)
         rows.append(
             at_least(
-                "Q4", f"DistMult, ranks, two threads, {path}", f"{timings.seconds('2'):.2f} s",
-                f"one {timings.seconds('1'):.2f} s", timings.ratio("1", "2"), 1.7,
+                "Q4",
+                f"DistMult, ranks, two threads, {path}",
+                f"{timings.seconds('2'):.2f} s",
+                f"one {timings.seconds('1'):.2f} s",
+                timings.ratio("1", "2"),
+                1.7,
                 **timings.detail("1", "2"),
             )
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -258,11 +278,15 @@ def _q10(settings: Settings) -> list[Row]:
             seconds = detail["seconds_cpu"]
             rows.append(
                 at_most(
-                    "Q10", f"{name}, best {depth}, CPU time of {MANY} threads, {path}",
-                    f"{seconds[str(MANY)]:.2f} s", f"one {seconds['1']:.2f} s",
-                    detail["ratio_cpu"], 1.25, **detail,
+                    "Q10",
+                    f"{name}, best {depth}, CPU time of {MANY} threads, {path}",
+                    f"{seconds[str(MANY)]:.2f} s",
+                    f"one {seconds['1']:.2f} s",
+                    detail["ratio_cpu"],
+                    1.25,
+                    **detail,
                 )
-            )  # fmt: skip
+            )
     return rows
 
 
@@ -281,18 +305,26 @@ def _awkward(rng: np.random.Generator, n: int) -> Iterator[tuple[str, Array, Arr
 
 
 def _against_scores(
-    settings: Settings, what: tuple[str, str, str], factors: kgtrec.Factors,
-    questions: kgtrec.Questions, depth: int, bar: float,
-) -> Row:  # fmt: skip
+    settings: Settings,
+    what: tuple[str, str, str],
+    factors: kgtrec.Factors,
+    questions: kgtrec.Questions,
+    depth: int,
+    bar: float,
+) -> Row:
     bar_id, name, path = what
     without = WITHOUT[path]
     contestants = {one: _ranking(one, factors, questions, depth) for one in (path, without)}
     timings = _compete(settings, contestants)
     return at_most(
-        bar_id, f"{name}, best {depth}, {path}", f"{timings.seconds(path):.3f} s",
-        f"{without} {timings.seconds(without):.3f} s", timings.ratio(path, without), bar,
+        bar_id,
+        f"{name}, best {depth}, {path}",
+        f"{timings.seconds(path):.3f} s",
+        f"{without} {timings.seconds(without):.3f} s",
+        timings.ratio(path, without),
+        bar,
         **timings.detail(path, without),
-    )  # fmt: skip
+    )
 
 
 def _against_scores_awkward(
@@ -376,16 +408,26 @@ def _q6(settings: Settings) -> list[Row]:
     for path, threads in ((path, threads) for path in _paths() for threads in (1, 16)):
         done = subprocess.run(
             [sys.executable, __file__, *sizes, str(threads), path],
-            stdout=subprocess.PIPE, text=True, check=True, env=os.environ,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            env=os.environ,
+        )
         memory = json.loads(done.stdout)
         grown = (memory["peak"] - memory["before"]) / MB
         what = f"{int(sizes[0]):,} entities: MB that ranking adds, {threads} threads, {path}"
         bar = 100 + (table if threads > 1 else 0)
         rows.append(
-            at_most("Q6", what, f"{memory['peak'] / MB:.0f} MB",
-                    f"{memory['before'] / MB:.0f} MB before", grown, bar, **memory)
-        )  # fmt: skip
+            at_most(
+                "Q6",
+                what,
+                f"{memory['peak'] / MB:.0f} MB",
+                f"{memory['before'] / MB:.0f} MB before",
+                grown,
+                bar,
+                **memory,
+            )
+        )
     return rows
 
 

@@ -167,18 +167,29 @@ def _f2(settings: Settings) -> list[Row]:
     above = large["peak"] / MB - embeddings
     rows.append(
         at_most(
-            "F2", f"{what}: MB beyond the embeddings", f"{large['peak'] / MB:.0f} MB",
-            f"embeddings {embeddings:.0f} MB", above, 300, **large,
+            "F2",
+            f"{what}: MB beyond the embeddings",
+            f"{large['peak'] / MB:.0f} MB",
+            f"embeddings {embeddings:.0f} MB",
+            above,
+            300,
+            **large,
         )
-    )  # fmt: skip
+    )
     # A question needs its query, its known entities, its ranks and its run: a few kB.
     growth = (large["peak"] - small["peak"]) / (many - few) / 1024
     rows.append(
         at_most(
-            "F2", f"{what}: growth per question, kB", f"{large['peak'] / MB:.0f} MB",
-            f"{few:,} questions {small['peak'] / MB:.0f} MB", growth, 8, few=small, many=large,
+            "F2",
+            f"{what}: growth per question, kB",
+            f"{large['peak'] / MB:.0f} MB",
+            f"{few:,} questions {small['peak'] / MB:.0f} MB",
+            growth,
+            8,
+            few=small,
+            many=large,
         )
-    )  # fmt: skip
+    )
     return rows
 
 

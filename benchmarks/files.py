@@ -156,14 +156,18 @@ def _p1(settings: Settings) -> list[Row]:
         peak = _write_peak(n_queries if settings.quick else RUN_LINES // DEPTH, ours)
     return [
         at_most(
-            "P1", f"Run.write of {lines:,} lines, CPU", f"{nanoseconds['ours']:.0f} ns a line",
-            f"{nanoseconds['plain']:.0f} ns a line", nanoseconds["ours"] / nanoseconds["plain"],
-            1.5, **timings.detail("ours", "plain"),
+            "P1",
+            f"Run.write of {lines:,} lines, CPU",
+            f"{nanoseconds['ours']:.0f} ns a line",
+            f"{nanoseconds['plain']:.0f} ns a line",
+            nanoseconds["ours"] / nanoseconds["plain"],
+            1.5,
+            **timings.detail("ours", "plain"),
         ),
         at_most(
             "P1", "Run.write: MB beyond the run itself", f"{peak / 1e6:.0f} MB", "", peak / 1e6, 200
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _write_peak(n_queries: int, path: Path) -> int:
@@ -211,9 +215,14 @@ def _by_cpu(bar_id: str, what: str, timings: Timings, ours: str, theirs: str, ba
     """The least CPU time of each, because other load only adds to it."""
     milliseconds = {name: 1e3 * min(timings.cpu[name]) for name in (ours, theirs)}
     return at_most(
-        bar_id, what, f"{milliseconds[ours]:.1f} ms", f"{milliseconds[theirs]:.1f} ms",
-        milliseconds[ours] / milliseconds[theirs], bar, **timings.detail(ours, theirs),
-    )  # fmt: skip
+        bar_id,
+        what,
+        f"{milliseconds[ours]:.1f} ms",
+        f"{milliseconds[theirs]:.1f} ms",
+        milliseconds[ours] / milliseconds[theirs],
+        bar,
+        **timings.detail(ours, theirs),
+    )
 
 
 # ---- graphs ----
@@ -290,15 +299,21 @@ def _write_triples(path: Path, n: int) -> None:
             ends = np.stack([popular, rng.integers(0, n_entities, size)])
             head, tail = rng.permuted(ends, axis=0)
             relation = (n_relations ** rng.random(size)).astype(np.int64) - 1
-            columns = [names.take(pa.array(head)), relations.take(pa.array(relation)),
-                       names.take(pa.array(tail))]  # fmt: skip
+            columns = [
+                names.take(pa.array(head)),
+                relations.take(pa.array(relation)),
+                names.take(pa.array(tail)),
+            ]
             file.write(pa.table(columns, schema=schema))
 
 
 def _p6(settings: Settings) -> list[Row]:
     n = 1_000_000 if settings.quick else 20_000_000
-    sizes = {"small keys": (2_000_000, 1_000, 0.0), "Freebase86m": (86_000_000, 14_824, 0.0),
-             "1 % repeated": (86_000_000, 14_824, 0.01)}  # fmt: skip
+    sizes = {
+        "small keys": (2_000_000, 1_000, 0.0),
+        "Freebase86m": (86_000_000, 14_824, 0.0),
+        "1 % repeated": (86_000_000, 14_824, 0.01),
+    }
     least_of: dict[str, tuple[float, float]] = {}
     for _ in range(1 if settings.quick else 3):
         for name, size in sizes.items():
@@ -306,13 +321,24 @@ def _p6(settings: Settings) -> list[Row]:
             least_of[name] = min(least_of.get(name, (seconds, peak)), (seconds, peak))
     least = least_of["small keys"][0]
     memory = [
-        at_most("P6", f"graph of {n:,} triples, {name}: bytes a triple above the input",
-                f"{peak / n:.1f} B", "", peak / n, 26)
+        at_most(
+            "P6",
+            f"graph of {n:,} triples, {name}: bytes a triple above the input",
+            f"{peak / n:.1f} B",
+            "",
+            peak / n,
+            26,
+        )
         for name, (_, peak) in least_of.items()
-    ]  # fmt: skip
-    cpu = at_most("P6", "the same of Freebase86m's sizes: CPU, against small keys",
-                  f"{least_of['Freebase86m'][0]:.2f} s", f"{least:.2f} s",
-                  least_of["Freebase86m"][0] / least, 1.3)  # fmt: skip
+    ]
+    cpu = at_most(
+        "P6",
+        "the same of Freebase86m's sizes: CPU, against small keys",
+        f"{least_of['Freebase86m'][0]:.2f} s",
+        f"{least:.2f} s",
+        least_of["Freebase86m"][0] / least,
+        1.3,
+    )
     return [*memory, cpu]
 
 

@@ -182,8 +182,14 @@ def _short(
     what = f"{n:,} rows x {CANDIDATES} candidates" + (f", best {depth}" if depth else "")
     case = _Case(what, block, block.scores, depth)
     ranks, counts = case.rank()[0], loop()
-    columns = (ranks.greater, ranks.equal, ranks.tied_ahead,
-               ranks.macro_greater, ranks.macro_equal, ranks.macro_tied_ahead)  # fmt: skip
+    columns = (
+        ranks.greater,
+        ranks.equal,
+        ranks.tied_ahead,
+        ranks.macro_greater,
+        ranks.macro_equal,
+        ranks.macro_tied_ahead,
+    )
     require(np.array_equal(np.stack(columns, axis=1), counts), "the loop counts otherwise")
 
     def ranker() -> kgtrec.Ranker:
@@ -200,16 +206,24 @@ def _short(
         detail = timings.detail(ours, "loop")
         per_row = {key: f"{1e6 * s / n:.3f} us a row" for key, s in detail["seconds_cpu"].items()}
         rows.append(
-            at_most("K9", f"{what}, {name}", per_row[ours], per_row["loop"], detail["ratio_cpu"],
-                    bar, **detail)
-        )  # fmt: skip
+            at_most(
+                "K9",
+                f"{what}, {name}",
+                per_row[ours],
+                per_row["loop"],
+                detail["ratio_cpu"],
+                bar,
+                **detail,
+            )
+        )
     return rows
 
 
 def _fastest_loop(block: Block) -> Callable[[], Array]:
     """short_rows.c over a block, with the fastest flags."""
-    libraries = {" ".join(flags): compiled_library("short_rows.c", ("-std=c11", *flags))
-                 for flags in FLAGS}  # fmt: skip
+    libraries = {
+        " ".join(flags): compiled_library("short_rows.c", ("-std=c11", *flags)) for flags in FLAGS
+    }
     loops = {name: _loop(library, block) for name, library in libraries.items() if library}
     if not loops:
         raise NoCompiler("no C compiler (looked for $CC, cc, gcc, clang)")

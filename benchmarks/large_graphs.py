@@ -129,8 +129,14 @@ def _mark() -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--millions", type=float, nargs="+", default=[20, 50, 100], metavar="N",
-                        help="triples of the graphs; default 20 50 100")  # fmt: skip
+    parser.add_argument(
+        "--millions",
+        type=float,
+        nargs="+",
+        default=[20, 50, 100],
+        metavar="N",
+        help="triples of the graphs; default 20 50 100",
+    )
     parser.add_argument("--case", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.case:

@@ -135,8 +135,10 @@ def compared(name: str, triples: int, rounds: int) -> dict[str, Any]:
             command = [sys.executable, __file__, "--one", name, str(int(ours)), str(triples)]
             out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             done.append(json.loads(out.splitlines()[-1]))
-    theirs, ours = ({key: median(run[key] for run in runs[who]) for key in ("seconds", "megabytes")}
-                    for who in (False, True))  # fmt: skip
+    theirs, ours = (
+        {key: median(run[key] for run in runs[who]) for key in ("seconds", "megabytes")}
+        for who in (False, True)
+    )
     pairs = zip(runs[False][0]["numbers"], runs[True][0]["numbers"], strict=True)
     return {
         "name": name,
@@ -163,11 +165,16 @@ def main() -> None:
     for name in CODE:
         figures.append(compared(name, options.triples, options.rounds))
         each = figures[-1]
-        print(f"{name:32}" + "".join(
-            f"{each[who]['seconds']:12.2f} s{each[who]['megabytes']:5.0f} MB"
-            for who in ("theirs", "ours")
-        ) + f"{each['ratio']:9.1f}{each['theirs']['lines']:5} - {each['ours']['lines']}"
-            f"{each['difference']:9.0e}", flush=True)  # fmt: skip
+        print(
+            f"{name:32}"
+            + "".join(
+                f"{each[who]['seconds']:12.2f} s{each[who]['megabytes']:5.0f} MB"
+                for who in ("theirs", "ours")
+            )
+            + f"{each['ratio']:9.1f}{each['theirs']['lines']:5} - {each['ours']['lines']}"
+            f"{each['difference']:9.0e}",
+            flush=True,
+        )
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1))
 

@@ -25,8 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     files = Files(options.data)
     if not files.graph.is_dir() or not files.labels("annotations.txt").is_file():
-        print(f"{options.data}: no fb15k-237 and kgc-sparsity in it; give their folder: --data DIR",
-              file=sys.stderr)  # fmt: skip
+        print(
+            f"{options.data}: no fb15k-237 and kgc-sparsity in it; give their folder: --data DIR",
+            file=sys.stderr,
+        )
         return 2
     start = time.perf_counter()
     rows = published_rows(files)

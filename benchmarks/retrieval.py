@@ -116,8 +116,21 @@ def _peak_of_command(queries: Any, documents: Any, qrels: Any, names: list[str])
         (home / "q.txt").write_text("\n".join(qrels))
         rows = [f"{q} 0 {d} {g}" for q, row in qrels.items() for d, g in row.items()]
         (home / "qrels.txt").write_text("\n".join(rows) + "\n")
-        words = ["rank", "--qrels", "qrels.txt", "--documents", "d.txt", "--queries", "q.txt",
-                 "--scores", "v.npz", "-o", "r.parquet", "--threads", "1"]  # fmt: skip
+        words = [
+            "rank",
+            "--qrels",
+            "qrels.txt",
+            "--documents",
+            "d.txt",
+            "--queries",
+            "q.txt",
+            "--scores",
+            "v.npz",
+            "-o",
+            "r.parquet",
+            "--threads",
+            "1",
+        ]
         code = (
             "import sys; sys.path.append(sys.argv.pop(1))\n"
             "from memory import peak_bytes; from kgtrec.cli import main\n"

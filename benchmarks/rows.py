@@ -6,8 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Row", "Settings", "WrongAnswer", "at_least", "at_most", "format_table", "not_run",
-           "require"]  # fmt: skip
+__all__ = [
+    "Row",
+    "Settings",
+    "WrongAnswer",
+    "at_least",
+    "at_most",
+    "format_table",
+    "not_run",
+    "require",
+]
 
 HEADINGS = ("bar id", "what", "ours", "reference", "ratio", "bar", "met?")
 
@@ -92,8 +100,16 @@ def format_table(rows: Sequence[Row]) -> str:
     widths = [max(len(line[i]) for line in (HEADINGS, *filled)) for i in range(len(HEADINGS))]
     widths[1] = max(len(line[1]) for line in cells)
     justify: list[Callable[[str, int], str]] = [
-        str.ljust, str.ljust, str.rjust, str.rjust, str.rjust, str.ljust, str.ljust,
-    ]  # fmt: skip
-    lines = ["  ".join(j(c, w) for j, c, w in zip(justify, line, widths, strict=True)).rstrip()
-             for line in cells]  # fmt: skip
+        str.ljust,
+        str.ljust,
+        str.rjust,
+        str.rjust,
+        str.rjust,
+        str.ljust,
+        str.ljust,
+    ]
+    lines = [
+        "  ".join(j(c, w) for j, c, w in zip(justify, line, widths, strict=True)).rstrip()
+        for line in cells
+    ]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])

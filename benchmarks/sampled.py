@@ -71,8 +71,10 @@ def coverage(questions: kgtrec.Questions, options: argparse.Namespace) -> None:
         true = true_values(full[name])[measure]
         sampled, estimate, low, high = np.array(values).T
         held = float(((low <= true) & (true <= high)).mean())
-        print(f"{name:<9} {measure:<8} {true:9.4f} {sampled.mean():9.4f} {estimate.mean():9.4f} "
-              f"{estimate.std():9.4f} {(high - low).mean() / 2:9.4f} {held:9.3f}")  # fmt: skip
+        print(
+            f"{name:<9} {measure:<8} {true:9.4f} {sampled.mean():9.4f} {estimate.mean():9.4f} "
+            f"{estimate.std():9.4f} {(high - low).mean() / 2:9.4f} {held:9.3f}"
+        )
 
 
 def whole(graph: kgtrec.Graph, options: argparse.Namespace) -> None:
@@ -92,9 +94,11 @@ def whole(graph: kgtrec.Graph, options: argparse.Namespace) -> None:
             estimates = study.full_estimates(counts, check, ranks)
             values = [float(value) for value in estimates.table().rows[1][1:]]
             needed = estimates.needed("MRR", 0.002) or 0
-            print(f"{name:<9} {size:>5} {true:9.4f} {values[0]:9.4f} {values[1]:9.4f} "
-                  f"{values[2]:8.4f} {values[3]:8.4f} {needed:7,} {estimates.cost(needed):6.1%}",
-                  flush=True)  # fmt: skip
+            print(
+                f"{name:<9} {size:>5} {true:9.4f} {values[0]:9.4f} {values[1]:9.4f} "
+                f"{values[2]:8.4f} {values[3]:8.4f} {needed:7,} {estimates.cost(needed):6.1%}",
+                flush=True,
+            )
 
 
 def main() -> None:

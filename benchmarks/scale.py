@@ -184,11 +184,21 @@ def make_questions(rng, entities: int, questions: int):
     relation = rng.integers(0, 535, half)
     test = np.column_stack([heads, relation, tails])
     more = [
-        np.column_stack([np.repeat(heads, KNOWN), np.repeat(relation, KNOWN),
-                         rng.integers(0, entities, half * KNOWN)]),
-        np.column_stack([rng.integers(0, entities, half * KNOWN), np.repeat(relation, KNOWN),
-                         np.repeat(tails, KNOWN)]),
-    ]  # fmt: skip
+        np.column_stack(
+            [
+                np.repeat(heads, KNOWN),
+                np.repeat(relation, KNOWN),
+                rng.integers(0, entities, half * KNOWN),
+            ]
+        ),
+        np.column_stack(
+            [
+                rng.integers(0, entities, half * KNOWN),
+                np.repeat(relation, KNOWN),
+                np.repeat(tails, KNOWN),
+            ]
+        ),
+    ]
     graph = kgtrec.Graph.from_arrays(
         train=np.concatenate(more), test=test, n_entities=entities, n_relations=535
     )

@@ -70,9 +70,13 @@ def plan_of(
     offsets = np.arange(n_questions + 1)
     arrays = {"plan_question": offsets[:-1], "removed_offsets": np.zeros_like(offsets)}
     store = SimpleNamespace(
-        n_rows=n_questions, n_labels=n_entities, n_columns=n_entities, restricted=False,
-        ordered=True, array=lambda name: arrays.get(name, offsets),
-    )  # fmt: skip
+        n_rows=n_questions,
+        n_labels=n_entities,
+        n_columns=n_entities,
+        restricted=False,
+        ordered=True,
+        array=lambda name: arrays.get(name, offsets),
+    )
     parts = tuple(ArrayFile("", 0, (n, DIM), "float32") for n in (n_questions, n_entities))
     inputs: Any = SimpleNamespace(
         store=lambda: store, files=FactorFiles(parts), settings=Settings(20, threads=1)
@@ -114,9 +118,11 @@ def simulate(tasks: list[tuple[int, int]], workers: int, costs: Costs, lost: boo
         at_work += cost
     idle_at_end = sum(last - end for end, worker in free if end < gone or worker) / workers / last
     return Outcome(
-        max(last, client), 1 - busy / workers / last, idle_at_end,
+        max(last, client),
+        1 - busy / workers / last,
+        idle_at_end,
         (at_work + len(tasks) * costs.task) / max(last, client),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)

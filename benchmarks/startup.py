@@ -112,12 +112,15 @@ def _p4(settings: Settings) -> list[Row]:
     milliseconds = {name: 1e3 * min(timings.cpu[name]) for name in commands}
     return [
         at_most(
-            "P4", f"kgtrec report of {questions.n_instances:,} instances: CPU ms beyond numpy",
-            f"{milliseconds['report']:.0f} ms", f"{milliseconds['numpy']:.0f} ms",
-            milliseconds["report"] - milliseconds["numpy"], 120,
+            "P4",
+            f"kgtrec report of {questions.n_instances:,} instances: CPU ms beyond numpy",
+            f"{milliseconds['report']:.0f} ms",
+            f"{milliseconds['numpy']:.0f} ms",
+            milliseconds["report"] - milliseconds["numpy"],
+            120,
             heavy_loaded=[module for module in HEAVY if module in modules],
         )
-    ]  # fmt: skip
+    ]
 
 
 BARS = {"I1": _i1, "P4": _p4}

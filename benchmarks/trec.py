@@ -176,15 +176,26 @@ def _t1_rows(files: tuple[Path, Path], n_queries: int, quick: bool) -> list[Row]
 
     def row(what: str, name: str, bar: float, **more: Any) -> Row:
         return at_least(
-            "T1", what, f"{timings.seconds('ours'):.2f} s", f"{timings.seconds(name):.2f} s",
-            timings.ratio(name, "ours"), bar, **timings.detail(name, "ours"), **more,
-        )  # fmt: skip
+            "T1",
+            what,
+            f"{timings.seconds('ours'):.2f} s",
+            f"{timings.seconds(name):.2f} s",
+            timings.ratio(name, "ours"),
+            bar,
+            **timings.detail(name, "ours"),
+            **more,
+        )
 
     alone = Row(
-        "T1", what + "its evaluate() alone", f"{timings.seconds('ours'):.2f} s",
-        f"{evaluating:.2f} s", evaluating / timings.seconds("ours"), "none", None,
+        "T1",
+        what + "its evaluate() alone",
+        f"{timings.seconds('ours'):.2f} s",
+        f"{evaluating:.2f} s",
+        evaluating / timings.seconds("ours"),
+        "none",
+        None,
         {"note": "our whole process, files to numbers, against dicts that are there already"},
-    )  # fmt: skip
+    )
     rows = [row(what + "pytrec_eval, with its parsers", "pytrec_eval", 8), alone]
     for name, bar in (("ir_measures", 12), ("ranx", 0), ("trec_eval", 0)):
         if name not in commands:
@@ -226,15 +237,23 @@ def _t2(settings: Settings) -> list[Row]:
     lines = f"{large * DEPTH:,} lines"
     return [
         at_most(
-            "T2", f"eval of {lines}: time, against a tenth of them",
-            f"{timings.seconds('many'):.1f} s", f"{timings.seconds('few'):.2f} s",
-            timings.ratio("many", "few"), 11, **timings.detail("many", "few"),
+            "T2",
+            f"eval of {lines}: time, against a tenth of them",
+            f"{timings.seconds('many'):.1f} s",
+            f"{timings.seconds('few'):.2f} s",
+            timings.ratio("many", "few"),
+            11,
+            **timings.detail("many", "few"),
         ),
         at_most(
-            "T2", f"eval of {lines}: peak memory, against the file",
-            f"{peak / 1e6:,.0f} MB", f"{size / 1e6:,.0f} MB", peak / size, 1.5,
+            "T2",
+            f"eval of {lines}: peak memory, against the file",
+            f"{peak / 1e6:,.0f} MB",
+            f"{size / 1e6:,.0f} MB",
+            peak / size,
+            1.5,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _write_groups(folder: Path, n_queries: int) -> dict[str, tuple[Path, Path]]:
@@ -278,12 +297,17 @@ def _t3(settings: Settings) -> list[Row]:
         timings = compete(contestants, rounds=1 if settings.quick else 3, warm_ups=0)
     return [
         at_most(
-            "T3", f"{n_queries * 100:,} judgements, {' '.join(GROUPED[name][:2])}, {name}",
-            f"{timings.seconds(name):.2f} s", f"{timings.seconds('map'):.2f} s",
-            timings.ratio(name, "map"), 5, **timings.detail(name, "map"),
+            "T3",
+            f"{n_queries * 100:,} judgements, {' '.join(GROUPED[name][:2])}, {name}",
+            f"{timings.seconds(name):.2f} s",
+            f"{timings.seconds('map'):.2f} s",
+            timings.ratio(name, "map"),
+            5,
+            **timings.detail(name, "map"),
         )
-        for name in GROUPED if name != "map"
-    ]  # fmt: skip
+        for name in GROUPED
+        if name != "map"
+    ]
 
 
 # ---- T4 ----
@@ -337,11 +361,17 @@ def _t4_rows(n_queries: int, rounds: int) -> list[Row]:
     for name, bar in (("dicts", 1.0), ("arrays", 0.2)):
         detail = timings.detail(name, "pytrec_eval")
         each = {n: 1e6 * detail["seconds_cpu"][n] / len(calls) for n in (name, "pytrec_eval")}
-        rows.append(at_most(
-            "T4", f"Evaluator, {name}, {n_queries:,} queries x 100: CPU against pytrec_eval",
-            f"{each[name]:,.0f} us", f"{each['pytrec_eval']:,.0f} us", detail["ratio_cpu"],
-            bar, **detail,
-        ))  # fmt: skip
+        rows.append(
+            at_most(
+                "T4",
+                f"Evaluator, {name}, {n_queries:,} queries x 100: CPU against pytrec_eval",
+                f"{each[name]:,.0f} us",
+                f"{each['pytrec_eval']:,.0f} us",
+                detail["ratio_cpu"],
+                bar,
+                **detail,
+            )
+        )
     return rows
 
 
@@ -376,10 +406,17 @@ def _t4_ties(n_queries: int, rounds: int) -> list[Row]:
         detail = timings.detail("ties", name)
         each = {n: 1e6 * detail["seconds_cpu"][n] / len(calls) for n in ("ties", name)}
         what = {"plain": "evaluate", "trm": "tie-aware-retrieval-metrics"}[name]
-        rows.append(at_most(
-            "T4", f"evaluate_ties, {n_queries:,} queries x 100: CPU against {what}",
-            f"{each['ties']:,.0f} us", f"{each[name]:,.0f} us", detail["ratio_cpu"], bar, **detail,
-        ))  # fmt: skip
+        rows.append(
+            at_most(
+                "T4",
+                f"evaluate_ties, {n_queries:,} queries x 100: CPU against {what}",
+                f"{each['ties']:,.0f} us",
+                f"{each[name]:,.0f} us",
+                detail["ratio_cpu"],
+                bar,
+                **detail,
+            )
+        )
     return rows
 
 
@@ -407,10 +444,14 @@ def _t5(settings: Settings) -> list[Row]:
         timings = compete(contestants, rounds=1 if settings.quick else 3, warm_ups=0)
     name = "trec_eval" if program else "pytrec_eval and its parsers (no trec_eval here)"
     row = at_least(
-        "T5", f"{n_runs} runs of 50,000 lines in one call against a process each of {name}",
-        f"{timings.seconds('ours'):.2f} s", f"{timings.seconds('theirs'):.2f} s",
-        timings.ratio("theirs", "ours"), 20, **timings.detail("theirs", "ours"),
-    )  # fmt: skip
+        "T5",
+        f"{n_runs} runs of 50,000 lines in one call against a process each of {name}",
+        f"{timings.seconds('ours'):.2f} s",
+        f"{timings.seconds('theirs'):.2f} s",
+        timings.ratio("theirs", "ours"),
+        20,
+        **timings.detail("theirs", "ours"),
+    )
     # The bar is against trec_eval, which starts without Python.
     return [row if program else replace(row, bar="none", met=None)]
 

@@ -163,8 +163,10 @@ def _questions(files: Files, labels: Labels) -> Iterator[Row]:
 def _distributions(labels: Labels) -> Iterator[Row]:
     graph = labels.graph
     original = graph.relation_counts("test")
-    counts = [np.bincount(rows[:, 1], minlength=graph.n_relations)
-              for rows in (labels.seeds.seeds, triples_of(graph), labels.at(10).split)]  # fmt: skip
+    counts = [
+        np.bincount(rows[:, 1], minlength=graph.n_relations)
+        for rows in (labels.seeds.seeds, triples_of(graph), labels.at(10).split)
+    ]
     sample, full, whole = counts
     yield row("000.kld.S_O", kl_divergence(original, sample))
     yield row("000.kld.O_full", kl_divergence(full, original))
@@ -177,5 +179,9 @@ def _categories(files: Files, graph: kgtrec.Graph) -> Iterator[Row]:
         text = files.data(f"FB-Test-O/type_information/{stem}.txt").read_text("utf-8")
         theirs = {line.strip() for line in text.splitlines() if line.strip()}
         ours = {graph.relations[relation] for relation in categories.members(name).tolist()}
-        yield row(f"relations {name}", len(ours), "the same names" if ours == theirs else
-                  f"differ in {sorted(ours ^ theirs)[:3]}", len(theirs))  # fmt: skip
+        yield row(
+            f"relations {name}",
+            len(ours),
+            "the same names" if ours == theirs else f"differ in {sorted(ours ^ theirs)[:3]}",
+            len(theirs),
+        )

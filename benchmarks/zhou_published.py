@@ -18,40 +18,70 @@ __all__ = ["PUBLISHED", "Files", "Row", "matches", "row"]
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 CATEGORY_FILES = {
-    "1-1": "one_to_one", "1-N": "one_to_many", "N-1": "many_to_one", "N-N": "many_to_many",
-}  # fmt: skip
-METRICS = {"mr": "micro_mr", "mrr": "micro_mrr", "hits@1": "micro_hits@1",
-           "hits@3": "micro_hits@3", "hits@10": "micro_hits@10"}  # fmt: skip
+    "1-1": "one_to_one",
+    "1-N": "one_to_many",
+    "N-1": "many_to_one",
+    "N-N": "many_to_many",
+}
+METRICS = {
+    "mr": "micro_mr",
+    "mrr": "micro_mrr",
+    "hits@1": "micro_hits@1",
+    "hits@3": "micro_hits@3",
+    "hits@10": "micro_hits@10",
+}
 
 Value = int | float | bool | str | None
 
 PUBLISHED: dict[str, Value] = {
     # Table 1 and section 3
-    "000.t1.O": 20466, "000.t1.S": 1023, "000.t1.SC": 22492, "000.t1.SC.pos": 2738,
-    "000.t1.SC.neg": 19754, "000.pool.triples": 21469, "000.pool.entities": 7087,
-    "000.pool.relations": 151, "000.pool.human": 12599, "000.O.relations": 224,
-    "000.depth2.newpos": 287, "000.S.sample_rule": True,
-    "000.kld.S_O": 0.0889, "000.kld.O_full": 0.2789, "000.kld.SC_O": 0.2386,
+    "000.t1.O": 20466,
+    "000.t1.S": 1023,
+    "000.t1.SC": 22492,
+    "000.t1.SC.pos": 2738,
+    "000.t1.SC.neg": 19754,
+    "000.pool.triples": 21469,
+    "000.pool.entities": 7087,
+    "000.pool.relations": 151,
+    "000.pool.human": 12599,
+    "000.O.relations": 224,
+    "000.depth2.newpos": 287,
+    "000.S.sample_rule": True,
+    "000.kld.S_O": 0.0889,
+    "000.kld.O_full": 0.2789,
+    "000.kld.SC_O": 0.2386,
     # Figure 3
-    "000.fig3.S_vs_SC": -0.2308, "000.fig3.S_vs_O": 0.7949, "000.fig3.rank_SC.A": 8,
-    "000.fig3.rank_SC.D": 13, "000.fig3.rank_SC.L": 4,
+    "000.fig3.S_vs_SC": -0.2308,
+    "000.fig3.S_vs_O": 0.7949,
+    "000.fig3.rank_SC.A": 8,
+    "000.fig3.rank_SC.D": 13,
+    "000.fig3.rank_SC.L": 4,
     # Figures 4 and 5
-    "000.fig4.depth2.micro_mrr": 0.359, "fig4: below 0 at depth 10": True,
-    "000.fig5.gap10.mrr": 0.41, "000.fig5.gap10.hits10": 0.14,
-    "000.fig5.macro>micro at depths>=2": True, "fig5: macro above micro at any depth": True,
+    "000.fig4.depth2.micro_mrr": 0.359,
+    "fig4: below 0 at depth 10": True,
+    "000.fig5.gap10.mrr": 0.41,
+    "000.fig5.gap10.hits10": 0.14,
+    "000.fig5.macro>micro at depths>=2": True,
+    "fig5: macro above micro at any depth": True,
     # Figure 6 and the mean ranks of section 5.2
     "000.fig6.median_hitter": "O ~ SC, S slightly smaller",
     "000.mean_MR": "~3000 WN18RR, ~200 FB",
     # Figure 8: which area is smaller
-    "fig8: macro MRR sharper on FB-Test-O": True, "fig8: macro Hits@10 sharper on FB-Test-O": None,
+    "fig8: macro MRR sharper on FB-Test-O": True,
+    "fig8: macro Hits@10 sharper on FB-Test-O": None,
     "fig8: gap of MRR smaller on FB-Test-S-C": True,
     # Table 4
-    "000.t4.complete.micro_mr": 0.2308, "000.t4.sparse.micro_mr": 0.2308,
-    "000.t4.complete.micro_mrr": -0.2308, "000.t4.sparse.micro_mrr": -0.2051,
-    "000.t4.complete.micro_hits@1": -0.0519, "000.t4.sparse.micro_hits@1": 0.0256,
-    "000.t4.complete.micro_hits@3": -0.4358, "000.t4.sparse.micro_hits@3": -0.2051,
-    "000.t4.complete.micro_hits@10": 0.2598, "000.t4.sparse.micro_hits@10": 0.3377,
-}  # fmt: skip
+    "000.t4.complete.micro_mr": 0.2308,
+    "000.t4.sparse.micro_mr": 0.2308,
+    "000.t4.complete.micro_mrr": -0.2308,
+    "000.t4.sparse.micro_mrr": -0.2051,
+    "000.t4.complete.micro_hits@1": -0.0519,
+    "000.t4.sparse.micro_hits@1": 0.0256,
+    "000.t4.complete.micro_hits@3": -0.4358,
+    "000.t4.sparse.micro_hits@3": -0.2051,
+    "000.t4.complete.micro_hits@10": 0.2598,
+    "000.t4.sparse.micro_hits@10": 0.3377,
+}
 
 # Table 3: MRR, Hits@1, Hits@3, Hits@10. None: not legible in the scan at hand.
 TABLE3 = {

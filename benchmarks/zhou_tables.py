@@ -152,8 +152,14 @@ def _difficulty(files: Files) -> Iterator[Row]:
 
 
 def _figure8(files: Files) -> Iterator[Row]:
-    names = ("micro_mrr", "macro_mrr", "micro_hits@10", "macro_hits@10", "map_cut_20",
-             "ndcg_cut_20")  # fmt: skip
+    names = (
+        "micro_mrr",
+        "macro_mrr",
+        "micro_hits@10",
+        "macro_hits@10",
+        "map_cut_20",
+        "ndcg_cut_20",
+    )
     areas: dict[tuple[str, str], float] = {}
     for split in (WHOLE, COMPLETE, "WN18RR"):
         lines = files.table(f"{split}/discriminative_power.csv")

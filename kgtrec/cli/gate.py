@@ -41,9 +41,12 @@ CODES = {"pass": 0, "fail": 20, "undecided": 21}
 @QRELS
 @shared.flag("--strict", "Exit with 20, too, if the gate is undecided.")
 @shared.form(
-    "text", "json", "markdown", "junit",
+    "text",
+    "json",
+    "markdown",
+    "junit",
     text="Format of the output: markdown for a pull request, junit for reports of tests.",
-)  # fmt: skip
+)
 @shared.option(
     "-o --output",
     "Write the output to FILE instead of printing it.",
@@ -76,9 +79,14 @@ def command(files: tuple[str, str], keys: tuple[str, ...], **options: Any) -> Re
         systems = dict(load_comparable(systems))
     before, after = systems
     decided = gate(
-        systems[before], systems[after], measures, options["margin"],
-        level=options["level"], qrels=qrels, names=(before, after),
-    )  # fmt: skip
+        systems[before],
+        systems[after],
+        measures,
+        options["margin"],
+        level=options["level"],
+        qrels=qrels,
+        names=(before, after),
+    )
     sections = [
         (decided.heading(), [decided.table()], decided.sentence()),
         ("The smallest drop that this test set finds", [decided.resolution_table()], ""),

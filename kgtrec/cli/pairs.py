@@ -14,8 +14,21 @@ if TYPE_CHECKING:
     from kgtrec import Graph
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected")
-_OF_RANKING = ("graph", "scores", "best_file", "ranks_file", "k", "relations", "heads", "tails",
-               "by", "metrics", "filters", "split", "model")  # fmt: skip
+_OF_RANKING = (
+    "graph",
+    "scores",
+    "best_file",
+    "ranks_file",
+    "k",
+    "relations",
+    "heads",
+    "tails",
+    "by",
+    "metrics",
+    "filters",
+    "split",
+    "model",
+)
 
 
 @click.command(cls=Command)

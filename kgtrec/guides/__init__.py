@@ -11,12 +11,35 @@ from pathlib import Path
 from kgtrec.errors import UsageError, must_be
 
 ORDER = (
-    "first-evaluation", "reading-the-report", "report", "numbers", "ties",
-    "filters-and-protocols", "temporal", "qualifiers", "sampled-candidates", "adjusted-metrics",
-    "slices", "embeddings", "training-loop", "formats", "runs-and-qrels", "changes",
-    "gate", "published-numbers", "many-graphs", "sparse-labels", "open-world", "complex-queries",
-    "dense-retrieval", "pairs", "classification", "semantics", "clusters", "migrating",
-)  # fmt: skip
+    "first-evaluation",
+    "reading-the-report",
+    "report",
+    "numbers",
+    "ties",
+    "filters-and-protocols",
+    "temporal",
+    "qualifiers",
+    "sampled-candidates",
+    "adjusted-metrics",
+    "slices",
+    "embeddings",
+    "training-loop",
+    "formats",
+    "runs-and-qrels",
+    "changes",
+    "gate",
+    "published-numbers",
+    "many-graphs",
+    "sparse-labels",
+    "open-world",
+    "complex-queries",
+    "dense-retrieval",
+    "pairs",
+    "classification",
+    "semantics",
+    "clusters",
+    "migrating",
+)
 
 
 def path(name: str) -> Path:

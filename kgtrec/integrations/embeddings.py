@@ -102,9 +102,14 @@ def load_factors(
     """
     vectors = _read_vectors(path, model, norm, phases, normalize, model_config)
     factors = factors_of(
-        path, questions, vectors.model, inverse=inverse, rows=rows,
-        **vectors.declared, **vectors.arrays,
-    )  # fmt: skip
+        path,
+        questions,
+        vectors.model,
+        inverse=inverse,
+        rows=rows,
+        **vectors.declared,
+        **vectors.arrays,
+    )
     factors.facts = vectors.facts()
     return factors
 

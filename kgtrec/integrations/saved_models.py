@@ -47,14 +47,24 @@ SINGLE_VALUES = {
 """Names of single values that programs save with their vectors, of shape (), (1,) or (1, 1)."""
 
 _MODELS: dict[str, dict[str, tuple[str, str | None]]] = {
-    _ROTATE: {"TransE": ("transe", "l1"), "DistMult": ("distmult", None),
-              "ComplEx": ("complex", None), "RotatE": ("rotate", "l1"),
-              "pRotatE": ("protate", None)},
-    _DGL: {"TransE": ("transe", "l2"), "TransE_l2": ("transe", "l2"),
-           "TransE_l1": ("transe", "l1"), "DistMult": ("distmult", None),
-           "ComplEx": ("complex", None), "RESCAL": ("rescal", None), "RotatE": ("rotate", "l1"),
-           "SimplE": ("simple", None)},
-}  # fmt: skip
+    _ROTATE: {
+        "TransE": ("transe", "l1"),
+        "DistMult": ("distmult", None),
+        "ComplEx": ("complex", None),
+        "RotatE": ("rotate", "l1"),
+        "pRotatE": ("protate", None),
+    },
+    _DGL: {
+        "TransE": ("transe", "l2"),
+        "TransE_l2": ("transe", "l2"),
+        "TransE_l1": ("transe", "l1"),
+        "DistMult": ("distmult", None),
+        "ComplEx": ("complex", None),
+        "RESCAL": ("rescal", None),
+        "RotatE": ("rotate", "l1"),
+        "SimplE": ("simple", None),
+    },
+}
 """Formula and norm of the models that a configuration names, by program."""
 
 _KEYS: dict[str, dict[str, tuple[str, ...]]] = {

@@ -242,8 +242,9 @@ def _items(what: str, items: list[Any]) -> Any:
 
 def _grades(grades: Any, names: Sequence[str], n: int) -> Int64:
     if not isinstance(grades, np.ndarray):
-        nested = [one if isinstance(one, Iterable) else [one]
-                  for one in _lists("grades", grades, names)]  # fmt: skip
+        nested = [
+            one if isinstance(one, Iterable) else [one] for one in _lists("grades", grades, names)
+        ]
         grades = np.array([grade for one in nested for grade in one])
     if grades.ndim != 1 or grades.dtype.kind not in "iu" or len(grades) != n:
         raise InputError(
@@ -317,11 +318,13 @@ def read_json_lines(path: PathName) -> AnswerTable:
         of_records("known") if any(of_records("known")) else None,
         of_records("candidates") if "candidates" in records[0] else None,
         of_records("id"),
-        {name: [record["terms"][name] for record in records]
-         for name in records[0].get("terms", {})},
+        {
+            name: [record["terms"][name] for record in records]
+            for name in records[0].get("terms", {})
+        },
         np.array(of_answers("grade", 1)) if "grade" in due else None,
         1,
-    )  # fmt: skip
+    )
     names = [name for _, one in answers[:1] for name in one if name not in ("label", "grade")]
     return replace(
         table,

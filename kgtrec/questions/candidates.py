@@ -103,29 +103,44 @@ def restrict(
     of_others = of_entities if own == "relations" else ("relations",)
     wrong = [name for name in of_others if name in restrictions]
     refuse_if(
-        (columns not in ("entities", "candidates") or outside not in ("error", "worst"),
-         f"{argument('columns', columns, option='score_columns')}, {argument('outside', outside)}; "
-         "columns must be 'entities' or 'candidates', "
-         "and outside 'error' or 'worst'"),
-        (len(restrictions) - ({"heads", "tails"} <= given) != 1,
-         f"got {named or 'no restriction'}; restrict by exactly one of entities, relations, heads "
-         "and tails, type_constraints, or candidates"),
-        (columns == "candidates" and questions.column_of is not None,
-         f"these questions declare the columns of all entities ({argument('columns')}), but "
-         f"{argument('columns', 'candidates', option='score_columns')} means that rows have only "
-         "the candidates; leave one of them out"),
-        (columns == "candidates" and "candidates" not in restrictions,
-         f"{argument('columns', 'candidates', option='score_columns')} needs "
-         f"{argument('candidates')}: one list per question"),
-        (earlier not in (None, *_ONE_LIST),
-         f"these questions are already restricted by {earlier}; to restrict twice, restrict by a "
-         f"list of {own} first"),
-        (questions.sides == "qualifier" and given & {"heads", "tails", "type_constraints"},
-         f"{named}: lists of heads and tails do not fit a qualifier's values; restrict them by "
-         "entities, or by candidates"),
-        (wrong, f"{', '.join(wrong)}: the candidates of these questions are {own}; restrict by "
-         f"{own}, or by candidates"),
-    )  # fmt: skip
+        (
+            columns not in ("entities", "candidates") or outside not in ("error", "worst"),
+            f"{argument('columns', columns, option='score_columns')}, "
+            f"{argument('outside', outside)}; columns must be 'entities' or 'candidates', and "
+            "outside 'error' or 'worst'",
+        ),
+        (
+            len(restrictions) - ({"heads", "tails"} <= given) != 1,
+            f"got {named or 'no restriction'}; restrict by exactly one of entities, relations, "
+            "heads and tails, type_constraints, or candidates",
+        ),
+        (
+            columns == "candidates" and questions.column_of is not None,
+            f"these questions declare the columns of all entities ({argument('columns')}), but "
+            f"{argument('columns', 'candidates', option='score_columns')} means that rows have "
+            "only the candidates; leave one of them out",
+        ),
+        (
+            columns == "candidates" and "candidates" not in restrictions,
+            f"{argument('columns', 'candidates', option='score_columns')} needs "
+            f"{argument('candidates')}: one list per question",
+        ),
+        (
+            earlier not in (None, *_ONE_LIST),
+            f"these questions are already restricted by {earlier}; to restrict twice, restrict by "
+            f"a list of {own} first",
+        ),
+        (
+            questions.sides == "qualifier" and given & {"heads", "tails", "type_constraints"},
+            f"{named}: lists of heads and tails do not fit a qualifier's values; restrict them by "
+            "entities, or by candidates",
+        ),
+        (
+            wrong,
+            f"{', '.join(wrong)}: the candidates of these questions are {own}; restrict by "
+            f"{own}, or by candidates",
+        ),
+    )
     details: dict[str, Any] = {}
     if own in restrictions:
         lists = [label_ids(own, restrictions[own], questions.n_labels)]
@@ -316,8 +331,10 @@ def _met(outer: CandidateLists, inner: CandidateLists, n_labels: int) -> Candida
     offsets = offsets_of(in_both)[inner.lists.offsets]
     ids, columns = inner.lists.ids[in_both], inner.columns
     # The outer list comes last, for questions without their own list.
-    lists = Csr(np.append(offsets, offsets[-1] + len(outer.lists.ids)),
-                np.concatenate([ids, outer.lists.ids]))  # fmt: skip
+    lists = Csr(
+        np.append(offsets, offsets[-1] + len(outer.lists.ids)),
+        np.concatenate([ids, outer.lists.ids]),
+    )
     of = np.where(inner.of < 0, len(inner.lists), inner.of)
     if columns is not None:
         spare = np.zeros(len(outer.lists.ids), dtype=np.int32)  # no question uses that list

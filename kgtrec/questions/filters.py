@@ -80,11 +80,13 @@ def read_known(
     columns = [  # of labels: name, fact of each, kind, number in the file, and id in the graph
         (name, fact, kind, codes, places[kind][codes])
         for name, fact, kind, codes in (
-            ("head", every, 0, rows[:, 0]), ("relation", every, 1, rows[:, 1]),
-            ("tail", every, 0, rows[:, 2]), ("qualifier relation", owner, 1, pairs[:, 0]),
+            ("head", every, 0, rows[:, 0]),
+            ("relation", every, 1, rows[:, 1]),
+            ("tail", every, 0, rows[:, 2]),
+            ("qualifier relation", owner, 1, pairs[:, 0]),
             ("qualifier value", owner, 0, pairs[:, 1]),
         )
-    ]  # fmt: skip
+    ]
     ids = [column[-1] for column in columns]
     bad = np.zeros(len(rows), bool)
     for _, fact, _, _, own in columns:
@@ -367,9 +369,12 @@ def _evaluated_rows(
 
 
 def _ask(
-    side: AskedSide, split: str, rows: Int64 | None, others: list[tuple[Int32, bool]],
+    side: AskedSide,
+    split: str,
+    rows: Int64 | None,
+    others: list[tuple[Int32, bool]],
     evaluated_is_known: bool,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Fields of the questions of one side, numbered within it; `_others` describes ``others``."""
     n_labels, triples = side.n_labels, side.facts(split)
     every = side.keys(triples)

@@ -49,15 +49,22 @@ ASKS = (
     Side(0, (2, 1), ("entity", "relation"), ("?", "relation", "given")),
     Side(2, (0, 1), ("entity", "relation"), ("given", "relation", "?")),
     Side(1, (0, 2), ("entity", "tail"), ("given", "?", "given_tail")),
-    Side(2, (0, 1), ("statement", "relation"),
-         ("given", "given_relation", "given_tail", "relation", "?")),
-)  # fmt: skip
+    Side(
+        2,
+        (0, 1),
+        ("statement", "relation"),
+        ("given", "given_relation", "given_tail", "relation", "?"),
+    ),
+)
 """The sides of a graph's questions, by code."""
 
 LABELS = {
-    "given": "entities", "given_relation": "relations", "given_tail": "entities",
-    "relation": "relations", "context": "contexts",
-}  # fmt: skip
+    "given": "entities",
+    "given_relation": "relations",
+    "given_tail": "entities",
+    "relation": "relations",
+    "context": "contexts",
+}
 """Columns of ranks that hold what questions give, and the labels of a graph for their ids."""
 
 COLUMNS = {
@@ -431,9 +438,12 @@ def fact_rows(terms: GraphTerms, triples: npt.ArrayLike) -> Int64:
     graph = terms.graph
     n_contexts = 0 if graph.contexts is None else len(graph.contexts)
     rows = checked_ids(
-        "triples", as_triples("triples", triples, (4,) if n_contexts else (3,)),
-        graph.n_entities, graph.n_relations, n_contexts,
-    )  # fmt: skip
+        "triples",
+        as_triples("triples", triples, (4,) if n_contexts else (3,)),
+        graph.n_entities,
+        graph.n_relations,
+        n_contexts,
+    )
     side, (keys, of_facts, order) = terms.aspects[0], terms.fact_keys
     number = searched(keys, side.keys(rows))
     fact = number * side.n_labels + rows[:, side.asks.asked]

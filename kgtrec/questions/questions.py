@@ -333,8 +333,11 @@ class QuestionData:
             arrays |= {f"{name} offsets": csr.offsets, f"{name} ids": csr.ids}
         arrays |= after
         if (own := self.candidate_lists) is not None:
-            arrays |= {"domain of": own.of, "domain offsets": own.lists.offsets,
-                       "domain ids": own.lists.ids}  # fmt: skip
+            arrays |= {
+                "domain of": own.of,
+                "domain offsets": own.lists.offsets,
+                "domain ids": own.lists.ids,
+            }
         if self.grades is not None:
             arrays["grades"] = self.grades
         arrays |= {f"answers by {name}": term.codes for name, term in self.answer_terms.items()}

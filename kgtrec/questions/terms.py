@@ -21,8 +21,13 @@ NAMES = ("head", "tail", "relation", "qualifier", "all")
 """What a side is called, by its code; "all" questions that no graph has asked have none."""
 
 SIDES = {
-    "head": (0,), "tail": (1,), "both": (0, 1), "relation": (2,), "qualifier": (3,), "all": (4,),
-}  # fmt: skip
+    "head": (0,),
+    "tail": (1,),
+    "both": (0, 1),
+    "relation": (2,),
+    "qualifier": (3,),
+    "all": (4,),
+}
 """Codes of the sides that a name covers."""
 
 PLURAL = {"entity": "entities", "relation": "relations"}

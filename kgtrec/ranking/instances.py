@@ -50,8 +50,11 @@ def question_text(ranks: Ranks, row: int) -> str:
         ]
         return ", ".join([facts.question_ids[int(ranks.question[row])], *texts])
     side = int(ranks.side[row])
-    sources = {"entities": ranks.entity_labels, "relations": ranks.relation_labels,
-               "contexts": ranks.context_labels}  # fmt: skip
+    sources = {
+        "entities": ranks.entity_labels,
+        "relations": ranks.relation_labels,
+        "contexts": ranks.context_labels,
+    }
     given = [*COLUMNS[NAMES[side]], *(() if ranks.context is None else ("context",))]
     ids = {name: int(getattr(ranks, name)[row]) for name in given}
     return side_text(side, {name: _text(sources[LABELS[name]], ids[name]) for name in given})

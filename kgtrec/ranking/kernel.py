@@ -237,9 +237,14 @@ class NativeRanking:
         if column_of is not None:
             rows = rows.take(column_of, axis=1)
         _core.target_scores(
-            self.task, rows, self.dtype, scores.start, out, negate=scores.negate,
+            self.task,
+            rows,
+            self.dtype,
+            scores.start,
+            out,
+            negate=scores.negate,
             first_entity=self.first_entity,
-        )  # fmt: skip
+        )
 
     def targets_of(self, start: int, stop: int) -> slice:
         """Return the targets of the rows from `start` to `stop - 1`."""

@@ -94,11 +94,18 @@ class _VectorPart:
         nothing = np.zeros(2, np.int64)
         task = _core.Task(
             _core.Lists(n, nothing, none, nothing, none, None, None, None, None),
-            np.zeros(len(rows), np.int64), offsets, tails, None,
-            np.zeros((6, len(tails)), np.int64), np.full(len(rows), -1),
-            np.empty((0, 0), np.int32), np.empty((0, 0), self.factors.dtype), none,
-            np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int32),
-        )  # fmt: skip
+            np.zeros(len(rows), np.int64),
+            offsets,
+            tails,
+            None,
+            np.zeros((6, len(tails)), np.int64),
+            np.full(len(rows), -1),
+            np.empty((0, 0), np.int32),
+            np.empty((0, 0), self.factors.dtype),
+            none,
+            np.zeros(len(rows), np.int64),
+            np.zeros(len(rows), np.int32),
+        )
         out = np.empty(len(tails))
         _core.factor_target_scores(task, self.factors.queries[rows], *self.factors.table, 0, out)
         return out
@@ -382,9 +389,16 @@ def count_pairs(
     with reading(f"the scores of relation {name!r}"):
         heads = axes.heads_per_call(heads_per_call or getattr(source, "heads_per_call", None))
         counting = _Counting(
-            source, question, axes, name, depth=depth, keep_known=keep_known,
-            heads_per_call=heads, threads=threads, higher_is_better=higher_is_better,
-        )  # fmt: skip
+            source,
+            question,
+            axes,
+            name,
+            depth=depth,
+            keep_known=keep_known,
+            heads_per_call=heads,
+            threads=threads,
+            higher_is_better=higher_is_better,
+        )
         cells, known = counting._cells, counting.scores_of_known()
         of_answers = known[np.searchsorted(cells, question.answers)]
         if np.isnan(of_answers).any():

@@ -143,9 +143,13 @@ class Ranker:
         **options: Unpack[RankOptions],
     ) -> None:
         settings = Settings.of(
-            "Ranker", RankOptions, options,
-            run_depth=run_depth, threads=threads, duplicates=duplicates,
-        )  # fmt: skip
+            "Ranker",
+            RankOptions,
+            options,
+            run_depth=run_depth,
+            threads=threads,
+            duplicates=duplicates,
+        )
         self.questions, self.settings = questions, settings
         self._lists, self._plan = prepared(questions, settings)
         asked = self._plan.question

@@ -57,8 +57,9 @@ class Averages:
     def values_text(self) -> str:
         """List the three averages and both gaps."""
         others = (("macro", self.macro), ("relations equally", self.relations))
-        texts = [f"{name} {format_cell(value, 4)}{self._in_brackets(value)}"
-                 for name, value in others]  # fmt: skip
+        texts = [
+            f"{name} {format_cell(value, 4)}{self._in_brackets(value)}" for name, value in others
+        ]
         return f"micro {format_cell(self.micro, 4)}, {', '.join(texts)}"
 
     def _in_brackets(self, other: Value) -> str:
@@ -106,8 +107,10 @@ def averages_of(result: Result, graph: Graph) -> Averages:
     counts = {name: _count(asked, members) for (name,), members in rows.items()}
     total = sum(counts.values())
     names = [*CATEGORIES, UNSEEN] if counts.get(UNSEEN) else [*CATEGORIES]
-    values = [result[f"{side}.realistic.{averaging}.mrr"]
-              for averaging in ("micro", "macro", "macro_relation")]  # fmt: skip
+    values = [
+        result[f"{side}.realistic.{averaging}.mrr"]
+        for averaging in ("micro", "macro", "macro_relation")
+    ]
     return Averages({name: counts.get(name, 0) / total for name in names}, *values)
 
 

@@ -169,14 +169,20 @@ class Factors:
         """
         arrays = {name: embedding_array(name, array) for name, array in more.items()}
         parts = Parts(
-            embedding_array("entity", entity), embedding_array("relation", relation), arrays, norm,
-            half_turn_of(phases), normalize,
-        )  # fmt: skip
+            embedding_array("entity", entity),
+            embedding_array("relation", relation),
+            arrays,
+            norm,
+            half_turn_of(phases),
+            normalize,
+        )
         dtype = np.result_type(*(each.real.dtype for each in (parts.entity, parts.relation)))
         if columns is not None:
             by_id = _inverse_of(columns, len(parts.entity))
-            reordered = {name: array[by_id] if name == "entity_tail" else array
-                         for name, array in arrays.items()}  # fmt: skip
+            reordered = {
+                name: array[by_id] if name == "entity_tail" else array
+                for name, array in arrays.items()
+            }
             parts = replace(parts, entity=parts.entity[by_id], more=reordered)
         ids = _query_ids(questions, rows, inverse, parts)
         if dtype != np.float64:

@@ -76,8 +76,9 @@ class PairAxes:
 
     def cells(self, heads: Int64, tails: Int64) -> Int64:
         """Cells of pairs of ids, ascending and distinct, without pairs beyond the axes."""
-        row, column = (np.searchsorted(own, ids)
-                       for own, ids in ((self.heads, heads), (self.tails, tails)))  # fmt: skip
+        row, column = (
+            np.searchsorted(own, ids) for own, ids in ((self.heads, heads), (self.tails, tails))
+        )
         inside = np.isin(heads, self.heads) & np.isin(tails, self.tails)
         return np.unique(row[inside] * len(self.tails) + column[inside])
 
@@ -135,9 +136,13 @@ class PairVectors:
     ) -> None:
         arrays = {name: embedding_array(name, array) for name, array in more.items()}
         parts = Parts(
-            embedding_array("entity", entity), embedding_array("relation", relation), arrays, norm,
-            half_turn_of(phases), normalize,
-        )  # fmt: skip
+            embedding_array("entity", entity),
+            embedding_array("relation", relation),
+            arrays,
+            norm,
+            half_turn_of(phases),
+            normalize,
+        )
         check_sizes(parts, graph, inverse)
         self._model, self._parts, self._inverse = check_model(model), parts, inverse
         kinds = (parts.entity.real.dtype, parts.relation.real.dtype)

@@ -98,8 +98,10 @@ class BetaGrid(ShownAsTables):
         pairs = np.meshgrid(self.beta_e, self.beta_r, indexing="ij")
         cells = np.concatenate([pairs, self.values]).reshape(2 + len(self.metrics), -1)
         label = "sampled" if self.sampled else ""
-        metrics = [(f"strat-{name}", f"{label}.{name}".lstrip("."), 2 if name == "mr" else 4)
-                   for name in self.metrics]  # fmt: skip
+        metrics = [
+            (f"strat-{name}", f"{label}.{name}".lstrip("."), 2 if name == "mr" else 4)
+            for name in self.metrics
+        ]
         first = f"{label} beta_e".lstrip()
         columns = [(first, "beta_e", digits), ("beta_r", "beta_r", digits), *metrics]
         return Table.of_columns(columns, *cells, names=2)

@@ -152,10 +152,17 @@ def test_awkward_columns() -> None:
     assert all(map(math.isnan, one([0.0, 0], None, np.zeros(2))))
 
 
-@each_row("wrong, word",
-    [({"percent": 0.95}, "0.95"), ({"percent": 100}, "100"), ({"percent": math.nan}, "nan"),
-     ({"resamples": 99}, "99"), ({"resamples": 10**7}, "10000000"), ({"seed": -1}, "-1")],
-)  # fmt: skip
+@each_row(
+    "wrong, word",
+    [
+        ({"percent": 0.95}, "0.95"),
+        ({"percent": 100}, "100"),
+        ({"percent": math.nan}, "nan"),
+        ({"resamples": 99}, "99"),
+        ({"resamples": 10**7}, "10000000"),
+        ({"seed": -1}, "-1"),
+    ],
+)
 def test_what_is_out_of_range_is_said(wrong: dict, word: str) -> None:
     with pytest.raises(UsageError, match=word):
         Resampling(**wrong)
@@ -200,11 +207,22 @@ def test_intervals_do_not_depend_on_the_unit(ranks: list[int], seed: int, factor
 MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-@each_row("array",
-    [MATRIX, np.asfortranarray(MATRIX), MATRIX[:, ::2], MATRIX.T[::-1], MATRIX[:0], MATRIX[:, :0],
-     np.zeros(0, np.int64), np.array(3.0), np.array([True, False]), MATRIX.astype(">i8"),
-     np.zeros(100_000, np.float16)],
-)  # fmt: skip
+@each_row(
+    "array",
+    [
+        MATRIX,
+        np.asfortranarray(MATRIX),
+        MATRIX[:, ::2],
+        MATRIX.T[::-1],
+        MATRIX[:0],
+        MATRIX[:, :0],
+        np.zeros(0, np.int64),
+        np.array(3.0),
+        np.array([True, False]),
+        MATRIX.astype(">i8"),
+        np.zeros(100_000, np.float16),
+    ],
+)
 def test_the_bytes_are_numpys(array: npt.NDArray[Any]) -> None:
     ours, theirs = io.BytesIO(), io.BytesIO()
     write_array(ours, array)

@@ -99,8 +99,9 @@ def test_deeply_nested_files_get_a_sentence(
     deep = "[" * 30_000
     Path("seeds.csv").write_text("model,graph,metric,value\na,g,amri,0.5\nb,g,amri,0.25\n")
     Path("groups.toml").write_text(f"x = {deep}")
-    Path("sheet.tsv").write_text("question\thead\trelation\ttail\tlabel\tevidence\tnote\n"
-                                 "Q?\ta\tr\tb\t\t\t\n")  # fmt: skip
+    Path("sheet.tsv").write_text(
+        "question\thead\trelation\ttail\tlabel\tevidence\tnote\nQ?\ta\tr\tb\t\t\t\n"
+    )
     Path("sheet.tsv.journal").write_text(f"{deep}\n")
     for words, text in (
         (("suite", "seeds.csv", "--groups", "groups.toml"), "groups.toml: not TOML: nested more"),
@@ -150,8 +151,10 @@ def test_deeply_nested_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         deeper = SimpleNamespace(dumps=lambda *_, **__: "[" * 100_000)
         patched.setattr(partial, "json", deeper)
         write_parts(shard, about, parts)
-    for words, name in ((("report", "deep.parquet"), "deep.parquet"),
-                        (("merge", "sh", "-o", "m.parquet"), shard.name)):  # fmt: skip
+    for words, name in (
+        (("report", "deep.parquet"), "deep.parquet"),
+        (("merge", "sh", "-o", "m.parquet"), shard.name),
+    ):
         said = ended(*words)
         assert said.code == 2, said
         assert name in said.err

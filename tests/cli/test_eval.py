@@ -84,23 +84,37 @@ def test_unknown_options() -> None:
 @pytest.mark.parametrize(
     ("plain", "others"),
     [
-        (["-q", "-n"], ["-qn", "-nq", "--per-query --no-summary",
-                        "--query_eval_wanted --nosummary"]),
+        (
+            ["-q", "-n"],
+            ["-qn", "-nq", "--per-query --no-summary", "--query_eval_wanted --nosummary"],
+        ),
         (["-q", "-c"], ["-qc", "-cq", "-qq -c", "--complete -q", "-q --complete_rel_info_wanted"]),
-        (["-l", "2"], ["-l2", "--relevance-level 2", "--relevance-level=2", "--level_for_rel 2",
-            "-l 1 -l 2"]),
+        (
+            ["-l", "2"],
+            ["-l2", "--relevance-level 2", "--relevance-level=2", "--level_for_rel 2", "-l 1 -l 2"],
+        ),
         (["-M", "1"], ["-M1", "--max-documents 1", "--Max_retrieved_per_topic=1"]),
-        (["-N", "9", "-m", "utility.1,-1,0,1"],
-         ["-N9 -mutility.1,-1,0,1", "--Number_docs_in_coll 9 --measure utility.1,-1,0,1"]),
+        (
+            ["-N", "9", "-m", "utility.1,-1,0,1"],
+            ["-N9 -mutility.1,-1,0,1", "--Number_docs_in_coll 9 --measure utility.1,-1,0,1"],
+        ),
         (["-J"], ["--judged-only", "--Judged_docs_only"]),
-        (["-q", "-m", "map"], ["-qmmap", "-qm map", "--measure map -q", "-m map -q -o",
-                               "-m map -q --Output_old_results_format x",
-                               "-m map -q -D 0 -R qrels -T trec_results",
-                               "-m map -q --Rel_info_format qrels --Results_format trec_results"]),
+        (
+            ["-q", "-m", "map"],
+            [
+                "-qmmap",
+                "-qm map",
+                "--measure map -q",
+                "-m map -q -o",
+                "-m map -q --Output_old_results_format x",
+                "-m map -q -D 0 -R qrels -T trec_results",
+                "-m map -q --Rel_info_format qrels --Results_format trec_results",
+            ],
+        ),
         (["-m", "P.5", "-m", "map"], ["-mmap -mP.5", "-m map -m P.5 -m P.10"]),
         ([], ["-m official", "-R qrels", "--compat 10", "-o", "--Debug_level 3", "-D0.10 -D 0"]),
     ],
-)  # fmt: skip
+)
 def test_options_as_getopt_takes_them(files, plain: list[str], others: list[str]) -> None:
     expected = invoke(*plain, *files)
     assert expected.code == 0
@@ -129,9 +143,20 @@ def test_help_teaches(files) -> None:
     result = invoke("--help")
     assert (result.code, result.err) == (0, "")
     assert invoke("-h").out == result.out
-    for word in ("kgtrec eval -q -m map_cut.20", "-Z, --zscores FILE", "--compat [9|10]",
-                 "Exit codes", "ndcg_cut", "rbp_resid", "official, set", "-h -m", "--ci PERCENT",
-                 "--ties [expected|min|max]", "--n-entities N", "kg_amri"):  # fmt: skip
+    for word in (
+        "kgtrec eval -q -m map_cut.20",
+        "-Z, --zscores FILE",
+        "--compat [9|10]",
+        "Exit codes",
+        "ndcg_cut",
+        "rbp_resid",
+        "official, set",
+        "-h -m",
+        "--ci PERCENT",
+        "--ties [expected|min|max]",
+        "--n-entities N",
+        "kg_amri",
+    ):
         assert word in result.out
     assert max(map(len, result.out.splitlines())) <= 100
     one = invoke("-h", "-m", "bpref").out
@@ -173,9 +198,12 @@ def test_a_plain_evaluation_starts_quickly(files) -> None:
         "print(sorted(needless & {*sys.modules}))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(files[0]).parent, capture_output=True, text=True,
+        [sys.executable, "-c", code],
+        cwd=Path(files[0]).parent,
+        capture_output=True,
+        text=True,
         check=True,
-    )  # fmt: skip
+    )
     assert done.stdout.endswith(line("map", "all", "0.6250") + "[]\n")
 
 
@@ -233,9 +261,10 @@ def test_odd_numbers_are_printed_as_in_c() -> None:
     assert {tuple(line[:2]) for line in rows} >= {(f"{name:<22s}", "a") for name in names}
     libc = ctypes.CDLL(None)
     for (name, _, printed), value in zip(
-        rows, [v for row in zip(values["num_ret"], odd, plain, strict=True) for v in row],
+        rows,
+        [v for row in zip(values["num_ret"], odd, plain, strict=True) for v in row],
         strict=False,
-    ):  # fmt: skip
+    ):
         buffer = ctypes.create_string_buffer(64)
         if name.startswith("num"):
             libc.snprintf(buffer, 64, b"%ld", ctypes.c_long(int(value)))
@@ -268,8 +297,15 @@ def test_plain_output_has_the_same_bytes_whatever_is_tied(tmp_path: Path) -> Non
     (tmp_path / "q").write_text("1 0 d5 1\n1 0 d8 1\n")
     tied = "".join(f"1 Q0 d{i} 1 1.0 t\n" for i in range(10))
     clear = "".join(f"1 Q0 d{i} 1 {i} t\n" for i in range(10))
-    for options in (["-m", "P.2", "-m", "map_cut.2"], ["-M3"], ["-M3", "-J"], ["-qM4", "-c"],
-                  ["-m", "all_trec"], ["-m", "all_trec", "-J"], ["-m", "P.2", "-J"]):  # fmt: skip
+    for options in (
+        ["-m", "P.2", "-m", "map_cut.2"],
+        ["-M3"],
+        ["-M3", "-J"],
+        ["-qM4", "-c"],
+        ["-m", "all_trec"],
+        ["-m", "all_trec", "-J"],
+        ["-m", "P.2", "-J"],
+    ):
         outputs = []
         for text in (tied, clear):
             (tmp_path / "r").write_text(text)

@@ -229,9 +229,10 @@ def test_nobody_has_to_take_what_is_said_on_standard_error(home: Home):
     full, gone = "2> /dev/full", "2>&1 > /dev/null | true; exit ${PIPESTATUS[0]}"
     ranking = "KG rank --graph g --scores {}.npy -o full.parquet"
     for line, code in (
-        (f"{ranking.format('s')} {full}", 0), (f"{ranking.format('no')} {gone}", 2),
+        (f"{ranking.format('s')} {full}", 0),
+        (f"{ranking.format('no')} {gone}", 2),
         (f"KG rank -x {full}", 1),
-    ):  # fmt: skip
+    ):
         assert shell(line).returncode == code
     assert len(kgtrec.Ranks.load("full.parquet"))
 
@@ -385,9 +386,12 @@ def test_the_blas_of_a_command_has_one_thread_unless_the_user_says_more() -> Non
     others = {name: text for name, text in os.environ.items() if "_NUM_THREADS" not in name}
     for given, expected in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")):
         done = subprocess.run(
-            [sys.executable, "-c", code], env=others | given, capture_output=True, text=True,
+            [sys.executable, "-c", code],
+            env=others | given,
+            capture_output=True,
+            text=True,
             check=True,
-        )  # fmt: skip
+        )
         assert done.stdout.splitlines()[1] == f"False {expected}"
 
 
@@ -427,18 +431,25 @@ cli.main()
 
 @pytest.mark.parametrize(
     ("name", "said", "then"),
-    slow_after(3, [
-        ("SIGTERM", "terminated", 'raise ImportError("half loaded") from error'),
-        ("SIGTERM", "terminated", "sys.exit(0)"), ("SIGHUP", "hung up", "raise"),
-        ("SIGTERM", "terminated", "sys.exit(1)"), ("SIGTERM", "terminated", "raise"),
-        ("SIGTERM", "terminated", "raise RuntimeError from None"),
-    ]),
-)  # fmt: skip
+    slow_after(
+        3,
+        [
+            ("SIGTERM", "terminated", 'raise ImportError("half loaded") from error'),
+            ("SIGTERM", "terminated", "sys.exit(0)"),
+            ("SIGHUP", "hung up", "raise"),
+            ("SIGTERM", "terminated", "sys.exit(1)"),
+            ("SIGTERM", "terminated", "raise"),
+            ("SIGTERM", "terminated", "raise RuntimeError from None"),
+        ],
+    ),
+)
 def test_what_a_library_makes_of_a_signal(name: str, said: str, then: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _LOADING.format(signal=name, then=then)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 128 + getattr(signal, name), done
     message = f"kgtrec: {said}; nothing half-written is left behind"
     assert done.stderr.strip() in ("", message)

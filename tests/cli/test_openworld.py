@@ -125,8 +125,11 @@ def test_figures_1_and_2_hold_what_theory_says() -> None:
             ow.expectation(row["strength"], row["sparsity"], 43, rho=row["correlation"]), rel=5e-3
         )
     # Theorem 4.1: "for 1 - alpha >= 0.2 and l > 0.3 the curves almost overlap".
-    near = [abs(row["approximation"] / row["exact"] - 1) for row in rows
-            if row["correlation"] == 0 and row["strength"] > 0.3]  # fmt: skip
+    near = [
+        abs(row["approximation"] / row["exact"] - 1)
+        for row in rows
+        if row["correlation"] == 0 and row["strength"] > 0.3
+    ]
     assert max(near) < 0.03
     # Corollary 4.5: of two models of one strength, the less correlated has the higher MRR.
     for one, other in zip(rows[:284], rows[284:], strict=True):

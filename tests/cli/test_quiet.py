@@ -9,9 +9,17 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "words", ["rank -q", "report -q a.parquet --digits 99", "plot -q nonsense", "-q nonsense",
-              "-q rank --nonsense", "eval --quiet x", "stats -q absent"],
-)  # fmt: skip
+    "words",
+    [
+        "rank -q",
+        "report -q a.parquet --digits 99",
+        "plot -q nonsense",
+        "-q nonsense",
+        "-q rank --nonsense",
+        "eval --quiet x",
+        "stats -q absent",
+    ],
+)
 def test_errors_are_never_quiet(words):
     call = [sys.executable, "-m", "kgtrec", *words.split()]
     done = subprocess.run(call, capture_output=True, text=True, check=False)

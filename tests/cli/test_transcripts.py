@@ -121,20 +121,27 @@ def compared(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("words", "texts"),
-    slow_after(3, [
-        ((*RANKS, "--plot-pairs", "y.svg", "--plot-rankings", "x.svg"), ("macro.mrr",
-         "above: Holm's p;  below: effect size d$_z$")),
-        (("labels", *JUDGED, "--against", "t.qrels"), ("full.qrels", "t.qrels")),
-        (("depths", *POOLED, "--resamples", "200"), ("pool depth (bars: 95% intervals)",)),
-        (RANKS, ("a", "MRR (instances)")),
-        (("stability", *RANKS[:3], "--repeats", "2"), ("micro MRR", "test triples kept (%)")),
-        (("power", *RANKS[:3]), ("p (t test)", "pair of systems, largest p-value first")),
-        ((*JUDGED, *QUICK), ("a", "map_cut_20 (queries)")),
-        (("labels", *RANKS[:3], "--against", "two"),
-         ("macro.mrr: 95% intervals over questions",)),
-        (("reuse", *POOLED), ("without its own", "map_cut_20")),
-    ]),
-)  # fmt: skip
+    slow_after(
+        3,
+        [
+            (
+                (*RANKS, "--plot-pairs", "y.svg", "--plot-rankings", "x.svg"),
+                ("macro.mrr", "above: Holm's p;  below: effect size d$_z$"),
+            ),
+            (("labels", *JUDGED, "--against", "t.qrels"), ("full.qrels", "t.qrels")),
+            (("depths", *POOLED, "--resamples", "200"), ("pool depth (bars: 95% intervals)",)),
+            (RANKS, ("a", "MRR (instances)")),
+            (("stability", *RANKS[:3], "--repeats", "2"), ("micro MRR", "test triples kept (%)")),
+            (("power", *RANKS[:3]), ("p (t test)", "pair of systems, largest p-value first")),
+            ((*JUDGED, *QUICK), ("a", "map_cut_20 (queries)")),
+            (
+                ("labels", *RANKS[:3], "--against", "two"),
+                ("macro.mrr: 95% intervals over questions",),
+            ),
+            (("reuse", *POOLED), ("without its own", "map_cut_20")),
+        ],
+    ),
+)
 def test_figures_of_comparisons(
     compared: Path, words: tuple[str, ...], texts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,16 +210,32 @@ IMPOSSIBLE = [  # a column, or the description, and what it becomes
     ("", lambda old: {"format": 1}, "its metadata is damaged"),
     ("", lambda old: old | {"manifest": []}, "its metadata is damaged"),
     ("", lambda old: old | {"relation_labels": ["r0"]}, "1 relation labels"),
-    *(("", lambda old, key=key, value=value: old | {"manifest": old["manifest"] | {key: value}},
-       "its metadata is damaged")
-      for key, value in (
-        ("question_ids", [1, 2]), ("question_ids", "2p-0"), ("terms", {"kind": ["2i", None]}),
-        ("terms", ["kind"]), ("questions", {"qrels": "file"}),
-        ("questions", {"qrels": {"level": "two"}}), ("questions", 7), ("questions", []),
-        ("scores", 0.5), ("scores", {"dtype": 32}), ("split", ["test"]), ("triples", [1]),
-        ("nan_count", "none"), ("trec_agreement", "exact"),
-        ("trec_agreement", {"map_cut_20": "exact"}), ("split", "\ud800"))),
-]  # fmt: skip
+    *(
+        (
+            "",
+            lambda old, key=key, value=value: old | {"manifest": old["manifest"] | {key: value}},
+            "its metadata is damaged",
+        )
+        for key, value in (
+            ("question_ids", [1, 2]),
+            ("question_ids", "2p-0"),
+            ("terms", {"kind": ["2i", None]}),
+            ("terms", ["kind"]),
+            ("questions", {"qrels": "file"}),
+            ("questions", {"qrels": {"level": "two"}}),
+            ("questions", 7),
+            ("questions", []),
+            ("scores", 0.5),
+            ("scores", {"dtype": 32}),
+            ("split", ["test"]),
+            ("triples", [1]),
+            ("nan_count", "none"),
+            ("trec_agreement", "exact"),
+            ("trec_agreement", {"map_cut_20": "exact"}),
+            ("split", "\ud800"),
+        )
+    ),
+]
 
 
 @each_row("name, change, words", IMPOSSIBLE)

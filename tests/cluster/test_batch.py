@@ -104,8 +104,10 @@ def make_graph(folder: Path, name: str, rng: np.random.Generator) -> None:
         for model in "ac":
             scores = rng.integers(0, 9, shape).astype(np.float32)
             np.save(folder / f"{name}-{model}-{split}.npy", scores)
-        vectors = {key: rng.normal(size=(n, 4)).astype(np.float32)
-                   for key, n in zip(("queries", "entities"), shape, strict=True)}  # fmt: skip
+        vectors = {
+            key: rng.normal(size=(n, 4)).astype(np.float32)
+            for key, n in zip(("queries", "entities"), shape, strict=True)
+        }
         np.savez(folder / f"{name}-b-{split}.npz", **vectors)
 
 
@@ -412,11 +414,18 @@ def test_a_signal_ends_all_processes_with_one_sentence(batch, begun, number, cod
     slow = "import numpy, time; save = numpy.savez; " if begun == "parts" else ""
     slow += "numpy.savez = lambda *a, **k: (save(*a, **k), time.sleep(9)); " if slow else ""
     process = subprocess.Popen(
-        [sys.executable, "-c", f"{slow}import sys, kgtrec.cli; "
-         "sys.argv = ['kgtrec', 'batch', 'jobs.toml', '--workers', '2']; kgtrec.cli.main()"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=batch.path.parent,
+        [
+            sys.executable,
+            "-c",
+            f"{slow}import sys, kgtrec.cli; "
+            "sys.argv = ['kgtrec', 'batch', 'jobs.toml', '--workers', '2']; kgtrec.cli.main()",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=batch.path.parent,
         start_new_session=True,
-    )  # fmt: skip
+    )
     wait_for(lambda: list((batch.output / ".kgtrec-work").glob(begun)))
     children = family(process.pid)
     os.killpg(process.pid, number)
@@ -437,9 +446,13 @@ def test_a_batch_that_is_terminated_at_any_time_leaves_nothing_unfinished(batch)
     for _ in range(int(os.environ.get("KGTREC_TEST_KILLS", "8"))):
         shutil.rmtree(batch.output, ignore_errors=True)
         process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            cwd=batch.path.parent, start_new_session=True,
-        )  # fmt: skip
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=batch.path.parent,
+            start_new_session=True,
+        )
         wait_for(lambda process=process: work.exists() or process.poll() is not None)
         time.sleep(rng.uniform(0, 3))
         with contextlib.suppress(ProcessLookupError):  # it may have finished
@@ -485,8 +498,9 @@ def test_inputs_that_change_while_they_are_ranked(batch, client, monkeypatch) ->
     monkeypatch.setattr("kgtrec.cluster.batch.batch.rank_parts", rank_and_change)
     (outcome,) = run_batch(batch, client)
     assert (outcome.state, outcome.detail.partition(";")[0]) == (
-        "failed", "its inputs changed while they were ranked"
-    )  # fmt: skip
+        "failed",
+        "its inputs changed while they were ranked",
+    )
     assert not list(batch.output.glob("ranks/**/*.parquet"))
 
 
@@ -542,14 +556,27 @@ def test_a_batch_whose_output_is_the_folder_itself(batch, client, tmp_path) -> N
     (tmp_path / "jobs.toml").write_text(JOBS.replace('"results"', '"."'))
     batch = read_jobs(tmp_path / "jobs.toml")
     assert batch.output.resolve() == tmp_path.resolve()
-    others = [tmp_path / name for name in (
-        ".kgtrec-1.tmp", "elsewhere/.kgtrec-2.tmp", "work/.kgtrec-3.tmp", "work/parts/precious",
-        "ranks/.kgtrec-4.tmp", "one/.kgtrec-5.tmp", "records/.kgtrec-6.tmp",
-    )]  # fmt: skip
+    others = [
+        tmp_path / name
+        for name in (
+            ".kgtrec-1.tmp",
+            "elsewhere/.kgtrec-2.tmp",
+            "work/.kgtrec-3.tmp",
+            "work/parts/precious",
+            "ranks/.kgtrec-4.tmp",
+            "one/.kgtrec-5.tmp",
+            "records/.kgtrec-6.tmp",
+        )
+    ]
     place = "ranks/graph=one/protocol=test/model=a"
-    own = [tmp_path / name for name in (
-        f"{place}/.kgtrec-7.tmp", "records/one/test/.kgtrec-8.tmp", ".kgtrec-work/.kgtrec-9.tmp/x",
-    )]  # fmt: skip
+    own = [
+        tmp_path / name
+        for name in (
+            f"{place}/.kgtrec-7.tmp",
+            "records/one/test/.kgtrec-8.tmp",
+            ".kgtrec-work/.kgtrec-9.tmp/x",
+        )
+    ]
     for path in (*others, *own):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
@@ -604,8 +631,12 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for number in range(9):
             words = [f"w{n}" for n in rng.choice(30, 5, replace=False)]
             answers = [{"label": word, "inference": "full"} for word in words[:2]]
-            line = {"id": f"q{number}", "terms": {"structure": ["1p", "2i"][number % 2]},
-                    "answers": answers, "known": words[2:]}  # fmt: skip
+            line = {
+                "id": f"q{number}",
+                "terms": {"structure": ["1p", "2i"][number % 2]},
+                "answers": answers,
+                "known": words[2:],
+            }
             file.write(json.dumps(line) + "\n")
     with open("search.txt", "w") as file:
         for topic in range(6):

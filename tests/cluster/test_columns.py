@@ -56,10 +56,13 @@ def test_shards_and_batches_take_the_order_of_columns(home: Path, kind: str) -> 
         for shard in ("1/3", "2/3", "3/3"):
             run("rank", *turned, "--shard", shard, "--shard-by", by, "-o", by)
         run("merge", by, "-o", f"{by}.parquet")
-    write(home / "jobs.toml", (
-        f'output = "out"\n[graphs]\ng = {{ path = "g", columns = "columns.txt" }}\n[models]\n'
-        f'm = "turned.{kind}"\n[protocols.p]\nsplit = "test"\n'
-    ))  # fmt: skip
+    write(
+        home / "jobs.toml",
+        (
+            f'output = "out"\n[graphs]\ng = {{ path = "g", columns = "columns.txt" }}\n[models]\n'
+            f'm = "turned.{kind}"\n[protocols.p]\nsplit = "test"\n'
+        ),
+    )
     run("batch", "jobs.toml", "--workers", "1")
     (of_batch,) = (home / "out" / "ranks").rglob("*.parquet")
     plain = kgtrec.Ranks.load("plain.parquet")
@@ -135,8 +138,18 @@ def test_an_estimate_takes_the_order_of_columns(home: Path) -> None:
 def test_a_label_that_the_graph_lacks_is_refused_with_its_line(home: Path) -> None:
     write(home / "columns.txt", "e1\nx\n")
     done = CliRunner().invoke(
-        cli, ["rank", "--graph", "g", "--scores", "plain.npy", "--columns", "columns.txt",
-              "-o", "o.parquet"],
-    )  # fmt: skip
+        cli,
+        [
+            "rank",
+            "--graph",
+            "g",
+            "--scores",
+            "plain.npy",
+            "--columns",
+            "columns.txt",
+            "-o",
+            "o.parquet",
+        ],
+    )
     assert "columns.txt:2: 'x' is not in the graph; labels must match" in str(done.exception)
     assert "copy the file into the graph's folder as entities.txt" in str(done.exception)

@@ -34,9 +34,14 @@ def run_script(folder: Path, code: str, configuration: str) -> str:
     """The output of code that needs dask-jobqueue, with DASK_CONFIG naming one of the files."""
     pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False,
-        cwd=folder, env=os.environ | {"DASK_CONFIG": str(FOLDER / configuration)}
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=folder,
+        env=os.environ | {"DASK_CONFIG": str(FOLDER / configuration)},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -44,12 +49,27 @@ def run_script(folder: Path, code: str, configuration: str) -> str:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        ("SLURM", ["#SBATCH -J kgtrec", "#SBATCH -p compute", "#SBATCH -t 04:00:00",
-                   "#SBATCH --mem=15G", "#SBATCH --cpus-per-task=4"]),
-        ("PBS", ["#PBS -N kgtrec", "#PBS -q compute", "#PBS -l walltime=04:00:00",
-                 "#PBS -l select=1:ncpus=4:mem=16GB"]),
+        (
+            "SLURM",
+            [
+                "#SBATCH -J kgtrec",
+                "#SBATCH -p compute",
+                "#SBATCH -t 04:00:00",
+                "#SBATCH --mem=15G",
+                "#SBATCH --cpus-per-task=4",
+            ],
+        ),
+        (
+            "PBS",
+            [
+                "#PBS -N kgtrec",
+                "#PBS -q compute",
+                "#PBS -l walltime=04:00:00",
+                "#PBS -l select=1:ncpus=4:mem=16GB",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_job_scripts_say_what_the_files_say(kind: str, expected: list[str], tmp_path: Path) -> None:
     code = (
         f"from dask_jobqueue import {kind}Cluster\n"
@@ -159,10 +179,13 @@ def test_job_arrays_rank_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert done.exit_code == 0, done.output
 
     environments = {
-        "slurm": {"SLURM_ARRAY_TASK_ID": "{}", "SLURM_ARRAY_TASK_COUNT": "2",
-                  "SLURM_CPUS_PER_TASK": "1"},
+        "slurm": {
+            "SLURM_ARRAY_TASK_ID": "{}",
+            "SLURM_ARRAY_TASK_COUNT": "2",
+            "SLURM_CPUS_PER_TASK": "1",
+        },
         "pbs": {"PBS_ARRAY_INDEX": "{}", "SHARDS": "2", "PBS_O_WORKDIR": str(tmp_path)},
-    }  # fmt: skip
+    }
     kgtrec_does(
         ["rank", "--graph", "FB15k-237", "--scores", "model.npz", "-o", "local.parquet", "-q"]
     )

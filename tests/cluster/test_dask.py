@@ -135,9 +135,13 @@ if __name__ == "__main__":
 def test_a_worker_that_does_not_end_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(NEVER_ENDS)
     done = subprocess.run(
-        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
         check=False,
-    )  # fmt: skip
+    )
     assert (done.stdout, done.returncode) == ("3\nended\n", 0), done.stderr
 
 
@@ -237,13 +241,16 @@ def test_files_that_look_different_to_a_worker_are_not_shared(client, tmp_path) 
 
     def one_worker(said: object) -> Any:
         return SimpleNamespace(
-            nthreads=lambda: {"tcp://x": 1}, wait_for_workers=lambda *_, **__: None,
+            nthreads=lambda: {"tcp://x": 1},
+            wait_for_workers=lambda *_, **__: None,
             run=lambda *_, **__: {"tcp://x": said},
-        )  # fmt: skip
+        )
 
     assert not workers.workers_share_files(one_worker(workers.inspect_files([])), [str(path)])
-    for said, words in ((("0.0.1", []), "x has 0.0.1, but this process has kgtrec"),
-                        (ModuleNotFoundError("kgtrec"), "has no kgtrec")):  # fmt: skip
+    for said, words in (
+        (("0.0.1", []), "x has 0.0.1, but this process has kgtrec"),
+        (ModuleNotFoundError("kgtrec"), "has no kgtrec"),
+    ):
         assert_refused(workers.workers_share_files, UsageError, (words,), one_worker(said), [])
 
 

@@ -309,10 +309,12 @@ def failing(error: Exception) -> Callable[..., None]:
 def test_a_lost_scheduler_is_not_taken_for_lost_workers(answers) -> None:
     """The scheduler has ended; under load, the client has not noticed it yet."""
     client: Any = SimpleNamespace(
-        status="running", scheduler=SimpleNamespace(address="tcp://192.0.2.7:8786", ncores=None),
-        nthreads=lambda: {"tcp://192.0.2.8:9000": 1}, wait_for_workers=failing(TimeoutError()),
+        status="running",
+        scheduler=SimpleNamespace(address="tcp://192.0.2.7:8786", ncores=None),
+        nthreads=lambda: {"tcp://192.0.2.8:9000": 1},
+        wait_for_workers=failing(TimeoutError()),
         sync=(lambda *_, **__: {}) if answers else failing(OSError("connection refused")),
-    )  # fmt: skip
+    )
     said = "connection to the scheduler at tcp://192.0.2.7:8786 was lost"
     if answers:
         said = "scheduler at tcp://192.0.2.7:8786 has had no worker for 3 s"

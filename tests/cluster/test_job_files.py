@@ -44,8 +44,10 @@ def path(tmp_path: Path) -> Path:
 def test_a_job_file_lists_its_jobs(path: Path, tmp_path: Path) -> None:
     batch = read_jobs(path)
     assert [job.name for job in batch.jobs[:3]] == [
-        "a on one, test", "b on one, test", "c on one, test"
-    ]  # fmt: skip
+        "a on one, test",
+        "b on one, test",
+        "c on one, test",
+    ]
     assert batch.jobs[0].scores == str(tmp_path / "one-a-test.npy")
     assert [job.higher_is_better for job in batch.jobs[:3]] == [True, True, False]
     path.write_text(JOBS + 'context = "time"\nfilter = "static"\nknown = ["k.txt"]\n')
@@ -66,15 +68,15 @@ def test_models_by_pattern(path: Path) -> None:
     assert jobs("one-*-test.npy") == [
         (name[:-4], graph, name) for graph in ("two", "one") for name in names
     ]
-    assert jobs(str(path.parent / "one-b-t*.npz"))[0] == (
-        "one-b-test", "two", "one-b-test.npz"
-    )  # fmt: skip
+    assert jobs(str(path.parent / "one-b-t*.npz"))[0] == ("one-b-test", "two", "one-b-test.npz")
     for graph, models in (("one", "ba"), ("two", "a")):
         for model in models:
             (path.parent / "runs" / graph / model).mkdir(parents=True)
     assert jobs("runs/{graph}/?") == [
-        ("a", "two", "runs/two/a"), ("a", "one", "runs/one/a"), ("b", "one", "runs/one/b")
-    ]  # fmt: skip
+        ("a", "two", "runs/two/a"),
+        ("a", "one", "runs/one/a"),
+        ("b", "one", "runs/one/b"),
+    ]
     same = "'runs/one/a' and 'runs/two/a' would have the same model name 'a'"
     assert_refused(jobs, FileError, (same,), "runs/*/a")
 
@@ -93,13 +95,18 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mrr]:
     folder, rng = tmp_path_factory.mktemp("ranks"), np.random.default_rng(3)
     values: dict[tuple[Any, ...], list[float]] = {}
     for name, relations in (("G1", "abc"), ("G2", "cb")):
-        rows = {split: np.unique(rng.integers(0, (9, len(relations), 9), (size, 3)), axis=0)
-                for split, size in (("train", 60), ("test", 25))}  # fmt: skip
+        rows = {
+            split: np.unique(rng.integers(0, (9, len(relations), 9), (size, 3)), axis=0)
+            for split, size in (("train", 60), ("test", 25))
+        }
         labels = [f"{name}é{number}" for number in range(9)]
         graph = kgtrec.Graph.from_arrays(
-            **rows, n_entities=9, n_relations=len(relations), entities=labels,
+            **rows,
+            n_entities=9,
+            n_relations=len(relations),
+            entities=labels,
             relations=list(relations),
-        )  # fmt: skip
+        )
         for protocol, model in itertools.product(("both", "tail"), ("TransE", "m-2", "x_3")):
             questions = graph.questions("test", protocol)
             scores = rng.integers(0, 3, (len(questions), 9)).astype(np.float32)
@@ -129,8 +136,11 @@ def test_queries_of_the_guide(batch, library, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     shown: list[Any] = []
     exec(block_of_guide(library), {"shown": shown})
-    rows_of = {"duckdb": lambda means: means.fetchall(), "polars": lambda means: means.rows(),
-               "pandas": lambda means: [(*key, mean) for key, mean in means.items()]}  # fmt: skip
+    rows_of = {
+        "duckdb": lambda means: means.fetchall(),
+        "polars": lambda means: means.rows(),
+        "pandas": lambda means: [(*key, mean) for key, mean in means.items()],
+    }
     (means,) = shown
     rows = rows_of[library](means)
     expected = {key: mean for key, mean in batch[1].items() if key[1] == "both"}
@@ -154,11 +164,18 @@ def test_an_answer_beyond_its_list_has_no_one_rank(batch, tmp_path: Path) -> Non
 # -- The number of jobs at a time: by rule, and by the client's memory ----------------------------
 
 
-@each_row("tasks, threads, size, memory, jobs", [
-    (100, 2, 10, 10**9, 2), (100, 64, 10, 10**9, 2), (16, 64, 10, 10**9, 8),
-    (100, 1024, 10, 10**9, 21), (1, 1024, 10, 10**9, MOST_JOBS), (1, 1024, 30, 100, 3),
-    (1, 1024, 1000, 100, 1),
-])  # fmt: skip
+@each_row(
+    "tasks, threads, size, memory, jobs",
+    [
+        (100, 2, 10, 10**9, 2),
+        (100, 64, 10, 10**9, 2),
+        (16, 64, 10, 10**9, 8),
+        (100, 1024, 10, 10**9, 21),
+        (1, 1024, 10, 10**9, MOST_JOBS),
+        (1, 1024, 30, 100, 3),
+        (1, 1024, 1000, 100, 1),
+    ],
+)
 def test_small_jobs_fill_a_large_cluster_and_the_memory_of_the_client_bounds_them(
     tasks: int, threads: int, size: int, memory: int, jobs: int
 ) -> None:

@@ -37,16 +37,28 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home, rng = tmp_path_factory.mktemp("home"), np.random.default_rng(6)
     questions, scores = write_graph_and_scores(home, n_train=60, n_test=30, n_entities=40)
     n = questions.n_entities
-    vectors = {"queries": scores[:, :3], "entities": rng.integers(-2, 3, (n, 3)).astype("f4"),
-               "bias": rng.integers(0, 2, n).astype("f4")}  # fmt: skip
+    vectors = {
+        "queries": scores[:, :3],
+        "entities": rng.integers(-2, 3, (n, 3)).astype("f4"),
+        "bias": rng.integers(0, 2, n).astype("f4"),
+    }
     np.savez(home / "m.npz", **vectors)
     np.savez_compressed(home / "packed.npz", **vectors)
     np.savez(home / "fortran.npz", **vectors | {"entities": np.asfortranarray(vectors["entities"])})
     (home / "some.txt").write_text("".join(f"{label}\n" for label in questions.graph.entities))
     for name in MODELS:
         outputs = ["-o", f"{home}/{name}.parquet", "--write-run", f"{home}/{name}.run"]
-        call("rank", "--graph", f"{home}/g", "--scores", f"{home}/{name}", "-q", *outputs,
-             "--run-depth", "20")  # fmt: skip
+        call(
+            "rank",
+            "--graph",
+            f"{home}/g",
+            "--scores",
+            f"{home}/{name}",
+            "-q",
+            *outputs,
+            "--run-depth",
+            "20",
+        )
     return home
 
 
@@ -71,8 +83,20 @@ def store(s3_server: str, system: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_shards(name: str, by: str, home: Path, store: str) -> None:
     folder = f"{URL}/shards-of-{name}-{by}"
     for number in (2, 1, 2):
-        call("rank", "--graph", f"{URL}/g", "--scores", f"{URL}/{name}", "--shard", f"{number}/2",
-             "--shard-by", by, "-o", folder, "-q")  # fmt: skip
+        call(
+            "rank",
+            "--graph",
+            f"{URL}/g",
+            "--scores",
+            f"{URL}/{name}",
+            "--shard",
+            f"{number}/2",
+            "--shard-by",
+            by,
+            "-o",
+            folder,
+            "-q",
+        )
     call("merge", folder, "-o", f"{folder}.parquet", "--write-run", f"{folder}.run", "-q")
     assert read_bytes(f"{folder}.parquet") == (home / f"{name}.parquet").read_bytes()
     assert read_bytes(f"{folder}.run") == (home / f"{name}.run").read_bytes()
@@ -97,11 +121,24 @@ def test_what_is_wrong_with_shards(home: Path, store: str) -> None:
     with pytest.raises(FileError, match="there is no bucket"):
         call(*shard[:4], "s3://kgtrec-none/x", *shard[5:], "1/2", "--scores", f"{URL}/s.npy")
     assert not exists(f"{URL}/x.parquet")
-    for graph, scores in (("none", f"{URL}/s.npy"), ("g", f"{URL}/none.npz"),
-                          ("g", "s3://kgtrec-none/s.npy")):  # fmt: skip
+    for graph, scores in (
+        ("none", f"{URL}/s.npy"),
+        ("g", f"{URL}/none.npz"),
+        ("g", "s3://kgtrec-none/s.npy"),
+    ):
         with pytest.raises(FileError, match=r"^s3://kgtrec.*: the file does not exist"):
-            call("rank", "--graph", f"{URL}/{graph}", "--scores", scores, "-o",
-                 f"{home}/unwritten", "-q", "--shard", "1/2")  # fmt: skip
+            call(
+                "rank",
+                "--graph",
+                f"{URL}/{graph}",
+                "--scores",
+                scores,
+                "-o",
+                f"{home}/unwritten",
+                "-q",
+                "--shard",
+                "1/2",
+            )
     assert not list(home.rglob("shard-*"))
 
 
@@ -158,8 +195,11 @@ entities = "../some.txt"
     assert files == [
         "ranks/graph=g/protocol=test/model=m/ranks.parquet",
         "ranks/graph=g/protocol=test/model=packed/ranks.parquet",
-        "records/g/test/m.json", "records/g/test/packed.json", "summary.csv", "summary.md",
-    ]  # fmt: skip
+        "records/g/test/m.json",
+        "records/g/test/packed.json",
+        "summary.csv",
+        "summary.md",
+    ]
     ranks, due = (
         kgtrec.Ranks.load(path) for path in (f"{output}/{files[0]}", home / "m.npz.parquet")
     )

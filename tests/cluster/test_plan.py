@@ -91,11 +91,14 @@ def test_every_partition_of_a_matrix_gives_the_bytes_of_one_pass(case: RankCase,
 
 
 @given(
-    seed=st.integers(0, 10**6), data=st.data(),
+    seed=st.integers(0, 10**6),
+    data=st.data(),
     metric=st.sampled_from(["dot", "l2", "l1", "moduli"]),
     dtypes=st.tuples(*[st.sampled_from(["f2", "f4", "f8", ">f4"])] * 3),
-    rows=st.sampled_from(["questions", "instances"]), packed=st.booleans(), spoilt=st.booleans()
-)  # fmt: skip
+    rows=st.sampled_from(["questions", "instances"]),
+    packed=st.booleans(),
+    spoilt=st.booleans(),
+)
 @examples(0.5)
 def test_every_partition_of_factors_gives_the_bytes_of_one_pass(
     seed, data, metric, dtypes, rows, packed, spoilt
@@ -403,9 +406,11 @@ def test_chosen_rows_are_written_again(questions, scores, tmp_path) -> None:
     expected, chosen = ranked(first), Path(first.files.selection)
     whole = chosen.read_bytes()
     for damage in (
-        lambda: flip(chosen, -8), chosen.unlink, lambda: chosen.write_bytes(whole[:20]),
+        lambda: flip(chosen, -8),
+        chosen.unlink,
+        lambda: chosen.write_bytes(whole[:20]),
         lambda: chosen.write_bytes(b""),
-    ):  # fmt: skip
+    ):
         damage()
         again = ranked(build_inputs(scores, part, tmp_path))
         assert chosen.read_bytes() == whole

@@ -36,9 +36,29 @@ from kgtrec.ranking.settings import Settings
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
 
 WAYS = ("shards by questions", "shards by entities", "dask", "dask array", "file")
-CASES = ("plain", "lower", "half", "restricted", "lists", "instances", "nan", "close", "dot", "l2",
-         "l1", "moduli", "answers", "train known", "relations", "timed", "values", "timed rows",
-         "chosen", "columns", "dot chosen")  # fmt: skip
+CASES = (
+    "plain",
+    "lower",
+    "half",
+    "restricted",
+    "lists",
+    "instances",
+    "nan",
+    "close",
+    "dot",
+    "l2",
+    "l1",
+    "moduli",
+    "answers",
+    "train known",
+    "relations",
+    "timed",
+    "values",
+    "timed rows",
+    "chosen",
+    "columns",
+    "dot chosen",
+)
 CHOSEN = {"chosen", "columns", "dot chosen"}
 WHOLE_ROWS = {"restricted", "lists"} | CHOSEN  # candidates are ranked with all entities
 FACTORS = {"dot", "l2", "l1", "moduli", "dot chosen"}
@@ -49,8 +69,11 @@ MATRIX = [
     and not (way == "dask array" and case in FACTORS | {"instances", "timed rows"})
 ]
 # Every case in files, and every other way with a fifth of the cases.
-SOME = [(way, case) for way, case in MATRIX
-        if way == "file" or (WAYS.index(way) + CASES.index(case)) % 5 == 0]  # fmt: skip
+SOME = [
+    (way, case)
+    for way, case in MATRIX
+    if way == "file" or (WAYS.index(way) + CASES.index(case)) % 5 == 0
+]
 
 
 @pytest.fixture(autouse=True)
@@ -191,8 +214,16 @@ def test_a_result_of_files_is_that_of_one_process(tmp_path, client, case, rows) 
     n_rows = len(questions) if rows == "questions" else questions.n_instances
     scores = some_scores(rng, (n_rows, N))
     scores[::7, ::3] = np.nan
-    names = ["mrr", "map_cut_20", "head.ndcg_cut_5", "gm_map", "tail.P_3", "macro_relation.mrr",
-             "question.amri", "triple.hits@3"]  # fmt: skip
+    names = [
+        "mrr",
+        "map_cut_20",
+        "head.ndcg_cut_5",
+        "gm_map",
+        "tail.P_3",
+        "macro_relation.mrr",
+        "question.amri",
+        "triple.hits@3",
+    ]
     due = kgtrec.evaluate(scores, questions, names, rows=rows, nan="worst")
     settings = Settings(20, rows=rows, nan="worst", threads=1)
     inputs = build_inputs(scores, questions, tmp_path / "work", settings)

@@ -88,9 +88,17 @@ def save_scores(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("scores", "by", "count"),
-    slow_after(2, [("m.npz", "entities", 3), ("s.npy", "auto", 3), ("m.npz", "auto", 16),
-                   ("s.npy", "entities", 16), ("s.npy", "questions", 1)]),
-)  # fmt: skip
+    slow_after(
+        2,
+        [
+            ("m.npz", "entities", 3),
+            ("s.npy", "auto", 3),
+            ("m.npz", "auto", 16),
+            ("s.npy", "entities", 16),
+            ("s.npy", "questions", 1),
+        ],
+    ),
+)
 def test_merged_shards_are_the_bytes_of_one_piece(scores, by, count) -> None:
     shards(count, "--shard-by", by, "--run-depth", "30", scores=scores)
     assert merged() == local(scores=scores)

@@ -39,9 +39,10 @@ def due_greater() -> list[int]:
         for h, r, t in TEST:
             known, answer = (h, t) if side else (t, h)
             others = [
-                x for x in range(N)
+                x
+                for x in range(N)
                 if x != answer and ((h, r, x) if side else (x, r, t)) not in facts
-            ]  # fmt: skip
+            ]
             scores = ENTITY @ (ENTITY[known] * RELATION[0])
             greater.append(int((scores[others] > scores[answer]).sum()))
     return greater
@@ -78,11 +79,16 @@ def run(*words: str) -> Any:
 SAID = "scores have 9 columns, so column e is entity e: 5 numbers that no fact names are candidates"
 
 
-@each_row("words", [
-    ["--scores", "scores.npy"], ["--scores", "queries.npz"], ["--scores", "model"],
-    ["--scores", "vectors.npz", "--model", "distmult"],
-    ["--scores", "vectors.npz", "--model-config", "model/config.json"],
-])  # fmt: skip
+@each_row(
+    "words",
+    [
+        ["--scores", "scores.npy"],
+        ["--scores", "queries.npz"],
+        ["--scores", "model"],
+        ["--scores", "vectors.npz", "--model", "distmult"],
+        ["--scores", "vectors.npz", "--model-config", "model/config.json"],
+    ],
+)
 def test_ranks_count_all_numbers(home: Path, words: list[str]) -> None:
     done = run("rank", "--graph", "g", *words, "-o", "r.parquet")
     assert SAID in done.stderr
@@ -92,10 +98,13 @@ def test_ranks_count_all_numbers(home: Path, words: list[str]) -> None:
 
 
 def test_batches_count_all_numbers(home: Path) -> None:
-    write(home / "jobs.toml", (
-        'output = "out"\n[graphs]\ng = "g"\n[models]\na = "scores.npy"\nb = "queries.npz"\n'
-        'narrow = "narrow.npy"\n[protocols.p]\nsplit = "test"\n'
-    ))  # fmt: skip
+    write(
+        home / "jobs.toml",
+        (
+            'output = "out"\n[graphs]\ng = "g"\n[models]\na = "scores.npy"\nb = "queries.npz"\n'
+            'narrow = "narrow.npy"\n[protocols.p]\nsplit = "test"\n'
+        ),
+    )
     np.save("narrow.npy", np.load("scores.npy")[:, [0, 1, 2, 7]])
     done = run("batch", "jobs.toml", "--workers", "1")
     assert SAID in done.stderr

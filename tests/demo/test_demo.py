@@ -125,10 +125,16 @@ def test_demo_leaves_everything_and_no_half_files(demo):
     folder, text = demo
     files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert files == {
-        "qrels.txt", "questions.tsv", "report.txt", "report.json", "popularity.npy",
-        *(f"graph/{name}.txt" for name in SPLITS), "graph/SOURCES.md",
-        *(f"{name}.run" for name in SYSTEMS), *(f"{name}.ranks.parquet" for name in SYSTEMS),
-    }  # fmt: skip
+        "qrels.txt",
+        "questions.tsv",
+        "report.txt",
+        "report.json",
+        "popularity.npy",
+        *(f"graph/{name}.txt" for name in SPLITS),
+        "graph/SOURCES.md",
+        *(f"{name}.run" for name in SYSTEMS),
+        *(f"{name}.ranks.parquet" for name in SYSTEMS),
+    }
     assert (folder / "report.txt").read_text(encoding="utf-8") == text
     printed = text[: text.index("Files in")]
     assert max(map(len, printed.splitlines())) <= 80
@@ -169,8 +175,10 @@ def test_files_agree_with_each_other_and_encode_blanks(demo):
     for name in SYSTEMS:
         run = read_run(folder / f"{name}.run")
         assert set(run) == set(qrels)
-        orders = {q: sorted(d, key=lambda name: (d[name], name.encode()), reverse=True)
-                  for q, d in run.items()}  # fmt: skip
+        orders = {
+            q: sorted(d, key=lambda name: (d[name], name.encode()), reverse=True)
+            for q, d in run.items()
+        }
         shown = {q: [qrels[q].get(name) for name in order[:20]] for q, order in orders.items()}
         ap = [measures(shown[q], [*qrels[q].values()], cuts=[20])["map_cut_20"] for q in qrels]
         expected = numbers["filtered"][name]["both.macro.map_cut_20"]

@@ -24,8 +24,11 @@ HERE = Path(__file__).parent / "eval"
 DEEP = [5, 10, 15, 20, 30, 100, 200, 500, 1000]
 DEFAULTS = {
     **dict.fromkeys(("P", "recall", "ndcg_cut", "map_cut", "relative_P"), DEEP),
-    "iprec_at_recall": TENTHS, "Rprec_mult": FIFTHS, "success": [1, 5, 10], "unj": [5, 10, 20],
-}  # fmt: skip
+    "iprec_at_recall": TENTHS,
+    "Rprec_mult": FIFTHS,
+    "success": [1, 5, 10],
+    "unj": [5, 10, 20],
+}
 
 
 def words(text: str) -> list[str]:
@@ -96,8 +99,11 @@ def queries_of(options: argparse.Namespace, run: Path) -> tuple[list[Row], list[
     wanted = columns(options)
     cuts = {int(cut) for family, _, cut in wanted if cut is not None and family not in POINTS}
     points, multiples = ([c for f, _, c in wanted if f == family] for family in POINTS)
-    typed = [name for family, name, _ in wanted
-             if (name != family and family not in DEFAULTS) or family == "relstring"]  # fmt: skip
+    typed = [
+        name
+        for family, name, _ in wanted
+        if (name != family and family not in DEFAULTS) or family == "relstring"
+    ]
     complete, single = options.c, options.compat == 9
     made = lists(qrels, retrieved, absent=complete, single_precision=single)
     rows: list[Row] = []
@@ -105,9 +111,17 @@ def queries_of(options: argparse.Namespace, run: Path) -> tuple[list[Row], list[
         shown = [None if r == UNJUDGED else r for r in relevance[: options.most]]
         if options.J:
             shown = [r for r in shown if r is not None and r >= 0]
-        values = measures(shown, judged, options.level, options.compat, options.collection,
-                          cuts=sorted(cuts), points=points, multiples=multiples,
-                          typed=typed)  # fmt: skip
+        values = measures(
+            shown,
+            judged,
+            options.level,
+            options.compat,
+            options.collection,
+            cuts=sorted(cuts),
+            points=points,
+            multiples=multiples,
+            typed=typed,
+        )
         rows.append((query, values, query in retrieved))
     return rows, [grade for grades in qrels.values() for grade in grades.values()], tag
 

@@ -103,12 +103,15 @@ def test_a_dictionary_that_changes_the_order_of_columns_is_named(tmp_path: Path)
 
 def test_facts_and_train_are_one_split_for_programs_that_learn_rules(tmp_path: Path) -> None:
     make(
-        tmp_path, [("bob", "brother of", "cleo")], [("bob", "brother of", "eve")],
-        facts__txt=lines([("ann", "aunt of", "bob"), ("ann", "aunt of", "cleo"),
-                          ("dan", "aunt of", "eve")]),
+        tmp_path,
+        [("bob", "brother of", "cleo")],
+        [("bob", "brother of", "eve")],
+        facts__txt=lines(
+            [("ann", "aunt of", "bob"), ("ann", "aunt of", "cleo"), ("dan", "aunt of", "eve")]
+        ),
         entities__txt=listed({"ann": 0, "bob": 1, "cleo": 2, "dan": 3, "eve": 4}),
         relations__txt="brother of\naunt of\n",
-    )  # fmt: skip
+    )
     graph = kgtrec.read_graph(tmp_path)
     assert (graph.n_entities, graph.n_relations, len(graph.splits["train"])) == (5, 2, 4)
     assert list(graph.relations) == ["brother of", "aunt of"]
@@ -144,9 +147,15 @@ def test_known_files_are_not_called_unread(tmp_path: Path) -> None:
 
 def openke(folder: Path) -> Path:
     """Four entities, two relations, and all files that OpenKE derives from the splits."""
-    for name, rows in (("train2id", [(0, 1, 0), (1, 2, 1)]), ("valid2id", [(2, 3, 0)]),
-                       ("test2id", [(0, 3, 0)]), ("1-1", [(0, 3, 0)]), ("1-n", [(0, 3, 0)]),
-                       ("n-1", [(0, 3, 0)]), ("n-n", [(0, 3, 0)])):  # fmt: skip
+    for name, rows in (
+        ("train2id", [(0, 1, 0), (1, 2, 1)]),
+        ("valid2id", [(2, 3, 0)]),
+        ("test2id", [(0, 3, 0)]),
+        ("1-1", [(0, 3, 0)]),
+        ("1-n", [(0, 3, 0)]),
+        ("n-1", [(0, 3, 0)]),
+        ("n-n", [(0, 3, 0)]),
+    ):
         write(folder / f"{name}.txt", f"{len(rows)}\n" + lines(rows, " "))
     write(folder / "test2id_all.txt", "1\n3\t0 3 0\n")
     write(folder / "type_constrain.txt", "2\n0\t1\t2\n0\t1\t3\n1\t1\t2\n1\t1\t3\n")
@@ -157,8 +166,11 @@ def openke(folder: Path) -> Path:
 
 def libkge(folder: Path) -> Path:
     """The same as LibKGE's preprocessing writes it."""
-    for name, rows in (("train", [(0, 0, 1), (1, 1, 2)]), ("valid", [(2, 0, 3)]),
-                       ("test", [(0, 0, 3)])):  # fmt: skip
+    for name, rows in (
+        ("train", [(0, 0, 1), (1, 1, 2)]),
+        ("valid", [(2, 0, 3)]),
+        ("test", [(0, 0, 3)]),
+    ):
         for ending in ("", "_without_unseen", "_sample"):
             write(folder / f"{name}{ending}.del", lines(rows))
         named = [(f"/m/{'abcd'[h]}", f"/{'rs'[r]}", f"/m/{'abcd'[t]}") for h, r, t in rows]
@@ -166,25 +178,36 @@ def libkge(folder: Path) -> Path:
     write(folder / "valid_negatives.del", "0\t0\t0\n")
     write(folder / "entity_ids.del", by_number({f"/m/{e}": i for i, e in enumerate("abcd")}))
     write(folder / "relation_ids.del", by_number({"/r": 0, "/s": 1}))
-    write(folder / "dataset.yaml", (
-        "dataset:\n  name: x\n  files.train.filename: train.del\n"
-        "  files.valid_negatives.filename: valid_negatives.del\n"
-    ))  # fmt: skip
+    write(
+        folder / "dataset.yaml",
+        (
+            "dataset:\n  name: x\n  files.train.filename: train.del\n"
+            "  files.valid_negatives.filename: valid_negatives.del\n"
+        ),
+    )
     return folder
 
 
-@each_row("make_folder, name, content, words", [
-    (openke, "graph.txt", "2\n0 2 0\n3 0 0\n", "give their numbers"),
-    (openke, "background.txt", "0 2 0\n3 0 0\n", "give their numbers"),
-    (openke, "graph.tsv", "/m/a\t/r\t/m/c\n", "filter them with known="),
-    (openke, "facts.txt", "/m/a\t/r\t/m/c\n", "filter them with known="),
-    (openke, "other.txt", "x\ty\tz\n", "their relations are not those of the graph; move it away"),
-    (openke, "valid_negatives.txt", "1\n2 0 0\n", "so they filter nothing; move"),
-    (libkge, "graph.del", "0\t0\t2\n", "give their numbers"),
-    (libkge, "train2.del", "0\t0\t2\n", "give their numbers"),
-    (libkge, "graph.txt", "/m/a\t/r\t/m/c\n", "filter them with known="),
-    (libkge, "test_negatives.txt", "/m/a\t/r\t/m/c\n", "`kgtrec classify` evaluates them"),
-])  # fmt: skip
+@each_row(
+    "make_folder, name, content, words",
+    [
+        (openke, "graph.txt", "2\n0 2 0\n3 0 0\n", "give their numbers"),
+        (openke, "background.txt", "0 2 0\n3 0 0\n", "give their numbers"),
+        (openke, "graph.tsv", "/m/a\t/r\t/m/c\n", "filter them with known="),
+        (openke, "facts.txt", "/m/a\t/r\t/m/c\n", "filter them with known="),
+        (
+            openke,
+            "other.txt",
+            "x\ty\tz\n",
+            "their relations are not those of the graph; move it away",
+        ),
+        (openke, "valid_negatives.txt", "1\n2 0 0\n", "so they filter nothing; move"),
+        (libkge, "graph.del", "0\t0\t2\n", "give their numbers"),
+        (libkge, "train2.del", "0\t0\t2\n", "give their numbers"),
+        (libkge, "graph.txt", "/m/a\t/r\t/m/c\n", "filter them with known="),
+        (libkge, "test_negatives.txt", "/m/a\t/r\t/m/c\n", "`kgtrec classify` evaluates them"),
+    ],
+)
 def test_further_triples_beside_numbers_get_a_line(
     tmp_path: Path, make_folder, name: str, content: str, words: str
 ) -> None:
@@ -202,8 +225,10 @@ def test_further_triples_beside_numbers_get_a_line(
         if not options:
             triples = np.loadtxt(path, int, skiprows=int(content.startswith("2\n")), ndmin=2)
             triples = triples[:, [0, 2, 1]] if make_folder is openke else triples
-            labels = [(graph.entities[h], graph.relations[r], graph.entities[t])
-                      for h, r, t in triples.tolist()]  # fmt: skip
+            labels = [
+                (graph.entities[h], graph.relations[r], graph.entities[t])
+                for h, r, t in triples.tolist()
+            ]
             write(tmp_path / "beside/more", lines(labels))
             options = [{"extra_known": triples}, {"known": str(tmp_path / "beside/more")}]
         for option in options:
@@ -237,9 +262,14 @@ def test_labels_with_leading_zeros_stay_in_byte_order(tmp_path: Path) -> None:
     assert list(kgtrec.read_graph(make(tmp_path, rows, rows)).entities) == ["00260881", "12", "9"]
 
 
-@each_row("files", [{"stat__txt": "14\t1\t0\n"}, {"entity2id__txt": by_label(
-    {f"name {e}": e for e in range(14)})}, {"entities__txt": listed(
-        {f"name {e}": e for e in range(14)})}])  # fmt: skip
+@each_row(
+    "files",
+    [
+        {"stat__txt": "14\t1\t0\n"},
+        {"entity2id__txt": by_label({f"name {e}": e for e in range(14)})},
+        {"entities__txt": listed({f"name {e}": e for e in range(14)})},
+    ],
+)
 def test_files_say_how_many_numbers_there_are(tmp_path: Path, files: dict) -> None:
     for spec, time in (("{}", ()), ("timed:{}", (7,))):
         make(tmp_path, ring(12, time), [(3, 0, 11, *time)], **files)
@@ -249,12 +279,18 @@ def test_files_say_how_many_numbers_there_are(tmp_path: Path, files: dict) -> No
         assert graph.splits["test"].tolist() == [[3, 0, 11]]
 
 
-@each_row("stat, words", [
-    ("4\t1\n", r"stat.txt:1: 4 entities, numbered from 0, but the triples name '11' "
-     r"\(tail in line 1 of test.txt\); correct the first number of its first line"),
-    ("11 1 0\n", "11 entities, numbered from 0, but the triples name '11'"),
-    ("14 1\n", ""),
-])  # fmt: skip
+@each_row(
+    "stat, words",
+    [
+        (
+            "4\t1\n",
+            r"stat.txt:1: 4 entities, numbered from 0, but the triples name '11' "
+            r"\(tail in line 1 of test.txt\); correct the first number of its first line",
+        ),
+        ("11 1 0\n", "11 entities, numbered from 0, but the triples name '11'"),
+        ("14 1\n", ""),
+    ],
+)
 def test_a_size_below_the_largest_number_is_refused(tmp_path: Path, stat: str, words: str) -> None:
     make(tmp_path, [(0, 0, 1), (1, 0, 4)], [(3, 0, 11)], stat__txt=stat)
     if words:
@@ -301,27 +337,50 @@ def test_the_width_of_scores_says_how_many_numbers_there_are(tmp_path: Path) -> 
 
 SWAPPED = {**NUMBERS, "zoe": 1, "ann": 0}
 WRONG = [
-    ({"entity2id__txt": by_label({"zoe": 0, "ann": 1})}, FileError,
-     r"entity2id.txt: 'bob' \(head in line 2 of train.txt\) is not in it; add a line"),
+    (
+        {"entity2id__txt": by_label({"zoe": 0, "ann": 1})},
+        FileError,
+        r"entity2id.txt: 'bob' \(head in line 2 of train.txt\) is not in it; add a line",
+    ),
     ({"entity2id__txt": by_label({"zoe": 0, "ann": 2, "bob": 3})}, FileError, "no line for id 1"),
-    ({"entity2id__txt": by_label({"zoe": 0, "ann": 1, "bob": 1})}, FileError,
-     r"entity2id.txt:3: id 1 is repeated \(first in line 2\)"),
-    ({"entity2id__txt": "5\n" + by_label({"zoe": 0, "ann": 1, "bob": 2})}, FileError,
-     "no line for id 3, but the first line says 5 ids"),
+    (
+        {"entity2id__txt": by_label({"zoe": 0, "ann": 1, "bob": 1})},
+        FileError,
+        r"entity2id.txt:3: id 1 is repeated \(first in line 2\)",
+    ),
+    (
+        {"entity2id__txt": "5\n" + by_label({"zoe": 0, "ann": 1, "bob": 2})},
+        FileError,
+        "no line for id 3, but the first line says 5 ids",
+    ),
     ({"entity2id__txt": "zoe\nann\nbob\n"}, FileError, "entity2id.txt:1: 'zoe'; each line must be"),
-    ({"entity2id__txt": "zoe\t0\nann\t1\nbob\t2\nzoe\t3\n"}, GraphWarning,
-     "number 3 is called 'zoe#3'"),
-    ({"entity2id__txt": by_label(NUMBERS), "entities__dict": by_number(SWAPPED)}, FileError,
-     "number 0 is 'ann' here, but 'zoe' in entity2id.txt; keep the file"),
-    ({"entities__txt": "zoe\nann\n"}, GraphWarning,
-     r"entities.txt is not used: 'bob' \(head in line 2"),
+    (
+        {"entity2id__txt": "zoe\t0\nann\t1\nbob\t2\nzoe\t3\n"},
+        GraphWarning,
+        "number 3 is called 'zoe#3'",
+    ),
+    (
+        {"entity2id__txt": by_label(NUMBERS), "entities__dict": by_number(SWAPPED)},
+        FileError,
+        "number 0 is 'ann' here, but 'zoe' in entity2id.txt; keep the file",
+    ),
+    (
+        {"entities__txt": "zoe\nann\n"},
+        GraphWarning,
+        r"entities.txt is not used: 'bob' \(head in line 2",
+    ),
     ({"entities__txt": "zoe\ta b\nann\tc d\nbob\te f\n"}, GraphWarning, "entities.txt is not used"),
-    ({"entities__txt": "zoe\nann\nbob\n",
-      "entity2id__txt": by_label({"ann": 0, "bob": 1, "zoe": 2})}, GraphWarning,
-     "entities.txt is not used: its order differs from that of entity2id.txt"),
+    (
+        {
+            "entities__txt": "zoe\nann\nbob\n",
+            "entity2id__txt": by_label({"ann": 0, "bob": 1, "zoe": 2}),
+        },
+        GraphWarning,
+        "entities.txt is not used: its order differs from that of entity2id.txt",
+    ),
     ({"stat__txt": "9\t2\n"}, GraphWarning, "stat.txt counts 9 entities, but the triples name 3"),
     ({"vocab/entity_vocab.json": "[1]"}, FileError, "not an object from labels to numbers"),
-]  # fmt: skip
+]
 
 
 @each_row("files, kind, text", WRONG)
@@ -363,9 +422,22 @@ def test_labels_and_numbers_that_differ_are_ambiguous(tmp_path: Path) -> None:
 
 # -- Any folder ------------------------------------------------------------------------------------
 
-EXTRA = ("graph.txt", "full_graph.txt", "background.txt", "raw.kb", "facts.txt", "msg.txt",
-         "inference.txt", "valid_negatives.txt", "more.tsv", "old", "train2.txt", "kg.nt.bak",
-         "triples.dat", "Facts.TSV")  # fmt: skip
+EXTRA = (
+    "graph.txt",
+    "full_graph.txt",
+    "background.txt",
+    "raw.kb",
+    "facts.txt",
+    "msg.txt",
+    "inference.txt",
+    "valid_negatives.txt",
+    "more.tsv",
+    "old",
+    "train2.txt",
+    "kg.nt.bak",
+    "triples.dat",
+    "Facts.TSV",
+)
 DAMAGE = ("nothing", "a label less", "a gap", "a number twice", "a label twice", "another order")
 
 
@@ -400,12 +472,19 @@ def cases(draw) -> Case:
     facts = draw(st.lists(st.tuples(ends, st.integers(0, 1), ends), min_size=3, max_size=20))
     facts += ring(n) * draw(st.booleans())  # names all numbers
     return Case(
-        n, tuple(sorted({e for h, _, t in facts for e in (h, t)})),
-        tuple(draw(st.permutations(range(n)))), draw(st.booleans()), draw(st.booleans()),
-        tuple(draw(st.permutations(range(2)))), draw(st.sampled_from([None, *range(len(FORMS))])),
-        draw(st.booleans()), draw(st.sampled_from([None, *EXTRA])), draw(st.sampled_from("\t, ")),
-        draw(st.sampled_from(DAMAGE)), tuple(facts),
-    )  # fmt: skip
+        n,
+        tuple(sorted({e for h, _, t in facts for e in (h, t)})),
+        tuple(draw(st.permutations(range(n)))),
+        draw(st.booleans()),
+        draw(st.booleans()),
+        tuple(draw(st.permutations(range(2)))),
+        draw(st.sampled_from([None, *range(len(FORMS))])),
+        draw(st.booleans()),
+        draw(st.sampled_from([None, *EXTRA])),
+        draw(st.sampled_from("\t, ")),
+        draw(st.sampled_from(DAMAGE)),
+        tuple(facts),
+    )
 
 
 def dictionary(case: Case, names: dict[str, int]) -> dict[str, int]:
@@ -435,10 +514,14 @@ def write_case(case: Case, folder: Path) -> set[tuple[str, str, str]]:
     if case.form is not None:
         names, form = FORMS[case.form]
         shown = "name {}" if case.has_numbers and case.damage != "another order" else "{}"
-        for name, numbers in zip(names, (
-            {shown.format(case.label(i)): i for i in range(case.n)},
-            {shown.format(case.relation(i)): i for i in range(2)},
-        ), strict=True):  # fmt: skip
+        for name, numbers in zip(
+            names,
+            (
+                {shown.format(case.label(i)): i for i in range(case.n)},
+                {shown.format(case.relation(i)): i for i in range(2)},
+            ),
+            strict=True,
+        ):
             text = form(dictionary(case, numbers))
             if case.damage == "a label twice":
                 text += text.splitlines()[-1] + "\n" if "json" not in name else ""
@@ -453,11 +536,16 @@ def plain_cases() -> st.SearchStrategy[Case]:
     return cases().flatmap(
         lambda case: st.integers(11, 30).map(
             lambda n: replace(
-                case, n=n, has_numbers=True, form=None, has_stat=False, extra=None,
+                case,
+                n=n,
+                has_numbers=True,
+                form=None,
+                has_stat=False,
+                extra=None,
                 facts=(*ring(n), *((h, 0, t) for h, _, t in case.facts if max(h, t) < n)),
             )
         )
-    )  # fmt: skip
+    )
 
 
 @examples(15)

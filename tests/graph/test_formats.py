@@ -33,11 +33,14 @@ BY_BYTES = sorted(ENTITIES, key=str.encode)
 INDUCTIVE = ("ilpc", "grail", "ultra", "ultra_grail")
 # Formats, and the order of the labels of entities and relations that they give.
 ORDERS = [
-    (("csv_named", "csv_declared", "tsv_in_order", "parquet", "arrow"), BY_BYTES,
-     sorted(RELATIONS)),
+    (
+        ("csv_named", "csv_declared", "tsv_in_order", "parquet", "arrow"),
+        BY_BYTES,
+        sorted(RELATIONS),
+    ),
     (("libkge", "rotate", "rotate_in_order", "dgl_ke", "pykeen", "openke"), ENTITIES, RELATIONS),
     (INDUCTIVE, BY_BYTES, ["knows", "likes", "only here"]),  # x and y are no candidates
-]  # fmt: skip
+]
 
 
 def labelled(graph: kgtrec.Graph) -> dict[str, list[tuple[str, ...]]]:
@@ -162,28 +165,67 @@ def test_commands_take_a_declared_format_and_guard_its_files(tmp_path: Path) -> 
 # -- Unread files that look like splits of a graph are named in an error or a warning --------------
 
 
-INDUCTIVE_NAMES = ("inference.txt", "inductive_test.txt", "inference_validation.txt", "msg.txt",
-                   "inference_test.tsv", "inductive_valid.txt.gz", "Inference.txt")  # fmt: skip
-VALID_NAMES = ("validation.txt", "val.tsv", "VALID.txt", "fb_valid.txt", "valid.csv",
-               "dev-1.txt.gz", "valid2id.txt")  # fmt: skip
-OTHERS = ("README.txt", "1-1.txt", "types.tsv", "test.npy", "contest.txt", "latest_run.txt",
-          "message.txt", "type_constrain.txt", "test2id_all.txt", "train2id.txt")  # fmt: skip
-TRIPLES = ("graph.txt", "full_graph.txt", "background.txt", "raw.kb", "types.tsv", "more.txt.gz",
-           "valid_negatives.txt")  # fmt: skip
+INDUCTIVE_NAMES = (
+    "inference.txt",
+    "inductive_test.txt",
+    "inference_validation.txt",
+    "msg.txt",
+    "inference_test.tsv",
+    "inductive_valid.txt.gz",
+    "Inference.txt",
+)
+VALID_NAMES = (
+    "validation.txt",
+    "val.tsv",
+    "VALID.txt",
+    "fb_valid.txt",
+    "valid.csv",
+    "dev-1.txt.gz",
+    "valid2id.txt",
+)
+OTHERS = (
+    "README.txt",
+    "1-1.txt",
+    "types.tsv",
+    "test.npy",
+    "contest.txt",
+    "latest_run.txt",
+    "message.txt",
+    "type_constrain.txt",
+    "test2id_all.txt",
+    "train2id.txt",
+)
+TRIPLES = (
+    "graph.txt",
+    "full_graph.txt",
+    "background.txt",
+    "raw.kb",
+    "types.tsv",
+    "more.txt.gz",
+    "valid_negatives.txt",
+)
 WHOLE = ("train.txt", "valid.txt", "test.txt")
 # Names beside these splits, what they raise or warn of, and the words, which contain the name.
 UNREAD: list[tuple[tuple[str, ...], tuple[str, ...], Any, str]] = [
     (INDUCTIVE_NAMES, WHOLE, FileError, "'{}' beside the splits.*inductive"),
     (VALID_NAMES, WHOLE[::2], FileError, "split 'valid' is not read: '{}'"),
-    (("dev.txt", "valid.tsv", "valid", "dev.txt.gz"), WHOLE, FileError,
-     "two files for split 'valid'.*{}'"),
-    (("test_hard.txt", "valid.csv", "train2.txt", "my-train.tsv"), WHOLE, FilterWarning,
-     "'{}' is not read: split"),
+    (
+        ("dev.txt", "valid.tsv", "valid", "dev.txt.gz"),
+        WHOLE,
+        FileError,
+        "two files for split 'valid'.*{}'",
+    ),
+    (
+        ("test_hard.txt", "valid.csv", "train2.txt", "my-train.tsv"),
+        WHOLE,
+        FilterWarning,
+        "'{}' is not read: split",
+    ),
     (("valid.npy",), WHOLE[::2], FilterWarning, "split 'valid' is not read: '{}'"),
     (TRIPLES, WHOLE, FilterWarning, "'{}' holds triples, but is not part of the graph"),
     (("facts.txt", "facts.tsv.gz"), WHOLE, FileError, "{}: triples beside those of the split"),
     (OTHERS, WHOLE, None, ""),
-]  # fmt: skip
+]
 
 
 @each_row("names, splits, raised, words", UNREAD)

@@ -278,10 +278,12 @@ def read(
         assert np.unique(whole[:, columns]).tolist() == list(range(len(names)))
     columns = (graph.entities, graph.relations, graph.entities, graph.contexts)
     return {
-        split: [tuple(labels[i] for labels, i in zip(columns, fact, strict=False))
-                for fact in rows.tolist()]
+        split: [
+            tuple(labels[i] for labels, i in zip(columns, fact, strict=False))
+            for fact in rows.tolist()
+        ]
         for split, rows in graph.facts.items()
-    }  # fmt: skip
+    }
 
 
 def check_bytes(folder: Path, kind: str, content: bytes, block: int, threads: int) -> None:
@@ -299,12 +301,37 @@ def check_bytes(folder: Path, kind: str, content: bytes, block: int, threads: in
 
 
 PIECES = {
-    "tsv": [b"a", b"b\xff", b"\t", b"\n", b"\r", b"\r\n", b"\0", b"\x01\x0b", BOM, b"a\tr\tb\n",
-            b"a\tr\tb\r\n", b"xyz" * 30 + b"\tr\tb\n", b"a\tr\t" + b"c" * 70 + b"\n"],
-    "timed": [b"a", b"\t", b"\n", b"\r\n", b"\0", b"\r", b"7", b"a\tr\tb\t10\n",
-              b"a\tr\tb\xff\t9\r\n", b"b\tr\ta\t2014-07-01\n", b"a\tr\tb\t1\t2\n",
-              b"a\ts\tb\t1\t2\n", b"xyz" * 30 + b"\tr\tb\t10\n"],
-}  # fmt: skip
+    "tsv": [
+        b"a",
+        b"b\xff",
+        b"\t",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\0",
+        b"\x01\x0b",
+        BOM,
+        b"a\tr\tb\n",
+        b"a\tr\tb\r\n",
+        b"xyz" * 30 + b"\tr\tb\n",
+        b"a\tr\t" + b"c" * 70 + b"\n",
+    ],
+    "timed": [
+        b"a",
+        b"\t",
+        b"\n",
+        b"\r\n",
+        b"\0",
+        b"\r",
+        b"7",
+        b"a\tr\tb\t10\n",
+        b"a\tr\tb\xff\t9\r\n",
+        b"b\tr\ta\t2014-07-01\n",
+        b"a\tr\tb\t1\t2\n",
+        b"a\ts\tb\t1\t2\n",
+        b"xyz" * 30 + b"\tr\tb\t10\n",
+    ],
+}
 
 
 @pytest.mark.parametrize("kind", PIECES)
@@ -317,14 +344,17 @@ def test_any_bytes(tmp_path_factory, kind: str, data, block: int, threads: int) 
     check_bytes(folder, kind, b"".join(pieces), block, threads)
 
 
-@each_row("kind, content, block, threads", [
-    ("tsv", GOOD * 40 + b"a\tr\n", 64, 2),
-    ("tsv", GOOD * 40 + b"\r\r\n", 64, 2),
-    ("tsv", GOOD * 3 + b"\n\r\n" * 5000, 32, 1),
-    ("timed", b"a\tr\tb\t10\n" * 40 + GOOD, 64, 2),
-    ("timed", b"a\tr\tb\t1\t2\n" * 3 + b"a\tr\tb\t1/2\n", 1 << 20, 1),
-    ("timed", b"a\tr\tb\t1\t2\n" * 3 + b"a\tr\tb\t\t2\n", 7, 1),
-])  # fmt: skip
+@each_row(
+    "kind, content, block, threads",
+    [
+        ("tsv", GOOD * 40 + b"a\tr\n", 64, 2),
+        ("tsv", GOOD * 40 + b"\r\r\n", 64, 2),
+        ("tsv", GOOD * 3 + b"\n\r\n" * 5000, 32, 1),
+        ("timed", b"a\tr\tb\t10\n" * 40 + GOOD, 64, 2),
+        ("timed", b"a\tr\tb\t1\t2\n" * 3 + b"a\tr\tb\t1/2\n", 1 << 20, 1),
+        ("timed", b"a\tr\tb\t1\t2\n" * 3 + b"a\tr\tb\t\t2\n", 7, 1),
+    ],
+)
 def test_rare_bytes(tmp_path: Path, kind: str, content: bytes, block: int, threads: int) -> None:
     check_bytes(tmp_path, kind, content, block, threads)
 

@@ -99,9 +99,13 @@ def test_indexing_and_equality() -> None:
     labels = Labels.from_strings(["a", "b", "c", "d"])
     assert [labels[np.int32(1)], labels[-1]] == ["b", "d"]
     for index, due in (
-        (slice(1, 3), "bc"), (slice(None, None, -1), "dcba"), (np.array([3, 0, 0, -1]), "daad"),
-        ([2], "c"), ([], ""), (np.array([], np.int64), ""),
-    ):  # fmt: skip
+        (slice(1, 3), "bc"),
+        (slice(None, None, -1), "dcba"),
+        (np.array([3, 0, 0, -1]), "daad"),
+        ([2], "c"),
+        ([], ""),
+        (np.array([], np.int64), ""),
+    ):
         assert labels[index] == list(due)
     for bad in (4, -5, [0, 7]):
         with pytest.raises(IndexError, match="out of range: there are 4 labels"):

@@ -72,15 +72,22 @@ def run_awk(message: str, source: Path, target: Path) -> None:
 # -- Order of columns ------------------------------------------------------------------------------
 
 
-@each_row("columns, advice", [
-    ("rht", "tsv,rht:DIR (rth if"), ("htr", "tsv,htr:DIR (thr if"), ("rth", "(rth if"),
-])  # fmt: skip
+@each_row(
+    "columns, advice",
+    [
+        ("rht", "tsv,rht:DIR (rth if"),
+        ("htr", "tsv,htr:DIR (thr if"),
+        ("rth", "(rth if"),
+    ],
+)
 def test_another_order_of_columns_is_doubted_with_the_right_one(
     tmp_path: Path, columns: str, advice: str
 ) -> None:
     places = ["hrt".index(c) for c in columns]
-    folder(tmp_path, **{s: [tuple(row[i] for i in places) for row in rows]
-                        for s, rows in SPLITS.items()})  # fmt: skip
+    folder(
+        tmp_path,
+        **{s: [tuple(row[i] for i in places) for row in rows] for s, rows in SPLITS.items()},
+    )
     _, said = read(tmp_path)
     assert any(advice in text and "are also entities, first" in text for text in said), said
     graph, said = read(f"tsv,{columns}:{tmp_path}")
@@ -96,12 +103,15 @@ def test_numbers_and_right_readings_have_no_doubtful_order(tmp_path: Path) -> No
 # -- Headings --------------------------------------------------------------------------------------
 
 
-@each_row("heading, spec, ending, separator", [
-    (("head", "relation", "tail"), "{}", ".txt", "\t"),
-    (("Subject", "predicate", "OBJECT"), "{}", ".tsv", "\t"),
-    (("h", "r", "t"), "tsv,hrt:{}", ".txt", "\t"),
-    (("source", "edge_type", "target"), "csv,hrt:{}", ".csv", ","),
-])  # fmt: skip
+@each_row(
+    "heading, spec, ending, separator",
+    [
+        (("head", "relation", "tail"), "{}", ".txt", "\t"),
+        (("Subject", "predicate", "OBJECT"), "{}", ".tsv", "\t"),
+        (("h", "r", "t"), "tsv,hrt:{}", ".txt", "\t"),
+        (("source", "edge_type", "target"), "csv,hrt:{}", ".csv", ","),
+    ],
+)
 def test_names_of_columns_are_skipped_with_a_line(
     tmp_path: Path, heading: tuple[str, ...], spec: str, ending: str, separator: str
 ) -> None:
@@ -113,15 +123,18 @@ def test_names_of_columns_are_skipped_with_a_line(
 
 
 def test_headings_say_the_order(tmp_path: Path) -> None:
-    turned = {s: [("target", "source", "relation"), *((t, h, r) for h, r, t in rows)]
-              for s, rows in SPLITS.items()}  # fmt: skip
+    turned = {
+        s: [("target", "source", "relation"), *((t, h, r) for h, r, t in rows)]
+        for s, rows in SPLITS.items()
+    }
     assert labelled(read(folder(tmp_path / "tsv", **turned))[0]) == SPLITS
     assert labelled(read(folder(tmp_path / "csv", ".csv", ",", **turned))[0]) == SPLITS
     assert "but declared as hrt; leave the declaration out" in refusal(f"tsv,hrt:{tmp_path}/tsv")
     names = ("time", "head", "relation", "tail")
-    timed = folder(tmp_path / "timed", **{
-        s: [names, *((7, *row) for row in rows)] for s, rows in SPLITS.items()
-    })  # fmt: skip
+    timed = folder(
+        tmp_path / "timed",
+        **{s: [names, *((7, *row) for row in rows)] for s, rows in SPLITS.items()},
+    )
     message = refusal(f"timed:{timed}")
     run_awk(f"{message} OLD > NEW", timed, tmp_path / "in order")
     graph, said = read(f"timed:{tmp_path}/in order")
@@ -135,8 +148,11 @@ def test_a_heading_of_one_file_is_skipped_only_if_it_cannot_be_a_triple(tmp_path
     graph, said = read(one)
     assert labelled(graph) == SPLITS
     assert "the first line of train.txt names the columns" in said[0]
-    also = {**SPLITS, "train": [heading, *SPLITS["train"]],
-            "valid": [("ann", "predicate", "subject")]}  # fmt: skip
+    also = {
+        **SPLITS,
+        "train": [heading, *SPLITS["train"]],
+        "valid": [("ann", "predicate", "subject")],
+    }
     graph, said = read(folder(tmp_path / "also", **also))
     assert labelled(graph) == also
     assert "its labels also occur in other lines, so it is read as a triple" in said[0]
@@ -154,9 +170,9 @@ def test_labels_that_differ_in_outer_blanks_are_one(tmp_path: Path, blank: str) 
     padded = {s: [(h + blank, r + blank, t) for h, r, t in rows] for s, rows in SPLITS.items()}
     for name, spec in (("plain", "{}"), ("timed", "timed:{}")):
         time = (7,) * (name == "timed")
-        home = folder(tmp_path / name, **{
-            s: [(*row, *time) for row in rows] for s, rows in padded.items()
-        })  # fmt: skip
+        home = folder(
+            tmp_path / name, **{s: [(*row, *time) for row in rows] for s, rows in padded.items()}
+        )
         graph, said = read(spec.format(home))
         assert labelled(graph) == SPLITS
         assert "begin or end with blanks, first 'ann" in said[0]
@@ -186,10 +202,16 @@ def test_encodings_and_unicode_forms_have_a_line(tmp_path: Path) -> None:
     assert read(tmp_path / "c")[1] == []
 
 
-@each_row("encoding, name", [
-    ("utf-16", "UTF-16"), ("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16BE"),
-    ("utf-32", "UTF-32"), ("utf-32-be", "UTF-32BE"),
-])  # fmt: skip
+@each_row(
+    "encoding, name",
+    [
+        ("utf-16", "UTF-16"),
+        ("utf-16-le", "UTF-16LE"),
+        ("utf-16-be", "UTF-16BE"),
+        ("utf-32", "UTF-32"),
+        ("utf-32-be", "UTF-32BE"),
+    ],
+)
 def test_wide_encodings_have_one_sentence(tmp_path: Path, encoding: str, name: str) -> None:
     for ending, spec, separator in ((".txt", "{}", "\t"), (".csv", "csv,hrt:{}", ",")):
         home = folder(tmp_path / ending[1:], ending, separator, **SPLITS)
@@ -221,13 +243,19 @@ def test_labels_of_false_triples_are_never_cut(tmp_path: Path, true: str, false:
     assert labelled(read(tmp_path / "new")[0]) == SPLITS
 
 
-@each_row("further, words", [
-    ([("2014-01-02",), ("2014-01-03",)], "if the fourth column is a time, read it as timed:DIR"),
-    ([("0.8",), ("0.25",)], "the fourth column holds weights"),
-    ([("1",), ("1",)], "the fourth column is always '1'; remove it (cut -f 1-3)"),
-    ([("occursSince", "1990"), ()], "so some facts have a time and others have none"),
-    ([("120", "0"), ("144", "0")], "read it as timed:DIR"),
-])  # fmt: skip
+@each_row(
+    "further, words",
+    [
+        (
+            [("2014-01-02",), ("2014-01-03",)],
+            "if the fourth column is a time, read it as timed:DIR",
+        ),
+        ([("0.8",), ("0.25",)], "the fourth column holds weights"),
+        ([("1",), ("1",)], "the fourth column is always '1'; remove it (cut -f 1-3)"),
+        ([("occursSince", "1990"), ()], "so some facts have a time and others have none"),
+        ([("120", "0"), ("144", "0")], "read it as timed:DIR"),
+    ],
+)
 def test_hints_for_further_columns_look_at_the_data(
     tmp_path: Path, further: list[tuple[str, ...]], words: str
 ) -> None:
@@ -238,46 +266,62 @@ def test_hints_for_further_columns_look_at_the_data(
         run_awk(message, tmp_path / "old", tmp_path / "new")
         spec = "timed:{}" if "timed" in message else "{}"
         graph = read(spec.format(tmp_path / "new"))[0]
-        kept = {s: [row for i, row in enumerate(own) if further[i % 2] != ("0.25",)]
-                for s, own in SPLITS.items()}  # fmt: skip
+        kept = {
+            s: [row for i, row in enumerate(own) if further[i % 2] != ("0.25",)]
+            for s, own in SPLITS.items()
+        }
         assert labelled(graph) == kept
 
 
 def test_times_of_forecasting_are_numbers(tmp_path: Path) -> None:
     for last in ("0", "-1"):
-        home = folder(tmp_path / last, **{
-            s: [(*row, 24 * (5 - i), last) for i, row in enumerate(rows)]
-            for s, rows in SPLITS.items()
-        })  # fmt: skip
+        home = folder(
+            tmp_path / last,
+            **{
+                s: [(*row, 24 * (5 - i), last) for i, row in enumerate(rows)]
+                for s, rows in SPLITS.items()
+            },
+        )
         graph, said = read(f"timed:{home}")
         assert list(graph.contexts) == ["72", "96", "120"]
         assert f"the fifth column is always {last}, as in RE-Net's files" in said[0]
     years = [(988, 1448), (-405, 1990), (100, 100), (999, 2021), (988, "-"), ("-", 7)]
     home = folder(tmp_path / "years", train=[("a", "r", "b", *year) for year in years])
     assert list(read(f"timed:{home}")[0].contexts) == [
-        "-/7", "-405/1990", "100/100", "988/1448", "988/-", "999/2021",
-    ]  # fmt: skip
+        "-/7",
+        "-405/1990",
+        "100/100",
+        "988/1448",
+        "988/-",
+        "999/2021",
+    ]
 
 
 # -- Forms of other programs -----------------------------------------------------------------------
 
 
 def test_facts_of_several_entities_are_read(tmp_path: Path) -> None:
-    rows = {"train": [("plays", "ann", "chess", "bob"), ("likes", "bob", "ann")],
-            "test": [("plays", "bob", "chess", "dan", "ann")]}  # fmt: skip
+    rows = {
+        "train": [("plays", "ann", "chess", "bob"), ("likes", "bob", "ann")],
+        "test": [("plays", "bob", "chess", "dan", "ann")],
+    }
     home = folder(tmp_path / "hype", **rows)
     assert "if so, read it as hype:DIR" in refusal(home)
     graph = read(f"hype:{home}")[0]
-    assert labelled(graph) == {"train": [("ann", "plays", "chess"), ("bob", "likes", "ann")],
-                               "test": [("bob", "plays", "chess")]}  # fmt: skip
+    assert labelled(graph) == {
+        "train": [("ann", "plays", "chess"), ("bob", "likes", "ann")],
+        "test": [("bob", "plays", "chess")],
+    }
     assert graph.contexts[graph.facts["test"][0, 3]] == "plays#3=dan,plays#4=ann"
     facts = "2\nLos Angeles, California\tin\tUSA\nbob\tplays\tchess\tsince\t1990\n"
     for split in ("train", "valid", "test"):
         write(tmp_path / f"hynt/{split}.txt", facts)
     assert "declare statements:DIR" in refusal(tmp_path / "hynt")
     graph = read(f"statements:{tmp_path}/hynt")[0]
-    assert labelled(graph)["test"] == [("Los Angeles, California", "in", "USA"),
-                                       ("bob", "plays", "chess")]  # fmt: skip
+    assert labelled(graph)["test"] == [
+        ("Los Angeles, California", "in", "USA"),
+        ("bob", "plays", "chess"),
+    ]
     write(tmp_path / "hynt/test.txt", facts.replace("2\n", "3\n", 1))
     assert "2 facts, but the first line says 3" in refusal(f"statements:{tmp_path}/hynt")
     record = '{"award.nomination1": ["a", "b"], "award.nomination2": "c", "N": 3}\n'
@@ -313,17 +357,21 @@ def test_numbers_of_openke_in_another_order_are_doubted(tmp_path: Path) -> None:
 
 def test_what_a_split_shares_with_train_is_in_the_head(tmp_path: Path) -> None:
     home = folder(
-        tmp_path / "g", train=[("a", "r", "b"), ("b", "r", "c"), ("c", "r", "a")],
-        valid=[("a", "r", "c")], test=[("c", "r", "a"), ("d", "r", "b")],
-    )  # fmt: skip
+        tmp_path / "g",
+        train=[("a", "r", "b"), ("b", "r", "c"), ("c", "r", "a")],
+        valid=[("a", "r", "c")],
+        test=[("c", "r", "a"), ("d", "r", "b")],
+    )
     np.save(tmp_path / "s.npy", np.random.default_rng(0).random((4, 4), np.float32))
     out = str(tmp_path / "r.parquet")
     head = (
         "1 of 2 test triples is also in train.\n"
         "1 of 4 entities of the questions is in no train triple (1 triple).\n"
     )
-    for words in (["rank", "--graph", str(home), "--scores", str(tmp_path / "s.npy"), "-o", out],
-                  ["report", out, "-m", "mrr"]):  # fmt: skip
+    for words in (
+        ["rank", "--graph", str(home), "--scores", str(tmp_path / "s.npy"), "-o", out],
+        ["report", out, "-m", "mrr"],
+    ):
         assert head in CliRunner().invoke(cli, words, catch_exceptions=False).stdout
     result = kgtrec.evaluate(np.load(tmp_path / "s.npy"), kgtrec.read_graph(home).questions())
     assert head in str(result)
@@ -331,9 +379,11 @@ def test_what_a_split_shares_with_train_is_in_the_head(tmp_path: Path) -> None:
 
 def test_inverse_pairs_within_test_are_counted(tmp_path: Path) -> None:
     home = folder(
-        tmp_path, train=[("a", "r", "b"), ("b", "r_reverse", "a")], valid=[("a", "r", "d")],
+        tmp_path,
+        train=[("a", "r", "b"), ("b", "r_reverse", "a")],
+        valid=[("a", "r", "d")],
         test=[("c", "r", "d"), ("d", "r_reverse", "c")],
-    )  # fmt: skip
+    )
     shown = CliRunner().invoke(cli, ["stats", str(home)], catch_exceptions=False).stdout
     assert "mirrored within test                   2  100.0" in shown
     questions = kgtrec.read_graph(home).questions()
@@ -354,8 +404,12 @@ def test_cartesian_products_are_counted(tmp_path: Path) -> None:
 # -- One thing is wrong ----------------------------------------------------------------------------
 
 names = st.sampled_from([*PEOPLE, "zoë", "Łódź", "x y"])
-facts = st.lists(st.tuples(names, st.sampled_from(["likes", "knows", "né"]), names),
-                 min_size=1, max_size=6, unique=True)  # fmt: skip
+facts = st.lists(
+    st.tuples(names, st.sampled_from(["likes", "knows", "né"]), names),
+    min_size=1,
+    max_size=6,
+    unique=True,
+)
 FAULTS = ["order", "heading", "padding", "encoding", "wide", "form", "time", "mixed", "labels"]
 
 

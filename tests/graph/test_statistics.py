@@ -127,8 +127,7 @@ def test_correlations(graph: kgtrec.Graph) -> None:
         assert ranked == pytest.approx(due, abs=1e-9, nan_ok=True)
 
 
-PUBLISHED = {"one_to_one": "1-1", "one_to_many": "1-N", "many_to_one": "N-1",
-             "many_to_many": "N-N"}  # fmt: skip
+PUBLISHED = {"one_to_one": "1-1", "one_to_many": "1-N", "many_to_one": "N-1", "many_to_many": "N-N"}
 
 
 @given(graphs(), st.sampled_from(["train", "all", "train,valid"]), st.sampled_from([1.5, 1.2, 3]))

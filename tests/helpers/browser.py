@@ -19,15 +19,24 @@ from typing import Any
 import pytest
 
 NAMES = (
-    "chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser",
-    "google-chrome", "google-chrome-stable",
-)  # fmt: skip
+    "chromium-headless-shell",
+    "chrome-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 
 # Key -> DOM code and Windows key code, as a keyboard driver would send them.
 _CODES = {
-    "ArrowLeft": ("ArrowLeft", 37), "ArrowRight": ("ArrowRight", 39), "Enter": ("Enter", 13),
-    "Tab": ("Tab", 9), "Escape": ("Escape", 27), " ": ("Space", 32), "?": ("Slash", 191),
-}  # fmt: skip
+    "ArrowLeft": ("ArrowLeft", 37),
+    "ArrowRight": ("ArrowRight", 39),
+    "Enter": ("Enter", 13),
+    "Tab": ("Tab", 9),
+    "Escape": ("Escape", 27),
+    " ": ("Space", 32),
+    "?": ("Slash", 191),
+}
 
 
 class Browser:
@@ -45,14 +54,27 @@ class Browser:
             os.dup2(high[1], 4)
 
         self.process = subprocess.Popen(
-            [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-             "--remote-debugging-pipe", f"--user-data-dir={profile}", "--no-first-run",
-             "--disable-background-networking", "--disable-extensions", "about:blank"],
-            preexec_fn=place_pipes, close_fds=False, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [
+                program,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--remote-debugging-pipe",
+                f"--user-data-dir={profile}",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-extensions",
+                "about:blank",
+            ],
+            preexec_fn=place_pipes,
+            close_fds=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             # A suite with sanitizers preloads them, which would crash a browser.
             env={name: value for name, value in os.environ.items() if name != "LD_PRELOAD"},
-        )  # fmt: skip
+        )
         os.close(to_browser)
         os.close(from_browser)
         self._number, self._read, self._session = 0, b"", ""
@@ -67,9 +89,11 @@ class Browser:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.kill()
 
     def kill(self) -> None:
@@ -114,8 +138,9 @@ class Browser:
         self.wait(f"location.href === {json.dumps(url)} && document.readyState === 'complete'")
 
     def eval(self, code: str) -> Any:
-        answer = self.call("Runtime.evaluate", expression=code, returnByValue=True,
-                           awaitPromise=True)  # fmt: skip
+        answer = self.call(
+            "Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
@@ -131,16 +156,26 @@ class Browser:
         code, number = _CODES.get(key, (f"Key{key.upper()}", ord(key.upper()[0])))
         text = {"Enter": "\r", "Tab": ""}.get(key, key if len(key) == 1 else "")
         common = {"key": key, "code": code, "windowsVirtualKeyCode": number, "modifiers": modifiers}
-        self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text,
-                  autoRepeat=repeat, **common)  # fmt: skip
+        self.call(
+            "Input.dispatchKeyEvent",
+            type="keyDown" if text else "rawKeyDown",
+            text=text,
+            autoRepeat=repeat,
+            **common,
+        )
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)
 
     def type(self, text: str) -> None:
         self.call("Input.insertText", text=text)
 
     def size(self, width: int, height: int) -> None:
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                  deviceScaleFactor=1, mobile=False)  # fmt: skip
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
 
 def launched(profile: Path) -> Browser:

@@ -16,14 +16,19 @@ def graph(seed: int = 0) -> kgtrec.Graph:
     rng = np.random.default_rng(seed)
     size = 4 * N_TRIPLES
     rows = np.column_stack(
-        [rng.integers(0, 8, size), rng.integers(0, N_RELATIONS, size),
-         rng.integers(0, N_ENTITIES, size)]
-    )  # fmt: skip
+        [
+            rng.integers(0, 8, size),
+            rng.integers(0, N_RELATIONS, size),
+            rng.integers(0, N_ENTITIES, size),
+        ]
+    )
     rows = rng.permutation(np.unique(rows, axis=0))
     return kgtrec.Graph.from_arrays(
-        train=rows[N_TRIPLES:], test=rows[:N_TRIPLES],
-        n_entities=N_ENTITIES, n_relations=N_RELATIONS,
-    )  # fmt: skip
+        train=rows[N_TRIPLES:],
+        test=rows[:N_TRIPLES],
+        n_entities=N_ENTITIES,
+        n_relations=N_RELATIONS,
+    )
 
 
 def systems(n: int = 4, seed: int = 0, levels: int = 12) -> dict[str, Ranks]:

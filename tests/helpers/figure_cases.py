@@ -12,8 +12,13 @@ from kgtrec.results.result import Result
 from kgtrec.study.comparison.report import SystemComparison, compare
 from kgtrec.study.comparison.samples import Samples
 
-NAMES = ("svd", "random", "a-model-with-a-rather-long-name-v2", "ComplEx_N3_dim_2000_seed_17",
-         "popularity")  # fmt: skip
+NAMES = (
+    "svd",
+    "random",
+    "a-model-with-a-rather-long-name-v2",
+    "ComplEx_N3_dim_2000_seed_17",
+    "popularity",
+)
 MEASURES = ("micro MRR", "macro Hits@10", "map_cut_20", "ndcg_cut_20")
 
 

@@ -90,8 +90,9 @@ def make_home() -> None:
     model = {"queries": rng.random((n, 3)), "entities": rng.random((N, 3)), "bias": rng.random(N)}
     np.savez("m.npz", **model)
     np.savez_compressed("c.npz", **model, metric=np.array("l2"))
-    np.savez("neg.npz", **{f"{side}_neg": rng.integers(0, N, (n_test, 4))
-                           for side in ("head", "tail")})  # fmt: skip
+    np.savez(
+        "neg.npz", **{f"{side}_neg": rng.integers(0, N, (n_test, 4)) for side in ("head", "tail")}
+    )
     best = np.tile([3, 1, 4, 0, 5, *[-1] * 5], (n_test, 1))
     np.savez("p.npz", h_pred_top10=best, t_pred_top10=best)
     for name in ("values", "more"):
@@ -123,29 +124,96 @@ def damaged_bytes(data: bytes, rng: random.Random) -> bytes:
         at = rng.choice((rng.randrange(span), len(content) - 1 - rng.randrange(span)))
         stop = at + rng.choice((1, 1, 2, 4, 8, 64))
         other = rng.randrange(len(content))
-        content[at : rng.choice((at + 1, at + 1, at, stop, len(content)))] = rng.choice((
-            bytes([content[at] ^ 1 << rng.randrange(8)]), b"", content[at:stop],
-            bytes([rng.choice((0, 1, 9, 10, 32, 39, 40, 127, 128, 255))]) * (stop - at),
-            content[other : other + stop - at],
-        ))  # fmt: skip
+        content[at : rng.choice((at + 1, at + 1, at, stop, len(content)))] = rng.choice(
+            (
+                bytes([content[at] ^ 1 << rng.randrange(8)]),
+                b"",
+                content[at:stop],
+                bytes([rng.choice((0, 1, 9, 10, 32, 39, 40, 127, 128, 255))]) * (stop - at),
+                content[other : other + stop - at],
+            )
+        )
     return bytes(content)
 
 
 SHAPES = (
-    "(3, 4", "((3, 4)", "[3, 4]", "(-1, 4)", "(4, -1)", "(3,)", "()", "(3, 4, 1)", "(True, 12)",
-    "('a', 'b')", "((3, 4),)", "3", "None", "(1.5, 2)", f"({1 << 62}, {1 << 62})", "(0, 12)",
-    "(12, 0)", "(0, 0)", f"({1 << 40}, 12)", "(1, 1)", "lambda: 0", "(" * 300, "-" * 5000 + "1",
-    "f'{1}'", "{1: 2}", "'''", "\\", "(3, 4) (", "1e400", "9" * 5000,
-)  # fmt: skip
+    "(3, 4",
+    "((3, 4)",
+    "[3, 4]",
+    "(-1, 4)",
+    "(4, -1)",
+    "(3,)",
+    "()",
+    "(3, 4, 1)",
+    "(True, 12)",
+    "('a', 'b')",
+    "((3, 4),)",
+    "3",
+    "None",
+    "(1.5, 2)",
+    f"({1 << 62}, {1 << 62})",
+    "(0, 12)",
+    "(12, 0)",
+    "(0, 0)",
+    f"({1 << 40}, 12)",
+    "(1, 1)",
+    "lambda: 0",
+    "(" * 300,
+    "-" * 5000 + "1",
+    "f'{1}'",
+    "{1: 2}",
+    "'''",
+    "\\",
+    "(3, 4) (",
+    "1e400",
+    "9" * 5000,
+)
 TYPES = (
-    "'<f4'", "'<f8'", "'>f4'", "'<f2'", "'|O'", "'<i8'", "'|V4'", "'<c8'", "'<U4'", "'|S3'",
-    "'<M8[s]'", "[('a', '<f4')]", "('<f4', (2,))", "'|b1'", "'<f16'", "'nonsense'", "None", "7",
-    "'<f4", "'f4,f4'", "'<f" + "4" * 400 + "'", "('<f4', (0,))", "'|V0'", "'<U0'", "'|S0'",
-)  # fmt: skip
+    "'<f4'",
+    "'<f8'",
+    "'>f4'",
+    "'<f2'",
+    "'|O'",
+    "'<i8'",
+    "'|V4'",
+    "'<c8'",
+    "'<U4'",
+    "'|S3'",
+    "'<M8[s]'",
+    "[('a', '<f4')]",
+    "('<f4', (2,))",
+    "'|b1'",
+    "'<f16'",
+    "'nonsense'",
+    "None",
+    "7",
+    "'<f4",
+    "'f4,f4'",
+    "'<f" + "4" * 400 + "'",
+    "('<f4', (0,))",
+    "'|V0'",
+    "'<U0'",
+    "'|S0'",
+)
 VALUES: tuple[Any, ...] = (
-    None, -1, 7, 1 << 62, 1 << 70, 1.5, -1e308, math.nan, True, "", "x", "tail", "../..", "\ud800",
-    [], {"a": 1}, [[1, 2, 3]],
-)  # fmt: skip
+    None,
+    -1,
+    7,
+    1 << 62,
+    1 << 70,
+    1.5,
+    -1e308,
+    math.nan,
+    True,
+    "",
+    "x",
+    "tail",
+    "../..",
+    "\ud800",
+    [],
+    {"a": 1},
+    [[1, 2, 3]],
+)
 
 
 def odd_npy(rng: random.Random) -> bytes:
@@ -197,11 +265,20 @@ def odd_json(data: bytes, rng: random.Random) -> bytes:
 
 def odd_array(value: Any, rng: random.Random) -> Any:
     """An array of another shape or type, or of impossible numbers."""
-    return rng.choice((
-        value[..., :-1], np.concatenate([value, value], -1), value[None], value.T.copy(),
-        value.reshape(-1)[:0], value.astype("f2"), value.astype("i1"), value.astype("U4"),
-        value * 0 + 99, ~value if value.dtype == bool else -value,
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            value[..., :-1],
+            np.concatenate([value, value], -1),
+            value[None],
+            value.T.copy(),
+            value.reshape(-1)[:0],
+            value.astype("f2"),
+            value.astype("i1"),
+            value.astype("U4"),
+            value * 0 + 99,
+            ~value if value.dtype == bool else -value,
+        )
+    )
 
 
 def odd_shard(path: str, rng: random.Random) -> bytes:
@@ -218,8 +295,13 @@ def odd_shard(path: str, rng: random.Random) -> bytes:
     other = dataclasses.replace(changed, **{name: new})
     parts[at] = other if changed is parts[at] else dataclasses.replace(parts[at], task=other)
     if rng.random() < 0.2:
-        about, parts = rng.choice(((json.loads(odd_json(json.dumps(about).encode(), rng)), parts),
-                                   (about, parts * 2), (about, [])))  # fmt: skip
+        about, parts = rng.choice(
+            (
+                (json.loads(odd_json(json.dumps(about).encode(), rng)), parts),
+                (about, parts * 2),
+                (about, []),
+            )
+        )
     try:
         write_parts(Path("out/shard"), about, parts)
     except (TypeError, ValueError, AttributeError, OverflowError):
@@ -239,10 +321,15 @@ def odd_parquet(path: str, rng: random.Random) -> bytes:
     value = rng.choice(VALUES)
     new = rng.choice(([value, *values[1:]], [value] * len(values), [*values[:-1], None]))
     with contextlib.suppress(pa.ArrowException, OverflowError, UnicodeEncodeError):
-        table = rng.choice((
-            *[table.set_column(at, name, pa.array(new))] * 4, table.remove_column(at), table,
-            table.slice(0, rng.randrange(len(table) + 1)), table.append_column(name, table[at]),
-        ))  # fmt: skip
+        table = rng.choice(
+            (
+                *[table.set_column(at, name, pa.array(new))] * 4,
+                table.remove_column(at),
+                table,
+                table.slice(0, rng.randrange(len(table) + 1)),
+                table.append_column(name, table[at]),
+            )
+        )
     for key in metadata:
         if rng.random() < 0.3:
             metadata[key] = odd_json(metadata[key], rng)
@@ -268,10 +355,24 @@ def damaged(path: str, data: bytes, rng: random.Random) -> bytes:
     if path.endswith((".journal", ".jsonl")) and rng.random() < 0.5:
         return b"\n".join(odd_json(line, rng) for line in data.split(b"\n"))
     old = rng.choice((b"\t", b"\n", b"0", b"e"))
-    return data.replace(old, rng.choice((
-        b"\t\t", b"\0", b"\xff\xfe", b"\r", b"\n\n", b"9" * 30, b"9" * 5000, b"-1", b"nan",
-        b"\xef\xbb\xbf",
-    )), 2)  # fmt: skip
+    return data.replace(
+        old,
+        rng.choice(
+            (
+                b"\t\t",
+                b"\0",
+                b"\xff\xfe",
+                b"\r",
+                b"\n\n",
+                b"9" * 30,
+                b"9" * 5000,
+                b"-1",
+                b"nan",
+                b"\xef\xbb\xbf",
+            )
+        ),
+        2,
+    )
 
 
 # -- Running -----------------------------------------------------------------------------------

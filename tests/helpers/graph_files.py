@@ -12,11 +12,20 @@ from typing import Any
 import numpy as np
 
 PLACES = {
-    "rotate": "rotate:{}", "rotate_in_order": "rotate,thr:{}", "dgl_ke": "dgl-ke,rth:{}",
-    "openke": "openke:{}", "csv_declared": "csv,htr:{}", "tsv_in_order": "tsv,htr:{}",
-    "ntriples": "ntriples:{}", "timed": "timed:{}", "statements": "statements:{}",
-    "ilpc": "ilpc:{}", "grail": "grail:{}/v1", "ultra": "ultra:{}", "ultra_grail": "ultra:{}",
-}  # fmt: skip
+    "rotate": "rotate:{}",
+    "rotate_in_order": "rotate,thr:{}",
+    "dgl_ke": "dgl-ke,rth:{}",
+    "openke": "openke:{}",
+    "csv_declared": "csv,htr:{}",
+    "tsv_in_order": "tsv,htr:{}",
+    "ntriples": "ntriples:{}",
+    "timed": "timed:{}",
+    "statements": "statements:{}",
+    "ilpc": "ilpc:{}",
+    "grail": "grail:{}/v1",
+    "ultra": "ultra:{}",
+    "ultra_grail": "ultra:{}",
+}
 """How commands name the folder of a format, unless by its path alone."""
 
 COLUMNS = ("head", "relation", "tail")
@@ -63,10 +72,13 @@ class GraphFiles:
             write(home / name, header + lines(list(enumerate(labels))))
 
     def libkge(self, home: Path) -> None:
-        write(home / "dataset.yaml", (
-            "dataset:\n  files.entity_ids.filename: entity_ids.del\n  files.train:\n"
-            "    filename: train.del\n  files.valid.filename: valid.del\n  num_entities: 3\n"
-        ))  # fmt: skip
+        write(
+            home / "dataset.yaml",
+            (
+                "dataset:\n  files.entity_ids.filename: entity_ids.del\n  files.train:\n"
+                "    filename: train.del\n  files.valid.filename: valid.del\n  num_entities: 3\n"
+            ),
+        )
         self._maps(home, "entity_ids.del", "relation_ids.del")
         for split in self.splits:
             write(home / f"{split}.del", lines(self.numbers(split)))
@@ -87,8 +99,9 @@ class GraphFiles:
 
     def pykeen(self, home: Path) -> None:
         for split, name in (("train", "training"), ("valid", "validation"), ("test", "testing")):
-            self._maps(home / name, "entity_to_id.tsv.gz", "relation_to_id.tsv.gz",
-                       header="id\tlabel\n")  # fmt: skip
+            self._maps(
+                home / name, "entity_to_id.tsv.gz", "relation_to_id.tsv.gz", header="id\tlabel\n"
+            )
             text = "head\trelation\ttail\n" + lines(self.numbers(split))
             write(home / name / "numeric_triples.tsv.gz", text)
         write(home / "metadata.pth", "x")
@@ -105,9 +118,14 @@ class GraphFiles:
         home.mkdir(parents=True, exist_ok=True)
         for split in self.splits:
             head, relation, tail = np.array(self.numbers(split)).T
-            np.savez(home / f"{split}.npz", head=head, relation=relation, tail=tail,
-                     num_nodes=9 + len(self.entities),
-                     head_neg=np.zeros((len(head), 2), int))  # fmt: skip
+            np.savez(
+                home / f"{split}.npz",
+                head=head,
+                relation=relation,
+                tail=tail,
+                num_nodes=9 + len(self.entities),
+                head_neg=np.zeros((len(head), 2), int),
+            )
 
     def csv_named(self, home: Path) -> None:
         for split, rows in self.splits.items():
@@ -170,15 +188,17 @@ class GraphFiles:
             write(home / name, lines(rows))
 
     def ilpc(self, home: Path) -> None:
-        self._inductive(home, "train.txt", "inference.txt", "inference_validation.txt",
-                        "inference_test.txt")  # fmt: skip
+        self._inductive(
+            home, "train.txt", "inference.txt", "inference_validation.txt", "inference_test.txt"
+        )
 
     def grail(self, home: Path) -> None:
         self._inductive(home, "v1/train.txt", *(f"v1_ind/{split}.txt" for split in self.splits))
 
     def ultra(self, home: Path) -> None:
-        self._inductive(home, "transductive_train.txt", "inference_graph.txt", "inf_valid.txt",
-                        "inf_test.txt")  # fmt: skip
+        self._inductive(
+            home, "transductive_train.txt", "inference_graph.txt", "inf_valid.txt", "inf_test.txt"
+        )
 
     def ultra_grail(self, home: Path) -> None:
         self._inductive(home, "train.txt", *(f"{split}_ind.txt" for split in self.splits))

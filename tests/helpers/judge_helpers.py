@@ -110,9 +110,11 @@ class Running(Client):
         command = [sys.executable, "-m", "kgtrec", "judge", "serve", str(sheet), "--no-browser"]
         self.process = subprocess.Popen(
             [*trap, *command, "--port", str(port), *more],
-            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
             env={**os.environ, "XDG_STATE_HOME": str(sheet.parent / "state")},
-        )  # fmt: skip
+        )
         assert self.process.stderr is not None
         said, match = "", None
         while not match and (line := self.process.stderr.readline()):  # warnings may come first

@@ -52,9 +52,11 @@ def served(*command: str, install: str = "moto[server]") -> Iterator[str]:
     # It may have its own environment, which ours must not change.
     environment = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
     process = subprocess.Popen(
-        [program, *(address.get(option, option) for option in options)], env=environment,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [program, *(address.get(option, option) for option in options)],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         deadline = time.monotonic() + 120
         with socket.socket() as client:
@@ -159,8 +161,11 @@ def write_graph_and_scores(
     rng = np.random.default_rng(5)
     (home / "g").mkdir()
     for split, size in (("train", n_train), ("test", n_test)):
-        lines = {f"{prefix}{rng.integers(n_entities)}\tr{rng.integers(2)}"
-                 f"\t{prefix}{rng.integers(n_entities)}\n" for _ in range(size)}  # fmt: skip
+        lines = {
+            f"{prefix}{rng.integers(n_entities)}\tr{rng.integers(2)}"
+            f"\t{prefix}{rng.integers(n_entities)}\n"
+            for _ in range(size)
+        }
         (home / "g" / f"{split}.txt").write_text("".join(sorted(lines)), encoding="utf-8")
     questions = kgtrec.read_graph(home / "g", progress=False).questions()
     scores = rng.integers(0, 5, (len(questions), questions.n_entities)).astype(np.float32)

@@ -118,10 +118,12 @@ def measure(name: str, k: int, groups: Sequence[tuple]) -> tuple[float, float, f
     sums, found = [0.0, 0.0, 0.0], 0
     for above, size, hits in groups:
         values = [
-            sum(_gain(name, k, above + at, found + number, n)
-                for number, at in enumerate(chosen, start=1))
+            sum(
+                _gain(name, k, above + at, found + number, n)
+                for number, at in enumerate(chosen, start=1)
+            )
             for chosen in combinations(range(size), hits)
-        ]  # fmt: skip
+        ]
         for i, value in enumerate((sum(values) / len(values), min(values), max(values))):
             sums[i] += float(value)
         found += hits

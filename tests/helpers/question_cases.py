@@ -71,11 +71,12 @@ def graded_answers(rng: np.random.Generator, n_questions: int = 23) -> kgtrec.Qu
     lists = [rng.choice(N, size + 2, replace=False).tolist() for size in sizes]
     answers = [own[2:] for own in lists]
     return kgtrec.Questions.from_answers(
-        {f"q{number}": own for number, own in enumerate(answers)}, [own[:2] for own in lists],
+        {f"q{number}": own for number, own in enumerate(answers)},
+        [own[:2] for own in lists],
         labels=[f"d{number:03}" for number in rng.permutation(N)],
         terms={"kind": [f"k{size}" for size in sizes], "size": sizes},
         grades=[rng.integers(1, 4, len(own)).tolist() for own in answers],
-    )  # fmt: skip
+    )
 
 
 @functools.lru_cache(maxsize=9)

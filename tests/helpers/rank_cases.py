@@ -168,10 +168,13 @@ def some_ranks(n_triples: int, shuffled: bool, seed: int = 3) -> Ranks:
 ALL_KINDS = (*KINDS, "expected")
 
 F: dict[str, Callable[[Fraction], float | Fraction]] = {
-    "mr": lambda r: r, "mrr": lambda r: 1 / r, "hits@2": lambda r: Fraction(r <= 2),
-    "log_mrr": lambda r: 1 / math.log2(r + 1), "p_mrr@0.3": lambda r: float(r) ** -0.3,
+    "mr": lambda r: r,
+    "mrr": lambda r: 1 / r,
+    "hits@2": lambda r: Fraction(r <= 2),
+    "log_mrr": lambda r: 1 / math.log2(r + 1),
+    "p_mrr@0.3": lambda r: float(r) ** -0.3,
     "gmr": math.log,
-}  # fmt: skip
+}
 
 
 def no_trec(name: str) -> np.ndarray:
@@ -201,6 +204,9 @@ def popularity_weights(rows: list[dict[str, int]], beta_e: float, beta_r: float)
         of_triple[row["triple"]] += row["answer_popularity"] ** -beta_e
     triples = Counter({row["triple"]: row["relation"] for row in rows}.values())
     return [
-        row["answer_popularity"] ** -beta_e / of_triple[row["triple"]]
-        / triples[row["relation"]] * row["relation_popularity"] ** -beta_r for row in rows
-    ]  # fmt: skip
+        row["answer_popularity"] ** -beta_e
+        / of_triple[row["triple"]]
+        / triples[row["relation"]]
+        * row["relation_popularity"] ** -beta_r
+        for row in rows
+    ]

@@ -17,10 +17,15 @@ from kgtrec.trec.files.text import Cut, ReadAhead
 from kgtrec.trec.measures.judge import read_judged_queries, read_lists
 
 SAYS = {
-    "blank": "a blank line", "columns": " column", "score": "score ", "relevance": "relevance ",
-    "duplicate": " twice", "empty": "contains no lines",
-    "packed": "the content is ", "form": "3 columns",
-}  # fmt: skip
+    "blank": "a blank line",
+    "columns": " column",
+    "score": "score ",
+    "relevance": "relevance ",
+    "duplicate": " twice",
+    "empty": "contains no lines",
+    "packed": "the content is ",
+    "form": "3 columns",
+}
 
 
 def check_error(error: InputError, refusal: oracle.Refused) -> None:

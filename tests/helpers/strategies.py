@@ -144,9 +144,19 @@ def score_matrices(
 
 
 LAYOUTS = (
-    "contiguous", "fortran", "row_strided", "column_strided", "both_strided", "rows_reversed",
-    "columns_reversed", "offset", "unaligned", "packed", "byte_swapped", "read_only",
-)  # fmt: skip
+    "contiguous",
+    "fortran",
+    "row_strided",
+    "column_strided",
+    "both_strided",
+    "rows_reversed",
+    "columns_reversed",
+    "offset",
+    "unaligned",
+    "packed",
+    "byte_swapped",
+    "read_only",
+)
 
 
 def laid_out(array: np.ndarray, layout: str) -> np.ndarray:

@@ -22,8 +22,15 @@ List = Sequence[int | None]
 CUTS = (1, 2, 3, 5, 10, 20)
 TENTHS = tuple(i / 10 for i in range(11))
 FIFTHS = tuple(i / 5 for i in range(1, 11))
-TYPED = ("relstring", "relstring_3", "utility_2,-1,0.5,3", "set_F_0.5", "11pt_avg_.25,.5,.75",
-         "rbp_p=0.5", "rbp_resid_p=0.5")  # fmt: skip
+TYPED = (
+    "relstring",
+    "relstring_3",
+    "utility_2,-1,0.5,3",
+    "set_F_0.5",
+    "11pt_avg_.25,.5,.75",
+    "rbp_p=0.5",
+    "rbp_resid_p=0.5",
+)
 
 
 def measures(
@@ -43,16 +50,21 @@ def measures(
     at = {f"iprec_at_recall_{x:.2f}": _best(shown, judged, level, compat, x) for x in points}
     for k in cuts:
         at |= _cut(shown, judged, level, k)
-    for name, gains in (("", {}), ("_1=3,2=9,4=4.5", {1: 3.0, 2: 9.0, 4: 4.5}),
-                        ("_0=0.25,1=0.5", {0: 0.25, 1: 0.5}), ("_-1=1,-2=2", {-1: 1.0, -2: 2.0}),
-                        ("_1=-2,3=0", {1: -2.0, 3: 0.0})):  # fmt: skip
+    for name, gains in (
+        ("", {}),
+        ("_1=3,2=9,4=4.5", {1: 3.0, 2: 9.0, 4: 4.5}),
+        ("_0=0.25,1=0.5", {0: 0.25, 1: 0.5}),
+        ("_-1=1,-2=2", {-1: 1.0, -2: 2.0}),
+        ("_1=-2,3=0", {1: -2.0, 3: 0.0}),
+    ):
         values |= {f + name: v for f, v in _gains(shown, judged, level, gains).items()}
         values["rbp" + name] = rank_biased(shown, judged, gains, 0.9)
     values["rbp_resid"] = _residual(shown, 0.9)
     values["11pt_avg"] = sum(_best(shown, judged, level, compat, x) for x in TENTHS) / 11
     for name in typed:
-        family, text = re.fullmatch(r"(utility|set_F|11pt_avg|relstring|rbp(?:_resid)?)(?:_(.*))?",
-                                    name).groups()  # fmt: skip
+        family, text = re.fullmatch(
+            r"(utility|set_F|11pt_avg|relstring|rbp(?:_resid)?)(?:_(.*))?", name
+        ).groups()
         numbers = [float(one.removeprefix("p=")) for one in (text or "10").split(",")]
         values[name] = {
             "utility": lambda n: _utility(shown, judged, level, collection, *n),
@@ -89,11 +101,18 @@ def _sets(shown: List, judged: Sequence[int], level: int) -> dict[str, float]:
     n, r, hit = len(shown), _count(judged, level), _count(shown, level)
     p, recall = _over(hit, n), _over(hit, r)
     return {
-        "num_q": 1, "num_ret": n, "num_rel": r, "num_rel_ret": hit,
+        "num_q": 1,
+        "num_ret": n,
+        "num_rel": r,
+        "num_rel_ret": hit,
         "num_nonrel_judged_ret": sum(x is not None and 0 <= x < level for x in shown),
-        "set_P": p, "set_recall": recall, "set_relative_P": _over(hit, min(n, r)),
-        "set_map": p * recall, "set_F": _f_measure(p, recall, 1), "utility": hit - (n - hit),
-    }  # fmt: skip
+        "set_P": p,
+        "set_recall": recall,
+        "set_relative_P": _over(hit, min(n, r)),
+        "set_map": p * recall,
+        "set_F": _f_measure(p, recall, 1),
+        "utility": hit - (n - hit),
+    }
 
 
 def _f_measure(precision: float, recall: float, beta: float) -> float:
@@ -101,9 +120,15 @@ def _f_measure(precision: float, recall: float, beta: float) -> float:
 
 
 def _utility(
-    shown: List, judged: Sequence[int], level: int, collection: int,
-    a: float, b: float, c: float, d: float,
-) -> float:  # fmt: skip
+    shown: List,
+    judged: Sequence[int],
+    level: int,
+    collection: int,
+    a: float,
+    b: float,
+    c: float,
+    d: float,
+) -> float:
     n, hit = len(shown), _count(shown, level)
     missed = _count(judged, level) - hit
     return a * hit + b * (n - hit) + c * missed + d * (collection - n - missed)
@@ -133,12 +158,16 @@ def _ranked(
     ap = _over(precisions, r)
     first = next((i for i, x in enumerate(shown) if _is_relevant(x, level)), None)
     values = {
-        "map": ap, "gm_map": math.log(max(ap, 1e-5)), "bpref": _over(bpref, r),
-        "gm_bpref": math.log(max(_over(bpref, r), 1e-5)), "infAP": _over(inferred, r),
-        "binG": _over(binary, r), "recip_rank": 0.0 if first is None else 1 / (first + 1),
+        "map": ap,
+        "gm_map": math.log(max(ap, 1e-5)),
+        "bpref": _over(bpref, r),
+        "gm_bpref": math.log(max(_over(bpref, r), 1e-5)),
+        "infAP": _over(inferred, r),
+        "binG": _over(binary, r),
+        "recip_rank": 0.0 if first is None else 1 / (first + 1),
         "Rprec": _over(_count(shown[:r], level), r),
         "yaap": math.log((1 + precisions) / (1 + r - precisions)),
-    }  # fmt: skip
+    }
     for times in multiples:
         depth = int(times * r + 0.9)
         values[f"Rprec_mult_{times:.2f}"] = _over(_count(shown[:depth], level), depth)
@@ -167,13 +196,16 @@ def _cut(shown: List, judged: Sequence[int], level: int, k: int) -> dict[str, fl
     gained = [max(x or 0, 0) for x in top]
     ideal = sorted((max(x, 0) for x in judged), reverse=True)[:k]
     return {
-        f"P_{k}": hit / k, f"recall_{k}": _over(hit, r), f"success_{k}": float(hit > 0),
-        f"relative_P_{k}": _over(hit, min(k, r)), f"map_cut_{k}": _over(sum(precisions), r),
+        f"P_{k}": hit / k,
+        f"recall_{k}": _over(hit, r),
+        f"success_{k}": float(hit > 0),
+        f"relative_P_{k}": _over(hit, min(k, r)),
+        f"map_cut_{k}": _over(sum(precisions), r),
         f"recip_rank_cut_{k}": 0.0 if first is None else 1 / (first + 1),
         f"judged_{k}": _over(sum(x is not None for x in top), len(top)),
         f"unj_{k}": (len(top) - n_judged) / k,
         f"ndcg_cut_{k}": _over(_discounted(gained), _discounted(ideal)),
-    }  # fmt: skip
+    }
 
 
 def _discounted(gained: Sequence[float]) -> float:
@@ -375,8 +407,12 @@ def read(content: bytes, is_run: bool) -> tuple[dict[bytes, dict[bytes, float | 
     return queries, tag
 
 
-MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16",
-         b"\xfe\xff": "UTF-16"}  # fmt: skip
+MARKS = {
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
 
 
 def marked_encoding(content: bytes) -> str:
@@ -482,8 +518,16 @@ def single(score: float) -> float:
         return float("inf") if score > 0 else float("-inf")
 
 
-def lists(qrels, run, *, depth=None, keep_ties=False, judged_only=False, single_precision=False,
-          absent=False):  # fmt: skip
+def lists(
+    qrels,
+    run,
+    *,
+    depth=None,
+    keep_ties=False,
+    judged_only=False,
+    single_precision=False,
+    absent=False,
+):
     """Query -> (relevances, scores, retrieved, judged), queries in byte order.
 
     Judged and unjudged documents never mix, because the lowest levels are one.
@@ -693,9 +737,11 @@ def assessor_values(
             shown = [r for r in shown if r >= 0]
         hits = [r >= level for r in shown]
         total = sum(r >= level for r in judged.values())
-        one = {"map_avgjg": _over(
-            sum(sum(hits[: i + 1]) / (i + 1) for i, hit in enumerate(hits) if hit), total
-        )}  # fmt: skip
+        one = {
+            "map_avgjg": _over(
+                sum(sum(hits[: i + 1]) / (i + 1) for i, hit in enumerate(hits) if hit), total
+            )
+        }
         for c in cutoffs:
             one[f"P_avgjg_{c}"] = sum(hits[:c]) / c
         for m in multiples:

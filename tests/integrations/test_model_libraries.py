@@ -34,8 +34,11 @@ def splits() -> dict[str, np.ndarray]:
     # Every entity and relation is in train, so that no library omits one.
     rows = [[e, e % R, (e + 1) % N] for e in range(N)]
     rest = np.array([row for row in triples.tolist() if row not in rows])
-    return {"train": np.concatenate([rows, rest[:200]]), "valid": rest[200:260],
-            "test": rest[260:320]}  # fmt: skip
+    return {
+        "train": np.concatenate([rows, rest[:200]]),
+        "valid": rest[200:260],
+        "test": rest[260:320],
+    }
 
 
 # -- PyTorch Geometric -------------------------------------------------------------------------
@@ -44,10 +47,12 @@ def splits() -> dict[str, np.ndarray]:
 def pyg_data() -> dict[str, Any]:
     data = pytest.importorskip("torch_geometric.data")
     return {
-        name: data.Data(edge_index=torch.from_numpy(rows[:, [0, 2]].T.copy()),
-                        edge_type=torch.from_numpy(rows[:, 1].copy()))
+        name: data.Data(
+            edge_index=torch.from_numpy(rows[:, [0, 2]].T.copy()),
+            edge_type=torch.from_numpy(rows[:, 1].copy()),
+        )
         for name, rows in splits().items()
-    }  # fmt: skip
+    }
 
 
 @warnings_ignored
@@ -78,8 +83,9 @@ def test_pyg(name: str) -> None:
     due = dict(kgtrec.evaluate(rows, questions))
     # Popularity counts all splits, and only this graph has more than one.
     assert {key for key in due if result[key] != pytest.approx(due[key], 1e-12, nan_ok=True)} == {
-        "both.stratified.mrr(0.5,0.5)", "both.stratified.hits@10(0.5,0.5)",
-    }  # fmt: skip
+        "both.stratified.mrr(0.5,0.5)",
+        "both.stratified.hits@10(0.5,0.5)",
+    }
 
 
 @warnings_ignored
@@ -265,10 +271,16 @@ class Config(dict[str, Any]):
         return self[key]
 
 
-SETTINGS = {"eval.batch_size": 9, "eval.split": "valid",
-            "entity_ranking.filter_splits": ["train", "valid"]}  # fmt: skip
-KNOWN = {"": None, "_filtered": ["train", "valid"],
-         "_filtered_with_test": ["train", "valid", "test"]}  # fmt: skip
+SETTINGS = {
+    "eval.batch_size": 9,
+    "eval.split": "valid",
+    "entity_ranking.filter_splits": ["train", "valid"],
+}
+KNOWN = {
+    "": None,
+    "_filtered": ["train", "valid"],
+    "_filtered_with_test": ["train", "valid", "test"],
+}
 
 
 def ranks_of_libkge(
@@ -285,8 +297,12 @@ def ranks_of_libkge(
             own = table[s, p, o]
             close = torch.isclose(scores, own, rtol=rtol, atol=atol)
             rank, ties = int(((scores > own) & ~close).sum()), int(close.sum())
-            behind = {"rounded_mean_rank": ties // 2, "mean_rank": (ties - 1) / 2,
-                      "best_rank": 0, "worst_rank": ties - 1}  # fmt: skip
+            behind = {
+                "rounded_mean_rank": ties // 2,
+                "mean_rank": (ties - 1) / 2,
+                "best_rank": 0,
+                "worst_rank": ties - 1,
+            }
             ranks.append(1 + rank + behind[kind])
     return np.array(ranks)
 
@@ -295,13 +311,17 @@ def ranks_of_libkge(
     ("handling", "kind", "atol", "rtol"),
     [
         (None, "rounded_mean_rank", 1e-5, 1e-4),
-        ({"type": "rounded_mean_rank", "atol": "1e-5", "rtol": 1e-4}, "rounded_mean_rank", 1e-5,
-         1e-4),
+        (
+            {"type": "rounded_mean_rank", "atol": "1e-5", "rtol": 1e-4},
+            "rounded_mean_rank",
+            1e-5,
+            1e-4,
+        ),
         ({"type": "best_rank", "atol": 0.15, "rtol": 0.1}, "best_rank", 0.15, 0.1),
         ({"type": "worst_rank", "atol": 0.15, "rtol": 0.1}, "worst_rank", 0.15, 0.1),
         ("worst_rank", "worst_rank", 0.0, 0.0),
     ],
-)  # fmt: skip
+)
 def test_a_job_has_the_numbers_of_libkge(
     libkge: Any, handling: Any, kind: str, atol: float, rtol: float
 ) -> None:
@@ -316,8 +336,15 @@ def test_a_job_has_the_numbers_of_libkge(
     assert model.training
     assert job.prepared == 1
     assert seen[0].items() <= trace.items()
-    assert seen[0] == {"type": "entity_ranking", "scope": "epoch", "split": "valid", "epoch": 7,
-                       "filter_splits": ["train", "valid"], "size": 40, "batches": 5}  # fmt: skip
+    assert seen[0] == {
+        "type": "entity_ranking",
+        "scope": "epoch",
+        "split": "valid",
+        "epoch": 7,
+        "filter_splits": ["train", "valid"],
+        "size": 40,
+        "batches": 5,
+    }
     assert trace["event"] == "eval_completed"
     assert trace["epoch_time"] > 0
     for ending, known in KNOWN.items():
@@ -333,8 +360,10 @@ def test_a_job_has_the_numbers_of_libkge(
 
 
 def test_jobs_of_other_settings(libkge: Any) -> None:
-    for change in ({"entity_ranking.filter_with_test": False},
-                   {"entity_ranking.filter_splits": ["train", "valid", "test"]}):  # fmt: skip
+    for change in (
+        {"entity_ranking.filter_with_test": False},
+        {"entity_ranking.filter_splits": ["train", "valid", "test"]},
+    ):
         job = libkge.KgtrecJob(Config(SETTINGS | change), KgeDataset(), None, KgeModel())
         job.run()
         assert list(job.results) == ["", "_filtered"]
@@ -344,8 +373,15 @@ def test_jobs_of_other_settings(libkge: Any) -> None:
 
 
 SAVED_N, SAVED_R, DIM = 12, 3, 4
-CLASSES = {"distmult": "DistMult", "complex": "ComplEx", "transe": "TransE", "rotate": "RotatE",
-           "rescal": "Rescal", "cp": "CP", "simple": "SimplE"}  # fmt: skip
+CLASSES = {
+    "distmult": "DistMult",
+    "complex": "ComplEx",
+    "transe": "TransE",
+    "rotate": "RotatE",
+    "rescal": "Rescal",
+    "cp": "CP",
+    "simple": "SimplE",
+}
 RELATION_DIM = {"rotate": DIM // 2, "rescal": DIM * DIM, "cp": DIM // 2}
 
 
@@ -392,14 +428,18 @@ def questions_of() -> Any:
 def options_of(model: str, reciprocal: bool = False, norm: float = 2) -> dict[str, Any]:
     version = torch.torch_version.TorchVersion("2.1.0")  # as training jobs store it
     options: dict[str, Any] = {"job": {"type": "train"}, "import": [model], "torch": version}
-    options[model] = {"class_name": CLASSES.get(model, model), "l_norm": 1.0,
-                      "entity_embedder": {"type": "lookup_embedder"}}  # fmt: skip
+    options[model] = {
+        "class_name": CLASSES.get(model, model),
+        "l_norm": 1.0,
+        "entity_embedder": {"type": "lookup_embedder"},
+    }
     if not reciprocal:
         options[model]["l_norm"] = norm
         return options | {"model": model}
     options["reciprocal_relations_model"] = {
-        "class_name": "ReciprocalRelationsModel", "base_model": {"type": model, "l_norm": norm},
-    }  # fmt: skip
+        "class_name": "ReciprocalRelationsModel",
+        "base_model": {"type": model, "l_norm": norm},
+    }
     return options | {"model": "reciprocal_relations_model"}
 
 
@@ -416,12 +456,17 @@ def save(path: Path, options: Any, weights: Any) -> None:
         vars(config).update(options=options, folder="local/x", log_folder=None, log_prefix=None)
         torch.save(
             {
-                "type": "train", "epoch": 3, "valid_trace": [{"mean_rank": 4.5, "epoch": 2}],
-                "model": (weights, {}), "optimizer_state_dict": {}, "job_id": "0f",
-                "config": config, "dataset": {},
+                "type": "train",
+                "epoch": 3,
+                "valid_trace": [{"mean_rank": 4.5, "epoch": 2}],
+                "model": (weights, {}),
+                "optimizer_state_dict": {},
+                "job_id": "0f",
+                "config": config,
+                "dataset": {},
             },
             path,
-        )  # fmt: skip
+        )
 
 
 def state_dict(entity: Any, relation: Any, owner: str = "", name: str = "_embeddings") -> Any:
@@ -510,9 +555,13 @@ def test_what_is_refused(tmp_path: Path) -> None:
         (options_of("distmult"), short, InputError, "11|12|entit"),
         (options_of("rescal"), weights, FileError, "4 numbers per relation, 4 per entity"),
         (options_of("simple"), odd, FileError, "3 numbers per entity, 3 per relation"),
-        (options_of("distmult"), projected, FileError,
-         "no lookup embeddings for entity ids .*projection"),
-    ):  # fmt: skip
+        (
+            options_of("distmult"),
+            projected,
+            FileError,
+            "no lookup embeddings for entity ids .*projection",
+        ),
+    ):
         save(path, options, content)
         refused(kind, match)
     whole = path.read_bytes()

@@ -27,11 +27,18 @@ from kgtrec.integrations.pykeen import KgtrecEvaluator, evaluate, graph_of  # no
 from kgtrec.measures.rank_metrics import TO_DEVIATION  # noqa: E402
 
 SHARED = {
-    "arithmetic_mean_rank": "mr", "inverse_harmonic_mean_rank": "mrr", "median_rank": "median",
-    "geometric_mean_rank": "gmr", "inverse_geometric_mean_rank": "igmr", "hits_at_1": "hits@1",
-    "hits_at_3": "hits@3", "hits_at_5": "hits@5", "hits_at_10": "hits@10",
-    "adjusted_arithmetic_mean_rank": "amr", "adjusted_arithmetic_mean_rank_index": "amri",
-}  # fmt: skip
+    "arithmetic_mean_rank": "mr",
+    "inverse_harmonic_mean_rank": "mrr",
+    "median_rank": "median",
+    "geometric_mean_rank": "gmr",
+    "inverse_geometric_mean_rank": "igmr",
+    "hits_at_1": "hits@1",
+    "hits_at_3": "hits@3",
+    "hits_at_5": "hits@5",
+    "hits_at_10": "hits@10",
+    "adjusted_arithmetic_mean_rank": "amr",
+    "adjusted_arithmetic_mean_rank_index": "amri",
+}
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +48,11 @@ def dataset() -> Any:
 
 def trained(dataset: Any, model: str = "TransE", **more: Any) -> Any:
     logging.disable(logging.WARNING)
-    options = {"training_kwargs": {"num_epochs": 3, "use_tqdm": False}, "random_seed": 1,
-               "evaluation_kwargs": {"use_tqdm": False}}  # fmt: skip
+    options = {
+        "training_kwargs": {"num_epochs": 3, "use_tqdm": False},
+        "random_seed": 1,
+        "evaluation_kwargs": {"use_tqdm": False},
+    }
     return pipeline(dataset=dataset, model=model, **(options | more))
 
 
@@ -92,9 +102,13 @@ def test_every_key_agrees(dataset: Any, model: Any) -> None:
 def test_in_the_pipeline_with_its_early_stopper(dataset: Any) -> None:
     stopper = {
         "stopper": "early",
-        "stopper_kwargs": {"frequency": 1, "patience": 2, "relative_delta": 0.01,
-                           "metric": "both.realistic.inverse_harmonic_mean_rank"},
-    }  # fmt: skip
+        "stopper_kwargs": {
+            "frequency": 1,
+            "patience": 2,
+            "relative_delta": 0.01,
+            "metric": "both.realistic.inverse_harmonic_mean_rank",
+        },
+    }
     due = trained(dataset, **stopper)
     got = trained(dataset, evaluator=KgtrecEvaluator, **stopper)
     np.testing.assert_allclose(got.stopper.results, due.stopper.results, rtol=1e-6)
@@ -102,16 +116,28 @@ def test_in_the_pipeline_with_its_early_stopper(dataset: Any) -> None:
     assert_agree(due.metric_results, got.metric_results, 1e-5)
 
 
-@pytest.mark.parametrize("how", [
-    {"batch_size": 7}, {"batch_size": 1}, {"batch_size": None},
-    {"slice_size": 5}, {"slice_size": 1, "batch_size": 9},
-    {"targets": ("tail",)}, {"targets": ("head",)}, {"targets": ("tail", "head")},
-    {"additional_filter_triples": None},
-    {"restrict_entities_to": list(range(9)), "pre_filtered_triples": False},
-    {"restrict_relations_to": [0, 3, 5, 9, 11, 20], "pre_filtered_triples": False},
-    {"restrict_entities_to": [8, 2, 5, 1, 0, 9, 7], "restrict_relations_to": set(range(30)),
-     "pre_filtered_triples": False},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"batch_size": 7},
+        {"batch_size": 1},
+        {"batch_size": None},
+        {"slice_size": 5},
+        {"slice_size": 1, "batch_size": 9},
+        {"targets": ("tail",)},
+        {"targets": ("head",)},
+        {"targets": ("tail", "head")},
+        {"additional_filter_triples": None},
+        {"restrict_entities_to": list(range(9)), "pre_filtered_triples": False},
+        {"restrict_relations_to": [0, 3, 5, 9, 11, 20], "pre_filtered_triples": False},
+        {
+            "restrict_entities_to": [8, 2, 5, 1, 0, 9, 7],
+            "restrict_relations_to": set(range(30)),
+            "pre_filtered_triples": False,
+        },
+    ],
+    ids=str,
+)
 def test_however_it_is_called(dataset: Any, model: Any, how: dict[str, Any]) -> None:
     due, got, _ = both(dataset, model, **how)
     assert_agree(due, got)
@@ -174,8 +200,13 @@ def test_a_smaller_batch_after_running_out_of_memory(
     due, _, _ = both(dataset, model)
     monkeypatch.setattr(pykeen_evaluator, "_evaluate_batch", short_of_memory)
     ours = KgtrecEvaluator()
-    got = ours.evaluate(model, dataset.testing.mapped_triples, batch_size=100, use_tqdm=False,
-                        additional_filter_triples=known(dataset))  # fmt: skip
+    got = ours.evaluate(
+        model,
+        dataset.testing.mapped_triples,
+        batch_size=100,
+        use_tqdm=False,
+        additional_filter_triples=known(dataset),
+    )
     assert max(tries) > 20 >= tries[-1]
     assert_agree(due, got)
 
@@ -197,15 +228,31 @@ def test_the_attribute_is_as_it_was(dataset: Any, model: Any) -> None:
 
 def in_loop(model: Any, evaluator: Any, dataset: Any, **more: Any) -> Any:
     loop = LCWAEvaluationLoop(
-        triples_factory=dataset.testing, evaluator=evaluator, model=model,
-        additional_filter_triples=[dataset.training, dataset.validation], **more,
-    )  # fmt: skip
+        triples_factory=dataset.testing,
+        evaluator=evaluator,
+        model=model,
+        additional_filter_triples=[dataset.training, dataset.validation],
+        **more,
+    )
     return loop.evaluate(batch_size=37, use_tqdm=False, pin_memory=False)
 
 
-COLUMNS = ("triple", "question", "side", "given", "relation", "answer", "greater", "equal",
-           "tied_ahead", "candidates", "macro_greater", "macro_equal", "macro_tied_ahead",
-           "macro_candidates")  # fmt: skip
+COLUMNS = (
+    "triple",
+    "question",
+    "side",
+    "given",
+    "relation",
+    "answer",
+    "greater",
+    "equal",
+    "tied_ahead",
+    "candidates",
+    "macro_greater",
+    "macro_equal",
+    "macro_tied_ahead",
+    "macro_candidates",
+)
 
 
 @pytest.mark.parametrize("targets", [("head", "tail"), ("tail",), ("head",)], ids=str)
@@ -226,8 +273,9 @@ def test_in_an_evaluation_loop(
     assert_agree(due, got)
     assert_agree(in_loop(model, RankBasedEvaluator(), dataset, targets=targets), got, 1e-5)
     for name in COLUMNS:
-        assert np.array_equal(getattr(evaluator.kgtrec_ranks, name),
-                              getattr(ours.kgtrec_ranks, name)), name  # fmt: skip
+        assert np.array_equal(
+            getattr(evaluator.kgtrec_ranks, name), getattr(ours.kgtrec_ranks, name)
+        ), name
     side = "both" if len(targets) == 2 else targets[0]
     for key in ("macro.map_cut_20", "realistic.macro.mrr", "ordinal.micro.mrr"):
         assert evaluator.result[f"{side}.{key}"] == ours.result[f"{side}.{key}"]
@@ -292,15 +340,26 @@ def test_as_the_callback_of_training(dataset: Any) -> None:
     for name in (RankBasedEvaluator, KgtrecEvaluator):
         tracker = PythonResultTracker()
         pipeline(
-            dataset=dataset, model="TransE", random_seed=1, epochs=3,
-            evaluation_kwargs={"use_tqdm": False}, result_tracker=tracker,
-            training_kwargs={"use_tqdm": False, "callbacks": "evaluation-loop",
-                             "callbacks_kwargs": {
-                                 "factory": dataset.validation, "prefix": "valid",
-                                 "evaluator": name,
-                                 "additional_filter_triples": dataset.training, "use_tqdm": False,
-                                 "pin_memory": False, "batch_size": 64}},
-        )  # fmt: skip
+            dataset=dataset,
+            model="TransE",
+            random_seed=1,
+            epochs=3,
+            evaluation_kwargs={"use_tqdm": False},
+            result_tracker=tracker,
+            training_kwargs={
+                "use_tqdm": False,
+                "callbacks": "evaluation-loop",
+                "callbacks_kwargs": {
+                    "factory": dataset.validation,
+                    "prefix": "valid",
+                    "evaluator": name,
+                    "additional_filter_triples": dataset.training,
+                    "use_tqdm": False,
+                    "pin_memory": False,
+                    "batch_size": 64,
+                },
+            },
+        )
         key = "valid.both.realistic.inverse_harmonic_mean_rank"
         results[name] = [step[key] for step in tracker.metrics.values() if key in step]
     ours = results[KgtrecEvaluator]
@@ -348,8 +407,10 @@ def test_one_call(dataset: Any, model: Any, split: str, name: str) -> None:
         model, triples, additional_filter_triples=others, use_tqdm=False, batch_size=32
     )
     result = evaluate(model, dataset, split, batch_size=10, slice_size=6)
-    for mine, theirs in (("both.realistic.micro.mrr", "mrr"),
-                         ("tail.realistic.micro.hits@3", "tail.hits@3")):  # fmt: skip
+    for mine, theirs in (
+        ("both.realistic.micro.mrr", "mrr"),
+        ("tail.realistic.micro.hits@3", "tail.hits@3"),
+    ):
         assert result[mine] == pytest.approx(due.get_metric(theirs), rel=1e-6)
     assert "embassy" in result.slice("relation").to_csv()
     assert np.isfinite(result["both.macro.map_cut_20"])

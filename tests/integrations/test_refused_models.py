@@ -40,10 +40,15 @@ def run_guide(name: str, words: str) -> dict[str, Any]:
     (block,) = (block for block in blocks if words in block)
     rng, graph = np.random.default_rng(3), QUESTIONS.graph
     names: dict[str, Any] = {
-        "np": np, "kgtrec": kgtrec, "graph": graph, "questions": QUESTIONS, "rng": rng, "dim": 8,
+        "np": np,
+        "kgtrec": kgtrec,
+        "graph": graph,
+        "questions": QUESTIONS,
+        "rng": rng,
+        "dim": 8,
         "entity": rng.normal(size=(graph.n_entities, 8)),
         "relation": rng.normal(size=(graph.n_relations, 8)),
-    }  # fmt: skip
+    }
     exec(block, names)
     return names
 

@@ -122,11 +122,19 @@ def assert_ranks(factors: kgtrec.Factors, due: np.ndarray) -> None:
 def save_rotate(folder: Path, name: str, entity: Any, relation: Any, **more: Any) -> Path:
     """RotatE's own program; RNNLogic has its files."""
     config = {
-        "cuda": True, "data_path": "data/x", "model": name, "double_entity_embedding":
-        name in ("RotatE", "ComplEx"), "double_relation_embedding": name == "ComplEx",
-        "negative_sample_size": 128, "hidden_dim": DIM, "gamma": 12.0, "batch_size": 1024,
-        "learning_rate": 1e-4, "nentity": N, "nrelation": R,
-    }  # fmt: skip
+        "cuda": True,
+        "data_path": "data/x",
+        "model": name,
+        "double_entity_embedding": name in ("RotatE", "ComplEx"),
+        "double_relation_embedding": name == "ComplEx",
+        "negative_sample_size": 128,
+        "hidden_dim": DIM,
+        "gamma": 12.0,
+        "batch_size": 1024,
+        "learning_rate": 1e-4,
+        "nentity": N,
+        "nrelation": R,
+    }
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config | more))
     np.save(folder / "entity_embedding.npy", entity)
@@ -135,9 +143,16 @@ def save_rotate(folder: Path, name: str, entity: Any, relation: Any, **more: Any
 
 
 def save_dgl(folder: Path, model: str, entity: Any, relation: Any, **more: Any) -> Path:
-    config = {"dataset": "FB15k-237", "emb_size": DIM, "gamma": 12.0, "max_step": 80_000,
-              "double_ent": model in ("RotatE", "SimplE"), "double_rel": model == "SimplE",
-              "lr": 0.01, "neg_sample_size": 256}  # fmt: skip
+    config = {
+        "dataset": "FB15k-237",
+        "emb_size": DIM,
+        "gamma": 12.0,
+        "max_step": 80_000,
+        "double_ent": model in ("RotatE", "SimplE"),
+        "double_rel": model == "SimplE",
+        "lr": 0.01,
+        "neg_sample_size": 256,
+    }
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config | {"model_name": model} | more, indent=4))
     np.save(folder / f"FB15k-237_{model}_entity.npy", entity)
@@ -147,37 +162,119 @@ def save_dgl(folder: Path, model: str, entity: Any, relation: Any, **more: Any) 
 
 RANGE = 14 / DIM
 OF_CONFIG: dict[str, tuple[Any, str, Score, int, int, tuple[str, ...]]] = {
-    "RotatE": (save_rotate, "RotatE", rotate_sum(RANGE), 2 * DIM, DIM,
-               ("model: rotate, from config.json",
-                "norm: l1 (sum of moduli), as in RotatE's own program",
-                "phases: relation * pi / 2.33333, from config.json")),
-    "pRotatE": (save_rotate, "pRotatE", protate(RANGE), DIM, DIM,
-                ("model: protate, from config.json",
-                 "phases: value * pi / 2.33333, from config.json")),
-    "TransE": (save_rotate, "TransE", transe(1), DIM, DIM,
-               ("model: transe, from config.json", "norm: l1, as in RotatE's own program")),
-    "ComplEx": (save_rotate, "ComplEx", complex_parts, 2 * DIM, 2 * DIM,
-                ("model: complex, from config.json",)),
-    "DistMult": (save_rotate, "DistMult", distmult, DIM, DIM,
-                 ("model: distmult, from config.json",)),
-    "DGL RotatE": (save_dgl, "RotatE", rotate_sum(RANGE), 2 * DIM, DIM,
-                   ("model: rotate, from config.json", "norm: l1 (sum of moduli), as in DGL-KE",
-                    "phases: relation * pi / 2.33333, from config.json")),
-    "DGL TransE": (save_dgl, "TransE", transe(2), DIM, DIM,
-                   ("model: transe, from config.json", "norm: l2, as in DGL-KE")),
-    "DGL TransE_l1": (save_dgl, "TransE_l1", transe(1), DIM, DIM,
-                      ("model: transe, from config.json", "norm: l1, as in DGL-KE")),
-    "DGL TransE_l2": (save_dgl, "TransE_l2", transe(2), DIM, DIM,
-                      ("model: transe, from config.json", "norm: l2, as in DGL-KE")),
-    "DGL ComplEx": (save_dgl, "ComplEx", complex_parts, DIM, DIM,
-                    ("model: complex, from config.json",)),
-    "DGL DistMult": (save_dgl, "DistMult", distmult, DIM, DIM,
-                     ("model: distmult, from config.json",)),
-    "DGL RESCAL": (save_dgl, "RESCAL", rescal, DIM, DIM * DIM,
-                   ("model: rescal, from config.json",)),
-    "DGL SimplE": (save_dgl, "SimplE", simple, 2 * DIM, 2 * DIM,
-                   ("model: simple, from config.json",)),
-}  # fmt: skip
+    "RotatE": (
+        save_rotate,
+        "RotatE",
+        rotate_sum(RANGE),
+        2 * DIM,
+        DIM,
+        (
+            "model: rotate, from config.json",
+            "norm: l1 (sum of moduli), as in RotatE's own program",
+            "phases: relation * pi / 2.33333, from config.json",
+        ),
+    ),
+    "pRotatE": (
+        save_rotate,
+        "pRotatE",
+        protate(RANGE),
+        DIM,
+        DIM,
+        ("model: protate, from config.json", "phases: value * pi / 2.33333, from config.json"),
+    ),
+    "TransE": (
+        save_rotate,
+        "TransE",
+        transe(1),
+        DIM,
+        DIM,
+        ("model: transe, from config.json", "norm: l1, as in RotatE's own program"),
+    ),
+    "ComplEx": (
+        save_rotate,
+        "ComplEx",
+        complex_parts,
+        2 * DIM,
+        2 * DIM,
+        ("model: complex, from config.json",),
+    ),
+    "DistMult": (
+        save_rotate,
+        "DistMult",
+        distmult,
+        DIM,
+        DIM,
+        ("model: distmult, from config.json",),
+    ),
+    "DGL RotatE": (
+        save_dgl,
+        "RotatE",
+        rotate_sum(RANGE),
+        2 * DIM,
+        DIM,
+        (
+            "model: rotate, from config.json",
+            "norm: l1 (sum of moduli), as in DGL-KE",
+            "phases: relation * pi / 2.33333, from config.json",
+        ),
+    ),
+    "DGL TransE": (
+        save_dgl,
+        "TransE",
+        transe(2),
+        DIM,
+        DIM,
+        ("model: transe, from config.json", "norm: l2, as in DGL-KE"),
+    ),
+    "DGL TransE_l1": (
+        save_dgl,
+        "TransE_l1",
+        transe(1),
+        DIM,
+        DIM,
+        ("model: transe, from config.json", "norm: l1, as in DGL-KE"),
+    ),
+    "DGL TransE_l2": (
+        save_dgl,
+        "TransE_l2",
+        transe(2),
+        DIM,
+        DIM,
+        ("model: transe, from config.json", "norm: l2, as in DGL-KE"),
+    ),
+    "DGL ComplEx": (
+        save_dgl,
+        "ComplEx",
+        complex_parts,
+        DIM,
+        DIM,
+        ("model: complex, from config.json",),
+    ),
+    "DGL DistMult": (
+        save_dgl,
+        "DistMult",
+        distmult,
+        DIM,
+        DIM,
+        ("model: distmult, from config.json",),
+    ),
+    "DGL RESCAL": (
+        save_dgl,
+        "RESCAL",
+        rescal,
+        DIM,
+        DIM * DIM,
+        ("model: rescal, from config.json",),
+    ),
+    "DGL SimplE": (
+        save_dgl,
+        "SimplE",
+        simple,
+        2 * DIM,
+        2 * DIM,
+        ("model: simple, from config.json",),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", OF_CONFIG)
@@ -208,9 +305,11 @@ def test_older_configurations_of_dgl_ke(tmp_path: Path) -> None:
 
 
 @given(
-    gamma=st.floats(0.1, 50), dim=st.integers(1, 8), turns=st.floats(0.1, 4),
+    gamma=st.floats(0.1, 50),
+    dim=st.integers(1, 8),
+    turns=st.floats(0.1, 4),
     seed=st.integers(0, 99),
-)  # fmt: skip
+)
 def test_every_scale_of_phases(
     gamma: float, dim: int, turns: float, seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -230,16 +329,21 @@ OPENKE = {"zero_const": np.zeros(1, "f4"), "pi_const": np.array([3.1415927], "f4
 ENTITY, RELATION = uniform(3, N, DIM), uniform(4, R, DIM)
 WIDE = uniform(5, N, 2 * DIM)
 PLAIN = {"ent_embeddings.weight": ENTITY, "rel_embeddings.weight": RELATION}
-HALVES = {"ent_re_embeddings.weight": chunks(WIDE.T)[0].T,
-          "ent_im_embeddings.weight": chunks(WIDE.T)[1].T,
-          "rel_re_embeddings.weight": chunks(RELATION.T)[0].T.repeat(2, 1),
-          "rel_im_embeddings.weight": chunks(RELATION.T)[1].T.repeat(2, 1)}  # fmt: skip
-COMPLEX_RELATION = np.hstack([HALVES["rel_re_embeddings.weight"],
-                              HALVES["rel_im_embeddings.weight"]])  # fmt: skip
+HALVES = {
+    "ent_re_embeddings.weight": chunks(WIDE.T)[0].T,
+    "ent_im_embeddings.weight": chunks(WIDE.T)[1].T,
+    "rel_re_embeddings.weight": chunks(RELATION.T)[0].T.repeat(2, 1),
+    "rel_im_embeddings.weight": chunks(RELATION.T)[1].T.repeat(2, 1),
+}
+COMPLEX_RELATION = np.hstack(
+    [HALVES["rel_re_embeddings.weight"], HALVES["rel_im_embeddings.weight"]]
+)
 ROTATE = {"ent_embeddings.weight": WIDE, "rel_embeddings.weight": 0.05 * RELATION}
 UNIT = [np.stack([scaled(x) for x in part]) for part in (ENTITY, RELATION)]
-PYKEEN_PLAIN = {"entity_representations.0._embeddings.weight": ENTITY,
-                "relation_representations.0._embeddings.weight": RELATION}  # fmt: skip
+PYKEEN_PLAIN = {
+    "entity_representations.0._embeddings.weight": ENTITY,
+    "relation_representations.0._embeddings.weight": RELATION,
+}
 TURNS = np.exp(1j * RELATION)
 
 
@@ -253,10 +357,15 @@ def in_halves(vectors: np.ndarray) -> np.ndarray:
 
 
 COMPLEX_ENTITY = chunks(WIDE.T)[0].T + 1j * chunks(WIDE.T)[1].T
-PYKEEN = {"entity_representations.0._embeddings.weight": in_pairs(COMPLEX_ENTITY),
-          "relation_representations.0._embeddings.weight": in_pairs(TURNS)}  # fmt: skip
-PYG = {"node_emb.weight": COMPLEX_ENTITY.real.copy(), "node_emb_im.weight":
-       COMPLEX_ENTITY.imag.copy(), "rel_emb.weight": np.pi + RELATION}  # fmt: skip
+PYKEEN = {
+    "entity_representations.0._embeddings.weight": in_pairs(COMPLEX_ENTITY),
+    "relation_representations.0._embeddings.weight": in_pairs(TURNS),
+}
+PYG = {
+    "node_emb.weight": COMPLEX_ENTITY.real.copy(),
+    "node_emb_im.weight": COMPLEX_ENTITY.imag.copy(),
+    "rel_emb.weight": np.pi + RELATION,
+}
 
 
 def single(value: float, shape: tuple[int, ...]) -> np.ndarray:
@@ -265,60 +374,134 @@ def single(value: float, shape: tuple[int, ...]) -> np.ndarray:
 
 OF_NAMES: dict[str, tuple[dict[str, np.ndarray], str, dict[str, Any], np.ndarray, list[str]]] = {
     "OpenKE TransE, margin": (
-        OPENKE | PLAIN | {"margin": single(6, (1,))}, "transe", {"norm": "l1"},
+        OPENKE | PLAIN | {"margin": single(6, (1,))},
+        "transe",
+        {"norm": "l1"},
         due_scores(transe(1), ENTITY, RELATION),
-        ["norm: l1", "normalization: vectors are used as they are, as in OpenKE with "
-         "norm_flag=False"]),
+        [
+            "norm: l1",
+            "normalization: vectors are used as they are, as in OpenKE with norm_flag=False",
+        ],
+    ),
     "OpenKE TransE, norm_flag": (
-        OPENKE | PLAIN, "transe", {"norm": "l1", "normalize": "vectors"},
-        due_scores(transe(1), *UNIT), ["norm: l1",
-                                       "normalization: vectors are scaled to length 1"]),
-    "OpenKE DistMult": (OPENKE | PLAIN | {"embedding_range": single(1, (1, 1))}, "distmult", {},
-                        due_scores(distmult, ENTITY, RELATION), []),
-    "OpenKE ComplEx": (OPENKE | HALVES, "complex", {},
-                       due_scores(complex_parts, WIDE, COMPLEX_RELATION), []),
+        OPENKE | PLAIN,
+        "transe",
+        {"norm": "l1", "normalize": "vectors"},
+        due_scores(transe(1), *UNIT),
+        ["norm: l1", "normalization: vectors are scaled to length 1"],
+    ),
+    "OpenKE DistMult": (
+        OPENKE | PLAIN | {"embedding_range": single(1, (1, 1))},
+        "distmult",
+        {},
+        due_scores(distmult, ENTITY, RELATION),
+        [],
+    ),
+    "OpenKE ComplEx": (
+        OPENKE | HALVES,
+        "complex",
+        {},
+        due_scores(complex_parts, WIDE, COMPLEX_RELATION),
+        [],
+    ),
     "OpenKE RotatE": (
-        OPENKE | ROTATE | {"ent_embedding_range": single(0.04, (1,)), "margin": single(6, (1,)),
-                           "epsilon": single(2, (1, 1)), "rel_embedding_range": single(0.08, (1,))},
-        "rotate", {}, due_scores(rotate_sum(np.float32(0.08)), WIDE, 0.05 * RELATION),
-        ["norm: l1 (sum of moduli), as in OpenKE",
-         "phases: relation * pi / 0.08, from the file"]),
+        OPENKE
+        | ROTATE
+        | {
+            "ent_embedding_range": single(0.04, (1,)),
+            "margin": single(6, (1,)),
+            "epsilon": single(2, (1, 1)),
+            "rel_embedding_range": single(0.08, (1,)),
+        },
+        "rotate",
+        {},
+        due_scores(rotate_sum(np.float32(0.08)), WIDE, 0.05 * RELATION),
+        ["norm: l1 (sum of moduli), as in OpenKE", "phases: relation * pi / 0.08, from the file"],
+    ),
     "OpenKE in its training strategy": (
         {f"model.{name}": array for name, array in (OPENKE | PLAIN).items()}
-        | {"loss.margin": single(5, (1,)), "loss.zero_const": single(0, (1,))}, "transe",
-        {"norm": "l2", "normalize": "none"}, due_scores(transe(2), ENTITY, RELATION), ["norm: l2"]),
-    "PyKEEN TransE": (PYKEEN_PLAIN, "transe", {"norm": "l1"},
-                      due_scores(transe(1), ENTITY, RELATION), ["norm: l1"]),
+        | {"loss.margin": single(5, (1,)), "loss.zero_const": single(0, (1,))},
+        "transe",
+        {"norm": "l2", "normalize": "none"},
+        due_scores(transe(2), ENTITY, RELATION),
+        ["norm: l2"],
+    ),
+    "PyKEEN TransE": (
+        PYKEEN_PLAIN,
+        "transe",
+        {"norm": "l1"},
+        due_scores(transe(1), ENTITY, RELATION),
+        ["norm: l1"],
+    ),
     "PyKEEN DistMult": (PYKEEN_PLAIN, "distmult", {}, due_scores(distmult, ENTITY, RELATION), []),
-    "PyKEEN ComplEx": (PYKEEN, "complex", {}, due_scores(complex_parts, WIDE, in_halves(TURNS)),
-                       []),
-    "PyKEEN RotatE": (PYKEEN, "rotate", {}, due_scores(rotate_l2, WIDE, RELATION),
-                      ["norm: l2, as in PyKEEN"]),
-    "PyG RotatE": (PYG, "rotate", {}, due_scores(rotate_l2, WIDE, np.pi + RELATION),
-                   ["norm: l2, as in PyTorch Geometric",
-                    "phases: radians, as in PyTorch Geometric"]),
+    "PyKEEN ComplEx": (
+        PYKEEN,
+        "complex",
+        {},
+        due_scores(complex_parts, WIDE, in_halves(TURNS)),
+        [],
+    ),
+    "PyKEEN RotatE": (
+        PYKEEN,
+        "rotate",
+        {},
+        due_scores(rotate_l2, WIDE, RELATION),
+        ["norm: l2, as in PyKEEN"],
+    ),
+    "PyG RotatE": (
+        PYG,
+        "rotate",
+        {},
+        due_scores(rotate_l2, WIDE, np.pi + RELATION),
+        ["norm: l2, as in PyTorch Geometric", "phases: radians, as in PyTorch Geometric"],
+    ),
     "PyG ComplEx": (
-        {"node_emb.weight": PYG["node_emb.weight"], "node_emb_im.weight": PYG["node_emb_im.weight"],
-         "rel_emb.weight": chunks(COMPLEX_RELATION.T)[0].T,
-         "rel_emb_im.weight": chunks(COMPLEX_RELATION.T)[1].T}, "complex", {},
-        due_scores(complex_parts, WIDE, COMPLEX_RELATION), []),
+        {
+            "node_emb.weight": PYG["node_emb.weight"],
+            "node_emb_im.weight": PYG["node_emb_im.weight"],
+            "rel_emb.weight": chunks(COMPLEX_RELATION.T)[0].T,
+            "rel_emb_im.weight": chunks(COMPLEX_RELATION.T)[1].T,
+        },
+        "complex",
+        {},
+        due_scores(complex_parts, WIDE, COMPLEX_RELATION),
+        [],
+    ),
     "PyG TransE": (
-        {"node_emb.weight": ENTITY, "rel_emb.weight": RELATION}, "transe", {"norm": "l1"},
+        {"node_emb.weight": ENTITY, "rel_emb.weight": RELATION},
+        "transe",
+        {"norm": "l1"},
         due_scores(transe(1), np.stack([scaled(x, 1) for x in ENTITY]), RELATION),
-        ["norm: l1", "normalization: entities are scaled to length 1, as in PyTorch Geometric"]),
+        ["norm: l1", "normalization: entities are scaled to length 1, as in PyTorch Geometric"],
+    ),
     "RotatE's checkpoint": (
-        {"entity_embedding": WIDE, "relation_embedding": 0.05 * RELATION,
-         "gamma": single(12, (1,)), "embedding_range": single(0.14, (1,))}, "rotate", {},
+        {
+            "entity_embedding": WIDE,
+            "relation_embedding": 0.05 * RELATION,
+            "gamma": single(12, (1,)),
+            "embedding_range": single(0.14, (1,)),
+        },
+        "rotate",
+        {},
         due_scores(rotate_sum(np.float32(0.14)), WIDE, 0.05 * RELATION),
-        ["norm: l1 (sum of moduli), as in RotatE's own program",
-         "phases: relation * pi / 0.14, from the file"]),
+        [
+            "norm: l1 (sum of moduli), as in RotatE's own program",
+            "phases: relation * pi / 0.14, from the file",
+        ],
+    ),
     "TorchKGE ComplEx": (
-        {"re_ent_emb.weight": HALVES["ent_re_embeddings.weight"],
-         "im_ent_emb.weight": HALVES["ent_im_embeddings.weight"],
-         "re_rel_emb.weight": HALVES["rel_re_embeddings.weight"],
-         "im_rel_emb.weight": HALVES["rel_im_embeddings.weight"]}, "complex", {},
-        due_scores(complex_parts, WIDE, COMPLEX_RELATION), []),
-}  # fmt: skip
+        {
+            "re_ent_emb.weight": HALVES["ent_re_embeddings.weight"],
+            "im_ent_emb.weight": HALVES["ent_im_embeddings.weight"],
+            "re_rel_emb.weight": HALVES["rel_re_embeddings.weight"],
+            "im_rel_emb.weight": HALVES["rel_im_embeddings.weight"],
+        },
+        "complex",
+        {},
+        due_scores(complex_parts, WIDE, COMPLEX_RELATION),
+        [],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", OF_NAMES)
@@ -332,8 +515,10 @@ def test_names_of_arrays_tell_the_program(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
 def test_single_values_of_every_shape(shape: tuple[int, ...], tmp_path: Path) -> None:
-    values = {name: single(0.08, shape) for name in ("zero_const", "pi_const", "margin", "epsilon",
-                                                     "rel_embedding_range")}  # fmt: skip
+    values = {
+        name: single(0.08, shape)
+        for name in ("zero_const", "pi_const", "margin", "epsilon", "rel_embedding_range")
+    }
     np.savez(tmp_path / "m.npz", **ROTATE, **values)
     factors = load_factors(tmp_path / "m.npz", QUESTIONS, "rotate")
     due = due_scores(rotate_sum(np.float32(0.08)), WIDE, 0.05 * RELATION)
@@ -352,26 +537,37 @@ RADIANS = {"entity": WIDE, "relation": np.float32(np.pi) * RELATION}
 SMALL = {"entity": WIDE, "relation": 0.05 * RELATION}
 
 
-@each_row("arrays, model, options, words", [
-    (RADIANS, "rotate", {}, "rotate needs the norm of its distance, because programs differ: "
-     "norm='l1' sums the moduli"),
-    (RADIANS, None, {}, "name the model of these vectors"),
-    (SMALL, "rotate", {"norm": "l1"}, "the largest phase of a relation is 0.04"),
-    ({**SMALL, "relation": 8 * RELATION}, "rotate", {"norm": "l2"}, "perhaps not radians"),
-    (PLAIN, "protate", {}, "protate needs the scale of its phases"),
-    (RADIANS, "rotate", {"norm": "l1", "phases": "-1"}, "phases='-1' is unknown"),
-    (OPENKE | PLAIN, "transe", {}, "OpenKE saved it, without the norm of TransE"),
-    (OPENKE | PLAIN, "transe", {"norm": "l1"}, "OpenKE saved it, without norm_flag"),
-    (PYKEEN_PLAIN, "transe", {}, "PyKEEN saved it, without the norm of TransE"),
-    (PYKEEN, "rotate", {"norm": "l1"}, "norm='l1' contradicts 'l2', as in PyKEEN"),
-    (PLAIN, "transe", {"normalize": "all"}, "normalize='all' is unknown"),
-    (PLAIN | {"norm_vector.weight": RELATION}, "transh", {}, "projects every entity"),
-    (PLAIN, "hake", {}, "two trained weights that only its file"),
-])  # fmt: skip
+@each_row(
+    "arrays, model, options, words",
+    [
+        (
+            RADIANS,
+            "rotate",
+            {},
+            "rotate needs the norm of its distance, because programs differ: "
+            "norm='l1' sums the moduli",
+        ),
+        (RADIANS, None, {}, "name the model of these vectors"),
+        (SMALL, "rotate", {"norm": "l1"}, "the largest phase of a relation is 0.04"),
+        ({**SMALL, "relation": 8 * RELATION}, "rotate", {"norm": "l2"}, "perhaps not radians"),
+        (PLAIN, "protate", {}, "protate needs the scale of its phases"),
+        (RADIANS, "rotate", {"norm": "l1", "phases": "-1"}, "phases='-1' is unknown"),
+        (OPENKE | PLAIN, "transe", {}, "OpenKE saved it, without the norm of TransE"),
+        (OPENKE | PLAIN, "transe", {"norm": "l1"}, "OpenKE saved it, without norm_flag"),
+        (PYKEEN_PLAIN, "transe", {}, "PyKEEN saved it, without the norm of TransE"),
+        (PYKEEN, "rotate", {"norm": "l1"}, "norm='l1' contradicts 'l2', as in PyKEEN"),
+        (PLAIN, "transe", {"normalize": "all"}, "normalize='all' is unknown"),
+        (PLAIN | {"norm_vector.weight": RELATION}, "transh", {}, "projects every entity"),
+        (PLAIN, "hake", {}, "two trained weights that only its file"),
+    ],
+)
 def test_open_questions_are_asked(
-    arrays: dict[str, np.ndarray], model: str | None, options: dict[str, Any], words: str,
+    arrays: dict[str, np.ndarray],
+    model: str | None,
+    options: dict[str, Any],
+    words: str,
     tmp_path: Path,
-) -> None:  # fmt: skip
+) -> None:
     path = saved(tmp_path, **arrays)
     assert_refused(load_factors, UsageError, (words,), path, QUESTIONS, model, **options)
 
@@ -389,21 +585,41 @@ def test_answers_to_open_questions(tmp_path: Path) -> None:
     assert load_factors(path, QUESTIONS, "distmult").facts == ()
 
 
-@each_row("model, changes, error, words", [
-    ("RotatE", {"hidden_dim": 5}, InputError,
-     "hidden_dim 5 and double_entity_embedding true of rotate mean 10 numbers per entity, but the "
-     "array has 12"),
-    ("RotatE", {"nentity": N + 1}, InputError, f"nentity is {N + 1}, but the array has {N}"),
-    ("TransE", {"double_entity_embedding": True}, InputError,
-     "double_entity_embedding true of transe mean 12 numbers per entity"),
-    ("RotatE", {"gamma": None}, FileError, "gamma is None; it must be a positive number"),
-    ("RotatE", {"hidden_dim": 2.5}, FileError, "hidden_dim is 2.5"),
-    ("RotatE", {"model": "HAKE"}, UsageError, "the configuration names the model 'HAKE', which "
-     "scales heads and tails by the relation"),
-    ("RotatE", {"model": "ModE"}, UsageError, "ModE) score it in Python"),
-    ("RotatE", {"model": "PairRE"}, UsageError, "names the model 'PairRE'; of this program, kgtrec "
-     "scores TransE"),
-])  # fmt: skip
+@each_row(
+    "model, changes, error, words",
+    [
+        (
+            "RotatE",
+            {"hidden_dim": 5},
+            InputError,
+            "hidden_dim 5 and double_entity_embedding true of rotate mean 10 numbers per entity, "
+            "but the array has 12",
+        ),
+        ("RotatE", {"nentity": N + 1}, InputError, f"nentity is {N + 1}, but the array has {N}"),
+        (
+            "TransE",
+            {"double_entity_embedding": True},
+            InputError,
+            "double_entity_embedding true of transe mean 12 numbers per entity",
+        ),
+        ("RotatE", {"gamma": None}, FileError, "gamma is None; it must be a positive number"),
+        ("RotatE", {"hidden_dim": 2.5}, FileError, "hidden_dim is 2.5"),
+        (
+            "RotatE",
+            {"model": "HAKE"},
+            UsageError,
+            "the configuration names the model 'HAKE', which "
+            "scales heads and tails by the relation",
+        ),
+        ("RotatE", {"model": "ModE"}, UsageError, "ModE) score it in Python"),
+        (
+            "RotatE",
+            {"model": "PairRE"},
+            UsageError,
+            "names the model 'PairRE'; of this program, kgtrec scores TransE",
+        ),
+    ],
+)
 def test_contradictory_configurations(
     model: str, changes: dict[str, Any], error: type[Exception], words: str, tmp_path: Path
 ) -> None:
@@ -412,12 +628,20 @@ def test_contradictory_configurations(
     assert_refused(load_factors, error, ("config.json", words), folder, QUESTIONS)
 
 
-@each_row("options, words", [
-    ({"model": "transe"}, "model='transe' contradicts 'rotate', from config.json"),
-    ({"model": "rotate", "norm": "l2"}, "norm='l2' contradicts 'l1', as in RotatE's own program"),
-    ({"model": "rotate", "phases": "radians"},
-     "phases='radians' contradicts 2.33333, from config.json; leave it out"),
-])  # fmt: skip
+@each_row(
+    "options, words",
+    [
+        ({"model": "transe"}, "model='transe' contradicts 'rotate', from config.json"),
+        (
+            {"model": "rotate", "norm": "l2"},
+            "norm='l2' contradicts 'l1', as in RotatE's own program",
+        ),
+        (
+            {"model": "rotate", "phases": "radians"},
+            "phases='radians' contradicts 2.33333, from config.json; leave it out",
+        ),
+    ],
+)
 def test_contradictory_arguments(options: dict[str, Any], words: str, tmp_path: Path) -> None:
     folder = save_rotate(tmp_path / "m", "RotatE", WIDE, RELATION)
     assert_refused(load_factors, UsageError, (words,), folder, QUESTIONS, **options)
@@ -469,8 +693,11 @@ def test_checkpoints_have_only_the_state_of_the_model(
 ) -> None:
     """The optimizer's tensors beside it have no meaning for scores."""
     arrays, model, options, due, facts = OF_NAMES["RotatE's checkpoint"]
-    state = {"step": 3, "model_state_dict": tensors(arrays),
-             "optimizer_state_dict": {"state": {0: tensors({"exp_avg": WIDE})}}}  # fmt: skip
+    state = {
+        "step": 3,
+        "model_state_dict": tensors(arrays),
+        "optimizer_state_dict": {"state": {0: tensors({"exp_avg": WIDE})}},
+    }
 
     def load(path: Path, *, map_location: str, weights_only: bool) -> Any:
         assert weights_only
@@ -505,8 +732,11 @@ def graph_of_answers(folder: Path) -> None:
     labels = {"entities.dict": ["start", "answer", "other"], "relations.dict": ["turns"]}
     for name, words in labels.items():
         (folder / name).write_text("".join(f"{i}\t{word}\n" for i, word in enumerate(words)))
-    for name, text in (("train", "other\tturns\tstart"), ("valid", "other\tturns\tother"),
-                       ("test", "start\tturns\tanswer")):  # fmt: skip
+    for name, text in (
+        ("train", "other\tturns\tstart"),
+        ("valid", "other\tturns\tother"),
+        ("test", "start\tturns\tanswer"),
+    ):
         (folder / f"{name}.txt").write_text(f"{text}\n")
 
 
@@ -530,8 +760,18 @@ def test_phases_by_range_in_the_command(tmp_path: Path, monkeypatch: pytest.Monk
     assert "phases: relation * pi / 14, from c.json\n" in done.stdout
     done = run("--graph", "rotate:g", "--scores", "m", "--model", "rotate", "-o", "t.parquet")
     assert "rotate needs the norm" in str(done.exception)
-    done = run("--graph", "rotate:g", "--scores", "m", "--model", "rotate", "--norm", "l1", "-o",
-               "t.parquet")  # fmt: skip
+    done = run(
+        "--graph",
+        "rotate:g",
+        "--scores",
+        "m",
+        "--model",
+        "rotate",
+        "--norm",
+        "l1",
+        "-o",
+        "t.parquet",
+    )
     assert "the largest phase of a relation is 7, so phases are perhaps" in str(done.exception)
 
 
@@ -560,11 +800,16 @@ def test_advice_on_configurations_is_followed(
         assert "tail  1.00  1.0000" in run(*words, *more).stdout
 
 
-@each_row("name, words", [
-    ("s.npy", ["--model-config", "c.json"]), ("s.npy", ["--model", "rotate"]),
-    ("parts", ["--model-config", "c.json"]), ("q.npz", ["--model-config", "c.json"]),
-    ("q.npz", ["--model", "complex"]),
-])  # fmt: skip
+@each_row(
+    "name, words",
+    [
+        ("s.npy", ["--model-config", "c.json"]),
+        ("s.npy", ["--model", "rotate"]),
+        ("parts", ["--model-config", "c.json"]),
+        ("q.npz", ["--model-config", "c.json"]),
+        ("q.npz", ["--model", "complex"]),
+    ],
+)
 def test_scores_need_no_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: list[str]
 ) -> None:
@@ -590,8 +835,16 @@ def test_lists_need_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         '{"head": "start", "relation": "turns", "predictions": ["answer"]}\n'
     )
     Path("c.json").write_text('{"model": "RotatE", "hidden_dim": 1, "gamma": 12}')
-    plain = ["--graph", "rotate:g", "--predictions", "p.jsonl", "--predictions-format", "jsonl",
-             "-o", "r.parquet"]  # fmt: skip
+    plain = [
+        "--graph",
+        "rotate:g",
+        "--predictions",
+        "p.jsonl",
+        "--predictions-format",
+        "jsonl",
+        "-o",
+        "r.parquet",
+    ]
     assert refusal_of(*plain, "--model-config", "c.json").endswith("leave out --model-config")
     assert "tail  1.00  1.0000" in run(*plain).stdout
 
@@ -628,19 +881,32 @@ FAULTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 @given(
-    gamma=st.floats(1, 24), dim=st.integers(30, 60), fault=st.sampled_from(sorted(FAULTS)),
-    options=st.sampled_from([{}, {"model": "rotate"}, {"model": "rotate", "norm": "l1"},
-                             {"model": "rotate", "norm": "l2"}, {"model": "complex"}]),
-)  # fmt: skip
+    gamma=st.floats(1, 24),
+    dim=st.integers(30, 60),
+    fault=st.sampled_from(sorted(FAULTS)),
+    options=st.sampled_from(
+        [
+            {},
+            {"model": "rotate"},
+            {"model": "rotate", "norm": "l1"},
+            {"model": "rotate", "norm": "l2"},
+            {"model": "complex"},
+        ]
+    ),
+)
 def test_a_wrong_configuration_never_gives_wrong_ranks(
-    gamma: float, dim: int, fault: str, options: dict[str, str],
+    gamma: float,
+    dim: int,
+    fault: str,
+    options: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
-) -> None:  # fmt: skip
+) -> None:
     """The result is right, or kgtrec refuses."""
     scale = (gamma + 2) / dim
     entity, relation = uniform(1, N, 2 * dim), uniform(2, R, dim, scale=scale)
-    folder = save_rotate(tmp_path_factory.mktemp("m"), "RotatE", entity, relation,
-                         gamma=gamma, hidden_dim=dim)  # fmt: skip
+    folder = save_rotate(
+        tmp_path_factory.mktemp("m"), "RotatE", entity, relation, gamma=gamma, hidden_dim=dim
+    )
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(FAULTS[fault](config)))
     try:
@@ -659,8 +925,18 @@ def test_sum_of_moduli_in_the_command(tmp_path: Path, monkeypatch: pytest.Monkey
     entity = np.array([[10, 0], [-7, 0], [-8, 2]], "c8")
     np.savez("m.npz", entity=entity, relation=np.full((1, 2), np.pi, "f4"))
     for norm, mrr in (("l1", "1.0000"), ("l2", "0.5000")):
-        done = run("--graph", "rotate:g", "--scores", "m.npz", "--model", "rotate", "--norm", norm,
-                   "-o", "r.parquet")  # fmt: skip
+        done = run(
+            "--graph",
+            "rotate:g",
+            "--scores",
+            "m.npz",
+            "--model",
+            "rotate",
+            "--norm",
+            norm,
+            "-o",
+            "r.parquet",
+        )
         assert f"tail  {1 / float(mrr):.2f}  {mrr}" in done.stdout
         assert "\nphases: radians\n" in done.stdout
     done = run("--graph", "rotate:g", "--scores", "m.npz", "--model", "rotate", "-o", "r.parquet")

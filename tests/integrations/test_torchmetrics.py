@@ -31,12 +31,14 @@ def case(sides: str = "both") -> tuple[kgtrec.Questions, dict[str, torch.Tensor]
         sides=sides
     )
     tables = {side: torch.from_numpy(some_scores(rng, (N, R, N))) for side in ("head", "tail")}
-    own = np.stack([
-        tables["tail" if side else "head"][entity, relation].numpy()
-        for side, entity, relation in zip(
-            questions.side, questions.entity, questions.relation, strict=True
-        )
-    ])  # fmt: skip
+    own = np.stack(
+        [
+            tables["tail" if side else "head"][entity, relation].numpy()
+            for side, entity, relation in zip(
+                questions.side, questions.entity, questions.relation, strict=True
+            )
+        ]
+    )
     result = kgtrec.evaluate(own, questions)
     return questions, tables, result
 
@@ -144,10 +146,14 @@ def test_processes_merge(tmp_path: Path) -> None:
     program = PROCESS.format(paths=[str(here.parent), str(here.parents[1] / "helpers")])
     (tmp_path / "run.py").write_text(program)
     processes = [
-        subprocess.Popen([sys.executable, tmp_path / "run.py", str(rank), "3", tmp_path / "meet"],
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, tmp_path / "run.py", str(rank), "3", tmp_path / "meet"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         for rank in range(3)
-    ]  # fmt: skip
+    ]
     for process in processes:
         out, err = process.communicate(timeout=300)
         assert out.strip() == "agreed", err
@@ -197,10 +203,15 @@ def test_early_stopping_on_validation_mrr(tmp_path: Path) -> None:
     ranking = RankingCallback(questions, score, every=2)
     stopping = lightning.callbacks.EarlyStopping("both.realistic.micro.mrr", patience=2, mode="max")
     trainer = lightning.Trainer(
-        max_epochs=20, callbacks=[ranking, stopping], logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False, accelerator="cpu",
+        max_epochs=20,
+        callbacks=[ranking, stopping],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        accelerator="cpu",
         default_root_dir=tmp_path,
-    )  # fmt: skip
+    )
     trainer.fit(Model(), loader, loader)
     assert trainer.current_epoch == 3  # the first is the best, two more change nothing
     assert float(stopping.best_score) == pytest.approx(value, rel=1e-6)

@@ -124,10 +124,16 @@ QUESTIONS = GRAPH.questions()
 ENTITY, RELATION = RNG.normal(size=(5, 4)), RNG.normal(size=(2, 4))
 
 
-@each_row("names", [
-    ("entity", "relation"), ("entities", "relations"), ("E.weight", "R.weight"),
-    ("ent_embeddings.weight", "rel_embeddings.weight"), ("model.entity_emb", "model.relation_emb"),
-])  # fmt: skip
+@each_row(
+    "names",
+    [
+        ("entity", "relation"),
+        ("entities", "relations"),
+        ("E.weight", "R.weight"),
+        ("ent_embeddings.weight", "rel_embeddings.weight"),
+        ("model.entity_emb", "model.relation_emb"),
+    ],
+)
 def test_arrays_are_found_by_their_names(names: tuple[str, str], tmp_path: Path) -> None:
     np.savez(tmp_path / "m.npz", **{names[0]: ENTITY, names[1]: RELATION, "epoch": np.array(3)})
     factors = load_factors(tmp_path / "m.npz", QUESTIONS, "distmult")
@@ -138,13 +144,20 @@ def test_arrays_are_found_by_their_names(names: tuple[str, str], tmp_path: Path)
         kgtrec.Factors.from_embeddings(QUESTIONS, "distmult", **arrays, epoch=np.array(3.0))
 
 
-@each_row("arrays, error, words", [
-    ({"entity": ENTITY}, FileError, "m.npz: arrays 'entity'; save only the embeddings"),
-    ({"entity": ENTITY, "ents": ENTITY, "rel": RELATION}, FileError, "'entity' and 'ents', which"),
-    ({"entity": ENTITY, "rel": RELATION, "gate": RELATION}, FileError, "'gate', whose meaning"),
-    ({"entity": ENTITY, "rel": np.tile(RELATION, (2, 1))}, InputError, "pass inverse='offset'"),
-    ({"entity": ENTITY.astype(object), "rel": RELATION}, FileError, "contains Python objects"),
-])  # fmt: skip
+@each_row(
+    "arrays, error, words",
+    [
+        ({"entity": ENTITY}, FileError, "m.npz: arrays 'entity'; save only the embeddings"),
+        (
+            {"entity": ENTITY, "ents": ENTITY, "rel": RELATION},
+            FileError,
+            "'entity' and 'ents', which",
+        ),
+        ({"entity": ENTITY, "rel": RELATION, "gate": RELATION}, FileError, "'gate', whose meaning"),
+        ({"entity": ENTITY, "rel": np.tile(RELATION, (2, 1))}, InputError, "pass inverse='offset'"),
+        ({"entity": ENTITY.astype(object), "rel": RELATION}, FileError, "contains Python objects"),
+    ],
+)
 def test_mistakes(arrays, error, words, tmp_path: Path) -> None:
     np.savez(tmp_path / "m.npz", **arrays)
     assert_refused(load_factors, error, (words,), tmp_path / "m.npz", QUESTIONS, "distmult")
@@ -206,23 +219,36 @@ def test_every_candidate_once(kind: str) -> None:
 PAIR = {"y_pred_pos": np.zeros(3, "f4"), "y_pred_neg": np.zeros((3, 4), "f4")}
 
 
-@each_row("change, options, said", [
-    ({"y_pred_pos": np.zeros(0, "f4"), "y_pred_neg": np.zeros((0, 4), "f4")}, {},
-     "there are no predictions"),
-    ({"y_pred_neg": None}, {}, "predictions lack y_pred_neg"),
-    ({"y_pred_pos": np.zeros((3, 1), "f4")}, {}, r"y_pred_pos has shape \(3, 1\)"),
-    ({"y_pred_neg": np.zeros(9, "f4")}, {}, r"y_pred_neg \(9,\); expected .*one list of negatives"),
-    ({"y_pred_neg": np.zeros((2, 4), "f4")}, {}, r"y_pred_neg \(2, 4\)"),
-    ({"y_pred_neg": np.zeros((3, 4), "f8")}, {}, "dtype float32 and y_pred_neg float64"),
-    ({"y_pred_neg": np.zeros((3, 4), "i4")}, {}, "dtype int32"),
-    ({"y_pred_pos": np.array([0, np.nan, 1], "f4")}, {}, "y_pred_pos contains NaN in row 1"),
-    ({"y_pred_neg": np.full((3, 4), np.nan, "f4")}, {}, "y_pred_neg contains NaN in row 0"),
-    ({}, {"protocol": "pbg"}, "protocol='pbg' is unknown"),
-    ({}, {"side": "both"}, "side='both' is unknown"),
-    ({}, {"protocol": "kgtrec", "answers": [0, 1, 2]}, "needs the ids"),
-    ({}, {"protocol": "kgtrec", "answers": [0, 1], "negatives": np.zeros((3, 4), int)},
-     r"expected ids of shape \(3,\) and \(3, 4\)"),
-])  # fmt: skip
+@each_row(
+    "change, options, said",
+    [
+        (
+            {"y_pred_pos": np.zeros(0, "f4"), "y_pred_neg": np.zeros((0, 4), "f4")},
+            {},
+            "there are no predictions",
+        ),
+        ({"y_pred_neg": None}, {}, "predictions lack y_pred_neg"),
+        ({"y_pred_pos": np.zeros((3, 1), "f4")}, {}, r"y_pred_pos has shape \(3, 1\)"),
+        (
+            {"y_pred_neg": np.zeros(9, "f4")},
+            {},
+            r"y_pred_neg \(9,\); expected .*one list of negatives",
+        ),
+        ({"y_pred_neg": np.zeros((2, 4), "f4")}, {}, r"y_pred_neg \(2, 4\)"),
+        ({"y_pred_neg": np.zeros((3, 4), "f8")}, {}, "dtype float32 and y_pred_neg float64"),
+        ({"y_pred_neg": np.zeros((3, 4), "i4")}, {}, "dtype int32"),
+        ({"y_pred_pos": np.array([0, np.nan, 1], "f4")}, {}, "y_pred_pos contains NaN in row 1"),
+        ({"y_pred_neg": np.full((3, 4), np.nan, "f4")}, {}, "y_pred_neg contains NaN in row 0"),
+        ({}, {"protocol": "pbg"}, "protocol='pbg' is unknown"),
+        ({}, {"side": "both"}, "side='both' is unknown"),
+        ({}, {"protocol": "kgtrec", "answers": [0, 1, 2]}, "needs the ids"),
+        (
+            {},
+            {"protocol": "kgtrec", "answers": [0, 1], "negatives": np.zeros((3, 4), int)},
+            r"expected ids of shape \(3,\) and \(3, 4\)",
+        ),
+    ],
+)
 def test_bad_predictions_and_options_are_named(change, options, said) -> None:
     arrays = {key: values for key, values in (PAIR | change).items() if values is not None}
     with pytest.raises((UsageError, InputError) if options else InputError, match=said):

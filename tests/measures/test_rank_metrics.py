@@ -66,8 +66,10 @@ def items_of(case: Case, side: str, averaging: str, kind: str, betas: tuple[floa
     alone = [Item(row["relation"], places(row, kind), upto(row["candidates"])) for row in rows]
     if averaging == "triple":
         head, tail = ([alone[i] for i, row in enumerate(rows) if row["side"] == s] for s in (0, 1))
-        return [Item(a.relation, means(a.ranks, b.ranks), means(a.chance, b.chance))
-                for a, b in zip(head, tail, strict=True)]  # fmt: skip
+        return [
+            Item(a.relation, means(a.ranks, b.ranks), means(a.chance, b.chance))
+            for a, b in zip(head, tail, strict=True)
+        ]
     if averaging == "stratified":
         weight = popularity_weights(rows, *betas)
     else:
@@ -89,29 +91,48 @@ def first_answer(case: Case, rows: list[dict[str, int]], kind: str) -> Item:
     best, worst = min(ranks), max(ranks)
     if kind != "expected":
         ordinal = min(places(row, "ordinal", "macro_")[0] for row in rows)
-        ranks = [{"optimistic": best, "realistic": (best + worst) / 2, "pessimistic": worst,
-                  "ordinal": ordinal}[kind]]  # fmt: skip
+        ranks = [
+            {
+                "optimistic": best,
+                "realistic": (best + worst) / 2,
+                "pessimistic": worst,
+                "ordinal": ordinal,
+            }[kind]
+        ]
     return Item(row["relation"], ranks, [])
 
 
 MEANS: dict[str, tuple[str, Callable[[float], float]]] = {
-    **{name: (name, lambda mean: mean) for name in F}, "gmr": ("gmr", math.exp),
-    "igmr": ("gmr", lambda mean: math.exp(-mean)), "hmr": ("mrr", lambda mean: 1 / mean),
+    **{name: (name, lambda mean: mean) for name in F},
+    "gmr": ("gmr", math.exp),
+    "igmr": ("gmr", lambda mean: math.exp(-mean)),
+    "hmr": ("mrr", lambda mean: 1 / mean),
     "imr": ("mr", lambda mean: 1 / mean),
-}  # fmt: skip
+}
 ADJUSTED = {
-    "amr": ("mr", "ratio"), "amri": ("mr", "index"), "z_mr": ("mr", "z"),
-    "mrr_ratio": ("mrr", "ratio"), "adjusted_mrr": ("mrr", "index"), "z_mrr": ("mrr", "z"),
-    "mrr_ratio_continuous": ("mrr", "ratio"), "adjusted_mrr_continuous": ("mrr", "index"),
-    "hits_ratio@2": ("hits@2", "ratio"), "adjusted_hits@2": ("hits@2", "index"),
-    "z_hits@2": ("hits@2", "z"), "log_mrr_ratio": ("log_mrr", "ratio"),
-    "adjusted_log_mrr": ("log_mrr", "index"), "z_log_mrr": ("log_mrr", "z"),
-    "p_mrr_ratio@0.3": ("p_mrr@0.3", "ratio"), "adjusted_p_mrr@0.3": ("p_mrr@0.3", "index"),
+    "amr": ("mr", "ratio"),
+    "amri": ("mr", "index"),
+    "z_mr": ("mr", "z"),
+    "mrr_ratio": ("mrr", "ratio"),
+    "adjusted_mrr": ("mrr", "index"),
+    "z_mrr": ("mrr", "z"),
+    "mrr_ratio_continuous": ("mrr", "ratio"),
+    "adjusted_mrr_continuous": ("mrr", "index"),
+    "hits_ratio@2": ("hits@2", "ratio"),
+    "adjusted_hits@2": ("hits@2", "index"),
+    "z_hits@2": ("hits@2", "z"),
+    "log_mrr_ratio": ("log_mrr", "ratio"),
+    "adjusted_log_mrr": ("log_mrr", "index"),
+    "z_log_mrr": ("log_mrr", "z"),
+    "p_mrr_ratio@0.3": ("p_mrr@0.3", "ratio"),
+    "adjusted_p_mrr@0.3": ("p_mrr@0.3", "index"),
     "z_p_mrr@0.3": ("p_mrr@0.3", "z"),
-    "agmr": ("gmr", "ratio"), "agmri": ("gmr", "index"), "z_gmr": ("gmr", "z"),
+    "agmr": ("gmr", "ratio"),
+    "agmri": ("gmr", "index"),
+    "z_gmr": ("gmr", "z"),
     "adjusted_median_rank": ("median_rank", "ratio"),
     "adjusted_median_rank_index": ("median_rank", "index"),
-}  # fmt: skip
+}
 SPREAD = {"median_rank", "inverse_median_rank", "mad", "var", "std", "count"}
 BY_CANDIDATES = {"probe@0.3", "wgmr"}
 WAYS = 3000
@@ -137,14 +158,18 @@ def slow_chance(name: str, base: str, items: list[Item]) -> tuple[float, float]:
     shares = [float(item.weight / total) for item in items]
     if base == "gmr":
         mean, square = (
-            math.prod(average([float(r) ** (t * share) for r in item.chance])
-                      for item, share in zip(items, shares, strict=True)) for t in (1, 2)
-        )  # fmt: skip
+            math.prod(
+                average([float(r) ** (t * share) for r in item.chance])
+                for item, share in zip(items, shares, strict=True)
+            )
+            for t in (1, 2)
+        )
         return mean, square - mean**2
     values = [[F[base](r) for r in item.chance] for item in items]
     middles = [average(each) for each in values]
-    spreads = [average([(v - m) ** 2 for v in each])
-               for each, m in zip(values, middles, strict=True)]  # fmt: skip
+    spreads = [
+        average([(v - m) ** 2 for v in each]) for each, m in zip(values, middles, strict=True)
+    ]
     variance = sum(s**2 * float(v) for s, v in zip(shares, spreads, strict=True))
     return float(weighted(items, middles)), variance
 
@@ -283,8 +308,13 @@ def test_every_metric_is_as_defined(
 
 
 def test_relations_of_one_side_weigh_the_same_whatever_the_other_side_has() -> None:
-    rows = {"side": [1, 1, 0, 1, 0, 0], "relation": [0, 0, 0, 1, 1, 1], "triple": range(6),
-            "greater": [0, 1, 5, 3, 7, 8], "candidates": [20] * 6}  # fmt: skip
+    rows = {
+        "side": [1, 1, 0, 1, 0, 0],
+        "relation": [0, 0, 0, 1, 1, 1],
+        "triple": range(6),
+        "greater": [0, 1, 5, 3, 7, 8],
+        "candidates": [20] * 6,
+    }
     ranks = make_ranks({name: np.array(row, np.int64) for name, row in rows.items()})
     got = Calculator(ranks, no_trec).value(Measure.parse("tail.realistic.relation.mrr"))
     assert got == ((1 + 1 / 2) / 2 + 1 / 4) / 2
@@ -312,8 +342,12 @@ def test_probe_at_every_sharpness(case: Case, kind: str, a: float) -> None:
 def test_the_median_by_chance_of_many_ranks() -> None:
     """Windows, pieces, both forms of the characteristic function; also very unequal candidates."""
     rng = np.random.default_rng(7)
-    for sizes in (rng.integers(150, 300, 81), rng.choice([1, 40, 300], 30),
-                  np.repeat([1, 2, 300], [20, 3, 22]), np.full(60, 400)):  # fmt: skip
+    for sizes in (
+        rng.integers(150, 300, 81),
+        rng.choice([1, 40, 300], 30),
+        np.repeat([1, 2, 300], [20, 3, 22]),
+        np.full(60, 400),
+    ):
         got = median(Tally.from_items(sizes), 0).mean
         assert got == pytest.approx(slow_median_by_chance(sizes.tolist()), rel=1e-13)
     # The median of an odd number of equal uniforms is symmetric, whatever their number.
@@ -392,9 +426,13 @@ def test_trec_values_are_averaged_as_trec_eval_does() -> None:
 def test_rank_types_side_by_side() -> None:
     result = kgtrec.Result(some_ranks(50, True))
     keys = ["both.micro.mrr", "tail.stratified.mrr(0.5,0.5)"]
-    due = [{"both.micro.mrr": result[f"both.{kind}.micro.mrr"],
-            keys[1]: result[f"tail.{kind}.stratified.mrr(0.5,0.5)"]}
-           for kind in RANK_TYPES]  # fmt: skip
+    due = [
+        {
+            "both.micro.mrr": result[f"both.{kind}.micro.mrr"],
+            keys[1]: result[f"tail.{kind}.stratified.mrr(0.5,0.5)"],
+        }
+        for kind in RANK_TYPES
+    ]
     assert result.rank_types(keys).to_dict() == dict(zip(RANK_TYPES, due, strict=True))
 
 
@@ -512,10 +550,18 @@ def test_first_answer_of_a_tie(greater: int, size: int, data: st.DataObject) -> 
     assert got[0] <= 1
 
 
-@pytest.mark.parametrize(("greater", "size", "answers"), [
-    (0, 20_000, 2), (0, 20_000, 40), (5, 3_000, 2_990), (10**6, 5_000, 3), (300, 9_000, 700),
-    (300, 90_000, 65), (10**9, 100_000, 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("greater", "size", "answers"),
+    [
+        (0, 20_000, 2),
+        (0, 20_000, 40),
+        (5, 3_000, 2_990),
+        (10**6, 5_000, 3),
+        (300, 9_000, 700),
+        (300, 90_000, 65),
+        (10**9, 100_000, 2),
+    ],
+)
 def test_first_answer_of_a_long_tie(greater: int, size: int, answers: int) -> None:
     unit = 1 << 200  # P(X >= j) in integers, because no double could hold it
     total, hits, survival = 0, 0, unit

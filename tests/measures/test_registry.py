@@ -72,13 +72,19 @@ SPELLINGS = {
     "both.stratified.mrr(0.5, 0.5)": "both.stratified.mrr(0.5,0.5)",
     "both.realistic.stratified.mrr(.5,0.50)": "both.stratified.mrr(0.5,0.5)",
     "both.expected.stratified.hits.10(-1,-0.0)": "both.expected.stratified.hits@10(-1,0)",
-    "both.macro.MAP@20": "both.macro.map_cut_20", "both.macro.p_5": "both.macro.P_5",
+    "both.macro.MAP@20": "both.macro.map_cut_20",
+    "both.macro.p_5": "both.macro.P_5",
     "head.macro.iprec_at_recall_0.1": "head.macro.iprec_at_recall_0.10",
-    "mrr": "both.realistic.micro.mrr", "both.mrr": "both.realistic.micro.mrr",
-    "tail.hits@10": "tail.realistic.micro.hits@10", "hits_at_10": "both.realistic.micro.hits@10",
-    "hits.10": "both.realistic.micro.hits@10", "head.hits.10": "head.realistic.micro.hits@10",
-    "expected.mrr": "both.expected.micro.mrr", "worst.hits_at_3": "both.pessimistic.micro.hits@3",
-    "macro.mrr": "both.realistic.macro.mrr", "tail.macro.mrr": "tail.realistic.macro.mrr",
+    "mrr": "both.realistic.micro.mrr",
+    "both.mrr": "both.realistic.micro.mrr",
+    "tail.hits@10": "tail.realistic.micro.hits@10",
+    "hits_at_10": "both.realistic.micro.hits@10",
+    "hits.10": "both.realistic.micro.hits@10",
+    "head.hits.10": "head.realistic.micro.hits@10",
+    "expected.mrr": "both.expected.micro.mrr",
+    "worst.hits_at_3": "both.pessimistic.micro.hits@3",
+    "macro.mrr": "both.realistic.macro.mrr",
+    "tail.macro.mrr": "tail.realistic.macro.mrr",
     "stratified.mrr(0.5,0.5)": "both.stratified.mrr(0.5,0.5)",
     "p_mrr(0.5)": "both.realistic.micro.p_mrr@0.5",
     "both.realistic.p_mrr(.50)": "both.realistic.micro.p_mrr@0.5",
@@ -86,11 +92,14 @@ SPELLINGS = {
     "both.stratified.pmrr@0.5(1,0)": "both.stratified.p_mrr@0.5(1,0)",
     "tail.expected.question.log-mrr": "tail.expected.question.log_mrr",
     "both.micro.adjusted_gmr": "both.realistic.micro.agmr",
-    "both.triple.median": "both.realistic.triple.median_rank", "map": "both.macro.map",
-    "head.MAP@20": "head.macro.map_cut_20", "map_cut.20": "both.macro.map_cut_20",
-    "set_F.0.5": "both.macro.set_F_0.5", "RBP": "both.macro.rbp_p=0.8",
+    "both.triple.median": "both.realistic.triple.median_rank",
+    "map": "both.macro.map",
+    "head.MAP@20": "head.macro.map_cut_20",
+    "map_cut.20": "both.macro.map_cut_20",
+    "set_F.0.5": "both.macro.set_F_0.5",
+    "RBP": "both.macro.rbp_p=0.8",
     "ndcg.1=3,2=9": "both.macro.ndcg_1=3,2=9",
-}  # fmt: skip
+}
 
 
 def test_spellings() -> None:
@@ -110,19 +119,36 @@ pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
 # PyKEEN 1.11's keys for each side and rank type, without the cutoffs.
 PYKEEN = {
-    "adjusted_arithmetic_mean_rank": "amr", "adjusted_arithmetic_mean_rank_index": "amri",
+    "adjusted_arithmetic_mean_rank": "amr",
+    "adjusted_arithmetic_mean_rank_index": "amri",
     "adjusted_geometric_mean_rank_index": "agmri",
-    "adjusted_inverse_harmonic_mean_rank": "adjusted_mrr", "arithmetic_mean_rank": "mr",
-    "count": "count", "geometric_mean_rank": "gmr", "harmonic_mean_rank": "hmr",
-    "inverse_arithmetic_mean_rank": "imr", "inverse_geometric_mean_rank": "igmr",
-    "inverse_harmonic_mean_rank": "mrr", "inverse_median_rank": "inverse_median_rank",
-    "median_absolute_deviation": "mad", "median_rank": "median_rank", "standard_deviation": "std",
-    "variance": "var", "z_arithmetic_mean_rank": "z_mr", "z_geometric_mean_rank": "z_gmr",
-    "z_inverse_harmonic_mean_rank": "z_mrr", "hits_at_1": "hits@1", "hits_at_10": "hits@10",
-    "hits.5": "hits@5", "adjusted_hits_at_5": "adjusted_hits@5", "z_hits_at_3": "z_hits@3",
-    "mean_reciprocal_rank": "mrr", "mean_rank": "mr", "adjusted_mean_rank_index": "amri",
-    "amrr": "adjusted_mrr", "gmri": "agmri",
-}  # fmt: skip
+    "adjusted_inverse_harmonic_mean_rank": "adjusted_mrr",
+    "arithmetic_mean_rank": "mr",
+    "count": "count",
+    "geometric_mean_rank": "gmr",
+    "harmonic_mean_rank": "hmr",
+    "inverse_arithmetic_mean_rank": "imr",
+    "inverse_geometric_mean_rank": "igmr",
+    "inverse_harmonic_mean_rank": "mrr",
+    "inverse_median_rank": "inverse_median_rank",
+    "median_absolute_deviation": "mad",
+    "median_rank": "median_rank",
+    "standard_deviation": "std",
+    "variance": "var",
+    "z_arithmetic_mean_rank": "z_mr",
+    "z_geometric_mean_rank": "z_gmr",
+    "z_inverse_harmonic_mean_rank": "z_mrr",
+    "hits_at_1": "hits@1",
+    "hits_at_10": "hits@10",
+    "hits.5": "hits@5",
+    "adjusted_hits_at_5": "adjusted_hits@5",
+    "z_hits_at_3": "z_hits@3",
+    "mean_reciprocal_rank": "mrr",
+    "mean_rank": "mr",
+    "adjusted_mean_rank_index": "amri",
+    "amrr": "adjusted_mrr",
+    "gmri": "agmri",
+}
 
 
 def test_pykeen_keys_are_micro() -> None:
@@ -143,10 +169,28 @@ def test_names_are_nobodys_twice() -> None:
 def test_a_key_is_what_other_calls_accept() -> None:
     """One name, one column: in keys, in `trec.evaluate` and in `kgtrec eval -m`."""
     for name in (
-        "AP@20", "map_cut.20", "RR@10", "judged@10", "rbp", "dcg", "unj_5", "RBP(p=0.8)", "RBP",
-        "rbp.p=0.5", "nDCG@20", "Success@5", "utility.2,-1,0,0", "set_F.0.5", "ndcg.1=3,2=9",
-        "num_q", "iprec_at_recall.0.1", "MAP", "11pt_avg", "R@5", "Judged@3",
-    ):  # fmt: skip
+        "AP@20",
+        "map_cut.20",
+        "RR@10",
+        "judged@10",
+        "rbp",
+        "dcg",
+        "unj_5",
+        "RBP(p=0.8)",
+        "RBP",
+        "rbp.p=0.5",
+        "nDCG@20",
+        "Success@5",
+        "utility.2,-1,0,0",
+        "set_F.0.5",
+        "ndcg.1=3,2=9",
+        "num_q",
+        "iprec_at_recall.0.1",
+        "MAP",
+        "11pt_avg",
+        "R@5",
+        "Judged@3",
+    ):
         (column,) = resolve([name])
         assert Measure.parse(f"both.macro.{name}") == Measure.parse(f"both.macro.{column.name}")
         assert Measure.parse(f"both.macro.{name}").metric == column.name
@@ -208,11 +252,28 @@ def test_the_list_has_everything() -> None:
 # -- Sums of some items at a time have the bits of those of all at once --------------------------
 
 KEYS = (
-    "mr", "mrr", "hits@10", "amri", "gmr", "head.mrr", "macro.mr", "macro.mrr", "macro.hits@3",
-    "expected.macro.mr", "expected.macro.mrr", "expected.mrr", "macro_relation.mrr",
-    "question.mrr", "both.realistic.relation.mrr", "triple.mrr", "median_rank", "std",
-    "stratified.mrr(0.5,0.5)", "macro.map_cut_20", "macro.num_rel",
-)  # fmt: skip
+    "mr",
+    "mrr",
+    "hits@10",
+    "amri",
+    "gmr",
+    "head.mrr",
+    "macro.mr",
+    "macro.mrr",
+    "macro.hits@3",
+    "expected.macro.mr",
+    "expected.macro.mrr",
+    "expected.mrr",
+    "macro_relation.mrr",
+    "question.mrr",
+    "both.realistic.relation.mrr",
+    "triple.mrr",
+    "median_rank",
+    "std",
+    "stratified.mrr(0.5,0.5)",
+    "macro.map_cut_20",
+    "macro.num_rel",
+)
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -283,9 +344,14 @@ def test_headings_of_columns_side_by_side() -> None:
         return headings([Measure.parse(key) for key in keys], **options)
 
     assert titles("mrr", "hits@10", "stratified.mrr(0.5,0.5)") == [
-        "MRR", "Hits@10", "strat-MRR(0.5,0.5)"]  # fmt: skip
+        "MRR",
+        "Hits@10",
+        "strat-MRR(0.5,0.5)",
+    ]
     assert titles("mrr", "macro.mrr", "MAP@20") == ["micro MRR", "macro MRR", "macro MAP@20"]
     both = ["both.realistic.micro.mrr", "tail.realistic.micro.mrr"]
     assert titles(*both) == both
     assert titles("expected.mrr", "mrr", sides=False) == [
-        "expected.micro.mrr", "realistic.micro.mrr"]  # fmt: skip
+        "expected.micro.mrr",
+        "realistic.micro.mrr",
+    ]

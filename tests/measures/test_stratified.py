@@ -18,8 +18,15 @@ from kgtrec.measures.calculator import Calculator
 
 BETAS = [-1.0, -0.35, 0.0, 0.5, 1.0]
 
-COLUMNS = ("triple", "relation", "greater", "equal", "tied_ahead", "answer_popularity",
-           "relation_popularity")  # fmt: skip
+COLUMNS = (
+    "triple",
+    "relation",
+    "greater",
+    "equal",
+    "tied_ahead",
+    "answer_popularity",
+    "relation_popularity",
+)
 SIDES = {"head": (0,), "tail": (1,), "both": (0, 1)}
 
 
@@ -67,8 +74,11 @@ def test_bits_do_not_depend_on_other_metrics_or_the_order_of_rows_or_points() ->
 def test_wide_ties_of_triples() -> None:
     """Many places on both sides: the rise, the level and the fall of pairs of ranks."""
     sizes = [(1, 120), (119, 120), (120, 120), (2, 2), (90, 70)]
-    wide = [{"greater": g, "equal": size - 1, "tied_ahead": 0, "candidates": 1000}
-            for g, (a, b) in enumerate(sizes) for size in (a, b)]  # fmt: skip
+    wide = [
+        {"greater": g, "equal": size - 1, "tied_ahead": 0, "candidates": 1000}
+        for g, (a, b) in enumerate(sizes)
+        for size in (a, b)
+    ]
     for i, row in enumerate(wide):
         row |= {"side": i % 2, "triple": i // 2, "question": i, "relation": 0}
     ranks = make_ranks({name: np.array([r[name] for r in wide]) for name in wide[0]})
@@ -96,10 +106,13 @@ def test_many_instances_of_many_sizes() -> None:
     for weighted in (None, weight):
         share = np.full(len(counts), 1 / len(counts)) if weighted is None else weight / weight.sum()
         for base, values in (
-            ("mrr", 1 / ranks), ("hits@10", 1.0 * (ranks <= 10)), ("mr", ranks),
-            ("log_mrr", 1 / np.log2(ranks + 1)), ("p_mrr@0.5", ranks**-0.5),
+            ("mrr", 1 / ranks),
+            ("hits@10", 1.0 * (ranks <= 10)),
+            ("mr", ranks),
+            ("log_mrr", 1 / np.log2(ranks + 1)),
+            ("p_mrr@0.5", ranks**-0.5),
             ("p_mrr@0.02", ranks**-0.02),
-        ):  # fmt: skip
+        ):
             mean = np.cumsum(values)[counts - 1] / counts
             square = np.cumsum(values**2)[counts - 1] / counts
             chance = random_scorer(base, counts, weighted)

@@ -33,8 +33,21 @@ else:
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT = 600  # seconds per mutant; a hanging test has noticed it
-COPIED = ("kgtrec", "csrc", "tests", "benchmarks", "pyproject.toml", "setup.py", "README.md",
-          "CONTRIBUTING.md", "CHANGELOG.md", "MANIFEST.in", "LICENSE", ".ci", "build")  # fmt: skip
+COPIED = (
+    "kgtrec",
+    "csrc",
+    "tests",
+    "benchmarks",
+    "pyproject.toml",
+    "setup.py",
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "MANIFEST.in",
+    "LICENSE",
+    ".ci",
+    "build",
+)
 
 
 class Mutant(NamedTuple):
@@ -126,9 +139,13 @@ def verdict_on(mutant: Mutant, place: Path, show: bool) -> str:
         environment = {**os.environ, "PYTHONPATH": str(place)}
         try:
             done = subprocess.run(
-                [*command, *markers, *mutant.tests], cwd=place, env=environment, timeout=LIMIT,
-                capture_output=not show, check=False,
-            )  # fmt: skip
+                [*command, *markers, *mutant.tests],
+                cwd=place,
+                env=environment,
+                timeout=LIMIT,
+                capture_output=not show,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             return "killed"
         if done.returncode > 2:  # 5: no test ran; below 0: a crash

@@ -75,8 +75,10 @@ def by_tail() -> dict[str, str]:
     return {f"{split}.txt": lines((h, t, r) for h, r, t in rows) for split, rows in RIGHT.items()}
 
 
-COUNTED = {"entity2id.txt": "4\nann 0\nbob 1\ncid 2\ndan 3\n",
-           "relation2id.txt": "2\nknows 0\nlikes 1\n"}  # fmt: skip
+COUNTED = {
+    "entity2id.txt": "4\nann 0\nbob 1\ncid 2\ndan 3\n",
+    "relation2id.txt": "2\nknows 0\nlikes 1\n",
+}
 
 ADVICE = [  # the declaration of a folder, its files, the declaration that the message suggests
     ("", texts("{}.csv", ","), "csv,hrt:DIR"),
@@ -129,14 +131,26 @@ def test_suggested_declarations_lead_to_the_facts(
 
 
 INDUCTIVE = {
-    "ilpc": {"train.txt": "x\tr\ty\n", "inference.txt": "ann\tr\tbob\n",
-             "inference_validation.txt": "bob\tr\tann\n", "inference_test.txt": "ann\tr\tann\n"},
-    "ingram": {"train.txt": "x\tr\ty\n", "msg.txt": "ann\tr\tbob\n",
-               "valid.txt": "bob\tr\tann\n", "test.txt": "ann\tr\tann\n"},
-    "ultra": {"train.txt": "x\tr\ty\n", "transductive_train.txt": "x\tr\ty\n",
-              "inference_graph.txt": "ann\tr\tbob\n", "inf_valid.txt": "bob\tr\tann\n",
-              "inf_test.txt": "ann\tr\tann\n"},
-}  # fmt: skip
+    "ilpc": {
+        "train.txt": "x\tr\ty\n",
+        "inference.txt": "ann\tr\tbob\n",
+        "inference_validation.txt": "bob\tr\tann\n",
+        "inference_test.txt": "ann\tr\tann\n",
+    },
+    "ingram": {
+        "train.txt": "x\tr\ty\n",
+        "msg.txt": "ann\tr\tbob\n",
+        "valid.txt": "bob\tr\tann\n",
+        "test.txt": "ann\tr\tann\n",
+    },
+    "ultra": {
+        "train.txt": "x\tr\ty\n",
+        "transductive_train.txt": "x\tr\ty\n",
+        "inference_graph.txt": "ann\tr\tbob\n",
+        "inf_valid.txt": "bob\tr\tann\n",
+        "inf_test.txt": "ann\tr\tann\n",
+    },
+}
 
 
 @pytest.mark.parametrize("made", INDUCTIVE)
@@ -223,43 +237,96 @@ def test_some_times_are_completed(tmp_path: Path) -> None:
 TIED = "{'q': {'d': 1}}, {'q': {'d': 1.0, 'e': 1.0}}, ['recip_rank']"
 QUESTIONS = "graph.questions(sides='tail')"
 LINES = [  # the advice, the call that causes it, the call that follows it, its value
-    ("ties='expected'", f"trec.evaluate({TIED})", f"trec.evaluate({TIED}, ties='expected')",
-     {"q": {"recip_rank": 0.75}}),
-    ("ties='name'", f"trec.evaluate({TIED})", f"trec.evaluate({TIED}, ties='name')",
-     {"q": {"recip_rank": 0.5}}),
-    ("summary=True", "trec.evaluate({'q': {'d': 1}}, {'q': {'d': 1.0}}, ['runid'])",
-     "trec.evaluate({'q': {'d': 1}}, {'q': {'d': 1.0}}, ['runid'], summary=True)", {"runid": ""}),
-    ("qrels_format='beir'", "trec.read_qrels('three')",
-     "trec.read_qrels('three', qrels_format='beir')",
-     {"q": {"d": 2, "e": 1}}),
-    ("run_format='scores'", "trec.read_run('three')", "trec.read_run('three', run_format='scores')",
-     {"q": {"d": 2.0, "e": 1.0}}),
-    ("run_format='msmarco'", "trec.read_run('three')",
-     "trec.read_run('three', run_format='msmarco')", {"q": {"d": -2.0, "e": -1.0}}),
-    ("known_has_answers=True", "asked(known_has_answers=False)", "asked(known_has_answers=True)",
-     [[0]]),
-    ("nan='worst'", f"kgtrec.rank(holes, {QUESTIONS})[0].rank().tolist()",
-     f"kgtrec.rank(holes, {QUESTIONS}, nan='worst')[0].rank().tolist()", [4.0]),
+    (
+        "ties='expected'",
+        f"trec.evaluate({TIED})",
+        f"trec.evaluate({TIED}, ties='expected')",
+        {"q": {"recip_rank": 0.75}},
+    ),
+    (
+        "ties='name'",
+        f"trec.evaluate({TIED})",
+        f"trec.evaluate({TIED}, ties='name')",
+        {"q": {"recip_rank": 0.5}},
+    ),
+    (
+        "summary=True",
+        "trec.evaluate({'q': {'d': 1}}, {'q': {'d': 1.0}}, ['runid'])",
+        "trec.evaluate({'q': {'d': 1}}, {'q': {'d': 1.0}}, ['runid'], summary=True)",
+        {"runid": ""},
+    ),
+    (
+        "qrels_format='beir'",
+        "trec.read_qrels('three')",
+        "trec.read_qrels('three', qrels_format='beir')",
+        {"q": {"d": 2, "e": 1}},
+    ),
+    (
+        "run_format='scores'",
+        "trec.read_run('three')",
+        "trec.read_run('three', run_format='scores')",
+        {"q": {"d": 2.0, "e": 1.0}},
+    ),
+    (
+        "run_format='msmarco'",
+        "trec.read_run('three')",
+        "trec.read_run('three', run_format='msmarco')",
+        {"q": {"d": -2.0, "e": -1.0}},
+    ),
+    (
+        "known_has_answers=True",
+        "asked(known_has_answers=False)",
+        "asked(known_has_answers=True)",
+        [[0]],
+    ),
+    (
+        "nan='worst'",
+        f"kgtrec.rank(holes, {QUESTIONS})[0].rank().tolist()",
+        f"kgtrec.rank(holes, {QUESTIONS}, nan='worst')[0].rank().tolist()",
+        [4.0],
+    ),
     ("outside='worst'", "among([0, 1])", "among([0, 1], outside='worst')", [3.0]),
-    ("duplicates='ignore'", f"repeated({QUESTIONS})", f"repeated({QUESTIONS}, duplicates='ignore')",
-     [1.0]),
-    ("filter='test'", "len(graph.questions('test', 'tail', filter='valid'))",
-     "len(graph.questions('test', 'tail', filter='test'))", 1),
-    ("run_depth=1000", f"written(kgtrec.rank(scores, {QUESTIONS}, 0)[1])",
-     f"written(kgtrec.rank(scores, {QUESTIONS}, run_depth=1000)[1])",
-     "tail0 Q0 dan 1 4 kgtrec\ntail0 Q0 cid 2 3 kgtrec\ntail0 Q0 bob 3 2 kgtrec\n"
-     "tail0 Q0 ann 4 1 kgtrec\n"),
-    ("sides='both'", "len(graph.questions(sides='qualifier'))",
-     "len(graph.questions(sides='both'))", 2),
-    ("rows='instances'", "chunked(np.repeat(scores, 3, axis=0))",
-     "chunked(np.repeat(scores, 2, axis=0), rows='instances')", [2.0, 1.0]),
-    ("normalize='vectors'", "openke(norm='l1')", "openke(norm='l1', normalize='vectors')",
-     ("norm: l1", "normalization: vectors are scaled to length 1")),
-    ("normalize='none'", "openke(norm='l1')", "openke(norm='l1', normalize='none')",
-     ("norm: l1",)),
+    (
+        "duplicates='ignore'",
+        f"repeated({QUESTIONS})",
+        f"repeated({QUESTIONS}, duplicates='ignore')",
+        [1.0],
+    ),
+    (
+        "filter='test'",
+        "len(graph.questions('test', 'tail', filter='valid'))",
+        "len(graph.questions('test', 'tail', filter='test'))",
+        1,
+    ),
+    (
+        "run_depth=1000",
+        f"written(kgtrec.rank(scores, {QUESTIONS}, 0)[1])",
+        f"written(kgtrec.rank(scores, {QUESTIONS}, run_depth=1000)[1])",
+        "tail0 Q0 dan 1 4 kgtrec\ntail0 Q0 cid 2 3 kgtrec\ntail0 Q0 bob 3 2 kgtrec\n"
+        "tail0 Q0 ann 4 1 kgtrec\n",
+    ),
+    (
+        "sides='both'",
+        "len(graph.questions(sides='qualifier'))",
+        "len(graph.questions(sides='both'))",
+        2,
+    ),
+    (
+        "rows='instances'",
+        "chunked(np.repeat(scores, 3, axis=0))",
+        "chunked(np.repeat(scores, 2, axis=0), rows='instances')",
+        [2.0, 1.0],
+    ),
+    (
+        "normalize='vectors'",
+        "openke(norm='l1')",
+        "openke(norm='l1', normalize='vectors')",
+        ("norm: l1", "normalization: vectors are scaled to length 1"),
+    ),
+    ("normalize='none'", "openke(norm='l1')", "openke(norm='l1', normalize='none')", ("norm: l1",)),
     ("inverse='offset'", "vectors()", "vectors(inverse='offset')", (4, 2)),
     ("inverse='interleaved'", "vectors()", "vectors(inverse='interleaved')", (4, 2)),
-]  # fmt: skip
+]
 
 
 def names_in_lines(folder: Path) -> dict[str, object]:
@@ -299,8 +366,11 @@ def names_in_lines(folder: Path) -> dict[str, object]:
         return own.entities.shape
 
     def openke(**how: str) -> tuple[str, ...]:
-        arrays = {"zero_const": np.zeros(1), "ent_embeddings.weight": np.eye(4, 2),
-                  "rel_embeddings.weight": np.eye(2)}  # fmt: skip
+        arrays = {
+            "zero_const": np.zeros(1),
+            "ent_embeddings.weight": np.eye(4, 2),
+            "rel_embeddings.weight": np.eye(2),
+        }
         np.savez(folder / "openke.npz", **{n: a.astype(np.float32) for n, a in arrays.items()})
         return load_factors(folder / "openke.npz", graph.questions(), "transe", **how).facts
 
@@ -340,10 +410,11 @@ def test_suggested_lines_of_python_lead_to_the_value(
 ELSEWHERE = {  # tests that need other libraries, or many files
     "pre_filtered_triples=False": "integrations/test_pykeen.py::test_the_attribute_is_as_it_was",
     "model='rotate'": "integrations/test_saved_models.py::test_a_configuration_without_a_model",
-    "model_config='config.json'":
-        "integrations/test_saved_models.py::test_the_configuration_names_the_formula",
+    "model_config='config.json'": (
+        "integrations/test_saved_models.py::test_the_configuration_names_the_formula"
+    ),
     "hype:": "graph/test_other_peoples_files.py::test_facts_of_several_entities_are_read",
-}  # fmt: skip
+}
 
 
 def test_every_piece_of_advice_is_followed() -> None:

@@ -54,15 +54,30 @@ LAYERS = (
     "__main__",
 )
 NATIVE = (
-    "graph.tsv", "measures", "ranking", "scores.factors", "scores.mapped_files",
-    "study.comparison.significance", "trec",
-)  # fmt: skip
+    "graph.tsv",
+    "measures",
+    "ranking",
+    "scores.factors",
+    "scores.mapped_files",
+    "study.comparison.significance",
+    "trec",
+)
 FACADE = ("cli", "demo")  # may use the package as its users do: `import kgtrec`
 HEAVY = {"dask", "distributed", "matplotlib", "pandas", "pyarrow", "pytrec_eval", "scipy", "tqdm"}
 LOADS_HEAVY = {"kgtrec.cluster.dask.private_cluster"}
 """Loaded by functions only: its classes are Dask's, and its processes import them by name."""
-LIBRARIES = {"lightning", "ogb", "pykeen", "pytorch_lightning", "safetensors", "torch",
-             "torch_geometric", "torchkge", "torchmetrics", "kge"}  # fmt: skip
+LIBRARIES = {
+    "lightning",
+    "ogb",
+    "pykeen",
+    "pytorch_lightning",
+    "safetensors",
+    "torch",
+    "torch_geometric",
+    "torchkge",
+    "torchmetrics",
+    "kge",
+}
 ALLOWED = r"allow_pickle\s*=(?!False)"
 UNSAFE = {"_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"}
 
@@ -189,14 +204,20 @@ def test_no_modules_import_one_another_not_even_in_a_call():
 @pytest.mark.parametrize(
     ("statement", "unwanted"),
     [
-        ("import kgtrec; dir(kgtrec); kgtrec.InputError, kgtrec.Graph, kgtrec.Ranker, kgtrec.Ranks,"
-         " kgtrec.Run, kgtrec.evaluate", {"click"}),
-        ("import kgtrec.cli.about, kgtrec.cli.rank.command, kgtrec.cli.report,"
-         " kgtrec.cli.convert, kgtrec.cli.eval", set()),
+        (
+            "import kgtrec; dir(kgtrec); kgtrec.InputError, kgtrec.Graph, kgtrec.Ranker, "
+            "kgtrec.Ranks, kgtrec.Run, kgtrec.evaluate",
+            {"click"},
+        ),
+        (
+            "import kgtrec.cli.about, kgtrec.cli.rank.command, kgtrec.cli.report,"
+            " kgtrec.cli.convert, kgtrec.cli.eval",
+            set(),
+        ),
         ("import kgtrec.study, kgtrec.plots, kgtrec.trec", {"click", "numpy"}),
     ],
     ids=["package", "commands", "front pages"],
-)  # fmt: skip
+)
 def test_heavy_libraries_stay_unloaded(statement: str, unwanted: set[str], tmp_path: Path) -> None:
     # Outside the checkout, so that the installed package is tested.
     code = f"import sys; {statement}; print(*sys.modules)"
@@ -217,12 +238,21 @@ def test_nothing_is_unpickled() -> None:
 WRONG = [
     ("trec.run", "from kgtrec.cli import main", "imports cli, which is not above it"),
     ("trec.run", "def f():\n    import kgtrec.cli.rank", "imports cli, which is not above it"),
-    ("graph.graph", "def f():\n    from kgtrec.questions.filters import Filter",
-     "imports questions, which is not"),
-    ("graph.graph", "from kgtrec.graph.statistics.summary import overview",
-     "imports graph.statistics, which is not"),
-    ("trec.files.run", "try:\n    import kgtrec.trec.measures.ties\nexcept E: pass",
-     "imports trec.measures, which is"),
+    (
+        "graph.graph",
+        "def f():\n    from kgtrec.questions.filters import Filter",
+        "imports questions, which is not",
+    ),
+    (
+        "graph.graph",
+        "from kgtrec.graph.statistics.summary import overview",
+        "imports graph.statistics, which is not",
+    ),
+    (
+        "trec.files.run",
+        "try:\n    import kgtrec.trec.measures.ties\nexcept E: pass",
+        "imports trec.measures, which is",
+    ),
     ("results.result", "from kgtrec import _core", "imports _core, which only graph.tsv,"),
     ("ranking.rank", "import kgtrec", "imports the package"),
     ("ranking.rank", "from kgtrec import evaluate", "imports results, which is not above it"),
@@ -231,13 +261,16 @@ WRONG = [
     ("graph.graph", "class A:\n    import scipy", "imports scipy when it is loaded"),
     ("graph.graph", "import click", "imports click, which belongs to the command line"),
     ("graph.graph", "def f():\n    import pickle", "imports pickle: nothing is ever unpickled"),
-]  # fmt: skip
+]
 
 
 def test_wrong_imports_are_found():
     for module, source, complaint in WRONG:
-        said = [text for imported in imports_of(source)
-                for text in complaints(f"kgtrec.{module}", imported)]  # fmt: skip
+        said = [
+            text
+            for imported in imports_of(source)
+            for text in complaints(f"kgtrec.{module}", imported)
+        ]
         assert len(said) == 1, source
         assert said[0].startswith(complaint), said
 
@@ -286,9 +319,14 @@ def test_the_site_describes_every_class_once() -> None:
 
 # Packages that users import from: these declare names and describe them at length.
 FRONT_DOORS = (
-    "kgtrec", "kgtrec.study", "kgtrec.study.openworld", "kgtrec.plots", "kgtrec.trec",
-    "kgtrec.measures", "kgtrec.cluster",
-)  # fmt: skip
+    "kgtrec",
+    "kgtrec.study",
+    "kgtrec.study.openworld",
+    "kgtrec.plots",
+    "kgtrec.trec",
+    "kgtrec.measures",
+    "kgtrec.cluster",
+)
 INTEGRATIONS = "kgtrec.integrations."
 
 
@@ -309,10 +347,19 @@ def test_only_front_doors_declare_names() -> None:
 
 # Settings that travel together, and the value that carries them.
 VALUES = {
-    "Settings": {"run_depth", "threads", "rows", "higher_is_better", "nan", "columns", "atol",
-                 "rtol", "duplicates"},
+    "Settings": {
+        "run_depth",
+        "threads",
+        "rows",
+        "higher_is_better",
+        "nan",
+        "columns",
+        "atol",
+        "rtol",
+        "duplicates",
+    },
     "Resampling": {"confidence", "percent", "draws", "resamples", "seed"},
-}  # fmt: skip
+}
 TOGETHER = 3
 
 
@@ -380,9 +427,10 @@ def test_tables_figures_and_refusals_are_made_in_one_place_each() -> None:
     assert {path for path, text in FILES.items() if ALIGNED.search(text)} == {*ALIGNING}
     drawing = re.compile(r"\.subplots\(|\bplt\.|import pyplot|\bFigure\(")
     assert {
-        path for path, text in FILES.items()
+        path
+        for path, text in FILES.items()
         if drawing.search(text) and not path.startswith("plots/")
-    } == set()  # fmt: skip
+    } == set()
     assert drawing.search(FILES["plots/style.py"])
     # `errors.must_be` lists the choices of an unknown word.
     listing = re.compile(r"choose (one of|from)\b")

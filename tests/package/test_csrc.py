@@ -95,10 +95,21 @@ def test_a_call_back_is_found():
 
 ANY_INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<(?P<system>[^>]+)>|"(?P<own>[^"]+)")', re.M)
 STANDARD = {
-    "arm_neon.h", "cpuid.h", "immintrin.h", "locale.h", "math.h", "stdatomic.h", "stdbool.h",
-    "stddef.h", "stdint.h", "stdlib.h", "string.h",
-    "sys/auxv.h", "sys/syscall.h", "unistd.h",  # for questions that only the system answers
-}  # fmt: skip
+    "arm_neon.h",
+    "cpuid.h",
+    "immintrin.h",
+    "locale.h",
+    "math.h",
+    "stdatomic.h",
+    "stdbool.h",
+    "stddef.h",
+    "stdint.h",
+    "stdlib.h",
+    "string.h",
+    "sys/auxv.h",
+    "sys/syscall.h",
+    "unistd.h",  # for questions that only the system answers
+}
 # Headers of the operating system, each for the one file that uses it.
 SYSTEM = {
     "label_table.c": {"sys/mman.h"},  # on Linux
@@ -128,8 +139,10 @@ PUBLIC: dict[str, set[str]] = {f"{family}.h": {"kgt_status.h"} for family in FAM
 
 def unwanted_includes(name: str) -> set[str]:
     """Headers that a C file includes and may not."""
-    system, own = ({m[kind] for m in ANY_INCLUDE.finditer(FILES[name]) if m[kind]}
-                   for kind in ("system", "own"))  # fmt: skip
+    system, own = (
+        {m[kind] for m in ANY_INCLUDE.finditer(FILES[name]) if m[kind]}
+        for kind in ("system", "own")
+    )
     unwanted = system - STANDARD - SYSTEM.get(name, set())  # Python.h, and anything of numpy
     if name in PUBLIC:
         return unwanted | own - PUBLIC[name]

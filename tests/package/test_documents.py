@@ -181,10 +181,16 @@ def test_the_examples_of_continuous_integration_run_in_a_shell(
 ) -> None:
     """Each script, but for its installing line, ends as the gate does and leaves its report."""
     yaml = pytest.importorskip("yaml")
-    texts = {block.name: yaml.safe_load(block.text) for block in blocks_of(TEXTS["gate"])
-             if block.language == "yaml"}  # fmt: skip
-    github = [step["run"] for step in texts[".github/workflows/gate.yml"]["jobs"]["gate"]["steps"]
-              if "run" in step]  # fmt: skip
+    texts = {
+        block.name: yaml.safe_load(block.text)
+        for block in blocks_of(TEXTS["gate"])
+        if block.language == "yaml"
+    }
+    github = [
+        step["run"]
+        for step in texts[".github/workflows/gate.yml"]["jobs"]["gate"]["steps"]
+        if "run" in step
+    ]
     gitlab = texts[".gitlab-ci.yml"]["gate"]["script"]
     if is_worse:  # the base is much better than the new model
         shutil.copy("kgtrec-demo/svd.ranks.parquet", "kgtrec-demo/popularity.ranks.parquet")
@@ -196,9 +202,12 @@ def test_the_examples_of_continuous_integration_run_in_a_shell(
         assert len(lines) == len(steps) - 1
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         ended = subprocess.run(
-            ["bash", "-e", "-c", "\n".join(lines)], capture_output=True, text=True, check=False,
+            ["bash", "-e", "-c", "\n".join(lines)],
+            capture_output=True,
+            text=True,
+            check=False,
             env=os.environ | {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "PATH": path},
-        )  # fmt: skip
+        )
         assert ended.returncode == code, ended.stderr
         assert text in Path(report).read_text(encoding="utf-8")
         assert ("fail" in Path(report).read_text(encoding="utf-8").split("mrr", 1)[1]) == bool(code)
@@ -379,8 +388,12 @@ SEVERAL_TYPES = {"--output", "--side", "--columns"}
 """A folder of `demo`, which need not exist; sides in several columns of `report`; a file of labels,
 or measures."""
 SEVERAL_TEXTS = {"--graph", "--scores", "--qrels", "--run", "--type-constraints", "--names"} | {
-    "--against", "--relation-types", "--relations", "--ratios", "--version"
-}  # fmt: skip
+    "--against",
+    "--relation-types",
+    "--relations",
+    "--ratios",
+    "--version",
+}
 """Files of one format, and what a command does with them; trec_eval's own letter."""
 
 
@@ -415,8 +428,9 @@ EARLY = {
 def test_every_command_returns_a_report() -> None:
     returned = {
         path: inspect.signature(one.callback).return_annotation
-        for path, one in commands(cli) if one.callback is not None
-    }  # fmt: skip
+        for path, one in commands(cli)
+        if one.callback is not None
+    }
     assert {path for path, what in returned.items() if what != "Report"} == {*LISTS}
     place = ROOT / "kgtrec/cli"
     prints = re.compile(r"(?<!_)\b(note|warn|echo|echo_via_pager|print)\(")
@@ -475,8 +489,15 @@ def test_transcripts_have_every_command_in_every_format() -> None:
 
 PACKAGE = Path(str(kgtrec.__file__)).parent
 OPTION = re.compile(r"(?<![-\w{}$/])--[a-z][a-z0-9-]*(?![-\w]*\{)")
-ELSEWHERE = {"--array", "--help", "--version", "--nworkers", "--nthreads", "--memory-limit",
-             "--no-dashboard"}  # fmt: skip
+ELSEWHERE = {
+    "--array",
+    "--help",
+    "--version",
+    "--nworkers",
+    "--nthreads",
+    "--memory-limit",
+    "--no-dashboard",
+}
 """Of the commands of schedulers, which messages and pages name; and of click itself."""
 
 

@@ -74,8 +74,20 @@ def check_everything(url: str, home: Path, read: Callable[[str], bytes]) -> None
     """Everything that is read and written at a URL, compared with the files of `home`."""
     for name in ("s.npy", "m.npz"):
         out = f"{url}/out-{name}"
-        call("rank", "--graph", f"{url}/g", "--scores", f"{url}/{name}", "-o", f"{out}.parquet",
-             "--write-run", f"{out}.run.gz", "--write-qrels", f"{out}.qrels", "-q")  # fmt: skip
+        call(
+            "rank",
+            "--graph",
+            f"{url}/g",
+            "--scores",
+            f"{url}/{name}",
+            "-o",
+            f"{out}.parquet",
+            "--write-run",
+            f"{out}.run.gz",
+            "--write-qrels",
+            f"{out}.qrels",
+            "-q",
+        )
         assert read(f"out-{name}.parquet") == (home / f"{name}.parquet").read_bytes()
         assert read(f"out-{name}.run.gz") == (home / f"{name}.run.gz").read_bytes()
         assert read(f"out-{name}.qrels") == (home / "q.txt").read_bytes()
@@ -150,9 +162,20 @@ class Listing:
 
 
 ESCAPES = [
-    "b/g/../../x", "b/g/../x", "b/g/a/../../../x", "b/g//x/../../x", "b/g/..", "b/g/.", "b/g/",
-    "b/other/x", "b/gx", "/b/g/x", "b/g//x", "b/g/x\0y", "x",
-]  # fmt: skip
+    "b/g/../../x",
+    "b/g/../x",
+    "b/g/a/../../../x",
+    "b/g//x/../../x",
+    "b/g/..",
+    "b/g/.",
+    "b/g/",
+    "b/other/x",
+    "b/gx",
+    "/b/g/x",
+    "b/g//x",
+    "b/g/x\0y",
+    "x",
+]
 
 
 @pytest.mark.parametrize("key", ESCAPES)
@@ -287,8 +310,9 @@ def test_a_store_that_does_not_answer(url: str, monkeypatch: pytest.MonkeyPatch)
         locations.exists(url)
     said = re.fullmatch(
         rf"{url}: it cannot be reached or used \((.+)\); check the name, and the credentials and "
-        "region in the environment variables", str(refusal.value),
-    )  # fmt: skip
+        "region in the environment variables",
+        str(refusal.value),
+    )
     assert said
     assert said[1] == "Could not connect to server" or url.startswith("s3")
 
@@ -349,8 +373,19 @@ def test_what_only_this_machine_has(place: Path, url: str) -> None:
 def test_what_is_a_url_and_a_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = ["s3://b/x", "gs://b", "file:///x", "S3://b/x", "s3:/b/x", Path("s3://b/x")]
     other = ["https://a.b/c.npy", "HDFS://h/x"]
-    paths = ["x", "a/b://c", "/a/s3://b", "/a", "C:/x", "./s3:/x", "s3", "s3:x", "", "a:b",
-             "x y://z"]  # fmt: skip
+    paths = [
+        "x",
+        "a/b://c",
+        "/a/s3://b",
+        "/a",
+        "C:/x",
+        "./s3:/x",
+        "s3",
+        "s3:x",
+        "",
+        "a:b",
+        "x y://z",
+    ]
     for url in read + other:
         assert is_url(str(url))
         assert is_location(url) == (url not in other)
@@ -403,8 +438,11 @@ def test_bytes_then_name_then_folder(tmp_path: Path, disk: list) -> None:
             file.write(os.urandom(100_000))
         target = (tmp_path / name).resolve()
         size, temporary = target.stat().st_size, disk[0][1]
-        assert disk == [("fsync", temporary, size), ("rename", str(target), size),
-                        ("fsync", str(tmp_path / folder), 0)]  # fmt: skip
+        assert disk == [
+            ("fsync", temporary, size),
+            ("rename", str(target), size),
+            ("fsync", str(tmp_path / folder), 0),
+        ]
         assert Path(temporary).parent == target.parent
 
 

@@ -39,9 +39,11 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def returned_classes() -> set[type]:
     """Classes of kgtrec that public functions declare as their results."""
-    modules = [importlib.import_module(module.name)
-               for module in pkgutil.walk_packages(kgtrec.study.__path__, "kgtrec.study.")
-               if "page" not in module.name]  # fmt: skip
+    modules = [
+        importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(kgtrec.study.__path__, "kgtrec.study.")
+        if "page" not in module.name
+    ]
     homes = (kgtrec, study, openworld)
     functions = [getattr(home, name) for home in homes for name in home.__all__]
     classes = set()
@@ -59,8 +61,7 @@ def returned_classes() -> set[type]:
 
 def test_every_result_of_public_functions_shows_itself(things: dict[str, Any]) -> None:
     # Excluded: line-by-line readers and writers, and pairs of arrays.
-    plain = {"Sheet", "Templates", "Fault", "PooledTriple", "Strengths", "Journal",
-             "Comparability"}  # fmt: skip
+    plain = {"Sheet", "Templates", "Fault", "PooledTriple", "Strengths", "Journal", "Comparability"}
     returned = {cls for cls in returned_classes() if cls.__name__ not in plain}
     assert returned <= {type(thing) for thing in things.values()}
     assert len(returned) >= 35
@@ -109,14 +110,24 @@ def test_bars_are_shown_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert progress_bar(3, "steps", show=False).enter_result.disable
 
 
-@pytest.mark.parametrize(("words", "place", "completion"), [
-    ("kgtrec report --repl", "2", "--replicates"),
-    ("kgtrec judge aud", "2", "audit"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "place", "completion"),
+    [
+        ("kgtrec report --repl", "2", "--replicates"),
+        ("kgtrec judge aud", "2", "audit"),
+    ],
+)
 def test_shells_complete(words: str, place: str, completion: str) -> None:
     done = subprocess.run(
-        [Path(sys.executable).with_name("kgtrec")], capture_output=True, text=True, check=False,
-        env={**os.environ, "_KGTREC_COMPLETE": "bash_complete", "COMP_WORDS": words,
-             "COMP_CWORD": place},
-    )  # fmt: skip
+        [Path(sys.executable).with_name("kgtrec")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            **os.environ,
+            "_KGTREC_COMPLETE": "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": place,
+        },
+    )
     assert f"plain,{completion}" in done.stdout.splitlines()

@@ -156,9 +156,7 @@ def test_table_and_json_hold_the_asked_bars(tmp_path: Path) -> None:
     assert report["machine"]["gemm_GFLOPs"] > 0
     assert [row["bar_id"] for row in report["rows"]] == ["K1", "I1", "I1"]
     for row in report["rows"]:
-        assert set(row) == {
-            "bar_id", "what", "ours", "reference", "ratio", "bar", "met", "detail"
-        }  # fmt: skip
+        assert set(row) == {"bar_id", "what", "ours", "reference", "ratio", "bar", "met", "detail"}
         # Only the streaming read may be missing: it needs a C compiler.
         assert row["met"] in (True, False) or "no C compiler" in row["detail"]["not_run"]
         assert row["what"] in done.stdout

@@ -37,10 +37,12 @@ class BuildExt:
 
 
 STUBS: dict[str, dict[str, Any]] = {
-    "setuptools": {"Extension": object, "setup": None}, "setuptools.command": {},
+    "setuptools": {"Extension": object, "setup": None},
+    "setuptools.command": {},
     "setuptools.command.build_ext": {"build_ext": BuildExt},
-    "Cython": {}, "Cython.Build": {"cythonize": None},
-}  # fmt: skip
+    "Cython": {},
+    "Cython.Build": {"cythonize": None},
+}
 
 
 class Toolchain:
@@ -189,9 +191,14 @@ def run(checkout: Path, site: Path, *arguments: str, text: str = "") -> str:
     environment = {name: text for name, text in os.environ.items() if name[:7] != "PYTEST_"}
     environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(site)}
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=checkout, env=environment, input=text,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, *arguments],
+        cwd=checkout,
+        env=environment,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout
 

@@ -310,8 +310,9 @@ def test_intervals_show_values_with_both_ends() -> None:
 
 
 def test_matrices_of_thirteen_systems_fit_a_page_and_many_measures_take_more_rows() -> None:
-    many = [compare(samples("m", k, tuple("abcdefghijklm"), 0.8), "t", resampling=HOW)
-            for k in range(2)]  # fmt: skip
+    many = [
+        compare(samples("m", k, tuple("abcdefghijklm"), 0.8), "t", resampling=HOW) for k in range(2)
+    ]
     assert drawing.pair_matrix(many).get_size_inches()[0] <= 7
     many = [compare(samples(f"m{k}", k), "t", resampling=HOW) for k in range(5)]
     for figure in (drawing.intervals(many), drawing.pair_matrix(many)):
@@ -340,8 +341,9 @@ def test_bump_chart_lines_lead_from_place_to_place(tmp_path: Path) -> None:
     save(figure, tmp_path / "x.svg")
     assert ">$a$ " in (tmp_path / "x.svg").read_text("utf-8")
     assert len(drawing.bump_chart([rankings] * 3).axes) == 3
-    wide = rankings_of_values({f"r{k}": v for k, v in enumerate([*VALUES.values()] * 2)}, names,
-                              resampling=HOW)  # fmt: skip
+    wide = rankings_of_values(
+        {f"r{k}": v for k, v in enumerate([*VALUES.values()] * 2)}, names, resampling=HOW
+    )
     assert sum("τ" in text for text in texts(drawing.bump_chart(wide).axes[0])) == 3
 
 

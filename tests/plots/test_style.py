@@ -60,8 +60,20 @@ def left_out() -> Figure:
     for seed, measure in enumerate(MEASURES[2:]):
         full = np.random.default_rng(seed).random(n)
         place = 1 + np.argsort(np.argsort(-full))
-        made.append(Reuse(measure, NAMES, NAMES[:-1], full, full * 0.9, place, place[::-1],
-                          place, place, np.ones(n)))  # fmt: skip
+        made.append(
+            Reuse(
+                measure,
+                NAMES,
+                NAMES[:-1],
+                full,
+                full * 0.9,
+                place,
+                place[::-1],
+                place,
+                place,
+                np.ones(n),
+            )
+        )
     return plots.left_out(made)
 
 
@@ -194,9 +206,10 @@ def faults_of(figure: Figure) -> list[str]:
     faults = [
         f"{text!r} is clipped: {box.extents.round(1)} of {whole.extents}"
         for text, box in boxes
-        if not (whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0
-                and box.y1 <= whole.y1)
-    ]  # fmt: skip
+        if not (
+            whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and box.y1 <= whole.y1
+        )
+    ]
     faults += [
         f"{one!r} meets {other!r}"
         for (one, a), (other, b) in combinations(boxes, 2)
@@ -213,10 +226,23 @@ PAPERS = (Style(size=9, family="serif"), Style(size=7, width=3.0), Style(size=9,
 
 
 @pytest.mark.parametrize("style", slow_after(1, PAPERS), ids=["serif 9", "narrow 7", "wide 9"])
-@pytest.mark.parametrize("name", slow_after(4, [
-    "rank_distribution", "rank_types", "pair_matrix, one", "sensitivity", "beta_curves",
-    "intervals", "expected_metric", "tie_widths", "relations",
-]))  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    slow_after(
+        4,
+        [
+            "rank_distribution",
+            "rank_types",
+            "pair_matrix, one",
+            "sensitivity",
+            "beta_curves",
+            "intervals",
+            "expected_metric",
+            "tie_widths",
+            "relations",
+        ],
+    ),
+)
 def test_nothing_is_lost_in_the_style_of_a_paper(name: str, style: Style) -> None:
     with using(style):
         assert faults_of(FIGURES[name]()) == []
@@ -248,8 +274,9 @@ def file(tmp_path: Path) -> str:
 def test_the_option_holds_for_one_command(file: str, tmp_path: Path) -> None:
     def draw(name: str, *more: str) -> str:
         out = tmp_path / name
-        done = CliRunner().invoke(cli, ["plot", "ranks", file, "-o", str(out), *more],
-                                  catch_exceptions=False)  # fmt: skip
+        done = CliRunner().invoke(
+            cli, ["plot", "ranks", file, "-o", str(out), *more], catch_exceptions=False
+        )
         assert done.exit_code == 0, done.output
         return out.read_text("utf-8")
 
@@ -297,9 +324,19 @@ def test_names_at_the_ends_of_lines_stay_apart_and_inside() -> None:
 
 
 # Others have such a figure with more panels or fewer lines, or are drawn in the style of a paper.
-SLOW = {"sparse_full", "simulated, correlated", "beta_curves", "beta_heat_map", "suite_cells",
-        "intervals, one", "pair_matrix", "bump_chart", "approximation_quality", "sensitivity",
-        "rank_types"}  # fmt: skip
+SLOW = {
+    "sparse_full",
+    "simulated, correlated",
+    "beta_curves",
+    "beta_heat_map",
+    "suite_cells",
+    "intervals, one",
+    "pair_matrix",
+    "bump_chart",
+    "approximation_quality",
+    "sensitivity",
+    "rank_types",
+}
 
 
 @pytest.mark.parametrize("name", slow_but({*FIGURES} - SLOW, FIGURES))
@@ -340,9 +377,18 @@ def named_figures() -> dict[str, Callable[[], Figure]]:
         "relations": lambda: plots.relations(found),
         "slices": lambda: plots.slices(parts[0]),
         "beta_curves": lambda: plots.beta_curves(grids),
-    } | {name: FIGURES[name] for name in ("left_out", "bump_chart, several", "alignment_sizes",
-                                          "suite_places", "suite_cells", "critical_difference")
-         if name in FIGURES}  # fmt: skip
+    } | {
+        name: FIGURES[name]
+        for name in (
+            "left_out",
+            "bump_chart, several",
+            "alignment_sizes",
+            "suite_places",
+            "suite_cells",
+            "critical_difference",
+        )
+        if name in FIGURES
+    }
 
 
 def test_every_model_is_named_as_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:

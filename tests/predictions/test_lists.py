@@ -78,9 +78,13 @@ def answers_in(rows: list[Triple], question: Question) -> set[str]:
 
 
 def expected(
-    case: ListCase, question: Question, answer: str, filtered: set[str], unlinkable: str,
+    case: ListCase,
+    question: Question,
+    answer: str,
+    filtered: set[str],
+    unlinkable: str,
     by_place: bool = False,
-) -> tuple[float, float, float, bool]:  # fmt: skip
+) -> tuple[float, float, float, bool]:
     """Best, realistic and worst rank of an answer among unfiltered candidates; is it beyond?"""
     candidates = len([e for e in case.entities if e not in filtered or e == answer])
     ordered = list(enumerate(case.lists.get(question, [])))
@@ -123,10 +127,13 @@ def graph_of(case: ListCase, folder: Path) -> kgtrec.Graph:
 def records_of(lists: Any, scored: bool = True) -> list[dict[str, Any]]:
     """JSON objects of lists by question."""
     return [
-        {("tail", "head")[side]: entity, "relation": relation,
-         "predictions": [list(p) if scored else p[0] for p in predictions]}
+        {
+            ("tail", "head")[side]: entity,
+            "relation": relation,
+            "predictions": [list(p) if scored else p[0] for p in predictions],
+        }
         for (side, entity, relation), predictions in lists.items()
-    ]  # fmt: skip
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -154,8 +161,11 @@ def test_ranks_are_those_of_the_definition(cases: Cases, scored: bool, list_orde
         every = [row for rows in case.splits.values() for row in rows]
         others = case.splits["train"] + case.splits["valid"]
         for row in range(len(ranks)):
-            question = (int(ranks.side[row]), graph.entities[int(ranks.given[row])],
-                        graph.relations[int(ranks.relation[row])])  # fmt: skip
+            question = (
+                int(ranks.side[row]),
+                graph.entities[int(ranks.given[row])],
+                graph.relations[int(ranks.relation[row])],
+            )
             answer = graph.entities[int(ranks.answer[row])]
             own = answers_in(case.splits["test"], question)
             for prefix, known in (
@@ -176,9 +186,16 @@ def test_ranks_are_those_of_the_definition(cases: Cases, scored: bool, list_orde
                 assert beyond or kinds[1] == middle
 
 
-KEYS = ("both.realistic.micro.mrr", "tail.realistic.micro.mr", "head.realistic.micro.hits@3",
-        "both.realistic.micro.amri", "both.realistic.macro.mrr", "both.realistic.macro.hits@1",
-        "both.macro.map_cut_20", "both.macro.ndcg_cut_20")  # fmt: skip
+KEYS = (
+    "both.realistic.micro.mrr",
+    "tail.realistic.micro.mr",
+    "head.realistic.micro.hits@3",
+    "both.realistic.micro.amri",
+    "both.realistic.macro.mrr",
+    "both.realistic.macro.hits@1",
+    "both.macro.map_cut_20",
+    "both.macro.ndcg_cut_20",
+)
 
 
 @pytest.mark.slow

@@ -24,8 +24,22 @@ from kgtrec.study.comparison.samples import resample, samples_of_ranks
 LABELS = ["a", "b", "c", "d", "é"]
 
 
-STRUCTURES = ("1p", "2p", "3p", "2i", "3i", "ip", "pi", "2u", "up", "2in", "3in", "inp", "pin",
-              "pni")  # fmt: skip
+STRUCTURES = (
+    "1p",
+    "2p",
+    "3p",
+    "2i",
+    "3i",
+    "ip",
+    "pi",
+    "2u",
+    "up",
+    "2in",
+    "3in",
+    "inp",
+    "pin",
+    "pni",
+)
 
 
 def complex_queries(
@@ -88,9 +102,10 @@ def test_every_form_asks_the_same(tmp_path: Path) -> None:
         Questions.from_answers([[2, 0], [4]], [[], [0]], labels=LABELS, ids=ids),
         Questions.from_answers((offsets, np.array([2, 0, 4])), known, labels=LABELS, ids=ids),
         Questions.from_answers(path, labels=LABELS),
-        Questions.from_answers(answers, {"x": ["a", "c"], "y": ["a", "é"]}, labels=LABELS,
-                               known_has_answers=True),
-    ]  # fmt: skip
+        Questions.from_answers(
+            answers, {"x": ["a", "c"], "y": ["a", "é"]}, labels=LABELS, known_has_answers=True
+        ),
+    ]
     assert len({questions.fingerprint for questions in made}) == 1
     qrels = {"y": {"é": 1, "b": 0}, "x": {"c": 1, "a": 2, "d": -1}, "z": {"d": 1}}
     text = "".join(f"{q} 0 {d} {r}\n" for q, row in qrels.items() for d, r in row.items())
@@ -105,19 +120,27 @@ def test_every_form_asks_the_same(tmp_path: Path) -> None:
     assert graded[0].ids == ids
     assert graded[0].grades.tolist() == [2, 1, 1]
     assert graded[0].describe()["qrels"] == {
-        "level": 1, "queries_not_asked": 1, "judged_below": 2,
-    }  # fmt: skip
+        "level": 1,
+        "queries_not_asked": 1,
+        "judged_below": 2,
+    }
     high = Questions.from_answers(qrels, labels=LABELS, ids=["x"], level=2)
     assert high.answers.ids.tolist() == [0]
 
 
 def test_ranks_keep_names_terms_grades_and_labels_of_answers(tmp_path: Path) -> None:
     lines = [
-        {"id": "x", "terms": {"kind": "é", "year": 3},
-         "answers": [{"label": "c", "part": "full"}, {"label": "a", "part": "some"}]},
-        {"id": "y", "terms": {"kind": "b", "year": -1},
-         "answers": [{"label": "d", "part": "full"}]},
-    ]  # fmt: skip
+        {
+            "id": "x",
+            "terms": {"kind": "é", "year": 3},
+            "answers": [{"label": "c", "part": "full"}, {"label": "a", "part": "some"}],
+        },
+        {
+            "id": "y",
+            "terms": {"kind": "b", "year": -1},
+            "answers": [{"label": "d", "part": "full"}],
+        },
+    ]
     path = tmp_path / "questions.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
     questions = Questions.from_answers(path, labels=LABELS)
@@ -160,8 +183,22 @@ def test_graded_measures_are_those_of_complete_runs(tied: bool) -> None:
         query: dict(zip(documents, row.tolist(), strict=True))
         for query, row in zip(qrels, scores, strict=True)
     }
-    names = {"map", "ndcg", "ndcg_cut.5,10", "recip_rank", "P.5", "recall.20", "Rprec", "success.1",
-             "map_cut.10", "gm_map", "ndcg_rel", "G", "binG", "num_rel"}  # fmt: skip
+    names = {
+        "map",
+        "ndcg",
+        "ndcg_cut.5,10",
+        "recip_rank",
+        "P.5",
+        "recall.20",
+        "Rprec",
+        "success.1",
+        "map_cut.10",
+        "gm_map",
+        "ndcg_rel",
+        "G",
+        "binG",
+        "num_rel",
+    }
     theirs = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
     for name in theirs["q0"]:
         expected = [theirs[query][name] for query in questions.ids]
@@ -259,6 +296,12 @@ def test_measures_of_whole_rankings_never_come_from_a_run_that_is_cut() -> None:
     exact = kgtrec.evaluate(kgtrec.rank(scores, questions)[0])
     for depth in (1, 20, 90):
         result = kgtrec.evaluate(scores, questions, ["macro.map"], run_depth=depth)
-        for key in ("macro.map", "macro.recall_50", "macro.ndcg", "macro.P_5",
-                    "macro.relative_P_35", "macro.judged_35"):  # fmt: skip
+        for key in (
+            "macro.map",
+            "macro.recall_50",
+            "macro.ndcg",
+            "macro.P_5",
+            "macro.relative_P_35",
+            "macro.judged_35",
+        ):
             assert result[key] == pytest.approx(exact[key], abs=1e-12), (depth, key)

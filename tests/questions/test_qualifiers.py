@@ -35,9 +35,10 @@ Statement = tuple[int, int, int, Context]
 
 pairs = st.tuples(st.integers(0, R - 1), st.integers(0, N - 1))
 CONTEXTS = {
-    "none": st.none(), "qualifiers": st.frozensets(pairs, max_size=3),
+    "none": st.none(),
+    "qualifiers": st.frozensets(pairs, max_size=3),
     "time": st.integers(0, T - 1),
-}  # fmt: skip
+}
 
 
 @st.composite
@@ -49,19 +50,22 @@ def cases(draw: st.DrawFn, context: str) -> tuple[dict[str, list[Statement]], li
     # The same primary triples in other contexts: "static" and "aware" filters differ.
     more = [(*fact[:3], draw(st.sampled_from(pool))[3]) for fact in pool]
     some = st.lists(st.sampled_from(pool + more), min_size=3, max_size=12)
-    splits = {"train": draw(some), "valid": draw(some) if draw(st.booleans()) else [],
-              "test": draw(some)}  # fmt: skip
+    splits = {
+        "train": draw(some),
+        "valid": draw(some) if draw(st.booleans()) else [],
+        "test": draw(some),
+    }
     return splits, draw(st.lists(st.one_of(st.sampled_from(pool + more), facts), max_size=3))
 
 
 def graph_of(splits: dict[str, list[Statement]], context: str = "qualifiers") -> kgtrec.Graph:
     if context == "time":
         arrays = {name: np.array(rows, np.int64).reshape(-1, 4) for name, rows in splits.items()}
-        return kgtrec.Graph.from_arrays(
-            **arrays, n_entities=N, n_relations=R, times=list("abcd")
-        )  # fmt: skip
-    arrays = {name: np.array([f[:3] for f in rows], np.int64).reshape(-1, 3)
-              for name, rows in splits.items()}  # fmt: skip
+        return kgtrec.Graph.from_arrays(**arrays, n_entities=N, n_relations=R, times=list("abcd"))
+    arrays = {
+        name: np.array([f[:3] for f in rows], np.int64).reshape(-1, 3)
+        for name, rows in splits.items()
+    }
     if context == "none":
         return kgtrec.Graph.from_arrays(**arrays, n_entities=N, relations=RELATIONS)
     qualifiers = {}
@@ -96,8 +100,11 @@ def questions_of(fact: Statement, sides: str) -> list[tuple[tuple, int]]:
     h, r, t, context = fact
     if sides == "qualifier":
         return [(("qualifier", h, r, t, q, context - {(q, v)}), v) for q, v in sorted(context)]
-    asked = {"head": (("head", r, t, context), h), "tail": (("tail", h, r, context), t),
-             "relation": (("relation", h, t, context), r)}  # fmt: skip
+    asked = {
+        "head": (("head", r, t, context), h),
+        "tail": (("tail", h, r, context), t),
+        "relation": (("relation", h, t, context), r),
+    }
     return [asked[side] for side in (("head", "tail") if sides == "both" else (sides,))]
 
 
@@ -112,8 +119,11 @@ def is_known(question: tuple, value: int, known: set[Statement], filter_: str) -
             return True
         stated = [f[3] for f in known if f[:3] == (h, r, t) and (q, value) in f[3]]
         return bool(stated) if filter_ == "static" else others | {(q, value)} in stated
-    terms = {"head": (value, *question[1:3]), "tail": (*question[1:3], value),
-             "relation": (question[1], value, question[2])}[question[0]]  # fmt: skip
+    terms = {
+        "head": (value, *question[1:3]),
+        "tail": (*question[1:3], value),
+        "relation": (question[1], value, question[2]),
+    }[question[0]]
     return any(f[:3] == terms and (filter_ == "static" or f[3] == own) for f in known)
 
 
@@ -130,11 +140,16 @@ def due(
     for question, answer in asked:
         row: list[int] = []
         for back in ({answer}, answers[question]):
-            among = [value for value in sorted(allowed)
-                     if value in back or not is_known(question, value, known, filter_)]  # fmt: skip
+            among = [
+                value
+                for value in sorted(allowed)
+                if value in back or not is_known(question, value, known, filter_)
+            ]
             own, others = in_order(question, answer), [in_order(question, v) for v in among]
-            greater, equal = (sum(x[0] > own[0] for x in others),
-                              sum(x[0] == own[0] for x in others) - 1)  # fmt: skip
+            greater, equal = (
+                sum(x[0] > own[0] for x in others),
+                sum(x[0] == own[0] for x in others) - 1,
+            )
             ahead = sum(x > own for x in others) - greater
             outside = [len(among), 0, 0, len(among) + 1]
             row += [greater, equal, ahead, len(among)] if answer in allowed else outside
@@ -144,10 +159,11 @@ def due(
 
 
 GIVEN = {
-    "head": ("given", "relation"), "tail": ("given", "relation"),
+    "head": ("given", "relation"),
+    "tail": ("given", "relation"),
     "relation": ("given", "given_tail"),
     "qualifier": ("given", "given_relation", "given_tail", "relation"),
-}  # fmt: skip
+}
 
 
 def question_of(graph: kgtrec.Graph, rows: kgtrec.Batch | kgtrec.Ranks, row: int) -> tuple:
@@ -196,10 +212,12 @@ def test_counts_are_those_of_sets_of_facts(context: str, data: st.DataObject) ->
             "qualifiers": ["head", "tail", "both", "relation", "qualifier"],
         }[context],
         "filter": [AWARE[context], *["static"] * (context != "none"), "raw"],
-        "rows": ["questions", "instances"], "train alone": [True, False], "by file": [False, True],
+        "rows": ["questions", "instances"],
+        "train alone": [True, False],
+        "by file": [False, True],
         "by facts": [False, True],
         "restricted": ["no", "no", "lists", "triples"] if context == "none" else ["no"],
-    }  # fmt: skip
+    }
     sides, filter_, rows, train_alone, by_file, by_facts, restricted = (
         data.draw(st.sampled_from(values), label=name) for name, values in choose.items()
     )
@@ -243,11 +261,15 @@ def test_counts_are_those_of_sets_of_facts(context: str, data: st.DataObject) ->
     if by_facts and sides != "qualifier":  # as a model that scores facts gives them
         facts = data.draw(st.permutations(test))
         ids = [row_of(fact) for fact in facts]
-        given = [(ranker.rows_of(ids, side), [questions_of(fact, side)[0][0] for fact in facts])
-                 for side in (("head", "tail") if sides == "both" else (sides,))]  # fmt: skip
+        given = [
+            (ranker.rows_of(ids, side), [questions_of(fact, side)[0][0] for fact in facts])
+            for side in (("head", "tail") if sides == "both" else (sides,))
+        ]
     else:
-        given = [(batch, [question_of(graph, batch, row) for row in range(len(batch))])
-                 for batch in ranker.batches(3)]  # fmt: skip
+        given = [
+            (batch, [question_of(graph, batch, row) for row in range(len(batch))])
+            for batch in ranker.batches(3)
+        ]
         by_row = dict(enumerate(question for _, own in given for question in own))
     for some, own in given:
         scores = [[score(question, x) for x in range(n_labels)] for question in own]
@@ -262,8 +284,11 @@ def test_counts_are_those_of_sets_of_facts(context: str, data: st.DataObject) ->
     for i in range(len(ranks)):
         question, number = question_of(graph, ranks, i), int(ranks.question[i])
         assert rows == "instances" or by_row.get(number, question) == question
-        got = [getattr(ranks, prefix + name)[i] for prefix in ("", "macro_")
-               for name in ("greater", "equal", "tied_ahead", "candidates")]  # fmt: skip
+        got = [
+            getattr(ranks, prefix + name)[i]
+            for prefix in ("", "macro_")
+            for name in ("greater", "equal", "tied_ahead", "candidates")
+        ]
         assert got == counts[question, int(ranks.answer[i])], question
         assert run.documents[slice(*run.offsets[number : number + 2])].tolist() == best[question]
         text = texts[0 if ranks.context is None else int(ranks.context[i])]
@@ -282,9 +307,11 @@ def test_known_facts_may_leave_a_set_that_no_question_has() -> None:
     assert (graph.qualifiers.without[graph.qualifiers.offsets[number] :][:2] == -1).all()
     for filter_, known in (("qualifier-aware", [1] * 5), ("static", [2, 1, 2, 2, 2])):
         questions = graph.questions(
-            sides="qualifier", context="qualifiers", filter=filter_,
+            sides="qualifier",
+            context="qualifiers",
+            filter=filter_,
             extra_known=[[0, 0, 1, number], [1, 1, 1, number]],
-        )  # fmt: skip
+        )
         assert questions.known.lengths.tolist() == known
 
 
@@ -322,11 +349,15 @@ def test_files_of_statements_and_of_roles(tmp_path: Path) -> None:
     graph = kgtrec.read_graph(folder(tmp_path / "wd", WD50K))
     assert list(graph.relations) == ["P17", "P512", "P582", "P69", "P812"]
     assert graph.contexts[graph.facts["test"][:, 3].astype(int)] == [
-        "P512=Q9,P582=Q1 0,P812=Q5", "-", "P582=Q8"
-    ]  # fmt: skip
+        "P512=Q9,P582=Q1 0,P812=Q5",
+        "-",
+        "P582=Q8",
+    ]
     assert graph.qualifiers[0].shape == (0, 2)
-    statements = [[graph.entities.index("Q7"), 3, graph.entities.index("Q8")],
-                  [graph.entities.index("Q9"), 0, graph.entities.index("Q5")]]  # fmt: skip
+    statements = [
+        [graph.entities.index("Q7"), 3, graph.entities.index("Q8")],
+        [graph.entities.index("Q9"), 0, graph.entities.index("Q5")],
+    ]
     assert graph.statements.tolist() == statements
     assert "4 facts with qualifiers" in repr(graph)
     splits = json.loads(run("stats", f"statements:{tmp_path}/wd", "--format", "json"))["splits"]
@@ -346,9 +377,12 @@ def test_files_of_statements_and_of_roles(tmp_path: Path) -> None:
 ICEWS = {
     "train": ["USA\tMake a visit\tIraq\t2014-01-01", "Iraq\tConsult\tIran\t2014-01-02"],
     "valid": ["USA\tMake a visit\tIran\t2014-01-01"],
-    "test": ["USA\tMake a visit\tIraq\t2014-02-01", "USA\tMake a visit\tIraq\t2014-01-02",
-             "Iran\tConsult\tUSA\t2014-01-02"],
-}  # fmt: skip
+    "test": [
+        "USA\tMake a visit\tIraq\t2014-02-01",
+        "USA\tMake a visit\tIraq\t2014-01-02",
+        "Iran\tConsult\tUSA\t2014-01-02",
+    ],
+}
 WIKIDATA = {
     "train": ["Q1\tP54\tQ2\t1999\t2003", "Q1\tP54\tQ3\t2003\t2006"],
     "test": ["Q1\tP54\tQ2\t1999\t2004", "Q1\tP54\tQ3\t99\t2006"],
@@ -380,20 +414,50 @@ class Told(NamedTuple):
 AWARE_OF = ("qualifier-aware", "static")
 WAYS = {
     "both": Told(
-        "statements:g", WD50K, "qualifiers", AWARE_OF, "head2@P582=Q8 0 Q9 1",
-        "Q9\tP17\tP582=Q8", "qualifiers", ["0", "1", "3"], "(Q9, P17, ?, P582=Q8)"),
+        "statements:g",
+        WD50K,
+        "qualifiers",
+        AWARE_OF,
+        "head2@P582=Q8 0 Q9 1",
+        "Q9\tP17\tP582=Q8",
+        "qualifiers",
+        ["0", "1", "3"],
+        "(Q9, P17, ?, P582=Q8)",
+    ),
     "qualifier": Told(
-        "statements:g", WD50K, "qualifiers", AWARE_OF, "qualifier0@P582=Q1%200,P812=Q5 0 Q9 1",
-        "Q7\tP69\tQ8\tP512\tP582=Q1%200,P812=Q5", "qualifiers", ["0", "2"],
-        "(Q9, P17, Q5, P582, ?, -)"),
+        "statements:g",
+        WD50K,
+        "qualifiers",
+        AWARE_OF,
+        "qualifier0@P582=Q1%200,P812=Q5 0 Q9 1",
+        "Q7\tP69\tQ8\tP512\tP582=Q1%200,P812=Q5",
+        "qualifiers",
+        ["0", "2"],
+        "(Q9, P17, Q5, P582, ?, -)",
+    ),
     "time": Told(
-        "timed:g", ICEWS, "time", ("time-aware", "static"), "head0@2014-02-01 0 USA 1",
-        "head0@2014-02-01\tIraq\tMake%20a%20visit\t2014-02-01", "time",
-        ["2014-01-02", "2014-02-01"], "(Iran, Consult, ?, 2014-01-02)"),
+        "timed:g",
+        ICEWS,
+        "time",
+        ("time-aware", "static"),
+        "head0@2014-02-01 0 USA 1",
+        "head0@2014-02-01\tIraq\tMake%20a%20visit\t2014-02-01",
+        "time",
+        ["2014-01-02", "2014-02-01"],
+        "(Iran, Consult, ?, 2014-01-02)",
+    ),
     "relation": Told(
-        "g", PLAIN, "", ("all", "raw"), "relation0 0 Make%20a%20visit 1", "relation0\tUSA\tIraq",
-        "relation", ["Consult", "Make a visit"], "(Iran, ?, USA)"),
-}  # fmt: skip
+        "g",
+        PLAIN,
+        "",
+        ("all", "raw"),
+        "relation0 0 Make%20a%20visit 1",
+        "relation0\tUSA\tIraq",
+        "relation",
+        ["Consult", "Make a visit"],
+        "(Iran, ?, USA)",
+    ),
+}
 
 
 @pytest.mark.parametrize("way", slow_but(["qualifier", "time", "relation"], WAYS))
@@ -434,8 +498,16 @@ def test_the_command_line_goes_all_the_way(
     assert any(line.endswith(told.asked) for line in lines)
     # An unfiltered run, filtered by the graph afterwards: as lists, and by eval
     run(*words, "-o", "raw.parquet", "--filter", "raw", "--write-run", "raw.run")
-    run("rank", *asked, "--predictions", "raw.run", "--predictions-format", "trec",
-        "-o", "lists.parquet")  # fmt: skip
+    run(
+        "rank",
+        *asked,
+        "--predictions",
+        "raw.run",
+        "--predictions-format",
+        "trec",
+        "-o",
+        "lists.parquet",
+    )
     assert kgtrec.Ranks.load("lists.parquet").greater.tolist() == ranks.greater.tolist()
     printed = run("eval", *asked, "-m", "kg_mrr", "a.qrels", "raw.run")
     (value,) = {line.split()[2] for line in printed.splitlines() if line.startswith("kg_mrr")}
@@ -445,8 +517,7 @@ def test_the_command_line_goes_all_the_way(
     assert told.changed in run(
         "changes", "a.parquet", "b.parquet", "--run", "a.run", "--run", "b.run"
     )
-    parts = run("compare", "parts", "a.parquet", "b.parquet", "--by", told.by,
-                "-m", f"{sides}.mrr")  # fmt: skip
+    parts = run("compare", "parts", "a.parquet", "b.parquet", "--by", told.by, "-m", f"{sides}.mrr")
     assert told.sliced[-1] in parts
     run("report", "a.parquet", "b.parquet", "--html", "page.html", "--graph", told.place)
     assert told.changed in Path("page.html").read_text()
@@ -468,8 +539,11 @@ def test_files_of_known_facts(tmp_path: Path) -> None:
     q9 = graph.entities.index("Q9")
     assert [q9 in row.tolist() for row in aware.known] == [False, True, False]
     assert aware.details["known_files"][0]["triples"] == aware.n_extra_known == 2
-    for line, what in (("Q7,P69,Q6,P99,Q5", "qualifier relation 'P99'"), ("X,P69,Q6", "head 'X'"),
-                       ("Q7,P69,Q6,P17,Q5,P17,Y", "qualifier value 'Y'")):  # fmt: skip
+    for line, what in (
+        ("Q7,P69,Q6,P99,Q5", "qualifier relation 'P99'"),
+        ("X,P69,Q6", "head 'X'"),
+        ("Q7,P69,Q6,P17,Q5,P17,Y", "qualifier value 'Y'"),
+    ):
         path.write_text(f"Q7,P69,Q9\n{line}\n")
         with pytest.raises(InputError, match=rf"known\.txt:2: {what} is not in the graph"):
             graph.questions(context="qualifiers", known=path)
@@ -503,8 +577,11 @@ def test_relation_of_a_value_question_is_that_of_the_qualifier(tmp_path: Path) -
 
 
 def test_values_are_drawn_by_their_frequency_in_train() -> None:
-    seen = [(0, 0, 1, frozenset({(1, 2)})), (1, 0, 1, frozenset({(1, 2)})),
-            (0, 0, 2, frozenset({(1, 3)}))]  # fmt: skip
+    seen = [
+        (0, 0, 1, frozenset({(1, 2)})),
+        (1, 0, 1, frozenset({(1, 2)})),
+        (0, 0, 2, frozenset({(1, 3)})),
+    ]
     graph = graph_of({"train": seen, "test": [(0, 0, 2, frozenset({(1, 1)}))]})
     values = graph.questions(sides="qualifier", context="qualifiers")
     weights, _ = weights_of("frequency", values)
@@ -544,8 +621,10 @@ def test_a_filter_of_times_may_name_splits() -> None:
 @pytest.mark.parametrize(("context", "sides"), [("time", "both"), ("none", "relation")])
 def test_lists_give_the_ranks_of_their_scores(context: str, sides: str) -> None:
     rng = np.random.default_rng(9)
-    splits = {name: [tuple(row) for row in rng.integers(0, (N, R, N, T), (12, 4)).tolist()]
-              for name in ("train", "test")}  # fmt: skip
+    splits = {
+        name: [tuple(row) for row in rng.integers(0, (N, R, N, T), (12, 4)).tolist()]
+        for name in ("train", "test")
+    }
     graph = graph_of(splits, context)
     questions = graph.questions(sides=sides, context="time" if context == "time" else None)
     labels = graph.relations if sides == "relation" else graph.entities
@@ -584,7 +663,9 @@ def test_factors_and_columns_are_of_relations() -> None:
     queries, order = entity[questions.entity] * entity[questions.tail], [2, 0, 1]
     due, _ = kgtrec.rank(queries @ relation.T, questions)
     mine, columns = (queries @ relation.T)[:, order], graph.relations[order]
-    for ranks, _ in (kgtrec.rank(kgtrec.Factors(queries, relation), questions),
-                     kgtrec.rank(mine, questions, columns=columns)):  # fmt: skip
+    for ranks, _ in (
+        kgtrec.rank(kgtrec.Factors(queries, relation), questions),
+        kgtrec.rank(mine, questions, columns=columns),
+    ):
         for name in ("greater", "equal"):
             assert getattr(ranks, name).tolist() == getattr(due, name).tolist()

@@ -39,9 +39,12 @@ def test_against_sets(case: GraphCase) -> None:
     assert list(zip(*fields, strict=True)) == [(i.question, i.answer, i.triple) for i in instances]
     n = case.n_entities
     sizes = [
-        (len(oracle.micro_candidates(asked[i.question], i.answer, n)),
-         len(oracle.macro_candidates(asked[i.question], n))) for i in instances
-    ]  # fmt: skip
+        (
+            len(oracle.micro_candidates(asked[i.question], i.answer, n)),
+            len(oracle.macro_candidates(asked[i.question], n)),
+        )
+        for i in instances
+    ]
     assert list(zip(questions.candidates, questions.macro_candidates, strict=True)) == sizes
     assert questions.triple_rows[[i.row for i in instances]].tolist() == [*range(len(instances))]
     for name in ("entity", "relation", "instance_question", "instance_triple", "triple_rows"):
@@ -125,13 +128,25 @@ def test_fingerprint_and_description() -> None:
     ]
     assert len({q.fingerprint for q in [base, *others]}) == 1 + len(others)
     assert base.describe() == {
-        "graph_name": None, "split": "test", "sides": "both", "filter_splits": ["train", "test"],
-        "extra_known": 0, "restricted": None, "sampled": False, "outside": 0, "filter": "all",
-        "filter_left_out": [], "n_questions": 3, "n_instances": 4, "n_entities": 3,
-        "n_relations": 1, "triples": {"train": 1, "test": 2},
+        "graph_name": None,
+        "split": "test",
+        "sides": "both",
+        "filter_splits": ["train", "test"],
+        "extra_known": 0,
+        "restricted": None,
+        "sampled": False,
+        "outside": 0,
+        "filter": "all",
+        "filter_left_out": [],
+        "n_questions": 3,
+        "n_instances": 4,
+        "n_entities": 3,
+        "n_relations": 1,
+        "triples": {"train": 1, "test": 2},
         "duplicates_dropped": {"train": 0, "test": 1},
-        "graph_hash": graph.fingerprint, "questions_hash": base.fingerprint,
-    }  # fmt: skip
+        "graph_hash": graph.fingerprint,
+        "questions_hash": base.fingerprint,
+    }
 
 
 @pytest.mark.data
@@ -181,8 +196,12 @@ def pairs(csr: Any) -> list[list[int]]:
 
 def test_protocols_are_lists_of_the_splits_that_exist() -> None:
     protocols = {
-        "all": NAMES, "test": NAMES, "valid": ("train", "valid"), "raw": (), "none": (),
-    }  # fmt: skip
+        "all": NAMES,
+        "test": NAMES,
+        "valid": ("train", "valid"),
+        "raw": (),
+        "none": (),
+    }
     assert set(protocols) == set(PROTOCOLS)
     for name, splits in protocols.items():
         for split, names in product(("valid", "test"), (NAMES, NAMES[1:])):
@@ -205,14 +224,17 @@ def test_names_of_splits_are_a_filter_of_their_own() -> None:
     assert quietly(graph, filter=("train",)).describe()["filter"] is None
 
 
-@each_row("split, how, left_out", [
-    ("test", {"filter": "valid"}, "'test', as at validation time"),
-    ("train", {"filter": "valid"}, "'test', as at validation time"),
-    ("test", {"filter": ("train", "test")}, "'valid'"),
-    ("valid", {"filter_splits": ("valid",)}, "'train', 'test'"),
-    *(("test", {"filter": name}, None) for name in ("all", "test", "raw", None)),
-    ("valid", {"filter": "valid"}, None),  # the protocol for that split
-])  # fmt: skip
+@each_row(
+    "split, how, left_out",
+    [
+        ("test", {"filter": "valid"}, "'test', as at validation time"),
+        ("train", {"filter": "valid"}, "'test', as at validation time"),
+        ("test", {"filter": ("train", "test")}, "'valid'"),
+        ("valid", {"filter_splits": ("valid",)}, "'train', 'test'"),
+        *(("test", {"filter": name}, None) for name in ("all", "test", "raw", None)),
+        ("valid", {"filter": "valid"}, None),  # the protocol for that split
+    ],
+)
 def test_only_a_filter_without_a_split_warns(split: str, how: dict, left_out: str | None) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -41,9 +41,8 @@ def test_only_triples_of_the_subsets_are_asked(seed: int, sides: str) -> None:
     entities, relations = set(subset(rng, N, 0.8)), set(subset(rng, R, 0.8))
     rows = [tuple(row) for row in graph.splits["test"].tolist()]
     evaluated = [
-        i for i, (h, r, t) in enumerate(rows)
-        if h in entities and t in entities and r in relations
-    ]  # fmt: skip
+        i for i, (h, r, t) in enumerate(rows) if h in entities and t in entities and r in relations
+    ]
     how = {"entities": list(entities), "relations": list(relations), "sides": sides}
     if not evaluated:
         with pytest.raises(InputError, match="none of the"):
@@ -56,8 +55,13 @@ def test_only_triples_of_the_subsets_are_asked(seed: int, sides: str) -> None:
     keys = list(zip(questions.side, questions.entity, questions.relation, strict=True))
     all_keys = list(zip(every.side, every.entity, every.relation, strict=True))
     assert keys == [key for key in all_keys if key in expected]  # in the order of all questions
-    got = set(zip(questions.instance_triple.tolist(), questions.side[questions.instance_question],
-                  strict=True))  # fmt: skip
+    got = set(
+        zip(
+            questions.instance_triple.tolist(),
+            questions.side[questions.instance_question],
+            strict=True,
+        )
+    )
     assert got == {(i, s) for i in evaluated for s in side_numbers}
     for row, instance in enumerate(questions.triple_rows):
         assert questions.instance_triple[instance] == evaluated[row % len(evaluated)]
@@ -72,9 +76,11 @@ def test_only_triples_of_the_subsets_are_asked(seed: int, sides: str) -> None:
     n_relation = [sum(rows[i][1] == r for i in evaluated) for r in range(R)]
     assert ranks.relation_popularity.tolist() == [n_relation[r] for r in ranks.relation]
     assert ranks.manifest["questions"]["subset"] == {
-        "entities": len(entities), "relations": len(relations),
-        "triples_kept": len(evaluated), "triples_dropped": len(rows) - len(evaluated),
-    }  # fmt: skip
+        "entities": len(entities),
+        "relations": len(relations),
+        "triples_kept": len(evaluated),
+        "triples_dropped": len(rows) - len(evaluated),
+    }
 
 
 def test_shards_factors_and_sides_of_all_questions(tmp_path: Path) -> None:
@@ -259,18 +265,27 @@ def test_reasons_not_to_compare() -> None:
     one_relation = graph.questions(relations=[int(questions.relation[0])])
     for one, other, reason in (
         (base, ranks(sampled), "candidates: all candidates against sampled"),
-        (base, ranks(questions.restrict(entities=range(N))),
-         "candidates: all candidates against candidates restricted by entities"),
-        (base, ranks(graph.questions(filter="raw")),
-         "filter: train, valid, test against unfiltered"),
-        (base, ranks(graph.questions(extra_known=[(0, 0, 0)])),
-         "filter: train, valid, test against train, valid, test and 1"),
+        (
+            base,
+            ranks(questions.restrict(entities=range(N))),
+            "candidates: all candidates against candidates restricted by entities",
+        ),
+        (
+            base,
+            ranks(graph.questions(filter="raw")),
+            "filter: train, valid, test against unfiltered",
+        ),
+        (
+            base,
+            ranks(graph.questions(extra_known=[(0, 0, 0)])),
+            "filter: train, valid, test against train, valid, test and 1",
+        ),
         (base, ranks(one_relation), "evaluated: every triple against"),
         (base, tails, "sides: both against tail"),
         (of_heads, of_tails, "questions, answers or candidates differ (the hashes are not equal)"),
         (base, part, "one of them is only a part of the evaluation"),
         (base, bare, "one of them does not record which questions were asked"),
-    ):  # fmt: skip
+    ):
         (found,) = comparable(one, other).reasons
         assert found.startswith(reason)
         assert len(comparable(other, one).reasons) == 1
@@ -281,10 +296,13 @@ KINDS = ("one list", "by relation", "by question", "columns")
 
 @examples(3)
 @given(
-    seed=st.integers(0, 10**6), kind=st.sampled_from(KINDS), share=st.sampled_from([0.2, 0.6, 1.0]),
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(KINDS),
+    share=st.sampled_from([0.2, 0.6, 1.0]),
     form=st.sampled_from(["scores", "dot", "l2", "l1", "moduli", "instances"]),
-    before=st.booleans(), shuffled=st.booleans(),
-)  # fmt: skip
+    before=st.booleans(),
+    shuffled=st.booleans(),
+)
 def test_lists_restrict_as_sets_do(
     seed: int, kind: str, share: float, form: str, before: bool, shuffled: bool
 ) -> None:

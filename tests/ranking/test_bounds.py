@@ -99,17 +99,33 @@ def tables(kind: str, rng: np.random.Generator) -> tuple[Array, Array]:
     return queries, entities
 
 
-WIDE = ("near answers", "integers", "tiny and huge", "infinite", "beyond float32",
-        "nothing but bias")  # fmt: skip
-KINDS = (*WIDE, "normal", "heavy tails", "groups", "all equal", "one block equal", "outliers",
-         "errors that add up")  # fmt: skip
+WIDE = (
+    "near answers",
+    "integers",
+    "tiny and huge",
+    "infinite",
+    "beyond float32",
+    "nothing but bias",
+)
+KINDS = (
+    *WIDE,
+    "normal",
+    "heavy tails",
+    "groups",
+    "all equal",
+    "one block equal",
+    "outliers",
+    "errors that add up",
+)
 CASES = [*((kind, np.float32) for kind in KINDS), *((kind, np.float64) for kind in WIDE)]
 # Nearly all decided by bounds; ties; bounds that decide nothing; bounds that are reached; numbers
 # that float32 cannot hold.
 QUICK = [
     *((kind, np.float32) for kind in ("near answers", "one block equal", "tiny and huge")),
-    ("infinite", np.float32), ("errors that add up", np.float32), ("beyond float32", np.float64),
-]  # fmt: skip
+    ("infinite", np.float32),
+    ("errors that add up", np.float32),
+    ("beyond float32", np.float64),
+]
 
 
 def paths_of(metric: str) -> list[str]:

@@ -200,9 +200,11 @@ def test_rows_of_a_call_that_ctrl_c_ended_can_be_given_again(
     owner, name, call = {
         "merge": (RankedRows, "write_to", lambda: ranker.merge(other)),
         "rows out of order": (
-            NativeRanking, "take_over", lambda: ranker.update(rows[::-1], scores[::-1])
+            NativeRanking,
+            "take_over",
+            lambda: ranker.update(rows[::-1], scores[::-1]),
         ),
-    }[what]  # fmt: skip
+    }[what]
     method = getattr(owner, name)
 
     def interrupted(*args) -> None:

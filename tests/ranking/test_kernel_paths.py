@@ -281,9 +281,12 @@ def test_factors_on_every_path(dim, metric, dtype):
 
 
 @given(
-    seed=st.integers(0, 10**6), n=st.sampled_from([1, 8, 47, 49, 97]), dim=st.integers(0, 40),
-    dtype=st.sampled_from(WIDE), threads=st.integers(1, 3),
-)  # fmt: skip
+    seed=st.integers(0, 10**6),
+    n=st.sampled_from([1, 8, 47, 49, 97]),
+    dim=st.integers(0, 40),
+    dtype=st.sampled_from(WIDE),
+    threads=st.integers(1, 3),
+)
 def test_sums_of_moduli_have_exact_ranks(seed, n, dim, dtype, threads):
     """Differences are multiples of 3 + 4i, whose moduli are whole numbers; many sums are equal."""
     rng = np.random.default_rng(seed)
@@ -291,8 +294,10 @@ def test_sums_of_moduli_have_exact_ranks(seed, n, dim, dtype, threads):
     steps = rng.integers(-2, 3, (len(questions), dim)), rng.integers(-2, 3, (n, dim))
     queries, entities = (np.hstack([3 * part, 4 * part]).astype(dtype) for part in steps)
     source = kgtrec.Factors(queries, entities, metric="moduli")
-    due = [[-sum(5 * abs(a - b) for a, b in zip(q, x, strict=True)) for x in steps[1].tolist()]
-           for q in steps[0].tolist()]  # fmt: skip
+    due = [
+        [-sum(5 * abs(a - b) for a, b in zip(q, x, strict=True)) for x in steps[1].tolist()]
+        for q in steps[0].tolist()
+    ]
     expected = expected_of(np.array(due, dtype), questions, 5)
     for _ in forced():
         assert source.scores().tolist() == due
@@ -319,9 +324,11 @@ def test_ties_in_every_order_of_names(order):
     n = 3_000
     place = {"of names": np.arange(n), "turned": np.arange(n)[::-1], "shuffled": rng.permutation(n)}
     graph = kgtrec.Graph.from_arrays(
-        test=[(r, 0, 1) for r in range(4)], train=[(0, 0, e) for e in range(900, 1_000)],
-        n_entities=n, entities=[f"{p:04d}" for p in place[order]],
-    )  # fmt: skip
+        test=[(r, 0, 1) for r in range(4)],
+        train=[(0, 0, e) for e in range(900, 1_000)],
+        n_entities=n,
+        entities=[f"{p:04d}" for p in place[order]],
+    )
     steps = np.arange(n) // 7
     scores = np.stack([np.zeros(n), steps, -steps, rng.integers(0, 3, n)])
     for depth, dtype in product((1, 20, 90, 700, n), WIDE):
@@ -474,12 +481,16 @@ def test_pair_counts(n_thresholds):
         entities = rng.integers(-2, 3, (width, 5)).astype(np.float32)
         for dtype, low in product(DTYPES, (-100, 30)):
             exact = (queries.round() @ entities.T).astype(dtype)
-            factors = [array.astype(np.result_type(dtype, np.float32))
-                       for array in (queries.round(), entities)]  # fmt: skip
+            factors = [
+                array.astype(np.result_type(dtype, np.float32))
+                for array in (queries.round(), entities)
+            ]
             pool = np.unique(np.append(exact, exact.max() + rng.random(n_thresholds) * low))
             thresholds = rng.choice(pool, n_thresholds).astype(dtype).astype(np.float64)
-            due = [[int((exact > t).sum()) for t in thresholds],
-                   [int((exact >= t).sum()) for t in thresholds]]  # fmt: skip
+            due = [
+                [int((exact > t).sum()) for t in thresholds],
+                [int((exact >= t).sum()) for t in thresholds],
+            ]
             bound = float(np.sort(exact, axis=None)[-min(7, exact.size)])
             reach = {cell: float(exact.flat[cell]) for cell in np.flatnonzero(exact >= bound)}
             for path in forced():

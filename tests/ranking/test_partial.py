@@ -116,8 +116,12 @@ def test_factors_go_by_entity_where_score_columns_go_by_candidate() -> None:
 
 # -- Several filters in one pass -------------------------------------------------------------------
 
-SPLITS = {"raw": (), "valid": ("train", "valid"), "test": ("train", "valid", "test"),
-          "train+test": ("train", "test")}  # fmt: skip
+SPLITS = {
+    "raw": (),
+    "valid": ("train", "valid"),
+    "test": ("train", "valid", "test"),
+    "train+test": ("train", "test"),
+}
 
 
 @pytest.mark.parametrize("rows", ["questions", "instances"])
@@ -225,8 +229,9 @@ def test_counts_are_those_of_the_definition(how: str, dtype: str, tolerance: Any
 @pytest.mark.parametrize("n", [40, 3000])  # tiles of scores; bounds from 8-bit products
 def test_counts_of_a_factorised_model(n: int) -> None:
     rng = np.random.default_rng(n)
-    graph = kgtrec.Graph.from_arrays(rng.integers(0, (n, 3, n), (400, 3)), None,
-                                     rng.integers(0, (n, 3, n), (150, 3)), n, 3)  # fmt: skip
+    graph = kgtrec.Graph.from_arrays(
+        rng.integers(0, (n, 3, n), (400, 3)), None, rng.integers(0, (n, 3, n), (150, 3)), n, 3
+    )
     questions = graph.questions()
     entities = rng.standard_normal((n, 32)).astype(np.float32)
     entities[n // 2 :] = entities[: n - n // 2] * np.float32(1 + RTOL / 2)

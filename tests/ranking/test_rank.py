@@ -221,11 +221,12 @@ def test_counts_worked_by_hand():
     graph = graph_case(
         n_entities=5,
         splits={
-            "train": [(0, 0, 1)], "valid": [(0, 0, 2)],
+            "train": [(0, 0, 1)],
+            "valid": [(0, 0, 2)],
             "test": [(0, 0, 3), (0, 0, 4), (0, 0, 3), (2, 0, 3)],
         },
         extra_known=((2, 0, 1), (2, 0, 3)),
-    )  # fmt: skip
+    )
     scores = [
         [1, 2, 1, 1, 0.5],  # (?, 0, 3)
         [0, 0, 0, 0, -0.0],  # (?, 0, 4)

@@ -153,9 +153,13 @@ def test_a_run_as_deep_as_there_are_candidates(case, restricted: bool) -> None:
 @pytest.mark.parametrize("filtered", [True, False])
 def test_nothing_that_a_ranker_gives_is_its_own(filtered: bool) -> None:
     rng = np.random.default_rng(6)
-    questions = random_questions(rng) if filtered else kgtrec.Graph.from_arrays(
-        np.zeros((1, 3), int), np.zeros((0, 3), int), [[0, 0, 1], [1, 0, 2]], n_entities=4
-    ).questions(filter="raw")  # fmt: skip
+    questions = (
+        random_questions(rng)
+        if filtered
+        else kgtrec.Graph.from_arrays(
+            np.zeros((1, 3), int), np.zeros((0, 3), int), [[0, 0, 1], [1, 0, 2]], n_entities=4
+        ).questions(filter="raw")
+    )
     scores = rng.random((len(questions), questions.n_labels), dtype=np.float32)
     due = kgtrec.rank(scores, questions, 2)
     ranker = kgtrec.Ranker(questions, 2)

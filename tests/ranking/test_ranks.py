@@ -48,8 +48,11 @@ def test_a_tie_report_by_hand() -> None:
 def test_without_instances_nothing_is_tied() -> None:
     (ranks,) = parts_of(ranked(), np.zeros(2 * len(TEST), bool))
     assert ranks.tie_report() == {
-        "tied_share": 0.0, "mean_equal": 0.0, "max_equal": 0, "width": {},
-    }  # fmt: skip
+        "tied_share": 0.0,
+        "mean_equal": 0.0,
+        "max_equal": 0,
+        "width": {},
+    }
 
 
 @pytest.mark.parametrize(
@@ -73,16 +76,19 @@ def loaded(ranks: Ranks, folder: Path) -> Ranks:
 
 
 @pytest.mark.parametrize("kind", ["", "macro_"])
-@each_row("counts, sound", [
-    ((0, 0, 0, 1), True),
-    ((1, 2, 2, 4), True),  # the last of all
-    ((-2, 2, 1, 4), False),
-    ((1, 1, -1, 4), False),
-    ((1, -1, -1, 4), False),
-    ((1, 1, 2, 4), False),
-    ((2, 2, 1, 4), False),  # of four, five
-    ((0, 0, 0, 0), False),
-])  # fmt: skip
+@each_row(
+    "counts, sound",
+    [
+        ((0, 0, 0, 1), True),
+        ((1, 2, 2, 4), True),  # the last of all
+        ((-2, 2, 1, 4), False),
+        ((1, 1, -1, 4), False),
+        ((1, -1, -1, 4), False),
+        ((1, 1, 2, 4), False),
+        ((2, 2, 1, 4), False),  # of four, five
+        ((0, 0, 0, 0), False),
+    ],
+)
 def test_counts_that_cannot_be(
     tmp_path: Path, kind: str, counts: tuple[int, ...], sound: bool
 ) -> None:

@@ -44,8 +44,10 @@ def asked(questions: kgtrec.Questions) -> list[Asked]:
         for h, r, t in triples.tolist():
             found[name == "test"][0, t, r].add(h)
             found[name == "test"][1, h, r].add(t)
-    keys = zip(*(part.tolist() for part in (questions.side, questions.entity, questions.relation)),
-               strict=True)  # fmt: skip
+    keys = zip(
+        *(part.tolist() for part in (questions.side, questions.entity, questions.relation)),
+        strict=True,
+    )
     pairs = [(found[True][key], found[False][key]) for key in keys]
     return [
         Asked(sorted(own), np.array(sorted(other - own), int), np.array(sorted(other | own), int))

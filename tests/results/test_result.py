@@ -24,8 +24,12 @@ from kgtrec.results.result import Result
 from kgtrec.trec.measures import pytrec_eval
 
 LABELS = ["/film/film/release_date_s./film/film_regional_release_date/film_release_region", "b|&_"]
-FACTS = {"split": "test", "filter_splits": ["train", "valid", "test"], "n_entities": 30,
-         "triples": {"train": 50, "valid": 5, "test": 40}}  # fmt: skip
+FACTS = {
+    "split": "test",
+    "filter_splits": ["train", "valid", "test"],
+    "n_entities": 30,
+    "triples": {"train": 50, "valid": 5, "test": 40},
+}
 
 
 def random_case(sides: tuple[int, ...] = (0, 1)) -> Case:
@@ -59,8 +63,9 @@ def test_questions_without_a_graph_have_keys_of_their_side(measures: list[str] |
     result = kgtrec.evaluate(scores, questions, measures=measures)
     assert {key.partition(".")[0] for key in (*result, *result.to_dict())} == {"all"}
     assert {key.partition(",")[0].partition(".")[0] for key in result.to_csv().splitlines()} == {
-        "key", "all"
-    }  # fmt: skip
+        "key",
+        "all",
+    }
     assert result["both.realistic.micro.mrr"] == result["all.realistic.micro.mrr"]
 
 
@@ -77,8 +82,13 @@ def test_it_is_a_mapping_of_canonical_keys_that_computes_any(result: Result) -> 
     assert len(result) == len(list(result)) == len(set(result)) == len(result.keys())
     assert all(str(Measure.parse(key)) == key for key in result)
     assert dict(result.items()) == result.to_dict()
-    listed = {"both.realistic.micro.mrr", "tail.optimistic.micro.hits@10", "both.macro.map_cut_20",
-              "both.expected.micro.mrr", "both.stratified.mrr(0.5,0.5)"}  # fmt: skip
+    listed = {
+        "both.realistic.micro.mrr",
+        "tail.optimistic.micro.hits@10",
+        "both.macro.map_cut_20",
+        "both.expected.micro.mrr",
+        "both.stratified.mrr(0.5,0.5)",
+    }
     assert listed <= set(result)
     assert isinstance(result["both.realistic.micro.mrr"], float)
     assert "both.micro.hits_at_7" in result

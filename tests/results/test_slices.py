@@ -34,8 +34,12 @@ def groups_of(graph: kgtrec.Graph, result: Result, labels: list[str]) -> dict[st
     often = [sum(q == r for _, q, _ in listed(graph)) for r in range(N_RELATIONS)]
     rare = [percentile(often, percent) for percent in (25, 50, 75)]
     heads, tails = {(h, r) for h, r, _ in train}, {(t, r) for _, r, t in train}
-    links = {(True, True): "both", (True, False): "given only", (False, True): "asked only",
-             (False, False): "neither"}  # fmt: skip
+    links = {
+        (True, True): "both",
+        (True, False): "given only",
+        (False, True): "asked only",
+        (False, False): "neither",
+    }
     half = []
     for side, *ends, r in zip(ranks.side, ranks.given, ranks.answer, ranks.relation, strict=True):
         given, asked = ((tails, heads), (heads, tails))[side]
@@ -88,11 +92,24 @@ def test_rows_are_what_their_instances_give(graph: kgtrec.Graph, data: st.DataOb
     sides = data.draw(st.sampled_from(["both", "both", "head"]))
     names = data.draw(
         st.lists(
-            st.sampled_from(["relation", "category", "quartile", "given-quartile",
-                             "relation-quartile", "mix", "frequency", "half-links", "label"]),
-            min_size=1, max_size=3, unique=True,
+            st.sampled_from(
+                [
+                    "relation",
+                    "category",
+                    "quartile",
+                    "given-quartile",
+                    "relation-quartile",
+                    "mix",
+                    "frequency",
+                    "half-links",
+                    "label",
+                ]
+            ),
+            min_size=1,
+            max_size=3,
+            unique=True,
         )
-    )  # fmt: skip
+    )
     result = evaluated(graph, sides)
     ranks = result.ranks
     size = len(graph.splits["test"])

@@ -81,18 +81,24 @@ MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
     "rotate": (rotate, COMPLEX | {"relation": unit(R, DIM), "norm": "l2"}),
     "rotate phases": (rotate, COMPLEX | {"relation": normal(R, DIM), "norm": "l2"}),
     "rotate l1": (rotate_l1, COMPLEX | {"relation": unit(R, DIM), "norm": "l1"}),
-    "rotate l1 phases": (rotate_l1,
-                         COMPLEX | {"relation": normal(R, DIM), "norm": "l1", "phases": 2}),
+    "rotate l1 phases": (
+        rotate_l1,
+        COMPLEX | {"relation": normal(R, DIM), "norm": "l1", "phases": 2},
+    ),
     "protate": (protate, PLAIN | {"phases": 2.0}),
     "rescal": (lambda h, r, t: h @ r @ t, PLAIN | {"relation": normal(R, DIM, DIM)}),
     "cp": (lambda h, r, t, h_tail, t_tail: (h * r * t_tail).sum(), TAILS),
     "simple": (simple, TAILS | {"relation_inverse": normal(R, DIM + 1)[:, 1:]}),
-    "hole": (lambda h, r, t: sum(r[k] * (h @ np.roll(t, -k)) for k in range(5)),
-             {"entity": normal(N, 5), "relation": normal(R, 5)}),
-    "tucker": (lambda h, r, t, core: np.einsum("ijk,i,j,k", core, h, r, t),
-               PLAIN | {"relation": normal(R, 3), "core": normal(DIM, 3, DIM)}),
+    "hole": (
+        lambda h, r, t: sum(r[k] * (h @ np.roll(t, -k)) for k in range(5)),
+        {"entity": normal(N, 5), "relation": normal(R, 5)},
+    ),
+    "tucker": (
+        lambda h, r, t, core: np.einsum("ijk,i,j,k", core, h, r, t),
+        PLAIN | {"relation": normal(R, 3), "core": normal(DIM, 3, DIM)},
+    ),
     "quate": (quate, {"entity": normal(N, 8), "relation": normal(R, 8)}),
-}  # fmt: skip
+}
 
 
 def score_of(name: str, h: int, r: int, t: int) -> float:
@@ -107,8 +113,9 @@ def score_of(name: str, h: int, r: int, t: int) -> float:
 
 def due_scores(name: str, questions: kgtrec.Questions) -> np.ndarray:
     rows = []
-    keys = zip(questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist(),
-                strict=True)  # fmt: skip
+    keys = zip(
+        questions.side.tolist(), questions.entity.tolist(), questions.relation.tolist(), strict=True
+    )
     for side, entity, relation in keys:
         triples = [(entity, relation, e) if side else (e, relation, entity) for e in range(N)]
         rows.append([score_of(name, *triple) for triple in triples])
@@ -153,8 +160,9 @@ def test_halves_a_models_order_and_a_bias(questions: kgtrec.Questions) -> None:
     make, order = kgtrec.Factors.from_embeddings, np.random.default_rng(3).permutation(N)
     for name in ("complex", "rotate"):
         arrays = MODELS[name][1]
-        halves = {k: v if isinstance(v, str) else np.hstack([v.real, v.imag])
-                  for k, v in arrays.items()}  # fmt: skip
+        halves = {
+            k: v if isinstance(v, str) else np.hstack([v.real, v.imag]) for k, v in arrays.items()
+        }
         one, other = (make(questions, name, **each).scores() for each in (arrays, halves))
         assert one.tobytes() == other.tobytes()
     for name in ("distmult", "simple"):
@@ -266,10 +274,16 @@ def test_the_next_piece_is_on_its_way_while_one_is_ranked(case, monkeypatch) -> 
     ranker = kgtrec.Ranker(questions)
     ranker.update(ranker.batch(0, 8), fake_device.Tensor(scores[:8]))
     assert fake_device.LOG == [
-        "begin 3", "begin 3", "arrived", "rank 3",
-        "begin 2", "arrived", "rank 3",
-        "arrived", "rank 2",
-    ]  # fmt: skip
+        "begin 3",
+        "begin 3",
+        "arrived",
+        "rank 3",
+        "begin 2",
+        "arrived",
+        "rank 3",
+        "arrived",
+        "rank 2",
+    ]
 
 
 def test_an_error_leaves_no_copy_under_way(case) -> None:
@@ -331,9 +345,22 @@ def test_parts_of_a_matrix_on_a_device(case) -> None:
         lambda torch, t: torch._neg_view(-t),
         lambda torch, t: t.bfloat16().T.contiguous().T,
     ],
-    ids=["grad", "parameter", "graph", "bfloat16", "half", "double", "bfloat16 grad", "transposed",
-         "wide rows", "stride 2", "expanded", "negative bit", "bfloat16 transposed"],
-)  # fmt: skip
+    ids=[
+        "grad",
+        "parameter",
+        "graph",
+        "bfloat16",
+        "half",
+        "double",
+        "bfloat16 grad",
+        "transposed",
+        "wide rows",
+        "stride 2",
+        "expanded",
+        "negative bit",
+        "bfloat16 transposed",
+    ],
+)
 def test_tensors_of_torch(case, change) -> None:
     torch = pytest.importorskip("torch")
     questions, scores, due = case

@@ -331,12 +331,18 @@ def ranked(scores: str, change: Callable[[], None], block: int, *more: str) -> A
 FEW = ("--relations", "some.txt")
 CHANGES = [
     *(("s.npy", "s.npy", (), act, block) for act in ACTS for block in (1, 3)),
-    *((path, scores, more, act, 2)
-      for path, scores, more in (("f.npy", "f.npy", ()), ("parts/0.npy", "parts", ()),
-                                 ("parts/2.npy", "parts", ()), ("s.npy", "s.npy", FEW))
-      for act in ("cut", "write")),
+    *(
+        (path, scores, more, act, 2)
+        for path, scores, more in (
+            ("f.npy", "f.npy", ()),
+            ("parts/0.npy", "parts", ()),
+            ("parts/2.npy", "parts", ()),
+            ("s.npy", "s.npy", FEW),
+        )
+        for act in ("cut", "write")
+    ),
     *(("s.npy", "s.npy", (), act, 8) for act in ("cut", "write")),  # the last block of 60 rows
-]  # fmt: skip
+]
 
 
 @each_row("path, scores, more, act, block", CHANGES)
@@ -449,8 +455,11 @@ def test_sigbus_is_what_it_was_for_all_else(tmp_path: Path, where: str, said: st
     options = f"{os.environ.get('ASAN_OPTIONS', '')}:handle_sigbus=0"
     done = subprocess.run(
         [sys.executable, "-c", _AFTER, str(tmp_path / "x"), where],
-        capture_output=True, text=True, check=False, env={**os.environ, "ASAN_OPTIONS": options},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "ASAN_OPTIONS": options},
+    )
     assert done.returncode == -signal.SIGBUS, done
     assert done.stdout == said
 
@@ -553,18 +562,30 @@ except FileError as error:
 @pytest.mark.parametrize("act", ["cut", "write"])
 @pytest.mark.parametrize(
     ("reader", "path"),
-    slow_after(4, [
-        ("align", "left"), ("update", "scores"), ("file", "weights"), ("csls", "matrix"),
-        ("sizes", "right"), ("matrix", "matrix"), ("array", "weights"), ("factors", "entities"),
-    ]),
-)  # fmt: skip
+    slow_after(
+        4,
+        [
+            ("align", "left"),
+            ("update", "scores"),
+            ("file", "weights"),
+            ("csls", "matrix"),
+            ("sizes", "right"),
+            ("matrix", "matrix"),
+            ("array", "weights"),
+            ("factors", "entities"),
+        ],
+    ),
+)
 def test_every_reader_notices_that_its_file_changes(
     reader: str, path: str, act: str, tmp_path: Path
 ) -> None:
     """In a process of its own, which the system killed where a page of the file was gone."""
     done = subprocess.run(
-        [sys.executable, "-c", _READERS, reader, act], cwd=tmp_path, capture_output=True, text=True,
+        [sys.executable, "-c", _READERS, reader, act],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done
     assert f"{path}.npy: it was {'cut short' if act == 'cut' else 'written to'}" in done.stdout

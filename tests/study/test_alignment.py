@@ -66,8 +66,9 @@ def fast_ranks(ranks: kgtrec.Ranks, n_left: int) -> dict[tuple[int, int, int], t
     left = np.where(ranks.side == 0, ranks.answer, ranks.given)
     right = np.where(ranks.side == 0, ranks.given, ranks.answer) - n_left
     keys = zip(left.tolist(), right.tolist(), ranks.side.tolist(), strict=True)
-    counts = zip(ranks.greater.tolist(), ranks.equal.tolist(), ranks.candidates.tolist(),
-                 strict=True)  # fmt: skip
+    counts = zip(
+        ranks.greater.tolist(), ranks.equal.tolist(), ranks.candidates.tolist(), strict=True
+    )
     return dict(zip(keys, counts, strict=True))
 
 
@@ -104,8 +105,10 @@ def test_ranks_with_all_their_ties(case: tuple, name: str, dtype: str) -> None:
 def test_csls_and_cosine_order_as_by_definition(name: str, k: int, dtype: str) -> None:
     rng = np.random.default_rng(8)
     left, right = rng.normal(size=(12, 4)).astype(dtype), rng.normal(size=(15, 4)).astype(dtype)
-    pairs = [(int(x), int(y)) for x, y in zip(rng.permutation(12)[:8], rng.permutation(15)[:8],
-                                              strict=True)]  # fmt: skip
+    pairs = [
+        (int(x), int(y))
+        for x, y in zip(rng.permutation(12)[:8], rng.permutation(15)[:8], strict=True)
+    ]
     lefts, rights = sorted(x for x, _ in pairs), sorted(y for _, y in pairs)
     values = all_values(name, left, right)
     scaled = csls(values, lefts, rights, k) if k else values
@@ -119,8 +122,11 @@ def test_csls_and_cosine_order_as_by_definition(name: str, k: int, dtype: str) -
     other = align(pairs, similarity=matrix, csls=k)
     assert fast_ranks(other.ranks, 12) == expected
     assert result.ranks.manifest["alignment"] == {
-        "similarity": name, "csls": k, "n_left": 12, "n_right": 15,
-    }  # fmt: skip
+        "similarity": name,
+        "csls": k,
+        "n_left": 12,
+        "n_right": 15,
+    }
     assert other.ranks.manifest["alignment"]["similarity"] == "matrix"
 
 
@@ -166,8 +172,9 @@ def noisy_world(n: int, noise: float) -> tuple[np.ndarray, np.ndarray, list[tupl
 def test_the_experiment_is_that_of_its_parts() -> None:
     left, right, pairs = noisy_world(40, 0.8)
     how = {"csls": 2, "sides": "head", "similarity": "l2"}
-    experiment = size_experiment(pairs, left, right, sizes=[40, 7], repeats=2, seed=9,
-                                 metrics=["mr", "hits@3"], **how)  # fmt: skip
+    experiment = size_experiment(
+        pairs, left, right, sizes=[40, 7], repeats=2, seed=9, metrics=["mr", "hits@3"], **how
+    )
     assert list(experiment.values) == ["mr", "hits@3"]
     for repeat in range(2):
         chosen = np.random.default_rng([9, repeat]).permutation(40)[:7]

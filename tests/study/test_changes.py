@@ -53,12 +53,18 @@ def test_hits_are_counted_one_by_one(models):
         for measure, cell in cells.items():
             k = int(measure.removeprefix("Hits@"))
             old, new = ([one.greater[i] + 1 + one.equal[i] / 2 <= k for i in own] for one in ranks)
-            gained, lost = (sum(b and not a for a, b in zip(*two, strict=True))
-                            for two in ((old, new), (new, old)))  # fmt: skip
+            gained, lost = (
+                sum(b and not a for a, b in zip(*two, strict=True))
+                for two in ((old, new), (new, old))
+            )
             assert cell == {
-                "instances": len(own), "before": np.mean(old), "after": np.mean(new),
-                "gained": gained, "lost": lost, "changed": (gained + lost) / len(own),
-            }  # fmt: skip
+                "instances": len(own),
+                "before": np.mean(old),
+                "after": np.mean(new),
+                "gained": gained,
+                "lost": lost,
+                "changed": (gained + lost) / len(own),
+            }
 
 
 def test_best_answers_are_those_of_sorted_candidates(models, tmp_path):
@@ -80,8 +86,14 @@ def test_best_answers_are_those_of_sorted_candidates(models, tmp_path):
     cells = changes.best_table().to_dict()["both"]
     assert cells["agreement"] == np.mean(same)
     assert cells["only_after_right"] == sum(b and not a for a, b in right)
-    counted = ("same_right", "same_wrong", "only_before_right", "only_after_right", "both_right",
-               "both_wrong")  # fmt: skip
+    counted = (
+        "same_right",
+        "same_wrong",
+        "only_before_right",
+        "only_after_right",
+        "both_right",
+        "both_wrong",
+    )
     assert sum(cells[key] for key in counted) == len(questions) == cells["questions"]
 
 
@@ -106,8 +118,10 @@ def test_runs_of_something_else_are_refused(models, tmp_path):
     worse[ranks[0].question[ahead], ranks[0].answer[ahead]] = -1
     better[ranks[0].question[behind], ranks[0].answer[behind]] = 99
     answer = NAMES[ranks[0].answer[ahead]]
-    for changed, words in ((worse, f"but its ranks put {answer!r} first"),
-                           (better, "but its ranks put")):  # fmt: skip
+    for changed, words in (
+        (worse, f"but its ranks put {answer!r} first"),
+        (better, "but its ranks put"),
+    ):
         _, run = kgtrec.rank(changed, questions, run_depth=2, progress=False)
         with pytest.raises(InputError, match=words):
             answer_changes(by_name(ranks), [run, runs[1]])

@@ -94,17 +94,21 @@ def pair_cases(draw: st.DrawFn) -> PairCase:
     return PairCase(
         kgtrec.Graph.from_arrays(
             **{name: np.array(rows) for name, rows in splits.items()},
-            n_entities=n, n_relations=relations,
+            n_entities=n,
+            n_relations=relations,
         ),
         pair_oracle.PairWorld(splits, heads, tails, split, used),
         scores,
         source,
         {
-            "split": split, "filter": filter, "heads": named, "tails": named_tails,
+            "split": split,
+            "filter": filter,
+            "heads": named,
+            "tails": named_tails,
             "heads_per_call": draw(st.sampled_from([None, 1, 2, 3])),
             "threads": draw(st.integers(1, 3)),
         },
-    )  # fmt: skip
+    )
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.FilterWarning")
@@ -132,8 +136,10 @@ def test_counts_and_measures_are_those_of_the_oracle(case):
         rows = ranks.table(["mr", "mrr", "hits@2"], kind).rows
         for row, value in zip(rows, (lambda r: r, lambda r: 1 / r, lambda r: r <= 2), strict=True):
             assert close(row[2], float(pair_oracle.mean_over(micro, kind, value)))
-            ends = [float(pair_oracle.mean_over(micro, end, value))
-                    for end in ("optimistic", "pessimistic")]  # fmt: skip
+            ends = [
+                float(pair_oracle.mean_over(micro, end, value))
+                for end in ("optimistic", "pessimistic")
+            ]
             assert close(row[4:], sorted(ends))
     bounds = relation_values(counts, study.pairs.measures.parse_measures(KEYS))
     weights = np.array([len(world.answers(r)) for r in relations])

@@ -55,8 +55,11 @@ def test_means_over_triples_count_a_question_once_per_answer(seed: int) -> None:
     triples = np.repeat(np.arange(len(questions)), questions.answers.lengths)
     asked = [("head", "tail")[number] for number in result.side.tolist()]
     for name, side, measure, over, n, value, low, high, chance in result.table().rows:
-        own = [q for q in (triples if over == "triples" else range(len(questions)))
-               if side in ("both", asked[q]) and not np.isnan(result.chance[q])]  # fmt: skip
+        own = [
+            q
+            for q in (triples if over == "triples" else range(len(questions)))
+            if side in ("both", asked[q]) and not np.isnan(result.chance[q])
+        ]
         assert (name, n) == ("a", len(own))
         shares = result.values[0, result.cutoffs.index(int(measure[4:]))]
         assert value == pytest.approx(shares[own].mean() if own else np.nan, nan_ok=True)

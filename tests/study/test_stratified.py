@@ -76,9 +76,11 @@ def test_recounted_on_the_default_splits_is_the_default(sides: str) -> None:
         offsets, pairs = [0, 1, 2, 4], [[4, 0], [4, 1], [4, 1], [3, 0]]
         more["qualifiers"] = {"train": (offsets, pairs), "test": ([0, 0, 1, 3], pairs[:3])}
     graph = kgtrec.Graph.from_arrays(
-        train=[[0, 3, 1], [1, 4, 0], [0, 0, 0]], test=[[0, 0, 1], [0, 1, 1], [1, 4, 1]],
-        n_relations=5, **more,
-    )  # fmt: skip
+        train=[[0, 3, 1], [1, 4, 0], [0, 0, 0]],
+        test=[[0, 0, 1], [0, 1, 1], [1, 4, 1]],
+        n_relations=5,
+        **more,
+    )
     questions = graph.questions(sides=sides, context="qualifiers" if more else None)
     scores = np.zeros((len(questions), questions.n_labels), np.float32)
     ranks = kgtrec.rank(scores, questions)[0]

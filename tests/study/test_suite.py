@@ -240,18 +240,24 @@ def test_models_whose_names_end_in_a_version_stay_apart(tmp_path: Path) -> None:
         one.save(tmp_path / "g" / f"{name}.parquet")
     printed = run(tmp_path, "-m", "mrr", "--show", "cells", "--format", "csv", "--resamples", 100)
     assert sorted(row.partition(",")[0] for row in printed.splitlines()[1:]) == [
-        "GPT-3", "GPT-4", "transe"
-    ]  # fmt: skip
+        "GPT-3",
+        "GPT-4",
+        "transe",
+    ]
 
 
 def test_the_page_and_the_figures(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("page.html", "p.svg", "c.svg", "h.svg")]
     options = zip(("--html", "--plot", "--plot-rankings", "--plot-cells"), files, strict=True)
     table = tmp_path / "t.csv"
-    table.write_text("graph,model,metric,value\n" + "".join(
-        f"g{g},<b>m{m}</b>,adjusted_mrr,{0.1 * g + 0.01 * m}\n"
-        for g, m in itertools.product(range(4), range(4)) if (g, m) != (0, 0)
-    ))  # fmt: skip
+    table.write_text(
+        "graph,model,metric,value\n"
+        + "".join(
+            f"g{g},<b>m{m}</b>,adjusted_mrr,{0.1 * g + 0.01 * m}\n"
+            for g, m in itertools.product(range(4), range(4))
+            if (g, m) != (0, 0)
+        )
+    )
     run(table, *itertools.chain.from_iterable(options))
     page = files[0].read_text()
     run(table, "--html", tmp_path / "again.html")
@@ -270,17 +276,20 @@ def test_parts_of_one_side_have_its_values_or_none(ranks: Any, tmp_path: Path) -
     few = Resampling(resamples=100)
 
     def tails(one: Any) -> Any:
-        return {name: tails(own) for name, own in one.items()} if isinstance(one, dict) else (
-            one.subset(np.flatnonzero(one.side == 1))
-        )  # fmt: skip
+        return (
+            {name: tails(own) for name, own in one.items()}
+            if isinstance(one, dict)
+            else (one.subset(np.flatnonzero(one.side == 1)))
+        )
 
     part = {**ranks, "g0": tails(ranks["g0"])}
     for key in ("mrr", "adjusted_mrr", "macro.mrr", "map"):
         both, tail, head = (
-            one.cells for one in suite_of_ranks(
+            one.cells
+            for one in suite_of_ranks(
                 part, [key, f"tail.{key}", f"head.{key}"], resampling=few, part="given only"
             )
-        )  # fmt: skip
+        )
         assert np.array_equal(both.values[:, 0], tail.values[:, 0])
         assert np.isnan(head.values[:, 0]).all()
         assert ("a", "g0") in head.missing
@@ -296,10 +305,12 @@ def test_the_command_compares_parts_of_one_side(tmp_path: Path) -> None:
         for path in (folder, ranks.parent / name):
             path.mkdir(parents=True)
         for split in ("train", "test"):
-            (folder / f"{split}.txt").write_text("".join(
-                "\t".join((made.entities[h], made.relations[r], made.entities[t])) + "\n"
-                for h, r, t in made.split(split).tolist()
-            ))  # fmt: skip
+            (folder / f"{split}.txt").write_text(
+                "".join(
+                    "\t".join((made.entities[h], made.relations[r], made.entities[t])) + "\n"
+                    for h, r, t in made.split(split).tolist()
+                )
+            )
         questions = kgtrec.read_graph(folder).questions("test")
         for model in "ab":
             rng = np.random.default_rng([number, ord(model)])
@@ -312,8 +323,9 @@ def test_the_command_compares_parts_of_one_side(tmp_path: Path) -> None:
         (line[0].removeprefix("both.realistic.micro."), line[1]): line[2:]
         for line in csv.reader(run(*some, *options).splitlines())
     }
-    assert all(rows["mrr, given only", m] == rows["tail.realistic.micro.mrr, given only", m]
-               for m in "ab")  # fmt: skip
+    assert all(
+        rows["mrr, given only", m] == rows["tail.realistic.micro.mrr, given only", m] for m in "ab"
+    )
     assert rows["mrr, asked only", "a"][0] == "2"
     assert rows["tail.realistic.micro.mrr, asked only", "a"][:2] == ["0", "nan"]
     assert "MRR, given only\nmodel" in run(*some, "--by", "half-links", "-m", "head.mrr")

@@ -86,8 +86,11 @@ RANKED = [
     *(f"{family}.1,2,3,5,10,20" for family, row in QRELS_ROWS.items() if row.kind == "rank"),
     *(family for family, row in QRELS_ROWS.items() if row.kind not in ("rank", "ignored")),
     *(f"{family}.{gains}" for family in GAINED for gains in ("1=3,2=9,4=4.5", "0=0.25,1=0.5")),
-    "set_F.0.5", "rbp.p=0.5", "rbp_resid.p=0.5", "11pt_avg..25,.5,.75",
-]  # fmt: skip
+    "set_F.0.5",
+    "rbp.p=0.5",
+    "rbp_resid.p=0.5",
+    "11pt_avg..25,.5,.75",
+]
 
 COLUMNS = [c for c in resolve(RANKED) if c.family != "runid" and follows_from_ranks(c)]
 
@@ -173,8 +176,9 @@ def test_graphs_and_lists_have_nothing_judged_but_their_answers(make, seed: int)
     rng = np.random.default_rng(seed)
     questions = make(rng)
     if seed == 1:
-        questions = questions.restrict(entities=np.flatnonzero(rng.random(N) < 0.6),
-                                       outside="worst")  # fmt: skip
+        questions = questions.restrict(
+            entities=np.flatnonzero(rng.random(N) < 0.6), outside="worst"
+        )
     scores = some_scores(rng, (len(questions), N))
     if seed == 2:  # answers without a score are not retrieved
         scores[questions.instance_question[::3], questions.answers.ids[::3]] = np.nan

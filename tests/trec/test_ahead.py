@@ -32,12 +32,19 @@ def test_only_plain_files_have_lists(tmp_path, monkeypatch) -> None:
     assert lists_of(Path())[:2] == (3, b"t")
     assert lists_of(Path(), QRELS[:-1], RUN[:-1])[:2] == (3, b"t")
     for run in (
-        RUN.replace(b"2.5", b"nan"), RUN + b"\nb Q0 d 1 2 t", b"# \n",
-        RUN.replace(b"1 1 t", b"1"), b"\xef\xbb\xbf" + RUN, RUN + b"\na Q0 f 1 2 tb Q0 f 1 2 t",
-        b"\x1f\x8b" + RUN, b"#", RUN + b"\nb Q0 e 1 2 t",
-        RUN + b" #", RUN.replace(b"2.5", b"0.1"),
+        RUN.replace(b"2.5", b"nan"),
+        RUN + b"\nb Q0 d 1 2 t",
+        b"# \n",
+        RUN.replace(b"1 1 t", b"1"),
+        b"\xef\xbb\xbf" + RUN,
+        RUN + b"\na Q0 f 1 2 tb Q0 f 1 2 t",
+        b"\x1f\x8b" + RUN,
+        b"#",
+        RUN + b"\nb Q0 e 1 2 t",
+        RUN + b" #",
+        RUN.replace(b"2.5", b"0.1"),
         RUN.replace(b" d ", b" f ").replace(b" e ", b" g "),
-    ):  # fmt: skip
+    ):
         assert lists_of(Path(), run=run) is None, run
     for name in ("run.gz", "run.zst", "-"):
         assert lists_of(Path(), name=name) is None, name

@@ -33,8 +33,21 @@ QRELS = {"q10": {"a": 1, "b": 0, "c": 2}, "q9": {"d": 1}, "alone": {"a": 1}}
 
 RUN = {"q9": {"a": 1.0, "d": 0.1}, "q10": {"a": 1.0, "b": 3e300, "c": 1.0}, "other": {"a": 1.0}}
 
-NAMES = ["a", "ab", "B", "10", "9", "é", "\U0001f600", "\udcff", "x\x00y", "#", "p%20q", "\u2028",
-         "\x85"]  # fmt: skip
+NAMES = [
+    "a",
+    "ab",
+    "B",
+    "10",
+    "9",
+    "é",
+    "\U0001f600",
+    "\udcff",
+    "x\x00y",
+    "#",
+    "p%20q",
+    "\u2028",
+    "\x85",
+]
 
 ids = st.sampled_from(NAMES)
 
@@ -59,8 +72,11 @@ def as_bytes(text: str) -> bytes:
 
 def frame_of(data: dict[str, dict[str, Any]], *columns: str) -> pd.DataFrame:
     """Rows of all queries alternating, so that no query is contiguous."""
-    rows = [(place, query, doc, value) for query, docs in data.items()
-            for place, (doc, value) in enumerate(docs.items())]  # fmt: skip
+    rows = [
+        (place, query, doc, value)
+        for query, docs in data.items()
+        for place, (doc, value) in enumerate(docs.items())
+    ]
     rows.sort(key=lambda row: row[0])
     values_of = zip(*(row[1:] for row in rows), strict=True)
     return pd.DataFrame(
@@ -98,9 +114,11 @@ def test_runs_come_back_from_files_in_every_form(tmp_path_factory, run) -> None:
 
 def in_order(run: dict[str, dict[str, float]]) -> list[tuple[str, str]]:
     """Query and document of every line, as trec_eval orders them."""
-    return [(query, document) for query, scores in run.items()
-            for document in sorted(scores, key=lambda d: (scores[d], as_bytes(d)), reverse=True)
-            ]  # fmt: skip
+    return [
+        (query, document)
+        for query, scores in run.items()
+        for document in sorted(scores, key=lambda d: (scores[d], as_bytes(d)), reverse=True)
+    ]
 
 
 @examples(0.5)

@@ -20,8 +20,21 @@ from kgtrec import _core, trec
 from kgtrec.errors import InputError, TieWarning
 from kgtrec.trec.eval.score import on_threads
 
-MEASURES = ["map", "map_cut.2,20", "ndcg", "ndcg_cut.3", "P.1,5", "recall.5", "recip_rank", "Rprec",
-            "bpref", "success.1", "set_F", "iprec_at_recall.0.5", "num_rel_ret"]  # fmt: skip
+MEASURES = [
+    "map",
+    "map_cut.2,20",
+    "ndcg",
+    "ndcg_cut.3",
+    "P.1,5",
+    "recall.5",
+    "recip_rank",
+    "Rprec",
+    "bpref",
+    "success.1",
+    "set_F",
+    "iprec_at_recall.0.5",
+    "num_rel_ret",
+]
 
 FORMS = ["map", "P.2", "recip_rank", "ndcg", "ndcg_cut.3", "success.1", "recall.2", "Rprec"]
 
@@ -51,8 +64,10 @@ def as_frame(run: dict[str, dict[str, float]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
 
 
-@given(qrels=st.dictionaries(queries, judgements, min_size=1), runs=st.lists(
-    st.dictionaries(queries, rankings, min_size=1), min_size=1, max_size=3))  # fmt: skip
+@given(
+    qrels=st.dictionaries(queries, judgements, min_size=1),
+    runs=st.lists(st.dictionaries(queries, rankings, min_size=1), min_size=1, max_size=3),
+)
 def test_every_run_has_the_values_of_pytrec_eval(qrels, runs) -> None:
     evaluator = trec.Evaluator(qrels, MEASURES, compat=9, ties="name")
     for run in runs:
@@ -70,9 +85,17 @@ def test_arrays_have_the_values_of_dicts(qrels, data) -> None:
     ties = data.draw(st.sampled_from(["name", "expected", "min", "max"]))
     evaluator = trec.Evaluator(qrels, FORMS, ties=ties)
     shape = (len(qrels), 14)
-    scores = np.array(data.draw(st.lists(
-        st.lists(st.sampled_from([math.nan, -1.0, 0.0, 0.5, 7.0]), min_size=14, max_size=14),
-        min_size=shape[0], max_size=shape[0])))  # fmt: skip
+    scores = np.array(
+        data.draw(
+            st.lists(
+                st.lists(
+                    st.sampled_from([math.nan, -1.0, 0.0, 0.5, 7.0]), min_size=14, max_size=14
+                ),
+                min_size=shape[0],
+                max_size=shape[0],
+            )
+        )
+    )
     scores[:, 3] = 0.25  # no row is empty
     run = {
         query: {str(i): float(s) for i, s in enumerate(row) if s == s}
@@ -177,8 +200,13 @@ def test_scores_of_16_bits_tie_where_those_of_32_do_not() -> None:
         evaluator.evaluate_scores(scores.astype(np.float16))
 
 
-TRM = {"ndcg": "ndcg_cut", "mrr": "recip_rank_cut", "map": "map_cut", "recall": "recall",
-       "precision": "P"}  # fmt: skip
+TRM = {
+    "ndcg": "ndcg_cut",
+    "mrr": "recip_rank_cut",
+    "map": "map_cut",
+    "recall": "recall",
+    "precision": "P",
+}
 
 
 @given(
@@ -206,8 +234,19 @@ def test_ties_are_those_of_tie_aware_retrieval_metrics(scores, seed) -> None:
                 assert values == pytest.approx(ends, rel=0, abs=1e-12)
 
 
-EVERY_FORM = [*FORMS, "map_cut.1,4", "recip_rank_cut.3", "relative_P.3", "dcg", "ideal_dcg", "P.4",
-              "set_F", "num_rel", "num_ret", "num_nonrel_judged_ret"]  # fmt: skip
+EVERY_FORM = [
+    *FORMS,
+    "map_cut.1,4",
+    "recip_rank_cut.3",
+    "relative_P.3",
+    "dcg",
+    "ideal_dcg",
+    "P.4",
+    "set_F",
+    "num_rel",
+    "num_ret",
+    "num_nonrel_judged_ret",
+]
 
 
 @given(
@@ -240,10 +279,13 @@ def test_many_ties_have_the_largest_effect_that_the_extremes_have() -> None:
     scores = np.random.default_rng(5).integers(0, 6, (40, 90)).astype(float)
     graded = np.random.default_rng(6).integers(-1, 4, (40, 90)).tolist()
     queries = [f"q{i:02}" for i in range(40)]
-    qrels = {q: {str(d): row[d] for d in range(0, 90, 3)}
-             for q, row in zip(queries, graded, strict=True)}  # fmt: skip
-    run = {q: {str(d): score for d, score in enumerate(row)}
-           for q, row in zip(queries, scores.tolist(), strict=True)}  # fmt: skip
+    qrels = {
+        q: {str(d): row[d] for d in range(0, 90, 3)} for q, row in zip(queries, graded, strict=True)
+    }
+    run = {
+        q: {str(d): score for d, score in enumerate(row)}
+        for q, row in zip(queries, scores.tolist(), strict=True)
+    }
     evaluator = trec.Evaluator(qrels, ["ndcg_cut.10", "map", "P.5"])
     most = evaluator.evaluate_ties(run)
     gap, name = max(

@@ -297,9 +297,10 @@ def test_fractional_relevance(folder: Path) -> None:
     right = (0.5 + 0.9 / math.log2(3) + 2 / 2) / (2 + 0.9 / math.log2(3) + 0.5 / 2)
     (folder / "qrels.txt").write_text(QRELS_FORMS["qrels"](FRACTIONS))
     for qrels in (
-        folder / "qrels.txt", FRACTIONS,
+        folder / "qrels.txt",
+        FRACTIONS,
         pd.DataFrame({"qid": ["q1"] * 3, "docno": [*"abc"], "label": [0.5, 0.9, 2.0]}),
-    ):  # fmt: skip
+    ):
         with pytest.raises(InputError, match=r"ndcg\.1=0\.5,2=0\.9,3=2, or") as error:
             trec.evaluate(qrels, SYSTEM, ["ndcg"])
         converted, measure = run_advice(error.value, folder, qrels=qrels)
@@ -334,9 +335,18 @@ def test_subtopics(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "second", [["0"] * 4, ["Q0"] * 4, ["1", "2", "1", "2"], ["1"] * 4, ["0", "1", "2", "0"],
-               ["4.5", "1", "2", "3"], ["x", "y", "x", "x"], ["2", "3", "1", "2"]]
-)  # fmt: skip
+    "second",
+    [
+        ["0"] * 4,
+        ["Q0"] * 4,
+        ["1", "2", "1", "2"],
+        ["1"] * 4,
+        ["0", "1", "2", "0"],
+        ["4.5", "1", "2", "3"],
+        ["x", "y", "x", "x"],
+        ["2", "3", "1", "2"],
+    ],
+)
 def test_ordinary_second_columns(folder: Path, second: list[str]) -> None:
     rows = zip(["1", "1", "2", "2"], second, "abcd", strict=True)
     (folder / "qrels.txt").write_text("".join(f"{q} {s} {d} 1\n" for q, s, d in rows))
@@ -349,8 +359,11 @@ def test_ordinary_second_columns(folder: Path, second: list[str]) -> None:
 @pytest.mark.parametrize(
     ("is_run", "content", "message"),
     [
-        (True, "qid docno rank score\nq d 1 2.5\n",
-         r"file:1: the heading .* awk '\{print \$1, \$2, \$4\}' file > run.txt"),
+        (
+            True,
+            "qid docno rank score\nq d 1 2.5\n",
+            r"file:1: the heading .* awk '\{print \$1, \$2, \$4\}' file > run.txt",
+        ),
         (True, "qid,docno,score\nq,d,2.5\n", r"awk -F, '\{print \$1, \$2, \$3\}' file > run.txt"),
         (False, "qid,docno,label\nq,d,1\n", r"awk -F, '\{print \$1, \$2, \$3\}' file > qrels.txt"),
         (True, "qid docno label\nq d 1\n", "the heading .* is one of qrels, not of a run; give"),
@@ -367,7 +380,7 @@ def test_ordinary_second_columns(folder: Path, second: list[str]) -> None:
         (True, "{}", "file: the JSON has no documents; give {query: {document: score}}"),
         (False, '{"q": {"d": 0.5}}', r"file: the relevance .* ndcg\.1=0\.5"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("ignore::kgtrec.errors.FormatNote")
 def test_faults_of_forms(folder: Path, is_run: bool, content: str, message: str) -> None:
     (folder / "file").write_text(content)

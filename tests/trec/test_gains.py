@@ -50,8 +50,12 @@ def test_exponential_gains_are_those_of_such_relevances(qrels, run, depth: int) 
         assert exponential == pytest.approx(values(gained, run, *names, ties=ties), abs=1e-14)
 
 
-@given(qrels=levels, run=scores, depth=st.integers(1, 8), gains=st.lists(
-    st.sampled_from([0.0, 0.5, 2.0, 9.0]), min_size=4, max_size=4))  # fmt: skip
+@given(
+    qrels=levels,
+    run=scores,
+    depth=st.integers(1, 8),
+    gains=st.lists(st.sampled_from([0.0, 0.5, 2.0, 9.0]), min_size=4, max_size=4),
+)
 def test_gains_with_a_cutoff(qrels, run, depth: int, gains: list[float]) -> None:
     order = sorted(run, key=lambda document: (run[document], document), reverse=True)
     own = [gains[qrels[d]] if qrels.get(d, -1) >= 0 else 0.0 for d in order]
@@ -67,13 +71,20 @@ def test_gains_with_a_cutoff(qrels, run, depth: int, gains: list[float]) -> None
 
 def test_names_of_gains_parse_back() -> None:
     spellings = {
-        "nDCG(dcg='exp-log2')@10": "ndcg_cut_10_exp", 'nDCG(dcg="exp-log2")': "ndcg_exp",
-        "nDCG(dcg=exp-log2)@5": "ndcg_cut_5_exp", "NDCG( dcg = 'exp-log2' )@5": "ndcg_cut_5_exp",
-        "nDCG(dcg='log2')@10": "ndcg_cut_10", "nDCG(dcg='log2')": "ndcg",
-        "nDCG(gains={1: 3, 2: 9})@10": "ndcg_cut_10_1=3,2=9", "nDCG(gains={1:0.5})": "ndcg_1=0.5",
-        "ndcg_cut.10.exp": "ndcg_cut_10_exp", "ndcg.exp": "ndcg_exp", "Rndcg_exp": "Rndcg_exp",
-        "nDCG@10.exp": "ndcg_cut_10_exp", "ndcg_cut_3_1=0.5,2=1e2": "ndcg_cut_3_1=0.5,2=1e2",
-    }  # fmt: skip
+        "nDCG(dcg='exp-log2')@10": "ndcg_cut_10_exp",
+        'nDCG(dcg="exp-log2")': "ndcg_exp",
+        "nDCG(dcg=exp-log2)@5": "ndcg_cut_5_exp",
+        "NDCG( dcg = 'exp-log2' )@5": "ndcg_cut_5_exp",
+        "nDCG(dcg='log2')@10": "ndcg_cut_10",
+        "nDCG(dcg='log2')": "ndcg",
+        "nDCG(gains={1: 3, 2: 9})@10": "ndcg_cut_10_1=3,2=9",
+        "nDCG(gains={1:0.5})": "ndcg_1=0.5",
+        "ndcg_cut.10.exp": "ndcg_cut_10_exp",
+        "ndcg.exp": "ndcg_exp",
+        "Rndcg_exp": "Rndcg_exp",
+        "nDCG@10.exp": "ndcg_cut_10_exp",
+        "ndcg_cut_3_1=0.5,2=1e2": "ndcg_cut_3_1=0.5,2=1e2",
+    }
     for spelling, name in spellings.items():
         for command_line in (False, True):
             (column,) = resolve([spelling], command_line=command_line)
@@ -92,8 +103,13 @@ def test_ir_measures_objects() -> None:
     qrels, run = {"q": {"a": 1, "b": 2, "c": 3}}, {"q": {"a": 3.0, "c": 2.0, "b": 1.0}}
     provider = ir_measures_provider.register()
     nDCG = ir_measures.nDCG
-    for measure in (nDCG(dcg="exp-log2") @ 10, nDCG(dcg="exp-log2") @ 2, nDCG(dcg="exp-log2"),
-                    nDCG(gains={1: 5, 2: 3}) @ 2, nDCG(gains={1: 5})):  # fmt: skip
+    for measure in (
+        nDCG(dcg="exp-log2") @ 10,
+        nDCG(dcg="exp-log2") @ 2,
+        nDCG(dcg="exp-log2"),
+        nDCG(gains={1: 5, 2: 3}) @ 2,
+        nDCG(gains={1: 5}),
+    ):
         own = provider.calc_aggregate([measure], qrels, run)[measure]
         row = trec.evaluate(qrels, run, [measure], summary=True)
         assert row[measure] == own == next(iter(row.values()))
@@ -105,9 +121,11 @@ def test_exponential_gain_on_the_command_line(tmp_path: Path, monkeypatch) -> No
     Path("qrels.txt").write_text("q1 0 a 1\nq1 0 b 2\nq1 0 c 3\n")
     Path("system.run").write_text("q1 Q0 a 1 3 s\nq1 Q0 c 2 2 s\nq1 Q0 b 3 1 s\n")
     for name, value in (
-        ("nDCG(dcg='exp-log2')@10", "0.7364"), ("ndcg.1=1,2=3,3=7", "0.7364"),
-        ("ndcg_cut.2.1=1,2=3,3=7", "0.6091"), ("nDCG(dcg='exp-log2')@2", "0.6091"),
-    ):  # fmt: skip
+        ("nDCG(dcg='exp-log2')@10", "0.7364"),
+        ("ndcg.1=1,2=3,3=7", "0.7364"),
+        ("ndcg_cut.2.1=1,2=3,3=7", "0.6091"),
+        ("nDCG(dcg='exp-log2')@2", "0.6091"),
+    ):
         done = ended("eval", "-m", name, "qrels.txt", "system.run")
         assert (done.code, done.err, done.out.split()[-1]) == (0, "", value)
     for name in ("qrels.txt", "system.run"):
@@ -165,8 +183,9 @@ def test_huge_relevances_in_other_measures(qrels, run) -> None:
         for one in ([qrels.get(d, 0) for d in order], best)
     )
     assert values(qrels, run, "ndcg", "dcg") == [
-        pytest.approx(dcg / ideal if ideal else 0.0, rel=1e-14), pytest.approx(dcg, rel=1e-14)
-    ]  # fmt: skip
+        pytest.approx(dcg / ideal if ideal else 0.0, rel=1e-14),
+        pytest.approx(dcg, rel=1e-14),
+    ]
     small, tied = {"a": 1, "b": 2}, {"a": 1.0, "b": 1.0}
     alone = values(small, tied, "ndcg", "ndcg_cut_1", ties="expected")
     both = trec.evaluate(

@@ -131,8 +131,9 @@ def test_several_assessors_are_those_of_the_slow_definition(tmp_path: Path) -> N
         most = [None, 1, 2, 4][rng.integers(4)]
         level, judged_only = int(rng.integers(0, 3)), bool(rng.integers(2))
         qrels, run = write(tmp_path, "qrels_jg", lines, runs)
-        values = trec.evaluate(qrels, run, JG, qrels_format="qrels_jg", most=most, level=level,
-                               judged_only=judged_only)  # fmt: skip
+        values = trec.evaluate(
+            qrels, run, JG, qrels_format="qrels_jg", most=most, level=level, judged_only=judged_only
+        )
         for q in names:
             mine = [line for line in lines if line[0] == q]
             due = assessor_values(mine, runs[q], most, level, judged_only)

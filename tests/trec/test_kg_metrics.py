@@ -171,10 +171,14 @@ def raw() -> tuple[kgtrec.Questions, kgtrec.Run]:
     """Questions, and a run of the ten best candidates, known answers included."""
     rng = np.random.default_rng(11)
     graph = kgtrec.Graph.from_arrays(
-        **{split: rng.integers(0, (N, 2, N), (size, 3))
-           for split, size in (("train", 120), ("valid", 20), ("test", 40))},
-        n_entities=N, n_relations=2, entities=[f"e {number:02}" for number in range(N)],
-    )  # fmt: skip
+        **{
+            split: rng.integers(0, (N, 2, N), (size, 3))
+            for split, size in (("train", 120), ("valid", 20), ("test", 40))
+        },
+        n_entities=N,
+        n_relations=2,
+        entities=[f"e {number:02}" for number in range(N)],
+    )
     questions = graph.questions(filter="raw")
     scores = rng.integers(0, 12, (len(questions), N)).astype(np.float32)  # ties
     return graph.questions(), kgtrec.rank(scores, questions, run_depth=10)[1]
@@ -220,8 +224,10 @@ def test_documents_that_are_no_entities_keep_their_places(raw) -> None:
     questions, _ = raw
     knows = [0 in questions.removed[number].tolist() for number in range(len(questions))]
     names = ["recip_rank", "kg_mrr", "num_ret"]
-    for number, documents in ((0, {"nobody": 3.0}),
-                              (knows.index(True), {"nobody": 3.0, "e%2000": 2.0})):  # fmt: skip
+    for number, documents in (
+        (0, {"nobody": 3.0}),
+        (knows.index(True), {"nobody": 3.0, "e%2000": 2.0}),
+    ):
         query = questions.ids[number]
         answers = [f"e%20{int(entity):02}" for entity in questions.answers[number]]
         run = {query: {**documents, **dict.fromkeys(answers, 1.0)}}

@@ -196,8 +196,11 @@ def test_lists_are_the_oracles(folder, run, qrels, options, data, threads):
     run = {q: {d: score for d, (score, _) in ds.items()} for q, ds in run.items()}
     qrels = {q: {d: level for d, (_, level) in ds.items()} for q, ds in qrels.items()}
     raw_run, raw_qrels = as_bytes(run), as_bytes(qrels)
-    lines = [b"%s Q0 %s 0 %s t\n" % (q, d, repr(v).encode()) for q in raw_run
-             for d, v in raw_run[q].items()]  # fmt: skip
+    lines = [
+        b"%s Q0 %s 0 %s t\n" % (q, d, repr(v).encode())
+        for q in raw_run
+        for d, v in raw_run[q].items()
+    ]
     judged = [b"%s 0 %s %d\n" % (q, d, v) for q in raw_qrels for d, v in raw_qrels[q].items()]
     judged, lines = (data.draw(st.permutations(part)) for part in (judged, lines))
     if data.draw(st.booleans()):
@@ -331,10 +334,33 @@ def test_dicts_without_documents() -> None:
 
 
 TOKENS = [
-    b" ", b"\n", b"\t", b"\r", b"\v", b"\f", b"\0", b"#", b"-", b"+", b".", b"e", b"_", b"nan",
-    b"inf", b"0", b"9", b"1e-400", b"12345678901234567890", b"0x1p3", b"\xff", b"\xc3\xa9", b"\n\n",
-    b" 1 2 3", b"\xef\xbb\xbf", b"4.9e-324",
-]  # fmt: skip
+    b" ",
+    b"\n",
+    b"\t",
+    b"\r",
+    b"\v",
+    b"\f",
+    b"\0",
+    b"#",
+    b"-",
+    b"+",
+    b".",
+    b"e",
+    b"_",
+    b"nan",
+    b"inf",
+    b"0",
+    b"9",
+    b"1e-400",
+    b"12345678901234567890",
+    b"0x1p3",
+    b"\xff",
+    b"\xc3\xa9",
+    b"\n\n",
+    b" 1 2 3",
+    b"\xef\xbb\xbf",
+    b"4.9e-324",
+]
 
 
 @st.composite
@@ -386,9 +412,12 @@ QRELS_PARTS = {
 }
 in_parts = pytest.mark.parametrize(
     ("is_run", "text"),
-    [pytest.param(is_run, text, id=kind) for texts, is_run in ((PART_RUNS, 1), (QRELS_PARTS, 0))
-     for kind, text in texts.items()],
-)  # fmt: skip
+    [
+        pytest.param(is_run, text, id=kind)
+        for texts, is_run in ((PART_RUNS, 1), (QRELS_PARTS, 0))
+        for kind, text in texts.items()
+    ],
+)
 on_threads = pytest.mark.parametrize("threads", slow_after(1, (2, 1, 7)))
 
 
@@ -508,8 +537,10 @@ def test_a_file_that_changes_while_it_is_read(monkeypatch, path: str, act: str) 
 def test_a_pipe_is_no_file_that_changes() -> None:
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m kgtrec eval -m map <(cat a.qrels) <(cat a.run)"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     due = CliRunner().invoke(cli, ["eval", "-m", "map", "a.qrels", "a.run"]).stdout
     assert done.stdout == due != ""
 

@@ -134,8 +134,9 @@ def test_no_shared_query(ours, theirs):
 def test_queries_without_relevant_documents():
     run = "q1 Q0 d1 1 1.0 s\nq2 Q0 d1 1 1.0 s\n"
     assert command("-m", "map", *files("q1 0 d1 1\nq2 0 d1 0\n", run)) == (
-        "map                   \tall\t0.5000\n", [NO_RELEVANT],
-    )  # fmt: skip
+        "map                   \tall\t0.5000\n",
+        [NO_RELEVANT],
+    )
     paths = files("q1 0 d1 2\nq2 0 d1 1\n", run)
     assert command("-l", "2", "-m", "map", *paths)[1] == [NO_RELEVANT]
     assert command("-l", "2", "-m", "ndcg", *paths)[1] == []  # gains ignore the level
@@ -264,8 +265,10 @@ def test_no_fault_is_silent_and_no_clean_file_is_not(world):
     lines = [f"{q} Q0 {d} {r} {s} t\n" for q, rows in run.items() for d, r, s in rows]
     if shuffled and fault != "distances":  # without ranks, only the order shows distances
         lines = [line for i in (0, 1) for line in lines[i::2]]
-    paths = files("".join(f"{q} 0 {d} {v}\n" for q, row in qrels.items() for d, v in row.items()),
-                  "".join(lines))  # fmt: skip
+    paths = files(
+        "".join(f"{q} 0 {d} {v}\n" for q, row in qrels.items() for d, v in row.items()),
+        "".join(lines),
+    )
     value, found = python(*paths)
     assert bool(found) == bool(fault), (fault, found)
     assert command("-m", "map", *paths)[1] == [

@@ -130,10 +130,21 @@ def test_one_bit_above_a_half(mantissa, exponent, above):
 
 
 ENDS = [
-    "1e308", "1.7976931348623157e308", "1.7976931348623159e308", "2e308", "1e309", "1e99999999999",
-    "4.9e-324", "2.4703282292062327e-324", "2.4703282292062328e-324", "1e-400", "1e-99999999999",
-    "2.2250738585072011e-308", "2.2250738585072014e-308", "0e999999999999999999999999999",
-]  # fmt: skip
+    "1e308",
+    "1.7976931348623157e308",
+    "1.7976931348623159e308",
+    "2e308",
+    "1e309",
+    "1e99999999999",
+    "4.9e-324",
+    "2.4703282292062327e-324",
+    "2.4703282292062328e-324",
+    "1e-400",
+    "1e-99999999999",
+    "2.2250738585072011e-308",
+    "2.2250738585072014e-308",
+    "0e999999999999999999999999999",
+]
 
 
 def test_the_ends_of_the_range_and_hundreds_of_digits() -> None:
@@ -141,16 +152,57 @@ def test_the_ends_of_the_range_and_hundreds_of_digits() -> None:
         check(text)
         check("-" + text)
     for digit in "159":
-        for text in (digit * 800, "0." + digit * 800, "0." + "0" * 400 + digit * 400,
-                     digit * 400 + "e-500", "1" + "0" * 800 + "e-800", digit * 310):  # fmt: skip
+        for text in (
+            digit * 800,
+            "0." + digit * 800,
+            "0." + "0" * 400 + digit * 400,
+            digit * 400 + "e-500",
+            "1" + "0" * 800 + "e-800",
+            digit * 310,
+        ):
             check(text)
 
 
 def test_what_is_a_number_and_what_is_none() -> None:
-    for text in ("inf", "-inf", "+Inf", "INFINITY", "-iNfInItY", "nan", "-nan", "NaN", "nan(1)",
-                 "0x10", "0x1p3", "1_000", "1,5", "abc", "", "+", "-", "--1", "1-", "1.2.3", ".",
-                 "-.", "e5", "1e", "1e+", "1e5.0", "infi", "infinit", "infinityy", "inf1", "1f",
-                 "1d0", "\u0661", "1\0", "\0", "1e5e5", "+-1"):  # fmt: skip
+    for text in (
+        "inf",
+        "-inf",
+        "+Inf",
+        "INFINITY",
+        "-iNfInItY",
+        "nan",
+        "-nan",
+        "NaN",
+        "nan(1)",
+        "0x10",
+        "0x1p3",
+        "1_000",
+        "1,5",
+        "abc",
+        "",
+        "+",
+        "-",
+        "--1",
+        "1-",
+        "1.2.3",
+        ".",
+        "-.",
+        "e5",
+        "1e",
+        "1e+",
+        "1e5.0",
+        "infi",
+        "infinit",
+        "infinityy",
+        "inf1",
+        "1f",
+        "1d0",
+        "\u0661",
+        "1\0",
+        "\0",
+        "1e5e5",
+        "+-1",
+    ):
         check(text)
 
 

@@ -114,10 +114,12 @@ def test_first_relevant_of_a_large_tie() -> None:
     assert values["map"][0] == pytest.approx(harmonic, rel=1e-12)
     assert values["success_10"][0] == pytest.approx(10 / n, rel=1e-12)
     many = tied_lists([([(1.0, int(i % 2)) for i in range(n)], [])])
-    values = values_over_ties(many, resolve(["recip_rank", "success.10", "success.4000"]),
-                         ties="expected")  # fmt: skip
-    assert values["success_10"][0] == pytest.approx(1 - np.prod((2500 - np.arange(10))
-                                                               / (n - np.arange(10))))  # fmt: skip
+    values = values_over_ties(
+        many, resolve(["recip_rank", "success.10", "success.4000"]), ties="expected"
+    )
+    assert values["success_10"][0] == pytest.approx(
+        1 - np.prod((2500 - np.arange(10)) / (n - np.arange(10)))
+    )
     assert values["success_4000"][0] == 1.0
 
 
@@ -145,12 +147,41 @@ def test_a_group_that_both_m_and_j_cut_is_a_hypergeometric_draw() -> None:
 
 # -- Do ties matter? What is said is held against every order of the tied documents --------------
 
-NOTED = resolve([
-    "bpref", "iprec_at_recall.0.5", "11pt_avg", "map", "map_cut.2", "Rprec", "Rprec_mult.0.6",
-    "success.2", "P.2", "recall.2", "RR", "RR@2", "ndcg", "ndcg_cut.3", "ndcg_rel", "Rndcg", "G",
-    "binG", "rbp", "rbp_resid", "dcg", "infAP", "judged@2", "unj.2", "yaap", "set_F", "num_rel_ret",
-    "num_nonrel_judged_ret", "relstring.2", "ndcg.1=3,2=1", "rbp.1=0,2=1,0=1",
-])  # fmt: skip
+NOTED = resolve(
+    [
+        "bpref",
+        "iprec_at_recall.0.5",
+        "11pt_avg",
+        "map",
+        "map_cut.2",
+        "Rprec",
+        "Rprec_mult.0.6",
+        "success.2",
+        "P.2",
+        "recall.2",
+        "RR",
+        "RR@2",
+        "ndcg",
+        "ndcg_cut.3",
+        "ndcg_rel",
+        "Rndcg",
+        "G",
+        "binG",
+        "rbp",
+        "rbp_resid",
+        "dcg",
+        "infAP",
+        "judged@2",
+        "unj.2",
+        "yaap",
+        "set_F",
+        "num_rel_ret",
+        "num_nonrel_judged_ret",
+        "relstring.2",
+        "ndcg.1=3,2=1",
+        "rbp.1=0,2=1,0=1",
+    ]
+)
 
 
 def all_orders(scores: list[float]):
@@ -179,9 +210,9 @@ def test_no_warning_in_vain_and_none_missed(cut: bool, trials: int) -> None:
         shown = lists.relevance.tolist()
         orders = [[shown[i] for i in order] for order in all_orders(lists.scores.tolist())]
         # All scores differ in each, so that no tie remains.
-        every = lists_of([
-            ([None if r == UNJUDGED else r for r in one], lists.judged.tolist()) for one in orders
-        ])  # fmt: skip
+        every = lists_of(
+            [([None if r == UNJUDGED else r for r in one], lists.judged.tolist()) for one in orders]
+        )
         seen = {
             name: {one if isinstance(one, str) else f"{one:.11f}" for one in row.tolist()}
             for name, row in values(every, NOTED, options).items()
@@ -200,12 +231,37 @@ def test_no_warning_in_vain_and_none_missed(cut: bool, trials: int) -> None:
 # -- Bounds of measures against all labellings of what is open, one by one -----------------------
 
 NAMES = [
-    "P_3", "success_2", "recip_rank", "recip_rank_cut_3", "rbp", "rbp_p=0.5", "dcg", "set_P",
-    "map", "gm_map", "map_cut_3", "yaap", "ndcg", "ndcg_cut_3", "recall_3", "relative_P_3", "binG",
-    "iprec_at_recall_0.40", "11pt_avg", "set_recall", "set_relative_P", "set_map", "set_F_0.5",
-    "Rprec", "Rprec_mult_1.40", "bpref", "gm_bpref",
-    "ndcg_rel", "Rndcg", "G",
-]  # fmt: skip
+    "P_3",
+    "success_2",
+    "recip_rank",
+    "recip_rank_cut_3",
+    "rbp",
+    "rbp_p=0.5",
+    "dcg",
+    "set_P",
+    "map",
+    "gm_map",
+    "map_cut_3",
+    "yaap",
+    "ndcg",
+    "ndcg_cut_3",
+    "recall_3",
+    "relative_P_3",
+    "binG",
+    "iprec_at_recall_0.40",
+    "11pt_avg",
+    "set_recall",
+    "set_relative_P",
+    "set_map",
+    "set_F_0.5",
+    "Rprec",
+    "Rprec_mult_1.40",
+    "bpref",
+    "gm_bpref",
+    "ndcg_rel",
+    "Rndcg",
+    "G",
+]
 
 BOUNDED = resolve(NAMES)
 
@@ -225,10 +281,12 @@ QUERY = st.tuples(
 def open_lists(queries: list[tuple[list[object], list[int]]]) -> Lists:
     """Lists of 1, 0, -1, "-" and None, and judgements of documents outside them."""
     shown = [[None if one == "-" else one for one in own] for own, _ in queries]
-    return lists_of([
-        (own, [r for r in own if r is not None] + rest)
-        for own, (_, rest) in zip(shown, queries, strict=True)
-    ])  # fmt: skip
+    return lists_of(
+        [
+            (own, [r for r in own if r is not None] + rest)
+            for own, (_, rest) in zip(shown, queries, strict=True)
+        ]
+    )
 
 
 def bounds_of(queries: list[OpenQuery]) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -48,11 +48,28 @@ GAINED = ("dcg", "ideal_dcg", "ndcg", "ndcg_rel", "Rndcg", "G", "rbp")
 GAINS = ("1=3,2=9,4=4.5", "0=0.25,1=0.5", "-1=1,-2=2", "1=-2,3=0")
 
 WITH_PARAMETERS = [
-    *(f"{f}.{CUTS}" for f in ("P", "recall", "success", "relative_P", "map_cut", "ndcg_cut",
-                              "recip_rank_cut", "judged", "unj")),
-    "set_F.0.5", "utility.2,-1,0.5,3", "11pt_avg..25,.5,.75", "rbp.p=0.5", "rbp_resid.p=0.5",
-    "relstring.3", *(f"{family}.{gains}" for family in GAINED for gains in GAINS),
-]  # fmt: skip
+    *(
+        f"{f}.{CUTS}"
+        for f in (
+            "P",
+            "recall",
+            "success",
+            "relative_P",
+            "map_cut",
+            "ndcg_cut",
+            "recip_rank_cut",
+            "judged",
+            "unj",
+        )
+    ),
+    "set_F.0.5",
+    "utility.2,-1,0.5,3",
+    "11pt_avg..25,.5,.75",
+    "rbp.p=0.5",
+    "rbp_resid.p=0.5",
+    "relstring.3",
+    *(f"{family}.{gains}" for family in GAINED for gains in GAINS),
+]
 
 PLAIN = [name for name in QRELS_ROWS if name != "runid"]
 
@@ -64,8 +81,11 @@ FED = [c for c in resolve(nickname("all_trec", 9)) if bridge.can_supply(c, EvalO
 @st.composite
 def queries(draw: st.DrawFn, highest: int = 5) -> Query:
     """All unjudged, none retrieved, graded and negative ones, one document, many documents."""
-    grade = draw(st.sampled_from([st.integers(-3, highest), st.integers(0, 1), st.just(1),
-                                  st.integers(-2, 0)]))  # fmt: skip
+    grade = draw(
+        st.sampled_from(
+            [st.integers(-3, highest), st.integers(0, 1), st.just(1), st.integers(-2, 0)]
+        )
+    )
     some = draw(st.sampled_from([st.none(), grade, st.none() | grade]))
     shown = draw(st.lists(some, max_size=draw(st.sampled_from([1, 4, 40]))))
     missed = draw(st.lists(grade, max_size=8))
@@ -219,9 +239,14 @@ def double_hits(view: View, column: Column) -> np.ndarray:
 
 ROW = Family(
     "Twice the relevant documents among the first k.",
-    kind="rank", defaults=(3,), ours=True, function=double_hits, aliases=("DoubleHits",),
-    at=("dh",), bounds=PLACES,
-)  # fmt: skip
+    kind="rank",
+    defaults=(3,),
+    ours=True,
+    function=double_hits,
+    aliases=("DoubleHits",),
+    at=("dh",),
+    bounds=PLACES,
+)
 
 QRELS = {"q": {"a": 1, "b": 0, "c": 1}}
 
@@ -284,10 +309,17 @@ def square(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
 
 def test_a_metric_of_ranks_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     row = Metric(
-        name="msr", title="MSR", help="Mean squared rank.", formula="sum r^2 / n",
-        higher_is_better=False, range="[1, inf)", reference="here", averagings=("micro", "macro"),
-        value=square, papers=("mean_squared_rank",),
-    )  # fmt: skip
+        name="msr",
+        title="MSR",
+        help="Mean squared rank.",
+        formula="sum r^2 / n",
+        higher_is_better=False,
+        range="[1, inf)",
+        reference="here",
+        averagings=("micro", "macro"),
+        value=square,
+        papers=("mean_squared_rank",),
+    )
     for stem in row.stems:
         monkeypatch.setitem(keys.STEMS, stem, row)
     assert keys.find_metric("mean_squared_rank") == (row, 0)

@@ -13,15 +13,15 @@ from kgtrec.graph.tsv import packed_lines
 
 _WORDS = {
     "h": "h head headentity headid headlabel headname s subj subject subjectid subjectlabel source "
-         "sourceid src from",
+    "sourceid src from",
     "r": "r rel relation relationid relationlabel relationname relationship relationtype p pred "
-         "predicate predicateid predicatelabel property edge edgetype",
+    "predicate predicateid predicatelabel property edge edgetype",
     "t": "t tail tailentity tailid taillabel tailname o obj object objectid objectlabel target "
-         "targetid tgt dst dest destination to",
+    "targetid tgt dst dest destination to",
     "x": "label labels score scores weight confidence probability value time times timestamp date "
-         "year month day since until start end begin starttime endtime startdate enddate "
-         "validfrom validto occurssince occursuntil index id idx unnamed0 split",
-}  # fmt: skip
+    "year month day since until start end begin starttime endtime startdate enddate "
+    "validfrom validto occurssince occursuntil index id idx unnamed0 split",
+}
 _LETTER = {word: letter for letter, words in _WORDS.items() for word in words.split()}
 FURTHER = "x"
 """The letter of a column that is neither head nor relation nor tail."""

@@ -218,9 +218,13 @@ def _unsettled(resampled: Resampled) -> Bools:
 
 
 def _reaching(
-    ends: tuple[float, float], tau: float, of: Callable[..., Float64], x: Signs, y: Signs,
+    ends: tuple[float, float],
+    tau: float,
+    of: Callable[..., Float64],
+    x: Signs,
+    y: Signs,
     loose: Bools,
-) -> tuple[float, float]:  # fmt: skip
+) -> tuple[float, float]:
     """The interval; its end further from 0 reaches at least the tau that unsettled pairs allow."""
     low, high = ends
     if tau > 0:
@@ -231,17 +235,32 @@ def _reaching(
 
 
 def agreement_table(
-    heads: Sequence[str], names: Iterable[Sequence[str]], agreements: Iterable[RankingAgreement],
-    *, count_systems: bool = True,
-) -> Table:  # fmt: skip
+    heads: Sequence[str],
+    names: Iterable[Sequence[str]],
+    agreements: Iterable[RankingAgreement],
+    *,
+    count_systems: bool = True,
+) -> Table:
     """A row per agreement under its names: correlations with their intervals."""
     rows: list[tuple[Cell, ...]] = [
-        (*name, *(one.n_systems,) * count_systems, one.tau, *one.tau_interval, one.tau_ap,
-         *one.tau_ap_interval)
+        (
+            *name,
+            *(one.n_systems,) * count_systems,
+            one.tau,
+            *one.tau_interval,
+            one.tau_ap,
+            *one.tau_ap_interval,
+        )
         for name, one in zip(names, agreements, strict=True)
-    ]  # fmt: skip
-    taus = ("tau-b=tau_b:4", "low=tau_b.low:4", "high=tau_b.high:4",
-            "tau-AP=tau_ap:4", "low=tau_ap.low:4", "high=tau_ap.high:4")  # fmt: skip
+    ]
+    taus = (
+        "tau-b=tau_b:4",
+        "low=tau_b.low:4",
+        "high=tau_b.high:4",
+        "tau-AP=tau_ap:4",
+        "low=tau_ap.low:4",
+        "high=tau_ap.high:4",
+    )
     named = ((head, head.replace(" ", "_"), 0) for head in heads)
     return Table.of([*named, *("systems",) * count_systems, *taus], rows, len(heads))
 
@@ -368,9 +387,11 @@ def rank_biased_overlap(
     """
     refuse_if(
         (not 0 < p < 1, f"p={p!r} is out of range; it must be between 0 and 1"),
-        (not (len(first) and len(second)),
-         "a list is empty and overlaps with nothing; leave this query out"),
-    )  # fmt: skip
+        (
+            not (len(first) and len(second)),
+            "a list is empty and overlaps with nothing; leave this query out",
+        ),
+    )
     for items in (first, second):
         if len({*items}) < len(items):
             twice = next(item for i, item in enumerate(items) if item in items[:i])
@@ -553,13 +574,15 @@ def _orders(
     lists: Mapping[str, dict[str, list[str]]], pair: tuple[str, str]
 ) -> tuple[float, float, float]:
     first, second = (lists[name] for name in pair)
-    shared = [(first[query], second[query]) for query in first
-              if first[query] and second.get(query)]  # fmt: skip
+    shared = [
+        (first[query], second[query]) for query in first if first[query] and second.get(query)
+    ]
     if not shared:
         raise InputError(f"{pair[0]} and {pair[1]} share no query; give runs of the same questions")
     taus = np.array([tau_union(*both) for both in shared])
     overlaps = [rank_biased_overlap(*both) for both in shared]
     defined = taus[~np.isnan(taus)]
-    means = [np.mean([getattr(one, name) for one in overlaps])
-             for name in ("extrapolated", "residual")]  # fmt: skip
+    means = [
+        np.mean([getattr(one, name) for one in overlaps]) for name in ("extrapolated", "residual")
+    ]
     return float(defined.mean()) if len(defined) else math.nan, float(means[0]), float(means[1])

@@ -164,13 +164,20 @@ class MeasureVerdict:
         gain, reach = self.gain, self.gain.reach(self.level)
         base, new = self.samples.means().tolist()
         return {
-            "measure": self.samples.name, "base": base, "new": new, "gain": gain.mean,
-            "low": gain.mean - reach, "high": gain.mean + reach, "margin": self.margin,
-            "verdict": self.verdict, "n": gain.n, "unit": self.samples.by_cluster().unit,
+            "measure": self.samples.name,
+            "base": base,
+            "new": new,
+            "gain": gain.mean,
+            "low": gain.mean - reach,
+            "high": gain.mean + reach,
+            "margin": self.margin,
+            "verdict": self.verdict,
+            "n": gain.n,
+            "unit": self.samples.by_cluster().unit,
             "resolution": gain.resolution(self.level),
             "n_for_margin": gain.needed(self.level, self.margin),
             "verdicts_by_ties": dict(zip(ORDERS, self.verdicts, strict=True)),
-        }  # fmt: skip
+        }
 
     def sentence(self) -> str:
         """The verdict in words; if there is none, what is missing for it."""
@@ -183,8 +190,9 @@ class MeasureVerdict:
             f"(gain {gain}, between {low} and {high})."
         )
         if len(set(self.verdicts)) > 1:
-            orders = ", ".join(f"{order} {name}" for order, name in
-                               facts["verdicts_by_ties"].items())  # fmt: skip
+            orders = ", ".join(
+                f"{order} {name}" for order, name in facts["verdicts_by_ties"].items()
+            )
             return f"{text} The order of tied answers decides: {orders}. Break the ties."
         if self.verdict != UNDECIDED:
             return text
@@ -235,15 +243,21 @@ class Gate(ShownAsTables):
     def resolution_table(self) -> Table:
         """A row per measure: the smallest detectable drop, and the units needed for the margin."""
         digits = max(measure.samples.digits for measure in self.measures)
-        return self._table([
-            ("measure", "measure", 0), ("n", "n", 0), ("of", "unit", 0),
-            ("smallest drop", "resolution", digits + 1), ("n for the margin", "n_for_margin", 0),
-        ])  # fmt: skip
+        return self._table(
+            [
+                ("measure", "measure", 0),
+                ("n", "n", 0),
+                ("of", "unit", 0),
+                ("smallest drop", "resolution", digits + 1),
+                ("n for the margin", "n_for_margin", 0),
+            ]
+        )
 
     def _table(self, columns: Sequence[tuple[str, str, int]]) -> Table:
         facts = [{**each.to_dict(), "measure": each.name} for each in self.measures]
-        rows = [tuple("-" if row[key] is None else row[key] for _, key, _ in columns)
-                for row in facts]  # fmt: skip
+        rows = [
+            tuple("-" if row[key] is None else row[key] for _, key, _ in columns) for row in facts
+        ]
         return Table.of(columns, rows)
 
     def heading(self) -> str:
@@ -266,10 +280,16 @@ class Gate(ShownAsTables):
             for table in (self.losses, self.gains)
         )
         return {
-            "verdict": self.verdict, "base": self.names[0], "new": self.names[1],
-            "level": self.level, "power": POWER, "losses": losses, "gains": gains,
-            "measures": [measure.to_dict() for measure in self.measures], "notes": [*self.notes],
-        }  # fmt: skip
+            "verdict": self.verdict,
+            "base": self.names[0],
+            "new": self.names[1],
+            "level": self.level,
+            "power": POWER,
+            "losses": losses,
+            "gains": gains,
+            "measures": [measure.to_dict() for measure in self.measures],
+            "notes": [*self.notes],
+        }
 
     def to_junit(self, *, strict: bool = False) -> str:
         """JUnit XML: a test per measure. Undecided ones are skipped, or fail if `strict`."""
@@ -361,11 +381,17 @@ def _check_means(several: Sequence[Samples]) -> None:
     curved = [short_name(samples.name) for samples in several if samples.transform is not same]
     single = [samples for samples in several if samples.by_cluster().n_clusters < 2]
     refuse_if(
-        (curved, f"{', '.join(curved)}: not a plain mean, so a margin has no paired interval; "
-         "choose a measure such as mrr or hits@10"),
-        (single, f"a verdict needs two or more {single[0].by_cluster().unit if single else ''}, "
-         "not 1; evaluate on more questions"),
-    )  # fmt: skip
+        (
+            curved,
+            f"{', '.join(curved)}: not a plain mean, so a margin has no paired interval; "
+            "choose a measure such as mrr or hits@10",
+        ),
+        (
+            single,
+            f"a verdict needs two or more {single[0].by_cluster().unit if single else ''}, "
+            "not 1; evaluate on more questions",
+        ),
+    )
 
 
 def _decide(gains: Sequence[Gain], margins: Sequence[float], level: float) -> list[str]:
@@ -435,11 +461,18 @@ def _samples_of_runs_by_ties(
             "measure such as map_cut_20"
         )
     usual, missing = samples_of_runs(qrels, systems, keys)
-    notes = [f"{name}: {count:,} queries of the qrels are not in the run; they count as if nothing "
-             "were retrieved" for name, count in missing.items() if count]  # fmt: skip
+    notes = [
+        f"{name}: {count:,} queries of the qrels are not in the run; they count as if nothing "
+        "were retrieved"
+        for name, count in missing.items()
+        if count
+    ]
     tied = [column.name for column in resolve(keys) if has_tie_form(column, EvalOptions())]
-    notes += [f"{samples.name}: tied documents are only in trec_eval's order, so ties may decide"
-              for samples in usual if samples.name not in tied]  # fmt: skip
+    notes += [
+        f"{samples.name}: tied documents are only in trec_eval's order, so ties may decide"
+        for samples in usual
+        if samples.name not in tied
+    ]
     orders = [usual]
     for end in ("max", "min") if tied else ():
         ends, _ = samples_of_runs(qrels, systems, tied, ties=end)

@@ -169,9 +169,12 @@ def values_by_part(
 
 
 def _drawn_by_part(
-    results: Mapping[str, Result], by: str, measures: Sequence[Measure], graph: Graph | None,
+    results: Mapping[str, Result],
+    by: str,
+    measures: Sequence[Measure],
+    graph: Graph | None,
     resampling: Resampling,
-) -> dict[Measure, dict[tuple[str, ...], Float64]]:  # fmt: skip
+) -> dict[Measure, dict[tuple[str, ...], Float64]]:
     """Intervals of every part, by measure: one draw of its questions serves all measures."""
     first = next(iter(results.values()))
     specs = [one for one in measures if one.side == first.sides[-1] and _is_mean(one)]
@@ -217,14 +220,23 @@ def values_by_ratios(
 
 
 def _valued(
-    measure: Measure, results: Mapping[str, Result], parts: Mapping[tuple[str, ...], Float64],
-    dimensions: Sequence[str], counts: Mapping[str, Sequence[Cell]],
-) -> SystemValues:  # fmt: skip
+    measure: Measure,
+    results: Mapping[str, Result],
+    parts: Mapping[tuple[str, ...], Float64],
+    dimensions: Sequence[str],
+    counts: Mapping[str, Sequence[Cell]],
+) -> SystemValues:
     whole = np.array([float(one[measure]) for one in results.values()])
     return SystemValues(
-        measure.key, tuple(results), parts, tuple(dimensions), measure.higher_is_better,
-        measure.digits, whole, counts,
-    )  # fmt: skip
+        measure.key,
+        tuple(results),
+        parts,
+        tuple(dimensions),
+        measure.higher_is_better,
+        measure.digits,
+        whole,
+        counts,
+    )
 
 
 # -- Published values --------------------------------------------------------------------------
@@ -386,8 +398,10 @@ def _with_group_headings(lines: list[tuple[int, list[str]]]) -> list[tuple[int, 
         head = [_ARROW.sub("", cell.strip()) for cell in head]
         if all(len(spans) == len(head) for spans in above):
             parts = zip(*above, head, strict=True)
-            head = [": ".join([", ".join(filter(None, over)), last] if any(over) else [last])
-                    for *over, last in parts]  # fmt: skip
+            head = [
+                ": ".join([", ".join(filter(None, over)), last] if any(over) else [last])
+                for *over, last in parts
+            ]
         rows = [(number, head), *rows[1:]]
     return rows
 

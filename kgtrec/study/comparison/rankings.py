@@ -81,8 +81,9 @@ class Rankings(ShownAsTables):
     def value_table(self) -> Table:
         """A row per system, best by the first ranking first: value and place in each ranking."""
         places = self.places()
-        heads = [head for name in self.names
-                 for head in ((name, name, 4), ("place", f"{name}.place", 0))]  # fmt: skip
+        heads = [
+            head for name in self.names for head in ((name, name, 4), ("place", f"{name}.place", 0))
+        ]
         columns = chain.from_iterable(zip(self.values, places, strict=True))
         table = Table.of_columns(["system", *heads], self.systems, *columns)
         return table.in_order(np.argsort(places[0], kind="stable"))
@@ -131,10 +132,11 @@ def rankings_of_samples(
     drawn = resampled or [resample(one, resampling) for one in columns]
     made = rankings_of_values(
         {name: one.estimate for name, one in zip(samples, drawn, strict=True)},
-        columns[0].systems if columns else (), title,
+        columns[0].systems if columns else (),
+        title,
         lower_is_better=[name for name, one in samples.items() if not one.higher_is_better],
         resampling=resampling,
-    )  # fmt: skip
+    )
     over = tuple(
         over_questions(drawn[i], drawn[j], x_higher=made.higher[i], y_higher=made.higher[j])
         for i, j in pairs_of(len(drawn)).tolist()
@@ -231,9 +233,11 @@ class PartRankings(ShownAsTables):
         """A row per measure and part: tau-b and tau-AP with intervals."""
         names = [(measure, *part) for measure, part in self.agreements]
         return agreement_table(
-            ("measure", *self.dimensions), names, self.agreements.values(),
+            ("measure", *self.dimensions),
+            names,
+            self.agreements.values(),
             count_systems=self._count_systems,
-        )  # fmt: skip
+        )
 
 
 def rankings_by_part(
@@ -318,9 +322,14 @@ def _agreement(values: Sequence[Float64], higher: bool, resampling: Resampling) 
 
 SHARES = (0.01, *(percent / 100 for percent in range(5, 100, 5)))
 REPEATS = 50
-MEASURES = ("both.realistic.micro.mrr", "both.realistic.micro.hits@10", "both.realistic.macro.mrr",
-            "both.realistic.macro.hits@10", "both.macro.map_cut_20",
-            "both.macro.ndcg_cut_20")  # fmt: skip
+MEASURES = (
+    "both.realistic.micro.mrr",
+    "both.realistic.micro.hits@10",
+    "both.realistic.macro.mrr",
+    "both.realistic.macro.hits@10",
+    "both.macro.map_cut_20",
+    "both.macro.ndcg_cut_20",
+)
 
 _TOGETHER = 64  # subsets whose weights are in memory at once,
 _WEIGHTS = 4_000_000  # unless they are more than this
@@ -436,10 +445,12 @@ def data_sensitivity(
     sizes = np.asarray(shares, np.float64)
     fits = sizes.ndim == 1 and len(sizes) and ((sizes > 0) & (sizes < 1)).all()
     refuse_if(
-        (len(ranks) < 3,
-         f"{len(ranks)} systems are too few to rank; data sensitivity needs 3 or more"),
+        (
+            len(ranks) < 3,
+            f"{len(ranks)} systems are too few to rank; data sensitivity needs 3 or more",
+        ),
         (not fits, f"shares {list(shares)!r} must be between 0 and 1, as in 0.05"),
-    )  # fmt: skip
+    )
     repeats = check_count("repeats", repeats, most=MOST_PARTS)
     aligned = align_ranks(ranks)
     of = subset_values(aligned, specs)
@@ -461,8 +472,12 @@ def data_sensitivity(
 
         blocks = [(first, min(first + together, tau.shape[1])) for first in starts]
         share_rows(fill, blocks, available_cores() if threads is None else threads)
-    titles = [one.title if one.is_trec or one.averaging == "stratified"
-              else f"{one.averaging} {one.title}" for one in specs]  # fmt: skip
+    titles = [
+        one.title
+        if one.is_trec or one.averaging == "stratified"
+        else f"{one.averaging} {one.title}"
+        for one in specs
+    ]
     parts = tau.reshape(len(specs), len(sizes), repeats)
     named = distinct_titles(titles, keys)
     return Sensitivity(tuple(keys), named, tuple(ranks), sizes, parts, n_triples, seed)

@@ -84,14 +84,22 @@ class SystemComparison(ShownAsTables):
     def value_table(self) -> Table:
         """A row per system, best first: value, interval, and whom it significantly beats."""
         many, digits = len(self.order), self.samples.digits
-        columns = ["=letter", "system", f"{self.samples.title}=value:{digits}",
-                   *self.resampling.columns(digits), "better than"]  # fmt: skip
+        columns = [
+            "=letter",
+            "system",
+            f"{self.samples.title}=value:{digits}",
+            *self.resampling.columns(digits),
+            "better than",
+        ]
         values = np.array([self.resampled.estimate, *self.intervals()])[:, self.order]
         return Table.of_columns(
-            columns, [letter(row, many) for row in range(many)],
-            [self.samples.systems[i] for i in self.order], *values,
-            [letters(beaten, many) for beaten in self.beaten()], names=2,
-        )  # fmt: skip
+            columns,
+            [letter(row, many) for row in range(many)],
+            [self.samples.systems[i] for i in self.order],
+            *values,
+            [letters(beaten, many) for beaten in self.beaten()],
+            names=2,
+        )
 
     def pair_table(self) -> Table:
         """A row per pair, the better system first: difference, interval, p, effect sizes."""
@@ -174,9 +182,13 @@ def _best_first(values: Float64, higher: bool) -> list[int]:
 
 
 def _pair_table(
-    made: SystemComparison | Replicates, samples: Samples | Replicates, correction: str,
-    p: Float64, fixed: Float64, *sizes: Float64,
-) -> Table:  # fmt: skip
+    made: SystemComparison | Replicates,
+    samples: Samples | Replicates,
+    correction: str,
+    p: Float64,
+    fixed: Float64,
+    *sizes: Float64,
+) -> Table:
     """A row per pair, the better first: difference, its interval, both p, and sizes if known."""
     place, pairs = np.argsort(made.order), pairs_of(len(samples.systems))
     low, high = made.resampled.difference_interval(pairs)  # not corrected
@@ -189,9 +201,15 @@ def _pair_table(
         sizes = sign * sizes[0], np.where(turned, 1 - sizes[1], sizes[1])
     titles = {"none": "p as it is", "bh": "p (BH)"}
     title = titles.get(correction, f"p ({correction.capitalize()})")
-    columns = ["system", "against", f"difference:{samples.digits}",
-               *made.resampling.columns(samples.digits), "p:5", f"{title}=p.corrected:5",
-               *["d_z:3", "wins=superiority:3"][: len(sizes)]]  # fmt: skip
+    columns = [
+        "system",
+        "against",
+        f"difference:{samples.digits}",
+        *made.resampling.columns(samples.digits),
+        "p:5",
+        f"{title}=p.corrected:5",
+        *["d_z:3", "wins=superiority:3"][: len(sizes)],
+    ]
     names = ([samples.systems[i] for i in of] for of in pairs.T)
     table = Table.of_columns(columns, *names, first - second, *ends, p, fixed, *sizes, names=2)
     return table.in_order(np.lexsort(place[pairs].T[::-1]))
@@ -236,9 +254,13 @@ def compare(
         raise UsageError(f"{argument('level', level)} is not between 0 and 1; 0.05 is usual")
     resampled = resample(samples, resampling)
     tests = pairwise(
-        samples.by_cluster() if clustered else samples, test, correction,
-        permutations=permutations, seed=resampling.seed, resampled=resampled,
-    )  # fmt: skip
+        samples.by_cluster() if clustered else samples,
+        test,
+        correction,
+        permutations=permutations,
+        seed=resampling.seed,
+        resampled=resampled,
+    )
     return SystemComparison(samples, resampled, tests, effects(samples), level)
 
 
@@ -317,11 +339,24 @@ class Replicates(ShownAsTables):
         """A row per system, best first: runs, mean, deviation, interval, least and largest."""
         ends = np.array([(values.min(), values.max()) for values in self.values]).T
         digits = self.digits
-        columns = ["system", "runs", f"mean {self.title}=mean:{digits}", f"std:{digits}",
-                   *self.resampling.columns(digits), f"least=min:{digits}",
-                   f"largest=max:{digits}"]  # fmt: skip
-        table = Table.of_columns(columns, self.systems, map(len, self.values), self.means,
-                                 self.deviations, *self.resampled.interval(), *ends)  # fmt: skip
+        columns = [
+            "system",
+            "runs",
+            f"mean {self.title}=mean:{digits}",
+            f"std:{digits}",
+            *self.resampling.columns(digits),
+            f"least=min:{digits}",
+            f"largest=max:{digits}",
+        ]
+        table = Table.of_columns(
+            columns,
+            self.systems,
+            map(len, self.values),
+            self.means,
+            self.deviations,
+            *self.resampled.interval(),
+            *ends,
+        )
         return table.in_order(self.order)
 
     def pair_table(self) -> Table:
@@ -344,8 +379,11 @@ def replicate_samples(
     systems: Mapping[str, Sequence[Ranks]], measures: Sequence[str | Measure]
 ) -> list[tuple[Samples, list[Int64]]]:
     """Samples of all runs, one column per run, with the columns of every system."""
-    flat = {f"{name} (run {number})": ranks for name, runs in systems.items()
-            for number, ranks in enumerate(runs, start=1)}  # fmt: skip
+    flat = {
+        f"{name} (run {number})": ranks
+        for name, runs in systems.items()
+        for number, ranks in enumerate(runs, start=1)
+    }
     samples = samples_of_aligned(align_ranks(flat, least=1), checked(measures))
     ends = np.cumsum([len(runs) for runs in systems.values()])
     columns = np.split(np.arange(len(flat)), ends[:-1])
@@ -391,11 +429,17 @@ def compare_replicates(
         first = fold_samples[0][0]
         replicates.append(
             Replicates(
-                first.name, first.title, tuple(systems), values,
-                Resampled(estimate, draws, None, resampling), first.higher_is_better, first.digits,
-                correction, len(folds),
+                first.name,
+                first.title,
+                tuple(systems),
+                values,
+                Resampled(estimate, draws, None, resampling),
+                first.higher_is_better,
+                first.digits,
+                correction,
+                len(folds),
             )
-        )  # fmt: skip
+        )
     return replicates
 
 
@@ -423,8 +467,9 @@ def folds_of(systems: Mapping[str, Sequence[Ranks]]) -> list[dict[str, list[Rank
     differ = [r for fold in folds for r in comparable(_any_run(folds[0]), _any_run(fold)).reasons]
     uneven = any(
         len(fold.get(name, ())) * len(folds) != len(runs)
-        for fold in folds for name, runs in systems.items()
-    )  # fmt: skip
+        for fold in folds
+        for name, runs in systems.items()
+    )
     if uneven or not all(reason.startswith(_OF_FOLDS) for reason in differ):
         reasons = "; ".join(dict.fromkeys(differ))
         raise InputError(
@@ -502,13 +547,20 @@ def multiplicity(
     """
     lacking = [] if runs is None else [name for name in models if name not in runs]
     refuse_if(
-        (not epsilon >= 0, f"{argument('epsilon', epsilon)} is not allowed; give how far an MRR "
-         "may be below the best, 0 or more"),
-        (not cuts or min(cuts) < 1,
-         f"{argument('cuts', cuts)} is not a list of cutoffs; give cutoffs of 1 or more"),
-        *((True, f"{name!r} has no run; give a run for every model, or for none")
-          for name in lacking[:1]),
-    )  # fmt: skip
+        (
+            not epsilon >= 0,
+            f"{argument('epsilon', epsilon)} is not allowed; give how far an MRR "
+            "may be below the best, 0 or more",
+        ),
+        (
+            not cuts or min(cuts) < 1,
+            f"{argument('cuts', cuts)} is not a list of cutoffs; give cutoffs of 1 or more",
+        ),
+        *(
+            (True, f"{name!r} has no run; give a run for every model, or for none")
+            for name in lacking[:1]
+        ),
+    )
     aligned = align_ranks(models)
     ranks = {name: one.rank() for name, one in aligned.items()}
     if not all(len(one) for one in ranks.values()):

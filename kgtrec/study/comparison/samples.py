@@ -124,9 +124,12 @@ class Samples(ShownInLines):
         sums = cluster_sums(columns, self.cluster)
         values, weight = np.split(sums * (len(sums) / len(self)), [self.values.shape[1]], axis=1)
         return replace(
-            self, values=values, cluster=np.arange(len(sums)), unit="questions",
+            self,
+            values=values,
+            cluster=np.arange(len(sums)),
+            unit="questions",
             weight=None if self.weight is None else weight[:, 0],
-        )  # fmt: skip
+        )
 
 
 def resample(samples: Samples, resampling: Resampling = COMPARING) -> Resampled:
@@ -392,19 +395,33 @@ def samples_of_runs(
     wrong = [c.name for c in columns if c.row.higher_is_better is None]
     quotients = [c.name for c in micro if c.row.of_answers != "mean"]
     refuse_if(
-        (wrong, f"{', '.join(wrong)}: these measures do not say which run is better; compare by "
-         "map, ndcg_cut_20, bpref, ..."),
-        (quotients, f"{', '.join(quotients)}: not a mean over queries or answers; compare by "
-         "kg_mr, which ranks systems the same way"),
-    )  # fmt: skip
+        (
+            wrong,
+            f"{', '.join(wrong)}: these measures do not say which run is better; compare by "
+            "map, ndcg_cut_20, bpref, ...",
+        ),
+        (
+            quotients,
+            f"{', '.join(quotients)}: not a mean over queries or answers; compare by "
+            "kg_mr, which ranks systems the same way",
+        ),
+    )
     scored = dict(zip(runs, score(request), strict=True))
     queries = next(iter(scored.values())).queries
 
     def sample(column: Any, values: list[Float64], transform: OfMean = same) -> Samples:
         better = column.row.higher_is_better is not False
-        return Samples(column.name, column.name, tuple(runs), np.column_stack(values),
-                       np.arange(len(values[0])), "queries", better, transform,
-                       items=queries)  # fmt: skip
+        return Samples(
+            column.name,
+            column.name,
+            tuple(runs),
+            np.column_stack(values),
+            np.arange(len(values[0])),
+            "queries",
+            better,
+            transform,
+            items=queries,
+        )
 
     samples = [
         sample(

@@ -358,8 +358,13 @@ class Discrimination(ShownAsTables):
         order = sorted(range(len(areas)), key=lambda k: (areas[k], self.measures[k]))
         fixed = np.array([corrected(p, self.correction) for p in self.p])
         counts = [(p < level).sum(axis=1) for p in (self.p, fixed)]
-        columns = ["measure", "area:4", f"p < {level:g}=significant",
-                   f"{self.correction} < {level:g}=significant.corrected", "pairs"]  # fmt: skip
+        columns = [
+            "measure",
+            "area:4",
+            f"p < {level:g}=significant",
+            f"{self.correction} < {level:g}=significant.corrected",
+            "pairs",
+        ]
         pairs = [self.p.shape[1]] * len(areas)
         return Table.of_columns(columns, self.titles, areas, *counts, pairs).in_order(order)
 
@@ -404,8 +409,9 @@ def discriminate(
         one.name: pairwise(one, test, "none", permutations=permutations, seed=seed).p
         for one in samples
     }
-    titles = [one.title if one.unit == "queries" else f"{one.title} ({one.unit})"
-              for one in samples]  # fmt: skip
+    titles = [
+        one.title if one.unit == "queries" else f"{one.title} ({one.unit})" for one in samples
+    ]
     titles = list(distinct_titles(titles, [one.name for one in samples]))
     return discrimination_of(p_values, test, correction=correction, titles=titles)
 

@@ -91,9 +91,13 @@ def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> Va
 
 
 def _weighted(
-    values: Float64, triple: Int64, transform: OfMean = same, starts: Int64 | None = None,
-    weight: Float64 | float = 1.0, divisor: OfMean = same,
-) -> Valued:  # fmt: skip
+    values: Float64,
+    triple: Int64,
+    transform: OfMean = same,
+    starts: Int64 | None = None,
+    weight: Float64 | float = 1.0,
+    divisor: OfMean = same,
+) -> Valued:
     """Mean over items; or over owners (questions, relations) of sums over their items.
 
     - values, triple: float64 (n, s), and int64 (n,) the place of each item's triple.
@@ -121,8 +125,10 @@ def _weighted(
 def _linear(aligned: Mapping[str, Ranks], measure: Measure, transform: OfMean) -> Valued:
     first = next(iter(aligned.values()))
     if measure.averaging == "triple":
-        values = _columns(aligned, lambda ranks: measure.per_item(
-            Weighing.from_ranks(ranks, "triple", measure.side).ties))  # fmt: skip
+        values = _columns(
+            aligned,
+            lambda ranks: measure.per_item(Weighing.from_ranks(ranks, "triple", measure.side).ties),
+        )
         return _weighted(values, np.arange(len(values)), transform)
     rows, starts = _of_side(first, measure.side), None
     if measure.averaging != "micro":
@@ -156,8 +162,12 @@ def _stratified(aligned: Mapping[str, Ranks], measure: Measure) -> Valued:
     starts = np.flatnonzero(np.diff(first.triple[rows], prepend=-1))
     weight = first.answer_popularity[rows].astype(np.float64) ** -beta_e
     total = np.add.reduceat(weight, starts)
-    values = _columns(aligned, lambda ranks: np.add.reduceat(
-        weight * measure.per_item(instance_ties(ranks)[rows]), starts) / total)  # fmt: skip
+    values = _columns(
+        aligned,
+        lambda ranks: (
+            np.add.reduceat(weight * measure.per_item(instance_ties(ranks)[rows]), starts) / total
+        ),
+    )
     heads = rows[starts]
     owners = np.flatnonzero(np.diff(first.relation[heads], prepend=-1))
     shares = first.relation_popularity[heads[owners]].astype(np.float64) ** -beta_r
@@ -259,10 +269,12 @@ def _tied_changes(
     shared = np.flatnonzero((size[tie] > 1) & (ranks.macro_equal[rows] > 0))
     most = int(size[tie[shared]].max(initial=1))
     # Values if 1, 2, ... answers of the tie are chosen.
-    values = np.array([
-        [_answer_values(ranks, measure, count)[rows[shared]] for measure in measures]
-        for count in range(1, most + 1)
-    ]).reshape(most, len(measures), len(shared))  # fmt: skip
+    values = np.array(
+        [
+            [_answer_values(ranks, measure, count)[rows[shared]] for measure in measures]
+            for count in range(1, most + 1)
+        ]
+    ).reshape(most, len(measures), len(shared))
     values = np.ascontiguousarray(values.transpose(1, 2, 0))
     ties, place = np.unique(tie[shared], return_inverse=True)
     place = place.reshape(-1)
@@ -333,6 +345,7 @@ def _by_result(aligned: Mapping[str, Ranks], measure: Measure, subsets: Bools) -
     values = np.full((len(subsets), len(aligned)), np.nan)
     for row, chosen in enumerate(subsets):
         if chosen.any():
-            values[row] = [Result(ranks.subset(chosen[triple]))[measure]
-                           for ranks in aligned.values()]  # fmt: skip
+            values[row] = [
+                Result(ranks.subset(chosen[triple]))[measure] for ranks in aligned.values()
+            ]
     return values

@@ -88,8 +88,15 @@ class Verdicts(ShownAsTables):
                 names = (first, second, measure, *([self.labels[k]] if labelled else []))
                 numbers = float(self.difference[row, k]), float(self.p[row, k])
                 rows.append((*names, *numbers, self._word(row, k)))
-        columns = ["system", "against", "measure", *(["labels"] if labelled else []),
-                   "difference:4", "p (corrected)=p.corrected:5", "verdict"]  # fmt: skip
+        columns = [
+            "system",
+            "against",
+            "measure",
+            *(["labels"] if labelled else []),
+            "difference:4",
+            "p (corrected)=p.corrected:5",
+            "verdict",
+        ]
         return Table.of(columns, rows, names=3 + labelled)
 
     def _word(self, row: int, k: int) -> str:
@@ -140,8 +147,11 @@ class Verdicts(ShownAsTables):
         """What verdicts that are not significant say on who is ahead, if that differs."""
         if (sign == sign[0]).all():
             return ""
-        kinds = ((f"{first} is ahead by", sign > 0), (f"{second} is ahead by", sign < 0),
-                 ("equal by", sign == 0))  # fmt: skip
+        kinds = (
+            (f"{first} is ahead by", sign > 0),
+            (f"{second} is ahead by", sign < 0),
+            ("equal by", sign == 0),
+        )
         signs = [f"{text} {self._listed(mask)}" for text, mask in kinds if mask.any()]
         return f" on that, but not on the sign; {'; '.join(signs)}"
 
@@ -205,8 +215,16 @@ def compare_verdicts(comparisons: Mapping[str, Sequence[SystemComparison]]) -> V
     pairs = np.where(turned[:, None], first.tests.pairs[:, ::-1], first.tests.pairs)
     titles = _titles(comparisons)
     labels = tuple(label for label, _ in flat)
-    return Verdicts(first.samples.systems, titles, labels, pairs, difference * flip + 0.0,
-                    sign * flip, p, first.level)  # fmt: skip
+    return Verdicts(
+        first.samples.systems,
+        titles,
+        labels,
+        pairs,
+        difference * flip + 0.0,
+        sign * flip,
+        p,
+        first.level,
+    )
 
 
 def _of_comparison(compared: SystemComparison) -> tuple[Float64, Int64, Float64]:

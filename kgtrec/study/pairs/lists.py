@@ -79,8 +79,14 @@ class BestPairs(ShownAsTables):
     def _cells(self) -> Iterator[tuple[str, int, str, str, float, str]]:
         graph = self.questions.graph
         place = np.concatenate([np.arange(self.k)] * len(self.tied)) + 1
-        labels = (graph.relations[self.relation], place.tolist(), graph.entities[self.head],
-                  graph.entities[self.tail], self.scores.tolist(), self.known)  # fmt: skip
+        labels = (
+            graph.relations[self.relation],
+            place.tolist(),
+            graph.entities[self.head],
+            graph.entities[self.tail],
+            self.scores.tolist(),
+            self.known,
+        )
         return zip(*labels, strict=True)
 
     def table(self) -> Table:
@@ -90,8 +96,10 @@ class BestPairs(ShownAsTables):
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the pairs as TSV; see the top of this module."""
-        lines = ((relation, str(rank), head, tail, repr(score), known)
-                 for relation, rank, head, tail, score, known in self._cells())  # fmt: skip
+        lines = (
+            (relation, str(rank), head, tail, repr(score), known)
+            for relation, rank, head, tail, score, known in self._cells()
+        )
         write_lines(path, [COLUMNS, *lines])
 
 
@@ -164,17 +172,25 @@ class PairStability(ShownAsTables):
             mean = float(spearman[known].mean()) if known.any() else math.nan
             ends = float(share.mean()), float(share.min()), float(share.max())
             rows.append((k, len(common), int(common.sum()), *ends, mean, int(known.sum())))
-        heads = ("k,relations,shared,commonality:4,least:4,greatest:4,Spearman=spearman:4,"
-                 "of relations=spearman_relations")  # fmt: skip
+        heads = (
+            "k,relations,shared,commonality:4,least:4,greatest:4,Spearman=spearman:4,"
+            "of relations=spearman_relations"
+        )
         return Table.of(heads, rows)
 
     def by_relation(self) -> Table:
         """A row per relation and k."""
         rows: list[tuple[Cell, ...]] = [
-            (name, k, int(self.common[at, column]), float(self.common[at, column] / k),
-             float(self.spearman[at, column]))
-            for column, name in enumerate(self.relations) for at, k in enumerate(self.cutoffs)
-        ]  # fmt: skip
+            (
+                name,
+                k,
+                int(self.common[at, column]),
+                float(self.common[at, column] / k),
+                float(self.spearman[at, column]),
+            )
+            for column, name in enumerate(self.relations)
+            for at, k in enumerate(self.cutoffs)
+        ]
         return Table.of("relation,k,shared,commonality:4,Spearman=spearman:4", rows, names=2)
 
 
@@ -207,8 +223,11 @@ def pair_stability(
                 "rank the same relations in both"
             )
     relations = tuple(lists[0])
-    lengths = {(path, name): len(own[name].pairs)
-               for path, own in zip(paths, lists, strict=True) for name in own}  # fmt: skip
+    lengths = {
+        (path, name): len(own[name].pairs)
+        for path, own in zip(paths, lists, strict=True)
+        for name in own
+    }
     shortest = min(lengths, key=lambda one: lengths[one])
     chosen = _cutoffs(cutoffs, lengths[shortest], *shortest)
     common = np.empty((len(chosen), len(relations)), np.int64)

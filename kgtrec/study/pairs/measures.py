@@ -24,9 +24,19 @@ from kgtrec.trec.measures.relevant import UNJUDGED, View, lists_of_judged
 from kgtrec.trec.measures.ties import has_tie_form
 
 DEFAULTS = (
-    "mr", "mrr", "hits@10", "hits@100", "amri",
-    "map", "ndcg_cut_100", "P_100", "recall_100", "recall_1000", "recall_10000", "auroc",
-)  # fmt: skip
+    "mr",
+    "mrr",
+    "hits@10",
+    "hits@100",
+    "amri",
+    "map",
+    "ndcg_cut_100",
+    "P_100",
+    "recall_100",
+    "recall_1000",
+    "recall_10000",
+    "auroc",
+)
 """Keys of the usual table."""
 
 AUROC = "auroc"

@@ -35,9 +35,17 @@ DIGITS = 4
 GROUPS = ("relation", "category")
 
 RANK_COLUMNS = (
-    "relation", "head", "tail", "score", "greater", "equal", "candidates",
-    "macro_greater", "macro_equal", "macro_candidates",
-)  # fmt: skip
+    "relation",
+    "head",
+    "tail",
+    "score",
+    "greater",
+    "equal",
+    "candidates",
+    "macro_greater",
+    "macro_equal",
+    "macro_candidates",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +107,16 @@ class PairRanks(ShownAsTables):
         per_relation = relation_values(self.counts, parsed)
         overall = overall_values(self.counts, parsed, per_relation)
         rows: list[tuple[Cell, ...]] = [
-            (title_of(one), key_of(one), float(by_pairs.value[0]),
-             float(own.value.mean()), float(by_pairs.least[0]), float(by_pairs.greatest[0]))
+            (
+                title_of(one),
+                key_of(one),
+                float(by_pairs.value[0]),
+                float(own.value.mean()),
+                float(by_pairs.least[0]),
+                float(by_pairs.greatest[0]),
+            )
             for one, own, by_pairs in zip(parsed, per_relation, overall, strict=True)
-        ]  # fmt: skip
+        ]
         heads = "measure,key,by pairs:4,by relation:4,least:4,greatest:4"
         return Table.of(heads, rows, names=2)
 
@@ -146,10 +160,12 @@ class PairRanks(ShownAsTables):
         graph = self.questions.graph
         counts = vars(self.counts)
         columns = [
-            graph.relations[self.counts.relation], graph.entities[self.head],
-            graph.entities[self.tail], map(repr, self.scores.tolist()),
+            graph.relations[self.counts.relation],
+            graph.entities[self.head],
+            graph.entities[self.tail],
+            map(repr, self.scores.tolist()),
             *(map(str, counts[name].tolist()) for name in RANK_COLUMNS[4:]),
-        ]  # fmt: skip
+        ]
         write_lines(path, [RANK_COLUMNS, *zip(*columns, strict=True)])
 
 
@@ -234,11 +250,18 @@ def rank_pairs(
         for question in asked.questions:
             counted.append(
                 count_pairs(
-                    source, question, asked.axes, asked.name(question.relation), depth=k,
-                    keep_known=keep_known, heads_per_call=heads_per_call, threads=n_threads,
-                    higher_is_better=higher_is_better, advance=bar.update,
+                    source,
+                    question,
+                    asked.axes,
+                    asked.name(question.relation),
+                    depth=k,
+                    keep_known=keep_known,
+                    heads_per_call=heads_per_call,
+                    threads=n_threads,
+                    higher_is_better=higher_is_better,
+                    advance=bar.update,
                 )
-            )  # fmt: skip
+            )
     return _joined(asked, counted, k)
 
 

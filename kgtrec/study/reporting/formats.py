@@ -287,8 +287,17 @@ def html_text(table: ModelTable) -> str:
             table, marks, escape_html, lambda text: _dashed(escape_html(text))
         )
     ]
-    lines = ["<table>", f"<caption>{escape_html(table.caption())}</caption>", "<thead>", *head,
-             "</thead>", "<tbody>", *body, "</tbody>", "</table>"]  # fmt: skip
+    lines = [
+        "<table>",
+        f"<caption>{escape_html(table.caption())}</caption>",
+        "<thead>",
+        *head,
+        "</thead>",
+        "<tbody>",
+        *body,
+        "</tbody>",
+        "</table>",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -357,9 +366,11 @@ FORMATS: dict[str, Callable[[ModelTable], str]] = {
 
 
 def _body(
-    table: ModelTable, marks: tuple[str, str, str, str], escape_name: Callable[[str], str],
+    table: ModelTable,
+    marks: tuple[str, str, str, str],
+    escape_name: Callable[[str], str],
     escape: Callable[[str], str],
-) -> list[list[str]]:  # fmt: skip
+) -> list[list[str]]:
     """Names and values with marks for the best and second best, superscripts and deviation."""
     columns, lines = _columns_of(table), []
     for row in range(len(table.models)):

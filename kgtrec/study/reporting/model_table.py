@@ -307,20 +307,26 @@ def table_of_models(
     test = significance.test if significance else "bootstrap"
     refuse_if(
         (not models, "a table of models needs at least one model; give files of ranks"),
-        (several and test != "bootstrap", "with several runs per model, runs and questions are "
-         f"both drawn; use the bootstrap test ({argument('test', 'bootstrap')}), not {test}"),
-    )  # fmt: skip
+        (
+            several and test != "bootstrap",
+            "with several runs per model, runs and questions are "
+            f"both drawn; use the bootstrap test ({argument('test', 'bootstrap')}), not {test}",
+        ),
+    )
     own_columns = [
         column if digits is None else replace(column, digits=digits)
         for dataset, ranks in runs.items()
-        for column in _columns(dataset, ranks, models, _measures(ranks, columns, sides),
-                               significance)
-    ]  # fmt: skip
+        for column in _columns(
+            dataset, ranks, models, _measures(ranks, columns, sides), significance
+        )
+    ]
     protocols = {name: _protocol(ranks) for name, ranks in runs.items()}
     sampled = frozenset(
-        model for ranks in runs.values() for model, own in ranks.items()
+        model
+        for ranks in runs.values()
+        for model, own in ranks.items()
         if any(run.sampled for run in own)
-    )  # fmt: skip
+    )
     return ModelTable(models, tuple(own_columns), protocols, significance, sampled)
 
 

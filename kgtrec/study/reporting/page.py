@@ -59,12 +59,14 @@ def changes_data(
     data = []
     for changes in changes_of_pairs(systems, runs if labelled else None):
         best = changes.best_table()
-        data.append({
-            "models": [place[name] for name in changes.names],
-            "hits": changes.table().rows,
-            "best": None if best is None else best.rows,
-            "largest": changes.largest(LARGEST).rows,
-        })  # fmt: skip
+        data.append(
+            {
+                "models": [place[name] for name in changes.names],
+                "hits": changes.table().rows,
+                "best": None if best is None else best.rows,
+                "largest": changes.largest(LARGEST).rows,
+            }
+        )
     return data
 
 
@@ -112,9 +114,11 @@ def _chosen(name: str, systems: Mapping[str, Ranks]) -> dict[str, Int64]:
 
 
 def _best_candidates(
-    ranks: Ranks, rows: Int64, systems: Mapping[str, Ranks],
+    ranks: Ranks,
+    rows: Int64,
+    systems: Mapping[str, Ranks],
     runs: Mapping[str, RunColumns],
-) -> list[list[list[Head] | None]]:  # fmt: skip
+) -> list[list[list[Head] | None]]:
     """Per row and model the best candidates of its question: (label, whether it is an answer)."""
     ids = ranks.subset(rows).question_ids
     asked = ranks.subset(np.isin(ranks.question, ranks.question[rows]))
@@ -130,8 +134,18 @@ def _best_candidates(
     return cells
 
 
-HEADLINE = ("mrr", "hits@1", "hits@3", "hits@10", "mr", "amri", "macro.mrr", "macro.hits@10",
-            "macro.map_cut_20", "macro.ndcg_cut_20")  # fmt: skip
+HEADLINE = (
+    "mrr",
+    "hits@1",
+    "hits@3",
+    "hits@10",
+    "mr",
+    "amri",
+    "macro.mrr",
+    "macro.hits@10",
+    "macro.map_cut_20",
+    "macro.ndcg_cut_20",
+)
 BY_PART = ("mrr", "hits@1", "hits@10", "mr")
 COMPARED = ("mrr", "hits@10", "macro.mrr")
 DRAWN = Resampling(resamples=1000)
@@ -281,36 +295,52 @@ def _definitions(measures: Iterable[Measure], side: str) -> dict[str, dict[str, 
     definitions: dict[str, dict[str, Any]] = {}
     for measure in [*measures, *(Measure.parse(f"{side}.{metric}") for metric in BY_PART)]:
         row = None if measure.is_trec else find_metric(measure.metric)
-        definition = {
-            "help": f"trec_eval's {measure.metric}, averaged over questions.",
-            "formula": "", "range": "[0, 1]", "higher": True,
-        } if row is None else {
-            "help": f"{row[0].help} {measure.averaging.replace('_', ' ').capitalize()}: "
-            f"{AVERAGINGS[measure.averaging]}.",
-            "formula": row[0].formula, "range": row[0].range, "higher": row[0].higher_is_better,
-        }  # fmt: skip
+        definition = (
+            {
+                "help": f"trec_eval's {measure.metric}, averaged over questions.",
+                "formula": "",
+                "range": "[0, 1]",
+                "higher": True,
+            }
+            if row is None
+            else {
+                "help": f"{row[0].help} {measure.averaging.replace('_', ' ').capitalize()}: "
+                f"{AVERAGINGS[measure.averaging]}.",
+                "formula": row[0].formula,
+                "range": row[0].range,
+                "higher": row[0].higher_is_better,
+            }
+        )
         definitions[measure.key] = {
-            "title": measure.title, **definition, "digits": measure.digits,
-        }  # fmt: skip
+            "title": measure.title,
+            **definition,
+            "digits": measure.digits,
+        }
     return definitions
 
 
 def _valued(
-    results: Mapping[str, Result], dimensions: Sequence[str], graph: Graph | None,
+    results: Mapping[str, Result],
+    dimensions: Sequence[str],
+    graph: Graph | None,
     resampling: Resampling | None = None,
-) -> tuple[list[SystemValues], dict[str, Any]]:  # fmt: skip
+) -> tuple[list[SystemValues], dict[str, Any]]:
     """Values of the first metric by the parts of each dimension; and those of all metrics of
     `BY_PART` as lists: metric, model, part of any dimension."""
     keys = [f"{next(iter(results.values())).sides[-1]}.{metric}" for metric in BY_PART]
-    valued = [values_by_part(results, by, keys, graph=graph, resampling=resampling)
-              for by in dimensions]  # fmt: skip
+    valued = [
+        values_by_part(results, by, keys, graph=graph, resampling=resampling) for by in dimensions
+    ]
     none = np.full((2, len(results)), math.nan)
     lists: dict[str, Any] = {"values": {}, "low": {}, "high": {}}
     for metric, by_dimension in zip(BY_PART, zip(*valued, strict=True), strict=True):
-        columns = np.array([
-            (own, *one.intervals.get(part, none))
-            for one in by_dimension for part, own in one.parts.items()
-        ])  # fmt: skip
+        columns = np.array(
+            [
+                (own, *one.intervals.get(part, none))
+                for one in by_dimension
+                for part, own in one.parts.items()
+            ]
+        )
         for name, column in zip(lists, columns.swapaxes(0, 1), strict=True):
             lists[name][metric] = [_numbers(own) for own in column.T]
     return [one[0] for one in valued], lists
@@ -409,15 +439,24 @@ def _comparisons(
         p[i, j] = p[j, i] = one.tests.corrected
         gap[i, j], gap[j, i] = one.effects.difference, -one.effects.difference
         low, high = one.intervals()
-        comparisons.append({
-            "key": samples.name, "title": samples.title, "digits": samples.digits,
-            "higher": samples.higher_is_better,
-            "sentence": one.sentence(f"{samples.title} over {samples.unit}"),
-            "method": one.method(), "level": level, "confidence": one.resampling.percent / 100,
-            "order": one.order, "values": _numbers(one.resampled.estimate), "low": _numbers(low),
-            "high": _numbers(high), "p": [_numbers(row) for row in p],
-            "difference": [_numbers(row) for row in gap],
-        })  # fmt: skip
+        comparisons.append(
+            {
+                "key": samples.name,
+                "title": samples.title,
+                "digits": samples.digits,
+                "higher": samples.higher_is_better,
+                "sentence": one.sentence(f"{samples.title} over {samples.unit}"),
+                "method": one.method(),
+                "level": level,
+                "confidence": one.resampling.percent / 100,
+                "order": one.order,
+                "values": _numbers(one.resampled.estimate),
+                "low": _numbers(low),
+                "high": _numbers(high),
+                "p": [_numbers(row) for row in p],
+                "difference": [_numbers(row) for row in gap],
+            }
+        )
     return comparisons
 
 

@@ -237,16 +237,29 @@ def test_scores_near_the_ends_of_floats_through_the_command(tmp_path, monkeypatc
         true = np.arange(40) % 2
         scores = rng.normal(size=40) + true
         for prefix, values in (("", scores), ("far-", scores * unit)):
-            lines = (f"e{i}\tr{i % 3}\te{i + 1}\t{2 * true[i] - 1}\t{values[i]!r}\n".replace(
-                "np.float64(", "").replace(")", "") for i in range(40))  # fmt: skip
+            lines = (
+                f"e{i}\tr{i % 3}\te{i + 1}\t{2 * true[i] - 1}\t{values[i]!r}\n".replace(
+                    "np.float64(", ""
+                ).replace(")", "")
+                for i in range(40)
+            )
             (tmp_path / f"{prefix}{name}.tsv").write_text("".join(lines))
         # The logistic function of such a score is 0 or 1; of one near 0 it is 1/2.
         chance = np.where(unit > 1, scores > 0, 0.5)
         loss = float(np.mean((chance - true) ** 2))
     found = []
     for prefix in ("", "far-"):
-        words = ("classify", "--valid-triples", f"{prefix}valid.tsv", "--test-triples",
-                 f"{prefix}test.tsv", "--resamples", "200", "--format", "json")  # fmt: skip
+        words = (
+            "classify",
+            "--valid-triples",
+            f"{prefix}valid.tsv",
+            "--test-triples",
+            f"{prefix}test.tsv",
+            "--resamples",
+            "200",
+            "--format",
+            "json",
+        )
         done = ended(*words)
         assert (done.code, done.err) == (0, ""), done.err
         found.append(json.loads(done.out))

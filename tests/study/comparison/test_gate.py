@@ -78,12 +78,14 @@ def test_verdicts_are_those_of_plain_sums(margin: str, swap: bool) -> None:
             for key in VALUES
         ]
         by_ties = [
-            slow_verdicts([gains_by_question(base, new, key, kind) for key in VALUES], margins,
-                          level)
+            slow_verdicts(
+                [gains_by_question(base, new, key, kind) for key in VALUES], margins, level
+            )
             for kind in SHARE_OF_TIE
-        ]  # fmt: skip
-        expected = [row[0] if len({*row}) == 1 else "undecided"
-                    for row in zip(*by_ties, strict=True)]  # fmt: skip
+        ]
+        expected = [
+            row[0] if len({*row}) == 1 else "undecided" for row in zip(*by_ties, strict=True)
+        ]
         assert [each.verdict for each in decided.measures] == expected
         assert [each.gain.mean for each in decided.measures] == pytest.approx([*map(mean, usual)])
         assert [each.margin for each in decided.measures] == pytest.approx(margins)
@@ -212,8 +214,9 @@ def average_precision(order: tuple[int, ...], answers: set[int]) -> float:
 
 def test_broken_ties_give_the_extremes_of_average_precision_over_all_orders() -> None:
     rng = np.random.default_rng(2)
-    rows = np.unique(np.column_stack([rng.integers(0, 3, 12), np.zeros(12, int),
-                                      rng.integers(0, 6, 12)]), axis=0)  # fmt: skip
+    rows = np.unique(
+        np.column_stack([rng.integers(0, 3, 12), np.zeros(12, int), rng.integers(0, 6, 12)]), axis=0
+    )
     graph = kgtrec.Graph.from_arrays(test=rows, n_entities=6, n_relations=1)
     questions = graph.questions(sides="tail", filter="raw")
     scores = rng.integers(0, 3, (len(questions), 6)).astype(float)

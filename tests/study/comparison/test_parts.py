@@ -21,17 +21,31 @@ from kgtrec.study.stratified import reweighted
 
 KEYS = (
     *(f"both.{kind}.micro.mrr" for kind in ("optimistic", "pessimistic", "expected", "ordinal")),
-    "both.realistic.micro.gmr", "head.realistic.micro.hits@3", "tail.realistic.micro.mr",
-    "both.realistic.question.log_mrr", "tail.realistic.relation.mr", "both.realistic.relation.mrr",
-    "both.realistic.macro_relation.hits@10", "both.realistic.triple.mrr",
+    "both.realistic.micro.gmr",
+    "head.realistic.micro.hits@3",
+    "tail.realistic.micro.mr",
+    "both.realistic.question.log_mrr",
+    "tail.realistic.relation.mr",
+    "both.realistic.relation.mrr",
+    "both.realistic.macro_relation.hits@10",
+    "both.realistic.triple.mrr",
     *(f"both.{kind}.macro.mrr" for kind in ("optimistic", "realistic", "pessimistic", "ordinal")),
-    "both.expected.macro.hits@3", "tail.realistic.macro.mr", "head.realistic.macro.hits@3",
-    "both.macro.map_cut_5", "tail.macro.map_cut_20", "both.macro.ndcg_cut_5",
-    "head.macro.ndcg_cut_20", "both.macro.recall_10", "tail.macro.P_5", "both.macro.success_3",
-    "both.macro.recip_rank", "both.realistic.stratified.mrr(0.5,0.5)",
-    "tail.realistic.stratified.hits@3(-0.5,-1)", "both.realistic.micro.median_rank",
+    "both.expected.macro.hits@3",
+    "tail.realistic.macro.mr",
+    "head.realistic.macro.hits@3",
+    "both.macro.map_cut_5",
+    "tail.macro.map_cut_20",
+    "both.macro.ndcg_cut_5",
+    "head.macro.ndcg_cut_20",
+    "both.macro.recall_10",
+    "tail.macro.P_5",
+    "both.macro.success_3",
+    "both.macro.recip_rank",
+    "both.realistic.stratified.mrr(0.5,0.5)",
+    "tail.realistic.stratified.hits@3(-0.5,-1)",
+    "both.realistic.micro.median_rank",
     "both.realistic.macro_relation.gmr",
-)  # fmt: skip
+)
 
 
 def random_subsets(n_triples: int, n: int = 4) -> np.ndarray:
@@ -64,18 +78,25 @@ def test_values_on_subsets_are_those_of_the_ranks_that_are_left(unscored: bool) 
 
 
 ADJUSTED = [
-    ("amri", "mr", -1), ("amr", "mr", 1), ("adjusted_hits@10", "hits@10", 1), ("z_mrr", "mrr", 1),
-    ("agmri", "gmr", -1), ("adjusted_log_mrr", "log_mrr", 1), ("z_log_mrr", "log_mrr", 1),
-    ("adjusted_p_mrr@0.5", "p_mrr@0.5", 1), ("p_mrr_ratio@0.5", "p_mrr@0.5", 1),
-]  # fmt: skip
+    ("amri", "mr", -1),
+    ("amr", "mr", 1),
+    ("adjusted_hits@10", "hits@10", 1),
+    ("z_mrr", "mrr", 1),
+    ("agmri", "gmr", -1),
+    ("adjusted_log_mrr", "log_mrr", 1),
+    ("z_log_mrr", "log_mrr", 1),
+    ("adjusted_p_mrr@0.5", "p_mrr@0.5", 1),
+    ("p_mrr_ratio@0.5", "p_mrr@0.5", 1),
+]
 
 
 def test_adjusting_for_chance_keeps_the_order_of_systems() -> None:
     aligned = align_ranks(systems(4))
     triple = triple_of(aligned)
     subsets = random_subsets(triple.max() + 1)
-    left = [[Result(ranks.subset(chosen[triple])) for ranks in aligned.values()]
-            for chosen in subsets]  # fmt: skip
+    left = [
+        [Result(ranks.subset(chosen[triple])) for ranks in aligned.values()] for chosen in subsets
+    ]
     for adjusted, plain, sign in ADJUSTED:
         keys = [f"both.realistic.micro.{name}" for name in (adjusted, plain)]
         ours, base = subset_values(aligned, [Measure.parse(key) for key in keys])(subsets)
@@ -119,8 +140,9 @@ def test_sensitivity_has_the_same_bits_for_any_threads() -> None:
 
 def test_discrimination() -> None:
     by_system = systems(4, levels=30)
-    one = discriminate(samples_of_ranks(by_system, ["both.realistic.micro.mrr",
-                                                "both.realistic.macro.hits@3"]))  # fmt: skip
+    one = discriminate(
+        samples_of_ranks(by_system, ["both.realistic.micro.mrr", "both.realistic.macro.hits@3"])
+    )
     aligned = align_ranks(by_system)
     values = [1 / ranks.rank() for ranks in aligned.values()]
     p = [stats.ttest_rel(values[i], values[j]).pvalue for i in range(4) for j in range(i)]
@@ -164,8 +186,10 @@ def test_ratios_weigh_relations() -> None:
     counts = {"0": 5.0, "1": 1.0, "3": 2.0, "unknown": 9.0}
     (part,) = values_by_ratios(ranks, counts, ["mrr"])
     key = "both.realistic.micro.mrr"
-    due = [[of(Result(one)) for one in ranks.values()]
-           for of in (lambda r: r[key], lambda r: reweighted(r, key, counts))]  # fmt: skip
+    due = [
+        [of(Result(one)) for one in ranks.values()]
+        for of in (lambda r: r[key], lambda r: reweighted(r, key, counts))
+    ]
     assert [row[1:4] for row in part.table().rows] == [pytest.approx(one) for one in due]
 
 

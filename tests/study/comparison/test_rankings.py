@@ -120,8 +120,7 @@ def test_unsettled_pairs_widen_intervals_over_questions(sign: int) -> None:
             loose.add((i, j))
     assert loose == {(2, 3), (4, 5)}
     x, y = (one.tolist() for one in values)
-    signs = [sign if (i, j) in loose else np.sign((x[i] - x[j]) * (y[i] - y[j]))
-             for i, j in pairs]  # fmt: skip
+    signs = [sign if (i, j) in loose else np.sign((x[i] - x[j]) * (y[i] - y[j])) for i, j in pairs]
     for ends, draws, most in (
         (made.tau_interval, tau_b(*drawn), np.mean(signs)),
         (made.tau_ap_interval, tau_ap(*drawn), slow_tau_ap(x, y, sign, loose)),
@@ -169,8 +168,10 @@ def test_rank_biased_overlap_lies_between_its_worst_and_best_continuation(p: flo
         )
         overlap = rank_biased_overlap(first, second, p)
         assert overlap == rank_biased_overlap(second, first, p)
-        far = [[*one, *(f"{side}{i}" for i in range(FAR))] for one, side in
-               zip((first, second), "xy", strict=True)]  # fmt: skip
+        far = [
+            [*one, *(f"{side}{i}" for i in range(FAR))]
+            for one, side in zip((first, second), "xy", strict=True)
+        ]
         assert overlap.low == pytest.approx(overlap_to(*far, p), abs=1e-12)
         best = overlap_to(*best_continuation(first, second), p)
         # The ranks of the best continuation give all but p^LONG / (1 - p) of it.
@@ -182,8 +183,9 @@ def test_rank_biased_overlap_lies_between_its_worst_and_best_continuation(p: flo
 def test_tau_union_counts_pairs() -> None:
     rng = np.random.default_rng(2)
     for _ in range(60):
-        lists = [[f"d{i:02}" for i in rng.choice(12, rng.integers(2, 9), replace=False)]
-                 for _ in "ab"]  # fmt: skip
+        lists = [
+            [f"d{i:02}" for i in rng.choice(12, rng.integers(2, 9), replace=False)] for _ in "ab"
+        ]
         n = min(map(len, lists))
         union = sorted({*lists[0][:n], *lists[1][:n]})
         x, y = ([union.index(d) for d in one[:n]] for one in lists)
@@ -213,8 +215,10 @@ def test_effects_are_those_of_the_values(tmp_path: Path) -> None:
     result, missing = reproduction_of(QRELS, paths, ["map", "P.2"])
     assert missing == dict.fromkeys(systems, 0)
     for m, measure in enumerate(("map", "P_2")):
-        value = {n: {q: row[measure] for q, row in trec.evaluate(QRELS, run, [measure]).items()}
-                 for n, run in systems.items()}  # fmt: skip
+        value = {
+            n: {q: row[measure] for q, row in trec.evaluate(QRELS, run, [measure]).items()}
+            for n, run in systems.items()
+        }
         for i, (first, second) in enumerate((("run0", "run2"), ("run1", "run3"))):
             gaps = [(value[first][q] - value[second][q]) ** 2 for q in QRELS]
             assert result.rmse[i, m] == pytest.approx(math.sqrt(sum(gaps) / 4))
@@ -223,15 +227,19 @@ def test_effects_are_those_of_the_values(tmp_path: Path) -> None:
         change = (mean[1] - mean[0]) / mean[0] - (mean[3] - mean[2]) / mean[2]
         assert result.improvement[m] == pytest.approx(change)
     geometric = reproduction_of(QRELS, paths, ["gm_map"])[0]
-    mean = [math.exp(np.mean([row["gm_map"] for row in trec.evaluate(QRELS, run, ["gm_map"])
-                              .values()])) for run in systems.values()]  # fmt: skip
+    mean = [
+        math.exp(np.mean([row["gm_map"] for row in trec.evaluate(QRELS, run, ["gm_map"]).values()]))
+        for run in systems.values()
+    ]
     assert geometric.effect_ratio == pytest.approx([(mean[3] - mean[2]) / (mean[1] - mean[0])])
     assert geometric.improvement == pytest.approx([mean[1] / mean[0] - mean[3] / mean[2]])
     order, other = (
-        {q: sorted(row, key=lambda d, row=row: (row[d], d), reverse=True)
-         for q, row in systems[name].items()}
+        {
+            q: sorted(row, key=lambda d, row=row: (row[d], d), reverse=True)
+            for q, row in systems[name].items()
+        }
         for name in ("run0", "run2")
-    )  # fmt: skip
+    )
     assert result.tau[0] == pytest.approx(np.mean([tau_union(order[q], other[q]) for q in QRELS]))
     due = np.mean([rank_biased_overlap(order[q], other[q]).extrapolated for q in QRELS])
     assert result.overlap[0] == pytest.approx(due)

@@ -80,8 +80,10 @@ def test_nothing_is_written_beyond_the_sums_that_are_asked(n: int, n_columns: in
 
 def exact_randomisation(gap: list[float]) -> float:
     observed = abs(sum(gap))
-    sums = [abs(sum(s * d for s, d in zip(signs, gap, strict=True)))
-            for signs in product((-1, 1), repeat=len(gap))]  # fmt: skip
+    sums = [
+        abs(sum(s * d for s, d in zip(signs, gap, strict=True)))
+        for signs in product((-1, 1), repeat=len(gap))
+    ]
     return sum(one >= observed - 1e-9 for one in sums) / len(sums)
 
 
@@ -126,8 +128,10 @@ def test_threads_and_order_of_systems_change_nothing() -> None:
     one, two = (pairwise(samples(values), permutations=5_000, threads=t) for t in (1, 3))
     assert np.array_equal(one.p, two.p)
     turned = pairwise(samples(values[:, ::-1]), permutations=5_000)
-    pairs = {tuple(sorted((11 - i, 11 - j))): p for (i, j), p in
-             zip(turned.pairs.tolist(), turned.p, strict=True)}  # fmt: skip
+    pairs = {
+        tuple(sorted((11 - i, 11 - j))): p
+        for (i, j), p in zip(turned.pairs.tolist(), turned.p, strict=True)
+    }
     assert [pairs[i, j] for i, j in one.pairs.tolist()] == pytest.approx(one.p.tolist(), abs=1e-12)
 
 
@@ -150,8 +154,9 @@ def test_t_and_wilcoxon_are_scipys() -> None:
 
 @given(st.lists(st.integers(-3, 3), min_size=2, max_size=7))
 def test_wilcoxon_by_enumeration(gap: list[int]) -> None:
-    tests = pairwise(samples(np.column_stack([np.array(gap) / 3 + 0.1, np.full(len(gap), 0.1)])),
-                     "wilcoxon")  # fmt: skip
+    tests = pairwise(
+        samples(np.column_stack([np.array(gap) / 3 + 0.1, np.full(len(gap), 0.1)])), "wilcoxon"
+    )
     sizes = [abs(d) for d in gap if d]
     ranks = [sum(o < s for o in sizes) + (sum(o == s for o in sizes) + 1) / 2 for s in sizes]
     signs = [1 if d > 0 else -1 for d in gap if d]
@@ -260,18 +265,30 @@ def slow_correction(p: list[float], method: str) -> list[float]:
     return [min([1.0] + [m / (k + 1) * q for k, q in enumerate(ordered) if q >= one]) for one in p]
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12),
-       st.sampled_from(["holm", "bh", "bonferroni"]))  # fmt: skip
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=12),
+    st.sampled_from(["holm", "bh", "bonferroni"]),
+)
 def test_corrections(p: list[float], method: str) -> None:
     assert corrected(np.array(p), method).tolist() == pytest.approx(slow_correction(p, method))
     assert corrected(np.array(p), "none").tolist() == p
 
 
-KEYS = ("both.realistic.micro.mrr", "tail.expected.micro.hits@3", "both.realistic.micro.gmr",
-        "both.realistic.micro.hmr", "both.ordinal.macro.mrr", "head.realistic.macro.hits@3",
-        "both.expected.macro.mrr", "both.macro.map_cut_20", "tail.macro.ndcg_cut_20",
-        "both.realistic.question.log_mrr", "both.realistic.triple.mr",
-        "both.realistic.macro_relation.mrr", "tail.realistic.relation.hits@10")  # fmt: skip
+KEYS = (
+    "both.realistic.micro.mrr",
+    "tail.expected.micro.hits@3",
+    "both.realistic.micro.gmr",
+    "both.realistic.micro.hmr",
+    "both.ordinal.macro.mrr",
+    "head.realistic.macro.hits@3",
+    "both.expected.macro.mrr",
+    "both.macro.map_cut_20",
+    "tail.macro.ndcg_cut_20",
+    "both.realistic.question.log_mrr",
+    "both.realistic.triple.mr",
+    "both.realistic.macro_relation.mrr",
+    "tail.realistic.relation.hits@10",
+)
 
 
 def test_values_are_those_of_results() -> None:
@@ -376,8 +393,9 @@ def slow_draws(folds: Sequence[Sequence[Sequence[Ranks]]], n: int) -> np.ndarray
         for fold in rng.choices(tables, k=len(tables)):
             drawn = rng.choices(list(fold[0][0]), k=len(fold[0][0]))
             runs = [rng.choices(own, k=len(own)) for own in fold]
-            parts.append([mean(mean(v for q in drawn for v in run[q]) for run in own)
-                          for own in runs])  # fmt: skip
+            parts.append(
+                [mean(mean(v for q in drawn for v in run[q]) for run in own) for own in runs]
+            )
         lines.append([mean(line) for line in zip(*parts, strict=True)])
     return np.array(lines)
 
@@ -451,8 +469,9 @@ def test_tables(systems: dict[str, list[Ranks]]) -> None:
 
 def slow_shares(outcomes: dict[str, list[Any]], best: str) -> tuple[float, float]:
     """Shares of items on which any model, and the most different one, differs from the best."""
-    differs = [[a != b for a, b in zip(one, outcomes[best], strict=True)]
-               for one in outcomes.values()]  # fmt: skip
+    differs = [
+        [a != b for a, b in zip(one, outcomes[best], strict=True)] for one in outcomes.values()
+    ]
     return mean(map(any, zip(*differs, strict=True))), max(map(mean, differs))
 
 
@@ -475,8 +494,13 @@ def slow_run(queries: Sequence[str], seed: int) -> dict[str, list[tuple[bytes, f
     rng = random.Random(seed // 2)
     noise = random.Random(seed)
     names = [b"e9", b"e10", b"\xc3\xa9", b"E", b"e1"]
-    return {q: [(name, float(rng.randrange(3) + (noise.random() < 0.1)))
-                for name in noise.sample(names, len(names))] for q in queries}  # fmt: skip
+    return {
+        q: [
+            (name, float(rng.randrange(3) + (noise.random() < 0.1)))
+            for name in noise.sample(names, len(names))
+        ]
+        for q in queries
+    }
 
 
 def columns(run: dict[str, list[tuple[bytes, float]]]) -> RunColumns:
@@ -492,8 +516,10 @@ def test_best_answers_are_those_of_loops(systems: dict[str, list[Ranks]]) -> Non
     models = {f"{n}{i}": run for n, own in systems.items() for i, run in enumerate(own)}
     queries = sorted(set(models["a0"].question_ids))
     lists = {n: slow_run(queries, seed) for seed, n in enumerate(models)}
-    first = {n: {q: max(rows, key=lambda row: (row[1], row[0]))[0] for q, rows in run.items()}
-             for n, run in lists.items()}  # fmt: skip
+    first = {
+        n: {q: max(rows, key=lambda row: (row[1], row[0]))[0] for q, rows in run.items()}
+        for n, run in lists.items()
+    }
     runs = {n: columns(run) for n, run in lists.items()}
     for epsilon in (0.0, 0.1, 1.0):
         result = multiplicity(models, epsilon, runs=runs)

@@ -76,11 +76,14 @@ def test_a_sheet_is_read_back(tmp_path_factory: pytest.TempPathFactory, items: l
     assert not [cell for cell in cells if cell.startswith((b"=", b"+", b"-", b"@"))]
 
 
-@pytest.mark.parametrize(("content", "words"), [
-    (b"PK\x03\x04...", "a workbook"),
-    ("head".encode("utf-16"), "UTF-16 text"),
-    (b"a\tr\tb\tY\r\na\tr\tc\tY\rx\n", "s.tsv:2: a carriage return inside"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"PK\x03\x04...", "a workbook"),
+        ("head".encode("utf-16"), "UTF-16 text"),
+        (b"a\tr\tb\tY\r\na\tr\tc\tY\rx\n", "s.tsv:2: a carriage return inside"),
+    ],
+)
 def test_files_that_are_no_lines_of_text_are_refused(tmp_path: Path, content: bytes, words: str):
     (tmp_path / "s.tsv").write_bytes(content)
     with pytest.raises(FileError, match=words):
@@ -118,9 +121,13 @@ def test_annotators_must_be_file_names(name: str) -> None:
 
 
 @given(
-    n=st.integers(1, 60), people=st.integers(1, 6), percent=st.sampled_from([0, 29, 100]),
-    size=st.none() | st.integers(1, 20), seed=st.integers(0, 5), grouped=st.booleans(),
-)  # fmt: skip
+    n=st.integers(1, 60),
+    people=st.integers(1, 6),
+    percent=st.sampled_from([0, 29, 100]),
+    size=st.none() | st.integers(1, 20),
+    seed=st.integers(0, 5),
+    grouped=st.booleans(),
+)
 def test_every_triple_has_its_judges(n, people, percent, size, seed, grouped):
     batches = shared_out(
         pooled(n), people, overlap=percent / 100, size=size, seed=seed, by_relation=grouped
@@ -198,8 +205,10 @@ def one(tail: str, label: str, evidence: str = "", note: str = "", line: int = 0
     return Item("h", "r", tail, f"Is it {tail}?", label, evidence, note, line)
 
 
-@given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["Y", "N", "?", ""])), min_size=1),
-       st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["Y", "N", "?", ""]))))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["Y", "N", "?", ""])), min_size=1),
+    st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["Y", "N", "?", ""]))),
+)
 def test_merging_agrees_with_the_plain_words(first: list, second: list):
     judged = {
         name: [one(str(tail), label) for tail, label in dict(rows).items()]
@@ -249,12 +258,14 @@ def test_judgements_and_templates_read_back(tmp_path: Path) -> None:
     graph = kgtrec.Graph.from_arrays(
         train=[[0, 0, 1]], test=[[1, 0, 0]], entities=["'=x", "=x"], relations=["-r"]
     )
-    write_sheet(tmp_path / "j.tsv", [Item("'=x", "-r", "=x", label="Y"),
-                                     Item("=x", "-r", "'=x", label="N")])  # fmt: skip
+    write_sheet(
+        tmp_path / "j.tsv", [Item("'=x", "-r", "=x", label="Y"), Item("=x", "-r", "'=x", label="N")]
+    )
     read = read_judgements(tmp_path / "j.tsv", graph).labels
     assert {(graph.entities[h], graph.entities[t]): label for (h, _, t), label in read.items()} == {
-        ("'=x", "=x"): 1, ("=x", "'=x"): 0,
-    }  # fmt: skip
+        ("'=x", "=x"): 1,
+        ("=x", "'=x"): 0,
+    }
     made = Templates({"-r": "=is {head} of {tail}?", "'-r": "Is {head} of {tail}?"})
     write_templates(tmp_path / "t.tsv", made)
     assert "\n-" not in (tmp_path / "t.tsv").read_text()

@@ -156,9 +156,11 @@ GONE = {
     "cut": lambda path: os.truncate(path, path.stat().st_size - 5),
     "emptied": lambda path: os.truncate(path, 0),
     "written to": lambda path: path.write_bytes(path.read_bytes() + b"{}"),
-    "replaced": lambda path: (path.rename(path.with_name("away")),
-                              shutil.copy(path.with_name("away"), path)),
-}  # fmt: skip
+    "replaced": lambda path: (
+        path.rename(path.with_name("away")),
+        shutil.copy(path.with_name("away"), path),
+    ),
+}
 
 
 @pytest.mark.parametrize("act", GONE)
@@ -252,41 +254,105 @@ DEEP = "[" * 400 + "]" * 400
 VALUE = '{"row": %s, "label": "Y", "evidence": %s, "note": ""}'
 
 
-@each_row("to, body, headers, status, words", [
-    *((to, entry(), {"Host": host}, 403, "this page works only on this machine; open it there")
-      for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "",
-                   "0.0.0.0", "127.0.0.1:80:80", "127.0.0.1 evil")
-      for to in (("GET", "/"), STATE, ANSWER)),
-    *((ANSWER, entry(), headers, 403, "from other sites") for headers in (
-        {"Origin": "http://evil.example"}, {"Origin": "null"},
-        {"Origin": "https://127.0.0.1:{port}"},
-        {"Origin": "http://127.0.0.1:1"},  # another server on this machine
-        CROSS_SITE, {"Sec-Fetch-Site": "same-site"})),
-    (STATE, None, CROSS_SITE, 403, "from other sites"),
-    *((to, entry(), {"X-Judge-Token": token}, 403, "open the address that `kgtrec judge serve`")
-      for token in ("", "x" * 24, "{token:.23}", "{token}a", "wröng".encode().decode("latin-1"))
-      for to in (STATE, ANSWER, UNDO)),
-    (ANSWER, entry(), {"Content-Type": "text/plain"}, 415, "must be JSON"),
-    *((ANSWER, body, {}, 400, "not a JSON object") for body in (
-        b"{", b"[1]", b"[" * 60000, VALUE % ("1" * 5000, '""'), VALUE % (DEEP, '""'),
-        VALUE % (0, DEEP))),
-    *((ANSWER, body, {}, 400, words) for body, words in (
-        ({}, "row None"), (entry(6), "row 6 does not exist"), (entry(-1), "row -1"),
-        (entry(True), "row True"),
-        *((VALUE % (row, '""'), "row ") for row in ("1e999", '"\\ud800"', "[[1]]", "{}")),
-        (entry(label="y"), "label 'y' is not Y"),
-        *((VALUE % (0, text), "evidence is not one line")
-          for text in ('"\\ud800"', '"\\u0000"', '"\\u007f"', "7", "[[1]]")),
-        (entry(evidence="a\tb"), "evidence is not one line"),
-        (entry(note="x" * 2001), "note is not one line of at most 2,000"))),
-    (ANSWER, entry(evidence="x" * 70000), {}, 413, "too long"),
-    *((("GET", path), None, {}, 404, "does not exist")
-      for path in ("/nothing", "/../judge.js", "/page/judge.js", ANSWER[1], "/api/state?row=6")),
-    *((("GET", f"/api/state?row={row}"), None, {}, 400, "is not a row")
-      for row in ("x", "-1", "99999999999", "%C2%B2")),
-    (("POST", "/api/nothing"), {}, {}, 404, "does not exist"),
-    (UNDO, {}, {}, 409, "nothing to undo"),
-])  # fmt: skip
+@each_row(
+    "to, body, headers, status, words",
+    [
+        *(
+            (
+                to,
+                entry(),
+                {"Host": host},
+                403,
+                "this page works only on this machine; open it there",
+            )
+            for host in (
+                "evil.example",
+                "127.0.0.1.evil.example",
+                "localhost.evil.example:80",
+                "",
+                "0.0.0.0",
+                "127.0.0.1:80:80",
+                "127.0.0.1 evil",
+            )
+            for to in (("GET", "/"), STATE, ANSWER)
+        ),
+        *(
+            (ANSWER, entry(), headers, 403, "from other sites")
+            for headers in (
+                {"Origin": "http://evil.example"},
+                {"Origin": "null"},
+                {"Origin": "https://127.0.0.1:{port}"},
+                {"Origin": "http://127.0.0.1:1"},  # another server on this machine
+                CROSS_SITE,
+                {"Sec-Fetch-Site": "same-site"},
+            )
+        ),
+        (STATE, None, CROSS_SITE, 403, "from other sites"),
+        *(
+            (
+                to,
+                entry(),
+                {"X-Judge-Token": token},
+                403,
+                "open the address that `kgtrec judge serve`",
+            )
+            for token in (
+                "",
+                "x" * 24,
+                "{token:.23}",
+                "{token}a",
+                "wröng".encode().decode("latin-1"),
+            )
+            for to in (STATE, ANSWER, UNDO)
+        ),
+        (ANSWER, entry(), {"Content-Type": "text/plain"}, 415, "must be JSON"),
+        *(
+            (ANSWER, body, {}, 400, "not a JSON object")
+            for body in (
+                b"{",
+                b"[1]",
+                b"[" * 60000,
+                VALUE % ("1" * 5000, '""'),
+                VALUE % (DEEP, '""'),
+                VALUE % (0, DEEP),
+            )
+        ),
+        *(
+            (ANSWER, body, {}, 400, words)
+            for body, words in (
+                ({}, "row None"),
+                (entry(6), "row 6 does not exist"),
+                (entry(-1), "row -1"),
+                (entry(True), "row True"),
+                *((VALUE % (row, '""'), "row ") for row in ("1e999", '"\\ud800"', "[[1]]", "{}")),
+                (entry(label="y"), "label 'y' is not Y"),
+                *(
+                    (VALUE % (0, text), "evidence is not one line")
+                    for text in ('"\\ud800"', '"\\u0000"', '"\\u007f"', "7", "[[1]]")
+                ),
+                (entry(evidence="a\tb"), "evidence is not one line"),
+                (entry(note="x" * 2001), "note is not one line of at most 2,000"),
+            )
+        ),
+        (ANSWER, entry(evidence="x" * 70000), {}, 413, "too long"),
+        *(
+            (("GET", path), None, {}, 404, "does not exist")
+            for path in (
+                "/nothing",
+                "/../judge.js",
+                "/page/judge.js",
+                ANSWER[1],
+                "/api/state?row=6",
+            )
+        ),
+        *(
+            (("GET", f"/api/state?row={row}"), None, {}, 400, "is not a row")
+            for row in ("x", "-1", "99999999999", "%C2%B2")
+        ),
+        (("POST", "/api/nothing"), {}, {}, 404, "does not exist"),
+        (UNDO, {}, {}, 409, "nothing to undo"),
+    ],
+)
 def test_refused_requests_change_nothing(server, to, body, headers, status, words):
     own = {"Content-Type": "application/json", "X-Judge-Token": "{token}"} | headers
     own = {key: text.format(port=server.port, token=server.token) for key, text in own.items()}
@@ -321,12 +387,19 @@ def test_requests_that_are_none(server: Client):
         (b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\n\r\n", "414"),
         (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n", "431"),
         (b"GET / HTTP/1.1\r\n" + HOST * 2 + b"\r\n", "4"),
-        *((head + length + b"\r\n\r\n" + body, status) for length, body, status in (
-            (b"9" * 5000, b"", "413"), (b"-1", b"{}", "411"), (b"1e3", b"{}", "411"),
-            (b"", b"{}", "411"), (b"6", b'{"row"', "400"), (b"2", b"\xff\xfe", "400"),
-            (b"40", b"{}", "400"),  # and the connection closes
-        )),
-    ):  # fmt: skip
+        *(
+            (head + length + b"\r\n\r\n" + body, status)
+            for length, body, status in (
+                (b"9" * 5000, b"", "413"),
+                (b"-1", b"{}", "411"),
+                (b"1e3", b"{}", "411"),
+                (b"", b"{}", "411"),
+                (b"6", b'{"row"', "400"),
+                (b"2", b"\xff\xfe", "400"),
+                (b"40", b"{}", "400"),  # and the connection closes
+            )
+        ),
+    ):
         with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
             connection.sendall(raw)
             connection.shutdown(socket.SHUT_WR)
@@ -539,8 +612,10 @@ def test_links_and_notes_are_kept_as_they_are_typed(browser: Browser, sheet: Pat
         done(browser, 1)
         first = read_judged_sheet(sheet).items[0]
         assert (first.label, first.evidence, first.note) == (
-            "Y", "example.org/y", "seen <b>twice</b>",
-        )  # fmt: skip
+            "Y",
+            "example.org/y",
+            "seen <b>twice</b>",
+        )
         assert browser.eval("document.getElementById('evidence').value") == ""
         browser.press("ArrowLeft")
         browser.wait("document.getElementById('note').value === 'seen <b>twice</b>'")
@@ -645,8 +720,12 @@ def test_links_and_facts_are_on_the_page_and_names_are_no_markup(browser, tmp_pa
         link = browser.eval(
             "(a => [a.href, a.target, a.rel, a.ariaLabel])(document.querySelector('.triple a'))"
         )
-        assert link == ["https://x.org/a", "_blank", "noopener noreferrer",
-                        "Look up a in a new tab"]  # fmt: skip
+        assert link == [
+            "https://x.org/a",
+            "_blank",
+            "noopener noreferrer",
+            "Look up a in a new tab",
+        ]
         facts = "[...document.querySelectorAll('#about li')].map(li => li.textContent)"
         assert "a r c " in browser.eval(facts)
         assert browser.eval(QUESTION) == f"{evil}?"

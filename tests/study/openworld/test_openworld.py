@@ -85,8 +85,9 @@ def test_moments_are_those_of_all_worlds(metric, strengths, beta, rho):
     answers, false = 3, 2
     sums = np.zeros((2, answers, 3))  # chance, value and square, by how many are missing
     for own, strength in zip(sums, strengths, strict=True):
-        for missing, chance, value in worlds(*split(strength, beta, rho), beta, answers, false,
-                                             metric):  # fmt: skip
+        for missing, chance, value in worlds(
+            *split(strength, beta, rho), beta, answers, false, metric
+        ):
             if value is not None:
                 own[sum(missing)] += chance * np.array([1, value, value**2])
     (chance, _), (value, square) = sums[:, :, 0], (sums[:, :, 1:] / sums[:, :, :1]).T.swapaxes(1, 2)

@@ -96,15 +96,20 @@ def test_labels_complete_split_qrels_and_shares(judged_case, depth, cutoff, data
     assert completion.doubted == sum(labels.get(t) == 0 for t in case.seeds)
     assert completion.overruled == sum(labels.get(t) == 1 for t in fired)
     assert completion.counts() == {
-        "triples": len(expected), "true": len(true), "seeds": len(case.seeds),
+        "triples": len(expected),
+        "true": len(true),
+        "seeds": len(case.seeds),
         "added": len(true) - len(case.seeds),
-        "false": sum(label == 0 for label in expected.values()), "false by rule": len(by_rule),
+        "false": sum(label == 0 for label in expected.values()),
+        "false by rule": len(by_rule),
         "undecided": sum(label == -1 for label in expected.values()),
-        "questions": len(set(asked_by(sorted(true)))), "never pooled": len(reverse),
-    }  # fmt: skip
+        "questions": len(set(asked_by(sorted(true)))),
+        "never pooled": len(reverse),
+    }
 
-    number = dict(zip(asked_by(listed(case.graph, "test")), case.graph.questions("test").ids,
-                      strict=True))  # fmt: skip
+    number = dict(
+        zip(asked_by(listed(case.graph, "test")), case.graph.questions("test").ids, strict=True)
+    )
     path = tmp_path_factory.mktemp("q") / "qrels.txt"
     for with_reverse in (False, True):
         questions = {*asked_by(case.seeds)} | (reverse if with_reverse else set())
@@ -154,8 +159,9 @@ def test_intervals_are_the_extremes_of_all_labellings(within, depth, judged_case
             triples = [triple_of(question, e) for e in range(N_ENTITIES)]
             high = {
                 triple_of(question, e)
-                for own in entities.values() for e in own[number][:within].tolist()
-            }  # fmt: skip
+                for own in entities.values()
+                for e in own[number][:within].tolist()
+            }
             opened = [
                 t for t in triples if label_of.get(t) == -1 or (t in high and t not in label_of)
             ]
@@ -212,8 +218,10 @@ def test_labels_of_the_sample_alone(case: Case, share: float, seed: int) -> None
     completion = complete(case.questions, pool, Judgements(labels, len(labels)))
     whole = labelled(completion)
     assert whole == labels | dict.fromkeys(case.seeds, 1)
-    drawn = {t: slow_draw(share, seed, own) for t, own in
-             zip(whole, shown_triples(case, completion.triples), strict=True)}  # fmt: skip
+    drawn = {
+        t: slow_draw(share, seed, own)
+        for t, own in zip(whole, shown_triples(case, completion.triples), strict=True)
+    }
     assert labelled(completion.sample) == {t: x if drawn[t] else -1 for t, x in whole.items()}
     qrels = completion.sample.qrels()
     answered = qrels.of_answered()

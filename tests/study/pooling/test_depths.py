@@ -39,13 +39,32 @@ from kgtrec.study.pooling.pool import Pool, make_pool, read_pool, write_pool
 from kgtrec.study.pooling.seeds import SeedQuestions, keys_of, question_keys, replace_split
 
 N, R, DEEPEST = 7, 2, 3
-METRICS = ("mrr", "hits@2", "mr", "expected.mrr", "macro.mrr", "macro.hits@1", "map", "ordinal.mrr",
-           "amri", "stratified.mrr(0.5,0.5)")  # fmt: skip
+METRICS = (
+    "mrr",
+    "hits@2",
+    "mr",
+    "expected.mrr",
+    "macro.mrr",
+    "macro.hits@1",
+    "map",
+    "ordinal.mrr",
+    "amri",
+    "stratified.mrr(0.5,0.5)",
+)
 
 
-COLUMNS = ("greater", "equal", "tied_ahead", "candidates", "macro_greater", "macro_equal",
-           "macro_tied_ahead", "macro_candidates", "answer_popularity",
-           "relation_popularity")  # fmt: skip
+COLUMNS = (
+    "greater",
+    "equal",
+    "tied_ahead",
+    "candidates",
+    "macro_greater",
+    "macro_equal",
+    "macro_tied_ahead",
+    "macro_candidates",
+    "answer_popularity",
+    "relation_popularity",
+)
 
 
 def evaluated(graph: kgtrec.Graph, scores: np.ndarray, **options: Any) -> kgtrec.Result:
@@ -60,13 +79,16 @@ def deep_cases(draw: st.DrawFn) -> tuple[kgtrec.Graph, np.ndarray, np.ndarray]:
     """A graph with a complete test split, the depth of each triple, and scores with ties."""
     seed = draw(st.integers(0, 10_000))
     rng = np.random.default_rng(seed)
-    rows = rng.permutation(np.unique(rng.integers(0, (N, R, N), (draw(st.integers(4, 60)), 3)),
-                                     axis=0))  # fmt: skip
+    rows = rng.permutation(
+        np.unique(rng.integers(0, (N, R, N), (draw(st.integers(4, 60)), 3)), axis=0)
+    )
     n = max(2, len(rows) // 2)
     graph = kgtrec.Graph.from_arrays(
-        train=rows[n:], test=rows[:n], entities=[f"e{i}" for i in range(N)],
+        train=rows[n:],
+        test=rows[:n],
+        entities=[f"e{i}" for i in range(N)],
         relations=[f"r{i}" for i in range(R)],
-    )  # fmt: skip
+    )
     depths = rng.integers(0, DEEPEST + 1, n)
     depths[0] = 0
     scores = rng.integers(0, draw(st.sampled_from([2, 4, 99])), (2, N, R, N)).astype(np.float32)
@@ -97,8 +119,10 @@ def test_ranks_are_those_of_ranking_anew(case: tuple[kgtrec.Graph, np.ndarray, n
         due = evaluated(replace_split(graph, held, "test"), scores)
         ours = ranks_at_depth(ranks, own, depth)
         rows = {tuple(row): i for i, row in enumerate(held.tolist())}
-        key = [(rows[tuple(whole[t].tolist())], s) for t, s in
-               zip(ours.triple.tolist(), ours.side.tolist(), strict=True)]  # fmt: skip
+        key = [
+            (rows[tuple(whole[t].tolist())], s)
+            for t, s in zip(ours.triple.tolist(), ours.side.tolist(), strict=True)
+        ]
         theirs = list(zip(due.ranks.triple.tolist(), due.ranks.side.tolist(), strict=True))
         order = [key.index(one) for one in theirs]
         for name in COLUMNS:
@@ -169,10 +193,14 @@ def qrels_of(seeds: SeedQuestions, pool: Pool, judged: Judgements, depth: int) -
 
 def mean_ap(qrels: Qrels, lists: Lists) -> float:
     """Mean of average precision over all questions of the qrels."""
-    return np.mean([
-        measures([labels.get(one) for one in lists.get(question, ())], [*labels.values()])["map"]
-        for question, labels in qrels.items()
-    ])  # fmt: skip
+    return np.mean(
+        [
+            measures([labels.get(one) for one in lists.get(question, ())], [*labels.values()])[
+                "map"
+            ]
+            for question, labels in qrels.items()
+        ]
+    )
 
 
 def mean_rr(qrels: Qrels, lists: Lists) -> float:
@@ -189,13 +217,19 @@ def mean_rr(qrels: Qrels, lists: Lists) -> float:
 def ranked_of(one: RankedLists, seeds: SeedQuestions) -> Lists:
     labels, scores = seeds.graph.entities[one.entities], one.scores.tolist()
     rows = (slice(*ends) for ends in pairwise(one.offsets.tolist()))
-    return {name: dict(zip(labels[row], scores[row], strict=True))
-            for name, row in zip(seeds.ids, rows, strict=True)}  # fmt: skip
+    return {
+        name: dict(zip(labels[row], scores[row], strict=True))
+        for name, row in zip(seeds.ids, rows, strict=True)
+    }
 
 
 @examples(0.5)
-@given(case=cases(3), depth=st.integers(1, N_ENTITIES), share=st.sampled_from([0.3, 0.6, 1.0]),
-       seed=st.integers(0, 999))  # fmt: skip
+@given(
+    case=cases(3),
+    depth=st.integers(1, N_ENTITIES),
+    share=st.sampled_from([0.3, 0.6, 1.0]),
+    seed=st.integers(0, 999),
+)
 def test_depths_and_reuse_are_those_of_new_pools(case, depth, share, seed, tmp_path_factory):
     lists, seeds = case.lists(), case.questions
     random = np.random.default_rng(seed)
@@ -212,8 +246,13 @@ def test_depths_and_reuse_are_those_of_new_pools(case, depth, share, seed, tmp_p
         one.to_run(seeds).write(paths[one.name])
     deepest = int(pool.smallest.max())
     qrels = qrels_of(seeds, pool, judged, pool.depth)
-    due = [[[mean(qrels_of(seeds, pool, judged, k), ranked[name]) for name in ranked]
-            for k in range(deepest + 1)] for mean in (mean_ap, mean_rr, mean_rr)]  # fmt: skip
+    due = [
+        [
+            [mean(qrels_of(seeds, pool, judged, k), ranked[name]) for name in ranked]
+            for k in range(deepest + 1)
+        ]
+        for mean in (mean_ap, mean_rr, mean_rr)
+    ]
     curves = curves_of_runs(
         qrels, paths, depths_of(pool), ["map", "kg_mrr"], resampling=Resampling(resamples=100)
     )
@@ -272,17 +311,27 @@ def test_depth_intervals_draw_the_same_questions_at_every_depth() -> None:
 
 def test_reverse_questions_are_asked_from_their_triples_depth_on(tmp_path: Path) -> None:
     graph = kgtrec.Graph.from_arrays(
-        test=np.array([[0, 0, 1], [3, 0, 2]]), n_entities=4, entities=["A", "B", "C", "D"],
+        test=np.array([[0, 0, 1], [3, 0, 2]]),
+        n_entities=4,
+        entities=["A", "B", "C", "D"],
         relations=["r"],
-    )  # fmt: skip
-    names = dict(zip(keys_of(graph.questions("test")).tolist(), graph.questions("test").ids,
-                     strict=True))  # fmt: skip
+    )
+    names = dict(
+        zip(keys_of(graph.questions("test")).tolist(), graph.questions("test").ids, strict=True)
+    )
     asked, reverse = (  # a seed asks (?, r, B), none asks (D, r, ?)
         names[int(question_keys(graph, side, np.array(entity), np.array(0)))]
         for side, entity in ((0, 1), (1, 3))
     )
-    pool = Pool(graph, ("one",), 5, np.array([[3, 0, 1]]), np.array([[4]]),
-                np.array([[True, False]]), [(asked, "")])  # fmt: skip
+    pool = Pool(
+        graph,
+        ("one",),
+        5,
+        np.array([[3, 0, 1]]),
+        np.array([[4]]),
+        np.array([[True, False]]),
+        [(asked, "")],
+    )
     assert names_of_pool(pool) == names
     assert depths_of(pool, names) == {asked: {"D": 4}, reverse: {"B": 4}}
     path = tmp_path / "names.tsv"

@@ -47,13 +47,16 @@ def test_fb_test_s_comes_out_row_for_row(shared_data: Path) -> None:
         int(x) for x in (folder / "sample_idxs.txt").read_text().split()
     ]
     lines = [line.split("\t") for line in (folder / "samples.txt").read_text().splitlines()]
-    ours = [[graph.entities[h], graph.relations[r], graph.entities[t]]
-            for h, r, t in sample.triples.tolist()]  # fmt: skip
+    ours = [
+        [graph.entities[h], graph.relations[r], graph.entities[t]]
+        for h, r, t in sample.triples.tolist()
+    ]
     assert ours == lines
     assert sample.divergence == pytest.approx(0.088964, abs=5e-7)
     assert sample.table().rows == [
-        ("test", 20466, 224, 10348, 22850), ("sample", 1023, 154, 1569, 1745)
-    ]  # fmt: skip
+        ("test", 20466, 224, 10348, 22850),
+        ("sample", 1023, 154, 1569, 1745),
+    ]
 
 
 @given(graphs(), st.integers(0, 2**40), st.data())
@@ -67,8 +70,9 @@ def test_rows_are_those_of_python(graph: kgtrec.Graph, seed: int, data: st.DataO
     assert [tuple(t) for t in sample.triples.tolist()] == [test[i] for i in expected]
 
     counts = [Counter(r for _, r, _ in some) for some in (test, (test[i] for i in expected))]
-    p, q = ([(own[r] + 1) / (own.total() + N_RELATIONS) for r in range(N_RELATIONS)]
-            for own in counts)  # fmt: skip
+    p, q = (
+        [(own[r] + 1) / (own.total() + N_RELATIONS) for r in range(N_RELATIONS)] for own in counts
+    )
     divergence = sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
     assert sample.divergence == pytest.approx(divergence, abs=1e-12)
 
@@ -96,8 +100,10 @@ def test_shares_round_down_but_not_by_floating_point() -> None:
     assert len(sample_seeds(graph, 0.299)) == 29
     assert len(sample_seeds(graph)) == 5
     assert len(sample_seeds(graph, 1)) == 100
-    drawn = {tuple(sample_seeds(graph_of([0] * 4), size=2, seed=seed, by_relation=True).rows)
-             for seed in range(60)}  # fmt: skip
+    drawn = {
+        tuple(sample_seeds(graph_of([0] * 4), size=2, seed=seed, by_relation=True).rows)
+        for seed in range(60)
+    }
     assert len(drawn) == 6  # each pair of members can be drawn
 
 
@@ -121,13 +127,19 @@ def test_pool_is_that_of_plain_python(case: Case, depth: int, kind: str) -> None
         pool.triples.tolist(), pool.sides, pool.questions, strict=True
     ):
         through = [
-            q for q in asked_by(case.seeds)
-            if any(triple_of(q, e) == tuple(triple) and p <= depth for by in lists.values()
-                   for e, p in by[q])
-        ]  # fmt: skip
-        answered = [q for q in asked_by(case.seeds) if any(
-            triple_of(q, e) == tuple(triple) for e in range(N_ENTITIES)
-        )]  # fmt: skip
+            q
+            for q in asked_by(case.seeds)
+            if any(
+                triple_of(q, e) == tuple(triple) and p <= depth
+                for by in lists.values()
+                for e, p in by[q]
+            )
+        ]
+        answered = [
+            q
+            for q in asked_by(case.seeds)
+            if any(triple_of(q, e) == tuple(triple) for e in range(N_ENTITIES))
+        ]
         named = {q[0]: number[q] for q in answered}
         assert question == (named.get("head", ""), named.get("tail", ""))
         assert side == ("both" if len(through) == 2 else through[0][0])

@@ -38,7 +38,7 @@ HOSTILE = (
     '"); panic("x") // comment /* */ #let',
     r"\input{/etc/passwd} \end{tabular}",
     "line\nbreak\ttab",
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +70,15 @@ def test_micro_and_macro_never_share_a_heading(ranks: dict[str, Ranks]) -> None:
     first = 0
     for text, size in kinds:
         below = table.columns[first : first + size]
-        assert len({(c.dataset, c.measure.averaging, c.measure.side,
-                     c.measure.rank_type) for c in below}) == 1  # fmt: skip
+        assert (
+            len(
+                {
+                    (c.dataset, c.measure.averaging, c.measure.side, c.measure.rank_type)
+                    for c in below
+                }
+            )
+            == 1
+        )
         assert below[0].measure.averaging in text
         first += size
     assert first == len(table.columns)
@@ -108,11 +115,15 @@ def slow_beaten(ranks: Mapping[str, Ranks], level: float) -> list[list[int]]:
     from scipy.stats import ttest_rel
 
     names = list(ranks)
-    gains = {n: [1 / (g + 1 + e / 2) for g, e in zip(r.greater.tolist(), r.equal.tolist(),
-             strict=True)] for n, r in ranks.items()}  # fmt: skip
+    gains = {
+        n: [1 / (g + 1 + e / 2) for g, e in zip(r.greater.tolist(), r.equal.tolist(), strict=True)]
+        for n, r in ranks.items()
+    }
     pairs = list(combinations(range(len(names)), 2))
-    p = {pair: float(ttest_rel(gains[names[pair[0]]], gains[names[pair[1]]]).pvalue) for pair in
-         pairs}  # fmt: skip
+    p = {
+        pair: float(ttest_rel(gains[names[pair[0]]], gains[names[pair[1]]]).pvalue)
+        for pair in pairs
+    }
     beaten: list[list[int]] = [[] for _ in names]
     for number, pair in enumerate(sorted(pairs, key=p.__getitem__)):
         if p[pair] * (len(pairs) - number) >= level:
@@ -135,8 +146,9 @@ def test_superscripts_are_what_a_slow_test_finds(seed: int) -> None:
 
 def test_models_that_are_not_on_every_graph(ranks: dict[str, Ranks]) -> None:
     other = systems(2, seed=9)
-    table = table_of_models({"g": ranks, "h": other}, ["mrr", "amri"],
-                            significance=Significance("t"))  # fmt: skip
+    table = table_of_models(
+        {"g": ranks, "h": other}, ["mrr", "amri"], significance=Significance("t")
+    )
     assert table.models == ("s0", "s1", "s2", "s3")
     mrr, amri, other_mrr, _ = table.columns
     assert amri.beaten is None  # it is no mean
@@ -161,7 +173,7 @@ def hostile_table() -> ModelTable:
         ("mrr", "hits@1", "macro.mrr", "mr", "stratified.mrr(0.5,0.5)"),
         sides=("head", "both"),
         significance=Significance("t"),
-    )  # fmt: skip
+    )
 
 
 def compiled(text: str, folder: Path, options: str = "") -> str:
@@ -176,8 +188,13 @@ def compiled(text: str, folder: Path, options: str = "") -> str:
     (folder / "t.tex").write_text(
         f"{preamble}\n\\begin{{document}}\n{text}\\end{{document}}\n", "utf-8"
     )
-    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape",
-               "t.tex"]  # fmt: skip
+    command = [
+        "pdflatex",
+        "-halt-on-error",
+        "-interaction=nonstopmode",
+        "-no-shell-escape",
+        "t.tex",
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     log = (folder / "t.log").read_text("latin-1")
     assert done.returncode == 0, log[-3000:]
@@ -191,8 +208,14 @@ def test_latex_compiles_and_shows_hostile_names(tmp_path: Path) -> None:
         return
     subprocess.run(["pdftotext", "-layout", "t.pdf"], cwd=tmp_path, check=True)
     text = (tmp_path / "t.txt").read_text("utf-8")
-    for part in (r"a & b \ % $x$ # under {c}", "-- ---", "<< >>", r"\end{tabular}", "<b>bold</b>",
-                 "graph_1 & <i>"):  # fmt: skip
+    for part in (
+        r"a & b \ % $x$ # under {c}",
+        "-- ---",
+        "<< >>",
+        r"\end{tabular}",
+        "<b>bold</b>",
+        "graph_1 & <i>",
+    ):
         # pdftotext sees an underscore as a rule
         pattern = re.escape(part).replace("under", "_?under_?").replace("_", "[_ ]?")
         assert re.search(pattern.replace("[_ ]?[_ ]?", "[_ ]?"), text), part
@@ -235,8 +258,11 @@ def test_names_with_line_ends_and_without_text_are_written(ranks: dict[str, Rank
 
 def test_several_runs_of_a_model_are_a_mean_with_its_deviation(ranks, tmp_path):
     one, *more = ranks.values()
-    table = table_of_models({"g": {"several": more, "alone": one}}, ["mrr", "mr"],
-                            significance=Significance("bootstrap"))  # fmt: skip
+    table = table_of_models(
+        {"g": {"several": more, "alone": one}},
+        ["mrr", "mr"],
+        significance=Significance("bootstrap"),
+    )
     for column in table.columns:
         values = [kgtrec.Result(run)[column.measure] for run in more]
         assert column.values[0] == pytest.approx(mean(values))

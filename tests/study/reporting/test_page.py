@@ -45,8 +45,10 @@ def test_relations_parts_and_headline(report: dict[str, Any], ranks: dict[str, R
             assert values[model] == result[key]
         for metric in ("mrr", "hits@1", "hits@10", "mr"):
             key = f"both.realistic.micro.{metric}"
-            for shown, by, names in ((relations, "relation", relations["names"]),
-                                     (parts, "side", ("head", "tail"))):  # fmt: skip
+            for shown, by, names in (
+                (relations, "relation", relations["names"]),
+                (parts, "side", ("head", "tail")),
+            ):
                 table = {row[0]: row[-2:] for row in result.slice(by, [key]).rows}
                 for name in names:
                     at = shown["names"].index(name)
@@ -81,9 +83,12 @@ def test_distribution_and_popularity(report: dict[str, Any], ranks: dict[str, Ra
         shares = [np.mean(one.rank() <= k) for k in places["k"]]
         assert places["share"][model] == pytest.approx(shares, rel=1e-5)
         for low, high, n, value in zip(
-            shown["from"], shown["to"], shown["instances"], shown["values"]["mrr"][model],
+            shown["from"],
+            shown["to"],
+            shown["instances"],
+            shown["values"]["mrr"][model],
             strict=True,
-        ):  # fmt: skip
+        ):
             own = (low <= one.answer_popularity) & (one.answer_popularity <= high)
             assert n == own.sum()
             assert math.floor(math.log2(low)) == math.floor(math.log2(high))
@@ -109,8 +114,9 @@ def test_answers_beyond_their_lists_have_intervals() -> None:
     for model, ranks in enumerate(listed.values()):
         beyond = ranks.unlisted.tolist()
         first = [g + 1 for g in ranks.greater.tolist()]
-        last = [c if b else r for b, c, r in zip(beyond, ranks.candidates.tolist(), first,
-                strict=True)]  # fmt: skip
+        last = [
+            c if b else r for b, c, r in zip(beyond, ranks.candidates.tolist(), first, strict=True)
+        ]
         low, high = data["headline"]["ends"][at][model]
         assert low == pytest.approx(mean(1 / r for r in last))
         assert high == pytest.approx(mean(1 / r for r in first))
@@ -127,13 +133,17 @@ def test_worst_best_and_ahead(report: dict[str, Any], ranks: dict[str, Ranks]) -
     questions = report["questions"]
     rank = np.array([one.rank()[np.lexsort((one.side, one.triple))] for one in ranks.values()])
     for place, name in enumerate(ranks):
-        shown = {kind: np.array([questions["rows"][i]["ranks"] for i in rows]).T
-                 for kind, rows in questions["lists"][name].items()}  # fmt: skip
+        shown = {
+            kind: np.array([questions["rows"][i]["ranks"] for i in rows]).T
+            for kind, rows in questions["lists"][name].items()
+        }
         own = np.sort(rank[place]).tolist()
         assert shown.pop("best")[place].tolist() == own[:20]
         assert shown.pop("worst")[place].tolist() == own[:-21:-1]
-        ahead, every = (1 / one[place] - np.delete(1 / one, place, axis=0).mean(axis=0)
-                        for one in (shown.pop("ahead"), rank))  # fmt: skip
+        ahead, every = (
+            1 / one[place] - np.delete(1 / one, place, axis=0).mean(axis=0)
+            for one in (shown.pop("ahead"), rank)
+        )
         assert ahead == pytest.approx(np.sort(every)[:-21:-1])
         assert not shown
     one = ranks["s0"]
@@ -203,8 +213,7 @@ def test_changes_are_those_of_every_two_models(tmp_path: Path) -> None:
         assert one["largest"] == due.largest(25).rows
         assert one["best"] == (files and due.best_table().rows)
     assert page_data({"s0": ranks["s0"]}, runs={"s0": runs["s0"]})["changes"] == []
-    bare = {name: Ranks(one.columns(), one.manifest)
-            for name, one in ranks.items()}  # fmt: skip
+    bare = {name: Ranks(one.columns(), one.manifest) for name, one in ranks.items()}
     assert {one["best"] for one in page_data(bare, runs=runs)["changes"]} == {None}
 
 
@@ -275,14 +284,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def many_relations() -> dict[str, Ranks]:
     """Four models over labels that try to be markup."""
     rng = np.random.default_rng(0)
-    rows = np.column_stack([rng.integers(0, 30, 900), rng.integers(0, N_RELATIONS, 900),
-                            rng.integers(0, 30, 900)])  # fmt: skip
+    rows = np.column_stack(
+        [rng.integers(0, 30, 900), rng.integers(0, N_RELATIONS, 900), rng.integers(0, 30, 900)]
+    )
     rows = rng.permutation(np.unique(rows, axis=0))
     graph = kgtrec.Graph.from_arrays(
-        train=rows[400:], test=rows[:400],
+        train=rows[400:],
+        test=rows[:400],
         entities=[f"e{i} {EVIL}" for i in range(30)],
         relations=[f"r{i:02} {EVIL}" for i in range(N_RELATIONS)],
-    )  # fmt: skip
+    )
     questions = graph.questions()
     ranks = {}
     for number, name in enumerate(NAMES):
@@ -473,8 +484,9 @@ def test_intervals_of_listed_predictions(browser: Browser, tmp_path: Path) -> No
     ("width", "theme"), [(320, "light"), (360, "dark"), (768, "light"), (1600, "dark")]
 )
 def test_it_fits_every_width(browser: Browser, url: str, width: int, theme: str) -> None:
-    browser.call("Emulation.setEmulatedMedia",
-                 features=[{"name": "prefers-color-scheme", "value": theme}])  # fmt: skip
+    browser.call(
+        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}]
+    )
     opened(browser, url, width, 700)
     assert browser.eval("document.documentElement.scrollWidth") <= width
     for chart in ("distribution", "popularity", "comparison"):
@@ -516,8 +528,18 @@ def test_sections_fold_and_print_has_every_one_and_all_rows(browser: Browser, ur
 def test_numbers_are_those_of_python(browser: Browser, url: str) -> None:
     opened(browser, url)
     rng = np.random.default_rng(0)
-    values = [0.03125, 0.09375, 2.5, 0.5, 1.5, 12345.678, 0.00005, 1e-9, *rng.random(200).tolist(),
-              *(rng.integers(1, 4096, 200) / 1024).tolist()]  # fmt: skip
+    values = [
+        0.03125,
+        0.09375,
+        2.5,
+        0.5,
+        1.5,
+        12345.678,
+        0.00005,
+        1e-9,
+        *rng.random(200).tolist(),
+        *(rng.integers(1, 4096, 200) / 1024).tolist(),
+    ]
     for digits in (0, 2, 4):
         texts = browser.eval(f"{json.dumps(values)}.map(value => rounded(value, {digits}))")
         assert texts == [f"{value:,.{digits}f}" for value in values]
@@ -531,8 +553,9 @@ def test_axe_finds_nothing(browser: Browser, url: str, theme: str) -> None:
     place = os.environ.get("KGTREC_TEST_AXE")
     if not place:
         pytest.skip("name axe-core's axe.min.js in KGTREC_TEST_AXE")
-    browser.call("Emulation.setEmulatedMedia",
-                 features=[{"name": "prefers-color-scheme", "value": theme}])  # fmt: skip
+    browser.call(
+        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}]
+    )
     opened(browser, url)
     browser.eval(Path(place).read_text("utf-8") + "; 0")
     faults = browser.eval(

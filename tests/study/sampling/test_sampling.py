@@ -24,9 +24,12 @@ from kgtrec.study.sampling.draw import EVEN, LEAST, STRATA, CandidateDraw, inclu
 from kgtrec.study.sampling.estimates import FullCheck, half_width
 
 MEASURES = {
-    "MR": lambda r: r, "MRR": lambda r: 1 / r, "Hits@1": lambda r: float(r <= 1),
-    "Hits@3": lambda r: float(r <= 3), "Hits@10": lambda r: float(r <= 10),
-}  # fmt: skip
+    "MR": lambda r: r,
+    "MRR": lambda r: 1 / r,
+    "Hits@1": lambda r: float(r <= 1),
+    "Hits@3": lambda r: float(r <= 3),
+    "Hits@10": lambda r: float(r <= 10),
+}
 
 
 def small_graph(n: int = 9, n_rows: int = 22, seed: int = 0) -> kgtrec.Graph:
@@ -71,8 +74,10 @@ def every_draw(questions: kgtrec.Questions) -> list[CandidateDraw]:
     draws = []
     for number in range(rounds):
         chosen = [of_one[number % len(of_one)] for of_one in options]
-        keys = [[q * n + np.array(own[part], np.int64) for q, own in enumerate(chosen)]
-                for part in (0, 1)]  # fmt: skip
+        keys = [
+            [q * n + np.array(own[part], np.int64) for q, own in enumerate(chosen)]
+            for part in (0, 1)
+        ]
         empty = [[np.empty(0, np.int64)] for _ in range(STRATA - 2)]
         strata = tuple(to_csr(distinct(one), len(questions), n) for one in (*keys, *empty))
         population, drawn = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -169,8 +174,11 @@ def test_counts_are_those_of_loops(known: str) -> None:
             ids = csr[int(q)]
             assert counts.greater[stratum, i] == (scores[q, ids] > scores[q, a]).sum()
             assert counts.equal[stratum, i] == (scores[q, ids] == scores[q, a]).sum()
-        others = [e for e in questions.answers[int(q)].tolist()
-                  if e != a and e not in questions.known[int(q)]]  # fmt: skip
+        others = [
+            e
+            for e in questions.answers[int(q)].tolist()
+            if e != a and e not in questions.known[int(q)]
+        ]
         assert counts.others_greater[i] == sum(scores[q, e] > scores[q, a] for e in others)
     assert counts.ranks.sampled
 
@@ -415,11 +423,18 @@ def test_bounds_of_ranks_are_exact_and_those_of_metrics_cover() -> None:
     sizes = sampled.candidates - 1, sampled.full_candidates - 1
     bounds = rank_bounds(sampled, 0.9)
     for *found, greater, equal, size, population in zip(
-        bounds.low, bounds.estimate, bounds.high, sampled.greater, sampled.equal, *sizes,
+        bounds.low,
+        bounds.estimate,
+        bounds.high,
+        sampled.greater,
+        sampled.equal,
+        *sizes,
         strict=True,
-    ):  # fmt: skip
-        low, high = (slow_bounds(int(seen), int(size), int(population), 0.05)[end]
-                     for end, seen in enumerate((greater, greater + equal)))  # fmt: skip
+    ):
+        low, high = (
+            slow_bounds(int(seen), int(size), int(population), 0.05)[end]
+            for end, seen in enumerate((greater, greater + equal))
+        )
         estimate = 1 + (greater + equal / 2) * population / size
         assert found == pytest.approx([low + 1, estimate, high + 1])
 
