@@ -59,6 +59,7 @@ BARS = {
     "P5": "files",
     "P6": "files",
     "P7": "files",
+    "P8": "pairs",
     "C1": "cluster",
 }
 BLAS_THREADS = (
