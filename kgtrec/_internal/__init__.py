@@ -1,6 +1,7 @@
 """Shared by every layer above, and independent of graphs: files that appear whole, printed tables,
 threads, lazy exports, progress bars, compressed rows, the bootstrap.
 
-`files` writes files, `table` prints tables, `csr` has lists of ids of unequal lengths. Modules
+`arrays` names types of arrays, `files` writes files, `table` prints tables, `csr` has lists of ids
+of unequal lengths. Modules
 here import only from `kgtrec.errors` and from one another.
 """

@@ -22,7 +22,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import check_seed, random_generator
-from kgtrec._internal.csr import Float64, Int64
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import UsageError
 

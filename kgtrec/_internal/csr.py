@@ -4,7 +4,7 @@ A sorted int64 array of distinct keys ``question * n_entities + entity`` is a se
 entity) pairs, and converts directly to CSR form.
 
 A radix sort or a table of all values orders and numbers integers without comparisons, because ids
-and counts have small ranges. The types of arrays have short names here.
+and counts have small ranges.
 """
 
 from __future__ import annotations
@@ -16,17 +16,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from kgtrec._internal.arrays import Bools, Int32, Int64, Integers, Positions
+
 K = TypeVar("K")
 V = TypeVar("V")
-Array = npt.NDArray[Any]
-Bools = npt.NDArray[np.bool_]
-Float64 = npt.NDArray[np.float64]
-Int8 = npt.NDArray[np.int8]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.intp]
-Integers = npt.NDArray[np.integer[Any]]
-Positions = npt.NDArray[np.signedinteger[Any]]
 
 _CHUNK = 1 << 18
 _LEAST_BITS = 16  # fewer save nothing

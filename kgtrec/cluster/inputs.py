@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Int64
+from kgtrec._internal.arrays import Int64
 from kgtrec._internal.files import atomic_write, map_array, write_array
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._version import __version__

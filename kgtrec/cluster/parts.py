@@ -19,17 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.csr import (
-    Array,
-    Bools,
-    Csr,
-    Float64,
-    Int32,
-    Int64,
-    offsets_of,
-    searched,
-    take,
-)
+from kgtrec._internal.arrays import Array, Bools, Float64, Int32, Int64
+from kgtrec._internal.csr import Csr, offsets_of, searched, take
 from kgtrec.cluster.question_store import Store, read_rows
 from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles
 from kgtrec.errors import InputError, UsageError

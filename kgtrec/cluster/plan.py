@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Int64, offsets_of
+from kgtrec._internal.arrays import Int64
+from kgtrec._internal.csr import offsets_of
 from kgtrec.cluster.parts import GATHERED_BYTES, Inputs, rank_block
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.score_files import FactorFiles, ScoreFiles

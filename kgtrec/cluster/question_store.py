@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Csr
+from kgtrec._internal.arrays import Array
+from kgtrec._internal.csr import Csr
 from kgtrec._internal.files import (
     atomic_write,
     make_folder,

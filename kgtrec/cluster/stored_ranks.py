@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Bools, Csr, Int32, Int64, spans
+from kgtrec._internal.arrays import Array, Bools, Int32, Int64
+from kgtrec._internal.csr import Csr, spans
 from kgtrec._internal.files import atomic_write
 from kgtrec.cluster.parts import Inputs
 from kgtrec.cluster.question_store import Store, read_rows

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Array, Int32, Int64
+from kgtrec._internal.arrays import Array, Int32, Int64
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import (

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Array, Int64, K, offsets_of
+from kgtrec._internal.arrays import Array, Int64
+from kgtrec._internal.csr import K, offsets_of
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.unpacking import check_members
 from kgtrec.errors import FileError, PathName, choose, refuse

@@ -15,7 +15,8 @@ from typing import Any, overload
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Array, Int32, Int64, Integers, offsets_of
+from kgtrec._internal.arrays import Array, Int32, Int64, Integers
+from kgtrec._internal.csr import offsets_of
 from kgtrec.errors import InputError, UsageError, refuse_if
 
 # White space by C's isspace() would end a docno; NUL would end the string that holds it.

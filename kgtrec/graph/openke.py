@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Int64
+from kgtrec._internal.arrays import Int64
 from kgtrec.errors import FileError, PathName, refuse
 from kgtrec.graph.id_files import check_unknown, find_ids, lines_of, refuse_repeat
 from kgtrec.graph.labels import Labels

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Array, Bools, Int32, Int64, Integers, offsets_of, owners, spans
+from kgtrec._internal.arrays import Array, Bools, Int32, Int64, Integers
+from kgtrec._internal.csr import offsets_of, owners, spans
 from kgtrec.errors import InputError
 from kgtrec.graph.labels import Labels
 

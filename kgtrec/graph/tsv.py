@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._core import LABEL_PAD, LabelTable, TripleLines, renumber_triples
-from kgtrec._internal.csr import Int32
+from kgtrec._internal.arrays import Int32
 from kgtrec._internal.encodings import explain_encoding, wide_encoding
 from kgtrec._internal.runtime import available_cores, can_start_threads
 from kgtrec._internal.unpacking import UnpackedStream

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kgtrec._internal.csr import Float64, Int64, Integers
+from kgtrec._internal.arrays import Float64, Int64, Integers
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.labels import Labels
 from kgtrec.integrations._models import ids_of, questions_of, require_entity_sides

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kgtrec._internal.csr import Int64
+from kgtrec._internal.arrays import Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.terms import NAMES

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Array
+from kgtrec._internal.arrays import Array
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.graph import GraphData

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.torch_version import TorchVersion  # a str, in the options of every trained checkpoint
 
-from kgtrec._internal.csr import Array
+from kgtrec._internal.arrays import Array
 from kgtrec._internal.locations import exists, fetched, is_folder
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.integrations.embeddings import factors_of, load_weights

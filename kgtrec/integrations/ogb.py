@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Bools, Int64
+from kgtrec._internal.arrays import Bools, Int64
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result

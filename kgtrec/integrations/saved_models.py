@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Array
+from kgtrec._internal.arrays import Array
 from kgtrec._internal.locations import fetched
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.scores.files import one_line

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Bools, Float64, Indices, Int64, order_by, position_type
+from kgtrec._internal.arrays import Array, Bools, Float64, Indices, Int64
+from kgtrec._internal.csr import order_by, position_type
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.random_baseline import Chance, ChanceOf, Tally
 from kgtrec.measures.ties import PairedTies, Ranked, Scaled, Ties

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Float64, Int64
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.table import Interval, Value
 from kgtrec.errors import UsageError
 from kgtrec.measures.averaging import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Float64
+from kgtrec._internal.arrays import Float64
 from kgtrec.measures import random_baseline, random_median
 from kgtrec.measures.metric import GroupMoments, Metric
 from kgtrec.measures.random_baseline import ChanceOf

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from kgtrec._internal.csr import Float64
+from kgtrec._internal.arrays import Float64
 from kgtrec.errors import UsageError, list_problems
 from kgtrec.measures.keys import FORM, KeyParts, Metric, find_metric, number, problem_of, split_key
 from kgtrec.measures.ties import Ranked

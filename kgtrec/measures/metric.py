@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.csr import Float64, Int64
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec.measures.averaging import Groups, Weighing
 from kgtrec.measures.random_baseline import Chance, ChanceOf
 from kgtrec.measures.ties import Ranked, Scaled

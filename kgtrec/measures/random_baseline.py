@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kgtrec._internal.csr import Array, Float64, Indices
+from kgtrec._internal.arrays import Array, Float64, Indices
 from kgtrec.errors import InputError
 from kgtrec.measures.ties import expected_reciprocal, sums_over
 

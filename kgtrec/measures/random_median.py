@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgtrec._internal.csr import Float64, Indices, Int64
+from kgtrec._internal.arrays import Float64, Indices, Int64
 from kgtrec.measures.random_baseline import Chance, Tally
 from kgtrec.measures.ties import sums_over
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from kgtrec._internal.csr import Float64
+from kgtrec._internal.arrays import Float64
 from kgtrec.measures import random_baseline
 from kgtrec.measures.metric import GroupMoments, Metric, inverse, inverse_exp
 from kgtrec.measures.ties import (

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec import _core
-from kgtrec._internal.csr import Bools, Float64, Int32, Int64, numbered, order_by
+from kgtrec._internal.arrays import Bools, Float64, Int32, Int64
+from kgtrec._internal.csr import numbered, order_by
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.averaging import (
     SIDES,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kgtrec import _core
-from kgtrec._internal.csr import Array, Float64, Indices, Int64
+from kgtrec._internal.arrays import Array, Float64, Indices, Int64
 
 RANK_TYPES = {
     "optimistic": "greater + 1: every tie is won",

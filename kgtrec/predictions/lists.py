@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Float64, Int64, offsets_of
+from kgtrec._internal.arrays import Float64, Int64
+from kgtrec._internal.csr import offsets_of
 from kgtrec.errors import refuse
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.api import Questions

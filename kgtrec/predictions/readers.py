@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Int64, offsets_of
+from kgtrec._internal.arrays import Array, Int64
+from kgtrec._internal.csr import offsets_of
 from kgtrec._internal.formats import Format, Formats
 from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, InputError, refuse

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Csr, Int64, contains, distinct, offsets_of, owners, spans, to_csr
+from kgtrec._internal.arrays import Int64
+from kgtrec._internal.csr import Csr, contains, distinct, offsets_of, owners, spans, to_csr
 from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, InputError, PathName, QueryWarning, UsageError
 from kgtrec.graph.id_files import lines_of, text_of

@@ -16,17 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import (
-    Array,
-    Csr,
-    Int32,
-    Int64,
-    contains,
-    offsets_of,
-    take,
-    to_csr,
-    to_keys,
-)
+from kgtrec._internal.arrays import Array, Int32, Int64
+from kgtrec._internal.csr import Csr, contains, offsets_of, take, to_csr, to_keys
 from kgtrec.errors import InputError, about, refuse_if
 from kgtrec.graph import id_files
 from kgtrec.graph.openke import read_type_constraints

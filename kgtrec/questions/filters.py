@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Int32, Int64
 from kgtrec._internal.csr import (
     Csr,
-    Int32,
-    Int64,
     contains,
     distinct,
     finder,

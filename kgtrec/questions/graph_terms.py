@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Int8, Int32, Int64, Integers, inverse, searched
+from kgtrec._internal.arrays import Int8, Int32, Int64, Integers
+from kgtrec._internal.csr import inverse, searched
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.statistics.overlap import overlap_with_train
 from kgtrec.graph.triples import as_triples, checked_ids

@@ -17,18 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import (
-    Array,
-    Bools,
-    Csr,
-    Int32,
-    Int64,
-    Integers,
-    contains,
-    inverse,
-    owners,
-    to_keys,
-)
+from kgtrec._internal.arrays import Array, Bools, Int32, Int64, Integers
+from kgtrec._internal.csr import Csr, contains, inverse, owners, to_keys
 from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import hash_array

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Array, Float64, Int64, contains, to_keys
+from kgtrec._internal.arrays import Array, Float64, Int64
+from kgtrec._internal.csr import contains, to_keys
 from kgtrec.errors import InputError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.questions import describe_question

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Array, Bools, Int64
+from kgtrec._internal.arrays import Array, Bools, Int64
 from kgtrec._version import __version__
 from kgtrec.errors import InputError
 from kgtrec.questions.api import Questions

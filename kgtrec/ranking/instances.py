@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kgtrec._internal.csr import Int64
+from kgtrec._internal.arrays import Int64
 from kgtrec.questions.graph_terms import ASKS, COLUMNS, LABELS, side_text
 from kgtrec.questions.terms import NAMES, TERM, Term
 

@@ -15,18 +15,8 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import (
-    Array,
-    Bools,
-    Csr,
-    Float64,
-    Int64,
-    contains,
-    offsets_of,
-    searched,
-    spans,
-    to_keys,
-)
+from kgtrec._internal.arrays import Array, Bools, Float64, Int64
+from kgtrec._internal.csr import Csr, contains, offsets_of, searched, spans, to_keys
 from kgtrec.errors import InputError, UsageError, choose, refuse
 from kgtrec.graph.labels import near_label
 from kgtrec.predictions.lists import ANY, PredictedLists

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from kgtrec import _core
-from kgtrec._internal.csr import Array, Float64, Int32, Int64, contains
+from kgtrec._internal.arrays import Array, Float64, Int32, Int64
+from kgtrec._internal.csr import contains
 from kgtrec._internal.runtime import share_rows
 from kgtrec.errors import InputError
 from kgtrec.scores.arrays import ScoreBlock

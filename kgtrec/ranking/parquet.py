@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Int64, distinct, searched
+from kgtrec._internal.arrays import Array, Int64
+from kgtrec._internal.csr import distinct, searched
 from kgtrec._internal.files import arrow_file, atomic_write, read_parquet
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.structured import parse_json

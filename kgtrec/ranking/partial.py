@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec import _core
-from kgtrec._internal.csr import Array, Bools, Int32, Int64, offsets_of, spans
+from kgtrec._internal.arrays import Array, Bools, Int32, Int64
+from kgtrec._internal.csr import offsets_of, spans
 from kgtrec._internal.files import arrow_file, atomic_write
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.structured import parse_json

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Array, Int64
+from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.runtime import progress_bar
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.questions.api import Questions

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgtrec._internal.csr import Bools, Int64, spans
+from kgtrec._internal.arrays import Bools, Int64
+from kgtrec._internal.csr import spans
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.kernel import NativeRanking

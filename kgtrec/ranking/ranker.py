@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Bools, Int64
+from kgtrec._internal.arrays import Bools, Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.graph_terms import fact_rows

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kgtrec._internal.csr import Array, Bools, Float64, Int64
+from kgtrec._internal.arrays import Array, Bools, Float64, Int64
 from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.labels import Labels

@@ -12,7 +12,8 @@ import numpy as np
 
 from kgtrec._core import Lists, Order
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Bools, Csr, Int32, Int64, offsets_of, spans, take
+from kgtrec._internal.arrays import Bools, Int32, Int64
+from kgtrec._internal.csr import Csr, offsets_of, spans, take
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.candidates import CandidateLists

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Int64
+from kgtrec._internal.arrays import Int64
 
 _BLOCK = 1 << 19  # values added at a time: at least 128, where numpy stops halving
 _DEPTHS = (1, 3, 10)

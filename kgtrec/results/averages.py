@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kgtrec._internal.csr import Bools, Int64
+from kgtrec._internal.arrays import Bools, Int64
 from kgtrec._internal.table import Interval, Value, format_cell
 from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN
 from kgtrec.measures.averaging import SIDES

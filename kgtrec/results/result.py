@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from kgtrec._internal.csr import Float64
+from kgtrec._internal.arrays import Float64
 from kgtrec._internal.table import (
     Cell,
     Interval,

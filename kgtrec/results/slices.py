@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Array, Int64, contains, distinct
+from kgtrec._internal.arrays import Array, Int64
+from kgtrec._internal.csr import contains, distinct
 from kgtrec._internal.table import Cell, Table, Value
 from kgtrec.errors import UsageError
 from kgtrec.graph.statistics.leakage import ENOUGH, REDUNDANCIES, relation_redundancy

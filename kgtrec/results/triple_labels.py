@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kgtrec._internal.csr import Int64
+from kgtrec._internal.arrays import Int64
 from kgtrec.errors import InputError, UsageError, refuse
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.ranking.instances import triple_ids

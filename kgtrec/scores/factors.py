@@ -9,7 +9,7 @@ import numpy as np
 
 from kgtrec import _core
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Array, Int64
+from kgtrec._internal.arrays import Array, Int64
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.labels import Labels

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Array, Int64
+from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.files import PARSING, map_array
 from kgtrec._internal.locations import RangedFile, fetched, is_location, names_in
 from kgtrec._internal.unpacking import check_members

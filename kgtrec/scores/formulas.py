@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Array, Bools, Int64
+from kgtrec._internal.arrays import Array, Bools, Int64
 from kgtrec.errors import InputError, UsageError, choose
 
 

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from kgtrec import _core
-from kgtrec._internal.csr import Array
+from kgtrec._internal.arrays import Array
 from kgtrec._internal.locations import is_location, stamps
 from kgtrec.errors import FileError, PathName
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Int64
+from kgtrec._internal.arrays import Array, Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.scores.arrays import ScoreBlock, as_array, on_device
 from kgtrec.scores.factors import Factors, check_sizes, embedding_array

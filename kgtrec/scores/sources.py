@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Int64, offsets_of
+from kgtrec._internal.arrays import Array, Int64
+from kgtrec._internal.csr import offsets_of
 from kgtrec.errors import InputError
 from kgtrec.scores.arrays import as_block, on_device
 from kgtrec.scores.factors import Factors

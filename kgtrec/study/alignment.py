@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import MOST_PARTS, check_count, random_generator
-from kgtrec._internal.csr import Array, Float64, Int64
+from kgtrec._internal.arrays import Array, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.graph.labels import Labels

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Bools, Int64
+from kgtrec._internal.arrays import Bools, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError, about, choose
 from kgtrec.questions.terms import NAMES

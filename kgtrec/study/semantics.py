@@ -14,8 +14,9 @@ from os import PathLike, fspath
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals
-from kgtrec._internal.csr import Bools, Float64, Int64, contains, distinct, group_pairs, to_keys
+from kgtrec._internal.csr import contains, distinct, group_pairs, to_keys
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import FileError, PathName, refuse_if
 from kgtrec.graph.graph import GraphData

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.arguments import MOST_POINTS, check_count
-from kgtrec._internal.csr import Array, Float64, Int64
+from kgtrec._internal.arrays import Array, Float64, Int64
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose

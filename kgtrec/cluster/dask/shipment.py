@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array
+from kgtrec._internal.arrays import Array
 from kgtrec.cluster.dask.workers import (
     PiecesGone,
     TaskOptions,

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Bools, Int32, Int64, offsets_of, spans
+from kgtrec._internal.arrays import Array, Bools, Int32, Int64
+from kgtrec._internal.csr import offsets_of, spans
 from kgtrec.errors import GraphWarning, PathName, refuse
 from kgtrec.graph.id_files import arrow_bytes, lines_of, refuse_repeat, text_of
 from kgtrec.graph.labels import MAX_ID, Labels, order_labels

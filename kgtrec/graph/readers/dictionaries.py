@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.csr import Int32, Int64
+from kgtrec._internal.arrays import Int32, Int64
 from kgtrec.errors import FileError, refuse
 from kgtrec.graph.id_files import bytes_of, lines_of
 from kgtrec.graph.labels import Labels, whole_numbers

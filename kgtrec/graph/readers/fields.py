@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Int64
+from kgtrec._internal.arrays import Array, Int64
 from kgtrec.errors import refuse
 from kgtrec.graph.id_files import arrow_bytes, bytes_of
 from kgtrec.graph.labels import Labels

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Array
+from kgtrec._internal.arrays import Array
 from kgtrec.errors import FileError, UsageError, refuse
 from kgtrec.graph.id_files import bytes_of, lines_of, load_arrays, read_delimited_rows
 from kgtrec.graph.labels import Labels

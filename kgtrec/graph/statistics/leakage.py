@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Int32, Int64, spans
+from kgtrec._internal.arrays import Int32, Int64
+from kgtrec._internal.csr import spans
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.graph.graph import GraphData

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgtrec._internal.csr import Bools, Int32, Int64
+from kgtrec._internal.arrays import Bools, Int32, Int64
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.triples import pack_triples, row_hashes
 

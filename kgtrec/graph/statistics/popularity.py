@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgtrec._internal.csr import Array, Bools, Float64, Int32, Int64, inverse
+from kgtrec._internal.arrays import Array, Bools, Float64, Int32, Int64
+from kgtrec._internal.csr import inverse
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError, must_be
 from kgtrec.graph.graph import GraphData

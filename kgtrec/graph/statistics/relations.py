@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Float64, Int32, Int64, distinct
+from kgtrec._internal.arrays import Float64, Int32, Int64
+from kgtrec._internal.csr import distinct
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.graph import GraphData

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kgtrec._internal.csr import Bools
+from kgtrec._internal.arrays import Bools
 from kgtrec._internal.table import Cell, Table, dump_json
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.statistics.leakage import ENOUGH, find_leaks

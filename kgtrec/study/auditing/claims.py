@@ -21,7 +21,8 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import MOST_AUDITED, check_count
-from kgtrec._internal.csr import Float64, group_pairs
+from kgtrec._internal.arrays import Float64
+from kgtrec._internal.csr import group_pairs
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import PathName, UsageError, must_be, refuse
 from kgtrec.measures import RANK_TYPES, Measure

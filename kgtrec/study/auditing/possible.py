@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.csr import Bools, Float64, group_pairs
+from kgtrec._internal.arrays import Bools, Float64
+from kgtrec._internal.csr import group_pairs
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.measures.metric import Metric

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kgtrec._internal.arguments import MOST_PARTS, check_count
+from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import Resampling, cluster_sums, on_draws, percentile_interval
-from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table, dump_json
 from kgtrec.errors import LabelWarning, UsageError, choose
 from kgtrec.study.classification.labelled_triples import LabelledTriples

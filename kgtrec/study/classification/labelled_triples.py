@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.csr import Bools, Float64, Int64
+from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, InputError, PathName, UsageError, refuse_if

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Int64
 from kgtrec._internal.bootstrap import ROUNDING
-from kgtrec._internal.csr import Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec._internal.text import visible
 from kgtrec.errors import UsageError, refuse_if

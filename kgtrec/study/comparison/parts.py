@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Float64
 from kgtrec._internal.bootstrap import Resampling, resample_means
-from kgtrec._internal.csr import Float64
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table, text_of_cell
 from kgtrec.errors import FileError, InputError, UsageError

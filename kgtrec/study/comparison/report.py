@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
+from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling, over_runs
-from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError, about, refuse_if
 from kgtrec.measures import Measure

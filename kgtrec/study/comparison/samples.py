@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.bootstrap import (
     COMPARING,
     Resampled,
@@ -24,7 +25,6 @@ from kgtrec._internal.bootstrap import (
     cluster_sums,
     resample_means,
 )
-from kgtrec._internal.csr import Float64, Int64
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import InputError, UsageError, list_problems, refuse_if
 from kgtrec.measures import Measure, parse_all

@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike
 
 from kgtrec import _core
 from kgtrec._internal.arguments import MOST_PERMUTATIONS, check_count, check_seed
+from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import COMPARING, ROUNDING, Resampled
-from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, SampleWarning, UsageError, choose
 from kgtrec.ranking.kernel import available_cores, share_rows

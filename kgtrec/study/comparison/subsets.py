@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.csr import Bools, Float64, Int64
+from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec.errors import InputError, UsageError, must_be
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import SIDES, Weighing, instance_ties, require_side, sides_present

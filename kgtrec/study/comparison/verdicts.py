@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import ROUNDING
-from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.report import SystemComparison

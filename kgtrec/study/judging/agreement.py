@@ -25,7 +25,8 @@ from operator import itemgetter
 import numpy as np
 
 from kgtrec._internal.arguments import random_generator
-from kgtrec._internal.csr import Int64, group_pairs
+from kgtrec._internal.arrays import Int64
+from kgtrec._internal.csr import group_pairs
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.study.judging.journal import read_judged_sheet

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Float64, Int64
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import instance_ties

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import MOST_SIMULATED, check_count
-from kgtrec._internal.csr import Float64, Int64
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import UsageError, must_be
 from kgtrec.measures.keys import find_metric

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Float64, Int64
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.table import WIDTH, Cell, ShownAsTables, Table, finite
 from kgtrec.study.openworld.formulas import title_of
 from kgtrec.study.openworld.simulate import FamilyTree

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
-from kgtrec._internal.csr import Bools, Float64, Int64
+from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError, choose
 from kgtrec.questions.api import Graph

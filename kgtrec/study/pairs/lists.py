@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kgtrec._internal.arguments import check_count
-from kgtrec._internal.csr import Float64, Int64
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.graph.statistics.popularity import average_ranks, pearson

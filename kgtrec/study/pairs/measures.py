@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgtrec._internal.csr import Float64, Int64, numbered
+from kgtrec._internal.arrays import Float64, Int64
+from kgtrec._internal.csr import numbered
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import Cells, Weighing

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Int32, Int64
+from kgtrec._internal.arrays import Int32, Int64
 from kgtrec.errors import UsageError
 from kgtrec.graph.graph import GraphData
 from kgtrec.questions.candidates import label_ids

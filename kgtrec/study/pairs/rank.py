@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.arguments import check_count
-from kgtrec._internal.csr import Float64, Int64, numbered
+from kgtrec._internal.arrays import Float64, Int64
+from kgtrec._internal.csr import numbered
 from kgtrec._internal.runtime import available_cores, progress_bar
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError, choose

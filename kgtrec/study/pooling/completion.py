@@ -15,7 +15,7 @@ from itertools import chain, compress
 
 import numpy as np
 
-from kgtrec._internal.csr import Bools, Int32, Int64
+from kgtrec._internal.arrays import Bools, Int32, Int64
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table
 from kgtrec.errors import PathName, UsageError

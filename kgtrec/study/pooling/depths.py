@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Bools, Float64, Int64, Integers
 from kgtrec._internal.bootstrap import COMPARING, Resampling
-from kgtrec._internal.csr import Bools, Float64, Int64, Integers, inverse, numbered
+from kgtrec._internal.csr import inverse, numbered
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.ranking.ranks import Ranks

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Int32, Int64, Integers
+from kgtrec._internal.arrays import Int32, Int64, Integers
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import ShownInLines, text_of_cell
 from kgtrec._internal.text import shorten

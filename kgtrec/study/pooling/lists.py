@@ -16,7 +16,8 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import MOST_PARTS, check_count
-from kgtrec._internal.csr import Array, Bools, Int32, Int64, contains, owners, spans, to_keys
+from kgtrec._internal.arrays import Array, Bools, Int32, Int64
+from kgtrec._internal.csr import contains, owners, spans, to_keys
 from kgtrec._internal.locations import is_folder
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose, refuse_if

@@ -31,7 +31,7 @@ from typing import TypeVar
 import numpy as np
 
 from kgtrec._internal.arguments import check_seed
-from kgtrec._internal.csr import Bools, Int64
+from kgtrec._internal.arrays import Bools, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, PathName, UsageError, must_be, refuse_if
 from kgtrec.graph.triples import pack_triples

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.arguments import check_seed
-from kgtrec._internal.csr import Array, Csr, Int32, Int64, Integers, searched
+from kgtrec._internal.arrays import Array, Int32, Int64, Integers
+from kgtrec._internal.csr import Csr, searched
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.graph.graph import GraphData

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.csr import Int64, contains, offsets_of, searched
+from kgtrec._internal.arrays import Int64
+from kgtrec._internal.csr import contains, offsets_of, searched
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import UsageError, refuse_if
 from kgtrec.study.pooling.completion import FALSE, TRUE, UNKNOWN, Completion

@@ -14,8 +14,9 @@ from statistics import fmean, stdev
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Bools
 from kgtrec._internal.bootstrap import COMPARING
-from kgtrec._internal.csr import Bools, group_pairs
+from kgtrec._internal.csr import group_pairs
 from kgtrec._internal.table import Interval, ShownInLines, Value
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgtrec._internal.arrays import Int64
 from kgtrec._internal.bootstrap import Resampling
-from kgtrec._internal.csr import Int64, group_pairs
+from kgtrec._internal.csr import group_pairs
 from kgtrec._internal.table import Interval, Value, escape_html, finite
 from kgtrec._version import __version__
 from kgtrec.errors import UsageError

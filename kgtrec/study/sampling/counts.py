@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.csr import Bools, Float64, Int64, spans, take
+from kgtrec._internal.arrays import Bools, Float64, Int64
+from kgtrec._internal.csr import spans, take
 from kgtrec._internal.table import ShownInLines, Table
 from kgtrec.errors import UsageError
 from kgtrec.ranking.rank import rank

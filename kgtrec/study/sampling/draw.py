@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
-from kgtrec._internal.csr import Bools, Csr, Float64, Int64, distinct, to_csr, to_keys
+from kgtrec._internal.arrays import Bools, Float64, Int64
+from kgtrec._internal.csr import Csr, distinct, to_csr, to_keys
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.questions.api import Questions

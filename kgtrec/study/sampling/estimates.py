@@ -21,7 +21,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
-from kgtrec._internal.csr import Float64, Int64
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError, choose
 from kgtrec.questions.api import Questions

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from kgtrec._internal.arguments import random_generator
+from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import Resampling, over_runs, resample_means
-from kgtrec._internal.csr import Bools, Float64, Int64
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import Measure

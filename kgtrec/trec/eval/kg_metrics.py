@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import contains, offsets_of, owners, to_keys
 from kgtrec.errors import InputError, UsageError
 from kgtrec.predictions.lists import ids_of
@@ -25,7 +26,7 @@ from kgtrec.trec.files.parse import name_buffers
 from kgtrec.trec.files.text import decode_name
 from kgtrec.trec.measures.family import EvalOptions, is_whole
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.relevant import Floats, Ints, Lists, View, narrow_lists, parts
+from kgtrec.trec.measures.relevant import Lists, View, narrow_lists, parts
 from kgtrec.trec.measures.ties import tie_groups
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def filter_by_graph(run: RunColumns, questions: Questions, name: str) -> GraphFi
     return GraphFiltered(left, int(known.sum()), len(strangers), decode_name(first))
 
 
-def candidates_of(questions: Questions, queries: Sequence[str]) -> Ints:
+def candidates_of(questions: Questions, queries: Sequence[str]) -> Int64:
     """Count the entities that each list may hold, answers included, int64 (n_queries,).
 
     Queries that are not questions may hold every entity.
@@ -100,11 +101,11 @@ class Micro:
       lacks.
     """
 
-    parts: dict[Column, tuple[Floats, Floats]]
-    answers: Ints
-    missing: Ints
+    parts: dict[Column, tuple[Float64, Float64]]
+    answers: Int64
+    missing: Int64
 
-    def values(self) -> dict[str, Floats]:
+    def values(self) -> dict[str, Float64]:
         """Compute metrics per query; NaN for a query without answers."""
         return {column.name: ratio_of(column, *part) for column, part in self.parts.items()}
 
@@ -116,7 +117,7 @@ class Micro:
         }
 
 
-def ratio_of(column: Column, numerator: Floats, denominator: Floats) -> Floats:
+def ratio_of(column: Column, numerator: Float64, denominator: Float64) -> Float64:
     """Compute the metric from sums over answers; NaN if the denominator is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(denominator > 0, np.divide(numerator, denominator), np.nan)
@@ -128,7 +129,7 @@ def micro_values(
     columns: Sequence[Column],
     options: EvalOptions,
     *,
-    entities: int | Ints | None = None,
+    entities: int | Int64 | None = None,
     ties: str | None = None,
 ) -> Micro:
     """Compute the sums of micro metrics for every query, after `check_micro`.
@@ -175,7 +176,7 @@ def check_micro(columns: Sequence[Column], options: EvalOptions, entities: int |
 class _Ranked:
     """Ranks of the answers that the run holds, and bounds on the ranks of the others."""
 
-    def __init__(self, lists: Lists, options: EvalOptions, entities: int | Ints | None) -> None:
+    def __init__(self, lists: Lists, options: EvalOptions, entities: int | Int64 | None) -> None:
         view = View(lists, options)
         self.answers, self.missing = view.num_rel, view.num_rel - view.num_rel_ret
         # Documents above an answer that the run lacks: at best the run's non-answers.
@@ -200,7 +201,7 @@ class _Ranked:
         self.query = np.repeat(groups.query, count)
         self.ranks = np.repeat(greater, count), np.repeat(groups.size - count, count)
 
-    def sums(self, column: Column, ties: str | None) -> tuple[Floats, Floats]:
+    def sums(self, column: Column, ties: str | None) -> tuple[Float64, Float64]:
         """Return numerator and denominator of every query."""
         per_answer = _per_answer(column, ties)
         listed = np.bincount(
@@ -222,7 +223,7 @@ class _Ranked:
         return total - first, random - first
 
 
-def _per_answer(column: Column, ties: str | None) -> Callable[[Ints, Ints], Floats]:
+def _per_answer(column: Column, ties: str | None) -> Callable[[Int64, Int64], Float64]:
     """Return a function from counts of documents above, and tied with, answers to the metric."""
     from kgtrec.measures.keys import STEMS
     from kgtrec.measures.ties import Ties
@@ -233,7 +234,7 @@ def _per_answer(column: Column, ties: str | None) -> Callable[[Ints, Ints], Floa
         best = (ties == "max") == column.row.higher_is_better
         kind = "optimistic" if best else "pessimistic"
 
-    def values(greater: Ints, equal: Ints) -> Floats:
+    def values(greater: Int64, equal: Int64) -> Float64:
         tied = Ties(greater, equal, np.zeros_like(equal), np.ones_like(equal))
         return metric.per_item(tied, kind, cutoff)
 

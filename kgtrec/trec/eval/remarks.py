@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Int64
 from kgtrec.errors import AnswerNote, KgtrecWarning, QueryWarning, RunWarning
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.relevant import Ints
 
 if TYPE_CHECKING:
     from kgtrec.trec.eval.kg_metrics import GraphFiltered
@@ -168,7 +168,7 @@ def _is_zero_without_relevant(column: Column) -> bool:
 
 def _barren(
     judged: JudgedQueries,
-    barren: Ints,
+    barren: Int64,
     n_counted: int,
     columns: Sequence[Column],
     zero: Sequence[Column],
@@ -193,7 +193,7 @@ def _barren(
     return f"{subject} {ever_zero[0].name}{more} {verb} 0 whatever the run does"
 
 
-def _negative(judged: JudgedQueries, numbers: Ints) -> Iterable[KgtrecWarning]:
+def _negative(judged: JudgedQueries, numbers: Int64) -> Iterable[KgtrecWarning]:
     """Warn of judgements below 0, which judged-only lists lose."""
     offsets, _, _, _, relevance = judged.native.parts()
     ends, grades = np.frombuffer(offsets, np.int64), np.frombuffer(relevance, np.int64)

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import owners, spans
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.files.parse import Ints, Packed
+from kgtrec.trec.files.parse import Packed
 from kgtrec.trec.files.text import decode_name
 
 
@@ -25,8 +26,8 @@ class _Columns:
     """Common base of run and qrels."""
 
     queries: list[str]
-    offsets: Ints
-    name_offsets: Ints
+    offsets: Int64
+    name_offsets: Int64
     name_bytes: NDArray[np.uint8]
 
     def __len__(self) -> int:
@@ -108,7 +109,7 @@ class RunColumns(_Columns):
 
     scores: NDArray[np.float64]
     tag: str
-    ranks: Ints | None = None
+    ranks: Int64 | None = None
     path: str = ""
 
     def __post_init__(self) -> None:
@@ -163,10 +164,10 @@ class QrelsColumns(_Columns):
     Attributes
     ----------
     relevance : ndarray of int64, shape (n,)
-        From 1 relevant, 0 not, negative not judged. Floats without fractions are converted.
+        From 1 relevant, 0 not, negative not judged. Float64 without fractions are converted.
     """
 
-    relevance: Ints
+    relevance: Int64
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relevance", whole_relevance(self.relevance))

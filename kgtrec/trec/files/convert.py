@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import offsets_of
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.files.columns import (
@@ -27,7 +28,7 @@ from kgtrec.trec.files.columns import (
     whole_relevance,
 )
 from kgtrec.trec.files.levels import advice_for_values
-from kgtrec.trec.files.parse import Ints, name_buffers
+from kgtrec.trec.files.parse import name_buffers
 from kgtrec.trec.files.run import Run, read_qrels_columns, read_run_columns
 from kgtrec.trec.files.text import PathName, decode_name, is_path
 
@@ -64,7 +65,7 @@ QrelsLike: TypeAlias = (
 )
 """Accepted forms of a run, and of qrels (with one more level for judgements in groups)."""
 
-Grouped = tuple[list[str], Ints, Ints, NDArray[np.uint8], NDArray[Any]]
+Grouped = tuple[list[str], Int64, Int64, NDArray[np.uint8], NDArray[Any]]
 
 _QUERY = ("query_id", "qid")
 _DOCUMENT = ("doc_id", "docno")
@@ -269,7 +270,7 @@ def _column(frame: Any, names: tuple[str, ...]) -> Any:
     raise InputError(f"the frame has no column {either}, only {held}; rename one of them")
 
 
-def _ranks(frame: Any) -> Ints | None:
+def _ranks(frame: Any) -> Int64 | None:
     """Return the column `rank` of a frame, if it has whole numbers."""
     if "rank" not in frame.columns or getattr(frame["rank"], "ndim", 1) != 1:
         return None
@@ -277,7 +278,7 @@ def _ranks(frame: Any) -> Ints | None:
     return np.ascontiguousarray(ranks, np.int64) if ranks.dtype.kind in "iu" else None
 
 
-def _group_rows(query: Any, documents: Any, values: NDArray[Any]) -> tuple[Grouped, Ints | None]:
+def _group_rows(query: Any, documents: Any, values: NDArray[Any]) -> tuple[Grouped, Int64 | None]:
     """Group rows by query, in order of appearance; documents keep the order of the rows.
 
     Returns the columns, and the order of the rows: None if it is unchanged.
@@ -398,7 +399,7 @@ def _tuple_columns(data: object, kind: _Kind) -> tuple[Any, Any, NDArray[Any]]:
     return pa.array(queries, pa.large_binary()), pa.array(documents, pa.large_binary()), array
 
 
-def _refuse_twice(queries: list[bytes], owner: Ints, documents: Any) -> None:
+def _refuse_twice(queries: list[bytes], owner: Int64, documents: Any) -> None:
     """Refuse a document that occurs twice in a query."""
     import pyarrow.compute as pc
 

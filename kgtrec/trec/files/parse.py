@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from kgtrec import _core
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import offsets_of
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import InputError, RunWarning
@@ -28,7 +29,6 @@ from kgtrec.trec.files import text
 from kgtrec.trec.files.faults import explain
 from kgtrec.trec.files.text import Text, decode_name, last_tag
 
-Ints = NDArray[np.int64]
 Fault = tuple[int, str, int]
 
 _PART_BYTES = 4 << 20
@@ -50,14 +50,14 @@ class Groups:
 
     text: Text
     names: list[bytes]
-    query_of: Ints
-    begin: Ints
-    line: Ints
+    query_of: Int64
+    begin: Int64
+    line: Int64
     fault: Fault | None
     native: _core.TrecText
     n_comments: int = 0
 
-    def arrange(self, order: Ints) -> tuple[_core.TrecLines, Ints]:
+    def arrange(self, order: Int64) -> tuple[_core.TrecLines, Int64]:
         """Sort lines by query, queries in this order; also returns bounds on their documents."""
         position = np.empty_like(order)
         position[order] = np.arange(len(order))
@@ -82,13 +82,13 @@ class Packed:
     """
 
     names: list[bytes]
-    offsets: Ints
+    offsets: Int64
     text: Any
-    begin: Ints
+    begin: Int64
     size: NDArray[np.int32]
     values: NDArray[Any]
     tag: str = ""
-    ranks: Ints | None = None
+    ranks: Int64 | None = None
 
     def native(self) -> _core.TrecDocuments:
         """Return the same documents for the native core."""
@@ -97,7 +97,7 @@ class Packed:
             self.text, self.offsets, self.begin, self.size, self.values, is_run, self.ranks
         )
 
-    def columns(self) -> tuple[list[str], Ints, Ints, NDArray[np.uint8], NDArray[Any]]:
+    def columns(self) -> tuple[list[str], Int64, Int64, NDArray[np.uint8], NDArray[Any]]:
         """Return queries, offsets, offsets and bytes of the names, and values, as of
         `RunColumns`."""
         ends = offsets_of(self.size)
@@ -121,7 +121,7 @@ def find_groups(text: Text, threads: int | None = None) -> Groups:
     if text.start == len(text.data):
         raise text.empty()
     native = _core.TrecText(text.data, text.is_run, bool(text.form), text.comments)
-    scans: dict[int, tuple[Ints, Ints, int, Fault | None, int]] = {}
+    scans: dict[int, tuple[Int64, Int64, int, Fault | None, int]] = {}
 
     def scan(start: int, stop: int) -> None:
         scans[start] = _scan_part(native, start, stop)
@@ -219,7 +219,7 @@ def _text_parts(text: Text, threads: int) -> list[tuple[int, int]]:
 
 def _scan_part(
     native: _core.TrecText, at: int, stop: int
-) -> tuple[Ints, Ints, int, Fault | None, int]:
+) -> tuple[Int64, Int64, int, Fault | None, int]:
     """Find the groups between two bytes.
 
     Returns begin and line of each, lines counted from 1; the number of lines; the first fault; the
@@ -243,7 +243,7 @@ def _scan_part(
     return np.concatenate(begins), np.concatenate(lines), line - 1, fault, n_comments
 
 
-def _names(text: Text, native: _core.TrecText, begin: Ints) -> tuple[list[bytes], Ints]:
+def _names(text: Text, native: _core.TrecText, begin: Int64) -> tuple[list[bytes], Int64]:
     """Return the names of the queries, and the query of each group."""
     query_of, name, size = (np.empty(len(begin), dtype=np.int64) for _ in range(3))
     n = native.queries(begin, query_of, name, size)
@@ -254,9 +254,9 @@ def _names(text: Text, native: _core.TrecText, begin: Ints) -> tuple[list[bytes]
 
 def share_queries(
     do_part: Callable[[int, int, slice], Fault | None],
-    work: Ints,
-    capacity: Ints,
-    counts: Ints,
+    work: Int64,
+    capacity: Int64,
+    counts: Int64,
     threads: int | None,
 ) -> tuple[list[slice], Fault | None]:
     """Let threads fill the output for parts of the queries with about equal work.
@@ -295,7 +295,7 @@ def gather(filled: Sequence[slice], *arrays: NDArray[Any]) -> list[NDArray[Any]]
 
 def order_lines(
     text: Text, threads: int | None, in_order: bool = True
-) -> tuple[Groups, list[bytes], _core.TrecLines, Ints]:
+) -> tuple[Groups, list[bytes], _core.TrecLines, Int64]:
     """Scan a text, and sort its lines by query.
 
     Returns its groups; names and lines of its queries in byte order, or in that of their first
@@ -342,7 +342,7 @@ def raise_first(groups: Groups, fault: Fault | None) -> None:
         _warn_of_joined_lines(groups)
 
 
-def name_buffers(names: Any) -> tuple[Ints, NDArray[np.uint8]]:
+def name_buffers(names: Any) -> tuple[Int64, NDArray[np.uint8]]:
     """Return offsets and bytes of a large_binary array."""
     _, ends, raw = names.buffers()
     if not len(names):
@@ -355,13 +355,13 @@ SHARES = 4
 """Parts of the lines per thread: a thread that finishes early takes over parts of others."""
 
 
-LineColumns = Callable[[slice], tuple[Ints, NDArray[Any]]]
+LineColumns = Callable[[slice], tuple[Int64, NDArray[Any]]]
 
 
 def write_run_lines(
     out: BinaryIO,
     queries: Sequence[bytes],
-    offsets: Ints,
+    offsets: Int64,
     documents: Any,
     columns: LineColumns,
     tag: bytes,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import owners
 from kgtrec._internal.files import atomic_write
 from kgtrec.errors import InputError
 from kgtrec.trec.files.columns import QrelsColumns, RunColumns, name_bytes
 from kgtrec.trec.files.convert import qrels_columns, run_columns
-from kgtrec.trec.files.parse import Ints, write_run_lines
+from kgtrec.trec.files.parse import write_run_lines
 from kgtrec.trec.files.run import Run
 from kgtrec.trec.files.text import LINES_AT_A_TIME, PathName, decode_name, identifiers
 
@@ -62,7 +63,7 @@ def write_run(run: Any, path: PathName, tag: str | None = None) -> None:
     queries = _check_names(columns, "run")
     order = _trec_order(columns)
 
-    def columns_of(rows: slice) -> tuple[Ints, NDArray[Any]]:
+    def columns_of(rows: slice) -> tuple[Int64, NDArray[Any]]:
         """Return ranks and scores of some lines."""
         return order[rows], columns.scores[order[rows]]
 
@@ -192,7 +193,7 @@ def _unwritable(noun: str) -> InputError:
     )
 
 
-def _trec_order(columns: RunColumns) -> Ints:
+def _trec_order(columns: RunColumns) -> Int64:
     """Sort rows by query, score descending, then document descending in byte order."""
     owner = owners(columns.offsets)
     order = np.lexsort((-columns.scores, owner))

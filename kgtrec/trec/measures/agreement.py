@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import contains, owners
 from kgtrec.errors import KgtrecError, UsageError
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.pytrec_eval import foreign_values
-from kgtrec.trec.measures.relevant import UNJUDGED, Floats, Ints, Lists
+from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 from kgtrec.trec.measures.values import native_values
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ COMPARED = ("map_cut_20", "ndcg_cut_20")
 
 
 def trec_values(
-    run: Run, questions: Questions | Csr, measures: Sequence[str], grades: Ints | None = None
-) -> dict[str, Floats]:
+    run: Run, questions: Questions | Csr, measures: Sequence[str], grades: Int64 | None = None
+) -> dict[str, Float64]:
     """Compute trec_eval measures for every question of a run, by pytrec_eval.
 
     Parameters
@@ -93,7 +94,7 @@ def check_agreement(
 
 def compare_with_ranks(
     ranks: Ranks, run: Run, questions: Questions | Csr, measures: Sequence[str] = ()
-) -> tuple[dict[str, Floats], dict[str, float]]:
+) -> tuple[dict[str, Float64], dict[str, float]]:
     """Compute trec_eval measures of a run, and how far `COMPARED` differ from the ranks'.
 
     The run must hold at least 20 candidates per question.
@@ -104,8 +105,8 @@ def compare_with_ranks(
 
 
 def compare_values(
-    trec: Mapping[str, Floats],
-    native: Mapping[str, Floats],
+    trec: Mapping[str, Float64],
+    native: Mapping[str, Float64],
     query_ids: Sequence[str],
 ) -> dict[str, float]:
     """Return the largest absolute difference of each measure in both; see `check_agreement`.
@@ -162,7 +163,7 @@ def _check_depth(run: Run, columns: Sequence[Column]) -> None:
         )
 
 
-def _judge_run(run: Run, answers: Csr, grades: Ints | None) -> Lists:
+def _judge_run(run: Run, answers: Csr, grades: Int64 | None) -> Lists:
     """Make judged lists of the run: answers have their grade, by default 1."""
     documents, relevant = run.documents.astype(np.int64), answers.ids.astype(np.int64)
     owner = owners(run.offsets)

@@ -29,11 +29,12 @@ from functools import cached_property
 
 import numpy as np
 
+from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.csr import offsets_of, owners
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.family import EITHER, FALLING, PLACES
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.relevant import Bools, Floats, Ints, Lists
+from kgtrec.trec.measures.relevant import Lists
 from kgtrec.trec.measures.values import values
 
 _BPREF = frozenset({"bpref", "gm_bpref"})
@@ -47,8 +48,8 @@ def why_unbounded(column: Column) -> str:
 
 
 def bounds(
-    lists: Lists, is_open: Bools, outside: Ints, columns: Sequence[Column]
-) -> dict[str, tuple[Floats, Floats]]:
+    lists: Lists, is_open: Bools, outside: Int64, columns: Sequence[Column]
+) -> dict[str, tuple[Float64, Float64]]:
     """Compute the lowest and highest value of every query over all labels of its open documents.
 
     The columns have bounds (see `why_unbounded`), and the judgements are 0 and 1.
@@ -59,7 +60,7 @@ def bounds(
             "a judged document is marked as open; mark only documents without judgement"
         )
     worlds = _Worlds(lists, is_open, np.asarray(outside, np.int64))
-    intervals: dict[str, tuple[Floats, Floats]] = {}
+    intervals: dict[str, tuple[Float64, Float64]] = {}
     for column in columns:
         seen = worlds.condensed if column.family in _BPREF else worlds.cut(column.sees)
         intervals[column.name] = seen.extremes(column)
@@ -76,26 +77,26 @@ class _Worlds:
 
     lists: Lists
     is_open: Bools
-    outside: Ints
+    outside: Int64
 
     @cached_property
-    def owner(self) -> Ints:
+    def owner(self) -> Int64:
         """Query of every open document."""
         return owners(self.lists.offsets)[self.is_open]
 
     @cached_property
-    def inside(self) -> Ints:
+    def inside(self) -> Int64:
         """Number of open documents in every list."""
         return np.bincount(self.owner, minlength=len(self.lists))
 
     @cached_property
-    def ordinal(self) -> Ints:
+    def ordinal(self) -> Int64:
         """1 for the first open document of a list, 2 for the second, ..."""
         start = np.cumsum(self.inside) - self.inside
         return np.arange(1, len(self.owner) + 1) - start[self.owner]
 
     @cached_property
-    def _judged(self) -> tuple[Ints, Ints, Ints]:
+    def _judged(self) -> tuple[Int64, Int64, Int64]:
         """Offsets, query and label of documents judged in every labelling; open ones have label
         0."""
         lists = self.lists
@@ -110,12 +111,12 @@ class _Worlds:
         return offsets_of(counts), owner[order], labels[order]
 
     @cached_property
-    def _relevant(self) -> Ints:
+    def _relevant(self) -> Int64:
         """Number of relevant documents of every query, without open ones."""
         _, owner, labels = self._judged
         return np.bincount(owner[labels > 0], minlength=len(self.lists))
 
-    def values(self, column: Column, first: Ints, last: Ints, count: Ints) -> Floats:
+    def values(self, column: Column, first: Int64, last: Int64, count: Int64) -> Float64:
         """Compute values if the `first` first and `last` last listed open documents are
         relevant.
 
@@ -133,7 +134,7 @@ class _Worlds:
         world = replace(lists, relevance=relevance, judged_offsets=offsets, judged=judged)
         return values(world, [column])[column.name]
 
-    def extremes(self, column: Column) -> tuple[Floats, Floats]:
+    def extremes(self, column: Column) -> tuple[Float64, Float64]:
         """Return the lowest and the highest value of every query."""
         none = np.zeros(len(self.lists), np.int64)
         low, high = np.full(len(none), np.inf), np.full(len(none), -np.inf)

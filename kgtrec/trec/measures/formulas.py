@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import offsets_of
 from kgtrec.trec.measures.family import function_of
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import (
     UNJUDGED,
-    Floats,
-    Ints,
     Places,
     View,
     discount,
@@ -48,7 +47,7 @@ def core_columns(columns: Sequence[Column], compat: int) -> _core.TrecColumns:
     return _core.TrecColumns([(c.family, c.cutoff or 0.0) for c in columns], compat)
 
 
-def core_values(view: View, columns: Sequence[Column]) -> Floats:
+def core_values(view: View, columns: Sequence[Column]) -> Float64:
     """Compute measures that satisfy `in_core`.
 
     Shape: float64 (n_columns, n_queries).
@@ -72,18 +71,18 @@ def compute_values(view: View, columns: Sequence[Column]) -> dict[str, NDArray[A
     }
 
 
-def eleven_points(view: View, column: Column) -> Floats:
+def eleven_points(view: View, column: Column) -> Float64:
     """Average the interpolated precision over points of recall."""
     points = [Column("iprec_at_recall", point) for point in sorted(column.numbers, reverse=True)]
     return np.cumsum(core_values(view, points), axis=0)[-1] / len(points)
 
 
-def num_q(view: Any, column: Column) -> Floats:
+def num_q(view: Any, column: Column) -> Float64:
     """Return 1 per query of judgements in groups; the core counts queries of qrels."""
     return np.ones(len(view.length))
 
 
-def utility(view: View, column: Column) -> Floats:
+def utility(view: View, column: Column) -> Float64:
     """Weigh the four cells of retrieved and relevant by the coefficients."""
     hit, missed, lost, other = column.numbers
     rel_ret, retrieved, relevant = view.num_rel_ret, view.num_ret, view.num_rel
@@ -93,7 +92,7 @@ def utility(view: View, column: Column) -> Floats:
     )
 
 
-def residual(view: View, column: Column) -> Floats:
+def residual(view: View, column: Column) -> Float64:
     """Compute the weight of unjudged documents in rank-biased precision, and of all after the
     list."""
     judged, length = view.judged, view.length
@@ -129,24 +128,24 @@ class _Gained:
     """Listed documents that may have a gain, and those of the ideal list with their top gains."""
 
     listed: Places
-    gain: Floats
+    gain: Float64
     best: Places
-    top: Floats
+    top: Float64
 
     @cached_property
-    def dcg(self) -> Floats:
+    def dcg(self) -> Float64:
         return self.listed.total(self.terms)
 
     @cached_property
-    def ideal(self) -> Floats:
+    def ideal(self) -> Float64:
         return self.best.total(self.best_terms)
 
     @cached_property
-    def terms(self) -> Floats:
+    def terms(self) -> Float64:
         return self.gain / discount(self.listed.place)
 
     @cached_property
-    def best_terms(self) -> Floats:
+    def best_terms(self) -> Float64:
         return self.top / discount(self.best.place)
 
 
@@ -160,23 +159,23 @@ def _find_gains(view: View, column: Column) -> _Gained:
     return view.memo[key]
 
 
-def dcg(view: View, column: Column) -> Floats:
+def dcg(view: View, column: Column) -> Float64:
     """Compute the discounted cumulated gain of each list."""
     return _find_gains(view, column).dcg
 
 
-def ideal_dcg(view: View, column: Column) -> Floats:
+def ideal_dcg(view: View, column: Column) -> Float64:
     """Compute the discounted cumulated gain of the best list."""
     return _find_gains(view, column).ideal
 
 
-def ndcg(view: View, column: Column) -> Floats:
+def ndcg(view: View, column: Column) -> Float64:
     """Divide the discounted cumulated gain by that of the best list."""
     documents = _find_gains(view, column)
     return ratio(documents.dcg, documents.ideal)
 
 
-def ndcg_cut(view: View, column: Column) -> Floats:
+def ndcg_cut(view: View, column: Column) -> Float64:
     """Compute nDCG among the first k."""
     documents, depth = _find_gains(view, column), int(column.cutoff or 0)
     listed, best = documents.listed, documents.best
@@ -185,14 +184,14 @@ def ndcg_cut(view: View, column: Column) -> Floats:
     return ratio(dcg, ideal)
 
 
-def _up_to(where: Places, sums: Floats, query: Ints, rank: Ints) -> Floats:
+def _up_to(where: Places, sums: Float64, query: Int64, rank: Int64) -> Float64:
     """Return running sums of the queries before the ranks; 0 before the first document."""
     count = where.before(query, rank)
     index = where.start[query] + count - 1
     return np.where(count > 0, sums[np.maximum(index, 0)] if len(sums) else 0.0, 0.0)
 
 
-def ndcg_at_relevant(view: View, column: Column) -> Floats:
+def ndcg_at_relevant(view: View, column: Column) -> Float64:
     """Average nDCG at the relevant documents."""
     documents = _find_gains(view, column)
     listed, best = documents.listed, documents.best
@@ -206,7 +205,7 @@ def ndcg_at_relevant(view: View, column: Column) -> Floats:
     return np.where(points > 0, ratio(points, best.count.astype(np.float64)), 0.0)
 
 
-def ndcg_at_levels(view: View, column: Column) -> Floats:
+def ndcg_at_levels(view: View, column: Column) -> Float64:
     """Average nDCG at the ends of each level of gain in the best list."""
     documents = _find_gains(view, column)
     listed, best, top = documents.listed, documents.best, documents.top
@@ -225,7 +224,7 @@ def ndcg_at_levels(view: View, column: Column) -> Floats:
     return np.where(view.num_rel > 0, averaged, 0.0)
 
 
-def gain_over_cost(view: View, column: Column) -> Floats:
+def gain_over_cost(view: View, column: Column) -> Float64:
     """Divide the discounted gain, whose discount grows with cost minus gain, by the best gain."""
     documents = _find_gains(view, column)
     listed, best, top = documents.listed, documents.best, documents.top
@@ -246,7 +245,7 @@ def gain_over_cost(view: View, column: Column) -> Floats:
 _EXACT = 2.0**53  # sums of whole numbers below this are exact in float64
 
 
-def _exact_costs(view: View, column: Column, query: int, listed: Ints) -> list[float]:
+def _exact_costs(view: View, column: Column, query: int, listed: Int64) -> list[float]:
     """Compute 2 + cost - gain so far at each of these listed documents, as in `gain_over_cost`.
 
     Exact: the sums of large gains differ by less than float64 can tell.
@@ -270,7 +269,7 @@ def _exact_costs(view: View, column: Column, query: int, listed: Ints) -> list[f
     ]
 
 
-def powers(base: float, count: int) -> Floats:
+def powers(base: float, count: int) -> Float64:
     """Return 1, base, base^2, ..., each by one more multiplication."""
     return np.multiply.accumulate(np.concatenate(([1.0], np.full(count, base))))[: max(count, 1)]
 
@@ -284,7 +283,7 @@ def _range_of_gains(highest: int, gains: Mapping[int, float]) -> tuple[float, fl
     return (min(values), max(values)) if values else (0.0, 1.0)
 
 
-def rank_biased(view: View, column: Column) -> Floats:
+def rank_biased(view: View, column: Column) -> Float64:
     """Compute rank-biased precision, with gains scaled to 0 .. 1."""
     gains = dict(column.gains)
     known, gain = view.gaining(gains, least=0)

@@ -15,17 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import offsets_of, owners, spans
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.files.parse import (
-    Fault,
-    Ints,
-    Packed,
-    gather,
-    order_lines,
-    raise_first,
-    share_queries,
-)
+from kgtrec.trec.files.parse import Fault, Packed, gather, order_lines, raise_first, share_queries
 from kgtrec.trec.files.text import (
     UNJUDGED,
     WHOLE,
@@ -53,8 +46,8 @@ class JudgedQueries:
 
     path: PathName
     names: list[bytes]
-    offsets: Ints
-    judged: Ints
+    offsets: Int64
+    judged: Int64
     native: _core.TrecDocuments
 
     def __len__(self) -> int:
@@ -71,7 +64,7 @@ class JudgedQueries:
         return [decode_name(name) for name in self.names]
 
     @cached_property
-    def best(self) -> Ints:
+    def best(self) -> Int64:
         """Highest relevance of each query; `UNJUDGED` without a judgement."""
         best = np.full(len(self), UNJUDGED)
         has_any = np.diff(self.offsets) > 0
@@ -158,7 +151,7 @@ def judgements(path: PathName, documents: Packed) -> JudgedQueries:
     return JudgedQueries(path, documents.names, documents.offsets, judged, documents.native())
 
 
-def sort_relevance(offsets: Ints, relevance: Ints) -> Ints:
+def sort_relevance(offsets: Int64, relevance: Int64) -> Int64:
     """Sort the relevances of every query, highest first."""
     return relevance[np.lexsort((-relevance, owners(offsets)))]
 
@@ -202,7 +195,7 @@ def read_lists(
 
 
 def _in_order(
-    query: Ints, length: Ints, retrieved: Ints, relevance: Ints, scores: NDArray[np.float64]
+    query: Int64, length: Int64, retrieved: Int64, relevance: Int64, scores: NDArray[np.float64]
 ) -> Sequence[NDArray[Any]]:
     """Sort the lists into the order of the qrels."""
     if (query[1:] > query[:-1]).all():
@@ -222,7 +215,7 @@ class _Documents:
 
     names: list[bytes]
     native: _core.TrecLines | _core.TrecDocuments
-    work: Ints
+    work: Int64
     tag: str
     raise_first: Callable[[Fault | None], None]
     first_document: Callable[[int], bytes]
@@ -298,7 +291,7 @@ def _judge_lists(
 
 
 def _with_names(
-    signs: Signs, qrels: JudgedQueries, documents: _Documents, judged_query: Ints
+    signs: Signs, qrels: JudgedQueries, documents: _Documents, judged_query: Int64
 ) -> Signs:
     """Add the names that a message shows to the signs."""
     if signs.n_wrong:
@@ -314,12 +307,12 @@ def _with_names(
 
 def _fill_lists(
     listing: _core.TrecListing,
-    work: Ints,
-    capacity: Ints,
-    counts: Ints,
+    work: Int64,
+    capacity: Int64,
+    counts: Int64,
     sparse: bool,
     threads: int | None,
-) -> tuple[Ints, NDArray[np.float64], Signs, Fault | None]:
+) -> tuple[Int64, NDArray[np.float64], Signs, Fault | None]:
     """Read relevance and score of all listed documents, and signs of a misread run.
 
     Sets the numbers listed and retrieved per query in `counts`.
@@ -329,7 +322,7 @@ def _fill_lists(
     """
     relevance = np.empty(0 if sparse else int(capacity.sum()), dtype=np.int64)
     scores = np.empty(len(relevance))
-    pieces: dict[int, tuple[Ints, NDArray[np.float64]]] = {}
+    pieces: dict[int, tuple[Int64, NDArray[np.float64]]] = {}
     signs: dict[int, Signs] = {}
 
     def fill(first: int, stop: int, part: slice) -> Fault | None:
@@ -420,7 +413,7 @@ class NumberedDocuments:
             return None
         return decode_name(self._named[0]), decode_name(self._first)
 
-    def order_of(self, documents: Any, width: int) -> Ints | None:
+    def order_of(self, documents: Any, width: int) -> Int64 | None:
         """Return numbers that order the documents of columns; None if column numbers are the
         names.
 
@@ -470,8 +463,8 @@ class NumberedDocuments:
     def lists(
         self,
         matrix: NDArray[Any],
-        names: Ints | None,
-        queries: Ints,
+        names: Int64 | None,
+        queries: Int64,
         parts: Sequence[bytes],
         all_queries: bool,
     ) -> Lists:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import numbered, offsets_of, owners
 from kgtrec.errors import FileError, InputError
 from kgtrec.trec.files.columns import name_bytes
@@ -34,15 +35,7 @@ from kgtrec.trec.measures.family import EvalOptions, function_of
 from kgtrec.trec.measures.formulas import core_values
 from kgtrec.trec.measures.judge import JudgedQueries, judgements
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.relevant import (
-    Floats,
-    Ints,
-    Lists,
-    View,
-    lists_of_judged,
-    narrow_lists,
-    some_queries,
-)
+from kgtrec.trec.measures.relevant import Lists, View, lists_of_judged, narrow_lists, some_queries
 from kgtrec.trec.measures.ties import differ, find_tied_queries, sort_ties
 
 QUERY, GROUP, SUBGROUP, DOCUMENT = range(4)
@@ -53,7 +46,7 @@ COLUMNS = {
 }
 
 
-def _number_names(tokens: Sequence[bytes]) -> tuple[list[bytes], Ints]:
+def _number_names(tokens: Sequence[bytes]) -> tuple[list[bytes], Int64]:
     """Return the distinct names in byte order, and the number of each token's name."""
     names = sorted(set(tokens))
     number = dict(zip(names, range(len(names)), strict=True))
@@ -186,11 +179,11 @@ class GroupJudgements:
     path: PathName
     form: str
     names: list[list[bytes]]
-    codes: Ints
+    codes: Int64
     level: NDArray[Any]
-    line: Ints | None
+    line: Int64 | None
     judged: JudgedQueries
-    pair: Ints
+    pair: Int64
 
     def __len__(self) -> int:
         return len(self.judged)
@@ -241,7 +234,7 @@ def read_groups(qrels: Any, form: str) -> GroupJudgements:
 
 
 def _documents(
-    path: PathName, names: list[list[bytes]], query: Ints, document: Ints
+    path: PathName, names: list[list[bytes]], query: Int64, document: Int64
 ) -> JudgedQueries:
     """Make qrels of the documents of each query, with their numbers as the relevance."""
     offsets = offsets_of(np.bincount(query, minlength=len(names[QUERY])))
@@ -270,10 +263,10 @@ class GroupView:
     groups: GroupJudgements
     options: EvalOptions
     n_queries: int
-    row: Ints
-    group: Ints
-    rank: Ints
-    query_of: Ints
+    row: Int64
+    group: Int64
+    rank: Int64
+    query_of: Int64
 
     @cached_property
     def memo(self) -> dict[str, Any]:
@@ -286,12 +279,12 @@ class GroupView:
         return self.groups.level[self.row]
 
     @cached_property
-    def document(self) -> Ints:
+    def document(self) -> Int64:
         """Number of each line's document among all documents of all queries, in byte order."""
         return self.groups.pair[self.row]
 
     @cached_property
-    def n_groups(self) -> Ints:
+    def n_groups(self) -> Int64:
         """Number of groups of each query."""
         return np.bincount(self.query_of, minlength=self.n_queries)
 
@@ -312,7 +305,7 @@ class GroupView:
         return View(lists, EvalOptions())
 
     @property
-    def length(self) -> Ints:
+    def length(self) -> Int64:
         """One entry per query, for code that only counts queries."""
         return np.zeros(self.n_queries, np.int64)
 
@@ -326,12 +319,12 @@ class GroupView:
         """Return the document of a line, for messages."""
         return self.groups.name(DOCUMENT, int(self.row[line]))
 
-    def sum_groups(self, counts: Ints | Floats) -> Floats:
+    def sum_groups(self, counts: Int64 | Float64) -> Float64:
         """Sum over the groups of each query, in the order of their names, float64 (n_queries,)."""
         sums = np.bincount(self.query_of, weights=counts, minlength=self.n_queries)
         return sums.astype(np.float64, copy=False)
 
-    def average_groups(self, shares: Floats) -> Floats:
+    def average_groups(self, shares: Float64) -> Float64:
         """Average over the groups of each query, float64 (n_queries,)."""
         return self.sum_groups(shares) / np.maximum(self.n_groups, 1)
 
@@ -382,13 +375,13 @@ def groups_with_ties(
     return int(changed.sum())
 
 
-def _numbers(groups: GroupJudgements, lists: Lists) -> Ints:
+def _numbers(groups: GroupJudgements, lists: Lists) -> Int64:
     """Return the numbers of the lists' queries in the judgements."""
     number = {name: i for i, name in enumerate(groups.judged.texts)}
     return np.array([number[name] for name in lists.queries], np.int64)
 
 
-def _pairs(groups: GroupJudgements, lists: Lists) -> tuple[Ints, Ints]:
+def _pairs(groups: GroupJudgements, lists: Lists) -> tuple[Int64, Int64]:
     """Return the indices of the judged documents in the lists, and their numbers as in
     ``groups.pair``."""
     some = np.flatnonzero(lists.relevance >= 0)
@@ -416,7 +409,7 @@ def _ties_reversed(lists: Lists, options: EvalOptions) -> Lists:
     return sort_ties(lists, options, np.arange(len(lists.relevance)), best_first=True)
 
 
-def value(view: GroupView, column: Column) -> Floats:
+def value(view: GroupView, column: Column) -> Float64:
     """Average the measure of each group over the groups: ``P_avgjg`` is ``P``."""
     ungrouped = replace(column, family=column.family.removesuffix("_avgjg"))
     return view.average_groups(core_values(view.lists, [ungrouped])[0])

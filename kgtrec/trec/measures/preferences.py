@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec.trec.measures.judgement_groups import SUBGROUP, GroupView
 from kgtrec.trec.measures.names import Column
-from kgtrec.trec.measures.relevant import Floats, Ints, ratio
+from kgtrec.trec.measures.relevant import ratio
 
 Matrix = NDArray[np.bool_]
 
@@ -31,7 +32,7 @@ SCOPES = ("", "ret", "imp", "Rnonrel", "Rnonrel_ret")
 documents; those that a retrieved document implies; as many relevant as non-relevant documents."""
 
 
-def _simple(view: GroupView, rows: slice, position: Ints) -> tuple[Ints, Floats, Matrix]:
+def _simple(view: GroupView, rows: slice, position: Int64) -> tuple[Int64, Float64, Matrix]:
     """Read a simple group: positions of its lines, ascending, levels, and which are preferred."""
     order = np.argsort(position, kind="stable")
     position, level = position[order], view.level[rows][order]
@@ -44,8 +45,8 @@ def _simple(view: GroupView, rows: slice, position: Ints) -> tuple[Ints, Floats,
 
 
 def _several(
-    view: GroupView, rows: slice, position: Ints, subgroup: Ints
-) -> tuple[Ints, Floats, Matrix]:
+    view: GroupView, rows: slice, position: Int64, subgroup: Int64
+) -> tuple[Int64, Float64, Matrix]:
     """Read a group of several subgroups: one position and level per document, and preferences."""
     level = view.level[rows]
     positions, document_of = np.unique(position, return_inverse=True)
@@ -99,7 +100,7 @@ def _close_transitively(prefers: Matrix) -> Matrix:
 
 
 def _count_preferences(
-    position: Ints, level: Floats, prefers: Matrix, n_retrieved: int, is_simple: bool
+    position: Int64, level: Float64, prefers: Matrix, n_retrieved: int, is_simple: bool
 ) -> list[int]:
     """Count the fulfilled and possible preferences of a group, for each of `SCOPES`."""
     count: Callable[[Matrix], int] = np.count_nonzero
@@ -134,7 +135,7 @@ def _count_preferences(
     return [ful_all, poss_all, ful_ret, poss_ret, ful_all, poss_imp, *balanced]
 
 
-def _over_pairs(forward: Ints, n: int) -> tuple[float, float, float]:
+def _over_pairs(forward: Int64, n: int) -> tuple[float, float, float]:
     """Average the share of fulfilled preferences over pairs of documents.
 
     Returns the means of all pairs, of those retrieved, and of those implied by `n` retrieved
@@ -161,8 +162,8 @@ class _Preferences:
     Shapes: counts float64 (n_groups,), pairs float64 (3, n_queries).
     """
 
-    counts: dict[str, Floats]
-    pairs: Floats
+    counts: dict[str, Float64]
+    pairs: Float64
 
 
 def _find(view: GroupView) -> _Preferences:
@@ -195,7 +196,7 @@ def _find(view: GroupView) -> _Preferences:
     return _Preferences(by_scope, pairs)
 
 
-def _add(matrix: NDArray[Any], indices: Ints, cells: Matrix) -> None:
+def _add(matrix: NDArray[Any], indices: Int64, cells: Matrix) -> None:
     """Add cells at rows and columns `indices`, of which some may repeat."""
     if len(np.unique(indices)) == len(indices):
         matrix[indices[:, None], indices] += cells
@@ -203,7 +204,7 @@ def _add(matrix: NDArray[Any], indices: Ints, cells: Matrix) -> None:
         np.add.at(matrix, (indices[:, None], indices), cells)
 
 
-def _positions(view: GroupView) -> tuple[Ints, Ints, Ints]:
+def _positions(view: GroupView) -> tuple[Int64, Int64, Int64]:
     """Return the position of each line's document in its query, the number of documents of each
     query, and that of retrieved ones."""
     documents, line = np.unique(view.document, return_inverse=True)
@@ -220,7 +221,7 @@ def _positions(view: GroupView) -> tuple[Ints, Ints, Ints]:
     return position[line.reshape(-1)], size, retrieved
 
 
-def value(view: GroupView, column: Column) -> Floats:
+def value(view: GroupView, column: Column) -> Float64:
     """Compute the measure of every query; its name says what to divide and which preferences
     count."""
     if "preferences" not in view.memo:

@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import offsets_of
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.formulas import compute_values
 from kgtrec.trec.measures.names import Column, depth_needed
-from kgtrec.trec.measures.relevant import UNJUDGED, Floats, Ints, Lists, View, some_queries
+from kgtrec.trec.measures.relevant import UNJUDGED, Lists, View, some_queries
 from kgtrec.trec.measures.values import values
 
 Judged = dict[str, int]
@@ -82,7 +83,7 @@ def foreign_values(
 
 def pytrec_eval_values(
     lists: Lists, columns: Sequence[Column], options: EvalOptions
-) -> dict[str, Floats]:
+) -> dict[str, Float64]:
     """Compute measures of every query by pytrec_eval.
 
     Shape: float64 (n_queries,).
@@ -120,13 +121,13 @@ def pytrec_eval_values(
     return rows
 
 
-def _with_hits(lists: Lists, level: int) -> Ints:
+def _with_hits(lists: Lists, level: int) -> Int64:
     """Return the queries that retrieve a document that is relevant, or has a gain."""
     hits = (lists.relevance >= min(level, 1)) & (lists.relevance != UNJUDGED)
     return np.flatnonzero(np.diff(offsets_of(hits)[lists.offsets]))
 
 
-def _encode_relevance(relevance: Ints, level: int | None) -> Ints:
+def _encode_relevance(relevance: Int64, level: int | None) -> Int64:
     """Encode relevance for pytrec_eval.
 
     1 is relevant (without `level`: the relevance), 0 judged and not relevant, -1 in the pool and
@@ -136,7 +137,7 @@ def _encode_relevance(relevance: Ints, level: int | None) -> Ints:
     return np.where(relevance == UNJUDGED, UNJUDGED, np.where(relevance < 0, -1, codes))
 
 
-def _pieces(handed: Ints) -> Iterator[tuple[int, int]]:
+def _pieces(handed: Int64) -> Iterator[tuple[int, int]]:
     """Yield ranges of queries of bounded size; at least one query each."""
     if len(handed) and handed.max() > _MOST_DOCUMENTS:
         raise UsageError(
@@ -153,7 +154,7 @@ def _pieces(handed: Ints) -> Iterator[tuple[int, int]]:
 
 
 def _build_input(
-    relevance: Ints, judged: Ints, lists: Lists, handed: Ints, queries: range
+    relevance: Int64, judged: Int64, lists: Lists, handed: Int64, queries: range
 ) -> tuple[dict[str, Judged], dict[str, dict[str, float]]]:
     """Build qrels and run of queries: `handed` documents of each; the others count as not
     retrieved."""

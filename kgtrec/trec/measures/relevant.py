@@ -16,14 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec import _core
+from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.csr import offsets_of, owners
 from kgtrec.errors import InputError
 from kgtrec.trec.files.text import UNJUDGED as UNJUDGED
 from kgtrec.trec.measures.family import EvalOptions
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Signs(NamedTuple):
@@ -98,23 +95,23 @@ class Lists:
     """
 
     queries: Sequence[Any]
-    offsets: Ints
-    relevance: Ints
+    offsets: Int64
+    relevance: Int64
     scores: NDArray[np.float64]
-    retrieved: Ints
-    judged_offsets: Ints
-    judged: Ints
+    retrieved: Int64
+    judged_offsets: Int64
+    judged: Int64
     tag: str = ""
     unanswered: int = 0
     unasked: int = 0
-    place: Ints | None = None
+    place: Int64 | None = None
     match: QueryMatch | None = None
 
     def __len__(self) -> int:
         return len(self.queries)
 
     @property
-    def ranks(self) -> Ints:
+    def ranks(self) -> Int64:
         """Rank from 0 of each listed document, if all are listed."""
         return np.arange(len(self.relevance)) - self.offsets[owners(self.offsets)]
 
@@ -126,12 +123,12 @@ class Lists:
 
 
 def lists_of_judged(
-    query: Ints,
-    rank: Ints,
-    n_judged: Ints,
-    retrieved: Ints,
-    grade: Ints | None = None,
-    best: Ints | None = None,
+    query: Int64,
+    rank: Int64,
+    n_judged: Int64,
+    retrieved: Int64,
+    grade: Int64 | None = None,
+    best: Int64 | None = None,
 ) -> Lists:
     """Make lists of judged documents alone, by query and then rank; `best` is `Lists.judged`.
 
@@ -159,30 +156,30 @@ class Places:
       these n.
     """
 
-    position: Ints
-    query: Ints
-    place: Ints
-    count: Ints
-    start: Ints
+    position: Int64
+    query: Int64
+    place: Int64
+    count: Int64
+    start: Int64
 
     @cached_property
-    def ordinal(self) -> Ints:
+    def ordinal(self) -> Int64:
         """Number within the query: 1 for its first document, 2 for the second, ..."""
         return np.arange(1, len(self.query) + 1) - self.start[self.query]
 
-    def total(self, terms: Floats) -> Floats:
+    def total(self, terms: Float64) -> Float64:
         """Sum terms, one per document, over every query, in order."""
         sums = np.bincount(self.query, weights=terms, minlength=len(self.count))
         return sums.astype(np.float64, copy=False)  # without any document, they are integers
 
-    def before(self, query: Ints, rank: Ints) -> Ints:
+    def before(self, query: Int64, rank: Int64) -> Int64:
         """Count the documents of the given queries before the given ranks."""
         width = 1 + max(self.place.max(initial=0), rank.max(initial=0))
         index = np.searchsorted(self.query * width + self.place, query * width + rank)
         return index - self.start[query]
 
 
-def find_places(mask: Bools, offsets: Ints, rank_of: Ints | None = None) -> Places:
+def find_places(mask: Bools, offsets: Int64, rank_of: Int64 | None = None) -> Places:
     """Find the documents where `mask` holds; query i has ``mask[offsets[i]:offsets[i + 1]]``."""
     position = np.flatnonzero(mask)
     query = np.searchsorted(offsets, position, side="right") - 1
@@ -209,7 +206,7 @@ class View:
         return {}
 
     @cached_property
-    def length(self) -> Ints:
+    def length(self) -> Int64:
         """Number of listed documents of every query: those retrieved, or fewer after a cut."""
         lists = self.lists
         return np.diff(lists.offsets) if lists.place is None else lists.retrieved
@@ -220,17 +217,17 @@ class View:
         return self.options.level if self.least is None else self.least
 
     @property
-    def num_ret(self) -> Ints:
+    def num_ret(self) -> Int64:
         """Number of documents retrieved by every query."""
         return self.lists.retrieved
 
     @cached_property
-    def num_rel(self) -> Ints:
+    def num_rel(self) -> Int64:
         """Number of relevant documents of every query, retrieved or not."""
         return find_places(self.lists.judged >= self.level, self.lists.judged_offsets).count
 
     @property
-    def num_rel_ret(self) -> Ints:
+    def num_rel_ret(self) -> Int64:
         """Number of relevant documents retrieved by every query."""
         return self.hits.count
 
@@ -256,7 +253,7 @@ class View:
         return find_places(mask, self.lists.offsets, self.lists.place)
 
     @cached_property
-    def highest(self) -> Ints:
+    def highest(self) -> Int64:
         """Highest judged relevance of each query; -1 if none is at least 0."""
         lists = self.lists
         some = np.diff(lists.judged_offsets) > 0  # judgements of a query are sorted, highest first
@@ -266,7 +263,7 @@ class View:
 
     def gaining(
         self, gains: Mapping[int, float], least: int = 1, exponential: bool = False
-    ) -> tuple[Places, Floats]:
+    ) -> tuple[Places, Float64]:
         """Find the listed documents that may gain: of relevance `least` or named in `gains`.
 
         Returns them with their gains.
@@ -278,7 +275,9 @@ class View:
         documents = self._find(mask)
         return documents, gain_of(relevance[documents.position], gains, exponential)
 
-    def ideal(self, gains: Mapping[int, float], exponential: bool = False) -> tuple[Places, Floats]:
+    def ideal(
+        self, gains: Mapping[int, float], exponential: bool = False
+    ) -> tuple[Places, Float64]:
         """Make the best list of all judged documents, down to the last gain above 0, with its
         gains."""
         lists = self.lists
@@ -316,7 +315,7 @@ HIGHEST_EXPONENT = 1000
 """Highest relevance r whose gain may be 2^r - 1: sums of many such gains are finite."""
 
 
-def gain_of(relevance: Ints, gains: Mapping[int, float], exponential: bool = False) -> Floats:
+def gain_of(relevance: Int64, gains: Mapping[int, float], exponential: bool = False) -> Float64:
     """Compute the gain of each relevance r, UNJUDGED included: r, or 2^r - 1 if `exponential`."""
     gain = np.maximum(relevance, 0).astype(np.float64)
     if exponential:
@@ -332,7 +331,7 @@ def gain_of(relevance: Ints, gains: Mapping[int, float], exponential: bool = Fal
     return gain
 
 
-def _at_level(relevance: Ints, level: int) -> Bools:
+def _at_level(relevance: Int64, level: int) -> Bools:
     """Mark the relevances that a parameter's level means: -1 is not judged, -2 judged below 0."""
     if level >= 0:
         return relevance == level
@@ -368,7 +367,7 @@ def parts(lists: Lists, documents: int) -> Iterator[tuple[int, int, Lists]]:
         start = stop
 
 
-def some_queries(lists: Lists, chosen: Ints) -> Lists:
+def some_queries(lists: Lists, chosen: Int64) -> Lists:
     """Return the lists of some queries, whose numbers ascend."""
     size, judgements = np.diff(lists.offsets), np.diff(lists.judged_offsets)
     mask = np.zeros(len(lists), bool)
@@ -386,12 +385,12 @@ def some_queries(lists: Lists, chosen: Ints) -> Lists:
     )
 
 
-def ratio(part: Floats, whole: Floats | Ints) -> Floats:
+def ratio(part: Float64, whole: Float64 | Int64) -> Float64:
     """Divide; 0 where the whole is not above 0."""
     return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
 
-def log2(values: NDArray[np.floating[Any]]) -> Floats:
+def log2(values: NDArray[np.floating[Any]]) -> Float64:
     """Compute the logarithm to base 2 by the C library on every machine; -inf for 0, NaN below."""
     # numpy's own may differ in the last bit between processors.
     unique, inverse = np.unique(values, return_inverse=True)
@@ -401,7 +400,7 @@ def log2(values: NDArray[np.floating[Any]]) -> Floats:
     return np.array(table, np.float64)[inverse.reshape(-1)]
 
 
-def discount(rank: Ints) -> Floats:
+def discount(rank: Int64) -> Float64:
     """Compute ``log2(rank + 2)`` of ranks from 0, each once."""
     most = int(rank.max(initial=0))
     if most > len(rank):
@@ -409,7 +408,7 @@ def discount(rank: Ints) -> Floats:
     return np.array([math.log2(i + 2) for i in range(most + 1)])[rank]
 
 
-def running_sum(terms: Floats, where: Places) -> Floats:
+def running_sum(terms: Float64, where: Places) -> Float64:
     """Compute running sums of the terms of each query, in order."""
     sums = terms.astype(np.float64)
     several = np.flatnonzero(where.count > 1)

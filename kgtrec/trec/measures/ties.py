@@ -23,15 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.csr import owners, spans
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.family import FIXED, OF_SETS, EvalOptions, function_of
 from kgtrec.trec.measures.formulas import core_columns, in_core
 from kgtrec.trec.measures.names import TABLE, Column
 from kgtrec.trec.measures.relevant import (
-    Bools,
-    Floats,
-    Ints,
     Lists,
     TieEffect,
     View,
@@ -60,12 +58,12 @@ class TieGroups:
     """
 
     lists: Lists
-    query: Ints
-    first: Ints
-    start: Ints
-    size: Ints
-    whole: Ints
-    drawn: Ints
+    query: Int64
+    first: Int64
+    start: Int64
+    size: Int64
+    whole: Int64
+    drawn: Int64
 
     def __len__(self) -> int:
         return len(self.query)
@@ -74,13 +72,13 @@ class TieGroups:
         parts = (self.query, self.first, self.start, self.size, self.whole, self.drawn)
         return TieGroups(self.lists, *(part[rows] for part in parts))
 
-    def count(self, mask: Bools) -> Ints:
+    def count(self, mask: Bools) -> Int64:
         """Count the documents of each group where `mask`, with an entry per document, holds."""
         positions = np.flatnonzero(mask)
         ends = np.searchsorted(positions, self.first + self.size)
         return ends - np.searchsorted(positions, self.first)
 
-    def count_above(self, mask: Bools) -> Ints:
+    def count_above(self, mask: Bools) -> Int64:
         """Count the query's documents above each group where `mask` holds."""
         positions = np.flatnonzero(mask)
         starts = np.searchsorted(positions, self.lists.offsets[self.query])
@@ -112,13 +110,13 @@ class Slots:
     """
 
     groups: TieGroups
-    group: Ints
-    turn: Ints
-    rank: Ints
-    seen: Floats
+    group: Int64
+    turn: Int64
+    rank: Int64
+    seen: Float64
 
     @property
-    def query(self) -> Ints:
+    def query(self) -> Int64:
         """Number of each position's query."""
         return self.groups.query[self.group]
 
@@ -149,7 +147,7 @@ def _comparable_scores(lists: Lists, compat: int) -> NDArray[np.floating[Any]]:
         return lists.scores if compat >= 10 else lists.scores.astype(np.float32)
 
 
-def find_tied_queries(lists: Lists, options: EvalOptions) -> Ints:
+def find_tied_queries(lists: Lists, options: EvalOptions) -> Int64:
     """Return the numbers of the queries that have a tie within the limit of -M."""
     groups = tie_groups(lists, replace(options, judged_only=False))
     return np.unique(groups.query[groups.drawn > 0])
@@ -190,7 +188,7 @@ def _drop_unjudged(groups: TieGroups) -> TieGroups:
     return left[size > 0]
 
 
-def _chance_of_more(whole: int, size: int, drawn: int) -> Floats:
+def _chance_of_more(whole: int, size: int, drawn: int) -> Float64:
     """Compute P(T >= 1), ..., P(T >= size), where T of `size` are among `drawn` of `whole`.
 
     The hypergeometric distribution, computed from its mode outwards to avoid overflow.
@@ -305,7 +303,7 @@ def values_over_ties(
         return values(sort_ties(lists, options, lists.relevance, ties == "max"), columns, options)
     columns = [column for column in columns if column.family != "runid"]
     fixed = values(lists, [c for c in columns if _is_fixed(c, options)], options)
-    pieces: dict[str, list[Floats]] = {c.name: [] for c in columns if c.name not in fixed}
+    pieces: dict[str, list[Float64]] = {c.name: [] for c in columns if c.name not in fixed}
     for _, _, part in parts(lists, _PART_DOCUMENTS) if pieces else ():
         worth = part.relevance >= min(options.level, 1)
         tied = _Tied(part, tie_groups(part, options, worth), options)
@@ -326,11 +324,11 @@ class _Tied:
     options: EvalOptions
 
     @cached_property
-    def num_rel(self) -> Ints:
+    def num_rel(self) -> Int64:
         return View(self.lists, self.options).num_rel
 
     @cached_property
-    def hits(self) -> tuple[Slots, Ints, Ints]:
+    def hits(self) -> tuple[Slots, Int64, Int64]:
         """Positions in groups with relevant documents, the number of these, and the number
         above."""
         mask = self.groups.lists.relevance >= self.options.level
@@ -340,14 +338,14 @@ class _Tied:
         return groups.slots(), count[some], groups.count_above(mask)
 
     @cached_property
-    def precision(self) -> Floats:
+    def precision(self) -> Float64:
         """Probability that a position has a relevant document, times the number down to it."""
         slots, count, above = self.hits
         size, n = slots.groups.size[slots.group], count[slots.group]
         others = (slots.turn - 1) * ((n - 1) / np.maximum(size - 1, 1))
         return (n / size) * (above[slots.group] + 1 + others)
 
-    def within(self, depth: Ints) -> Floats:
+    def within(self, depth: Int64) -> Float64:
         """Compute the expected number of relevant documents among the first `depth` of each
         query."""
         slots, count, _ = self.hits
@@ -356,7 +354,7 @@ class _Tied:
         return self.total(slots.groups.query, expected * count / slots.groups.size)
 
     @cached_property
-    def first(self) -> tuple[Slots, Floats, Bools]:
+    def first(self) -> tuple[Slots, Float64, Bools]:
         """Positions in the first group of each query with relevant documents.
 
         With each come the probability that the first relevant document is there, and whether it is
@@ -377,18 +375,18 @@ class _Tied:
         return slots, before * (n / (size - slots.turn + 1)), still == 0
 
     @cached_property
-    def memo(self) -> dict[bool, tuple[Slots, Floats]]:
+    def memo(self) -> dict[bool, tuple[Slots, Float64]]:
         """Results of `mean_gains`."""
         return {}
 
-    def mean_gains(self, exponential: bool) -> tuple[Slots, Floats]:
+    def mean_gains(self, exponential: bool) -> tuple[Slots, Float64]:
         """Return positions in groups with a gain, and the mean gain of each, discounted by its
         rank."""
         if exponential not in self.memo:
             self.memo[exponential] = self._compute_mean_gains(exponential)
         return self.memo[exponential]
 
-    def _compute_mean_gains(self, exponential: bool) -> tuple[Slots, Floats]:
+    def _compute_mean_gains(self, exponential: bool) -> tuple[Slots, Float64]:
         """Compute `mean_gains`, which caches it."""
         gain = gain_of(self.groups.lists.relevance, {}, exponential)
         offsets, rows = spans(self.groups.first, self.groups.size)
@@ -398,13 +396,13 @@ class _Tied:
         mean = (total[some] / self.groups.size[some])[slots.group]
         return slots, mean / log2(slots.rank + 1.0)
 
-    def ideal(self, depth: int | None, exponential: bool) -> Floats:
+    def ideal(self, depth: int | None, exponential: bool) -> Float64:
         """Compute the DCG of the best order of all judged documents."""
         best, top = View(self.lists, self.options).ideal({}, exponential)
         some = best.place < (np.inf if depth is None else depth)
         return self.total(best.query[some], top[some] / discount(best.place[some]))
 
-    def total(self, query: Ints, terms: Floats) -> Floats:
+    def total(self, query: Int64, terms: Float64) -> Float64:
         """Sum one term per position over every query, in order."""
         return np.bincount(query, weights=terms, minlength=len(self.lists)).astype(np.float64)
 
@@ -413,43 +411,43 @@ def _rank(column: Column) -> int:
     return int(column.cutoff or 0)
 
 
-def _near(slots: Slots, column: Column) -> Floats:
+def _near(slots: Slots, column: Column) -> Float64:
     """Return the probability that the position exists, and 0 beyond the cutoff."""
     return slots.seen if column.cutoff is None else slots.seen * (slots.rank <= column.cutoff)
 
 
-def average_precision(tied: _Tied, column: Column) -> Floats:
+def average_precision(tied: _Tied, column: Column) -> Float64:
     slots, _, _ = tied.hits
     terms = _near(slots, column) * tied.precision / slots.rank
     return ratio(tied.total(slots.query, terms), tied.num_rel)
 
 
-def _at(tied: _Tied, column: Column) -> Floats:
+def _at(tied: _Tied, column: Column) -> Float64:
     return tied.within(np.full(len(tied.lists), _rank(column)))
 
 
-def precision(tied: _Tied, column: Column) -> Floats:
+def precision(tied: _Tied, column: Column) -> Float64:
     return _at(tied, column) / _rank(column)
 
 
-def recall(tied: _Tied, column: Column) -> Floats:
+def recall(tied: _Tied, column: Column) -> Float64:
     return ratio(_at(tied, column), tied.num_rel)
 
 
-def relative_precision(tied: _Tied, column: Column) -> Floats:
+def relative_precision(tied: _Tied, column: Column) -> Float64:
     return ratio(_at(tied, column), np.minimum(tied.num_rel, _rank(column)))
 
 
-def r_precision(tied: _Tied, column: Column) -> Floats:
+def r_precision(tied: _Tied, column: Column) -> Float64:
     return ratio(tied.within(tied.num_rel), tied.num_rel)
 
 
-def reciprocal_rank(tied: _Tied, column: Column) -> Floats:
+def reciprocal_rank(tied: _Tied, column: Column) -> Float64:
     slots, chance, _ = tied.first
     return tied.total(slots.query, _near(slots, column) * chance / slots.rank)
 
 
-def success(tied: _Tied, column: Column) -> Floats:
+def success(tied: _Tied, column: Column) -> Float64:
     slots, chance, sure = tied.first
     near = _near(slots, column)
     chances = tied.total(slots.query, near * chance)
@@ -457,11 +455,11 @@ def success(tied: _Tied, column: Column) -> Floats:
     return chances
 
 
-def dcg(tied: _Tied, column: Column) -> Floats:
+def dcg(tied: _Tied, column: Column) -> Float64:
     slots, terms = tied.mean_gains(column.exponential)
     return tied.total(slots.query, _near(slots, column) * terms)
 
 
-def ndcg(tied: _Tied, column: Column) -> Floats:
+def ndcg(tied: _Tied, column: Column) -> Float64:
     depth = None if column.cutoff is None else _rank(column)
     return ratio(dcg(tied, column), tied.ideal(depth, column.exponential))

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Float64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.formulas import FLOOR, compute_values
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.relevant import (
     UNJUDGED,
-    Floats,
     Lists,
     View,
     lists_of_judged,
@@ -104,7 +104,7 @@ def follows_from_ranks(column: Column) -> bool:
 
 def native_values(
     ranks: Ranks, measures: Sequence[str], level: int | None = None
-) -> dict[str, Floats]:
+) -> dict[str, Float64]:
     """Compute measures of every question from the ordinal ranks of its answers.
 
     The rank of an answer is ``macro_greater + 1 + macro_tied_ahead``: its place in a run of
@@ -143,19 +143,19 @@ class MeasuresOfRanks:
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks
-        self._values: dict[str, Floats] = {}
+        self._values: dict[str, Float64] = {}
 
     @cached_property
     def _view(self) -> View:
         return _view(self._ranks)
 
-    def __call__(self, name: str) -> Floats:
+    def __call__(self, name: str) -> Float64:
         if name not in self._values:
             self._values.update(_of_view(self._ranks, self._view, [name]))
         return self._values[name]
 
 
-def _of_view(ranks: Ranks, view: View, measures: Sequence[str]) -> dict[str, Floats]:
+def _of_view(ranks: Ranks, view: View, measures: Sequence[str]) -> dict[str, Float64]:
     """Compute measures of a view of ranks."""
     columns = resolve(measures)
     _check_known(ranks, view, columns)
