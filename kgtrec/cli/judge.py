@@ -326,16 +326,21 @@ def check(files: tuple[str, ...]) -> Report:
     from kgtrec.study.judging import journal as journals
     from kgtrec.study.judging import sheets as sheet_files
 
-    n_faults, lines = 0, []
+    n_faults, faulty, lines = 0, [], []
     for file in files:
         sheet, faults = sheet_files.scan_sheet(file)
-        n_faults += len(faults)
         lines += [f"{file}:{fault.line}: {fault.problem}; {fault.hint}" for fault in faults]
-        if not faults:
+        if faults:
+            n_faults += len(faults)
+            faulty.append(str(file))
+        else:
             sheet = journals.read_judged_sheet(file)
         lines.append(f"{file}: {_counted(sheet)}, {len(faults):,} faults")
-    word = "fault" if n_faults == 1 else "faults"
-    error = f"{n_faults:,} {word} in these files; correct the lines above" if n_faults else ""
+    error = ""
+    if faulty:
+        word = "fault" if n_faults == 1 else "faults"
+        others = f" and {len(faulty) - 1:,} more files" if len(faulty) > 1 else ""
+        error = f"{n_faults:,} {word} in {faulty[0]}{others}; correct the lines above"
     return Report(lambda: "\n".join(lines), error=error)
 
 
