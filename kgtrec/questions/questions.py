@@ -265,6 +265,22 @@ class QuestionData:
             return entity
         return self.column_of[entity]
 
+    def rows_among(self, rows: str = "questions") -> tuple[Int64, int]:
+        """Return the rows of these questions among the score rows of the whole split.
+
+        Parameters
+        ----------
+        rows : {"questions", "instances"}
+            What a row of scores represents.
+
+        Returns
+        -------
+        rows : ndarray of int64, shape (Q,) or (n_instances,)
+        n_rows : int
+            Number of rows of the whole split.
+        """
+        return self.origin.rows_among(rows)
+
     @property
     def n_instances(self) -> int:
         """Number of (question, answer) pairs."""

@@ -231,7 +231,7 @@ def test_intervals_are_the_ends_over_every_completion_of_the_lists(tmp_path: Pat
                 ends = [min(values), max(values)]  # NaN if a question has one candidate
                 assert np.allclose(_ends(value), ends, 0, 1e-12, True), (seed, question, key)
                 low, high = _ends(value)
-                assert low <= value <= high or not isinstance(value, Interval)
+                assert low <= float(value) <= high or not isinstance(value, Interval)
                 compared += isinstance(value, Interval)
     assert compared > 60
 
@@ -240,7 +240,7 @@ def _own(key: str, result: kgtrec.Result) -> str:
     return f"{result.sides[-1]}.{key.partition('.')[2]}"
 
 
-def _ends(value: float) -> tuple[float, float]:
+def _ends(value: float | Interval) -> tuple[float, float]:
     return (value.low, value.high) if isinstance(value, Interval) else (value, value)
 
 

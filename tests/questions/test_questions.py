@@ -94,13 +94,12 @@ def test_ids_whose_products_pass_31_bits() -> None:
             for side, e, r in zip(*columns, strict=True)
         ]
         said = rank_lists(records, questions).manifest["scores"]["predictions"]
-        terms = questions.origin
         found.append(
             [
                 (questions.entity // entities).tolist(),
                 (questions.relation // relations).tolist(),
                 (questions.known.ids // entities).tolist(),
-                *(terms.rows_among(kind)[0].tolist() for kind in ("questions", "instances")),
+                *(questions.rows_among(kind)[0].tolist() for kind in ("questions", "instances")),
                 {key: value for key, value in said.items() if isinstance(value, int)},
             ]
         )

@@ -67,7 +67,7 @@ def test_only_triples_of_the_subsets_are_asked(seed: int, sides: str) -> None:
         assert questions.instance_triple[instance] == evaluated[row % len(evaluated)]
     for kind, n_rows in (("instances", every.n_instances), ("questions", len(every))):
         scores = some_scores(rng, (n_rows, N))  # those of all questions will do
-        at, total = questions.origin.rows_among(kind)
+        at, total = questions.rows_among(kind)
         assert total == n_rows
         ranks, run = kgtrec.rank(scores, questions, run_depth=DEPTH, rows=kind)
         assert_same(kgtrec.rank(scores[at], questions, run_depth=DEPTH, rows=kind), (ranks, run))
