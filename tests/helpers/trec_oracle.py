@@ -421,14 +421,23 @@ def marked_encoding(content: bytes) -> str:
 
 
 def is_text_in(content: bytes, encoding: str) -> bool:
-    """Whether the first 1024 bytes may be text of 16 or 32 bits per character: all can be read."""
+    """Whether a start may be text of 16 or 32 bits per character: all of it can be read.
+
+    The start is the first line or the first 1,024 bytes, as a reader has no more when it decides.
+    """
+    first_line = content[: content.find(b"\n") + 1]
+    starts = [content[:1024], first_line[:1024]]
+    return any(start and _is_readable(start, encoding) for start in starts)
+
+
+def _is_readable(start: bytes, encoding: str) -> bool:
+    """Whether these bytes hold NUL and decode to characters that people can read."""
     size = 4 if "32" in encoding else 2
-    start = content[:1024]
     try:
         text = start[: len(start) // size * size].decode(encoding)
     except UnicodeDecodeError:
         return False
-    return b"\0" in content and all(one.isprintable() or one.isspace() for one in text)
+    return b"\0" in start and all(one.isprintable() or one.isspace() for one in text)
 
 
 def _lines_of(content: bytes) -> Iterator[tuple[int, list[bytes]]]:
