@@ -150,7 +150,8 @@ def read_text(path: PathName, is_run: bool) -> Text:
                 data = _read_plain(raw)
                 _refuse_packed(path, bytes(data[:4]), "give it a name that ends in {1}")
     first = bytes(data[:256]).partition(b"\n")[0]
-    is_wide = first[:2] in (b"\xff\xfe", b"\xfe\xff") or 5 * first.count(0) >= 2 * len(first) > 31
+    is_marked = first.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"))
+    is_wide = is_marked or 5 * first.count(0) >= 2 * len(first) > 31
     if is_wide and (encoding := wide_encoding(first)):
         problem, hint = explain_encoding(encoding)
         raise FileError(path, found=problem, hint=hint)
