@@ -10,7 +10,7 @@ so its distribution follows from its characteristic function, a product over the
 - At high frequencies the characteristic function is below 1e-19, so few frequencies matter.
 
 The variance would need the joint distribution of the two middle ranks if n is even. That has no
-such short form if the numbers of candidates differ, so there is no z-score of the median.
+such short form if the numbers of candidates differ, so kgtrec has no z-score of the median.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class Questions(QuestionData):
     candidate_lists : CandidateLists or None
         Candidate lists, if the candidates are restricted.
     outside : ndarray of bool, shape (n_instances,), or None
-        Instances whose answer is not in its list; None if there is no such instance.
+        Instances whose answer is not in its list; None if all answers are in their lists.
     full_candidates : ndarray of int64, shape (n_instances,), or None
         `candidates` before the questions got a list each; None if they have none.
     details : dict

@@ -290,23 +290,23 @@ class _Counting:
         # Later pairs that tie with the last of the best come after it: only higher ones count.
         above = np.nextafter(self._typed(bound), np.inf) if best.is_full else bound
         above = np.nan if bound == np.inf else above  # nothing is higher
-        room = max(CELLS_KEPT, self._width) if best.depth else 0
+        capacity = max(CELLS_KEPT, self._width) if best.depth else 0
         ends = np.linspace(first, stop, min(self._threads, stop - first) + 1).astype(int).tolist()
         results: dict[int, Any] = {}
 
         def count(begin: int, end: int) -> None:
             counts = np.zeros((2, len(levels)), np.int64)
-            cells, scores = np.empty(room, np.int64), np.empty(room)
+            cells, scores = np.empty(capacity, np.int64), np.empty(capacity)
             rows = slice(begin, end)
             used, nan = part.count(rows, levels, counts, float(above), cells, scores)
-            kept = slice(0, min(used, room))
+            kept = slice(0, min(used, capacity))
             cells = cells[kept] + (start + begin) * self._width
             results[begin] = used, nan, counts, cells, scores[kept].copy()
 
         share_rows(count, [*pairwise(ends)], self._threads)
         if any(result[1] for result in results.values()):
             self._refuse_nan(part, start, first, stop)
-        if best.depth and any(result[0] > room for result in results.values()):
+        if best.depth and any(result[0] > capacity for result in results.values()):
             return False
         total = sum(result[2] for result in results.values())
         self.counts += total[:, : len(self._levels)]

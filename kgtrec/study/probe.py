@@ -94,7 +94,7 @@ def probe_grid(
     Raises
     ------
     UsageError
-        Another graph, no train split, a metric that is no mean over instances, or bad exponents.
+        Another graph, no train split, a metric that is not a mean over instances, or bad exponents.
     InputError
         The train split is empty.
     """

@@ -421,18 +421,12 @@ def marked_encoding(content: bytes) -> str:
 
 
 def is_text_in(content: bytes, encoding: str) -> bool:
-    """Whether a start may be text of 16 or 32 bits per character: all of it can be read.
+    """Whether a file may be text of 16 or 32 bits per character: its start can be read as such.
 
-    The start is the first line or the first 1,024 bytes, as a reader has no more when it decides.
+    The start is the first line, of at most 256 bytes, as a reader has no more when it decides.
     """
-    first_line = content[: content.find(b"\n") + 1]
-    starts = [content[:1024], first_line[:1024]]
-    return any(start and _is_readable(start, encoding) for start in starts)
-
-
-def _is_readable(start: bytes, encoding: str) -> bool:
-    """Whether these bytes hold NUL and decode to characters that people can read."""
     size = 4 if "32" in encoding else 2
+    start = content[:256].partition(b"\n")[0]
     try:
         text = start[: len(start) // size * size].decode(encoding)
     except UnicodeDecodeError:

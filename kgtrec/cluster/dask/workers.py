@@ -120,7 +120,7 @@ TimedOut = (TimeoutError, asyncio.TimeoutError)
 """Dask's errors after a timeout: one and the same class from Python 3.11 on."""
 
 PATIENCE = 60.0
-"""Seconds that a ranking waits while there is no worker, at the start and after a loss."""
+"""Seconds that a ranking waits without a worker, at the start and after a loss."""
 
 CONNECT_SECONDS = 10.0
 """Seconds that a scheduler gets to answer a new client."""

@@ -192,7 +192,7 @@ def _records(path: Path, _: Any = None) -> Iterator[list[bytes]]:
 
 
 def _statement(record: Mapping[str, Any]) -> list[bytes] | None:
-    """Return head, relation, tail, then relations and values; None if it is no statement."""
+    """Return head, relation, tail, then relations and values; None for other lines."""
     roles = [role for role in record if role != "N"]
     ends = [role for role in roles if role.endswith(("_h", "_t"))]
     relations = {role[:-2] for role in ends}

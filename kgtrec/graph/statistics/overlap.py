@@ -35,7 +35,7 @@ class SplitOverlap:
 
 
 def overlap_with_train(graph: GraphData, split: str) -> SplitOverlap | None:
-    """Count what a split shares with train; None if there is no train, or for train itself."""
+    """Count what a split shares with train; None without a train split, and for train itself."""
     if split == "train" or "train" not in graph.splits:
         return None
     rows, train = graph.facts[split], graph.facts["train"]

@@ -186,7 +186,7 @@ _MOST_DIGITS = 100
 
 
 def _rounding_interval(text: str, measure: Measure, rounding: Rounding) -> Interval:
-    """Return the interval of values printed as this text; InvalidOperation if it is no number."""
+    """Return the interval of values printed as this text; InvalidOperation for other texts."""
     bare = text.removesuffix("%").strip()
     number = Decimal(bare.replace(",", "") if _THOUSANDS.fullmatch(bare) else bare)
     exponent = number.as_tuple().exponent
@@ -306,7 +306,7 @@ def limits_of_claims(claims: Sequence[Claim], sizes: Sizes) -> tuple[list[Limit]
 
 
 def _limit_means(claim: Claim, sizes: Sizes) -> Iterator[Limit]:
-    """Yield the limits of a claim: two for a median, none if it is no mean over ranks."""
+    """Yield the limits of a claim: one for a mean over ranks, two for a median, else none."""
     row, parameter = claim.measure.row
     low, high = claim.low, claim.high
     if row.name == "median_rank":

@@ -346,8 +346,8 @@ def gate(
     Raises
     ------
     UsageError
-        An unknown measure or one that is no mean, a margin that is no number or percentage, or a
-        level outside (0, 0.5).
+        An unknown measure or one that is not a mean, a margin that is neither a number nor a
+        percentage, or a level outside (0, 0.5).
     InputError
         Systems that cannot be compared, see `kgtrec.study.samples_of_ranks`.
     """

@@ -241,7 +241,7 @@ def _fit_strengths(
 def _solve_increasing(smooth: Callable[[float], Any], value: float) -> float:
     """Solve ``smooth(x) = value`` for an increasing function on [0, 1] by bisection.
 
-    Returns the nearer end if there is no solution.
+    Returns the nearer end if no point solves it.
     """
     low, high = 0.0, 1.0
     for _ in range(STEPS):

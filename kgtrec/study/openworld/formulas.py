@@ -150,7 +150,7 @@ def binomial(counts: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Float64
 
 
 def check_strength(strength: ArrayLike, beta: float) -> Float64:
-    """Return the strength as float64; UsageError if it is no probability, or beta no sparsity."""
+    """Return the strength as float64; UsageError unless it and beta are in range."""
     values = np.asarray(strength, np.float64)
     check("strength", strength, np.all((values >= 0) & (values <= 1)), "probabilities from 0 to 1")
     check_share("sparsity beta", beta)
