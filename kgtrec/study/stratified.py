@@ -48,7 +48,10 @@ POINTS = 21
 
 
 def betas(points: int = POINTS) -> Float64:
-    """Equally spaced exponents from -1 to 1; float64 array (points,), at least 2."""
+    """Return equally spaced exponents from -1 to 1; float64 array (points,).
+
+    UsageError if there are fewer than 2.
+    """
     check_count("points", points, 0, MOST_POINTS)
     if points < 2:
         raise UsageError(
@@ -61,10 +64,10 @@ def betas(points: int = POINTS) -> Float64:
 class BetaGrid(ShownAsTables):
     """Stratified metrics over exponents of entity and relation popularity.
 
-    - beta_e, beta_r: In a curve, one of them has length 1.
-    - values: float64 (metrics, e, r)
-    - counted_on: The splits on which the popularity of entities, and of relations, was counted.
-    - sampled: Whether candidates were sampled; tables and captions say so.
+    - beta_e, beta_r: Exponents, float64 (e,) and (r,). In a curve, one of them has length 1.
+    - values: Values of the metrics, float64 (metrics, e, r).
+    - counted_on: Splits on which the popularity of entities, and of relations, was counted.
+    - sampled: True if candidates were sampled; tables and captions say so.
     """
 
     metrics: tuple[str, ...]
@@ -77,12 +80,12 @@ class BetaGrid(ShownAsTables):
     sampled: bool = False
 
     def __getitem__(self, metric: str) -> Float64:
-        """The grid of one metric, float64 (e, r)."""
+        """Return the values of a metric, float64 (e, r)."""
         choose("metric", metric, self.metrics, "is not in this grid")
         return self.values[self.metrics.index(metric)]
 
     def caption(self) -> str:
-        """What was averaged, in two lines."""
+        """Return two lines for a figure: ranks and sides, and the splits counted on."""
         entities, relations = self.counted_on
         side = "both sides" if self.side == "both" else f"{self.side} side"
         sampled = "sampled candidates, " if self.sampled else ""
@@ -92,7 +95,7 @@ class BetaGrid(ShownAsTables):
         )
 
     def table(self) -> Table:
-        """One row per pair of exponents, one column per metric."""
+        """Return a table with one row per pair of exponents and one column per metric."""
         points = 100 * np.concatenate([self.beta_e, self.beta_r])
         digits = 2 if np.allclose(points, np.round(points), atol=1e-9) else 4
         pairs = np.meshgrid(self.beta_e, self.beta_r, indexing="ij")
@@ -116,7 +119,7 @@ def beta_grid(
     rank_type: str = "realistic",
     side: str = "both",
 ) -> BetaGrid:
-    """Stratified metrics at every pair of exponents.
+    """Compute stratified metrics at every pair of exponents.
 
     A positive exponent favours rare entities or relations. (beta_e, beta_r) = (0, -1) is the micro
     average (Lemma 1) and (0, 0) the mean over relations (Lemma 2).
@@ -129,7 +132,7 @@ def beta_grid(
         Exponents for entities and for relations, in [-1, 1]. Default: 21 from -1 to 1.
     metrics : str, iterable of str, or mapping of name to function
         Metrics with a stratified average ("mr", "mrr", "hits@k", ...), or any functions f of
-        the rank: called with a float64 array of ranks, they return as many numbers.
+        the rank. A function gets a float64 array of ranks and returns as many numbers.
     rank_type : {"optimistic", "realistic", "pessimistic", "expected", "ordinal"}
     side : {"head", "tail", "both"}
     """
@@ -155,15 +158,15 @@ def beta_curve(
     rank_type: str = "realistic",
     side: str = "both",
 ) -> BetaGrid:
-    """Stratified metrics against one exponent, the other fixed (Figures 2-4).
+    """Compute stratified metrics for many values of one exponent (Figures 2-4).
 
     Parameters
     ----------
     ranks : Ranks
     vary : {"beta_e", "beta_r"}
-        The exponent on the horizontal axis.
+        Exponent on the horizontal axis.
     at : float
-        The other one, in [-1, 1]; the figures fix it at 0.
+        Fixed value of the other exponent, in [-1, 1]; it is 0 in the figures.
     metrics, rank_type, side
         As in `beta_grid`.
     points : array_like of float, optional
@@ -183,7 +186,10 @@ def _of_functions(
     rank_type: str,
     side: str,
 ) -> Float64:
-    """Like `stratified_grid`, for functions of the rank."""
+    """Average functions of the rank over strata, as `stratified_grid` does for metrics.
+
+    Returns float64 (functions, e, r).
+    """
     choose("side", side, SIDES)
     choose("rank_type", rank_type, RANK_TYPES)
     require_graph(f"a grid of {' and '.join(functions)}", ranks)
@@ -193,13 +199,17 @@ def _of_functions(
     )  # refuses exponents, with the reason
     values = np.empty((len(functions), len(ranks)))
     for line, (name, function) in zip(values, functions.items(), strict=True):
-        line[:] = _applied(ranks, name, function, rank_type)
+        line[:] = _apply_to_ranks(ranks, name, function, rank_type)
     e, r = (np.ascontiguousarray(beta, np.float64) for beta in (beta_e, beta_r))
     return average_strata(values, Strata.from_ranks(ranks, side), e, r)
 
 
-def _applied(ranks: Ranks, name: str, function: RankFunction, rank_type: str) -> Float64:
-    """f of every instance's rank; expected: its mean over the ranks that the tie allows."""
+def _apply_to_ranks(ranks: Ranks, name: str, function: RankFunction, rank_type: str) -> Float64:
+    """Return the function's value for the rank of each instance, float64 (n,).
+
+    For "expected", it is the mean value over the ranks that the tie allows. InputError if the
+    function does not return one finite number per rank.
+    """
     expected = rank_type == "expected"
     last = int((ranks.greater + ranks.equal).max()) + 1
     at = np.arange(1.0, last + 1) if expected else ranks.rank(rank_type)
@@ -212,10 +222,10 @@ def _applied(ranks: Ranks, name: str, function: RankFunction, rank_type: str) ->
     if not expected:
         return values.astype(np.float64)
     # There are few different ties, so each is summed once and in full precision.
-    ties, place = np.unique([ranks.greater, ranks.equal], axis=1, return_inverse=True)
+    ties, tie_of_rank = np.unique([ranks.greater, ranks.equal], axis=1, return_inverse=True)
     bounds = np.stack([ties[0], ties.sum(axis=0) + 1], axis=1).ravel()
     sums = np.add.reduceat(np.append(values.astype(np.float64), 0.0), bounds)[::2]
-    return np.asarray((sums / (ties[1] + 1))[place.ravel()])
+    return np.asarray((sums / (ties[1] + 1))[tie_of_rank.ravel()])
 
 
 # --- popularity -----------------------------------------------------------------------------------
@@ -224,7 +234,7 @@ def _applied(ranks: Ranks, name: str, function: RankFunction, rank_type: str) ->
 def recounted(
     ranks: Ranks, graph: Graph, entities: SplitNames = None, relations: SplitNames = None
 ) -> Ranks:
-    """The same ranks with popularities counted on chosen splits.
+    """Return the same ranks with popularities counted on chosen splits.
 
     All stratified values use them: `beta_grid`, and the keys of a `Result` of these ranks.
 
@@ -234,9 +244,9 @@ def recounted(
     graph : Graph
         The graph of these ranks.
     entities, relations : str or iterable of str, optional
-        Splits ("train", "train,valid", "all") in which to count the triples of entities, of
-        relations. None keeps the counts in the ranks: by default entities over all splits, and
-        relations over the evaluated one.
+        Splits ("train", "train,valid", "all") in which to count the triples of each. None keeps
+        the counts of the ranks: by default entities over all splits, and relations over the
+        evaluated split.
 
     Returns
     -------
@@ -262,23 +272,30 @@ def recounted(
 
 
 def _answer_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Int64:
-    """How often each possible answer occurs in some splits, counted as `Ranks` does."""
+    """Count how often each possible answer occurs in the splits, in the way that `Ranks` counts.
+
+    Returns int64 (n_entities,), or (n_relations,) if relations are asked.
+    """
     if ranks.kind == "relation":
         return relation_popularity(graph, splits)
     counts = entity_popularity(graph, splits)
     if graph.qualifiers is not None:
-        counts = counts + _in_qualifiers(graph, splits, 2, graph.n_entities)
+        counts = counts + _count_in_qualifiers(graph, splits, 2, graph.n_entities)
     return counts
 
 
 def _relation_counts(ranks: Ranks, graph: Graph, splits: SplitNames) -> Int64:
-    """Facts of each relation in some splits, or of each qualifier's relation for its values."""
+    """Count the facts per relation in the splits, int64 (n_relations,).
+
+    If the questions ask for values of qualifiers, count the qualifiers per relation.
+    """
     if ranks.given_relation is None:
         return relation_popularity(graph, splits)
-    return _in_qualifiers(graph, splits, 1, graph.n_relations)
+    return _count_in_qualifiers(graph, splits, 1, graph.n_relations)
 
 
-def _in_qualifiers(graph: Graph, splits: SplitNames, column: int, size: int) -> Int64:
+def _count_in_qualifiers(graph: Graph, splits: SplitNames, column: int, size: int) -> Int64:
+    """Count the ids below `size` in a column of the qualifiers of the splits, int64 (size,)."""
     rows = [graph.qualifier_facts(name)[:, column] for name in resolve_splits(graph, splits)]
     return np.bincount(np.concatenate(rows), minlength=size).astype(np.int64)
 
@@ -287,12 +304,12 @@ USUAL = ("mr", "mrr", "hits@1", "hits@3", "hits@10")
 
 
 def read_relation_counts(path: PathName) -> dict[str, int]:
-    """Relation label -> distinct triples, from a file of triples (head, relation, tail; TSV).
+    """Count the distinct triples per relation label in a file (head, relation, tail; TSV).
 
     Raises
     ------
     FileError
-        Missing, empty, or a bad line (the first one is named).
+        The file is missing or empty, or a line is malformed; the first such line is named.
     """
     from kgtrec.graph.readers.fields import read_label_triples
 
@@ -310,32 +327,37 @@ def read_relation_counts(path: PathName) -> dict[str, int]:
 
 
 def reweighted_mean(values: ArrayLike, counts: ArrayLike) -> float:
-    """sum of ratio(p) * value(p) over the relations p that have a value."""
+    """Return the sum of ratio(p) * value(p) over the relations p that have a value.
+
+    InputError if the lengths differ, or no relation has both a value and a count.
+    """
     numbers, weights = np.asarray(values, np.float64), check_counts("counts", counts)
     if numbers.shape != weights.shape:
         raise InputError(
             f"values have shape {numbers.shape}, but counts {weights.shape}; give one of each per "
             "relation"
         )
-    held = ~np.isnan(numbers)
-    total = float(weights[held].sum())
+    has_value = ~np.isnan(numbers)
+    total = float(weights[has_value].sum())
     if not total > 0:
         raise InputError(
             "no relation has both a value and a count; give sets that share relations, with the "
             "same labels"
         )
-    return float(np.sum(weights[held] * numbers[held]) / total)
+    return float(np.sum(weights[has_value] * numbers[has_value]) / total)
 
 
 def is_micro_mean(measure: Measure) -> bool:
-    """Whether a measure is a mean over instances, so relations' values can be weighted."""
+    """Return True if a measure is a mean over instances, so that relations can be weighted."""
     return measure.averaging == "micro" and not measure.is_trec and measure.row[0].of_mean is same
 
 
 def reweighted(
     result: Result, measure: str | Measure, counts: ArrayLike | Mapping[str, float]
 ) -> float:
-    """A micro metric with the relation ratios of another set of triples (Zhou et al., Table 4).
+    """Compute a micro metric with the relation ratios of another set of triples.
+
+    See Zhou et al. (2022, Table 4).
 
     Parameters
     ----------
@@ -344,13 +366,13 @@ def reweighted(
         A micro average of a metric that is a mean over instances: MR, MRR, Hits@k, ...
     counts : array_like (n_relations,), or mapping of relation label to number
         Triples of each relation in the other set: ``graph.relation_counts("valid")``, or
-        `read_relation_counts` of a file. Relations that either set lacks drop out, and the rest
-        is renormalised. The set's own counts give the metric itself.
+        `read_relation_counts` of a file. Relations that either set lacks are ignored, and the
+        ratios of the others are normalised again. The counts of `result` give its own metric.
 
     Raises
     ------
     UsageError
-        The measure is not such a mean.
+        The measure is not a mean over instances.
     InputError
         The sets share no relation.
     """
@@ -371,7 +393,7 @@ def reweighted_table(
     counts: ArrayLike | Mapping[str, float],
     measures: Sequence[str | Measure] | None = None,
 ) -> Table:
-    """A row per measure: with the relation ratios of `counts`, and with its own.
+    """Return a table with the value of each measure: its own, and with the ratios of `counts`.
 
     Parameters
     ----------
@@ -391,7 +413,7 @@ def reweighted_table(
 
 
 def coverage_note(result: Result, counts: Mapping[str, float]) -> str | None:
-    """A sentence on the relations that only one of two sets has; None if there is none."""
+    """Return a sentence on relations that only one of the two sets has, or None if none is."""
     ranks = result.ranks
     numbers, sizes = np.unique(ranks.relation, return_counts=True)
     names = Term(ranks.relation, ranks.relation_labels).texts(numbers)
@@ -414,6 +436,7 @@ def coverage_note(result: Result, counts: Mapping[str, float]) -> str | None:
 
 
 def _by_label(result: Result, counts: ArrayLike | Mapping[str, float]) -> Mapping[str, float]:
+    """Return the counts by relation label; InputError unless there is one per relation."""
     if isinstance(counts, Mapping):
         return counts
     numbers = check_counts("counts", counts)
@@ -433,7 +456,7 @@ STATISTICS = ("min", "q1", "median", "q3", "max", "mean", "groups")
 
 
 def spreads(table: Table) -> Table:
-    """Quartiles (numpy's linear percentiles) and mean of a sliced table's measures over groups.
+    """Compute quartiles and mean of each measure of a sliced table, over its groups.
 
     Parameters
     ----------
@@ -443,8 +466,9 @@ def spreads(table: Table) -> Table:
     Returns
     -------
     Table
-        Rows min, q1, median, q3, max, mean, and groups (how many have a value); the measures of
-        `table` as columns, without its numbers of questions and instances.
+        Rows min, q1, median, q3, max, mean, and groups (how many have a value). The columns are
+        the measures of `table`, without its numbers of questions and instances. Quartiles are
+        numpy's linear percentiles.
 
     Raises
     ------
