@@ -236,13 +236,20 @@ static kgt_fault_kind read_run_line(const char **line, const char *end, kgt_fiel
     return behind == NULL ? KGT_SCORE : KGT_NO_FAULT;
 }
 
-/* Reads a relevance: a whole number, or a decimal without a fraction, such as 1.0, up to 2^53. */
+/* Whether a decimal has no digit but 0 before its exponent: 0.0 has none, and 1e-400 has one. */
+static bool is_zero(const char *at) {
+    while (*at == '+' || *at == '-' || *at == '.' || *at == '0') at++;
+    return *at == 'e' || *at == 'E' || kgt_is_space(*at);
+}
+
+/* Reads a relevance: a whole number, or a decimal without a fraction, such as 1.0, up to 2^53.
+ * A fraction that is too small for a double is not 0. */
 static bool read_relevance(const char *at, const char *end, int64_t *relevance) {
     double value;
     if (kgt_read_whole(at, relevance) != NULL) return true;
     if (kgt_read_decimal(at, end, &value) == NULL || !(fabs(value) <= 0x1p53)) return false;
     *relevance = (int64_t)value;
-    return (double)*relevance == value;
+    return (double)*relevance == value && (value != 0 || is_zero(at));
 }
 
 static kgt_fault_kind read_qrels_line(const char **line, const char *end, kgt_field *document,

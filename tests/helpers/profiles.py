@@ -12,23 +12,26 @@ EXAMPLES = {
     DEFAULT: 20,
     MUTANTS: 20,  # the same; that a fault is found is enough, so none is made smaller
     "ci": 100,  # what `.ci/run slow` tries
+    "fuzz": 100,  # as many, but new ones in every run
     "quick": 10,  # for writing a test
     "sanitizers": 12,
     "hours": 20_000,
 }
+REPEATABLE = {DEFAULT, MUTANTS, "ci", "sanitizers"}
 
 
 def register() -> None:
     """Register the profiles and load the default one.
 
-    The default profile draws the same examples in every run, so everybody gets the same result,
-    and mutants do. The others draw new ones.
+    Profiles in `REPEATABLE` draw the same examples in every run, so that a commit passes or fails
+    for everybody alike. The others draw new ones: run them before a release, and when a reader, a
+    kernel or an oracle changes.
     """
     for name, count in EXAMPLES.items():
         settings.register_profile(
             name,
             max_examples=count,
-            derandomize=name in (DEFAULT, MUTANTS),
+            derandomize=name in REPEATABLE,
             phases=[
                 one for one in Phase if name != MUTANTS or one not in (Phase.shrink, Phase.explain)
             ],

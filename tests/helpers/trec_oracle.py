@@ -363,6 +363,15 @@ def whole(text: bytes) -> int | None:
     return value if -(2**63) <= value < 2**63 else None
 
 
+def relevance(text: bytes) -> int | None:
+    """A whole number, or a decimal that is one, such as 1.0 or 1e2, up to 2^53."""
+    value, size = whole(text), number(text)
+    if value is not None or size is None or not abs(size) <= 2**53 or size != int(size):
+        return value
+    is_zero = not re.search(rb"[1-9]", text.lower().partition(b"e")[0])
+    return int(size) if is_zero or size else None  # 1e-400 is a fraction, not 0
+
+
 def number(text: bytes) -> float | None:
     return float(text) if _NUMBER.fullmatch(text) else None
 
@@ -395,7 +404,7 @@ def read(content: bytes, is_run: bool) -> tuple[dict[bytes, dict[bytes, float | 
         else:
             if len(fields) != 4:
                 raise Refused(place, "columns")
-            value = whole(fields[3])
+            value = relevance(fields[3])
         if value is None:
             raise Refused(place, "score" if is_run else "relevance")
         documents = queries.setdefault(fields[0], {})
