@@ -308,7 +308,7 @@ def _evaluate(
 def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Request:
     """The request, from the values of the options."""
     from kgtrec.trec.eval.request import Request
-    from kgtrec.trec.measures.family import EvalOptions
+    from kgtrec.trec.measures.trec_measure import EvalOptions
 
     names = ("level", "collection", "compat", "complete", "judged_only")
     eval_options = EvalOptions(most=options["depth"], **{name: options[name] for name in names})
@@ -387,7 +387,7 @@ def _notes(run: Scored, request: Request) -> list[str]:
 
 
 def _ties(run: Scored, request: Request) -> str:
-    from kgtrec.trec.measures import family, ties
+    from kgtrec.trec.measures import ties, trec_measure
     from kgtrec.trec.measures.ties import has_tie_form
 
     total = f"{run.tied.queries:,} of {len(run.queries):,} queries"
@@ -399,7 +399,7 @@ def _ties(run: Scored, request: Request) -> str:
     able = [column for column in request.columns if has_tie_form(column, request.options)]
     if len(able) == len(request.columns) or request.measures is None:
         return f"{message}; --ties expected averages over their orders"
-    fixed = (family.FIXED, family.OF_SETS)
+    fixed = (trec_measure.FIXED, trec_measure.OF_SETS)
     forms = [column.name for column in able if column.row.expected not in fixed]
     if not forms:
         return message

@@ -15,7 +15,7 @@ help               the table for people: a list, and explanations of single meas
 ================== =====================================================================
 """
 
-from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric, random_scorer
+from kgtrec.measures.keys import AVERAGINGS, METRICS, RankMetric, random_scorer
 from kgtrec.measures.measure import Measure, headings, parse_all
 from kgtrec.measures.stratified import stratified_grid
 from kgtrec.measures.ties import RANK_TYPES
@@ -26,7 +26,7 @@ __all__ = [
     "METRICS",
     "RANK_TYPES",
     "Measure",
-    "Metric",
+    "RankMetric",
     "headings",
     "parse_all",
     "random_scorer",

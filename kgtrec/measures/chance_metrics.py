@@ -14,11 +14,11 @@ import numpy as np
 
 from kgtrec._internal.arrays import Float64
 from kgtrec.measures import random_baseline, random_median
-from kgtrec.measures.metric import GroupMoments, Metric
+from kgtrec.measures.metric import GroupMoments, RankMetric
 from kgtrec.measures.random_baseline import ChanceOf
 from kgtrec.measures.rank_metrics import RANK_ROWS, SPREAD_ROWS
 
-_Form = Callable[[Metric, Float64, GroupMoments], Float64]
+_Form = Callable[[RankMetric, Float64, GroupMoments], Float64]
 
 _ROWS = {row.name: row for row in (*RANK_ROWS, *SPREAD_ROWS)}
 
@@ -45,12 +45,12 @@ _TRULY_GEOMETRIC = (
 # -- The three forms -----------------------------------------------------------------------------
 
 
-def _ratio(row: Metric, value: Float64, moments: GroupMoments) -> Float64:
+def _ratio(row: RankMetric, value: Float64, moments: GroupMoments) -> Float64:
     """Compute M / E."""
     return value / moments.chance
 
 
-def _index(row: Metric, value: Float64, moments: GroupMoments) -> Float64:
+def _index(row: RankMetric, value: Float64, moments: GroupMoments) -> Float64:
     """Compute 1 - (M - 1) / (E - 1), which is (M - E) / (1 - E)."""
     expected = moments.chance
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -58,7 +58,7 @@ def _index(row: Metric, value: Float64, moments: GroupMoments) -> Float64:
     return np.where(expected != 1.0, adjusted, np.nan)
 
 
-def _z_score(row: Metric, value: Float64, moments: GroupMoments) -> Float64:
+def _z_score(row: RankMetric, value: Float64, moments: GroupMoments) -> Float64:
     """Compute (M - E) / sqrt(Var), with the sign changed if lower is better."""
     gap, deviation = value - moments.chance, moments.chance_deviation
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -79,7 +79,7 @@ class _Base:
     - reference: Reference of all forms, if not the form's own.
     """
 
-    row: Metric
+    row: RankMetric
     words: str
     mean: str
     variance: str = ""
@@ -97,7 +97,7 @@ class _Base:
         """Symbol of the expectation."""
         return f"E[{self.row.symbol}]" if self.is_rank else "E"
 
-    def ratio(self, name: str, title: str, range: str, **overrides: Any) -> Metric:
+    def ratio(self, name: str, title: str, range: str, **overrides: Any) -> RankMetric:
         """Build the row of the ratio to the expectation: 1 is random."""
         defaults: dict[str, Any] = {
             "help": f"{self.words} over that of a random scorer: 1 is random.",
@@ -110,7 +110,7 @@ class _Base:
         }
         return self._form(name, title, range, _ratio, defaults | overrides)
 
-    def index(self, name: str, title: str, range: str, **overrides: Any) -> Metric:
+    def index(self, name: str, title: str, range: str, **overrides: Any) -> RankMetric:
         """Build the row of the index: 1 is perfect, 0 random."""
         e, m = self.expectation, self.row.symbol
         form = f"1 - ({m} - 1) / ({e} - 1)" if self.is_rank else f"({m} - E) / (1 - E)"
@@ -125,7 +125,7 @@ class _Base:
         }
         return self._form(name, title, range, _index, defaults | overrides)
 
-    def z_score(self, name: str, title: str, **overrides: Any) -> Metric:
+    def z_score(self, name: str, title: str, **overrides: Any) -> RankMetric:
         """Build the row of the z-score, in standard deviations of a random scorer; higher is
         better."""
         m = self.row.symbol
@@ -143,10 +143,10 @@ class _Base:
         }
         return self._form(name, title, "(-inf, inf)", _z_score, defaults | overrides)
 
-    def _form(self, name: str, title: str, range: str, form: _Form, overrides: Any) -> Metric:
-        """Build the row of one form; `overrides` are further fields of `Metric`."""
+    def _form(self, name: str, title: str, range: str, form: _Form, overrides: Any) -> RankMetric:
+        """Build the row of one form; `overrides` are further fields of `RankMetric`."""
         row = self.row
-        return Metric(
+        return RankMetric(
             name=name,
             title=title,
             range=range,
@@ -199,7 +199,7 @@ _MEDIAN = _Base(
 )
 
 
-def _soft(row: Metric, term: str) -> tuple[Metric, ...]:
+def _soft(row: RankMetric, term: str) -> tuple[RankMetric, ...]:
     """Build the three forms of a metric in [0, 1] that weighs low ranks more than MRR does."""
     stem, at, parameter = row.name.partition("@")
     base = _Base(
@@ -216,7 +216,7 @@ def _soft(row: Metric, term: str) -> tuple[Metric, ...]:
     )
 
 
-CHANCE_ROWS: tuple[Metric, ...] = (
+CHANCE_ROWS: tuple[RankMetric, ...] = (
     _MR.ratio(
         "amr",
         "AMR",

@@ -8,7 +8,7 @@ from typing import Any
 
 from kgtrec.errors import UsageError
 from kgtrec.measures import keys
-from kgtrec.measures.keys import AVERAGINGS, METRICS, Metric, fill_parameter, is_key
+from kgtrec.measures.keys import AVERAGINGS, METRICS, RankMetric, fill_parameter, is_key
 from kgtrec.measures.measure import Measure
 from kgtrec.measures.ties import RANK_TYPES
 from kgtrec.trec.measures.names import key_column, stems_at
@@ -87,9 +87,9 @@ def describe(name: str) -> dict[str, Any]:
         if word in texts:
             facts = {"name": word, "kind": kind, "help": texts[word], "keys": [form.format(word)]}
             return facts | (_averages(word) if kind == "averaging" else {})
-    family = _family_called(name.strip())
-    if family is not None:
-        return _trec_row(family)
+    trec_name = _find_trec_name(name.strip())
+    if trec_name is not None:
+        return _trec_row(trec_name)
     if "." in word:
         measure = Measure.parse(name)
         facts = describe(measure.metric if measure.is_trec else measure.row[0].name)
@@ -109,7 +109,7 @@ def explain_name(name: str) -> str:
     return "\n".join(lines)
 
 
-def _row(metric: Metric) -> dict[str, Any]:
+def _row(metric: RankMetric) -> dict[str, Any]:
     """Return the facts about a metric of ranks."""
     better = {True: "higher is better", False: "lower is better", None: "neither end is better"}
     row = {
@@ -133,7 +133,7 @@ def _row(metric: Metric) -> dict[str, Any]:
     return {label: value for label, value in row.items() if value != []}
 
 
-def _keys(metric: Metric) -> list[str]:
+def _keys(metric: RankMetric) -> list[str]:
     """Return example keys of a metric."""
     name = fill_parameter(metric.name)
     keys = [f"both.realistic.micro.{name}", f"tail.expected.micro.{name}"]
@@ -146,20 +146,20 @@ def _keys(metric: Metric) -> list[str]:
     return keys + stratified
 
 
-def _trec_row(family: str) -> dict[str, Any]:
+def _trec_row(measure: str) -> dict[str, Any]:
     """Return the facts about a measure of trec_eval."""
-    table = TABLE[family]
+    table = TABLE[measure]
     if not is_key(table):
         how = "" if table.format in ("any", "qrels") else f"-R {table.format} "
-        beware = f"Only for files of qrels and runs: kgtrec eval {how}-m {family} QRELS RUN."
+        beware = f"Only for files of qrels and runs: kgtrec eval {how}-m {measure} QRELS RUN."
         return {
-            "name": family,
+            "name": measure,
             "kind": "measure of run files",
             "help": table.text,
             "beware": [beware],
-            "reference": "kgtrec eval -h -m " + family,
+            "reference": "kgtrec eval -h -m " + measure,
         }
-    name = family + table.ending
+    name = measure + table.ending
     says = keys.PARAMETERS.get(name[-2:])
     return {
         "name": name,
@@ -170,7 +170,7 @@ def _trec_row(family: str) -> dict[str, Any]:
         "beware": [
             "It follows the run's order, so it has no rank type. It averages over questions, while "
             "micro averages count answers.",
-            f"On files of qrels and runs: kgtrec eval -m {family}.",
+            f"On files of qrels and runs: kgtrec eval -m {measure}.",
         ],
         "reference": "kgtrec" if table.ours else "trec_eval",
     }
@@ -188,18 +188,18 @@ def _averages(word: str) -> dict[str, Any]:
     return ({"keys": [keys[word]]} if word in keys else {}) | {"defined_for": names}
 
 
-def _family_called(name: str) -> str | None:
-    """Find a family by its name, by another spelling, or with a letter for its parameter."""
-    families = {family.lower(): family for family in TABLE}
-    if name.lower() in families:
-        return families[name.lower()]
+def _find_trec_name(name: str) -> str | None:
+    """Find a measure by its name, by another spelling, or with a letter for its parameter."""
+    measures = {measure.lower(): measure for measure in TABLE}
+    if name.lower() in measures:
+        return measures[name.lower()]
     column = key_column(name)
     if column is not None:
-        return column.family
-    return (families | stems_at()).get(re.sub("[@_.][kx]$", "", name).lower())
+        return column.measure
+    return (measures | stems_at()).get(re.sub("[@_.][kx]$", "", name).lower())
 
 
-def _mark_direction(metric: Metric) -> str:
+def _mark_direction(metric: RankMetric) -> str:
     """Put "+" (higher is better), "-" or a space before the metric's name."""
     sign = {True: "+", False: "-", None: " "}[metric.higher_is_better]
     return f"{sign} {metric.name}"

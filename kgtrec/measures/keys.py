@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from kgtrec.errors import UsageError, must_be, suggestion
 from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.chance_metrics import CHANCE_ROWS
-from kgtrec.measures.metric import Metric
+from kgtrec.measures.metric import RankMetric
 from kgtrec.measures.random_baseline import Chance, Tally
 from kgtrec.measures.rank_metrics import RANK_ROWS, SPREAD_ROWS
 from kgtrec.measures.ties import RANK_TYPES
-from kgtrec.trec.measures.names import TABLE, Family, canonical, split_name
+from kgtrec.trec.measures.names import TABLE, TrecMeasure, canonical, split_name
 
 AVERAGINGS = {
     "micro": "every (triple, side) counts equally; candidates filtered per answer",
@@ -29,7 +29,7 @@ AVERAGINGS = {
     "stratified": "weighted by popularity, (beta_e, beta_r): Mohamed et al., section 4",
 }
 
-METRICS: tuple[Metric, ...] = (*RANK_ROWS, *CHANCE_ROWS, *SPREAD_ROWS)
+METRICS: tuple[RankMetric, ...] = (*RANK_ROWS, *CHANCE_ROWS, *SPREAD_ROWS)
 
 SHARPNESS = (-10, 10)
 """Least and greatest sharpness a: beyond them only one rank counts."""
@@ -39,7 +39,7 @@ STEMS = {stem: metric for metric in METRICS for stem in metric.stems}
 
 
 @lru_cache(maxsize=1024)
-def find_metric(name: str) -> tuple[Metric, int | float] | None:
+def find_metric(name: str) -> tuple[RankMetric, int | float] | None:
     """Find the row of a metric by its name or alias; returns it with its parameter (0 if it takes
     none).
 
@@ -246,12 +246,12 @@ def _trec_problem(measure: KeyParts) -> str | None:
 
 def _unknown_metric(name: str) -> str:
     """Say that no metric has the name, and what it may mean."""
-    families = {family.lower(): family for family, row in TABLE.items() if is_key(row)}
+    measures = {measure.lower(): measure for measure, row in TABLE.items() if is_key(row)}
     word = re.sub("[@_.]k$", "", name.lower())
-    stem = split_name(word, (*STEMS, *families))[0].partition("@")[0]
+    stem = split_name(word, (*STEMS, *measures))[0].partition("@")[0]
     example = STEMS[stem].name if stem in STEMS else ""
-    if stem in families:
-        example = families[stem] + TABLE[families[stem]].ending
+    if stem in measures:
+        example = measures[stem] + TABLE[measures[stem]].ending
     if example[-2:] in PARAMETERS:
         return f"{name!r} needs {PARAMETERS[example[-2:]][3:]}, as in {fill_parameter(example)}"
     near = near_metric(name)
@@ -273,7 +273,7 @@ def number(value: float) -> str:
     return repr(float(value) + 0.0).removesuffix(".0")
 
 
-def is_key(row: Family) -> bool:
+def is_key(row: TrecMeasure) -> bool:
     """Return whether the keys of results include this measure of trec_eval."""
     return row.format in ("any", "qrels") and row.output != "string" and not row.of_answers
 

@@ -8,7 +8,15 @@ from functools import lru_cache
 
 from kgtrec._internal.arrays import Float64
 from kgtrec.errors import UsageError, list_problems
-from kgtrec.measures.keys import FORM, KeyParts, Metric, find_metric, number, problem_of, split_key
+from kgtrec.measures.keys import (
+    FORM,
+    KeyParts,
+    RankMetric,
+    find_metric,
+    number,
+    problem_of,
+    split_key,
+)
 from kgtrec.measures.ties import Ranked
 from kgtrec.trec.measures.names import Column, key_column
 
@@ -101,7 +109,7 @@ class Measure(KeyParts):
         return self.rank_type is None
 
     @property
-    def row(self) -> tuple[Metric, int | float]:
+    def row(self) -> tuple[RankMetric, int | float]:
         """Row of the metric table and its parameter (0 if it takes none); rank metrics only."""
         row = find_metric(self.metric)
         if row is None:
@@ -110,7 +118,7 @@ class Measure(KeyParts):
 
     @property
     def column(self) -> Column:
-        """Family and parameters of a trec_eval measure."""
+        """Name and parameters of a trec_eval measure."""
         column = key_column(self.metric)
         assert column is not None, f"{self.key} is a metric of ranks"
         return column

@@ -20,7 +20,7 @@ from kgtrec.measures.ties import Ranked, Scaled
 class GroupMoments:
     """Mean, expectation and variance of a metric per group of cells, each computed once."""
 
-    metric: Metric
+    metric: RankMetric
     rank_type: str
     parameter: float
     weighing: Weighing
@@ -86,7 +86,7 @@ FALLING = (inverse, inverse_exp)
 """Decreasing functions of the mean."""
 
 
-class Metric(NamedTuple):
+class RankMetric(NamedTuple):
     """One row of the table.
 
     - name: In keys; "@k" at the end means a cutoff, "@p" an exponent, "@a" a sharpness.

@@ -14,7 +14,7 @@ import numpy as np
 
 from kgtrec._internal.arrays import Float64
 from kgtrec.measures import random_baseline
-from kgtrec.measures.metric import GroupMoments, Metric, inverse, inverse_exp
+from kgtrec.measures.metric import GroupMoments, RankMetric, inverse, inverse_exp
 from kgtrec.measures.ties import (
     Ranked,
     Scaled,
@@ -237,10 +237,10 @@ _REALISTIC_HALF = "A realistic rank can end in a half: 10.5 is not a hit at 10."
 _GROWS = "Grows with the number of candidates: compare {} across graphs."
 
 
-_pythagorean = partial(Metric, averagings=INSTANCES, reference=_HOYT)
+_pythagorean = partial(RankMetric, averagings=INSTANCES, reference=_HOYT)
 _PROBE = "Moon and Ko 2026 (PROBE), arXiv 2512.06296"
 _soft = partial(
-    Metric,
+    RankMetric,
     caveats=(
         "Its paper averages inside a question first, then over questions: that is the averaging "
         "`question`; micro counts every instance once.",
@@ -251,8 +251,8 @@ _soft = partial(
     averagings=_UNLIKE_MACRO,
 )
 
-RANK_ROWS: tuple[Metric, ...] = (
-    Metric(
+RANK_ROWS: tuple[RankMetric, ...] = (
+    RankMetric(
         name="mr",
         title="MR",
         help="Mean rank.",
@@ -268,7 +268,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         libkge=("mean_rank",),
         digits=2,
     ),
-    Metric(
+    RankMetric(
         name="mrr",
         title="MRR",
         help="Mean of 1/rank. Macro: of the first answer, which is trec_eval's recip_rank over "
@@ -287,7 +287,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         pykeen=("inverse_harmonic_mean_rank", "mean_reciprocal_rank"),
         libkge=("mean_reciprocal_rank",),
     ),
-    Metric(
+    RankMetric(
         name="hits@k",
         title="Hits@{k}",
         help="Share of ranks up to k.",
@@ -376,7 +376,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         chance=random_baseline.power,
         papers=("p-mrr@p", "pmrr@p"),
     ),
-    Metric(
+    RankMetric(
         name="probe@a",
         title="PROBE@{a}",
         help="Mean of the score of a rank, 1 for the first and 0 for the last of c candidates; "
@@ -393,7 +393,7 @@ RANK_ROWS: tuple[Metric, ...] = (
         value=min_max_power,
         uses_candidates=True,
     ),
-    Metric(
+    RankMetric(
         name="wgmr",
         title="WMR",
         help="Weighted geometric mean rank: an instance weighs as much as it has candidates "
@@ -422,9 +422,9 @@ _POOLED = (
     "allows."
 )
 
-_spread = partial(Metric, averagings=INSTANCES, value=mean_rank, of_mean=None, base="mr")
+_spread = partial(RankMetric, averagings=INSTANCES, value=mean_rank, of_mean=None, base="mr")
 
-SPREAD_ROWS: tuple[Metric, ...] = (
+SPREAD_ROWS: tuple[RankMetric, ...] = (
     _spread(
         name="median_rank",
         title="median",
@@ -497,7 +497,7 @@ SPREAD_ROWS: tuple[Metric, ...] = (
         pykeen=("median_absolute_deviation", "rank_mad"),
         digits=2,
     ),
-    Metric(
+    RankMetric(
         name="count",
         title="count",
         help="Number of instances; the rank type makes no difference.",

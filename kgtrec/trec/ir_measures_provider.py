@@ -33,10 +33,10 @@ from ir_measures.util import QrelsConverter, RunConverter
 from kgtrec.errors import UsageError
 from kgtrec.trec.files.convert import is_frame, qrels_data, run_data
 from kgtrec.trec.files.text import Cut
-from kgtrec.trec.measures.family import EXPONENTIAL, EvalOptions
 from kgtrec.trec.measures.judge import read_judged_queries, read_lists, sort_relevance
 from kgtrec.trec.measures.names import TABLE, Column, depth_needed, resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
+from kgtrec.trec.measures.trec_measure import EXPONENTIAL, EvalOptions
 from kgtrec.trec.measures.values import values
 
 
@@ -97,21 +97,21 @@ def _own_name(measure: Any) -> str:
 def _name_in_table(measure: Any) -> str:
     """Name from the row with the measure's parameter, else from the row without parameters."""
     bare = ""
-    for family, row in TABLE.items():
+    for our_name, row in TABLE.items():
         name, _, parameter = row.ir_measures.rstrip(")").partition("(")
         if name != measure.NAME:
             continue
         if not parameter:
-            bare = family
+            bare = our_name
             continue
         value = measure[parameter]
         if value is NOT_PROVIDED or value is False:
             continue
         if row.kind in ("", "ignored"):
-            return family
+            return our_name
         stem = "p=" if row.kind == "p,gains" else ""
         is_default = (value,) == row.defaults and row.kind != "rank"
-        return family if is_default else f"{family}_{stem}{value}"
+        return our_name if is_default else f"{our_name}_{stem}{value}"
     return bare
 
 

@@ -69,7 +69,7 @@ def options_of(words: list[str]) -> argparse.Namespace:
 
 
 def columns(options: argparse.Namespace) -> list[Column]:
-    """Family, printed name and cutoff of every column, in trec_eval's order."""
+    """Measure, printed name and cutoff of every column, in trec_eval's order."""
     parameters_of: dict[str, str] = {}
     for measure in options.measures or ["official"]:
         family, _, parameters = measure.partition(".")

@@ -54,7 +54,7 @@ NONE = {
 
 _HELP = re.compile(  # what makes options and tables of help
     "all_of|option|flag|reads|writes|draws|files|choice|graph|runs|seed|split|sides|output|form|"
-    "ranking_files|command|confidence|Format|Family|compile"
+    "ranking_files|command|confidence|Format|TrecMeasure|compile"
 )
 _OTHER_TEXT = ("guides", "demo")  # texts to read, which have tests of their own
 

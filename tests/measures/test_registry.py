@@ -21,7 +21,7 @@ from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure, averaging,
 from kgtrec.measures.calculator import Calculator
 from kgtrec.measures.help import describe, explain_name
 from kgtrec.measures.keys import is_key
-from kgtrec.measures.metric import Metric
+from kgtrec.measures.metric import RankMetric
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.trec.measures.names import TABLE, resolve
@@ -314,7 +314,7 @@ def table_ranks(ranks: list[int]) -> Ranks:
     return make_ranks(counts | {"side": np.ones(n, np.int64), "triple": np.arange(n)})
 
 
-def of_tails(metric: Metric, ranks: list[int]) -> float:
+def of_tails(metric: RankMetric, ranks: list[int]) -> float:
     key = f"tail.realistic.micro.{metric.name_with(5 if metric.takes_cutoff else 0.5)}"
     return float(Calculator(table_ranks(ranks), no_trec).value(Measure.parse(key)))
 

@@ -18,10 +18,10 @@ from kgtrec.errors import UsageError
 from kgtrec.trec import evaluate, native_values, summarise, trec_values
 from kgtrec.trec.measures import agreement
 from kgtrec.trec.measures import pytrec_eval as bridge
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.pytrec_eval import can_supply
 from kgtrec.trec.measures.rows import QRELS_ROWS
+from kgtrec.trec.measures.trec_measure import EvalOptions
 from kgtrec.trec.measures.values import follows_from_ranks
 
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
@@ -92,7 +92,7 @@ RANKED = [
     "11pt_avg..25,.5,.75",
 ]
 
-COLUMNS = [c for c in resolve(RANKED) if c.family != "runid" and follows_from_ranks(c)]
+COLUMNS = [c for c in resolve(RANKED) if c.measure != "runid" and follows_from_ranks(c)]
 
 # One depth, one recall point and one multiple are enough where each column has its own call.
 FEW = [c for c in COLUMNS if c.row.kind != "rank" or c.cutoff == 3]
@@ -143,10 +143,10 @@ def test_they_are_those_of_complete_runs(seed: int, level: int) -> None:
             assert got[name][number] == expected, name
     if level == 0:
         return
-    families = {column.family for column in FED}
+    families = {column.measure for column in FED}
     theirs = pytrec_eval.RelevanceEvaluator(world.qrels, families, relevance_level=level)
     bits = theirs.evaluate(world.run)
-    alike = [c.name for c in FED if level == 1 or c.family != "Rndcg"]
+    alike = [c.name for c in FED if level == 1 or c.measure != "Rndcg"]
     for name in {*alike} & bits["x"].keys():
         assert got[name].tolist() == [bits[query][name] for query in world.qrels], name
 
@@ -184,7 +184,7 @@ def test_graphs_and_lists_have_nothing_judged_but_their_answers(make, seed: int)
         scores[questions.instance_question[::3], questions.answers.ids[::3]] = np.nan
     ranks, run = kgtrec.rank(scores, questions, run_depth=N, nan="worst")
     points = ("iprec_at_recall", "11pt_avg")  # of another version of trec_eval
-    names = [column.name for column in COLUMNS if column.family not in points]
+    names = [column.name for column in COLUMNS if column.measure not in points]
     theirs, ours = trec_values(run, questions, names), native_values(ranks, names)
     for name in names:
         assert ours[name].tolist() == theirs[name].tolist(), name

@@ -16,9 +16,9 @@ import kgtrec
 from kgtrec import trec
 from kgtrec.errors import InputError
 from kgtrec.trec.eval.kg_metrics import Micro, micro_values
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import read_lists
 from kgtrec.trec.measures.names import resolve
+from kgtrec.trec.measures.trec_measure import EvalOptions
 
 # Ties in evaluated scores are intended here, or drawn.
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")

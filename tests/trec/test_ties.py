@@ -17,12 +17,12 @@ from trec_oracle import over_orders
 
 from kgtrec.errors import UsageError
 from kgtrec.trec.measures.bounds import bounds, why_unbounded
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.judge import read_lists
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
 from kgtrec.trec.measures.rows import QRELS_ROWS
 from kgtrec.trec.measures.ties import TIES, tie_effect, values_over_ties
+from kgtrec.trec.measures.trec_measure import EvalOptions
 from kgtrec.trec.measures.values import values
 
 CUTS = (1, 2, 3, 5, 8)
@@ -100,7 +100,7 @@ def test_every_order(queries, level, most, judged_only, part) -> None:
         # A tie with two opposite effects is counted: AP can stay the same.
         assert counted >= changing, column.name
         if level and not (most and judged_only):
-            exact = column.family not in ("ndcg_cut", "map_cut", "relative_P", "recall", "Rprec")
+            exact = column.measure not in ("ndcg_cut", "map_cut", "relative_P", "recall", "Rprec")
             assert not exact or counted == changing, column.name
 
 
@@ -321,9 +321,9 @@ def test_bounds_are_the_extremes_of_all_labellings(queries: list[OpenQuery]) -> 
 
 def test_what_has_no_bounds_says_why() -> None:
     every = resolve([name for name in QRELS_ROWS if name != "runid"])
-    without = {c.family for c in every if why_unbounded(c)}
+    without = {c.measure for c in every if why_unbounded(c)}
     assert {"infAP", "judged", "unj", "utility", "num_rel", "relstring", "rbp_resid"} <= without
-    assert {c.family for c in BOUNDED} | without == {c.family for c in every}
+    assert {c.measure for c in BOUNDED} | without == {c.measure for c in every}
     lists = open_lists([([1, OPEN], [])])
     is_open, none = np.array([False, True]), np.zeros(1, np.int64)
     assert "it estimates from a sample" in why_unbounded(*resolve(["infAP"]))

@@ -20,14 +20,13 @@ from kgtrec.cli import cli
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure, keys
 from kgtrec.measures.help import describe
-from kgtrec.measures.metric import Metric
+from kgtrec.measures.metric import RankMetric
 from kgtrec.measures.rank_metrics import mean_rank
 from kgtrec.measures.ties import Ranked, Scaled
 from kgtrec.trec.measures import pytrec_eval as bridge
 from kgtrec.trec.measures import ties
 from kgtrec.trec.measures import values as room
 from kgtrec.trec.measures.bounds import why_unbounded
-from kgtrec.trec.measures.family import PLACES, EvalOptions, Family
 from kgtrec.trec.measures.names import (
     BadCutoff,
     Column,
@@ -37,6 +36,7 @@ from kgtrec.trec.measures.names import (
 )
 from kgtrec.trec.measures.relevant import Lists, View
 from kgtrec.trec.measures.rows import FORMATS, QRELS_ROWS, TABLE, nickname
+from kgtrec.trec.measures.trec_measure import PLACES, EvalOptions, TrecMeasure
 from kgtrec.trec.measures.values import summary, values
 
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
@@ -196,7 +196,7 @@ def test_measures_of_other_formats_are_refused_by_name() -> None:
         for form, own in FORMATS.items():
             if row.format in ("any", own):
                 assert {
-                    column.family for column in resolve([name], qrels_format=form, of_answers=True)
+                    column.measure for column in resolve([name], qrels_format=form, of_answers=True)
                 } == {name}
                 continue
             with pytest.raises(WrongFormat, match=f"Can't calculate measure '{name}'") as caught:
@@ -237,7 +237,7 @@ def double_hits(view: View, column: Column) -> np.ndarray:
     return 2.0 * np.bincount(near, minlength=len(view.num_rel))
 
 
-ROW = Family(
+ROW = TrecMeasure(
     "Twice the relevant documents among the first k.",
     kind="rank",
     defaults=(3,),
@@ -308,7 +308,7 @@ def square(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
 
 
 def test_a_metric_of_ranks_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = Metric(
+    row = RankMetric(
         name="msr",
         title="MSR",
         help="Mean squared rank.",

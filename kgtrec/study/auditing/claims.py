@@ -27,7 +27,7 @@ from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import PathName, UsageError, must_be, refuse
 from kgtrec.measures import RANK_TYPES, Measure
 from kgtrec.measures.averaging import SIDES
-from kgtrec.measures.metric import Metric, inverse, inverse_exp, same
+from kgtrec.measures.metric import RankMetric, inverse, inverse_exp, same
 from kgtrec.measures.random_baseline import Chance, Tally
 from kgtrec.measures.rank_metrics import RANK_ROWS
 from kgtrec.ranking.ranks import Ranks
@@ -284,7 +284,7 @@ class Limit(NamedTuple):
     """
 
     claim: Claim
-    row: Metric
+    row: RankMetric
     parameter: float
     low: float
     high: float
@@ -341,7 +341,7 @@ _MEAN_OF: dict[Any, Callable[[float], float]] = {
     inverse_exp: lambda value: -math.log(value) if value > 0 else math.inf,
     np.exp: lambda value: math.log(value) if value > 0 else 0.0,
 }
-"""Functions from a metric to the mean that `Metric.of_mean` computes it from."""
+"""Functions from a metric to the mean that `RankMetric.of_mean` computes it from."""
 
 
 def _unknown(mean: float) -> float:
@@ -354,7 +354,7 @@ def _reverse_mean_of(of_mean: Callable[[Float64], Float64]) -> Callable[[float],
     return lambda mean: float(of_mean(np.asarray(mean)))
 
 
-def _list_chances(row: Metric, parameter: float, claim: Claim, sizes: Sizes) -> list[Chance]:
+def _list_chances(row: RankMetric, parameter: float, claim: Claim, sizes: Sizes) -> list[Chance]:
     """Return the chance level of an adjusted metric, or its extremes; empty if it is unknown."""
     if row.chance is None or row.from_moments is None or claim.measure.averaging != "micro":
         return []

@@ -22,7 +22,7 @@ from kgtrec._internal.arrays import Bools, Float64
 from kgtrec._internal.csr import group_pairs
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
-from kgtrec.measures.metric import Metric
+from kgtrec.measures.metric import RankMetric
 from kgtrec.measures.ties import Ties
 from kgtrec.study.auditing.claims import (
     BASES,
@@ -232,7 +232,7 @@ def _choose_ranks(entities: int, steps: tuple[float, ...], dense: int) -> Float6
     return np.unique(every[(every >= 1) & (every <= entities)])
 
 
-def _evaluate_ranks(row: Metric, parameter: float, ranks: Float64) -> Float64:
+def _evaluate_ranks(row: RankMetric, parameter: float, ranks: Float64) -> Float64:
     """Evaluate a metric at each of some whole or half ranks."""
     if row.name == "hits@k":
         return np.asarray(ranks <= parameter, np.float64)

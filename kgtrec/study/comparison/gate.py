@@ -43,9 +43,9 @@ from kgtrec.study.comparison.samples import (
     short_name,
 )
 from kgtrec.study.comparison.significance import corrected
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.ties import has_tie_form
+from kgtrec.trec.measures.trec_measure import EvalOptions
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
 ORDERS = ("usual", "optimistic", "pessimistic")

@@ -42,8 +42,8 @@ from kgtrec.measures.averaging import (
 from kgtrec.measures.calculator import OF_GRAPHS
 from kgtrec.measures.metric import FALLING, OfMean, same
 from kgtrec.results.comparability import comparable
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
+from kgtrec.trec.measures.trec_measure import EvalOptions
 from kgtrec.trec.measures.values import native_values
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> 
 def _kind(measure: Measure) -> str:
     """How a metric sees a question's answers; empty for other averagings."""
     if measure.is_trec:
-        return _SEEN[_trec_family(measure)[0]][0]
+        return _SEEN[_trec_measure(measure)[0]][0]
     # Expected ranks count the tied answers of a question together, which depends on the subset.
     return "first" if measure.averaging == "macro" and measure.rank_type != "expected" else ""
 
@@ -140,12 +140,12 @@ def _linear(aligned: Mapping[str, Ranks], measure: Measure, transform: OfMean) -
 
 def _over_answers(aligned: Mapping[str, Ranks], measure: Measure) -> Valued:
     """Over questions that keep an answer, as a plain sum over their answers."""
-    family, k = _trec_family(measure)
+    name, k = _trec_measure(measure)
     first = next(iter(aligned.values()))
     rows, starts = _owned(_of_side(first, measure.side), first.question)
     values = _columns(aligned, lambda ranks: _answer_values(ranks, measure)[rows])
     triple = _triple_index(first)[rows]
-    return _weighted(values, triple, starts=starts, divisor=_DIVISORS[family](k))
+    return _weighted(values, triple, starts=starts, divisor=_DIVISORS[name](k))
 
 
 def _stratified(aligned: Mapping[str, Ranks], measure: Measure) -> Valued:
@@ -292,19 +292,19 @@ def _tied_changes(
 def _answer_values(ranks: Ranks, measure: Measure, tied: int = 1) -> Float64:
     """Value of each answer to a question-level measure, for each number of answers in its tie."""
     if measure.is_trec:
-        family, k = _trec_family(measure)
-        return _SEEN[family][1](_ordinal(ranks), k)
+        name, k = _trec_measure(measure)
+        return _SEEN[name][1](_ordinal(ranks), k)
     columns = (ranks.macro_greater, ranks.macro_equal, ranks.macro_tied_ahead)
     return measure.per_item(Ties(*columns, np.minimum(tied, ranks.macro_equal + 1)))
 
 
-def _trec_family(measure: Measure) -> tuple[str, int]:
+def _trec_measure(measure: Measure) -> tuple[str, int]:
 
     column = resolve([measure.metric])[0]
-    if column.family not in _SEEN:
-        known = must_be(column.family, _SEEN)
+    if column.measure not in _SEEN:
+        known = must_be(column.measure, _SEEN)
         raise UsageError(f"{measure} does not follow from ranks; {known}")
-    return column.family, int(column.cutoff or 0)
+    return column.measure, int(column.cutoff or 0)
 
 
 def _ideal(k: int) -> OfMean:

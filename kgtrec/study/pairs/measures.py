@@ -18,11 +18,11 @@ from kgtrec.measures import Measure
 from kgtrec.measures.averaging import Cells, Weighing
 from kgtrec.measures.metric import GroupMoments
 from kgtrec.measures.ties import Ties
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.formulas import core_columns, core_values, in_core
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import UNJUDGED, View, lists_of_judged
 from kgtrec.trec.measures.ties import has_tie_form
+from kgtrec.trec.measures.trec_measure import EvalOptions
 
 DEFAULTS = (
     "mr",

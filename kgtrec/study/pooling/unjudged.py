@@ -24,9 +24,9 @@ from kgtrec.errors import UsageError, refuse_if
 from kgtrec.study.pooling.completion import FALSE, TRUE, UNKNOWN, Completion
 from kgtrec.study.pooling.lists import RankedLists
 from kgtrec.trec.measures.bounds import bounds, why_unbounded
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
+from kgtrec.trec.measures.trec_measure import EvalOptions
 from kgtrec.trec.measures.values import summary, values
 
 
@@ -80,7 +80,7 @@ def evaluate_judged(
     options = EvalOptions(judged_only=judged_only)
     by_name, has_sample = {}, completion.drawn is not None
     for sampled in (False, True):
-        selected = [c for c in columns if (has_sample and c.family == "infAP") == sampled]
+        selected = [c for c in columns if (has_sample and c.measure == "infAP") == sampled]
         if not selected:
             continue
         labelled = completion.sample if sampled else completion
@@ -274,7 +274,7 @@ def _compute_ends(
     ends = bounds(judged, is_open, n_open - inside, columns)
     low, high = (means({name: row[end] for name, row in ends.items()}, columns) for end in (0, 1))
     for column in columns:
-        if column.family == "rbp":
+        if column.measure == "rbp":
             residual = Column("rbp_resid", persistence=column.persistence)  # the possible gain
             (gain,) = means(values(judged, [residual]), [residual]).values()
             high[column.name] = low[column.name] + gain

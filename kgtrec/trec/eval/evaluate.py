@@ -25,12 +25,12 @@ from kgtrec.trec.files.columns import (
     queries_of,
 )
 from kgtrec.trec.files.text import decode_name, is_path
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.formulas import core_columns, in_core
 from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_of, read_lists
 from kgtrec.trec.measures.names import resolve
 from kgtrec.trec.measures.relevant import UNJUDGED, QueryMatch, Signs, TieEffect, View
 from kgtrec.trec.measures.rows import FORMATS
+from kgtrec.trec.measures.trec_measure import EvalOptions
 from kgtrec.trec.measures.values import summary as summary_of
 from kgtrec.trec.measures.values import values
 
@@ -180,7 +180,7 @@ class Evaluator:
         self._request.check()
         self._judged = scoring.read_qrels(self._request)
         self._documents = documents
-        self._columns = [c for c in self._request.columns if c.family != "runid"]
+        self._columns = [c for c in self._request.columns if c.measure != "runid"]
         self._measures = [c.name for c in self._columns]
         shown = [c for c in self._request.columns if not c.is_query_only]
         micro = self._request.micro
@@ -605,7 +605,7 @@ def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object
         Measures that are unknown, or that the rows do not have.
     """
     columns = resolve(_names(measures), qrels_format=None)
-    columns = [c for c in columns if not c.is_query_only and c.family != "runid"]
+    columns = [c for c in columns if not c.is_query_only and c.measure != "runid"]
     lacking = [c.name for c in columns if any(c.name not in row for row in values.values())]
     if lacking:
         raise UsageError(f"the rows have no {', '.join(lacking)}; pass it to `evaluate`, too")

@@ -24,10 +24,10 @@ from kgtrec.predictions.lists import ids_of
 from kgtrec.trec.files.columns import RunColumns
 from kgtrec.trec.files.parse import name_buffers
 from kgtrec.trec.files.text import decode_name
-from kgtrec.trec.measures.family import EvalOptions, is_whole
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Lists, View, narrow_lists, parts
 from kgtrec.trec.measures.ties import tie_groups
+from kgtrec.trec.measures.trec_measure import EvalOptions, is_whole
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -157,7 +157,7 @@ def micro_values(
 
 def check_micro(columns: Sequence[Column], options: EvalOptions, entities: int | None) -> None:
     """Raise UsageError if a metric has no value with these options or needs `entities`."""
-    needing = dict.fromkeys(c.family for c in columns if c.row.function == "mr")
+    needing = dict.fromkeys(c.measure for c in columns if c.row.function == "mr")
     if entities is None and needing:
         raise UsageError(
             f"{', '.join(needing)} need{'s' * (len(needing) == 1)} the number of entities to rank "

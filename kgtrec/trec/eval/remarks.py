@@ -13,8 +13,8 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Int64
 from kgtrec.errors import AnswerNote, KgtrecWarning, QueryWarning, RunWarning
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column
+from kgtrec.trec.measures.trec_measure import EvalOptions
 
 if TYPE_CHECKING:
     from kgtrec.trec.eval.kg_metrics import GraphFiltered
@@ -163,7 +163,7 @@ def _is_zero_without_relevant(column: Column) -> bool:
     """Return whether the value of a query without a relevant document (or gain) is always 0."""
     row = column.row
     is_value = row.output == "double" and row.direction is True and row.format == "qrels"
-    return is_value and not row.of_answers and column.family != "utility"
+    return is_value and not row.of_answers and column.measure != "utility"
 
 
 def _barren(

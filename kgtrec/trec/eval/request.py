@@ -16,9 +16,9 @@ from kgtrec._internal.argument_names import argument
 from kgtrec.errors import UsageError, must_be
 from kgtrec.trec.files.forms import RUN_FORMATS, TREC_QRELS, TREC_RUN
 from kgtrec.trec.files.text import PathName, ReadAhead, is_path
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, depth_needed, resolve
 from kgtrec.trec.measures.rows import FORMATS, OFFICIAL
+from kgtrec.trec.measures.trec_measure import EvalOptions
 
 if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling

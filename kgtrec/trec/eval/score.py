@@ -26,11 +26,11 @@ from kgtrec.errors import InputError, KgtrecWarning, refuse
 from kgtrec.trec.eval.remarks import quote_name, remarks_of
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.text import PathName, ReadAhead, is_path
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.formulas import FLOOR
 from kgtrec.trec.measures.judge import JudgedQueries, read_judged_queries, read_lists
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import NO_EFFECT, Lists, QueryMatch, TieEffect, some_queries
+from kgtrec.trec.measures.trec_measure import EvalOptions
 from kgtrec.trec.measures.values import summary, values
 
 if TYPE_CHECKING:
@@ -403,7 +403,7 @@ def _sums(
     """Sum num_* in standard scores for the summary, as in trec_eval, except num_q."""
     sums = {}
     for column in columns:
-        kept = column.family == "num_q" or (column.family == "num_rel" and options.complete)
+        kept = column.measure == "num_q" or (column.measure == "num_rel" and options.complete)
         if column.is_count and not kept:
             sums[column.name] = float(np.cumsum(zscores[column.name][counted])[-1])
     return sums

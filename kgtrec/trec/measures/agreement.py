@@ -11,10 +11,10 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import contains, owners
 from kgtrec.errors import KgtrecError, UsageError
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.pytrec_eval import foreign_values
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists
+from kgtrec.trec.measures.trec_measure import EvalOptions
 from kgtrec.trec.measures.values import native_values
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def trec_values(
         a run of any depth.
     """
     columns = resolve(measures)
-    if any(column.family == "runid" for column in columns):
+    if any(column.measure == "runid" for column in columns):
         raise UsageError("'runid' has no value per query; ask for it on the command line")
     answers = _answers(run, questions)
     grades = getattr(questions, "grades", None) if grades is None else grades

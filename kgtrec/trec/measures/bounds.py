@@ -32,9 +32,9 @@ import numpy as np
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.csr import offsets_of, owners
 from kgtrec.errors import UsageError
-from kgtrec.trec.measures.family import EITHER, FALLING, PLACES
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Lists
+from kgtrec.trec.measures.trec_measure import EITHER, FALLING, PLACES
 from kgtrec.trec.measures.values import values
 
 _BPREF = frozenset({"bpref", "gm_bpref"})
@@ -62,7 +62,7 @@ def bounds(
     worlds = _Worlds(lists, is_open, np.asarray(outside, np.int64))
     intervals: dict[str, tuple[Float64, Float64]] = {}
     for column in columns:
-        seen = worlds.condensed if column.family in _BPREF else worlds.cut(column.sees)
+        seen = worlds.condensed if column.measure in _BPREF else worlds.cut(column.sees)
         intervals[column.name] = seen.extremes(column)
     return intervals
 

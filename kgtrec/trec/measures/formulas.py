@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from kgtrec import _core
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import offsets_of
-from kgtrec.trec.measures.family import function_of
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import (
     UNJUDGED,
@@ -32,6 +31,7 @@ from kgtrec.trec.measures.relevant import (
     ratio,
     running_sum,
 )
+from kgtrec.trec.measures.trec_measure import function_of
 
 FLOOR = 1e-5
 """Least value in geometric means: lower ones are raised to it (trec_eval's MIN_GEO_MEAN)."""
@@ -39,12 +39,12 @@ FLOOR = 1e-5
 
 def in_core(column: Column) -> bool:
     """Return whether the native core computes the measure, with these parameters."""
-    return column.family in _core.TREC_MEASURES and not (column.gains or column.exponential)
+    return column.measure in _core.TREC_MEASURES and not (column.gains or column.exponential)
 
 
 def core_columns(columns: Sequence[Column], compat: int) -> _core.TrecColumns:
     """Prepare columns that satisfy `in_core` for the native core."""
-    return _core.TrecColumns([(c.family, c.cutoff or 0.0) for c in columns], compat)
+    return _core.TrecColumns([(c.measure, c.cutoff or 0.0) for c in columns], compat)
 
 
 def core_values(view: View, columns: Sequence[Column]) -> Float64:

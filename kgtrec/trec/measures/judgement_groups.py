@@ -31,12 +31,12 @@ from kgtrec.errors import FileError, InputError
 from kgtrec.trec.files.columns import name_bytes
 from kgtrec.trec.files.parse import Packed
 from kgtrec.trec.files.text import PathName, decode_name, is_path, read_text
-from kgtrec.trec.measures.family import EvalOptions, function_of
 from kgtrec.trec.measures.formulas import core_values
 from kgtrec.trec.measures.judge import JudgedQueries, judgements
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.relevant import Lists, View, lists_of_judged, narrow_lists, some_queries
 from kgtrec.trec.measures.ties import differ, find_tied_queries, sort_ties
+from kgtrec.trec.measures.trec_measure import EvalOptions, function_of
 
 QUERY, GROUP, SUBGROUP, DOCUMENT = range(4)
 COLUMNS = {
@@ -347,7 +347,7 @@ def _values(
 ) -> dict[str, NDArray[Any]]:
     """Compute the measures for lists in which tied documents already have their order."""
     view = _view(groups, lists, options)
-    columns = [column for column in columns if column.family != "runid"]
+    columns = [column for column in columns if column.measure != "runid"]
     return {c.name: function_of(c.row.function)(view, c) for c in columns}
 
 
@@ -411,5 +411,5 @@ def _ties_reversed(lists: Lists, options: EvalOptions) -> Lists:
 
 def value(view: GroupView, column: Column) -> Float64:
     """Average the measure of each group over the groups: ``P_avgjg`` is ``P``."""
-    ungrouped = replace(column, family=column.family.removesuffix("_avgjg"))
+    ungrouped = replace(column, measure=column.measure.removesuffix("_avgjg"))
     return view.average_groups(core_values(view.lists, [ungrouped])[0])

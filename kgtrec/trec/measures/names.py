@@ -11,8 +11,8 @@ from typing import Any
 
 from kgtrec._internal.argument_names import argument
 from kgtrec.errors import UsageError, suggestion
-from kgtrec.trec.measures.family import EXPONENTIAL, WrongParameters, parameters_of
-from kgtrec.trec.measures.rows import ANSWER_ROWS, FORMATS, NICKNAMES, TABLE, Family, nickname
+from kgtrec.trec.measures.rows import ANSWER_ROWS, FORMATS, NICKNAMES, TABLE, TrecMeasure, nickname
+from kgtrec.trec.measures.trec_measure import EXPONENTIAL, WrongParameters, parameters_of
 
 
 class BadCutoff(UsageError):
@@ -29,10 +29,10 @@ class WrongFormat(UsageError):
 
 @dataclass(frozen=True)
 class Column:
-    """One line of output per query: a family and its parameters.
+    """One line of output per query: a measure and its parameters.
 
-    - family: A key of `TABLE`.
-    - cutoff: Rank, recall point, multiple, beta or length; None for families without one.
+    - measure: A key of `TABLE`.
+    - cutoff: Rank, recall point, multiple, beta or length; None for measures without one.
     - numbers: Parameters of utility and 11pt_avg.
     - gains: Relevance and its gain, if not the default.
     - exponential: A document of relevance r gains 2^r - 1.
@@ -41,7 +41,7 @@ class Column:
     - typed: Parameters in the name, if trec_eval repeats them as typed.
     """
 
-    family: str
+    measure: str
     cutoff: float | None = None
     numbers: tuple[float, ...] = ()
     gains: tuple[tuple[int, float], ...] = ()
@@ -51,18 +51,18 @@ class Column:
     typed: str = ""
 
     @property
-    def row(self) -> Family:
-        """Row of the family in the table."""
-        return TABLE[self.family]
+    def row(self) -> TrecMeasure:
+        """Row of the measure in the table."""
+        return TABLE[self.measure]
 
     @cached_property
     def name(self) -> str:
         """Name in trec_eval: ``map``, ``P_10``, ``iprec_at_recall_0.10``; ``kg_hits_10_low``."""
-        return "_".join(filter(None, (self.family, self.parameter, self.end)))
+        return "_".join(filter(None, (self.measure, self.parameter, self.end)))
 
     @property
     def parameter(self) -> str:
-        """Part of the name behind the family: ``10``, ``0.10``; empty without one."""
+        """Part of the name behind the measure: ``10``, ``0.10``; empty without one."""
         if self.row.kind == "rank" and self.cutoff is not None:
             return "_".join(filter(None, (str(int(self.cutoff)), self.typed)))
         if self.row.kind in ("point", "signed point") and self.cutoff is not None:
@@ -71,7 +71,7 @@ class Column:
 
     @property
     def is_count(self) -> bool:
-        """True for the num_* families: printed as integers, summed over queries."""
+        """True for the num_* measures: printed as integers, summed over queries."""
         return self.row.output == "count"
 
     @property
@@ -92,7 +92,7 @@ class Column:
     @property
     def is_geometric(self) -> bool:
         """True for gm_*: logarithms for a query, a geometric mean in the summary."""
-        return self.family.startswith("gm_")
+        return self.measure.startswith("gm_")
 
     def of_mean(self, mean: Any) -> Any:
         """Compute the measure from the mean over queries, or from several: exp of it for gm_*."""
@@ -151,47 +151,47 @@ def _resolve_cached(
     """Do the work of `resolve`; `rows`, the size of the table, is a key of the cache."""
     if not measures:
         raise UsageError("no measure is given; give some, such as map_cut_20, or 'official'")
-    by_family: dict[str, dict[Column, None]] = {}
+    by_measure: dict[str, dict[Column, None]] = {}
     settled: set[str] = set()
     unknown: list[str] = []
     wrong: list[str] = []
     for name in _split_lists(measures):
-        family, separator, text = _split(name, command_line)
-        families = nickname(family, compat)
-        if families is not None:
-            for each_family in families:
-                by_family.setdefault(each_family, {})
+        measure, separator, text = _split(name, command_line)
+        members = nickname(measure, compat)
+        if members is not None:
+            for member in members:
+                by_measure.setdefault(member, {})
             continue
-        row = TABLE.get(family)
+        row = TABLE.get(measure)
         if row is None or (separator and not text):
             unknown.append(_why_unknown(name))
             continue
         if row.of_answers and not of_answers:
             unknown.append(f"{name!r} is a measure of answers, not of queries; choose another here")
             continue
-        into = by_family.setdefault(family, {})
+        into = by_measure.setdefault(measure, {})
         if not separator or (command_line and row.kind == "ignored"):
             continue
         strict = command_line and not row.of_answers
         if strict and separator == ".":
-            if family in settled:
+            if measure in settled:
                 continue
-            settled.add(family)
+            settled.add(measure)
         try:
-            parameters = parameters_of(family, row, text, strict)
-            into.update((Column(family, **settings), None) for settings in parameters)
+            parameters = parameters_of(measure, row, text, strict)
+            into.update((Column(measure, **settings), None) for settings in parameters)
         except WrongParameters as error:
             wrong.append(f"{name!r}: {error}")
-    strange = _of_other_formats(by_family, qrels_format)
+    strange = _of_other_formats(by_measure, qrels_format)
     if unknown:
         raise UsageError("; ".join([*unknown, *strange, *wrong]))
     if strange:
         raise WrongFormat("; ".join(strange))
     if wrong:
         raise BadCutoff("; ".join(wrong))
-    ordered = (family for family in TABLE if family in by_family)
+    ordered = (measure for measure in TABLE if measure in by_measure)
     return tuple(
-        column for family in ordered for column in _family_columns(family, by_family[family])
+        column for measure in ordered for column in _measure_columns(measure, by_measure[measure])
     )
 
 
@@ -201,13 +201,13 @@ def _split_lists(measures: Iterable[str]) -> Iterator[str]:
         yield from re.split(r",(?!\d)", name) if name.startswith("kg_") else [name]
 
 
-def _of_other_formats(families: Iterable[str], qrels_format: str | None) -> list[str]:
+def _of_other_formats(measures: Iterable[str], qrels_format: str | None) -> list[str]:
     """Write messages about measures for other formats of judgements."""
     if qrels_format is None:
         return []
     used_format = FORMATS[qrels_format]
     strange: dict[str, list[str]] = {}
-    for name in sorted(families, key=[*TABLE].index):
+    for name in sorted(measures, key=[*TABLE].index):
         if TABLE[name].format not in ("any", used_format):
             strange.setdefault(TABLE[name].format, []).append(name)
     return [
@@ -254,23 +254,23 @@ def ignored_parameters(measures: Iterable[str]) -> list[str]:
     seen: set[str] = set()
     ignored = []
     for name in _split_lists(measures):
-        family, separator, _ = _split(name, command_line=True)
-        if separator == "." and family not in ANSWER_ROWS:
-            if family in seen or family in NICKNAMES or TABLE[family].kind == "ignored":
+        measure, separator, _ = _split(name, command_line=True)
+        if separator == "." and measure not in ANSWER_ROWS:
+            if measure in seen or measure in NICKNAMES or TABLE[measure].kind == "ignored":
                 ignored.append(name)
-            seen.add(family)
+            seen.add(measure)
     return ignored
 
 
 def help_text(columns: Iterable[Column]) -> str:
-    """Write the text of ``-h -m NAME``: each family once, with its defaults."""
+    """Write the text of ``-h -m NAME``: each measure once, with its defaults."""
     parts = []
-    for family in dict.fromkeys(column.family for column in columns):
-        row = TABLE[family]
-        lines = [family, *wrap_help(row.text)]
+    for measure in dict.fromkeys(column.measure for column in columns):
+        row = TABLE[measure]
+        lines = [measure, *wrap_help(row.text)]
         if row.defaults:
             defaults = ",".join(f"{value:g}" for value in row.defaults)
-            lines.append(f"    Default: -m {family}.{defaults}")
+            lines.append(f"    Default: -m {measure}.{defaults}")
         if row.shown != "both":
             only = "in the summary" if row.shown == "summary" else "for single queries"
             lines.append(f"    Printed {only} only.")
@@ -285,16 +285,16 @@ def wrap_help(text: str, width: int = 76) -> list[str]:
     return textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")
 
 
-def _family_columns(family: str, requested: dict[Column, None]) -> list[Column]:
-    """Return the requested columns of a family, ascending, or the default ones."""
-    row = TABLE[family]
+def _measure_columns(measure: str, requested: dict[Column, None]) -> list[Column]:
+    """Return the requested columns of a measure, ascending, or the default ones."""
+    row = TABLE[measure]
     if requested:
         once = {column.name: column for column in requested}
         columns = sorted(once.values(), key=lambda c: (c.cutoff is not None, c.cutoff or 0.0))
     elif row.kind in ("rank", "point", "signed point", "number"):
-        columns = [Column(family, cutoff) for cutoff in row.defaults]
+        columns = [Column(measure, cutoff) for cutoff in row.defaults]
     else:
-        columns = [Column(family, numbers=row.defaults)]
+        columns = [Column(measure, numbers=row.defaults)]
     if row.of_answers:
         return [replace(column, end=end) for column in columns for end in ("low", "high")]
     return columns
@@ -319,7 +319,7 @@ def split_name(name: str, stems: Iterable[str]) -> tuple[str, str, str]:
 
 
 def _split(name: str, command_line: bool) -> tuple[str, str, str]:
-    """Split a name in any spelling into family, separator and parameters, as `split_name` does."""
+    """Split a name in any spelling into measure, separator and parameters, as `split_name` does."""
     stem, dot, text = name.partition(".")
     if stem in NICKNAMES and (command_line or not dot):
         return stem, dot, text
@@ -328,10 +328,10 @@ def _split(name: str, command_line: bool) -> tuple[str, str, str]:
         return "rbp", "_", persistence[1].replace(" ", "")
     if gained := _split_gains(name):
         return gained
-    family, separator, text = split_name(_aliases().get(name, name), TABLE)
+    measure, separator, text = split_name(_aliases().get(name, name), TABLE)
     if separator == "@":
-        family = stems_at().get(family.lower(), name)
-    return family, separator, text
+        measure = stems_at().get(measure.lower(), name)
+    return measure, separator, text
 
 
 def _split_gains(name: str) -> tuple[str, str, str] | None:
@@ -354,20 +354,20 @@ def _split_gains(name: str) -> tuple[str, str, str] | None:
 def _aliases() -> dict[str, str]:
     """Map other spellings of a whole name to trec_eval's with parameters."""
     aliases: dict[str, str] = {}
-    for family, row in TABLE.items():
+    for measure, row in TABLE.items():
         for alias in row.aliases:
             spelling, _, parameters = alias.partition(":")
-            aliases[spelling] = f"{family}_{parameters}" if parameters else family
+            aliases[spelling] = f"{measure}_{parameters}" if parameters else measure
     return aliases
 
 
 def stems_at() -> dict[str, str]:
-    """Map the text before "@", in lower case, to its family."""
-    return {stem: family for family, row in TABLE.items() for stem in row.at}
+    """Map the text before "@", in lower case, to its measure."""
+    return {stem: measure for measure, row in TABLE.items() for stem in row.at}
 
 
 def _restore_case(name: str) -> str:
-    """Spell the family of a name as the table does, because case does not matter in keys."""
+    """Spell the measure of a name as the table does, because case does not matter in keys."""
     known = {text.lower(): text for text in (*_aliases(), *TABLE)}
     stem, separator, text = split_name(name.lower(), known)
     return known.get(stem, stem) + separator + text
@@ -396,5 +396,5 @@ def _similar(name: str) -> str:
         return suggestion(name, [*TABLE, *NICKNAMES, *_aliases()])
     if stem.lower() in stems_at():
         return f"write a whole number from 1 behind @, as in {stem}@10"
-    stems = (TABLE[family].ir_measures.partition("(")[0] for family in stems_at().values())
+    stems = (TABLE[measure].ir_measures.partition("(")[0] for measure in stems_at().values())
     return suggestion(stem, [*filter(None, stems), *stems_at()]).replace("'?", f"@{cut}'?")

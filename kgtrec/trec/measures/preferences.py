@@ -227,7 +227,7 @@ def value(view: GroupView, column: Column) -> Float64:
     if "preferences" not in view.memo:
         view.memo["preferences"] = _find(view)
     preferences: _Preferences = view.memo["preferences"]
-    kind, _, scope = column.family.removeprefix("prefs_").partition("_")
+    kind, _, scope = column.measure.removeprefix("prefs_").partition("_")
     if kind == "num":
         side, _, scope = scope.removeprefix("prefs_").partition("_")
         return view.sum_groups(preferences.counts[scope][int(side == "poss")])

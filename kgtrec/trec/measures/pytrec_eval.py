@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import offsets_of
 from kgtrec.errors import UsageError
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.formulas import compute_values
 from kgtrec.trec.measures.names import Column, depth_needed
 from kgtrec.trec.measures.relevant import UNJUDGED, Lists, View, some_queries
+from kgtrec.trec.measures.trec_measure import EvalOptions
 from kgtrec.trec.measures.values import values
 
 Judged = dict[str, int]
@@ -56,15 +56,15 @@ _LOCK = threading.Lock()  # pytrec_eval keeps its state in C globals
 def can_supply(column: Column, options: EvalOptions) -> bool:
     """Return whether pytrec_eval has the measure with these parameters and options."""
     row = column.row
-    if row.new or row.ours or row.format != "qrels" or column.family in _LACKING or column.typed:
+    if row.new or row.ours or row.format != "qrels" or column.measure in _LACKING or column.typed:
         return False
-    if column.family in ("iprec_at_recall", "11pt_avg") and options.compat >= 10:
+    if column.measure in ("iprec_at_recall", "11pt_avg") and options.compat >= 10:
         return False
     if row.kind == "point":  # returned names have two decimals, cut at 8 letters
         cutoff = column.cutoff or 0.0
         return cutoff < 1e5 and abs(cutoff * 100 - round(cutoff * 100)) < 1e-9
     # Only this measure of gains looks at the level.
-    return column.family != "Rndcg" or options.level == 1
+    return column.measure != "Rndcg" or options.level == 1
 
 
 def foreign_values(
@@ -89,7 +89,7 @@ def pytrec_eval_values(
     Shape: float64 (n_queries,).
     """
     rows = {column.name: np.zeros(len(lists)) for column in columns}
-    if columns and all(column.family in _ZERO_WITHOUT_HITS for column in columns):
+    if columns and all(column.measure in _ZERO_WITHOUT_HITS for column in columns):
         chosen = _with_hits(lists, options.level)
         if len(chosen) < len(lists):
             fed = pytrec_eval_values(some_queries(lists, chosen), columns, options)
@@ -194,7 +194,11 @@ def _call(
 
     parameters: dict[str, list[str]] = {}
     for column in columns:
-        parameters.setdefault(column.family, []).extend([column.parameter] * bool(column.parameter))
-    names = {family + ("." + ",".join(cuts) if cuts else "") for family, cuts in parameters.items()}
+        parameters.setdefault(column.measure, []).extend(
+            [column.parameter] * bool(column.parameter)
+        )
+    names = {
+        measure + ("." + ",".join(cuts) if cuts else "") for measure, cuts in parameters.items()
+    }
     with _LOCK:
         return pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)

@@ -20,7 +20,7 @@ from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.csr import offsets_of, owners
 from kgtrec.errors import InputError
 from kgtrec.trec.files.text import UNJUDGED as UNJUDGED
-from kgtrec.trec.measures.family import EvalOptions
+from kgtrec.trec.measures.trec_measure import EvalOptions
 
 
 class Signs(NamedTuple):

@@ -8,7 +8,15 @@ last ones are metrics of graphs, which are means over answers.
 
 from __future__ import annotations
 
-from kgtrec.trec.measures.family import ALL_JUDGED, EITHER, FALLING, FIXED, OF_SETS, PLACES, Family
+from kgtrec.trec.measures.trec_measure import (
+    ALL_JUDGED,
+    EITHER,
+    FALLING,
+    FIXED,
+    OF_SETS,
+    PLACES,
+    TrecMeasure,
+)
 
 _DEEP = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 _RECALL_POINTS = tuple(i / 10 for i in range(11))
@@ -23,80 +31,80 @@ def _gains(name: str, exception: str = "") -> str:
     )
 
 
-QRELS_ROWS: dict[str, Family] = {
-    "runid": Family(
+QRELS_ROWS: dict[str, TrecMeasure] = {
+    "runid": TrecMeasure(
         "Name of the run: the last column of its last line.",
         output="string", shown="summary", expected=FIXED, sees="nothing",
         format="any",
     ),
-    "num_q": Family(
+    "num_q": TrecMeasure(
         "Number of queries in the averages; with -c, all queries of the qrels.",
         output="count", shown="summary", function="formulas.num_q", aliases=("NumQ",),
         ir_measures="NumQ", expected=FIXED, sees="nothing", format="any",
     ),
-    "num_ret": Family(
+    "num_ret": TrecMeasure(
         "Documents retrieved; the summary is their sum. -M and -J lower it.",
         output="count", function="core", aliases=("NumRet",), ir_measures="NumRet",
         expected=OF_SETS, sees="nothing",
         counts_all=True,
     ),
-    "num_rel": Family(
+    "num_rel": TrecMeasure(
         "Relevant documents in the qrels, retrieved or not; the summary is their sum (with -c "
         "over all queries, counting relevance from 1 whatever -l says).",
         output="count", function="core", aliases=("NumRel",), ir_measures="NumRel",
         expected=FIXED, sees="nothing",
     ),
-    "num_rel_ret": Family(
+    "num_rel_ret": TrecMeasure(
         "Relevant documents retrieved; the summary is their sum.",
         output="count", function="core", aliases=("NumRelRet",),
         ir_measures="NumRet(rel)", expected=OF_SETS,
     ),
-    "map": Family(
+    "map": TrecMeasure(
         "Average precision: precision at the rank of every relevant document retrieved, summed, "
         "over the number of relevant documents.",
         function="core", aliases=("AP", "MAP"), ir_measures="AP",
         expected="ties.average_precision", bounds=FALLING,
     ),
-    "gm_map": Family(
+    "gm_map": TrecMeasure(
         "Geometric mean of average precision over the queries; values below 0.00001 count as "
         "0.00001.",
         shown="summary", function="core", bounds=FALLING,
     ),
-    "Rprec": Family(
+    "Rprec": TrecMeasure(
         "Precision at rank R, the number of relevant documents.",
         function="core", aliases=("RPrec",), ir_measures="Rprec",
         expected="ties.r_precision", bounds=EITHER,
     ),
-    "bpref": Family(
+    "bpref": TrecMeasure(
         "Share of the first R judged non-relevant documents that come after a relevant one, "
         "averaged over the relevant documents. R is their number. Documents without a judgement "
         "are ignored.",
         function="core", aliases=("Bpref",), ir_measures="Bpref", bounds=EITHER, judged_from=0,
     ),
-    "recip_rank": Family(
+    "recip_rank": TrecMeasure(
         "1 over the rank of the first relevant document; 0 without one.",
         function="core", aliases=("RR", "MRR"), ir_measures="RR",
         expected="ties.reciprocal_rank", bounds=PLACES,
     ),
-    "recip_rank_cut": Family(
+    "recip_rank_cut": TrecMeasure(
         "1 over the rank of the first relevant document if that is within the first k, else 0. "
         "Written RR@10 or recip_rank_cut.10; trec_eval has no such measure.",
         kind="rank", defaults=(10,), ours=True, function="core",
         at=("rr", "mrr"), ir_measures="RR(cutoff)", expected="ties.reciprocal_rank", bounds=PLACES,
     ),
-    "iprec_at_recall": Family(
+    "iprec_at_recall": TrecMeasure(
         "Interpolated precision: the best precision at any rank whose recall is at least the "
         "recall point. This point times the number of relevant documents is rounded (trec_eval 9: "
         "plus .9, rounded down).",
         kind="point", defaults=_RECALL_POINTS, function="core",
         at=("iprec",), ir_measures="IPrec(recall)", bounds=FALLING,
     ),
-    "P": Family(
+    "P": TrecMeasure(
         "Precision: relevant documents among the first k, over k, even if fewer were retrieved.",
         kind="rank", defaults=_DEEP, function="core", at=("p", "precision"),
         ir_measures="P(cutoff)", expected="ties.precision", bounds=PLACES,
     ),
-    "judged": Family(
+    "judged": TrecMeasure(
         "Documents among the first k that are in the qrels, with any relevance, over k or the "
         "number retrieved if that is less. Written Judged@10, as in ir_measures, or judged.10; "
         "trec_eval has no such measure.",
@@ -104,18 +112,18 @@ QRELS_ROWS: dict[str, Family] = {
         ir_measures="Judged(cutoff)", bounds="it says how much is judged, not how good a list is",
         direction=None, counts_all=True, judged_from=ALL_JUDGED,
     ),
-    "relstring": Family(
+    "relstring": TrecMeasure(
         "Relevances of the first documents, one character each: 0 to 9, > for more, - "
         "without a judgement, . with a judgement below 0. The parameter is its length.",
         kind="number", defaults=(10,), output="string", shown="query",
         function="formulas.relevance_string", sees="cutoff",
     ),
-    "recall": Family(
+    "recall": TrecMeasure(
         "Relevant documents among the first k, over all relevant ones.",
         kind="rank", defaults=_DEEP, function="core", at=("r", "recall"),
         ir_measures="R(cutoff)", expected="ties.recall", bounds=FALLING,
     ),
-    "infAP": Family(
+    "infAP": TrecMeasure(
         "Inferred average precision, for pools of which a sample was judged: precision before a "
         "relevant document is estimated from the judged ones. Relevance below 0 means in the pool "
         "but not judged; documents outside the qrels were not in the pool. (Yilmaz and Aslam, "
@@ -124,15 +132,15 @@ QRELS_ROWS: dict[str, Family] = {
         bounds="it estimates from a sample of judgements, so more judgements do not bound it",
         judged_from=ALL_JUDGED,
     ),
-    "gm_bpref": Family(
+    "gm_bpref": TrecMeasure(
         "Geometric mean of bpref over the queries; values below 0.00001 count as 0.00001.",
         shown="summary", function="core", bounds=EITHER, judged_from=0,
     ),
-    "Rprec_mult": Family(
+    "Rprec_mult": TrecMeasure(
         "Precision at rank multiple * R, R relevant documents (plus .9, rounded down).",
         kind="point", defaults=_MULTIPLES, function="core", bounds=EITHER,
     ),
-    "utility": Family(
+    "utility": TrecMeasure(
         "a times the relevant documents retrieved, plus b times the others retrieved, plus c "
         "times the relevant ones missed, plus d times the others not retrieved (-N gives the "
         "collection size). Parameters: a,b,c,d.",
@@ -140,121 +148,121 @@ QRELS_ROWS: dict[str, Family] = {
         bounds="its parameters may reward what is not relevant",
         counts_all=True,
     ),
-    "11pt_avg": Family(
+    "11pt_avg": TrecMeasure(
         "Mean of iprec_at_recall over the recall points 0, .1, ... 1, or over the given ones.",
         kind="numbers", defaults=_RECALL_POINTS, function="formulas.eleven_points", bounds=FALLING,
     ),
-    "binG": Family(
+    "binG": TrecMeasure(
         "Mean over the relevant documents of 1 / log2(2 + non-relevant documents before it); 0 "
         "for those not retrieved.",
         function="core", bounds=FALLING,
     ),
-    "G": Family(
+    "G": TrecMeasure(
         "Gain of each document over log2(2 + gain of the ideal list down to its rank, at least 1 "
         "per rank, - gain of the list itself), summed, over the gain of all documents."
         + _gains("G"),
         kind="gains", function="formulas.gain_over_cost", bounds=FALLING, graded=True,
     ),
-    "dcg": Family(
+    "dcg": TrecMeasure(
         "Discounted cumulative gain: gain / log2(rank + 1), summed."
         + _gains("dcg"),
         kind="gains", new=True, function="formulas.dcg", expected="ties.dcg", bounds=PLACES,
         graded=True,
     ),
-    "ideal_dcg": Family(
+    "ideal_dcg": TrecMeasure(
         "Discounted cumulative gain of the best possible order of all judged documents."
         + _gains("ideal_dcg"),
         kind="gains", new=True, function="formulas.ideal_dcg", expected=FIXED,
         bounds="it does not depend on the list", graded=True, sees="nothing",
         direction=None,
     ),
-    "ndcg": Family(
+    "ndcg": TrecMeasure(
         "dcg over ideal_dcg. (Jarvelin and Kekalainen, TOIS 2002)"
         + _gains("ndcg"),
         kind="gains", function="formulas.ndcg", aliases=("nDCG", "NDCG"), ir_measures="nDCG",
         expected="ties.ndcg", bounds=FALLING, graded=True,
     ),
-    "ndcg_rel": Family(
+    "ndcg_rel": TrecMeasure(
         "nDCG at the rank of each document with a gain, averaged over them; those not retrieved "
         "count with the nDCG of the whole list."
         + _gains("ndcg_rel"),
         kind="gains", function="formulas.ndcg_at_relevant", bounds=EITHER, graded=True,
     ),
-    "Rndcg": Family(
+    "Rndcg": TrecMeasure(
         "nDCG averaged over the end of the list and the ranks where the gain of the ideal list "
         "falls."
         + _gains("Rndcg", ", except that a query without a document of that level has 0"),
         kind="gains", function="formulas.ndcg_at_levels", bounds=EITHER, graded=True,
         counts_all=True,
     ),
-    "ndcg_cut": Family(
+    "ndcg_cut": TrecMeasure(
         "DCG of the first k documents over that of the best possible first k. A document of "
         "relevance r gains r; level=gain pairs behind the cutoff change that, as in "
         "ndcg_cut.10.1=3,2=9, and ndcg_cut.10.exp gives it 2^r - 1.",
         kind="rank", defaults=_DEEP, function="formulas.ndcg_cut", at=("ndcg",),
         ir_measures="nDCG(cutoff)", expected="ties.ndcg", bounds=FALLING, graded=True,
     ),
-    "map_cut": Family(
+    "map_cut": TrecMeasure(
         "Average precision where documents after rank k count as not retrieved; also written "
         "AP@k.",
         kind="rank", defaults=_DEEP, function="core", at=("ap", "map"),
         ir_measures="AP(cutoff)", expected="ties.average_precision", bounds=FALLING,
     ),
-    "relative_P": Family(
+    "relative_P": TrecMeasure(
         "Relevant documents among the first k, over their greatest possible number: k or the "
         "number of relevant documents, whichever is less.",
         kind="rank", defaults=_DEEP, function="core",
         expected="ties.relative_precision", bounds=FALLING,
     ),
-    "success": Family(
+    "success": TrecMeasure(
         "1 if a relevant document is among the first k, else 0; also written Success@k or Hits@k.",
         kind="rank", defaults=(1, 5, 10), function="core", at=("success", "hits", "hit"),
         ir_measures="Success(cutoff)", expected="ties.success", bounds=PLACES,
     ),
-    "set_P": Family(
+    "set_P": TrecMeasure(
         "Relevant documents retrieved, over all documents retrieved.",
         function="core", aliases=("SetP",), ir_measures="SetP", expected=OF_SETS, bounds=PLACES,
         counts_all=True,
     ),
-    "set_relative_P": Family(
+    "set_relative_P": TrecMeasure(
         "Relevant documents retrieved, over their greatest possible number: the number retrieved "
         "or the number of relevant documents, whichever is less.",
         function="core", aliases=("SetRelP",), ir_measures="SetP(relative)",
         expected=OF_SETS, bounds=FALLING, counts_all=True,
     ),
-    "set_recall": Family(
+    "set_recall": TrecMeasure(
         "Relevant documents retrieved, over all relevant documents.",
         function="core", aliases=("SetR",), ir_measures="SetR", expected=OF_SETS,
         bounds=FALLING,
     ),
-    "set_map": Family(
+    "set_map": TrecMeasure(
         "set_P times set_recall.",
         function="core", aliases=("SetAP",), ir_measures="SetAP", expected=OF_SETS,
         bounds=FALLING, counts_all=True,
     ),
-    "set_F": Family(
+    "set_F": TrecMeasure(
         "(x + 1) P R / (x P + R) with P = set_P and R = set_recall; x is the parameter. A larger "
         "x favours recall.",
         kind="number", defaults=(1,), function="core", aliases=("SetF",),
         ir_measures="SetF(beta)", expected=OF_SETS, bounds=FALLING, counts_all=True,
     ),
-    "num_nonrel_judged_ret": Family(
+    "num_nonrel_judged_ret": TrecMeasure(
         "Documents retrieved that were judged and are not relevant; the summary is their sum.",
         output="count", function="core", expected=OF_SETS, judged_from=0,
     ),
-    "yaap": Family(
+    "yaap": TrecMeasure(
         "log((1 + s) / (1 + R - s)), where R is the number of relevant documents and s is average "
         "precision times R. (Robertson, ECIR 2012)",
         function="core", bounds=FALLING,
     ),
-    "rbp": Family(
+    "rbp": TrecMeasure(
         "Rank-biased precision: (1 - p) times the sum of gain p^(rank - 1). Gains beyond 0 to 1 "
         "are scaled to that range per query. Parameters: p=0.8, level=gain pairs (default: p=.9). "
         "(Moffat and Zobel, TOIS 2008) The level of -l has no effect.",
         kind="p,gains", new=True, function="formulas.rank_biased", aliases=("RBP:p=0.8",),
         ir_measures="RBP(p)", bounds=PLACES, graded=True,
     ),
-    "rbp_resid": Family(
+    "rbp_resid": TrecMeasure(
         "How much rank-biased precision would rise if all retrieved documents without a "
         "judgement, and all after the list, had the highest gain; 0 if all retrieved ones are "
         "judged. Parameter: p=0.8; p is .9 by default.",
@@ -262,7 +270,7 @@ QRELS_ROWS: dict[str, Family] = {
         bounds="it is the width of rbp's own interval", direction=False,
         counts_all=True, judged_from=0,
     ),
-    "unj": Family(
+    "unj": TrecMeasure(
         "Documents without a judgement of 0 or more among the first k, over k.",
         kind="rank", defaults=(5, 10, 20), new=True, function="core", at=("unj",),
         bounds="it says how much is judged, not how good a list is",
@@ -286,9 +294,9 @@ _BALANCED = (
 )
 
 
-def _preferences(text: str, output: str = "double") -> Family:
+def _preferences(text: str, output: str = "double") -> TrecMeasure:
     """Make a row of preferences."""
-    return Family(
+    return TrecMeasure(
         text,
         kind="ignored",
         output=output,
@@ -298,9 +306,9 @@ def _preferences(text: str, output: str = "double") -> Family:
     )
 
 
-def _assessors(text: str, kind: str, defaults: tuple[float, ...]) -> Family:
+def _assessors(text: str, kind: str, defaults: tuple[float, ...]) -> TrecMeasure:
     """Make a row that averages over groups of judgements."""
-    return Family(
+    return TrecMeasure(
         text,
         kind=kind,
         defaults=defaults,
@@ -317,7 +325,7 @@ _PAIRS = (
 )
 _GROUPS = "Fulfilled preferences of each group over all its preferences, averaged over the groups."
 
-GROUP_ROWS: dict[str, Family] = {
+GROUP_ROWS: dict[str, TrecMeasure] = {
     "prefs_num_prefs_poss": _preferences(
         "Preferences of the judgements; the summary is their sum.", "count"
     ),
@@ -380,10 +388,10 @@ def _answers(
     higher: bool = True,
     defaults: tuple[float, ...] = (),
     at: tuple[str, ...] = (),
-) -> Family:
+) -> TrecMeasure:
     """Make a row of a measure of answers."""
     needs = " Needs --n-entities." if function == "mr" else ""
-    return Family(
+    return TrecMeasure(
         text + _LISTED + needs,
         kind="rank" if defaults else "",
         defaults=defaults,
@@ -396,7 +404,7 @@ def _answers(
     )
 
 
-ANSWER_ROWS: dict[str, Family] = {
+ANSWER_ROWS: dict[str, TrecMeasure] = {
     "kg_mr": _answers("Mean rank of the answers, as listed.", "mr", higher=False),
     "kg_mrr": _answers("Mean of 1 / rank over the answers, as listed.", "mrr"),
     "kg_hits": _answers(
@@ -419,7 +427,7 @@ ANSWER_ROWS: dict[str, Family] = {
     ),
 }
 
-TABLE: dict[str, Family] = {**QRELS_ROWS, **GROUP_ROWS, **ANSWER_ROWS}
+TABLE: dict[str, TrecMeasure] = {**QRELS_ROWS, **GROUP_ROWS, **ANSWER_ROWS}
 
 FORMATS = {
     "qrels": "qrels",
@@ -476,7 +484,7 @@ NICKNAMES: dict[str, tuple[str, ...]] = {
 
 
 def nickname(name: str, compat: int = 10) -> tuple[str, ...] | None:
-    """Return the families behind a nickname in that version of trec_eval, in table order; None for
+    """Return the measures behind a nickname in that version of trec_eval, in table order; None for
     others."""
     if name not in NICKNAMES:
         return None

@@ -26,7 +26,6 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.csr import owners, spans
 from kgtrec.errors import UsageError
-from kgtrec.trec.measures.family import FIXED, OF_SETS, EvalOptions, function_of
 from kgtrec.trec.measures.formulas import core_columns, in_core
 from kgtrec.trec.measures.names import TABLE, Column
 from kgtrec.trec.measures.relevant import (
@@ -40,6 +39,7 @@ from kgtrec.trec.measures.relevant import (
     ratio,
     some_queries,
 )
+from kgtrec.trec.measures.trec_measure import FIXED, OF_SETS, EvalOptions, function_of
 from kgtrec.trec.measures.values import values
 
 _ROUNDING = 1e-12
@@ -234,9 +234,9 @@ def check_tie_forms(columns: Sequence[Column], options: EvalOptions) -> None:
     """Raise `UsageError` that names the measures without and with a form under ties."""
     without = [column.name for column in columns if not has_tie_form(column, options)]
     if without:
-        every = [Column(family) for family in TABLE]
-        fixed = [column.family for column in every if _is_fixed(column, options)]
-        forms = [c.family for c in every if has_tie_form(c, options) and c.family not in fixed]
+        every = [Column(measure) for measure in TABLE]
+        fixed = [column.measure for column in every if _is_fixed(column, options)]
+        forms = [c.measure for c in every if has_tie_form(c, options) and c.measure not in fixed]
         raise UsageError(
             f"{argument('ties')} does not support {', '.join(without)}; leave them out. It "
             "supports "
@@ -301,7 +301,7 @@ def values_over_ties(
     options = options or EvalOptions()
     if ties != "expected":
         return values(sort_ties(lists, options, lists.relevance, ties == "max"), columns, options)
-    columns = [column for column in columns if column.family != "runid"]
+    columns = [column for column in columns if column.measure != "runid"]
     fixed = values(lists, [c for c in columns if _is_fixed(c, options)], options)
     pieces: dict[str, list[Float64]] = {c.name: [] for c in columns if c.name not in fixed}
     for _, _, part in parts(lists, _PART_DOCUMENTS) if pieces else ():

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Float64
 from kgtrec.errors import InputError, UsageError
-from kgtrec.trec.measures.family import EvalOptions
 from kgtrec.trec.measures.formulas import FLOOR, compute_values
 from kgtrec.trec.measures.names import Column, resolve
 from kgtrec.trec.measures.relevant import (
@@ -24,6 +23,7 @@ from kgtrec.trec.measures.relevant import (
     narrow_lists,
     parts,
 )
+from kgtrec.trec.measures.trec_measure import EvalOptions
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -38,7 +38,7 @@ def values(
 ) -> dict[str, Array]:
     """Compute measures for every query: strings for relstring, else float64."""
     options = options or EvalOptions()
-    columns = [column for column in columns if column.family != "runid"]
+    columns = [column for column in columns if column.measure != "runid"]
     lists = narrow_lists(lists, options)
     pieces = [
         compute_values(View(part, options), columns) for _, _, part in parts(lists, _PART_DOCUMENTS)
@@ -67,9 +67,9 @@ def summary(
         absent = lists.retrieved == 0  # in the run: -M and -J may have emptied other lists
     row: dict[str, float | int | str] = {}
     for column in shown:
-        if column.family == "runid" and lists is not None:
+        if column.measure == "runid" and lists is not None:
             row["runid"] = lists.tag
-        elif column.family == "num_rel" and lists is not None and options.complete:
+        elif column.measure == "num_rel" and lists is not None and options.complete:
             row["num_rel"] = int((lists.judged > 0).sum())  # at any level, as in trec_eval
         else:
             row[column.name] = _summarise(column, values[column.name], absent)
@@ -80,7 +80,7 @@ def _summarise(column: Column, values: Array, absent: NDArray[np.bool_] | None) 
     """Compute the summary of one measure; `absent` marks queries that the run lacks."""
     if not len(values):
         raise InputError("there is no query to average over; give a run and qrels that share some")
-    if column.family == "num_q":
+    if column.measure == "num_q":
         return len(values)
     terms = values.astype(np.float64)
     floored = 0

@@ -27,25 +27,25 @@ class WrongParameters(ValueError):
     """Wrong parameters; the text says how they must look."""
 
 
-def parameters_of(name: str, family: Family, text: str, strict: bool) -> list[dict[str, Any]]:
-    """Read the parameters of a family; return the settings of each `Column`."""
+def parameters_of(name: str, measure: TrecMeasure, text: str, strict: bool) -> list[dict[str, Any]]:
+    """Read the parameters of a measure; return the settings of each `Column`."""
     parts = text.split(",")
-    if family.kind == "rank":
-        cutoffs, separator, gains = _cutoffs_and_gains(family, text)
+    if measure.kind == "rank":
+        cutoffs, separator, gains = _cutoffs_and_gains(measure, text)
         parts, gain_settings = cutoffs.split(","), _gains_of(name, gains) if separator else {}
         return [{"cutoff": float(cutoff)} | gain_settings for cutoff in _ranks(name, parts, strict)]
-    if family.kind in ("point", "signed point"):
-        sign = "-?" if family.kind == "signed point" else ""
+    if measure.kind in ("point", "signed point"):
+        sign = "-?" if measure.kind == "signed point" else ""
         return [{"cutoff": value} for value in _points(name, parts, strict, sign)]
-    if family.kind == "number":
+    if measure.kind == "number":
         _check_numbers(name, parts)
         return [{"cutoff": float(part), "typed": part} for part in parts]
-    if family.kind == "numbers":
+    if measure.kind == "numbers":
         return [{"numbers": _coefficients(name, parts), "typed": text}]
-    if family.kind == "gains":
+    if measure.kind == "gains":
         return [_gains_of(name, text)]
-    if family.kind in ("p", "p,gains"):
-        return [_pairs(name, family.kind, parts) | {"typed": text}]
+    if measure.kind in ("p", "p,gains"):
+        return [_pairs(name, measure.kind, parts) | {"typed": text}]
     raise WrongParameters(f"{name} takes no parameters; leave them out")
 
 
@@ -53,11 +53,11 @@ EXPONENTIAL = "exp"
 """Parameter of measures of gains: a document of relevance r gains 2^r - 1."""
 
 
-def _cutoffs_and_gains(family: Family, text: str) -> tuple[str, str, str]:
+def _cutoffs_and_gains(measure: TrecMeasure, text: str) -> tuple[str, str, str]:
     """Split ``10.1=3,2=9`` or ``5,10_exp`` into cutoffs, separator and gains; ``5,10`` has no
     gains."""
     both = re.fullmatch(rf"([0-9,]+)([._])({EXPONENTIAL}|.*=.*)", text, re.ASCII)
-    return (both[1], both[2], both[3]) if both and family.graded else (text, "", "")
+    return (both[1], both[2], both[3]) if both and measure.graded else (text, "", "")
 
 
 def _gains_of(name: str, text: str) -> dict[str, Any]:
@@ -240,7 +240,7 @@ ALL_JUDGED = -(2**63)  # as `judged_from`: any judgement
 _COUNT = "it is a count or a text, not a measure of quality"
 
 
-class Family(NamedTuple):
+class TrecMeasure(NamedTuple):
     """Measure of trec_eval: all data on it for names, help, values, ties and bounds.
 
     - text: What it measures, in one or more sentences.
