@@ -253,7 +253,7 @@ def _read_questions(questions: Questions, start: int, stop: int) -> tuple[Questi
         offsets = np.array(csr.offsets[first : last + 1])
         return Csr(offsets - offsets[0], np.array(csr.ids[offsets[0] : offsets[-1]]))
 
-    some = questions.taken(
+    some = questions.select(
         slice(first, last),
         slice(low, high),
         answers=part(questions.answers),

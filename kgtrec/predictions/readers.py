@@ -229,7 +229,7 @@ def read_ogb_lsc(path: str | PathLike[str], questions: Questions) -> PredictedLi
                 questions.of_graph().numbers(
                     f"{path}: lists in format 'ogb-lsc'", code, first, second
                 ),
-                triples[:, ASKS[side].asked],
+                triples[:, ASKS[side].answer],
                 np.arange(1, len(rows) + 1),
                 has_entity.sum(axis=1),
                 rows[has_entity].astype(np.int64),
@@ -286,7 +286,7 @@ def read_pykeen(path: str | PathLike[str], questions: Questions) -> PredictedLis
         for side in SIDES[questions.sides]:
             first, second = (triple[column] for column in ASKS[side].given)
             entries = lists.setdefault((side, first, second), [])
-            entries.append((worse, line, triple[ASKS[side].asked]))
+            entries.append((worse, line, triple[ASKS[side].answer]))
     if not lists:
         refuse(path, None, "no predictions after the first line", _PYKEEN_HINT)
     builder = ListsBuilder(questions, "pykeen", path)

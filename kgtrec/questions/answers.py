@@ -1,7 +1,7 @@
 """Questions from given answers: lists, mappings, offsets with ids, qrels, and JSON lines.
 
 Each form becomes an `AnswerTable`: names, flat lists with their offsets, grades and terms.
-`fields_of` turns labels into ids, checks them, and gives the fields of questions.
+`build_fields` turns labels into ids, checks them, and gives the fields of questions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from kgtrec.trec.files.text import is_path
 if TYPE_CHECKING:
     from kgtrec.questions.questions import AnyQuestions
 
-Place = tuple[PathName, Sequence[int | None]]
+FileLines = tuple[PathName, Sequence[int | None]]
+"""A file, and the line of each question; None: unknown."""
 
 _LINE = (
     'write {"id": name, "answers": [label, ...]} per line, and if there are any, "known", '
@@ -43,38 +44,45 @@ _KEYS = {"id", "answers", "known", "candidates", "terms"}
 
 @dataclass(frozen=True, eq=False)
 class Flat:
-    """Concatenated lists: labels as an Arrow array of bytes, or ids."""
+    """Lists of labels or ids, one per question, concatenated.
+
+    - offsets, int64 (Q + 1,): Start of each list, and the end.
+    - items: Labels as an Arrow array of bytes, or ids as int64.
+    """
 
     offsets: Int64
     items: Any
 
     @classmethod
-    def of(cls, what: str, value: Any, names: Sequence[str] | None = None) -> Flat:
-        """From lists by name or in order, or from offsets and ids."""
+    def from_value(cls, title: str, value: Any, names: Sequence[str] | None = None) -> Flat:
+        """Make it from a list per question, by name or in order, or from (offsets, ids).
+
+        Errors begin with `title`, the name of the argument. `names` are those of the questions.
+        """
         if isinstance(value, tuple) and len(value) == 2 and hasattr(value[0], "dtype"):
             offsets, items = np.asarray(value[0]), list(value[1])
             whole = offsets.dtype.kind in "iu" and offsets.ndim == 1 and len(offsets) > 1
             if not whole or offsets[0] or (np.diff(offsets) < 0).any() or offsets[-1] != len(items):
                 raise InputError(
-                    f"the offsets of {what} must rise from 0 to {len(items)}, the number of ids"
+                    f"the offsets of {title} must rise from 0 to {len(items)}, the number of ids"
                 )
         else:
-            lists = _lists(what, value, names)
-            for number, one in enumerate(lists):
-                if isinstance(one, (str, bytes)) or not isinstance(one, Iterable):
-                    raise InputError(f"{what} of question {number} is {one!r}; give a list")
-            lists = [one.tolist() if isinstance(one, np.ndarray) else list(one) for one in lists]
-            offsets, items = offsets_of([*map(len, lists)]), [item for one in lists for item in one]
+            rows = _list_rows(title, value, names)
+            for number, row in enumerate(rows):
+                if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
+                    raise InputError(f"{title} of question {number} is {row!r}; give a list")
+            lists = [row.tolist() if isinstance(row, np.ndarray) else list(row) for row in rows]
+            offsets, items = offsets_of([*map(len, lists)]), [item for row in lists for item in row]
         if names is not None and len(offsets) != len(names) + 1:
             raise InputError(
-                f"{what} has {len(offsets) - 1} lists for {len(names)} questions; give one list "
+                f"{title} has {len(offsets) - 1} lists for {len(names)} questions; give one list "
                 "per question"
             )
-        return cls(offsets.astype(np.int64), _items(what, items))
+        return cls(offsets.astype(np.int64), _items(title, items))
 
     @property
     def owner(self) -> Int64:
-        """The question of each item."""
+        """The question of each item: int64."""
         return owners(self.offsets)
 
     def select(self, rows: Int64) -> Flat:
@@ -87,8 +95,8 @@ class Flat:
         chosen = self.items[items] if is_ids else self.items.take(pa.array(items))
         return Flat(offsets_of(counts), chosen)
 
-    def shown(self, item: int) -> Any:
-        """An item in the form for messages."""
+    def item_text(self, item: int) -> Any:
+        """Return an item as messages show it."""
         if isinstance(self.items, np.ndarray):
             return int(self.items[item])
         return repr(text_of(self.items[item].as_py()))
@@ -96,10 +104,10 @@ class Flat:
 
 @dataclass(frozen=True, eq=False)
 class AnswerTable:
-    """Questions before their labels are turned into ids.
+    """Questions with their answers as labels or ids, before they are checked and numbered.
 
-    - place: The file, and a line (or None) per question, for messages.
-    - rows: Row of scores of each question, among `n_rows`, if some were left out.
+    - source: The file, and a line (or None) per question, for messages.
+    - rows: Row of scores of each question, among `n_rows`; None if no question was left out.
     """
 
     names: Sequence[str]
@@ -110,28 +118,28 @@ class AnswerTable:
     terms: Mapping[str, Term] = field(default_factory=dict)
     answer_terms: Mapping[str, Term] = field(default_factory=dict)
     origin: Mapping[str, Any] = field(default_factory=dict)
-    place: Place | None = None
+    source: FileLines | None = None
     rows: Int64 | None = None
     n_rows: int = 0
 
-    def refuse(self, question: int, found: str, hint: str, item: Any = None) -> InputError:
-        """The error for a question, or for one of its labels."""
+    def refuse(self, question: int, problem: str, hint: str, item: Any = None) -> InputError:
+        """Return the error for a question, or for one of its labels (`item`), with its line."""
         name = self.names[question]
-        found = f"question {name!r} {found}"
-        if self.place is None:
-            return InputError(f"{found}; {hint}")
-        path, lines = self.place
-        line = _line_in_qrels(path, name, item) if "qrels" in self.origin else lines[question]
-        return FileError(path, line, found=found, hint=hint)
+        problem = f"question {name!r} {problem}"
+        if self.source is None:
+            return InputError(f"{problem}; {hint}")
+        path, lines = self.source
+        line = _find_qrels_line(path, name, item) if "qrels" in self.origin else lines[question]
+        return FileError(path, line, found=problem, hint=hint)
 
 
 # -- Forms -----------------------------------------------------------------------------------------
 
 
-def table_of(
+def build_table(
     answers: Any, known: Any, candidates: Any, ids: Any, terms: Any, grades: Any, level: int
 ) -> AnswerTable:
-    """The table of the arguments of `Questions.from_answers`."""
+    """Build a table from the arguments of `Questions.from_answers`."""
     if is_path(answers) and ".jsonl" in str(answers).rpartition("/")[2]:
         extra = {"known": known, "candidates": candidates, "ids": ids, "terms": terms}
         wrong = [name for name, value in (*extra.items(), ("grades", grades)) if value is not None]
@@ -144,32 +152,36 @@ def table_of(
     if _is_qrels(answers):
         if grades is not None:
             raise UsageError("the qrels give the grades; leave grades= out")
-        table = table_of_qrels(answers, names, level)
+        table = build_qrels_table(answers, names, level)
     else:
         if isinstance(answers, Mapping):
             if names is not None:
                 raise UsageError("the names of the mapping are the ids; leave ids= out")
             names = [str(name) for name in answers]
-        flat = Flat.of("answers", answers)
+        flat = Flat.from_value("answers", answers)
         n = len(flat.offsets) - 1
         names = names or [str(number) for number in range(n)]
         if len(names) != n:
             raise InputError(f"{len(names)} ids for {n} questions; give one id per question")
-        own = None if grades is None else _grades(grades, names, len(flat.items))
-        table = AnswerTable(names, flat, grades=own)
+        checked = None if grades is None else _check_grades(grades, names, len(flat.items))
+        table = AnswerTable(names, flat, grades=checked)
+
+    def read(title: str, value: Any) -> Flat | None:
+        return None if value is None else Flat.from_value(title, value, table.names)
+
     table = replace(
         table,
-        known=None if known is None else Flat.of("known", known, table.names),
-        candidates=None if candidates is None else Flat.of("candidates", candidates, table.names),
-        terms=_terms(terms or {}, len(table.names)),
+        known=read("known", known),
+        candidates=read("candidates", candidates),
+        terms=_build_terms(terms or {}, len(table.names)),
     )
     return leave_out_unanswered(table) if "qrels" in table.origin else table
 
 
 def leave_out_unanswered(table: AnswerTable) -> AnswerTable:
-    """Return the table of qrels without the queries that have no relevant document; warn of them.
+    """Leave out the queries of qrels that have no relevant document, with a warning.
 
-    If no query has one, the table stays as it is, and is refused later.
+    If no query has a relevant document, the table stays as it is, and is refused later.
     """
     is_answered = np.diff(table.answers.offsets) > 0
     rows = np.flatnonzero(is_answered)
@@ -193,7 +205,7 @@ def leave_out_unanswered(table: AnswerTable) -> AnswerTable:
         answers=Flat(offsets_of(np.diff(table.answers.offsets)[rows]), table.answers.items),
         known=None if table.known is None else table.known.select(rows),
         candidates=None if table.candidates is None else table.candidates.select(rows),
-        terms={name: term.taken(rows) for name, term in table.terms.items()},
+        terms={name: term.select(rows) for name, term in table.terms.items()},
         origin={**table.origin, **origin},
         rows=rows,
         n_rows=n,
@@ -201,6 +213,7 @@ def leave_out_unanswered(table: AnswerTable) -> AnswerTable:
 
 
 def _is_qrels(answers: Any) -> bool:
+    """Return True for a path, a frame, columns, or a mapping of mappings."""
     if is_path(answers) or is_frame(answers) or isinstance(answers, QrelsColumns):
         return True
     if isinstance(answers, Mapping):
@@ -208,31 +221,31 @@ def _is_qrels(answers: Any) -> bool:
     return type(answers).__module__.partition(".")[0] in ("polars", "ranx")
 
 
-def _lists(what: str, value: Any, names: Sequence[str] | None) -> Sequence[Any]:
-    """A list per question; of a mapping in the order of the names, if any, or of its own."""
+def _list_rows(title: str, value: Any, names: Sequence[str] | None) -> Sequence[Any]:
+    """Return a list per question. Those of a mapping are in the order of `names`, if any."""
     if isinstance(value, Mapping):
         if names is None:
             return list(value.values())
         missing = [name for name in map(str, value) if name not in set(names)]
         if missing:
             raise InputError(
-                f"{what} has a list for {missing[0]!r}, which is not a question; leave it out"
+                f"{title} has a list for {missing[0]!r}, which is not a question; leave it out"
             )
         by_name = {str(name): items for name, items in value.items()}
         return [by_name.get(name, ()) for name in names]
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise UsageError(
-            f"{what} has type {type(value).__name__}; give a mapping of name to labels or ids, "
+            f"{title} has type {type(value).__name__}; give a mapping of name to labels or ids, "
             "a list of lists, or arrays (offsets, ids)"
         )
     return list(value)
 
 
-def _items(what: str, items: list[Any]) -> Any:
-    """Ids as int64, or labels as an Arrow array of bytes."""
+def _items(title: str, items: list[Any]) -> Any:
+    """Return ids as int64, or labels as an Arrow array of bytes; InputError for mixed items."""
     if (odd := first_odd(items)) is not None:
         raise InputError(
-            f"{what} contains {items[odd]!r:.60}; give only labels, or only whole numbers"
+            f"{title} contains {items[odd]!r:.60}; give only labels, or only whole numbers"
         )
     if not items or not isinstance(items[0], str):
         return np.array(items, np.int64)
@@ -241,27 +254,33 @@ def _items(what: str, items: list[Any]) -> Any:
     return pa.array([i.encode("utf-8", "surrogateescape") for i in items], pa.large_binary())
 
 
-def _grades(grades: Any, names: Sequence[str], n: int) -> Int64:
+def _check_grades(grades: Any, names: Sequence[str], n: int) -> Int64:
+    """Return the grade of each of n answers: int64, shape (n,); InputError for other values."""
     if not isinstance(grades, np.ndarray):
-        nested = [
-            one if isinstance(one, Iterable) else [one] for one in _lists("grades", grades, names)
-        ]
-        grades = np.array([grade for one in nested for grade in one])
+        rows = _list_rows("grades", grades, names)
+        nested = [row if isinstance(row, Iterable) else [row] for row in rows]
+        grades = np.array([grade for row in nested for grade in row])
     if grades.ndim != 1 or grades.dtype.kind not in "iu" or len(grades) != n:
         raise InputError(
             f"grades has dtype {grades.dtype} and shape {grades.shape}; give a whole number for "
             f"each of the {n} answers"
         )
-    own: Int64 = grades.astype(np.int64)
-    return own
+    checked: Int64 = grades.astype(np.int64)
+    return checked
 
 
-def _terms(terms: Mapping[str, Any], n: int) -> dict[str, Term]:
-    return {check_name(name): Term.of(name, values, n) for name, values in terms.items()}
+def _build_terms(terms: Mapping[str, Any], n: int) -> dict[str, Term]:
+    """Make a term of the n values of each name; InputError for unsuitable names or values."""
+    return {check_name(name): Term.from_values(name, values, n) for name, values in terms.items()}
 
 
-def table_of_qrels(qrels: Any, names: Sequence[str] | None = None, level: int = 1) -> AnswerTable:
-    """Documents of relevance `level` or more, for the named queries, or for all in their order."""
+def build_qrels_table(
+    qrels: Any, names: Sequence[str] | None = None, level: int = 1
+) -> AnswerTable:
+    """Build a table whose answers are the documents of relevance `level` or more.
+
+    It has the named queries, or all queries in the order of the qrels.
+    """
     import pyarrow as pa
 
     columns = qrels_columns(qrels)
@@ -280,12 +299,12 @@ def table_of_qrels(qrels: Any, names: Sequence[str] | None = None, level: int = 
     below = int((~relevant).sum())
     facts = {"level": level, "queries_not_asked": left, "judged_below": below}
     origin = {"qrels": {**file, **facts}}
-    grades, place = columns.relevance[rows], (qrels, ()) if file else None
-    return AnswerTable(chosen, flat, grades=grades, origin=origin, place=place)
+    grades, source = columns.relevance[rows], (qrels, ()) if file else None
+    return AnswerTable(chosen, flat, grades=grades, origin=origin, source=source)
 
 
-def _line_in_qrels(path: PathName, query: str, document: Any) -> int | None:
-    """The first line of a query, or of one of its documents; None: there is no such line."""
+def _find_qrels_line(path: PathName, query: str, document: Any) -> int | None:
+    """Return the first line of a query, or of its document if that is not None; None: no line."""
     for line, text in lines_of(path):
         name, _, label, *_ = [*text.split(), b"", b"", b""]
         if name == query.encode("utf-8", "surrogateescape") and document in (None, label):
@@ -294,52 +313,57 @@ def _line_in_qrels(path: PathName, query: str, document: Any) -> int | None:
 
 
 def read_json_lines(path: PathName) -> AnswerTable:
-    """Questions from a file with one JSON object per line."""
+    """Read questions from a file with a JSON object per line."""
     rows: list[tuple[int, dict[str, Any]]] = []
     for line, text in lines_of(path):
-        rows.append((line, _checked_line(path, line, text, rows[0] if rows else None)))
+        rows.append((line, _parse_line(path, line, text, rows[0] if rows else None)))
     if not rows:
         raise FileError(path, found="no questions: the file is empty", hint=_LINE)
     records = [record for _, record in rows]
-    answers = [(line, one) for line, record in rows for one in record["answers"]]
-    due = {name for _, one in answers for name in one}
-    for line, one in answers:
-        if missing := sorted(due - {"grade"} - one.keys()):
-            found = f"answer {one['label']!r} has no {missing[0]!r}, but other answers do"
-            raise FileError(path, line, found=found, hint=_LINE)
+    answers = [(line, answer) for line, record in rows for answer in record["answers"]]
+    due = {name for _, answer in answers for name in answer}
+    for line, answer in answers:
+        if missing := sorted(due - {"grade"} - answer.keys()):
+            problem = f"answer {answer['label']!r} has no {missing[0]!r}, but other answers do"
+            raise FileError(path, line, found=problem, hint=_LINE)
 
-    def of_answers(name: str, *default: Any) -> list[Any]:
-        return [one.get(name, *default) for _, one in answers]
+    def from_answers(name: str, *default: Any) -> list[Any]:
+        return [answer.get(name, *default) for _, answer in answers]
 
-    def of_records(name: str) -> list[Any]:
+    def from_records(name: str) -> list[Any]:
         return [record.get(name) or [] for record in records]
 
-    table = table_of(
-        [[one["label"] for one in own] for own in of_records("answers")],
-        of_records("known") if any(of_records("known")) else None,
-        of_records("candidates") if "candidates" in records[0] else None,
-        of_records("id"),
+    table = build_table(
+        [[answer["label"] for answer in row] for row in from_records("answers")],
+        from_records("known") if any(from_records("known")) else None,
+        from_records("candidates") if "candidates" in records[0] else None,
+        from_records("id"),
         {
             name: [record["terms"][name] for record in records]
             for name in records[0].get("terms", {})
         },
-        np.array(of_answers("grade", 1)) if "grade" in due else None,
+        np.array(from_answers("grade", 1)) if "grade" in due else None,
         1,
     )
-    names = [name for _, one in answers[:1] for name in one if name not in ("label", "grade")]
+    names = [name for name in answers[0][1] if name not in ("label", "grade")] if answers else []
     return replace(
         table,
-        answer_terms=_terms({name: of_answers(name) for name in names}, len(answers)),
+        answer_terms=_build_terms({name: from_answers(name) for name in names}, len(answers)),
         origin={"file": str(path)},
-        place=(path, [line for line, _ in rows]),
+        source=(path, [line for line, _ in rows]),
     )
 
 
-def _checked_line(
+def _parse_line(
     path: PathName, line: int, text: bytes, first: tuple[int, Any] | None
 ) -> dict[str, Any]:
-    def refuse(found: str) -> FileError:
-        return FileError(path, line, found=found, hint=_LINE)
+    """Parse a line of JSON. Return it with each answer as an object; FileError for bad lines.
+
+    - first: Number and content of the first line, whose terms and kinds of lists all must have.
+    """
+
+    def refuse(problem: str) -> FileError:
+        return FileError(path, line, found=problem, hint=_LINE)
 
     try:
         record = parse_json(text)
@@ -354,16 +378,17 @@ def _checked_line(
     for name in ("answers", "known", "candidates"):
         if not isinstance(record.get(name, []), list):
             raise refuse(f"{name} is {record[name]!r:.60}, not a list")
-        for one in record.get(name, []):
-            if not (is_value(one) or (name == "answers" and isinstance(one, dict))):
-                raise refuse(f"{name} contains {one!r:.60}, not a label")
+        for item in record.get(name, []):
+            if not (is_value(item) or (name == "answers" and isinstance(item, dict))):
+                raise refuse(f"{name} contains {item!r:.60}, not a label")
     if "answers" not in record:
         raise refuse("a question without answers")
-    record["answers"] = [o if isinstance(o, dict) else {"label": o} for o in record["answers"]]
-    for one in record["answers"]:
-        grade = one.get("grade", 1)
-        if "label" not in one or type(grade) is not int or not all(map(is_value, one.values())):
-            raise refuse(f"{json.dumps(one):.60} is not an answer")
+    answers = [item if isinstance(item, dict) else {"label": item} for item in record["answers"]]
+    record["answers"] = answers
+    for item in answers:
+        grade = item.get("grade", 1)
+        if "label" not in item or type(grade) is not int or not all(map(is_value, item.values())):
+            raise refuse(f"{json.dumps(item):.60} is not an answer")
     if first is not None and ("candidates" in record) != ("candidates" in first[1]):
         which = ("", "no ") if "candidates" in record else ("no ", "")
         raise refuse(f"{which[0]}candidates, but line {first[0]} has {which[1]}candidates")
@@ -384,14 +409,17 @@ def _checked_line(
 # -- Questions -------------------------------------------------------------------------------------
 
 
-def fields_of(
+def build_fields(
     table: AnswerTable,
     labels: Labels,
     known_has_answers: bool,
     name: str | None,
     exclude_query_document: bool = False,
 ) -> dict[str, Any]:
-    """The fields of `Questions`; see `Questions.from_answers` for the errors."""
+    """Check a table, number its labels, and return the fields of `Questions`.
+
+    `Questions.from_answers` describes the errors.
+    """
     _check_names(table)
     n, n_questions = len(labels), len(table.names)
     answers = table.answers
@@ -411,7 +439,7 @@ def fields_of(
         item = int(order[again[0] + 1])
         question = int(answers.owner[item])
         raise table.refuse(
-            question, f"has the answer {answers.shown(item)} twice", "give each answer once"
+            question, f"has the answer {answers.item_text(item)} twice", "give each answer once"
         )
     known = np.empty(0, np.int64)
     if table.known is not None:
@@ -448,12 +476,12 @@ def fields_of(
         "instance_triple": np.arange(len(ids)),
         "triple_rows": np.arange(len(ids)),
         "grades": None if table.grades is None else table.grades[order],
-        "answer_terms": {name: term.taken(order) for name, term in table.answer_terms.items()},
+        "answer_terms": {name: term.select(order) for name, term in table.answer_terms.items()},
     }
 
 
 def _queries_among(labels: Labels, names: Sequence[str]) -> Int64:
-    """Return the document that each query is itself: int64, shape (Q,); -1 if there is none."""
+    """Find the document with the name of each query: int64, shape (Q,); -1 if there is none."""
     import pyarrow as pa
 
     raw = [name.encode("utf-8", "surrogateescape") for name in names]
@@ -490,20 +518,26 @@ def _warn_of_queries_among(documents: Int64, names: Sequence[str]) -> None:
 
 
 def _check_names(table: AnswerTable) -> None:
+    """Raise the error for the first name that is repeated or that a run cannot contain."""
     seen: dict[str, int] = {}
     for number, name in enumerate(table.names):
         if not name or name.split() != [name] or not is_value(name):
             raise table.refuse(number, "has a name that is empty or has white space", "rename it")
         if name in seen:
-            before = "" if table.place is None else f" (first in line {table.place[1][seen[name]]})"
+            before = (
+                "" if table.source is None else f" (first in line {table.source[1][seen[name]]})"
+            )
             raise table.refuse(number, f"is repeated{before}", "give each question its own name")
         seen[name] = number
     if not table.names:
         raise InputError("there are no questions; give at least one")
 
 
-def _ids(refuse: Callable[..., InputError], flat: Flat, labels: Labels, what: str) -> Int64:
-    """Ids of the items; an error names the first that is not a candidate."""
+def _ids(refuse: Callable[..., InputError], flat: Flat, labels: Labels, noun: str) -> Int64:
+    """Return the ids of the items: int64. The error names the first that is not a candidate.
+
+    - noun: What the items are, for the error.
+    """
     if isinstance(flat.items, np.ndarray):
         ids: Int64 = np.where((flat.items < 0) | (flat.items >= len(labels)), -1, flat.items)
         among = f"is not an id below {len(labels):,}"
@@ -517,27 +551,28 @@ def _ids(refuse: Callable[..., InputError], flat: Flat, labels: Labels, what: st
         item = int(wrong[0])
         more = f" ({len(wrong):,} such in all)" if len(wrong) > 1 else ""
         hint = "labels must match those of the candidates byte for byte"
-        found = f"has the {what} {flat.shown(item)}, which {among}{more}"
+        problem = f"has the {noun} {flat.item_text(item)}, which {among}{more}"
         label = flat.items[item] if isinstance(flat.items, np.ndarray) else flat.items[item].as_py()
-        raise refuse(int(flat.owner[item]), found, hint, label)
+        raise refuse(int(flat.owner[item]), problem, hint, label)
     return ids
 
 
-def restricted(questions: AnyQuestions, table: AnswerTable, labels: Labels) -> AnyQuestions:
-    """The questions with the table's candidates, if it has any."""
+def apply_candidates(questions: AnyQuestions, table: AnswerTable, labels: Labels) -> AnyQuestions:
+    """Restrict questions to the candidates of the table, if it has any."""
     if (flat := table.candidates) is None:
         return questions
     lists = np.split(_ids(table.refuse, flat, labels, "candidate"), flat.offsets[1:-1])
-    for number, own in enumerate(lists):
-        outside = np.setdiff1d(questions.answers[number], own)
+    for number, candidates in enumerate(lists):
+        outside = np.setdiff1d(questions.answers[number], candidates)
         if len(outside):
-            found = f"has the answer {labels[int(outside[0])]!r}, which is not among its candidates"
-            raise table.refuse(number, found, "add it to its candidates")
+            answer = labels[int(outside[0])]
+            problem = f"has the answer {answer!r}, which is not among its candidates"
+            raise table.refuse(number, problem, "add it to its candidates")
     return restrict(questions, candidates=lists)
 
 
 def as_labels(labels: Any) -> Labels:
-    """The candidates' labels, from a list or from their number; UsageError without either."""
+    """Return the labels of candidates from a list or their number; UsageError without either."""
     if isinstance(labels, Labels):
         return labels
     if labels is None:

@@ -86,7 +86,7 @@ def read_graph(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Questions(QuestionData):
-    """Aggregated questions. Made by `Graph.questions`, or by `Questions.from_answers`.
+    """Aggregated questions. `Graph.questions` and `Questions.from_answers` make them.
 
     Q questions of a graph's split: the head side first, then the tail side, each in order of first
     appearance in the split; or only those for the relation. A question gives a pair and asks for
@@ -144,8 +144,8 @@ class Questions(QuestionData):
     ids : sequence of str
         Names of the questions.
     origin : GraphTerms or NamedTerms
-        What questions give and where they come from: a graph, or named answers. Questions made from
-        answers have `terms` by name, and no `graph` and given terms (NoGraphError).
+        Where questions come from, and what they give: a graph, or named answers. Questions made
+        from answers have `terms` by name, and no `graph` and given terms (NoGraphError).
     grades : ndarray of int64, shape (n_instances,), or None
         Relevance of each answer, if any are graded.
     answer_terms : dict of str to Term
@@ -158,7 +158,7 @@ class Questions(QuestionData):
     def graph(self) -> Graph:
         """The graph whose split asks the questions."""
         graph = super().graph
-        assert isinstance(graph, Graph)  # it made them
+        assert isinstance(graph, Graph)  # questions come from `Graph.questions`
         return graph
 
     @staticmethod
@@ -176,7 +176,7 @@ class Questions(QuestionData):
         exclude_query_document: bool = False,
         name: str | None = None,
     ) -> Questions:
-        """Questions without a graph, from answers, known answers and named terms.
+        """Make questions without a graph, from answers, known answers and named terms.
 
         Parameters
         ----------
@@ -233,17 +233,19 @@ class Questions(QuestionData):
         >>> len(questions), questions.n_instances
         (2, 3)
         """
-        from kgtrec.questions import answers as given
+        from kgtrec.questions import answers as forms
 
-        table = given.table_of(answers, known, candidates, ids, terms, grades, level)
+        table = forms.build_table(answers, known, candidates, ids, terms, grades, level)
         if exclude_query_document and "qrels" not in table.origin:
             raise UsageError("exclude_query_document=True needs qrels, whose queries have names")
-        numbered = given.as_labels(labels)
-        fields = given.fields_of(table, numbered, known_has_answers, name, exclude_query_document)
-        return given.restricted(Questions(**fields), table, numbered)
+        numbered = forms.as_labels(labels)
+        fields = forms.build_fields(
+            table, numbered, known_has_answers, name, exclude_query_document
+        )
+        return forms.apply_candidates(Questions(**fields), table, numbered)
 
     def separate(self) -> Questions:
-        """One question per (side, triple), even if several are equal: each has a single answer.
+        """Make a question per (side, triple), even if several are equal: each has a single answer.
 
         Rows of scores are those of ``rows="instances"``. If the evaluated split is in the filter,
         each question knows the answers of its equals, so micro and macro candidates are the same.
@@ -263,7 +265,7 @@ class Questions(QuestionData):
         outside: str = "error",
         unknown: str = "error",
     ) -> Questions:
-        """The same questions, with answers ranked only among given candidates.
+        """Return the same questions, with answers ranked only among given candidates.
 
         Lists by relation or by question combine with an earlier list of entities: a candidate must
         be in both.
@@ -361,7 +363,7 @@ class Graph(GraphData):
         columns: Any = None,
         context: str | None = None,
     ) -> Questions:
-        """Questions that the triples of a split ask, with their answers and known entities.
+        """Return the questions of the triples of a split, with their answers and known entities.
 
         Parameters
         ----------
@@ -430,7 +432,7 @@ class Graph(GraphData):
         split: str = "test",
         **options: Any,
     ) -> dict[str, Questions]:
-        """The same questions under several filters, for one pass over the scores.
+        """Return the same questions under several filters, for one pass over the scores.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Restricted candidates: which labels a question's answer is ranked among.
+"""Restricted candidates: the labels among which a question's answers are ranked.
 
 Three protocols: one list of entities (or relations) for all questions; a list per relation and side
 (type constraints); a list per question (sampled negatives). An answer outside its list is an error,
@@ -33,10 +33,10 @@ _ONE_LIST = ("entities", "relation list")
 class CandidateLists:
     """Candidate lists of questions.
 
-    - kind: One list of entities, or of relations, for all questions; or a list per relation or per
-      question.
+    - kind: "entities" or "relation list", one list for all questions; "relations", a list per
+      relation and side; "candidates", a list per question.
     - lists: Ascending ids, list after list.
-    - of, int64 (Q,): The list of each question; -1: every label.
+    - of, int64 (Q,): Index of the list of each question; -1: every label is a candidate.
     - columns, int32 (len(lists.ids),) or None: Score column of each id, if score rows hold only
       candidates; None: columns go by id.
     - width: Columns of a score row.
@@ -50,16 +50,16 @@ class CandidateLists:
 
     @property
     def sampled(self) -> bool:
-        """Whether each question has its own list: such ranks are not comparable with full ones."""
+        """True if each question has its own list: such ranks are not comparable with full ones."""
         return self.kind == "candidates"
 
     def sizes(self, n_labels: int) -> Int64:
-        """Labels in each question's list, shape (Q,)."""
+        """Return the number of labels in each question's list: int64, shape (Q,)."""
         lengths = np.append(self.lists.lengths, n_labels)
         return lengths[self.of]
 
     def select(self, questions: Int64) -> CandidateLists:
-        """The lists of some questions, in any order, repeats allowed."""
+        """Return the lists of some questions, in any order; repeats are allowed."""
         of = self.of[questions]
         used = np.unique(of[of >= 0])
         columns = self.columns
@@ -73,7 +73,7 @@ class CandidateLists:
         )
 
     def holds(self, question: Int64, ids: Array, n_labels: int) -> Any:
-        """Whether each id is in its question's list: bool, shape of the arrays."""
+        """Check whether each id is in its question's list: bool, shape of the arrays."""
         of = self.of[question]
         return contains(to_keys(self.lists, n_labels), of * n_labels + ids) | (of < 0)
 
@@ -85,13 +85,16 @@ def restrict(
     unknown: str = "error",
     **options: Any,
 ) -> AnyQuestions:
-    """See `Questions.restrict`; ``options`` holds its kinds of restriction, None if omitted."""
+    """Restrict the candidates of questions; `Questions.restrict` has the parameters.
+
+    ``options`` holds its kinds of restriction, None if omitted.
+    """
     id_files.check_unknown(unknown)
     restrictions = {name: value for name, value in options.items() if value is not None}
-    named, own, given = ", ".join(restrictions), PLURAL[questions.kind], set(restrictions)
+    named, plural, kinds = ", ".join(restrictions), PLURAL[questions.kind], set(restrictions)
     earlier = None if questions.candidate_lists is None else questions.candidate_lists.kind
     of_entities = ("entities", "heads", "tails", "type_constraints")
-    of_others = of_entities if own == "relations" else ("relations",)
+    of_others = of_entities if plural == "relations" else ("relations",)
     wrong = [name for name in of_others if name in restrictions]
     refuse_if(
         (
@@ -101,7 +104,7 @@ def restrict(
             "outside 'error' or 'worst'",
         ),
         (
-            len(restrictions) - ({"heads", "tails"} <= given) != 1,
+            len(restrictions) - ({"heads", "tails"} <= kinds) != 1,
             f"got {named or 'no restriction'}; restrict by exactly one of entities, relations, "
             "heads and tails, type_constraints, or candidates",
         ),
@@ -119,26 +122,26 @@ def restrict(
         (
             earlier not in (None, *_ONE_LIST),
             f"these questions are already restricted by {earlier}; to restrict twice, restrict by "
-            f"a list of {own} first",
+            f"a list of {plural} first",
         ),
         (
-            questions.sides == "qualifier" and given & {"heads", "tails", "type_constraints"},
+            questions.sides == "qualifier" and kinds & {"heads", "tails", "type_constraints"},
             f"{named}: lists of heads and tails do not fit a qualifier's values; restrict them by "
             "entities, or by candidates",
         ),
         (
             wrong,
-            f"{', '.join(wrong)}: the candidates of these questions are {own}; restrict by "
-            f"{own}, or by candidates",
+            f"{', '.join(wrong)}: the candidates of these questions are {plural}; restrict by "
+            f"{plural}, or by candidates",
         ),
     )
     details: dict[str, Any] = {}
-    if own in restrictions:
-        lists = [label_ids(own, restrictions[own], questions.n_labels)]
-        kind = "relation list" if own == "relations" else own
-        candidate_lists = _candidate_lists(questions, kind, lists, np.zeros(len(questions), int))
+    if plural in restrictions:
+        lists = [label_ids(plural, restrictions[plural], questions.n_labels)]
+        kind = "relation list" if plural == "relations" else plural
+        candidate_lists = _build_lists(questions, kind, lists, np.zeros(len(questions), int))
     elif "candidates" in restrictions:
-        questions, candidate_lists = _by_question(
+        questions, candidate_lists = _read_question_lists(
             questions, restrictions["candidates"], columns, unknown, details
         )
     else:
@@ -149,13 +152,13 @@ def restrict(
                 restrictions["type_constraints"], *labels, unknown
             )
             details |= file_details
-        candidate_lists = _by_relation(questions, heads, tails)
+        candidate_lists = _build_relation_lists(questions, heads, tails)
         details["questions_without_list"] = int(np.count_nonzero(candidate_lists.of < 0))
     return apply_lists(questions, candidate_lists, outside, details)
 
 
 def separate(questions: AnyQuestions) -> AnyQuestions:
-    """See `Questions.separate`."""
+    """Make one question per (side, triple); see `Questions.separate`."""
     instance = questions.triple_rows
     question = questions.instance_question[instance].astype(np.int64)
     every, n = np.arange(len(instance)), questions.n_labels
@@ -163,7 +166,7 @@ def separate(questions: AnyQuestions) -> AnyQuestions:
     known = take(questions.known, question)
     keys = to_keys(known, n)
     others = keys[~contains(every * n + answers, keys)]
-    return questions.taken(
+    return questions.select(
         question,
         instance,
         answers=Csr(np.arange(len(instance) + 1), answers),
@@ -175,10 +178,10 @@ def separate(questions: AnyQuestions) -> AnyQuestions:
     )
 
 
-def _by_relation(
+def _build_relation_lists(
     questions: QuestionData, heads: Mapping[int, Any], tails: Mapping[int, Any]
 ) -> CandidateLists:
-    """Lists by relation; relations without a list keep every entity."""
+    """Build lists from those per relation and side. Without a list, every entity stays."""
     n_relations, n = questions.graph.n_relations, questions.n_labels
     lists: list[Int32] = []
     number = np.full(2 * n_relations, -1, dtype=np.int64)
@@ -196,15 +199,18 @@ def _by_relation(
                 )
             number[2 * relation + side] = len(lists)
             lists.append(label_ids(f"{name}[{relation}]", ids, n))
-    return _candidate_lists(
+    return _build_lists(
         questions, "relations", lists, number[2 * questions.relation + questions.side]
     )
 
 
-def _by_question(
+def _read_question_lists(
     questions: AnyQuestions, candidates: Any, columns: str, unknown: str, details: dict[str, Any]
 ) -> tuple[AnyQuestions, CandidateLists]:
-    """Lists of the questions, or for negatives, of one question per triple and side."""
+    """Return questions and their lists, from `candidates` as in `Questions.restrict`.
+
+    Negatives are per triple and side: they make the questions separate. Adds to `details`.
+    """
     path = candidates if isinstance(candidates, (str, PathLike)) else None
     if path is not None:
         details["file"] = str(path)
@@ -221,11 +227,11 @@ def _by_question(
         if negatives:
             questions = separate(questions)
             candidates = _negatives(questions, candidates)
-        return questions, _listed(questions, candidates, columns, negatives, details)
+        return questions, _build_question_lists(questions, candidates, columns, negatives, details)
 
 
 def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> Array:
-    """Each answer and its negatives, shape (questions, 1 + negatives); questions are separate."""
+    """Return each answer and its negatives, (Q, 1 + negatives), of separate questions."""
     if questions.sides in ("relation", "qualifier"):
         raise InputError(
             "head_neg and tail_neg list heads and tails, but these questions ask for the "
@@ -257,9 +263,10 @@ def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> Array:
     return np.concatenate(parts)
 
 
-def _listed(
+def _build_question_lists(
     questions: QuestionData, candidates: Any, columns: str, negatives: bool, details: dict[str, Any]
 ) -> CandidateLists:
+    """Check the list of each question and build `CandidateLists`; count repeats in `details`."""
     if not hasattr(candidates, "__len__"):
         raise InputError(
             f"candidates has type {type(candidates).__name__}; give a list of ids per question"
@@ -274,7 +281,7 @@ def _listed(
     lists = [label_ids(f"{name}[{i}]", ids, questions.n_labels) for i, ids in enumerate(arrays)]
     repeats = sum(map(len, arrays)) - sum(map(len, lists))
     details["repeats"] = repeats
-    candidate_lists = _candidate_lists(questions, "candidates", lists, np.arange(len(questions)))
+    candidate_lists = _build_lists(questions, "candidates", lists, np.arange(len(questions)))
     if columns == "entities":
         return candidate_lists
     for number, (ids, distinct) in enumerate(zip(arrays, lists, strict=True)):
@@ -283,23 +290,24 @@ def _listed(
                 f"candidates[{number}] has {len(ids)} ids, {len(distinct)} of them distinct; as "
                 f"score columns, all lists need the same number ({len(arrays[0])}) of distinct ids"
             )
-    # The first column of a repeated negative counts.
+    # If a negative is repeated, the score in its first column is used.
     first = [np.unique(ids, return_index=True)[1] for ids in arrays]
     return replace(
         candidate_lists, columns=np.concatenate(first).astype(np.int32), width=len(arrays[0])
     )
 
 
-def _candidate_lists(
+def _build_lists(
     questions: QuestionData, kind: str, lists: list[Int32], of: Int64
 ) -> CandidateLists:
+    """Join lists of ids; `of` has the index of each question's list."""
     ids = np.concatenate([np.empty(0, dtype=np.int32), *lists])
     csr = Csr(offsets_of([*map(len, lists)]), ids)
     return CandidateLists(kind, csr, of, None, questions.n_labels)
 
 
 def label_ids(name: str, values: npt.ArrayLike, size: int) -> Int32:
-    """Distinct ids below `size`, ascending; InputError, with `name`, if they are something else."""
+    """Return the distinct ids, ascending; InputError, with `name`, if one is not below `size`."""
     ids = np.asarray(values)
     if ids.ndim != 1 or (len(ids) and ids.dtype.kind not in "iu"):
         raise InputError(
@@ -314,8 +322,11 @@ def label_ids(name: str, values: npt.ArrayLike, size: int) -> Int32:
     return distinct
 
 
-def _met(outer: CandidateLists, inner: CandidateLists, n_labels: int) -> CandidateLists:
-    """The labels that are both in the one list of `outer` and in a question's list of `inner`."""
+def _intersect(outer: CandidateLists, inner: CandidateLists, n_labels: int) -> CandidateLists:
+    """Return each question's list in `inner`, without labels that the list of `outer` lacks.
+
+    `outer` has one list for all questions, which also replaces "every label" of `inner`.
+    """
     member = np.zeros(n_labels, dtype=bool)
     member[outer.lists.ids] = True
     in_both = member[inner.lists.ids]
@@ -336,17 +347,21 @@ def _met(outer: CandidateLists, inner: CandidateLists, n_labels: int) -> Candida
 def apply_lists(
     questions: AnyQuestions, candidate_lists: CandidateLists, outside: str, details: dict[str, Any]
 ) -> AnyQuestions:
+    """Return the questions with these lists, combined with an earlier list for all questions.
+
+    InputError if an answer is not in its list and `outside` is "error".
+    """
     full = questions.candidates if candidate_lists.sampled else None
     if questions.candidate_lists is not None:
-        candidate_lists = _met(questions.candidate_lists, candidate_lists, questions.n_labels)
+        candidate_lists = _intersect(questions.candidate_lists, candidate_lists, questions.n_labels)
     question = questions.instance_question.astype(np.int64)
     answers = questions.answers.ids
     out = ~candidate_lists.holds(question, answers, questions.n_labels)
     if out.any() and outside == "error":
         first = int(np.flatnonzero(out)[0])
-        place = f"{details['file']}: " if "file" in details else ""
+        file = f"{details['file']}: " if "file" in details else ""
         raise InputError(
-            f"{place}{int(out.sum())} of {len(out)} answers are not among their candidates, "
+            f"{file}{int(out.sum())} of {len(out)} answers are not among their candidates, "
             f"first {questions.candidate_labels[int(answers[first])]!r} of question "
             f"{questions.ids[int(question[first])]}; add it to its list, or give such answers the "
             f"worst rank with {argument('outside', 'worst')}"

@@ -1,4 +1,4 @@
-"""What is known of each question: filter protocols, kept triples, known facts from files."""
+"""Known answers of a graph's questions: filter protocols, evaluated triples, files of facts."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ from kgtrec.questions.terms import SIDES
 class KnownFacts(NamedTuple):
     """Facts that count as known.
 
-    - facts, int32 (n, 3): Ids of the graph; -1 in the fourth column: a time or set of qualifiers
-      that it lacks.
+    - facts, int32 (n, 3) or (n, 4): Ids of the graph. The fourth column is the time or the set of
+      qualifiers; -1 if the graph does not have it.
     - values, int32 (m, 4) or None: Facts about qualifiers' values, as in
-      `GraphData.qualifier_facts`; None: derived from the facts.
+      `GraphData.qualifier_facts`. None: they are derived from the facts.
     """
 
     facts: Int32
@@ -65,19 +65,22 @@ def read_known(
     context: str | None = None,
     hint: str = SKIP,
 ) -> tuple[KnownFacts, dict[str, Any]]:
-    """Known facts from a file with lines as in a split; their context may be new to the graph.
+    """Read known facts from a file with lines as in a split; return them and facts for manifests.
 
-    - hint: What to do about a label that the graph lacks.
+    A label of an entity or relation that the graph does not have is an error, whose advice is
+    `hint`; with `unknown="skip"`, its line is left out and counted. A time or set of qualifiers may
+    be new.
     """
     check_unknown(unknown)
     tables = read_known_file(path, context)
     rows, offsets, pairs = tables.splits["known"], np.zeros(1, np.int64), np.empty((0, 2), np.int64)
     if tables.qualifiers is not None:
         offsets, pairs = tables.qualifiers["known"]
-    places = [*map(_places, (graph.entities, graph.relations), tables.labels)]
+    ids_of = [*map(_find_ids, (graph.entities, graph.relations), tables.labels)]
     every, owner = np.arange(len(rows)), owners(offsets)
-    columns = [  # of labels: name, fact of each, kind, number in the file, and id in the graph
-        (name, fact, kind, codes, places[kind][codes])
+    # Per column of labels: name, row of the fact, kind, number in the file, and id in the graph.
+    columns = [
+        (name, fact, kind, codes, ids_of[kind][codes])
         for name, fact, kind, codes in (
             ("head", every, 0, rows[:, 0]),
             ("relation", every, 1, rows[:, 1]),
@@ -86,49 +89,55 @@ def read_known(
             ("qualifier value", owner, 0, pairs[:, 1]),
         )
     ]
-    ids = [column[-1] for column in columns]
+    all_ids = [column[-1] for column in columns]
     bad = np.zeros(len(rows), bool)
-    for _, fact, _, _, own in columns:
-        bad[fact[own < 0]] = True
+    for _, fact, _, _, ids in columns:
+        bad[fact[ids < 0]] = True
     n_bad = int(bad.sum())
     if n_bad and unknown == "error":
         row = int(np.argmax(bad))
         name, label = next(
             (name, tables.labels[kind][codes[at]])
-            for name, fact, kind, codes, own in columns
-            for at in np.flatnonzero((fact == row) & (own < 0))
+            for name, fact, kind, codes, ids in columns
+            for at in np.flatnonzero((fact == row) & (ids < 0))
         )
         lines = f", nor are labels of {n_bad - 1:,} more lines" if n_bad > 1 else ""
         refuse(path, row + 1, f"{name} {label!r} is not in the graph{lines}", hint)
     details = {"file": str(path), "triples": len(rows) - n_bad, "unknown": n_bad}
-    triples, pairs = np.column_stack(ids[:3])[~bad], np.column_stack(ids[3:])[~bad[owner]]
+    triples = np.column_stack(all_ids[:3])[~bad]
+    pairs = np.column_stack(all_ids[3:])[~bad[owner]]
     if tables.qualifiers is not None:
-        return _qualified(graph, triples, np.diff(offsets)[~bad], pairs), details
-    times = [_places(graph.contexts, tables.times)[rows[~bad, 3]]] if tables.times else []
+        return _join_qualifiers(graph, triples, np.diff(offsets)[~bad], pairs), details
+    times = [_find_ids(graph.contexts, tables.times)[rows[~bad, 3]]] if tables.times else []
     return KnownFacts(np.column_stack([triples, *times]).astype(np.int32)), details
 
 
-def _qualified(graph: GraphData, triples: Int64, counts: Int64, pairs: Int64) -> KnownFacts:
+def _join_qualifiers(graph: GraphData, triples: Int64, counts: Int64, pairs: Int64) -> KnownFacts:
+    """Join triples of a file with their qualifiers.
+
+    - counts (n,): Number of qualifiers of each triple.
+    - pairs (m, 2): Ids of relation and value of all qualifiers, triple after triple.
+    """
     numbers, sets = number_sets({"known": (offsets_of(counts), pairs)})
-    place = _places(graph.contexts, set_labels(sets, graph.entities, graph.relations))
-    # The file's own sets, but a set without one pair has its number in the graph.
-    without = np.where(sets.without < 0, -1, place[sets.without]).astype(np.int32)
-    own = QualifierSets(sets.offsets, sets.pairs, without)
+    id_of = _find_ids(graph.contexts, set_labels(sets, graph.entities, graph.relations))
+    # Sets are numbered as in the file, but the sets that remain without a pair as in the graph.
+    without = np.where(sets.without < 0, -1, id_of[sets.without]).astype(np.int32)
+    file_sets = QualifierSets(sets.offsets, sets.pairs, without)
     facts, in_file = (
         np.column_stack([triples, column]).astype(np.int32)
-        for column in (place[numbers["known"]], numbers["known"])
+        for column in (id_of[numbers["known"]], numbers["known"])
     )
-    return KnownFacts(facts, graph.of_qualifiers(value_rows, in_file, own))
+    return KnownFacts(facts, graph.of_qualifiers(value_rows, in_file, file_sets))
 
 
-def _places(labels: Labels | None, names: Any) -> Int64:
-    """The id of each name; -1: unknown."""
+def _find_ids(labels: Labels | None, names: Any) -> Int64:
+    """Return the id of each name; -1 for names that are not among the labels."""
     assert labels is not None  # the graph has contexts, and a reader gives all labels
     return labels.positions(Labels.from_strings(names).to_arrow())
 
 
 _CHUNK = 1 << 18
-"""Triples of other splits that are looked up at a time."""
+"""Number of triples of other splits that are looked up at a time."""
 
 PROTOCOLS: dict[str, tuple[str, ...] | None] = {
     "all": None,
@@ -137,22 +146,24 @@ PROTOCOLS: dict[str, tuple[str, ...] | None] = {
     "raw": (),
     "none": (),
 }
-"""Filters by name: every split; what is known at test time; at validation time; unfiltered."""
+"""Splits of each named filter; None is every split. "test" and "valid" are what is known then."""
 
 
 CONTEXT_FILTERS = {
     "time": ("time-aware", "static", "raw"),
     "qualifiers": ("qualifier-aware", "static", "raw"),
 }
-"""Filters of questions at a context, by what that is: what is known there; anywhere; unfiltered."""
+"""Filters per kind of context: facts at the same context are known; at any context; none."""
 
 CONTEXT_FILTER_NAMES = ("time-aware", "qualifier-aware", "static")
-"""Those that nothing but questions at a context have."""
+"""Filters that need a graph with contexts."""
 
 
 class Filter(NamedTuple):
-    """What is known, as arguments of `Graph.questions`: `filter`, `filter_splits`, `extra_known`,
-    `known`, the treatment of labels that the graph lacks, and `context`."""
+    """The arguments of `Graph.questions` that decide which facts are known.
+
+    They are `filter`, `filter_splits`, `extra_known`, `known`, `unknown` and `context`.
+    """
 
     name: str | Iterable[str] | None = None
     splits: Iterable[str] | None = None
@@ -180,16 +191,16 @@ def split_fields(
     filters, details = filter_splits(graph, known, split)
     details |= at_context
     static = at_context.get("context_filter") == "static"
-    extra, n_extra = _further(graph, known, details)
-    aspects = [AskedSide.of(graph, code) for code in SIDES[sides]]
-    rows = _evaluated_rows(aspects[0], split, entities, relations, details)
+    extra, n_extra = _read_further(graph, known, details)
+    aspects = [AskedSide.from_graph(graph, code) for code in SIDES[sides]]
+    rows = _select_rows(aspects[0], split, entities, relations, details)
     parts = [
         _ask(side, split, rows, _others(side, split, filters, extra, static), split in filters)
         for side in aspects
     ]
     codes = np.array([side.code for side in aspects], np.int8)
     codes = np.repeat(codes, [part.pop("n") for part in parts])
-    fields = _joined(parts)
+    fields = _join_parts(parts)
     if rows is not None:
         fields["instance_triple"] = rows[fields["instance_triple"]]
     given, context = fields.pop("given"), fields.pop("context")
@@ -198,7 +209,10 @@ def split_fields(
 
 
 def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, Any]]:
-    """The filter by splits alone, and the manifest's entries on the context."""
+    """Check `filter` and `context` of the arguments against the graph's contexts.
+
+    Return the arguments with a filter by splits alone, and the manifest's entries on the context.
+    """
     name = graph.context_name
     if name is None:
         if known.context is not None or known.name in CONTEXT_FILTER_NAMES:
@@ -236,7 +250,10 @@ def _check_context(graph: GraphData, known: Filter) -> tuple[Filter, dict[str, A
 def filter_splits(
     graph: GraphData, known: Filter, evaluated: str
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The splits that filter, and the manifest's entries on them; warns of those left out."""
+    """Return the splits whose triples are known, and the manifest's entries on the filter.
+
+    FilterWarning if splits are left out and no known protocol does so.
+    """
     choice, name = known.splits, "all" if known.splits is None else None
     if known.name is not None:
         if choice is not None:
@@ -245,7 +262,7 @@ def filter_splits(
                 "choose the filter; give "
                 "one"
             )
-        name, choice = _by_protocol(graph, known.name)
+        name, choice = _find_protocol(graph, known.name)
     if choice is None:
         names = set(graph.splits)
     elif isinstance(choice, Iterable):
@@ -263,8 +280,11 @@ def filter_splits(
     return splits, {"filter": name, "filter_left_out": left_out}
 
 
-def _by_protocol(graph: GraphData, choice: Any) -> tuple[str | None, Iterable[str] | None]:
-    """Name of the protocol, if it is one, and those of its splits that the graph has."""
+def _find_protocol(graph: GraphData, choice: Any) -> tuple[str | None, Iterable[str] | None]:
+    """Return the name of the protocol, and those of its splits that the graph has.
+
+    The name is None if `choice` names splits; the splits are None for every split.
+    """
     if not isinstance(choice, str):
         return None, choice
     if choice not in PROTOCOLS:
@@ -284,6 +304,7 @@ def _by_protocol(graph: GraphData, choice: Any) -> tuple[str | None, Iterable[st
 
 
 def _left_out(name: str | None, left_out: list[str]) -> str:
+    """Return the text of the warning that a filter leaves out splits."""
     splits = ", ".join(map(repr, left_out))
     if name == "valid":
         return (
@@ -297,10 +318,13 @@ def _left_out(name: str | None, left_out: list[str]) -> str:
     )
 
 
-def _further(
+def _read_further(
     graph: GraphData, known: Filter, details: dict[str, Any]
 ) -> tuple[list[KnownFacts], int]:
-    """Known facts beyond the splits, and the number of given rows."""
+    """Return the facts of `extra_known` and of the files of `known`, and their number.
+
+    Adds an entry per file to `details`.
+    """
     parts = []
     if known.extra is not None:
         n_contexts = 0 if graph.contexts is None else len(graph.contexts)
@@ -322,24 +346,30 @@ def _further(
 def _others(
     side: AskedSide, split: str, filters: Sequence[str], extra: list[KnownFacts], static: bool
 ) -> list[tuple[Int32, bool]]:
-    """Facts known beside the evaluated ones, for a side, and whether in any context."""
+    """Return the facts of a side that are known beside the evaluated ones.
+
+    Each array comes with True if its facts are known at any context.
+    """
     others = [side.facts(name) for name in filters if static or name != split]
     if not side.asks.of_statements:
-        return [(rows, static) for rows in [*others, *(one.facts for one in extra)]]
+        return [(rows, static) for rows in [*others, *(part.facts for part in extra)]]
     graph = side.graph
-    for one in extra:
-        own = one.values
-        others.append(graph.of_qualifiers(value_rows, one.facts) if own is None else own)
+    for part in extra:
+        values = part.values
+        others.append(graph.of_qualifiers(value_rows, part.facts) if values is None else values)
     known = [(rows, static) for rows in others]
     # A question for one of several values gives the others: these are known unless nothing is.
-    given = graph.of_qualifiers(given_rows, graph.facts[split])
-    return [*known, (given, False)] if filters or extra else known
+    of_question = graph.of_qualifiers(given_rows, graph.facts[split])
+    return [*known, (of_question, False)] if filters or extra else known
 
 
-def _evaluated_rows(
+def _select_rows(
     side: AskedSide, split: str, entities: Any, relations: Any, details: dict[str, Any]
 ) -> Int64 | None:
-    """Rows of a side's facts with all entities and the relation among these; None: all rows."""
+    """Return the rows of a side's facts whose entities and relation are all among the given ones.
+
+    None: all rows. Adds an entry on the subset to `details`.
+    """
     if entities is None and relations is None:
         return None
     graph, triples = side.graph, side.facts(split)
@@ -374,7 +404,12 @@ def _ask(
     others: list[tuple[Int32, bool]],
     evaluated_is_known: bool,
 ) -> dict[str, Any]:
-    """Fields of the questions of one side, numbered within it; `_others` describes ``others``."""
+    """Return the fields of the questions of one side, numbered within the side.
+
+    - rows: Rows of the evaluated facts; None: all.
+    - others: Other known facts, as `_others` returns them.
+    - evaluated_is_known: True if the evaluated split is in the filter.
+    """
     n_labels, triples = side.n_labels, side.facts(split)
     every = side.keys(triples)
     triples, pairs = (triples, every) if rows is None else (triples[rows], every[rows])
@@ -384,20 +419,20 @@ def _ask(
         first = appeared[np.searchsorted(everywhere, pairs)]
     appearance = np.argsort(first)
     rank = inverse(appearance)
-    # Rows of a split are distinct, so these keys are too: any sort keeps them apart.
-    keys = rank[number] * n_labels + triples[:, side.asks.asked]
+    # Rows of a split are distinct, so these keys are too: the sort need not be stable.
+    keys = rank[number] * n_labels + triples[:, side.asks.answer]
     del number, first
     order = np.argsort(keys)
     answers = keys[order]
     del keys
     order = order.astype(position_type(len(order)))
     elsewhere = distinct([keys for other in others for keys in _look_up(side, pairs, rank, *other)])
-    asked = pairs[appearance]
+    questions = pairs[appearance]
     del pairs, rank, appearance
-    fields: dict[str, Any] = {"instance_triple": order, "n": len(asked)}
-    fields["given"], fields["context"] = side.parted(asked)
-    n_questions = len(asked)
-    del asked
+    fields: dict[str, Any] = {"instance_triple": order, "n": len(questions)}
+    fields["given"], fields["context"] = side.split_keys(questions)
+    n_questions = len(questions)
+    del questions
     # Keys are freed as soon as they are lists.
     removed = to_csr(elsewhere[~contains(answers, elsewhere)], n_questions, n_labels)
     known = distinct([elsewhere, answers]) if evaluated_is_known else elsewhere
@@ -410,7 +445,10 @@ def _ask(
 def _look_up(
     side: AskedSide, pairs: Int64, rank: Int64, triples: Int32, static: bool
 ) -> Iterator[Int64]:
-    """Keys (question, answer) of the facts that a question asks for, unsorted, with repeats."""
+    """Yield keys of (question, answer) of the triples that answer a question.
+
+    The keys are not sorted, and may repeat. With `static`, a triple answers at any context.
+    """
     n_labels, n_contexts = side.n_labels, side.sizes[3]
     if static:  # a pair is asked in several contexts, and a fact answers it in all of them
         every, starts, counts = np.unique(
@@ -433,28 +471,28 @@ def _look_up(
         at = find(side.keys(rows, not static))
         hit = at >= 0
         if not static:
-            yield rank[at[hit]] * n_labels + rows[hit, side.asks.asked]
+            yield rank[at[hit]] * n_labels + rows[hit, side.asks.answer]
             continue
-        keys = np.unique(at[hit] * n_labels + rows[hit, side.asks.asked])
+        keys = np.unique(at[hit] * n_labels + rows[hit, side.asks.answer])
         pair, answer = keys // n_labels, keys % n_labels
         times = counts[pair]
         yield rank[spans(starts[pair], times)[1]] * n_labels + np.repeat(answer, times)
 
 
-def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Fields of the questions of all sides; the fields of the parts are freed one by one."""
+def _join_parts(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Join the fields of all sides into those of `Questions`. Frees the fields of the parts."""
     n_triples = len(parts[0]["instance_triple"])
 
-    def taken(name: str) -> list[Any]:
+    def pop(name: str) -> list[Any]:
         return [part.pop(name) for part in parts]
 
     fields: dict[str, Any] = {}
     for name in ("answers", "known", "removed"):
-        fields[name] = stack(taken(name))
-    fields["given"] = tuple(map(np.concatenate, zip(*taken("given"), strict=True)))
-    contexts = taken("context")
+        fields[name] = stack(pop(name))
+    fields["given"] = tuple(map(np.concatenate, zip(*pop("given"), strict=True)))
+    contexts = pop("context")
     fields["context"] = None if contexts[0] is None else np.concatenate(contexts)
-    fields["instance_triple"] = np.concatenate(taken("instance_triple"))
+    fields["instance_triple"] = np.concatenate(pop("instance_triple"))
     # Every question has an answer: its number is the count of questions begun before.
     answers: Csr = fields["answers"]
     number = np.zeros(len(answers.ids), position_type(len(answers)))
@@ -463,6 +501,7 @@ def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
     # The instance of each triple, one side after the other.
     rows = fields["triple_rows"] = np.empty(len(number), position_type(len(number)))
     for start in range(0, len(rows), n_triples):
-        own = fields["instance_triple"][start : start + n_triples]
-        rows[start : start + n_triples][own] = np.arange(start, start + n_triples, dtype=rows.dtype)
+        triple = fields["instance_triple"][start : start + n_triples]
+        of_side = rows[start : start + n_triples]
+        of_side[triple] = np.arange(start, start + n_triples, dtype=rows.dtype)
     return fields

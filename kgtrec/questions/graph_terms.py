@@ -1,8 +1,8 @@
-"""Graph questions: which columns of a fact are given and asked, by side, and what follows from it.
+"""Questions of a graph: the sides, and the columns of a fact that each side gives and asks for.
 
-For a qualifier's value, the facts are those of `GraphData.qualifier_facts`: a statement takes the
-place of the head, the qualifier's relation and value those of relation and tail. `Graph.questions`
-puts `GraphTerms` into `Questions.origin`. No other code looks at sides.
+For questions for a qualifier's value, the facts are those of `GraphData.qualifier_facts`: the
+statement replaces the head, and the qualifier's relation and value replace relation and tail.
+`Graph.questions` puts `GraphTerms` into `Questions.origin`. No other code depends on sides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kgtrec._internal.csr import inverse, searched
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.statistics.overlap import overlap_with_train
 from kgtrec.graph.triples import as_triples, checked_ids
-from kgtrec.questions.terms import NAMES, SIDES, MissingTermError, Term, taken
+from kgtrec.questions.terms import NAMES, SIDES, MissingTermError, Term, copy_rows
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
@@ -29,20 +29,22 @@ if TYPE_CHECKING:
 
 
 class Side(NamedTuple):
-    """Which columns of a fact the questions of a side ask for and give.
+    """The columns of a fact that the questions of a side ask for and give.
 
+    - answer: Index of the column that is asked for.
+    - given: Indices of the two columns that are given.
     - gives: Names of the given pair: an entity (or statement), then the relation or other entity.
-    - text: How people read a question: columns of ranks, and "?" for what is asked.
+    - text: The columns of ranks in the order of a question's text; "?" for the answer.
     """
 
-    asked: int
+    answer: int
     given: tuple[int, int]
     gives: tuple[str, str]
     text: tuple[str, ...]
 
     @property
     def of_statements(self) -> bool:
-        """Whether the facts are those of qualifiers' values."""
+        """True if the facts are those of qualifiers' values."""
         return self.gives[0] == "statement"
 
 
@@ -66,14 +68,14 @@ LABELS = {
     "relation": "relations",
     "context": "contexts",
 }
-"""Columns of ranks that hold what questions give, and the labels of a graph for their ids."""
+"""Columns of ranks that hold given ids, and the attribute of a graph with the labels."""
 
 COLUMNS = {
     name: [column for column in LABELS if column in ASKS[codes[0]].text]
     for name, codes in SIDES.items()
     if codes[0] < len(ASKS)
 }
-"""Which of these columns there are, by sides, except the context."""
+"""Columns of `LABELS` that ranks have, per value of `sides`; the context comes on top."""
 
 _OTHERS = {
     "entity": "these questions ask for a qualifier's value (sides='qualifier'), so they give "
@@ -83,14 +85,14 @@ _OTHERS = {
     "a tail and not the relation; ask for heads or tails",
     "tail": "only questions for the relation give a head and a tail; use .entity",
 }
-"""The error for questions that do not give it."""
+"""Error texts for questions that do not give a term, by its name."""
 
 
 @dataclass(frozen=True)
 class AskedSide:
-    """A side of a graph's facts, whose questions have one key per pair of given ids and context.
+    """A side of a graph's facts. It numbers questions by a key: given pair and context in one.
 
-    - code: Place in `NAMES`.
+    - code: Index in `NAMES`.
     - asks: Its row of `ASKS`.
     - sizes: The number of possible ids in each column of its facts, and of contexts.
     """
@@ -101,16 +103,16 @@ class AskedSide:
     sizes: tuple[int, int, int, int]
 
     @classmethod
-    def of(cls, graph: GraphData, code: int) -> AskedSide:
-        """A side of a graph; InputError if there are too many keys."""
+    def from_graph(cls, graph: GraphData, code: int) -> AskedSide:
+        """Return a side of a graph; InputError if its keys do not fit into 64 bits."""
         asks = ASKS[code]
         first = len(graph.statements) if asks.of_statements else graph.n_entities
         n = 1 if graph.contexts is None else len(graph.contexts)
         sizes = (first, graph.n_relations, graph.n_entities, n)
-        one, other = (sizes[column] for column in asks.given)
-        if one * other * n > np.iinfo(np.int64).max:
+        n_first, n_second = (sizes[column] for column in asks.given)
+        if n_first * n_second * n > np.iinfo(np.int64).max:
             raise InputError(
-                f"{one:,} x {other:,} given pairs at {n:,} contexts are too many; leave out "
+                f"{n_first:,} x {n_second:,} given pairs at {n:,} contexts are too many; leave out "
                 "entities and relations that occur in no fact"
             )
         return cls(graph, code, asks, sizes)
@@ -118,21 +120,24 @@ class AskedSide:
     @property
     def n_labels(self) -> int:
         """Number of candidates."""
-        return self.sizes[self.asks.asked]
+        return self.sizes[self.asks.answer]
 
     def facts(self, split: str) -> Int32:
-        """The facts of a split: int32, shape (n, 3), or (n, 4) with context."""
+        """Return the facts of a split: int32, shape (n, 3), or (n, 4) with context."""
         graph = self.graph
         return graph.qualifier_facts(split) if self.asks.of_statements else graph.facts[split]
 
     def keys(self, facts: Integers, context: bool = True) -> Int64:
-        """The key of the question that each fact answers, or of its pair, without the context."""
+        """Return the key of the question that each fact answers: int64, shape (n,).
+
+        `context=False` leaves the context out of the keys.
+        """
         has_context = context and self.graph.contexts is not None
         columns = (*self.asks.given, 3) if has_context else self.asks.given
-        return self.joined(*(facts[:, column] for column in columns))
+        return self.join_ids(*(facts[:, column] for column in columns))
 
-    def joined(self, first: Integers, second: Integers, context: Integers | None = None) -> Int64:
-        """The keys of given ids: int64, shape (n,)."""
+    def join_ids(self, first: Integers, second: Integers, context: Integers | None = None) -> Int64:
+        """Join given ids and contexts into keys: int64, shape (n,)."""
         keys: Int64 = first.astype(np.int64)
         for ids, column in ((second, self.asks.given[1]), (context, 3)):
             if ids is not None:
@@ -140,8 +145,8 @@ class AskedSide:
                 keys += ids
         return keys
 
-    def parted(self, keys: Int64) -> tuple[tuple[Int32, Int32], Int32 | None]:
-        """The pairs behind such keys, and the contexts if the graph has any."""
+    def split_keys(self, keys: Int64) -> tuple[tuple[Int32, Int32], Int32 | None]:
+        """Split keys into the given pairs and the contexts; None if the graph has no contexts."""
         size, n_contexts = self.sizes[self.asks.given[1]], self.sizes[3]
         context = None if self.graph.contexts is None else (keys % n_contexts).astype(np.int32)
         pair = keys // n_contexts
@@ -150,7 +155,7 @@ class AskedSide:
 
 @dataclass(frozen=True, eq=False)
 class GraphTerms:
-    """What each question of a graph's split gives; `kgtrec.Questions` documents the fields.
+    """The origin of Q questions of a graph's split; `kgtrec.Questions` documents the fields.
 
     - side_codes, int8 (Q,): The side of each question. `side` has the same numbers as int64.
     """
@@ -173,7 +178,7 @@ class GraphTerms:
         """The side of each question, copied from its stored byte: int64, shape (Q,)."""
         return self.side_codes.astype(np.int64)
 
-    def _given(self, name: str) -> Int32:
+    def _get_given(self, name: str) -> Int32:
         """Return the ids of a given term, (Q,); MissingTermError if questions do not give it."""
         if name not in self._asks.gives:
             raise MissingTermError(_OTHERS[name])
@@ -182,31 +187,31 @@ class GraphTerms:
     @property
     def entity(self) -> Int32:
         """The given entity: int32, shape (Q,)."""
-        return self._given("entity")
+        return self._get_given("entity")
 
     @property
     def relation(self) -> Int32:
         """The given relation: int32, shape (Q,)."""
-        return self._given("relation")
+        return self._get_given("relation")
 
     @property
     def tail(self) -> Int32:
         """The given tail of questions for the relation: int32, shape (Q,)."""
-        return self._given("tail")
+        return self._get_given("tail")
 
     @property
     def statement(self) -> Int32:
         """The given statement of questions for a qualifier's value: int32, shape (Q, 3)."""
-        return self.graph.statements[self._given("statement")]
+        return self.graph.statements[self._get_given("statement")]
 
-    def taken(self, questions: Any) -> GraphTerms:
-        """The terms of some questions: a slice, or numbers in any order."""
+    def select(self, questions: Any) -> GraphTerms:
+        """Return the terms of some questions: a slice, or numbers in any order."""
         names = ("side_codes", "given", "context")
-        return replace(self, **{name: taken(getattr(self, name), questions) for name in names})
+        return replace(self, **{name: copy_rows(getattr(self, name), questions) for name in names})
 
     @property
     def has_further_rows(self) -> bool:
-        """Whether scores may have rows for questions that were left out."""
+        """True if scores may have rows for questions that were left out."""
         return self.kept is not None
 
     @property
@@ -216,7 +221,7 @@ class GraphTerms:
     @property
     def kind(self) -> str:
         """The kind of candidates: "entity", or "relation" if the relation is asked."""
-        return "relation" if self._asks.asked == 1 else "entity"
+        return "relation" if self._asks.answer == 1 else "entity"
 
     @property
     def candidate_labels(self) -> Labels:
@@ -230,23 +235,23 @@ class GraphTerms:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """What the questions give, as columns of ranks, (Q,) each."""
+        """The given ids as columns of ranks, shape (Q,) each."""
         ids = [*self.statement.T, self.given[1]] if self._asks.of_statements else self.given
         columns = dict(zip(COLUMNS[self.sides], ids, strict=True))
         return columns if self.context is None else {**columns, "context": self.context}
 
     @property
     def given_labels(self) -> dict[str, tuple[Int64, Labels]]:
-        """Per given term, the ids (Q,) and the labels of all ids."""
+        """The ids, shape (Q,), and the labels of all ids, per given term."""
         return {n: (ids, getattr(self.graph, LABELS[n])) for n, ids in self.columns.items()}
 
     @property
     def given_terms(self) -> dict[str, Term]:
-        """What the questions give, with labels."""
+        """The given terms with their labels, by name."""
         return {name: Term(ids, labels) for name, (ids, labels) in self.given_labels.items()}
 
     def batch_terms(self, questions: Int64) -> dict[str, Int64]:
-        """What some questions give, in the form of `Batch`."""
+        """Return the given ids of some questions in the form of `Batch`; -1 for terms they lack."""
         first, second = self._asks.gives
         columns: dict[str, Any] = {
             first: self.given[0],
@@ -267,11 +272,11 @@ class GraphTerms:
 
     @property
     def source(self) -> str:
-        """The split and sides of the questions, for messages."""
+        """The split and sides of the questions, as messages name them."""
         return f" of split {self.split!r}, {self._sides}"
 
     def lines(self, details: Mapping[str, Any]) -> tuple[str, str, str]:
-        """Split, sides and filter, for the questions' repr."""
+        """Return three parts of the repr of questions: graph and split, the sides, the filter."""
         filtered = f"filter {', '.join(self.filter_splits)}" if self.filter_splits else "raw"
         if "context" in details and self.filter_splits:
             how = "at a time" if details["context"] == "time" else "with qualifiers"
@@ -281,22 +286,22 @@ class GraphTerms:
 
     @cached_property
     def aspects(self) -> list[AskedSide]:
-        """The sides that are asked."""
-        return [AskedSide.of(self.graph, code) for code in SIDES[self.sides]]
+        """The sides of these questions."""
+        return [AskedSide.from_graph(self.graph, code) for code in SIDES[self.sides]]
 
     @property
     def triples(self) -> Int32:
-        """The evaluated triples (n, 3) in split order; or statement, relation, value of each."""
+        """The evaluated triples (n, 3) in split order, or statement, relation and value of each."""
         rows = self.aspects[0].facts(self.split)[:, :3]
         return rows if self.kept is None else rows[self.kept]
 
     @cached_property
     def relation_counts(self) -> Int64:
-        """Evaluated triples with each relation: int64, shape (n_relations,)."""
+        """Number of evaluated triples per relation: int64, shape (n_relations,)."""
         return np.bincount(self.triples[:, 1], minlength=self.graph.n_relations)
 
     def popularity(self, _: QuestionData) -> tuple[Int64, Int64]:
-        """How often candidates occur in triples of all splits, and relations in evaluated ones."""
+        """Count the triples of each candidate in all splits, and of each relation in this one."""
         graph = self.graph
         if self.kind == "entity":
             return graph.entity_counts(), self.relation_counts
@@ -305,7 +310,7 @@ class GraphTerms:
 
     @property
     def labels(self) -> tuple[list[str], Labels]:
-        """Labels of relations and entities, in the form for ranks."""
+        """Labels of relations and of entities, as ranks store them."""
         return list(self.graph.relation_names), self.graph.entities
 
     @cached_property
@@ -314,7 +319,7 @@ class GraphTerms:
         return self.names(slice(0, len(self)))
 
     def names(self, rows: slice) -> list[str]:
-        """Names of some questions."""
+        """Return the names of a range of questions."""
         firsts = np.searchsorted(self.side_codes, np.arange(len(NAMES))).tolist()
         sides = enumerate(self.side_codes[rows].tolist(), start=rows.start)
         names = [f"{NAMES[side]}{number - firsts[side]}" for number, side in sides]
@@ -324,20 +329,20 @@ class GraphTerms:
         return [f"{name}@{time}" for name, time in zip(names, times, strict=True)]
 
     def text(self, question: int) -> str:
-        """What a question gives, with "?" for what it asks: ``(?, born_in, Rome)``."""
-        some = self.taken(slice(question, question + 1))
-        texts = {name: term.texts(term.codes)[0] for name, term in some.given_terms.items()}
+        """Return the text of a question, with "?" for its answer: ``(?, born_in, Rome)``."""
+        terms = self.select(slice(question, question + 1)).given_terms
+        texts = {name: term.texts(term.codes)[0] for name, term in terms.items()}
         return side_text(int(self.side_codes[question]), texts)
 
-    def hashed(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        """Parts of a fingerprint: a text, arrays before the answers, and arrays after."""
+    def hash_parts(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        """Return what a fingerprint hashes: a text, arrays before the answers, and arrays after."""
         before = {"side": self.side_codes, "entity": self.given[0]}
         after = {} if self.context is None else {"context": self.context}
         text = f"{self.graph.fingerprint} {self.split} {self.sides}"
         return text, {**before, self._asks.gives[1]: self.given[1]}, after
 
-    def described(self, facts: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
-        """Where the questions come from, combined with facts about them, in plain JSON types."""
+    def describe(self, facts: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
+        """Return the source of the questions and the facts about them, in plain JSON types."""
         graph = self.graph
         return {
             "graph_name": graph.name,
@@ -355,7 +360,7 @@ class GraphTerms:
         }
 
     def manifest(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """For a manifest of ranks: further facts on the questions, and further entries."""
+        """Return, for a manifest of ranks, facts about the questions and further entries."""
         facts: dict[str, Any] = {"n_head_questions": int(np.count_nonzero(self.side_codes == 0))}
         if overlap := overlap_with_train(self.graph, self.split):
             facts["overlap"] = asdict(overlap)
@@ -369,7 +374,10 @@ class GraphTerms:
         return facts, {"contexts": texts}
 
     def rows_among(self, rows: str = "questions") -> tuple[Int64, int]:
-        """Places of these questions' rows of scores among those of the whole split."""
+        """Return the score rows of these questions, and the number of rows of the whole split.
+
+        `rows` says what a row of scores stands for: "questions" or "instances".
+        """
         sides, parts, total = self.aspects, [], 0
         facts = sides[0].facts(self.split)
         if rows == "instances":
@@ -378,53 +386,58 @@ class GraphTerms:
             return np.concatenate(parts), len(facts) * len(sides)
         for side in sides:
             keys, first = np.unique(side.keys(facts), return_index=True)
-            place = inverse(np.argsort(first))[np.searchsorted(keys, self._keys(side)[1])]
-            parts.append(place + total)
+            rank = inverse(np.argsort(first))[np.searchsorted(keys, self._keys(side)[1])]
+            parts.append(rank + total)
             total += len(keys)
         return np.concatenate(parts), total
 
     def _keys(self, side: AskedSide) -> tuple[Int64, Int64]:
-        """Numbers of a side's questions, and their keys."""
-        own = np.flatnonzero(self.side_codes == side.code)
-        return own, side.joined(*(taken(ids, own) for ids in (*self.given, self.context)))
+        """Return the numbers of a side's questions, and their keys."""
+        numbers = np.flatnonzero(self.side_codes == side.code)
+        ids = (copy_rows(column, numbers) for column in (*self.given, self.context))
+        return numbers, side.join_ids(*ids)
 
     def numbers(
         self, whose: str, side: Int64, first: Int64, second: Int64, context: Int64 | None = None
     ) -> Int64:
-        """Number of the question that gives these ids on a side; -1: none, as of negative ids.
+        """Return the question that gives these ids, per side: int64; -1 if there is no such one.
 
-        UsageError, with the name of what asks, if questions have a context and it gives none.
+        Negative ids give -1. UsageError if questions have a context and `context` is None; the
+        message begins with `whose`, the name of the data that has no context.
         """
         if self.context is not None and context is None:
             raise UsageError(
                 f"{whose} do not give the {self.graph.context_name} of their questions; give JSON "
                 "lines with it, or a run"
             )
-        given = [ids for ids in (first, second, context) if ids is not None]
+        columns = [ids for ids in (first, second, context) if ids is not None]
         numbers = np.full(len(side), -1)
         for aspect in self.aspects:
-            rows = np.flatnonzero((side == aspect.code) & (np.min(given, axis=0) >= 0))
-            own, keys = self._keys(aspect)
+            rows = np.flatnonzero((side == aspect.code) & (np.min(columns, axis=0) >= 0))
+            of_side, keys = self._keys(aspect)
             order = np.argsort(keys)
-            at = searched(keys[order], aspect.joined(*(ids[rows] for ids in given)))
-            numbers[rows[at >= 0]] = own[order[at[at >= 0]]]
+            at = searched(keys[order], aspect.join_ids(*(ids[rows] for ids in columns)))
+            numbers[rows[at >= 0]] = of_side[order[at[at >= 0]]]
         return numbers
 
     @cached_property
     def fact_keys(self) -> tuple[Int64, Int64, Int64]:
-        """Keys of questions about the evaluated facts; keys of these facts, from the number of
-        their question's key; both ascending; and the place of each fact."""
+        """Keys of the questions and of the evaluated facts, both ascending, to look facts up.
+
+        Returns the question keys; the fact keys (the index of the question's key times the number
+        of candidates, plus the answer); and the row of each fact among the evaluated ones.
+        """
         side = self.aspects[0]
         facts = side.facts(self.split)
         facts = facts if self.kept is None else facts[self.kept]
         keys, number = np.unique(side.keys(facts), return_inverse=True)
-        of_facts = number.reshape(-1) * side.n_labels + facts[:, side.asks.asked]
+        of_facts = number.reshape(-1) * side.n_labels + facts[:, side.asks.answer]
         order = np.argsort(of_facts)
         return keys, of_facts[order], order
 
 
 def side_text(side: int, texts: Mapping[str, str]) -> str:
-    """A question of a side as people read it, from the text of each of its columns of ranks."""
+    """Return the text of a question of a side. `texts` has the label per column of ranks."""
     terms = [texts.get(column, column) for column in (*ASKS[side].text, "context")]
     return f"({', '.join(terms if 'context' in texts else terms[:-1])})"
 
@@ -447,7 +460,7 @@ def fact_rows(terms: GraphTerms, triples: npt.ArrayLike) -> Int64:
     )
     side, (keys, of_facts, order) = terms.aspects[0], terms.fact_keys
     number = searched(keys, side.keys(rows))
-    fact = number * side.n_labels + rows[:, side.asks.asked]
+    fact = number * side.n_labels + rows[:, side.asks.answer]
     at = searched(of_facts, np.where(number < 0, -1, fact))
     if (at < 0).any():
         first = int(np.flatnonzero(at < 0)[0])

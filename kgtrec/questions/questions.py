@@ -1,9 +1,9 @@
 """Questions: answers, further known answers, candidates, and the terms that distinguish questions.
 
-`QuestionData` knows no graph; its `origin` says where they come from and what they give:
-`GraphTerms` for a graph's split, or `NamedTerms` for given answers.
+`QuestionData` does not depend on a graph. Its `origin` says where the questions come from and what
+they give: `GraphTerms` for a graph's split, or `NamedTerms` for answers without a graph.
 
-Column order: the entity of each column of a model's scores, declared once by labels or ids.
+`column_of_label` reads the order of the columns of a model's scores, declared by labels or ids.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kgtrec._internal.csr import Csr, contains, inverse, owners, to_keys
 from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.triples import hash_array
-from kgtrec.questions.terms import PLURAL, TERM, NamedTerms, NoGraphError, taken
+from kgtrec.questions.terms import PLURAL, TERM, NamedTerms, NoGraphError, copy_rows
 
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def column_of_label(columns: Any, labels: Labels, kind: str = "entity") -> Int64:
-    """The column of each entity (or relation): int64, shape (len(labels),)."""
+    """Return the declared column of each entity or relation: int64, shape (len(labels),)."""
     if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
         raise InputError(
             f"{argument('columns', columns)} is not an order of {PLURAL[kind]}; give their labels "
@@ -41,13 +41,13 @@ def column_of_label(columns: Any, labels: Labels, kind: str = "entity") -> Int64
             "the order of the columns, or a mapping of label to column"
         )
     if isinstance(columns, Mapping):
-        places, names = np.asarray(list(columns.values())), list(columns)
-        if places.dtype.kind not in "iu" or sorted(places.tolist()) != list(range(len(places))):
+        numbers, names = np.asarray(list(columns.values())), list(columns)
+        if numbers.dtype.kind not in "iu" or sorted(numbers.tolist()) != list(range(len(numbers))):
             raise InputError(
                 f"columns maps {len(names)} labels, but not to the columns 0 to {len(names) - 1}; "
                 "give each label its own column"
             )
-        columns = [names[at] for at in np.argsort(places).tolist()]
+        columns = [names[at] for at in np.argsort(numbers).tolist()]
     ids = _as_ids(columns, labels, kind)
     counts = np.bincount(ids, minlength=len(labels))
     if (counts > 1).any():
@@ -69,6 +69,7 @@ def column_of_label(columns: Any, labels: Labels, kind: str = "entity") -> Int64
 
 
 def _as_ids(columns: Any, labels: Labels, kind: str) -> Int64:
+    """Return the id of each declared column, from labels or ids; InputError for unknown ones."""
     values = columns if isinstance(columns, np.ndarray) else list(columns)
     if len(values) and isinstance(values[0], str):
         try:
@@ -90,11 +91,11 @@ def _as_ids(columns: Any, labels: Labels, kind: str) -> Int64:
     return ids.astype(np.int64)
 
 
-def require_columns_by_id(questions: QuestionData, what: str) -> None:
-    """UsageError if these questions declare columns in another order than by id."""
+def require_columns_by_id(questions: QuestionData, user: str) -> None:
+    """Raise UsageError, on behalf of `user`, if questions declare an order of columns."""
     if questions.column_of is not None:
         raise UsageError(
-            f"{what} needs columns in id order, but these questions declare another order "
+            f"{user} needs columns in id order, but these questions declare another order "
             "(columns=); leave columns= out, and give columns in id order"
         )
 
@@ -102,7 +103,7 @@ def require_columns_by_id(questions: QuestionData, what: str) -> None:
 def is_usual_filter(
     name: str | None, evaluated: str | None, context: str | None, splits: Collection[str]
 ) -> bool:
-    """Whether a known protocol leaves these splits out of the filter: then there is no warning.
+    """Return True if a known protocol filters by these splits only, so that no warning is due.
 
     Two protocols do so: validation on the validation split, and TGB 2.0, whose conflicts at a time
     come from the evaluated split alone.
@@ -165,7 +166,7 @@ class QuestionData:
 
     @property
     def sides(self) -> str:
-        """Which terms are asked for: a key of `SIDES`."""
+        """The sides that are asked for: a key of `SIDES`."""
         return self.origin.sides
 
     @property
@@ -180,7 +181,7 @@ class QuestionData:
 
     @property
     def side(self) -> Int64:
-        """The code of each question's side: int64, shape (Q,)."""
+        """Code of each question's side: int64, shape (Q,)."""
         return self.origin.side
 
     @property
@@ -271,7 +272,7 @@ class QuestionData:
         Parameters
         ----------
         rows : {"questions", "instances"}
-            What a row of scores represents.
+            What a row of scores stands for.
 
         Returns
         -------
@@ -286,17 +287,20 @@ class QuestionData:
         """Number of (question, answer) pairs."""
         return len(self.answers.ids)
 
-    def taken(self: AnyQuestions, questions: Any, instances: Any, **changes: Any) -> AnyQuestions:
-        """Some questions and instances, as slices or numbers, with ``changes`` of other fields."""
+    def select(self: AnyQuestions, questions: Any, instances: Any, **changes: Any) -> AnyQuestions:
+        """Return some questions and instances: slices, or numbers in any order.
+
+        Pass new values of the fields that cannot be cut (such as `answers`) as ``changes``.
+        """
         of_instances = ("instance_triple", "outside", "full_candidates", "grades")
         fields: dict[str, Any] = {
-            name: taken(getattr(self, name), instances) for name in of_instances
+            name: copy_rows(getattr(self, name), instances) for name in of_instances
         }
-        fields["origin"] = self.origin.taken(questions)
+        fields["origin"] = self.origin.select(questions)
         if (lists := self.candidate_lists) is not None:
-            fields["candidate_lists"] = replace(lists, of=taken(lists.of, questions))
+            fields["candidate_lists"] = replace(lists, of=copy_rows(lists.of, questions))
         terms = self.answer_terms.items()
-        fields["answer_terms"] = {name: term.taken(instances) for name, term in terms}
+        fields["answer_terms"] = {name: term.select(instances) for name, term in terms}
         return replace(self, **fields | changes)
 
     @cached_property
@@ -316,13 +320,13 @@ class QuestionData:
         return others if self.outside is None else others + self.outside
 
     def _sizes_without(self, filtered: Csr) -> Int64:
-        """Candidates of each question less those of a filter: int64, shape (Q,)."""
+        """Count the candidates of each question that a filter keeps: int64, shape (Q,)."""
         if self.candidate_lists is None:
             return self.n_labels - filtered.lengths
         question = owners(filtered.offsets)
         inside = self.candidate_lists.holds(question, filtered.ids, self.n_labels)
-        taken = np.bincount(question[inside], minlength=len(self))
-        return self.candidate_lists.sizes(self.n_labels) - taken
+        n_filtered = np.bincount(question[inside], minlength=len(self))
+        return self.candidate_lists.sizes(self.n_labels) - n_filtered
 
     @property
     def n_columns(self) -> int:
@@ -332,17 +336,17 @@ class QuestionData:
     @cached_property
     def fingerprint(self) -> str:
         """Hash (32 hexadecimal digits) of the questions, their answers and both filters."""
-        text, before, after = self.origin.hashed()
+        text, before, after = self.origin.hash_parts()
         arrays = dict(before)
         for name in ("answers", "known", "removed"):
             csr: Csr = getattr(self, name)
             arrays |= {f"{name} offsets": csr.offsets, f"{name} ids": csr.ids}
         arrays |= after
-        if (own := self.candidate_lists) is not None:
+        if (restricted := self.candidate_lists) is not None:
             arrays |= {
-                "domain of": own.of,
-                "domain offsets": own.lists.offsets,
-                "domain ids": own.lists.ids,
+                "domain of": restricted.of,
+                "domain offsets": restricted.lists.offsets,
+                "domain ids": restricted.lists.ids,
             }
         if self.grades is not None:
             arrays["grades"] = self.grades
@@ -353,7 +357,7 @@ class QuestionData:
         return hasher.hexdigest()
 
     def describe(self) -> dict[str, Any]:
-        """Where the questions come from, in plain JSON types, for manifests."""
+        """Return the source of the questions and facts about them, in plain JSON types."""
         facts = {
             "restricted": None if self.candidate_lists is None else self.candidate_lists.kind,
             "sampled": self.candidate_lists is not None and self.candidate_lists.sampled,
@@ -361,11 +365,11 @@ class QuestionData:
             "n_questions": len(self),
             "n_instances": self.n_instances,
         }
-        described = self.origin.described(facts, dict(self.details))
+        described = self.origin.describe(facts, dict(self.details))
         return {**described, "questions_hash": self.fingerprint}
 
     def manifest(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """For a manifest of ranks: further facts on the questions, and further entries."""
+        """Return, for a manifest of ranks, facts about the questions and further entries."""
         facts, entries = self.origin.manifest()
         if "terms" in entries:
             entries["terms"] |= {name: term.labels for name, term in self.answer_terms.items()}
@@ -373,12 +377,12 @@ class QuestionData:
 
     @property
     def columns(self) -> dict[str, tuple[Array, bool]]:
-        """Terms as columns of ranks: values, and whether there is one per question."""
+        """Columns of ranks by name: values, and True if there is one per question (not answer)."""
         columns = {name: (ids, True) for name, ids in self.origin.columns.items()}
         of_answers = {f"{TERM}{name}": term for name, term in self.answer_terms.items()}
         return columns | {name: (term.codes, False) for name, term in of_answers.items()}
 
 
 def describe_question(questions: QuestionData, question: int) -> str:
-    """A question as people read it: ``question head12 (?, born_in, Rome)``."""
+    """Return the name and text of a question: ``question head12 (?, born_in, Rome)``."""
     return f"question {questions.ids[question]} {questions.origin.text(question)}".rstrip()

@@ -69,7 +69,7 @@ def triple_ids(ranks: Ranks) -> list[Int64]:
     second = ranks.relation if ranks.given_tail is None else ranks.given_tail
     for side in np.unique(ranks.side).tolist():
         rows = ranks.side == side
-        asked = (ASKS[side].asked, *ASKS[side].given)
+        asked = (ASKS[side].answer, *ASKS[side].given)
         for column, ids in zip(asked, (ranks.answer, ranks.given, second), strict=True):
             columns[column][rows] = ids[rows]
     return columns

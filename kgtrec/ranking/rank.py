@@ -216,7 +216,7 @@ def _check_alike(questions: Mapping[str, Questions]) -> None:
 
 def _asked(questions: Questions) -> dict[str, Any]:
     """What is asked, in which order, and the meaning of rows and columns of scores."""
-    text, before, after = questions.origin.hashed()
+    text, before, after = questions.origin.hash_parts()
     own = {"text": text, "width": questions.n_columns, "rows": questions.triple_rows}
     return {**before, **after, **own, "columns": np.array(questions.column_of)}
 

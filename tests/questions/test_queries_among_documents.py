@@ -68,7 +68,7 @@ def test_queries_without_a_relevant_document_are_left_out(form: str) -> None:
     for each in (whole, few):
         assert kgtrec.rank(each, questions)[0].rank().tolist() == ranks
     with pytest.raises(InputError, match="rows"):
-        kgtrec.rank(whole if form == "vectors" else scores[:7], questions.taken([0, 1], [0, 1]))
+        kgtrec.rank(whole if form == "vectors" else scores[:7], questions.select([0, 1], [0, 1]))
 
 
 @pytest.mark.parametrize("names", [["q0", "q1"], ["0", "1"]])

@@ -75,7 +75,7 @@ def test_bytes_of_questions() -> None:
     n_ids = sum(len(one.ids) for one in lists)
     assert len(lists) == 3
     assert held == 33 * len(questions) + 8 * len(lists) + 12 * questions.n_instances + 4 * n_ids
-    some = questions.taken(slice(0, 9), slice(0, 9))
+    some = questions.select(slice(0, 9), slice(0, 9))
     assert some.origin.side_codes.dtype == np.int8
     assert some.side.tolist() == questions.side[:9].tolist() == [0] * 9
 

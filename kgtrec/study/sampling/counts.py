@@ -292,7 +292,7 @@ def subset_of(questions: Questions, chosen: Int64) -> Questions:
     index[instances] = np.arange(len(instances))
     rows = index[questions.triple_rows]
     lists = questions.candidate_lists
-    part: Questions = questions.taken(
+    part: Questions = questions.select(
         chosen,
         instances,
         answers=take(questions.answers, chosen),

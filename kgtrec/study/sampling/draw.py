@@ -91,7 +91,7 @@ def _weigh_by_frequency(questions: Questions) -> tuple[Weights, str]:
 
     def weights(side: int, relation: int) -> Float64:
         rows_of_relation = order[bounds[relation] : bounds[relation + 1]]
-        counts = np.bincount(rows[rows_of_relation, ASKS[side].asked], minlength=graph.n_entities)
+        counts = np.bincount(rows[rows_of_relation, ASKS[side].answer], minlength=graph.n_entities)
         return counts.astype(np.float64) ** POWER
 
     return weights, f"frequency in train, to the power of {POWER}"
