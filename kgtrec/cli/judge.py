@@ -344,17 +344,24 @@ def check(files: tuple[str, ...]) -> Report:
     return Report(lambda: "\n".join(lines), error=error)
 
 
-@command.command(short_help="Agreement of annotators: share and Cohen's kappa.")
+@command.command(short_help="Agreement of annotators: share, kappa, alpha and AC1.")
 @shared.files("files", "SHEET...")
 @shared.flag("--by-relation", "Also for each relation.")
 @BLANK
+@shared.intervals("triples", 2_000)
 @shared.FORMAT
-def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
-    """Compare annotators on the triples that they share; "?" counts as a third label.
+def agreement(files: tuple[str, ...], by_relation: bool, blank: str, **options: Any) -> Report:
+    """Compare any number of annotators on the triples that they share; "?" counts as a third label
+    if it occurs (Zhou et al. 2022, section 3.1).
 
     Files are named after annotators: anna.batch1.judged.tsv and anna.batch2.judged.tsv are both
-    anna's. Cohen's kappa has a large-sample standard error (Fleiss, Cohen and Everitt, 1969). Kappa
-    is nan if both always say the same word, and 0 with the error 0 if one of them does.
+    anna's. Cohen's kappa of every pair has a large-sample standard error (Fleiss, Cohen and
+    Everitt, 1969). Kappa is nan if both always say the same word, and 0 with the error 0 if one of
+    them does. Krippendorff's alpha (nominal) and Gwet's AC1 are for pairs and for all annotators
+    together; triples with one label are left out.
+
+    If nearly all labels are N, kappa and alpha are low although annotators agree, and a sentence
+    says so: report AC1 and the share, too.
 
     \b
     kgtrec judge agreement anna.judged.tsv ben.judged.tsv
@@ -365,9 +372,9 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str) -> Report:
     judged = agreeing.read_annotators(files, _blank(blank))
     if len(judged) < 2:
         raise UsageError(f"one annotator, {next(iter(judged))}; give the sheets of two or more")
-    return Report.of_table(
-        agreeing.tabulate_agreements(agreeing.compute_agreements(judged, by_relation))
-    )
+    agreements = agreeing.compute_agreements(judged, by_relation)
+    table = agreeing.tabulate_agreements(agreements, shared.resampling(options))
+    return Report.of_table(table, lambda: agreeing.describe_agreements(agreements, table))
 
 
 @command.command(short_help="Merge the labels of several annotators.")

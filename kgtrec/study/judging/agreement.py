@@ -1,107 +1,120 @@
 """Judgements of several annotators: their agreement, one merged judgement, and an audit.
 
-Agreement is a share, and Cohen's kappa [1]_ with its standard error [2]_, optionally per relation.
-Merging keeps the labels on which annotators agree, and the decisions of an adjudicator. An audit
-draws merged triples to be judged again without their labels, half of them true and half false, as
-Zhou et al. (2022, section 3.2) do. Most labels are false, so a plain sample would contain few true
-triples and say little about them.
-
-References
-----------
-.. [1] J. Cohen. A coefficient of agreement for nominal scales. 1960.
-.. [2] J. L. Fleiss, J. Cohen, B. S. Everitt. Large sample standard errors of kappa and weighted
-   kappa. 1969. Equation 13: the standard error around any kappa, not only around zero.
-
+Agreement is a share and three coefficients (`coefficients`), optionally per relation. Merging keeps
+the labels on which annotators agree, and the decisions of an adjudicator. An audit draws merged
+triples to be judged again without their labels, half of them true and half false, as Zhou et al.
+(2022, section 3.2) do. Most labels are false, so a plain sample would contain few true triples and
+say little about them.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from operator import itemgetter
+from textwrap import fill
 
 import numpy as np
 
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.arrays import Int64
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.csr import group_pairs
 from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import InputError, UsageError, refuse_if
+from kgtrec.study.judging.coefficients import (
+    coefficient_interval,
+    cohen_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+)
 from kgtrec.study.judging.journal import read_judged_sheet
 from kgtrec.study.judging.sheets import Item, Sheet, Triple, annotator_of
 from kgtrec.study.pooling.edited_files import LABELS, Fault, Faults
 
 ALL = "all relations"
 _INDEX = {label: index for index, label in enumerate(LABELS)}
-"""Row or column of each label in the counts of two annotators."""
+"""Row or column of each label in counts."""
+PREVALENT = 0.9
+"""Share of all labels above which one label is nearly the only one."""
+MASKED = 0.2
+"""How much lower than AC1 a kappa is that says little."""
 
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """The labels of two annotators for the triples that both have judged.
+    """The labels of annotators for the triples that two or more of them have judged.
 
-    - first, second: Names of the annotators.
+    - annotators: Names of the annotators: a pair, or all of them.
     - relation: Relation of the triples; `ALL` for all relations together.
-    - counts, int64 (3, 3): Number of triples by the label of the first annotator (rows: Y, N, ?)
-      and that of the second (columns).
+    - labels, int64 (n_triples, n_annotators): Index of each annotator's label in `LABELS`; -1
+      without a label.
     """
 
-    first: str
-    second: str
+    annotators: tuple[str, ...]
     relation: str
-    counts: Int64
+    labels: Int64
 
+    def __len__(self) -> int:
+        return len(self.labels)
 
-def cohen(counts: Int64) -> tuple[float, float]:
-    """Compute Cohen's kappa and its large-sample standard error from counts (k, k) of two raters.
+    def count_pairs(self) -> Int64:
+        """Count the triples of a pair by the first (rows) and the second label, int64 (3, 3)."""
+        size = len(LABELS)
+        cells = self.labels[:, 0] * size + self.labels[:, 1]
+        return np.bincount(cells, minlength=size**2).reshape(size, size)
 
-    Kappa is 1 for full agreement and 0 for chance agreement. Both are NaN without items, or if
-    chance agreement is certain. The error is 0 if kappa is 1, or if one rater has a single
-    category, so that kappa could only be 0: neither means certainty.
-    """
-    n = counts.sum()
-    # No items, or all of them in one category, so that chance agreement is certain.
-    if np.count_nonzero(counts) == np.count_nonzero(np.diag(counts)) < 2:
-        return math.nan, math.nan
-    p = counts / n
-    first, second = p.sum(axis=1), p.sum(axis=0)
-    chance = float(first @ second)
-    kappa = (float(np.trace(p)) - chance) / (1 - chance)
-    both = second[:, None] + first[None, :]  # row i, column j: p(.i) + p(j.)
-    agreed = np.diag(p) @ (1 - np.diag(both) * (1 - kappa)) ** 2
-    apart = (1 - kappa) ** 2 * float((p * both**2).sum() - np.diag(p) @ np.diag(both) ** 2)
-    spread = agreed + apart - (kappa - chance * (1 - kappa)) ** 2
-    return kappa, math.sqrt(max(0.0, float(spread)) / n) / (1 - chance)
+    def count_labels(self) -> Int64:
+        """Count the annotators who gave each label of `LABELS` to each triple, (n_triples, 3)."""
+        return (self.labels[:, :, None] == np.arange(len(LABELS))).sum(axis=1)
+
+    def share(self) -> float:
+        """Return the mean over triples of the share of pairs of annotators who agree."""
+        counts = self.count_labels()
+        size = counts.sum(axis=1)
+        agreed = (counts * (counts - 1)).sum(axis=1)
+        return float((agreed / (size * (size - 1))).mean())
+
+    def count_categories(self) -> Int64:
+        """Return `count_labels` without the column of "?" if no annotator chose it."""
+        counts = self.count_labels()
+        return counts if counts[:, _INDEX["?"]].any() else counts[:, : _INDEX["?"]]
+
+    def is_masked(self) -> bool:
+        """Whether kappa and alpha are low although annotators agree: nearly all labels are equal.
+
+        That is, one label has `PREVALENT` of all labels, and AC1 is higher than kappa, or for
+        several annotators alpha, by `MASKED` or more.
+        """
+        totals, categories = self.count_labels().sum(axis=0), self.count_categories()
+        low = float(krippendorff_alpha(categories, np.ones((1, len(self)), np.int64))[0])
+        if len(self.annotators) == 2:
+            low = cohen_kappa(self.count_pairs())[0]
+        high = float(gwet_ac1(categories, np.ones((1, len(self)), np.int64))[0])
+        return bool(totals.max() >= PREVALENT * totals.sum()) and high - low >= MASKED
 
 
 def compute_agreements(
     judged: Mapping[str, Sequence[Item]], by_relation: bool = False
 ) -> list[Agreement]:
-    """Compare the labels of every two annotators who share triples; ignore blank items.
+    """Compare the labels of annotators who share triples; ignore blank items.
 
-    Each pair of annotators has an `Agreement` over all relations. With `by_relation`, it also has
-    one per relation, in byte order.
+    Each pair of annotators has an `Agreement` over all relations. Three or more annotators also
+    have one together. With `by_relation`, each has one more per relation, in byte order.
     """
-    labels: dict[str, dict[Triple, str]] = {
-        name: {item.triple: item.label for item in items if item.label}
+    labels: dict[str, dict[Triple, int]] = {
+        name: {item.triple: _INDEX[item.label] for item in items if item.label}
         for name, items in judged.items()
     }
-    results: list[Agreement] = []
-    for first, second in combinations(labels, 2):
-        common = [triple for triple in labels[first] if triple in labels[second]]
-        if not common:
-            continue
-        groups = {ALL: common}
-        if by_relation:
-            groups |= group_pairs(
-                (triple[1], triple) for triple in sorted(common, key=itemgetter(1))
-            )
-        results += [
-            Agreement(first, second, name, _counts(labels[first], labels[second], triples))
-            for name, triples in groups.items()
-        ]
+    groups = [*combinations(labels, 2), *([tuple(labels)] if len(labels) > 2 else [])]
+    results = [
+        agreement
+        for names in groups
+        for agreement in _compare_annotators({name: labels[name] for name in names}, by_relation)
+    ]
     if not results:
         raise InputError(
             "no triple was judged by two annotators, so no agreement can be computed; give "
@@ -110,32 +123,104 @@ def compute_agreements(
     return results
 
 
-def _counts(
-    first: Mapping[Triple, str], second: Mapping[Triple, str], triples: Sequence[Triple]
-) -> Int64:
-    """Count `triples` by the labels of both annotators; int64 array (3, 3)."""
-    counts = np.zeros((len(LABELS), len(LABELS)), np.int64)
-    for triple in triples:
-        counts[_INDEX[first[triple]], _INDEX[second[triple]]] += 1
-    return counts
+def _compare_annotators(
+    labels: Mapping[str, Mapping[Triple, int]], by_relation: bool
+) -> list[Agreement]:
+    """Return the agreements of these annotators; none if no two have judged the same triple."""
+    n_judges = Counter(triple for known in labels.values() for triple in known)
+    common = sorted(triple for triple, n in n_judges.items() if n > 1)
+    if not common:
+        return []
+    groups = {ALL: common}
+    if by_relation:
+        groups |= group_pairs((triple[1], triple) for triple in sorted(common, key=itemgetter(1)))
+    return [
+        Agreement(
+            tuple(labels),
+            name,
+            np.array([[known.get(triple, -1) for known in labels.values()] for triple in triples]),
+        )
+        for name, triples in groups.items()
+    ]
 
 
-def tabulate_agreements(agreements: Sequence[Agreement]) -> Table:
-    """Return a table with one row per pair of annotators and relation.
+def tabulate_agreements(
+    agreements: Sequence[Agreement], resampling: Resampling | None = None
+) -> Table:
+    """Return a table with one row per pair of annotators and relation, and rows for all together.
 
-    Its last columns show how often each annotator answered Y, N and ?.
+    Kappa, and how often each annotator answered Y, N and ?, are only for pairs. Intervals of alpha
+    and AC1 resample triples, by default 2,000 times.
     """
+    how = resampling or Resampling()
     rows: list[tuple[Cell, ...]] = []
     for agreement in agreements:
-        n = int(agreement.counts.sum())
-        says = ["/".join(map(str, agreement.counts.sum(axis=axis).tolist())) for axis in (1, 0)]
-        share = float(np.trace(agreement.counts)) / n
-        pair = f"{agreement.first}, {agreement.second}"
-        rows.append((pair, agreement.relation, n, share, *cohen(agreement.counts), *says))
-    return Table.of(
-        "annotators, relation, triples, agreed:3, kappa:3, s.e.=error:3, Y/N/?=first, Y/N/?=second",
-        rows,
-        names=2,
+        row: list[Cell] = [len(agreement), agreement.share()]
+        row += _cells_of_pair(agreement) if len(agreement.annotators) == 2 else _NO_PAIR
+        row.append(_slashed(agreement.count_labels().sum(axis=0)))
+        categories = agreement.count_categories()
+        for coefficient in (krippendorff_alpha, gwet_ac1):
+            row += coefficient_interval(coefficient, categories, how)
+        rows.append((_name_annotators(agreement), agreement.relation, *row))
+    heads = "annotators, relation, triples, agreed:3, kappa:3, s.e.=error:3, Y/N/?=first, "
+    heads += "Y/N/?=second, Y/N/?=labels"
+    columns = [head.strip() for head in heads.split(",")]
+    for name, key in (("alpha", "alpha"), ("AC1", "ac1")):
+        columns += [f"{name}={key}:3", *how.columns(3, f"{key}_")]
+    return Table.of(columns, rows, names=2)
+
+
+_NO_PAIR: tuple[Cell, ...] = (math.nan, math.nan, "", "")
+
+
+def _cells_of_pair(agreement: Agreement) -> tuple[Cell, ...]:
+    """Return kappa, its error, and the counts of both annotators' labels."""
+    counts = agreement.count_pairs()
+    return *cohen_kappa(counts), _slashed(counts.sum(axis=1)), _slashed(counts.sum(axis=0))
+
+
+def _slashed(counts: Int64) -> str:
+    return "/".join(map(str, counts.tolist()))
+
+
+def _name_annotators(agreement: Agreement) -> str:
+    names = agreement.annotators
+    return ", ".join(names) if len(names) == 2 else f"all {len(names)}"
+
+
+def describe_agreements(agreements: Sequence[Agreement], table: Table) -> str:
+    """Return the table as two: kappa of every pair; alpha and AC1 of pairs and of all together.
+
+    A sentence follows if kappa and alpha are low only because nearly all labels are equal.
+    """
+    pairs = [row for row, one in enumerate(agreements) if len(one.annotators) == 2]
+    kappas = _select_columns(table, range(8)).in_order(pairs)
+    texts = [kappas.to_text(), _select_columns(table, [*range(4), *range(9, 15)]).to_text()]
+    masked = [one for one in agreements if one.relation == ALL and one.is_masked()]
+    if masked:
+        names = "; ".join(map(_name_annotators, masked))
+        totals = masked[0].count_labels().sum(axis=0)
+        label, share = [*LABELS][int(totals.argmax())], float(totals.max() / totals.sum())
+        texts.append(
+            fill(
+                f"Kappa and alpha are low although annotators agree ({names}): {share:.1%} of the "
+                f"labels are {label}, so chance alone would give much agreement. Report AC1 and "
+                "the share beside them.",
+                80,
+            )
+        )
+    return "\n\n".join(texts)
+
+
+def _select_columns(table: Table, columns: Iterable[int]) -> Table:
+    """Return a table of only these columns, by number."""
+    chosen = list(columns)
+    return Table(
+        [table.titles[i] for i in chosen],
+        [table.keys[i] for i in chosen],
+        [table.digits[i] for i in chosen],
+        [tuple(row[i] for i in chosen) for row in table.rows],
+        table.names,
     )
 
 

@@ -15,8 +15,21 @@ from hypothesis import strategies as st
 from judge_helpers import TRAIN, write_graph
 
 import kgtrec
+from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.study.judging.agreement import cohen, draw_audit, merge_sheets
+from kgtrec.study.judging.agreement import (
+    compute_agreements,
+    describe_agreements,
+    draw_audit,
+    merge_sheets,
+    tabulate_agreements,
+)
+from kgtrec.study.judging.coefficients import (
+    coefficient_interval,
+    cohen_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+)
 from kgtrec.study.judging.journal import read_judged_sheet
 from kgtrec.study.judging.questions import (
     Context,
@@ -190,7 +203,7 @@ def slow_error(counts: list[list[int]]) -> float:
 
 @given(st.lists(st.lists(st.integers(0, 30), min_size=3, max_size=3), min_size=3, max_size=3))
 def test_kappa_and_its_error_agree_with_the_slow_way(counts: list[list[int]]):
-    kappa, error = cohen(np.array(counts))
+    kappa, error = cohen_kappa(np.array(counts))
     used = [(i, j) for i in range(3) for j in range(3) if counts[i][j]]
     if not used or (len(used) == 1 and used[0][0] == used[0][1]):
         assert math.isnan(kappa)
@@ -199,6 +212,142 @@ def test_kappa_and_its_error_agree_with_the_slow_way(counts: list[list[int]]):
     n = sum(map(sum, counts))
     assert kappa == pytest.approx(slow_kappa([[c / n for c in row] for row in counts]), abs=1e-12)
     assert error == pytest.approx(slow_error(counts), abs=1e-6)
+
+
+def slow_alpha(units: list[list[str]]) -> float:
+    """Alpha from pairs of labels: within triples they disagree less than in the whole."""
+    pairs = [
+        (a, b, len(unit) - 1)
+        for unit in units
+        for i, a in enumerate(unit)
+        for j, b in enumerate(unit)
+        if i != j
+    ]
+    everything = [label for unit in units for label in unit]
+    observed = sum(1 / others for a, b, others in pairs if a != b) / len(everything)
+    strangers = len(everything) * (len(everything) - 1)
+    expected = (
+        sum(a != b for i, a in enumerate(everything) for j, b in enumerate(everything) if i != j)
+        / strangers
+    )
+    return 1 - observed / expected if expected else math.nan
+
+
+def slow_ac1(units: list[list[str]], categories: str) -> float:
+    agreed = chance = 0.0
+    for unit in units:
+        alike = sum(a == b for i, a in enumerate(unit) for j, b in enumerate(unit) if i != j)
+        agreed += alike / (len(unit) * (len(unit) - 1)) / len(units)
+    for label in categories:
+        share = sum(unit.count(label) / len(unit) for unit in units) / len(units)
+        chance += share * (1 - share) / (len(categories) - 1)
+    return (agreed - chance) / (1 - chance)
+
+
+def whole(coefficient, units: list[list[str]], categories: str) -> float:
+    labels = np.array([[unit.count(label) for label in categories] for unit in units])
+    return float(coefficient(labels, np.ones((1, len(units)), np.int64))[0])
+
+
+@pytest.mark.parametrize("coefficient", [krippendorff_alpha, gwet_ac1])
+@given(st.lists(st.lists(st.sampled_from("YN?"), min_size=2, max_size=5), min_size=1, max_size=12))
+def test_alpha_and_ac1_agree_with_the_slow_way(coefficient, units: list[list[str]]):
+    slow = slow_alpha(units) if coefficient is krippendorff_alpha else slow_ac1(units, "YN?")
+    assert whole(coefficient, units, "YN?") == pytest.approx(slow, abs=1e-12, nan_ok=True)
+
+
+# A column per rater of Krippendorff (2011, section C); "." has no label.
+RATERS = "123321412...", "1233224125.3", ".3332342251.", "12332441251."
+
+
+def test_published_values() -> None:
+    units = [[*"".join(unit).replace(".", "")] for unit in zip(*RATERS, strict=True)]
+    several = [unit for unit in units if len(unit) > 1]
+    assert whole(krippendorff_alpha, several, "12345") == pytest.approx(0.743, abs=5e-4)
+    # Gwet (2008): 125 triples, kappa -0.023 and AC1 0.941 of the same labels.
+    counts = np.array([[118, 5], [2, 0]])
+    pairs = [["Y", "Y"]] * 118 + [["Y", "N"]] * 7
+    assert cohen_kappa(counts)[0] == pytest.approx(-0.023, abs=5e-4)
+    assert whole(gwet_ac1, pairs, "YN") == pytest.approx(0.941, abs=5e-4)
+
+
+@given(st.lists(st.text("YN.", min_size=3, max_size=3), min_size=2, max_size=20))
+def test_alpha_is_that_of_another_program(units: list[str]) -> None:
+    krippendorff = pytest.importorskip("krippendorff")
+    several = [[*unit.replace(".", "")] for unit in units if len(unit.replace(".", "")) > 1]
+    if len({label for unit in several for label in unit}) < 2:
+        return
+    table = [[".NY".index(unit[i]) or math.nan for unit in units] for i in range(3)]
+    theirs = krippendorff.alpha(reliability_data=table, level_of_measurement="nominal")
+    assert whole(krippendorff_alpha, several, "YN") == pytest.approx(theirs, abs=1e-12)
+
+
+@pytest.mark.parametrize("coefficient", [krippendorff_alpha, gwet_ac1])
+def test_intervals_draw_whole_triples(coefficient) -> None:
+    rng = np.random.default_rng(1)
+    units = rng.choice(
+        [[3, 0], [0, 3], [2, 1], [0, 2], [1, 1]], size=200, p=[0.2, 0.5, 0.1, 0.1, 0.1]
+    )
+    value, low, high = coefficient_interval(coefficient, units, Resampling(80, 4000, seed=5))
+    once = np.ones((1, len(units)), np.int64)
+    assert value == pytest.approx(coefficient(units, once)[0], abs=1e-12)
+    drawn = [coefficient(units[rng.integers(0, 200, 200)], once)[0] for _ in range(4000)]
+    assert [low, high] == pytest.approx(np.quantile(drawn, [0.1, 0.9]), abs=0.006)
+
+
+@given(
+    st.lists(st.tuples(*[st.sampled_from(["Y", "N", "?", ""])] * 3), min_size=1, max_size=12),
+    st.booleans(),
+)
+def test_agreements_of_all_annotators(rows: list[tuple[str, ...]], by_relation: bool) -> None:
+    judged = {
+        name: [Item("h", f"r{i % 2}", f"t{i}", label=row[column]) for i, row in enumerate(rows)]
+        for column, name in enumerate(["a", "b", "c"])
+    }
+    groups = {"a, b": (0, 1), "a, c": (0, 2), "b, c": (1, 2), "all 3": (0, 1, 2)}
+    due = {}
+    for name, people in groups.items():
+        for part in ["all relations", *(["r0", "r1"] if by_relation else [])]:
+            units = [
+                [row[i] for i in people if row[i]]
+                for i, row in enumerate(rows)
+                if part in ("all relations", f"r{i % 2}")
+            ]
+            units = [unit for unit in units if len(unit) > 1]
+            if units:
+                labels = "YN?" if any("?" in unit for unit in units) else "YN"
+                due[name, part] = len(units), slow_alpha(units), slow_ac1(units, labels)
+    if not due:
+        with pytest.raises(InputError, match="no triple was judged by two"):
+            compute_agreements(judged, by_relation)
+        return
+    table = tabulate_agreements(compute_agreements(judged, by_relation), Resampling(resamples=100))
+    keys = [table.keys.index(key) for key in ("triples", "alpha", "ac1")]
+    got = {row[:2]: tuple(row[key] for key in keys) for row in table.rows}
+    assert list(got) == list(due)
+    for name, values in due.items():
+        assert got[name] == pytest.approx(values, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [
+        (("NN",) * 118 + ("NY",) * 7, True),
+        (("NN",) * 60 + ("YY",) * 58 + ("NY",) * 7, False),  # two labels: kappa is high
+        (("NN",) * 60 + ("NY",) * 60, False),  # not nearly all are equal
+        (("NN",) * 10, False),  # nobody differs: kappa is NaN
+    ],
+)
+def test_low_kappa_of_nearly_equal_labels_is_explained(labels: tuple[str, ...], says: bool) -> None:
+    judged = {
+        name: [Item("h", "r", f"t{i}", label=row[column]) for i, row in enumerate(labels)]
+        for column, name in enumerate("ab")
+    }
+    agreements = compute_agreements(judged)
+    text = describe_agreements(agreements, tabulate_agreements(agreements))
+    assert (
+        "Kappa and alpha are low although annotators agree (a, b): 97.2% of the" in text
+    ) == says
 
 
 def one(tail: str, label: str, evidence: str = "", note: str = "", line: int = 0) -> Item:
