@@ -315,12 +315,12 @@ def test_what_comes_of_many_runs_is_in_their_order(fails: bool) -> None:
     late, most, at_work = Event(), [0], [0]
 
     def task(place: int) -> Any:
-        def run() -> Any:
+        def run(warn: Any) -> Any:
             at_work[0] += 1
             most[0] = max(most[0], at_work[0])
             if place == 0:
                 late.wait(240)
-            warnings.warn(f"run {place}", TieWarning, stacklevel=1)
+            warn(TieWarning(f"run {place}"))
             if place == 1:
                 late.set()
             at_work[0] -= 1

@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from _thread import get_ident
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import itemgetter
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec.errors import InputError, KgtrecWarning, refuse
 from kgtrec.trec.eval.remarks import quote_name, remarks_of
 from kgtrec.trec.eval.request import Request
-from kgtrec.trec.files.text import PathName, ReadAhead, is_path
+from kgtrec.trec.files.text import PathName, ReadAhead, Warn, is_path
 from kgtrec.trec.measures.formulas import FLOOR
 from kgtrec.trec.measures.judge import JudgedQueries, read_judged_queries, read_lists
 from kgtrec.trec.measures.names import Column
@@ -169,42 +168,39 @@ def score(request: Request, ahead: ReadAhead | None = None) -> list[Scored]:
         if not (isinstance(judged, JudgedQueries) and ahead.has_read(judged.native)):
             ahead = None
     threads = max(1, available_cores() // len(runs))
-    tasks = [partial(score_run, judged, run, request, reference, threads, ahead) for run in runs]
-    return on_threads(available_cores(), tasks)
+
+    def task(run: RunRead) -> Callable[[Warn], Scored]:
+        return partial(score_run, judged, run, request, reference, threads, ahead)
+
+    return on_threads(available_cores(), [task(run) for run in runs])
 
 
-def on_threads(threads: int, tasks: Sequence[Callable[[], Scored]]) -> list[Scored]:
+def on_threads(threads: int, tasks: Sequence[Callable[[Warn], Scored]]) -> list[Scored]:
     """Run tasks, at most `threads` at a time, and return their results.
 
-    Errors and warnings are the same as if tasks ran one by one: tasks start in order, and those
-    started before a failure finish.
+    Each task gets a function that receives its warnings. Errors and warnings are the same as if
+    tasks ran one by one: tasks start in order, and those started before a failure finish. Warnings
+    are emitted here, because only one thread may use Python's filters of warnings.
     """
-    if len(tasks) == 1:
-        return [tasks[0]()]
     results: dict[int, Scored] = {}
     errors: dict[int, Exception] = {}
-    at_work: dict[int, int] = {}
-    shown: list[tuple[int, tuple[Any, ...]]] = []
+    notes: list[list[KgtrecWarning]] = [[] for _ in tasks]
 
     def score_task(index: int, _: int) -> None:
-        at_work[get_ident()] = index
         try:
-            results[index] = tasks[index]()
+            results[index] = tasks[index](notes[index].append)
         except Exception as error:
             errors[index] = error
             raise
 
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda *said: shown.append((at_work.get(get_ident(), 0), said[:4]))
-        try:
-            share_rows(score_task, [(index, index + 1) for index in range(len(tasks))], threads)
-        except Exception:
-            if not errors:
-                raise
+    try:
+        share_rows(score_task, [(index, index + 1) for index in range(len(tasks))], threads)
+    except Exception:
+        if not errors:
+            raise
     first = min(errors, default=len(tasks))
-    for index, warning in sorted(shown, key=itemgetter(0)):
-        if index <= first:
-            warnings.showwarning(*warning)
+    for note in chain.from_iterable(notes[: first + 1]):
+        warnings.warn(note, stacklevel=3)  # of score's caller
     if errors:
         raise errors[first]
     return [results[index] for index in range(len(tasks))]
@@ -256,8 +252,9 @@ def score_run(
     reference: Reference | None = None,
     threads: int | None = None,
     ahead: ReadAhead | None = None,
+    warn: Warn = warnings.warn,
 ) -> Scored:
-    """Evaluate one run by judgements that are already read."""
+    """Evaluate one run by judgements that are already read; `warn` receives its warnings."""
     options = request.options
     if isinstance(qrels, JudgedQueries):
         groups, judged, cut = None, qrels, options.cut(request.depth)
@@ -272,6 +269,7 @@ def score_run(
         ahead=ahead,
         form=request.run_format,
         comments=options.compat >= 10,
+        warn=warn,
     )
     check_shared(judged, run.data, lists.match, options)
     if request.only is not None:

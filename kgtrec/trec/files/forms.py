@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -241,4 +240,4 @@ def _ambiguous(text: Text, number: int, line: bytes) -> FileError:
 
 def _note(text: Text, note: str) -> None:
     """Warn of a form that was recognised."""
-    warnings.warn(FormatNote(f"{text.path}: {note}"), stacklevel=2)
+    text.warn(FormatNote(f"{text.path}: {note}"))

@@ -10,7 +10,6 @@ order.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -169,7 +168,7 @@ def _warn_of_comments(groups: Groups) -> None:
             f"name of a query, evaluate with {argument('compat', 9)}: trec_eval 9.0.8 has no "
             "comments"
         )
-        warnings.warn(RunWarning(remark), stacklevel=2)
+        text.warn(RunWarning(remark))
 
 
 def _is_whole(field: bytes) -> bool:
@@ -199,11 +198,11 @@ def _warn_of_joined_lines(groups: Groups) -> None:
             n_lines += 1
     if n_lines:
         others = f" ({n_lines - 1:,} more lines at the end of queries also have too many)"
-        warnings.warn(
-            f"{first} has more than the six columns of a run; columns after the tag are ignored"
-            f"{others * (n_lines > 1)}. If this file joins runs, end each with a newline",
-            RunWarning,
-            stacklevel=2,
+        groups.text.warn(
+            RunWarning(
+                f"{first} has more than the six columns of a run; columns after the tag are ignored"
+                f"{others * (n_lines > 1)}. If this file joins runs, end each with a newline"
+            )
         )
 
 

@@ -7,7 +7,6 @@ per document. In ordinary qrels the second column is 0, Q0 or the number of an i
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Iterator
 
 from kgtrec.errors import QrelsWarning
@@ -46,11 +45,11 @@ def warn_of_subtopics(text: Text) -> None:
     first = next(_judgements(text), None)
     if first is None or first[1][1] in _ORDINARY or not _look_like_subtopics(text):
         return
-    warnings.warn(
-        f"{text.path}: the second column looks like subtopics, as in TREC's diversity tasks. "
-        "kgtrec ignores it: measures are those of ad-hoc qrels, not of diversity",
-        QrelsWarning,
-        stacklevel=2,
+    text.warn(
+        QrelsWarning(
+            f"{text.path}: the second column looks like subtopics, as in TREC's diversity tasks. "
+            "kgtrec ignores it: measures are those of ad-hoc qrels, not of diversity"
+        )
     )
 
 

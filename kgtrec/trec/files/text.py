@@ -9,9 +9,10 @@ import mmap
 import os
 import stat
 import sys
+import warnings
 import zlib
 from _thread import start_new_thread
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -23,7 +24,7 @@ from kgtrec._internal.encodings import explain_encoding, wide_encoding
 from kgtrec._internal.locations import fetched, is_location
 from kgtrec._internal.runtime import available_cores, share_rows
 from kgtrec._internal.unpacking import UnpackedStream, check_expansion
-from kgtrec.errors import FileError, UsageError
+from kgtrec.errors import FileError, KgtrecWarning, UsageError
 
 LINES_AT_A_TIME = 250_000
 UNJUDGED = 1 - 2**63
@@ -77,6 +78,10 @@ def is_path(data: object) -> TypeGuard[PathName]:
     return isinstance(data, (str, os.PathLike))
 
 
+Warn = Callable[[KgtrecWarning], object]
+"""What a reader does with its warnings: `warnings.warn`, or append them to a list in a thread."""
+
+
 class DuplicateDocument(FileError):
     """A document occurs twice under one query (trec_eval's exit code: 4)."""
 
@@ -95,6 +100,7 @@ class Text:
     - form: A key of `forms.RUN_FORMATS` or `forms.QRELS_FORMATS`, or "" for TREC's lines.
       "ranks?" is a run of three columns whose values must be ranks.
     - columns: Names of the columns of a line.
+    - warn: Receives warnings about the text.
     """
 
     path: PathName
@@ -105,6 +111,7 @@ class Text:
     comments: bool = True
     form: str = ""
     columns: str = ""
+    warn: Warn = warnings.warn
 
     def __post_init__(self) -> None:
         if not self.columns:

@@ -6,6 +6,7 @@ The same native code orders and judges both.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -18,6 +19,7 @@ from kgtrec import _core
 from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import offsets_of, owners, spans
 from kgtrec.errors import InputError, UsageError
+from kgtrec.trec.files.forms import recognise
 from kgtrec.trec.files.parse import Fault, Packed, gather, order_lines, raise_first, share_queries
 from kgtrec.trec.files.text import (
     UNJUDGED,
@@ -25,6 +27,8 @@ from kgtrec.trec.files.text import (
     Cut,
     PathName,
     ReadAhead,
+    Text,
+    Warn,
     decode_name,
     last_tag,
     read_text,
@@ -166,6 +170,7 @@ def read_lists(
     ahead: ReadAhead | None = None,
     form: str | None = None,
     comments: bool = True,
+    warn: Warn = warnings.warn,
 ) -> Lists:
     """Read a run, lines ``query iter document rank score tag``, and judge it.
 
@@ -173,7 +178,7 @@ def read_lists(
     order, blank lines are skipped, with `comments` also those that start with ``#``. Columns beyond
     the sixth are ignored, as in trec_eval, unless they look like a document name with white space
     in it. Every line is checked, also of queries without judgements. `form` is a key of
-    `forms.RUN_FORMATS`.
+    `forms.RUN_FORMATS`. `warn` receives warnings about the run.
     """
     if not isinstance(qrels, JudgedQueries):
         qrels = read_judged_queries(qrels, threads=threads, comments=comments)
@@ -184,7 +189,8 @@ def read_lists(
         match = QueryMatch(placed[0].tolist(), n_run, decode_name(foreign))
         return qrels.lists(placed, decode_name(tag), match, absent)
     if isinstance(run, (str, os.PathLike)):
-        documents = _documents_of_file(run, threads, form, comments)
+        text = replace(read_text(run, True), comments=comments, warn=warn)
+        documents = _documents_of_file(recognise(text, form), threads)
     else:
         documents = _documents_in_memory(run)
     placed, signs, fault = _judge_lists(qrels, documents, cut, threads)
@@ -221,15 +227,11 @@ class _Documents:
     first_document: Callable[[int], bytes]
 
 
-def _documents_of_file(
-    path: PathName, threads: int | None, form: str | None, comments: bool
-) -> _Documents:
-    """Scan a run file for the native core."""
-    from kgtrec.trec.files.documents import documents_of_text
-    from kgtrec.trec.files.forms import recognise
-
-    text = recognise(replace(read_text(path, True), comments=comments), form)
+def _documents_of_file(text: Text, threads: int | None) -> _Documents:
+    """Scan the text of a run for the native core."""
     if text.form:
+        from kgtrec.trec.files.documents import documents_of_text
+
         return _documents_of(documents_of_text(text, threads))
     groups, names, lines, work = order_lines(text, threads)
 
