@@ -7,6 +7,7 @@ under a hash of its inputs, so a build compiles only what has changed.
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -104,6 +105,35 @@ class CompileOnce(build_ext):
         super().build_extension(ext)
 
 
+def readme_for_index(readme: str, source: str, version: str) -> str:
+    """README with absolute links, because a package index shows it without the repository's files.
+
+    `source` is the address of the repository (`project.urls.Source`); links lead to the files of
+    the release's tag.
+    """
+
+    def absolute(link: re.Match[str]) -> str:
+        kind = "raw" if link["before"].startswith("src") else "blob"
+        return f"{link['before']}{source}/{kind}/v{version}/{link['path']}{link['after']}"
+
+    links = r"(?P<before>\]\()(?P<path>(?![a-z]+:|#)[^)]+)(?P<after>\))"
+    images = r'(?P<before>src=")(?P<path>(?![a-z]+:)[^"]+)(?P<after>")'
+    return re.sub(images, absolute, re.sub(links, absolute, readme))
+
+
+def describe() -> dict[str, str]:
+    """Return the long description of the package, from README.md and pyproject.toml."""
+    version = re.search(r'__version__ = "(.+)"', Path("kgtrec/_version.py").read_text("utf-8"))
+    source = re.search(r'^Source = "(.+)"$', Path("pyproject.toml").read_text("utf-8"), re.M)
+    assert version is not None
+    assert source is not None
+    readme = Path("README.md").read_text("utf-8")
+    return {
+        "long_description": readme_for_index(readme, source[1], version[1]),
+        "long_description_content_type": "text/markdown",
+    }
+
+
 if __name__ == "__main__":
     compile_flags, link_flags = FLAVOURS[os.environ.get("KGTREC_BUILD", "release")]
     extension = Extension(
@@ -115,6 +145,7 @@ if __name__ == "__main__":
         extra_link_args=link_flags,
     )
     setup(
+        **describe(),
         cmdclass={"build_ext": CompileOnce},
         ext_modules=cythonize([extension], language_level=3, build_dir="build/cython"),
         # Always link, because the library in build/ may have another flavour.

@@ -464,7 +464,7 @@ def suites(
     resampling: Resampling = DRAWING,
     level: float = 0.05,
 ) -> list[Suite]:
-    """Build one suite per measure; groups contain graphs, or patterns such as "ind-*".
+    """Build one suite per measure; groups contain graphs, or patterns such as ``ind-*``.
 
     UsageError if the test is unknown, a group has no graph, or a name or pattern fits no graph.
     """
