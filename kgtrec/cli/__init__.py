@@ -1,4 +1,4 @@
-"""The command line: ``kgtrec COMMAND``, one file per command, no arithmetic here.
+"""The command line: ``kgtrec COMMAND``. Each command has a module; nothing is computed here.
 
 A command is imported when it is called, so that it does not load other commands' libraries.
 """
@@ -32,7 +32,7 @@ from kgtrec.errors import FormatNote, KgtrecError, KgtrecWarning, UsageError, su
 class _Entry(NamedTuple):
     summary: str
     guide: str
-    module: str | None = None  # with the name of the command, if it is not `command` in its own
+    module: str | None = None  # MODULE:FUNCTION; by default `command` of the module of this name
 
 
 # In the order in which --help lists them.
@@ -102,7 +102,7 @@ INTERRUPTED = 130
 
 
 class _Commands(click.Group):
-    """Loads a command's module on demand."""
+    """The group of all commands. It loads a command's module on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -122,7 +122,7 @@ class _Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Only `kgtrec eval` exits with trec_eval's own codes, which errors about runs carry."""
+        """Replace trec_eval's exit codes, which errors about runs have, except in `kgtrec eval`."""
         try:
             return super().invoke(ctx)
         except KgtrecError as error:
@@ -175,7 +175,7 @@ cli.params.append(quiet_option(cli))
 
 
 def run() -> None:
-    """The process ``kgtrec``: runs `main` and ends without delay."""
+    """Run `main` as the process ``kgtrec``, and end without delay."""
     end = LeaveAtExit()
     keep_blas_single()
     try:
@@ -186,14 +186,16 @@ def run() -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **_more: Any) -> None:
-    """Print a warning of the library on standard error, in terms of the command's options; what
-    merely says how a file was read, as a note."""
+    """Print a warning of the library on standard error, with the command's options.
+
+    A warning that only says how a file was read becomes a note.
+    """
     text = message.marked if isinstance(message, KgtrecWarning) else str(message)
     (note if issubclass(category, FormatNote) else warn)(text)
 
 
 def main() -> None:
-    """The command line: one sentence for a user's mistake, never a traceback."""
+    """Run the command line. A user's mistake prints a sentence, never a traceback."""
     open_closed_streams()
     warnings.showwarning = _show_warning
     Terminated.came = None
@@ -201,7 +203,7 @@ def main() -> None:
         try:
             code = _run()
         except Exception:
-            # Such as a library that was interrupted while it was loaded.
+            # A signal may have interrupted the import of a library, which then fails.
             if Terminated.came is None:
                 raise
             code = _say_interrupted(Terminated.came)
@@ -213,6 +215,7 @@ def main() -> None:
 
 
 def _run() -> int:
+    """Run the command. Print a sentence for known errors; return the exit code."""
     try:
         code = cli.main(prog_name="kgtrec", standalone_mode=False)
         sys.stdout.flush()
@@ -239,8 +242,8 @@ def _run() -> int:
     except OSError as error:
         if error.filename is None:
             give_up_stdout()
-        place, reason = error.filename or "standard output", error.strerror or error
-        return _say(f"{visible(str(place))}: {reason}; free space or choose another place", 2)
+        file, reason = error.filename or "standard output", error.strerror or error
+        return _say(f"{visible(str(file))}: {reason}; free space or choose another place", 2)
     return code if isinstance(code, int) else 0
 
 

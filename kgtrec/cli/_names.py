@@ -1,7 +1,7 @@
-"""Names of options: the headings of --help with the options below each, and options in messages.
+"""Names of options: the headings of --help with their options, and options in messages.
 
-A name has one meaning and one heading everywhere, but --columns: those of scores, or of a table of
-measures. Enter a new option here first.
+A name has one meaning and one heading everywhere, except --columns, which are columns of scores or
+of a table of measures. Enter a new option here first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kgtrec._internal.argument_names import respell
 from kgtrec.errors import KgtrecError
 
 GROUPED_FROM = 14
-"""Shorter lists of options need no headings."""
+"""Least number of options that --help groups under headings."""
 
 HEADINGS = {
     "Input": (
@@ -69,19 +69,19 @@ HEADINGS = {
 }
 
 
-def by_heading(
+def group_options(
     parameters: Sequence[click.Parameter], ctx: click.Context
 ) -> dict[str, list[tuple[str, str]]]:
-    """The lines of --help, under headings if there are many."""
-    options = [one for one in parameters if isinstance(one, click.Option)]
-    records = {long_name(one): one.get_help_record(ctx) for one in options}
+    """Return the lines of --help by heading; short lists have the heading "Options"."""
+    options = [each for each in parameters if isinstance(each, click.Option)]
+    records = {long_name(option): option.get_help_record(ctx) for option in options}
     shown = {name: record for name, record in records.items() if record is not None}
     if len(shown) < GROUPED_FROM:
         return {"Options": list(shown.values())} if shown else {}
     groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
     for name, record in shown.items():
         fitting = [heading for heading, names in HEADINGS.items() if name in names.split()]
-        # Of two headings, the first that has another option of the command.
+        # If a name fits two headings, use the first that has another option of the command.
         of_others = [h for h in fitting if {*HEADINGS[h].split()} & {*shown} - {name}]
         for heading in (of_others or fitting)[:1]:
             groups[heading].append(record)
@@ -89,7 +89,7 @@ def by_heading(
 
 
 def option_spelling(message: str, command: click.Command) -> str:
-    """A marked message (see `argument`) with the command's options, as in ``--filter raw``.
+    """Spell the arguments of a marked message (see `argument`) as options: ``--filter raw``.
 
     An argument without an option in this command keeps Python's spelling.
     """
@@ -118,5 +118,5 @@ def in_options(command: click.Command) -> Iterator[None]:
 
 
 def long_name(parameter: click.Parameter) -> str:
-    """``--output`` of ``-o, --output``."""
+    """Return the long name of an option: ``--output`` of ``-o, --output``."""
     return next((name for name in parameter.opts if name.startswith("--")), parameter.opts[0])

@@ -37,17 +37,17 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "judge merge": (("--seed", "--conflicts"),),
     "compare power": (("--seed", "--test=randomisation --test=bootstrap"),),
 }
-"""By command: options, and the options of which they need one, if `=` with that value."""
+"""Per command, options, and the others of which they need one (`=`: with that value)."""
 
 NOTED: dict[str, tuple[tuple[str, str], ...]] = {
     # Its three steps take the same options.
     "estimate": (("--full --half-width --ci --threads --format", "--scores"),),
 }
-"""As `NEEDS`, but users have a reason to give such options, so a line says that they are idle."""
+"""As `NEEDS`, but users may have a reason for such options, so a note says they have no effect."""
 
 
 def check_needs(ctx: click.Context) -> list[str]:
-    """UsageError for options of `NEEDS` without the others; returns notes on those of `NOTED`."""
+    """Raise UsageError for options of `NEEDS` without the others; return notes on `NOTED`."""
     refuse_if(
         *(
             (True, f"{names}: no effect without {needs}; leave out")
@@ -60,7 +60,7 @@ def check_needs(ctx: click.Context) -> list[str]:
 def _idle(
     ctx: click.Context, table: Mapping[str, tuple[tuple[str, str], ...]]
 ) -> Iterator[tuple[str, str]]:
-    """The typed options of each row whose other options are all absent, and these others."""
+    """Yield the typed options of each row whose needed options are all absent, and these."""
     words = " ".join(ctx.command_path.split()[1:])
     values: dict[str, object] = {}
     for parameter in ctx.command.params:

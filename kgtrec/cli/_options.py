@@ -26,7 +26,7 @@ from kgtrec.cli._types import Number as Number
 from kgtrec.cli._types import PathType
 from kgtrec.cli._types import Seed as Seed
 from kgtrec.cli._types import Share as Share
-from kgtrec.cli._types import counts_of as counts_of
+from kgtrec.cli._types import parse_counts as parse_counts
 from kgtrec.errors import UsageError
 from kgtrec.errors import refuse_if as refuse
 
@@ -38,7 +38,7 @@ CORRECTIONS = ("holm", "bh", "bonferroni", "none")
 
 
 def system_names(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    """A name for each file: the given one, or the file's without folder and ending."""
+    """Return a name per file: from `names`, or the file's name without folder and ending."""
     from kgtrec.ranking.parquet import system_name
 
     refuse(one_per_file("--name", names, files))
@@ -48,7 +48,7 @@ def system_names(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, .
 def one_per_file(
     option: str, values: Sequence[object], files: Sequence[object]
 ) -> tuple[bool, str]:
-    """A row for `refuse`: an option that is given for only some of the files."""
+    """Return a row for `refuse`: an option has values, but not one per file."""
     counts = f"{len(values)} given for {len(files)} files"
     return bool(values) and len(values) != len(files), f"give one {option} per file ({counts})"
 
@@ -58,31 +58,31 @@ Decorator = Callable[[Command], Command]
 
 
 def on_command_line(name: str) -> bool:
-    """Whether the user typed an option, even with its default."""
+    """Return True if the user typed an option, even with its default."""
     source = click.get_current_context().get_parameter_source(name)
     return source is click.core.ParameterSource.COMMANDLINE
 
 
 def option_of(name: str) -> str:
-    """The option of a parameter, as users spell it."""
+    """Return the option of a parameter, as users spell it."""
     command = click.get_current_context().command
-    return next(long_name(one) for one in command.params if one.name == name)
+    return next(long_name(each) for each in command.params if each.name == name)
 
 
-def typed(names: Iterable[str]) -> list[str]:
-    """The options of these parameters that the user typed."""
+def list_typed(names: Iterable[str]) -> list[str]:
+    """Return the options that the user typed, of some parameters."""
     return [option_of(name) for name in names if on_command_line(name)]
 
 
 def leave_out(*rows: tuple[object, Sequence[str], str]) -> None:
     """Raise UsageError for the first true row with a typed option, which its sentence names."""
     for applies, names, text in rows:
-        if applies and (wrong := typed(names)):
+        if applies and (wrong := list_typed(names)):
             raise UsageError(text.format(", ".join(wrong)))
 
 
 def all_of(*options: Decorator) -> Decorator:
-    """One decorator of several, listed by --help in this order."""
+    """Combine decorators into one; --help lists their options in this order."""
 
     def decorate(command: Command) -> Command:
         for option in reversed(options):
@@ -93,13 +93,13 @@ def all_of(*options: Decorator) -> Decorator:
 
 
 def option(names: str, text: str | None = None, **settings: Any) -> Decorator:
-    """An option by its names, as in "-o --output" or "--run runs"; --help shows its default."""
+    """Make an option from its names, as in "-o --output" or "--run runs". --help shows defaults."""
     settings.setdefault("show_default", settings.get("default") is not None)
     return click.option(*names.split(), help=text, **settings)
 
 
 def choice(names: str, choices: Sequence[str], text: str, **settings: Any) -> Decorator:
-    """One of several words."""
+    """Make an option that is one of several words."""
     return option(names, text, type=Choice(choices), **settings)
 
 
@@ -110,7 +110,7 @@ draws = partial(option, type=DRAW, metavar="FILE")
 
 
 def files(name: str, metavar: str) -> Decorator:
-    """One or more files to read."""
+    """Make an argument of one or more files to read."""
     return click.argument(name, nargs=-1, required=True, metavar=metavar, type=READ)
 
 
@@ -129,6 +129,7 @@ ENTITY_SIDE_NAMES = SIDE_NAMES[:3]
 
 
 def sides(text: str, names: Sequence[str] = ENTITY_SIDE_NAMES) -> Decorator:
+    """Make the option --sides."""
     return choice("--sides", names, text, default="both")
 
 
@@ -161,12 +162,12 @@ QUESTION_NAMES = reads(
 
 
 def graph(text: str, *, required: bool = False) -> Decorator:
-    """A graph, which only some calls need."""
+    """Make the option --graph of a command that needs it only in some calls."""
     return option("--graph", text, type=GRAPH_FOLDER, metavar="DIR", required=required)
 
 
 def runs(text: str) -> Decorator:
-    """Runs in addition to files of ranks."""
+    """Make the option --run: a run per file of ranks."""
     return reads(
         "--run runs",
         f"One TREC run per file of ranks, in the same order: {text}",
@@ -176,6 +177,7 @@ def runs(text: str) -> Decorator:
 
 
 def split(text: str) -> Decorator:
+    """Make the option --split."""
     return option("--split", text, default="test")
 
 
@@ -210,14 +212,15 @@ HOW_SCORED = all_of(
 
 
 def seed(text: str, default: int | None = 0) -> Decorator:
-    """--seed; the default None shows that it was not given."""
+    """Make the option --seed. Pass the default None to see whether the user typed it."""
     return option("--seed", text, type=Seed(), metavar="N", default=default)
 
 
-def confidence(of: str) -> Decorator:
+def confidence(scope: str) -> Decorator:
+    """Make the option --ci; `scope` says what the intervals are about."""
     return option(
         "--ci",
-        f"Confidence of the intervals, {of}.",
+        f"Confidence of the intervals, {scope}.",
         type=Number(),
         default=95.0,
         metavar="PERCENT",
@@ -225,7 +228,7 @@ def confidence(of: str) -> Decorator:
 
 
 def intervals(drawn: str, resamples: int) -> Decorator:
-    """--ci, --resamples and --seed of intervals that resample whole `drawn`."""
+    """Make the options --ci, --resamples and --seed of intervals that resample whole `drawn`."""
     return all_of(
         confidence(f"which resample whole {drawn}"),
         option("--resamples", "Resamples.", type=Count(0), default=resamples),
@@ -234,15 +237,15 @@ def intervals(drawn: str, resamples: int) -> Decorator:
 
 
 def resampling(options: Mapping[str, Any]) -> Resampling:
-    """Settings from --ci, --resamples and --seed."""
+    """Return the resampling from --ci, --resamples and --seed."""
     from kgtrec._internal.bootstrap import Resampling
 
     return Resampling(options["ci"], options["resamples"], options["seed"])
 
 
-def cutoffs_of(text: str) -> tuple[int, ...]:
-    """The numbers of ``--k 1,3,10``, ascending; UsageError if one is not."""
-    return tuple(sorted(set(counts_of("--k", text))))
+def parse_cutoffs(text: str) -> tuple[int, ...]:
+    """Parse ``--k 1,3,10``. Return the numbers in ascending order; UsageError for others."""
+    return tuple(sorted(set(parse_counts("--k", text))))
 
 
 N_ENTITIES = option(
@@ -272,6 +275,7 @@ LEVEL = option(
 
 
 def repeats(default: int) -> Decorator:
+    """Make the option --repeats."""
     return option(
         "--repeats",
         "Random parts per size.",
@@ -311,6 +315,7 @@ FORMAT = choice(
 
 
 def output(text: str, *, required: bool = True, kind: PathType = WRITE) -> Decorator:
+    """Make the option -o, --output."""
     return option("-o --output", text, required=required, type=kind, metavar="FILE")
 
 
@@ -322,7 +327,7 @@ def ranking_files(
     depth: str = "Candidates per question in the run.",
     default_depth: int | None = 1000,
 ) -> Decorator:
-    """Options for ranks, a run with its depth and tag, and qrels."""
+    """Make the options for ranks, a run with its depth and tag, and qrels."""
     return all_of(
         output(ranks, required=required, kind=kind),
         option(
@@ -343,5 +348,5 @@ def ranking_files(
 
 
 def form(*forms: str, text: str = "Format of the output.") -> Decorator:
-    """--format; the first is the default."""
+    """Make the option --format; the first format is the default."""
     return choice("--format form", forms, text, default=forms[0])

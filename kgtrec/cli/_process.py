@@ -14,10 +14,10 @@ from typing import ClassVar, NoReturn
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP, which then clean up as Ctrl-C does."""
+    """Raised for SIGTERM or SIGHUP, so that these clean up as Ctrl-C does."""
 
     came: ClassVar[Terminated | None] = None
-    """The first one of this process: interrupted code may turn it into another error."""
+    """The first such exception of this process. Interrupted code may turn it into another error."""
 
     def __init__(self, number: int) -> None:
         Terminated.came = Terminated.came or self
@@ -26,7 +26,10 @@ class Terminated(KeyboardInterrupt):
 
 
 def open_closed_streams() -> None:
-    """After `>&-`, keep files from being opened as number 1, and discard printed text."""
+    """Open the null device for streams that the caller closed (`>&-`).
+
+    Otherwise a file of ours could become number 1 and get printed text.
+    """
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(number)
@@ -51,8 +54,7 @@ class LeaveAtExit:
 
 
 def keep_blas_single() -> None:
-    """Let the BLAS use one thread, unless the user chose a number. It reads this when numpy is
-    loaded.
+    """Let the BLAS use one thread, unless the user chose a number. Call this before numpy loads.
 
     Our threads wait for its threads, which spin: `openworld --study` takes five times the CPU time
     with two. A number does not depend on the cores of the machine either.
@@ -62,12 +64,12 @@ def keep_blas_single() -> None:
 
 
 def give_up_stdout() -> None:
-    """Discard unwritten output: the interpreter would fail on it at its end."""
+    """Discard unwritten output, on which the interpreter would fail at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def exit_at_once(code: int) -> NoReturn:
-    """End without teardown: pyarrow aborts if it is half loaded."""
+    """End the process without teardown, in which a half-loaded pyarrow aborts."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     with suppress(OSError, ValueError):
@@ -76,7 +78,7 @@ def exit_at_once(code: int) -> NoReturn:
 
 
 _ENOUGH = 4
-"""The Ctrl-C that ends a process at once."""
+"""Number of the Ctrl-C that ends a process at once."""
 
 _came: list[int] = []  # signals that have come to this command
 
@@ -85,8 +87,8 @@ _came: list[int] = []  # signals that have come to this command
 def signals_as_exceptions() -> Iterator[None]:
     """Let SIGTERM and SIGHUP remove unfinished files, as Ctrl-C does, unless they are ignored.
 
-    The first signal raises an exception. While the command ends, a second one would interrupt what
-    removes files, or end in a traceback, so it is ignored. Only the fourth ends the process.
+    The first signal raises an exception. The second and third are ignored: they would interrupt the
+    removal of files, or end in a traceback. The fourth ends the process at once.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -113,16 +115,15 @@ def _raise_first(number: int, frame: FrameType | None) -> None:
     if len(_came) == 1:
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
     if len(_came) >= _ENOUGH:
-        said = b"kgtrec: ended at once; unfinished files .kgtrec-*.tmp may be left behind\n"
+        message = b"kgtrec: ended at once; unfinished files .kgtrec-*.tmp may be left behind\n"
         with suppress(OSError):
-            os.write(2, said)
+            os.write(2, message)
         os._exit(128 + _came[0])
 
 
 @contextmanager
 def pyarrow_alone() -> Iterator[None]:
-    """Keep pyarrow from loading pandas, which no command uses, and cloudpickle, which only Dask
-    needs.
+    """Keep pyarrow from loading pandas and cloudpickle, which no command (only Dask) needs.
 
     It would load pandas at the first array, and ignore a Ctrl-C meanwhile: `kgtrec rank` on a small
     graph takes 649 ms CPU with pandas and 500 ms without, medians of 20.
@@ -136,7 +137,7 @@ def pyarrow_alone() -> Iterator[None]:
 
 
 class _NotForPyarrow:
-    """A MetaPathFinder; not a subclass: importing importlib.abc takes milliseconds."""
+    """A finder for `sys.meta_path`. Not a MetaPathFinder: importing this takes milliseconds."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname == "pandas" or (fullname == "cloudpickle" and "dask" not in sys.modules):

@@ -1,4 +1,4 @@
-"""Ranks that commands load and save, and warnings that readers must not miss."""
+"""Load the ranks of commands with the warnings about them; list the files of a ranking."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ if TYPE_CHECKING:
     from kgtrec import Questions, Ranks, Result
 
 FILES = ("output", "run", "qrels")
-"""Parameters of the files of a ranking."""
+"""Parameters that name the files of a ranking."""
 
 
-def warn_of(results: Mapping[str, Result], *, compared: bool = True, printed: bool = False) -> None:
-    """Say which files cannot be compared and, unless their printed text does so, what misleads."""
+def warn_about(
+    results: Mapping[str, Result], *, compared: bool = True, printed: bool = False
+) -> None:
+    """Warn of files that cannot be compared, and of results that could mislead.
+
+    - compared: False if another function refuses incomparable ranks.
+    - printed: True if the printed text contains the warnings about single results.
+    """
     from kgtrec import comparable
     from kgtrec.results.report import warnings_of
 
@@ -32,27 +38,30 @@ def warn_of(results: Mapping[str, Result], *, compared: bool = True, printed: bo
 
 
 def load_ranks(files: Mapping[str, str], *, compared: bool = True) -> dict[str, Ranks]:
-    """Ranks by name, with warnings; not `compared` for functions that refuse incomparable ranks."""
+    """Load ranks by name, with warnings.
+
+    Pass `compared=False` for functions that refuse incomparable ranks; warnings then name files.
+    """
     from kgtrec import Ranks, Result
 
     loaded = {name: Ranks.load(path) for name, path in files.items()}
-    results = {name if compared else files[name]: Result(one) for name, one in loaded.items()}
-    warn_of(results, compared=compared)
+    results = {name if compared else files[name]: Result(ranks) for name, ranks in loaded.items()}
+    warn_about(results, compared=compared)
     return loaded
 
 
 def load_comparable(files: Mapping[str, str]) -> dict[str, Ranks]:
-    """The same for commands that refuse incomparable ranks; warnings name the files."""
+    """Load ranks for commands that refuse incomparable ranks; warnings name the files."""
     return load_ranks(files, compared=False)
 
 
-def files_of(
+def output_files(
     result: Any,
     questions: Questions | None,
     files: Mapping[str, str | None],
     options: Mapping[str, Any],
 ) -> list[File]:
-    """What writes the ranks, run and qrels of a result into `files`."""
+    """Return the files of ranks, run and qrels, each with the function that writes it."""
     from kgtrec import write_qrels
 
     def run(path: str) -> None:
@@ -62,8 +71,8 @@ def files_of(
     return [(files["output"], result.ranks.save), (files["run"], run), (files["qrels"], qrels)]
 
 
-def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:
-    """Graph (and protocol, if there are several), model and path of a batch's finished ranks."""
+def list_batch_ranks(folder: str) -> Iterator[tuple[str, str, str]]:
+    """Yield graph (with the protocol if there are several), model and path of finished ranks."""
     from kgtrec.cluster.batch.records import list_finished_ranks
 
     finished = list_finished_ranks(folder)
@@ -73,7 +82,7 @@ def ranks_of_batch(folder: str) -> Iterator[tuple[str, str, str]]:
 
 
 def bounds_block(result: Result) -> str:
-    """A table of bounds on full ranks from sampled ones; empty for full ranks."""
+    """Return a table of bounds on full ranks from sampled ones; empty for full ranks."""
     from kgtrec.study.sampling.counts import full_bounds
 
     if result.ranks.full_candidates is None:
@@ -88,7 +97,7 @@ def bounds_block(result: Result) -> str:
 
 
 def bounds_by_key(result: Result) -> dict[str, float]:
-    """The same bounds as numbers, for JSON: ``full.low.both.realistic.micro.mrr`` and so on."""
+    """Return these bounds by key, for JSON: ``full.low.both.realistic.micro.mrr`` and so on."""
     from kgtrec.study.sampling.counts import full_bounds
 
     if result.ranks.full_candidates is None:

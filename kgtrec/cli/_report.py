@@ -1,4 +1,4 @@
-"""A command's results, and the one place that shows them: formats, files, figures and notes.
+"""Reports: the results of commands, and how they are shown in formats, files and figures.
 
 A command reads its files, calls one function and returns a `Report`. The class `Command` does the
 rest: it checks the files named on the command line first, and shows the report last.
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "csv", "tsv", "markdown", "latex", "json")
 Section = tuple[str, Sequence["Table"], str]
-"""A heading, its tables, and a sentence on them."""
+"""A heading, its tables, and a sentence about them."""
 File = tuple[str | None, str | Callable[[str], object]]
+"""A path (None if the file is not requested), and its text or a function that writes it."""
 
 
 class FailedInPart(KgtrecError):
@@ -37,19 +38,19 @@ class FailedInPart(KgtrecError):
 
 @dataclass
 class Report:
-    """Results in every format, with notes and figures.
+    """The results of a command: its output in every format, files, figures and notes.
 
-    - text: For people.
-    - data: For JSON; None if the command has no --format json.
-    - rows: One table for CSV, TSV, Markdown and LaTeX.
-    - forms: Formats with their own content.
+    - text: Makes the text for people.
+    - data: Makes the data for JSON; None if the command has no --format json.
+    - rows: The table for CSV, TSV, Markdown and LaTeX.
+    - forms: Functions that make the content of further formats, by format.
     - notes: Lines for standard error, after the results.
-    - files: Paths, None if a file is not asked for, each with its text or with what writes it.
-    - content: What these files contain.
-    - figures: What draws each figure, by the parameter that names the file, such as "plot".
-    - pages: The text for a terminal of some columns, which shows it page by page.
+    - files: Files to write.
+    - content: What these files contain, for a note.
+    - figures: Functions that draw, by the parameter that names the file, such as "plot".
+    - pages: Makes the text for a pager from the number of columns of the terminal.
     - code: The command's exit code.
-    - error: The failure in spite of these results; the exit code is then 2.
+    - error: Message about a part of the work that failed; the exit code is then 2.
     """
 
     text: Callable[[], str] | None = None
@@ -65,19 +66,22 @@ class Report:
     error: str = ""
 
     @classmethod
-    def of_table(cls, table: Table, text: Callable[[], str] | None = None, **more: Any) -> Report:
-        """A report of one table; `text` may replace the table for people."""
+    def from_table(cls, table: Table, text: Callable[[], str] | None = None, **more: Any) -> Report:
+        """Make a report of a table; `text` may replace the table for people."""
         return cls(text or table.to_text, table.to_dict, table, **more)
 
     @classmethod
-    def of_files(
+    def from_files(
         cls,
         tables: Mapping[str, Table],
         text: Callable[[], str] | None = None,
         named: str = "file",
         **more: Any,
     ) -> Report:
-        """One table per file: blocks of text, JSON by file, or one table with the files' names."""
+        """Make a report of a table per file: blocks of text, JSON by file, or the tables stacked.
+
+        - named: Title of the column with the files' names in the stacked table.
+        """
         if len(tables) > 1:
             from kgtrec._internal.table import stack_tables
 
@@ -92,8 +96,8 @@ class Report:
         )
 
     @classmethod
-    def of_tables(cls, tables: Mapping[str, Table], **more: Any) -> Report:
-        """Several tables one after another, or one JSON object."""
+    def from_tables(cls, tables: Mapping[str, Table], **more: Any) -> Report:
+        """Make a report of several tables: as text one below the other, as JSON one object."""
         return cls(
             lambda: "\n\n".join(table.to_text() for table in tables.values()),
             lambda: {name: table.to_dict() for name, table in tables.items()},
@@ -101,10 +105,10 @@ class Report:
         )
 
     @classmethod
-    def of_sections(
+    def from_sections(
         cls, sections: Sequence[Section], data: object, rows: Table, **more: Any
     ) -> Report:
-        """Headings, each with its tables and a sentence on them."""
+        """Make a report of sections; `data` is for JSON and `rows` for CSV."""
         tables = [table for _, tables, _ in sections for table in tables]
         forms = {
             "markdown": lambda: _in_markdown(sections),
@@ -113,13 +117,13 @@ class Report:
         return cls(lambda: _in_text(sections), lambda: data, rows, forms, **more)
 
     def has(self, form: str) -> bool:
-        """Whether there is something to print."""
+        """Return True if the report prints something in this format."""
         if form == "table":
             return self.text is not None or form in self.forms
         return bool(self.data or self.rows or self.forms)
 
-    def rendered(self, form: str) -> str | bytes:
-        """The report in one of the formats of its command."""
+    def render(self, form: str) -> str | bytes:
+        """Return the report in one of the formats of its command."""
         if form in self.forms:
             return self.forms[form]()
         if form == "table" and self.text is not None:
@@ -130,10 +134,10 @@ class Report:
             return dump_json(self.data())
         if self.rows is None:
             raise UsageError(f"--format {form} writes only one table; choose it with --show")
-        return rendered(self.rows, form)
+        return render(self.rows, form)
 
     def write(self) -> list[str]:
-        """Write the files; returns a line about them, if there are any."""
+        """Write the files. Return a list with a line about them, empty if there are none."""
         written = []
         for path, content in self.files:
             if not path:
@@ -143,11 +147,11 @@ class Report:
                 write_text(path, content)
             else:
                 content(path)
-        said = f"wrote {', '.join(written)}" + f": {self.content}" * bool(self.content)
-        return [said] if written else []
+        line = f"wrote {', '.join(written)}" + f": {self.content}" * bool(self.content)
+        return [line] if written else []
 
     def figure(self, name: str) -> Any:
-        """One of the figures of the report."""
+        """Draw a figure of the report; UsageError if it does not have this figure."""
         if name not in self.figures:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f"{option}: this report does not have this figure; leave it out")
@@ -171,8 +175,8 @@ def _in_markdown(sections: Sequence[Section]) -> str:
     return "\n\n".join(filter(None, blocks))
 
 
-def rendered(table: Table, form: str) -> str:
-    """The table in one of `FORMATS`."""
+def render(table: Table, form: str) -> str:
+    """Return a table in one of `FORMATS`."""
     if form == "tsv":
         return table.to_csv("\t")
     text: str = getattr(table, "to_text" if form == "table" else f"to_{form}")()
@@ -180,14 +184,14 @@ def rendered(table: Table, form: str) -> str:
 
 
 def blocks(texts: Mapping[str, str]) -> str:
-    """Texts of files under their names; the text of a single file has no name."""
+    """Join the texts of files under their names. The text of a single file has no name."""
     if len(texts) == 1:
         return next(iter(texts.values()))
     return "\n\n".join(f"== {visible(file)}\n{text}" for file, text in texts.items())
 
 
 def single_or_all(data: Mapping[str, object]) -> object:
-    """JSON of several files by file; that of a single file unchanged."""
+    """Return the data by file, or those of a single file alone."""
     return next(iter(data.values())) if len(data) == 1 else data
 
 
@@ -200,11 +204,11 @@ _CHECKED = {WRITE.role, DRAW.role, PRINT_TO.role}
 
 
 def _paths(command: click.Command, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Role, option and path of every path of a call."""
+    """Yield role, option and path of every path of a call."""
     for parameter in command.params:
         value = values.get(parameter.name or "")
         if isinstance(parameter.type, PathType) and value is not None:
-            option = next((one for one in parameter.opts if one.startswith("--")), "")
+            option = next((name for name in parameter.opts if name.startswith("--")), "")
             for path in value if isinstance(value, (list, tuple)) else [value]:
                 yield parameter.type.role, option, path
 
@@ -226,25 +230,30 @@ def check_paths(command: click.Command, values: Mapping[str, Any]) -> None:
 def check_outputs(
     outputs: Mapping[str, str | None], inputs: Iterable[tuple[str, str]] = ()
 ) -> None:
-    """Refuse outputs, by option, that cannot be written, or are a path of the call or an input."""
+    """Refuse outputs that cannot be written, or would overwrite an input or another output.
+
+    - outputs: Paths by option.
+    - inputs: Role and path of inputs that are not options of the call.
+    """
     ctx = click.get_current_context()
     paths = list(_paths(ctx.command, ctx.params))
     written = [(option, path) for role, option, path in paths if role in _CHECKED]
     read = [(role, path) for role, _, path in paths if role not in {*_CHECKED, LATER.role}]
     check_writable(*outputs.values())
-    taken: dict[str, str] = {}
+    users: dict[str, str] = {}  # role or option by path
     for role, path in [*read, *inputs, *written]:
-        for file in _files_of(role, path):
-            taken.setdefault(real_path(file), role)
+        for file in _list_files(role, path):
+            users.setdefault(real_path(file), role)
     for option, output in outputs.items():
         if output is None or os.path.isdir(output) or is_stream(output):
             continue  # a pipe, /dev/null or /dev/stdout accepts several outputs
-        other = taken.setdefault(real_path(output), option)
+        other = users.setdefault(real_path(output), option)
         if other != option:
             raise UsageError(f"{option} {output} would overwrite {other}; give another file name")
 
 
-def _files_of(role: str, path: str) -> Iterable[str]:
+def _list_files(role: str, path: str) -> Iterable[str]:
+    """Return the files behind a path: those of a graph's folder or of scores in shards."""
     from kgtrec.graph.formats import graph_files
 
     if role == GRAPH_FOLDER.role:
@@ -298,7 +307,7 @@ class Command(click.Command):
         return [*map(CompletionItem, names), *super().shell_complete(ctx, incomplete)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does; a refused call ends --quiet, which would hide the message."""
+        """Parse like click. If the call is refused, end --quiet, which would hide the message."""
         from kgtrec.cli._names import in_options
 
         try:
@@ -321,15 +330,15 @@ class Command(click.Command):
 
         idle = check_needs(ctx)
         check_paths(self, ctx.params)
-        # Only `_show` uses these.
-        endings = {"form", *(one.name for one in self.params if one.type in (PRINT_TO, DRAW))}
-        values = {name: value for name, value in ctx.params.items() if name not in endings}
+        # Only `_prepare` uses these.
+        shown = {"form", *(each.name for each in self.params if each.type in (PRINT_TO, DRAW))}
+        values = {name: value for name, value in ctx.params.items() if name not in shown}
         assert self.callback is not None
         try:
             report: Report = ctx.invoke(self.callback, **values)
             with write_together():
                 report.notes = [*report.write(), *idle, *report.notes]
-                show = self._shown(report, ctx)  # also computes what is printed
+                show = self._prepare(report, ctx)
         except OSError as error:
             if error.filename is not None or isinstance(error, BrokenPipeError):
                 raise
@@ -345,8 +354,8 @@ class Command(click.Command):
             ctx.exit(report.code)
         return report
 
-    def _shown(self, report: Report, ctx: click.Context) -> Callable[[], None]:
-        """Compute what the report prints, and write its figures; returns what prints it."""
+    def _prepare(self, report: Report, ctx: click.Context) -> Callable[[], None]:
+        """Compute the output of a report and write its figures; return the function that prints."""
         from kgtrec.plots.style import save
 
         form, pages, text = ctx.params.get("form", "table"), None, None
@@ -355,8 +364,8 @@ class Command(click.Command):
 
             pages = report.pages(get_terminal_size().columns)
         elif report.has(form):
-            text = report.rendered(form)
-        outputs = [ctx.params[str(one.name)] for one in self.params if one.type is PRINT_TO]
+            text = report.render(form)
+        outputs = [ctx.params[str(each.name)] for each in self.params if each.type is PRINT_TO]
         output = outputs[0] if outputs and isinstance(text, str) else None
         if isinstance(text, str) and output is not None:
             write_text(output, f"{text.rstrip()}\n")
@@ -383,9 +392,9 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print long lists of options under headings, from `_names`."""
-        from kgtrec.cli._names import by_heading
+        from kgtrec.cli._names import group_options
 
-        for heading, records in by_heading(self.get_params(ctx), ctx).items():
+        for heading, records in group_options(self.get_params(ctx), ctx).items():
             with formatter.section(heading):
                 formatter.write_dl(records)
         if self.commands:
@@ -396,9 +405,9 @@ class Command(click.Command):
 
 
 def quiet_option(command: click.Command) -> click.Option:
-    """--quiet of every command; also -q, unless it has another meaning in the command."""
-    taken = {name for parameter in command.params for name in parameter.opts}
-    names = ["--quiet"] if "-q" in taken else ["-q", "--quiet"]
+    """Make the option --quiet; also -q, unless this has another meaning in the command."""
+    used = {name for parameter in command.params for name in parameter.opts}
+    names = ["--quiet"] if "-q" in used else ["-q", "--quiet"]
     return click.Option(
         names,
         is_flag=True,
@@ -434,9 +443,9 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line on standard error: on written or omitted data, or other useful facts.
+    """Print a line on standard error: about written or omitted data, or other useful facts.
 
-    A very long one loses its middle. If it cannot be written (a full disk, a closed reader), the
+    A very long line loses its middle. If it cannot be written (a full disk, a closed reader), the
     work and its exit code are unchanged. Marked arguments become the running command's options.
     """
     context = click.get_current_context(silent=True)
@@ -444,7 +453,7 @@ def note(text: str) -> None:
         from kgtrec.cli._names import option_spelling
 
         text = option_spelling(text, context.command)
-    # Escaped first: an escape takes more characters than what it stands for.
+    # Escape first: escapes make the text longer.
     escaped = visible(text, keep="\n\t")
     text = shorten(f"kgtrec: {escaped}", LONGEST_MESSAGE)
     with suppress(OSError):
@@ -452,7 +461,7 @@ def note(text: str) -> None:
 
 
 def warning(text: str) -> str:
-    """A note that must not be missed."""
+    """Mark a note as a warning."""
     return f"warning: {text}"
 
 

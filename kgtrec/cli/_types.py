@@ -25,15 +25,15 @@ _QUOTED = 200
 """Characters of a value in a message."""
 
 
-def quoted(value: object) -> str:
-    """A value in a message, without its middle if it is long."""
+def quote(value: object) -> str:
+    """Return the repr of a value for a message, without its middle if it is long."""
     return shorten(repr(value), _QUOTED)
 
 
 class Count(click.IntRange):
     """A whole number in ASCII digits between two limits.
 
-    - largest: The upper limit if the option has none of its own, which --help does not show.
+    - largest: Upper limit that --help does not show; used if `most` is None.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class Count(click.IntRange):
             return number
         beyond = isinstance(number, int) and number > self.largest
         limit = f" to {self.largest}" if beyond or self.max is not None else ""
-        self.fail(f"{quoted(value)} is not a whole number from {self.least}{limit}.", param, ctx)
+        self.fail(f"{quote(value)} is not a whole number from {self.least}{limit}.", param, ctx)
 
 
-def counts_of(option: str, text: str, words: Mapping[str, int] = NO_WORDS) -> list[int]:
-    """The counts of a list such as ``1,3,10``, which may have special words, as in ``100,all``.
+def parse_counts(option: str, text: str, words: Mapping[str, int] = NO_WORDS) -> list[int]:
+    """Parse a list of counts such as ``1,3,10``, which may have special words: ``100,all``.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def counts_of(option: str, text: str, words: Mapping[str, int] = NO_WORDS) -> li
         if word not in words and not (is_count and 0 < int(word) <= LARGEST_COUNT):
             example = ",".join(["1,3,10", *words])
             limits = f"write numbers from 1 to {LARGEST_COUNT}, as {example}"
-            raise UsageError(f"{option} {quoted(text)}: {quoted(word)} is not a count; {limits}")
+            raise UsageError(f"{option} {quote(text)}: {quote(word)} is not a count; {limits}")
         counts.append(words[word] if word in words else int(word))
     return counts
 
@@ -81,9 +81,9 @@ class Seed(Count):
 
 
 class Number(click.FloatRange):
-    """A decimal number, perhaps between two limits; not so close to 0 that it vanishes.
+    """A decimal number, optionally between two limits, and not too close to 0.
 
-    - infinite: Whether infinity is allowed.
+    - infinite: True if infinity is allowed.
     """
 
     name = "float"
@@ -106,11 +106,11 @@ class Number(click.FloatRange):
         try:
             number = float(value)
         except ValueError:
-            self.fail(f"{quoted(value)} is not a valid float.", param, ctx)
+            self.fail(f"{quote(value)} is not a valid float.", param, ctx)
         if math.isnan(number) or (math.isinf(number) and not self.infinite):
-            self.fail(f"{quoted(value)} is not a finite number.", param, ctx)
+            self.fail(f"{quote(value)} is not a finite number.", param, ctx)
         if 0 < abs(number) < SMALLEST:
-            self.fail(f"{quoted(value)} is too close to 0; write 0 or a larger number.", param, ctx)
+            self.fail(f"{quote(value)} is too close to 0; write 0 or a larger number.", param, ctx)
         return float(super().convert(number, param, ctx))
 
 
@@ -122,14 +122,14 @@ class Share(Number):
 
 
 class Choice(click.Choice[str]):
-    """One of several words; the message about another one suggests the most similar."""
+    """One of several words. The message about another word suggests the most similar one."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        return f"{quoted(value)} is unknown; {must_be(value, self.choices)}"
+        return f"{quote(value)} is unknown; {must_be(value, self.choices)}"
 
 
 class PathType(click.ParamType):
-    """A path, and its role in the command.
+    """A path with a role in the command.
 
     - role: For an input its name in messages ("the graph"). For an output "output", "figure",
       "text" (replaces standard output), or "later" if the command checks it itself.

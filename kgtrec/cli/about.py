@@ -54,10 +54,11 @@ def formats() -> Report:
     from kgtrec.graph.formats import GRAPHS
     from kgtrec.predictions.readers import PREDICTIONS
 
-    return Report(lambda: "\n".join(map(_listed, (GRAPHS, PREDICTIONS))))
+    return Report(lambda: "\n".join(map(_format_list, (GRAPHS, PREDICTIONS))))
 
 
-def _listed(formats: Formats) -> str:
+def _format_list(formats: Formats) -> str:
+    """Return a text with the name, title and files of each format."""
     lines = [f"{formats.kind.capitalize()} (entry points: {formats.group})", ""]
     for name, row in formats.all().items():
         lines.append(f"{name:<11} {row.title}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._ranks import FILES, files_of
+from kgtrec.cli._ranks import FILES, output_files
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import about
 
@@ -91,35 +91,37 @@ def command(**options: Any) -> Report:
             return _align(loaded, model, options)
         experiment = size_experiment(
             loaded["pairs"],
-            sizes=_sizes(options["sizes"], len(loaded["pairs"])),
+            sizes=_parse_sizes(options["sizes"], len(loaded["pairs"])),
             repeats=options["repeats"],
             seed=options["seed"],
             **model,
         )
     figures = {"plot": lambda: plots.alignment_sizes(experiment)}
-    return Report.of_table(experiment.table(), figures=figures)
+    return Report.from_table(experiment.table(), figures=figures)
 
 
 def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> Report:
+    """Rank the alignments and report them with their files."""
     from kgtrec import align
     from kgtrec.study.alignment import alignment_questions
 
     labels = {name: loaded[name] for name in ("left_labels", "right_labels")}
     depth = options["run_depth"] if options["run"] else 20
     result = align(loaded["pairs"], **model, **labels, run_depth=depth)
-    asked = None
+    questions = None
     if options["qrels"]:
-        asked = alignment_questions(
+        questions = alignment_questions(
             loaded["pairs"], *loaded["sizes"], sides=options["sides"], **labels
         )
-    files = files_of(result, asked, {name: options[name] for name in FILES}, options)
+    files = output_files(result, questions, {name: options[name] for name in FILES}, options)
     forms = {"csv": result.to_csv, "markdown": result.to_markdown, "latex": result.to_latex}
     return Report(lambda: str(result), result.to_dict, forms=forms, files=files)
 
 
 def _check(options: dict[str, Any]) -> None:
+    """Refuse options that are missing, contradict each other, or have no effect."""
     left, right, matrix = (options[name] is not None for name in ARRAYS)
-    one = options["sizes"] is None
+    ranks = options["sizes"] is None
     shared.refuse(
         (
             not matrix and not (left and right),
@@ -135,27 +137,27 @@ def _check(options: dict[str, Any]) -> None:
             "more similar; negate distances)",
         ),
         (
-            one and any(map(shared.on_command_line, ("repeats", "seed"))),
+            ranks and any(map(shared.on_command_line, ("repeats", "seed"))),
             "--repeats and --seed set how --sizes draws random parts; add --sizes, or leave "
             "them out",
         ),
         (
-            one and options["output"] is None,
+            ranks and options["output"] is None,
             "give a file for the ranks: -o FILE (or --sizes for the experiment)",
         ),
         (
-            not one and any(options[name] for name in ("output", "run", "qrels")),
+            not ranks and any(options[name] for name in ("output", "run", "qrels")),
             "--sizes writes no ranks; leave out -o, --write-run and --write-qrels",
         ),
         (
-            one and shared.on_command_line("plot"),
+            ranks and shared.on_command_line("plot"),
             "--plot needs --sizes; `kgtrec plot` draws files of ranks",
         ),
     )
 
 
 def _load(options: dict[str, Any]) -> dict[str, Any]:
-    """Everything the files hold."""
+    """Read all files: arrays, labels (None if not given), sizes and pairs of row numbers."""
     from kgtrec.graph.id_files import read_names, read_pairs
     from kgtrec.graph.labels import Labels
     from kgtrec.scores.files import load_matrix
@@ -175,5 +177,5 @@ def _load(options: dict[str, Any]) -> dict[str, Any]:
     return loaded
 
 
-def _sizes(text: str, n_pairs: int) -> list[int] | None:
-    return None if text == "auto" else shared.counts_of("--sizes", text, {"all": n_pairs})
+def _parse_sizes(text: str, n_pairs: int) -> list[int] | None:
+    return None if text == "auto" else shared.parse_counts("--sizes", text, {"all": n_pairs})

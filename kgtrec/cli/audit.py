@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kgtrec.study.auditing.possible import Audit
 
 IMPOSSIBLE = 3
-"""Exit code: some numbers exclude each other."""
+"""Exit code if some numbers exclude each other."""
 SIZES = ("instances", "entities")
 
 
@@ -96,12 +96,12 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     ranks = [file for file in files if file not in tables]
     _check(ranks, options)
     if ranks or options["scores"]:
-        return _protocols(tables, ranks, options)
+        return _find_protocols(tables, ranks, options)
     audited = audit(
         tables,
         instances=options["instances"],
         entities=options["entities"],
-        questions=_questions(options),
+        questions=_read_questions(options),
         percent=options["percent"],
         side=options["sides"],
         truncated=options["truncated"],
@@ -113,7 +113,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
 def _check(ranks: list[str], options: dict[str, Any]) -> None:
     """Refuse options without effect, and say which are missing."""
     scores, graph = options["scores"], options["graph"]
-    sizes = [shared.option_of(one) for one in SIZES if options[one] is not None]
+    sizes = [shared.option_of(name) for name in SIZES if options[name] is not None]
     wrong = sizes + ["--averaged-runs"] * shared.on_command_line("runs")
     of_models = ranks or scores
     shared.refuse(
@@ -131,7 +131,8 @@ def _check(ranks: list[str], options: dict[str, Any]) -> None:
     )
 
 
-def _questions(options: dict[str, Any]) -> Questions | None:
+def _read_questions(options: dict[str, Any]) -> Questions | None:
+    """Read the graph and return its questions; None without --graph."""
     from kgtrec import read_graph
 
     if options["graph"] is None:
@@ -139,7 +140,8 @@ def _questions(options: dict[str, Any]) -> Questions | None:
     return read_graph(options["graph"]).questions(options["split"], options["sides"])
 
 
-def _protocols(tables: list[str], ranks: list[str], options: dict[str, Any]) -> Report:
+def _find_protocols(tables: list[str], ranks: list[str], options: dict[str, Any]) -> Report:
+    """Search for the protocol behind the tables, by ranks and scores of the models."""
     from kgtrec import Ranks, read_graph
     from kgtrec.study.auditing.claims import protocols_of, ranks_by_filter
 
@@ -161,7 +163,7 @@ def _protocols(tables: list[str], ranks: list[str], options: dict[str, Any]) -> 
     )
 
 
-def _report(found: Audit | ProtocolSearch) -> Report:
-    notes = [f"not checked: {one}" for one in getattr(found, "unchecked", ())]
-    code = 0 if getattr(found, "possible", True) else IMPOSSIBLE
-    return Report.of_table(found.table(), found.text, notes=notes, code=code)
+def _report(result: Audit | ProtocolSearch) -> Report:
+    notes = [f"not checked: {number}" for number in getattr(result, "unchecked", ())]
+    code = 0 if getattr(result, "possible", True) else IMPOSSIBLE
+    return Report.from_table(result.table(), result.text, notes=notes, code=code)

@@ -94,8 +94,8 @@ def command(
     batch = read_jobs(jobs)
     if status:
         states = batch_status(batch)
-        done = sum(one.state == "finished" for one in states)
-        lines = [_line(one) for one in states if one.state not in ("finished", "waiting")]
+        done = sum(job.state == "finished" for job in states)
+        lines = [_line(job) for job in states if job.state not in ("finished", "waiting")]
         return Report(lambda: "\n".join([f"{done} of {len(states)} done", *lines]))
     if scheduler and workers:
         raise UsageError(
@@ -119,7 +119,7 @@ def command(
 def _report(batch: JobBatch, outcomes: list[Outcome]) -> Report:
     from kgtrec.cluster.batch.records import batch_notes, build_summary
 
-    failed = [one for one in outcomes if one.state == "failed"]
+    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     notes = [*batch_notes(batch), f"wrote {batch.output_name}/ranks, summary.csv, summary.md"]
     error = ""
     if failed:
@@ -128,5 +128,6 @@ def _report(batch: JobBatch, outcomes: list[Outcome]) -> Report:
 
 
 def _line(outcome: Outcome) -> str:
+    """Return a line about a job: its name, its state and, if any, the reason."""
     detail = f": {outcome.detail}" if outcome.detail else ""
     return f"{outcome.job.name}: {outcome.state}{detail}"

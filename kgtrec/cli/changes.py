@@ -64,11 +64,12 @@ def command(
         (labels[0] == labels[1], f"both models are named {labels[0]!r}; give each its own --name"),
     )
     loaded = load_comparable(dict(zip(labels, ranks, strict=True)))
-    changes = answer_changes(loaded, runs or None, cutoffs=shared.cutoffs_of(cutoffs))
+    changes = answer_changes(loaded, runs or None, cutoffs=shared.parse_cutoffs(cutoffs))
     return _report(changes, show, largest)
 
 
 def _report(changes: AnswerChanges, show: str, largest: int) -> Report:
+    """Report all tables, or the one that --show names."""
     best = changes.best_table()
     tables: dict[str, Table] = {"hits": changes.table()}
     if best is not None:
@@ -76,8 +77,8 @@ def _report(changes: AnswerChanges, show: str, largest: int) -> Report:
     kinds = ("changed",) if show == "all" else (show,) if show in SHOWN[3:] else ()
     tables |= {kind: changes.largest(largest, kind) for kind in kinds}
     if show != "all":
-        return Report.of_table(tables[show])
+        return Report.from_table(tables[show])
     texts = dict(tables)
     if best is not None:
         texts["best"] = best.transpose()  # its titles contain names, and are too wide
-    return Report(Report.of_tables(texts).text, Report.of_tables(tables).data)
+    return Report(Report.from_tables(texts).text, Report.from_tables(tables).data)

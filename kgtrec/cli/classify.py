@@ -106,7 +106,7 @@ def command(show: str, **options: Any) -> Report:
         "calibration": result.calibration_table,
         "curves": result.curve_table,
     }
-    report = Report.of_table(
+    report = Report.from_table(
         tables[show](), figures={"plot": lambda: plots.reliability_curves(result.curves)}
     )
     if show == "overall":

@@ -119,7 +119,7 @@ def command(**options: Any) -> Report:
     from kgtrec.study.semantics import fitting_by_constraints
 
     _check(options)
-    questions = _questions(options)
+    questions = _read_questions(options)
     by = options["by"]
     if options["type_constraints"] is not None:
         by = fitting_by_constraints(questions.graph, options["type_constraints"])
@@ -136,21 +136,21 @@ def command(**options: Any) -> Report:
     check = draw_check(counts, options["full"], options["seed"]) if options["full"] else None
     if check is not None:
         files.append((options["full_questions"], partial(_write, check.questions)))
-    estimates = _estimates(counts, check, options, ranking)
+    estimates = _compute_estimates(counts, check, options, ranking)
     text = estimates.text(options["within"])
-    return Report.of_table(estimates.table(), lambda: text, files=files)
+    return Report.from_table(estimates.table(), lambda: text, files=files)
 
 
-def _questions(options: dict[str, Any]) -> Questions:
-    """The questions; by scores of all entities, of a graph with an entity per column."""
+def _read_questions(options: dict[str, Any]) -> Questions:
+    """Read the questions. Scores of all entities decide how many entities the graph has."""
     from kgtrec.cluster.inputs import QuestionRequest
     from kgtrec.scores.files import load_scores
 
     names = ("graph", "split", "sides", "context", "column_labels")
-    asked = {name: options[name] for name in names}
+    request = {name: options[name] for name in names}
     by_entity = options["scores"] is not None and options["columns"] == "entities"
     return QuestionRequest(
-        **asked,
+        **request,
         filters=(options["known"],),
         say=note,
         n_columns=(lambda: load_scores(options["scores"]).shape[1]) if by_entity else None,
@@ -158,6 +158,7 @@ def _questions(options: dict[str, Any]) -> Questions:
 
 
 def _check(options: dict[str, Any]) -> None:
+    """Refuse options that are missing, contradict each other, or have no effect."""
     apart = options["columns"] == "candidates"
     shared.refuse(
         (
@@ -180,9 +181,10 @@ def _check(options: dict[str, Any]) -> None:
     )
 
 
-def _estimates(
+def _compute_estimates(
     counts: SampledCounts, check: FullCheck | None, options: dict[str, Any], ranking: dict[str, Any]
 ) -> FullEstimates:
+    """Estimate full-ranking metrics; rank the questions of `check` among all candidates, too."""
     from kgtrec.study.sampling.counts import rank_some
     from kgtrec.study.sampling.estimates import full_estimates
 

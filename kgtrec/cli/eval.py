@@ -15,7 +15,7 @@ import click
 
 from kgtrec._version import __version__
 from kgtrec.cli import _options as shared
-from kgtrec.cli._report import Command, Report, echo, rendered
+from kgtrec.cli._report import Command, Report, echo, render
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _WHOLE = shared.Count(0, largest=2**63 - 1)
 
 
 def _help(context: click.Context, _parameter: click.Parameter, flag: bool) -> None:
-    """Print all of the help, or with -m descriptions of these measures."""
+    """Print the help, or with -m descriptions of these measures, and exit."""
     if not flag or context.resilient_parsing:
         return
     measures = context.params.get("measures")
@@ -280,10 +280,10 @@ def _evaluate(
 
     if qrels is None or not runs:
         raise click.UsageError(f"Missing argument '{'RUN' if qrels else 'QRELS'}'.")
-    twice = next((run for place, run in enumerate(runs) if run in runs[:place]), None)
+    twice = next((run for n, run in enumerate(runs) if run in runs[:n]), None)
     if twice:
         raise UsageError(f"{twice!r} is named twice; name each run once")
-    request = _request(qrels, runs, options)
+    request = _make_request(qrels, runs, options)
     try:
         with request.read_ahead() as ahead:  # until numpy is loaded
             scored = score(request, ahead)  # all runs, before anything is printed
@@ -305,8 +305,8 @@ def _evaluate(
     return _report(scored, request, notes)
 
 
-def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Request:
-    """The request, from the values of the options."""
+def _make_request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Request:
+    """Make the request from the options; UsageError if they contradict each other."""
     from kgtrec.trec.eval.request import Request
     from kgtrec.trec.measures.trec_measure import EvalOptions
 
@@ -330,15 +330,15 @@ def _request(qrels: str, runs: Sequence[str], options: Mapping[str, Any]) -> Req
         eval_options,
         summary=not options["no_summary"],
         questions=questions,
-        resampling=_resampling(options),
+        resampling=_parse_resampling(options),
         only=(options["debug"] or "").partition(".")[2] or None,
         command_line=True,
         **{name: options[name] for name in same},
     )
 
 
-def _resampling(options: Mapping[str, Any]) -> Resampling | None:
-    """The resampling for intervals, if requested."""
+def _parse_resampling(options: Mapping[str, Any]) -> Resampling | None:
+    """Return the resampling for intervals, None without --ci."""
     resamples, seed = options["resamples"], options["seed"]
     if options["ci"] is None:
         if seed is not None or resamples is not None:
@@ -351,19 +351,19 @@ def _resampling(options: Mapping[str, Any]) -> Resampling | None:
 
 def _refuse_ranks(qrels: str, runs: Sequence[str]) -> None:
     """Raise FileError if a file is Parquet, as ranks are; a pipe would wait for a writer."""
-    for path, what in ((qrels, "qrels"), *((run, "run") for run in runs)):
+    for path, kind in ((qrels, "qrels"), *((run, "run") for run in runs)):
         with suppress(OSError), open(path if os.path.isfile(path) else os.devnull, "rb") as file:
             if file.read(4) == b"PAR1":
-                found = f"a Parquet file, not {'a TREC run' if what == 'run' else 'TREC qrels'}"
-                hint = f"give the {what} as a text file; for ranks, use `kgtrec report`"
-                raise FileError(path, found=found, hint=hint)
+                problem = f"a Parquet file, not {'a TREC run' if kind == 'run' else 'TREC qrels'}"
+                hint = f"give the {kind} as a text file; for ranks, use `kgtrec report`"
+                raise FileError(path, found=problem, hint=hint)
 
 
 def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Report:
     from kgtrec.trec.eval import output
 
     def table(form: str) -> str:
-        return rendered(output.as_table(scored, request), form)
+        return render(output.as_table(scored, request), form)
 
     forms: dict[str, Callable[[], str | bytes]] = {form: partial(table, form) for form in FORMATS}
     forms["trec"] = lambda: output.trec_text(scored, request)
@@ -372,6 +372,7 @@ def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Rep
 
 
 def _notes(run: Scored, request: Request) -> list[str]:
+    """Return the notes on a run: remarks of readers, missing z-scores, and ties."""
     from kgtrec.trec.eval.remarks import remarks_on_answers
 
     notes = [remark.marked for remark in run.remarks]
@@ -381,12 +382,13 @@ def _notes(run: Scored, request: Request) -> list[str]:
             "as -1000000, also in the averages"
         )
     if run.tied.queries:
-        notes.append(_ties(run, request))
+        notes.append(_tie_note(run, request))
     notes += (remark.marked for remark in remarks_on_answers(run, request))
     return notes
 
 
-def _ties(run: Scored, request: Request) -> str:
+def _tie_note(run: Scored, request: Request) -> str:
+    """Return how many queries have ties, and what --ties would print."""
     from kgtrec.trec.measures import ties, trec_measure
     from kgtrec.trec.measures.ties import has_tie_form
 
@@ -413,7 +415,7 @@ def _ties(run: Scored, request: Request) -> str:
 
 
 def _measure_help(measures: Sequence[str]) -> str:
-    """A description of each measure; for a nickname, of all its measures."""
+    """Describe each measure; for a nickname, all its measures."""
     from kgtrec.trec.measures import names as every
 
     nicknames = {name: every.NICKNAMES[name] for name in measures if name in every.NICKNAMES}
@@ -423,17 +425,17 @@ def _measure_help(measures: Sequence[str]) -> str:
 
 
 def _overview(context: click.Context) -> str:
-    """The command's help, then the measures."""
+    """Return the command's help, then the measures."""
     formatter = context.make_formatter()
     context.command.format_help(context, formatter)
     with formatter.section("Measures (-h -m NAME explains one)"):
-        for names in _by_parameters().values():
+        for names in _group_measures().values():
             formatter.write_text(names)
     return formatter.getvalue().rstrip("\n")
 
 
-def _by_parameters() -> dict[str, str]:
-    """Names of the measures by the kind of parameters that they take, as text."""
+def _group_measures() -> dict[str, str]:
+    """Return texts that list the measures by their kind of parameters."""
     from kgtrec.trec.measures import names as every
 
     heads = {

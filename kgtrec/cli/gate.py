@@ -10,10 +10,10 @@ import click
 from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
-from kgtrec.cli.compare.inputs import QRELS, measures_or_usual, named
+from kgtrec.cli.compare.inputs import QRELS, choose_measures, name_systems
 
 CODES = {"pass": 0, "fail": 20, "undecided": 21}
-"""Exit codes that no error has."""
+"""Exit codes by verdict. No error has 20 or 21."""
 
 
 @click.command(cls=Command)
@@ -73,8 +73,8 @@ def command(files: tuple[str, str], keys: tuple[str, ...], **options: Any) -> Re
     from kgtrec.study import gate
 
     qrels, strict = options["qrels"], options["strict"]
-    systems: dict[str, Any] = dict(named(files, qrels))
-    measures = measures_or_usual(keys, qrels)
+    systems: dict[str, Any] = dict(name_systems(files, qrels))
+    measures = choose_measures(keys, qrels)
     if qrels is None:
         systems = dict(load_comparable(systems))
     before, after = systems
@@ -93,7 +93,7 @@ def command(files: tuple[str, str], keys: tuple[str, ...], **options: Any) -> Re
         ("Largest losses", [decided.losses], "" if len(decided.losses) else "None."),
         ("Largest gains", [decided.gains], "" if len(decided.gains) else "None."),
     ]
-    report = Report.of_sections(
+    report = Report.from_sections(
         sections, decided.to_dict(), decided.table(), notes=[*decided.notes]
     )
     assert report.text is not None

@@ -29,8 +29,8 @@ _INLINE = (
 _GAP = "  "
 
 
-def rendered(markdown: str, width: int) -> str:
-    """A guide's Markdown as lines of `width` columns with the escape codes of a terminal."""
+def lay_out(markdown: str, width: int) -> str:
+    """Lay out Markdown as lines of `width` columns with the escape codes of a terminal."""
     parts = []
     for block in re.finditer(_BLOCK, markdown):
         if block["code"] is not None:
@@ -45,16 +45,16 @@ def rendered(markdown: str, width: int) -> str:
         elif block["table"]:
             parts += _table(block["table"].splitlines(), width)
         else:
-            lead, text = block["lead"], _styled(" ".join(block["text"].split()))
-            lines = _wrapped(text, width - len(lead))
+            lead, text = block["lead"], _style(" ".join(block["text"].split()))
+            lines = _wrap(text, width - len(lead))
             parts.append(lead + f"\n{' ' * len(lead)}".join(lines))
     return "\n".join(parts)
 
 
-def _styled(text: str) -> str:
-    """A text without its marks: code and stress in bold, links and italics underlined."""
+def _style(text: str) -> str:
+    """Replace the marks of a text: code and stress are bold, links and italics underlined."""
 
-    def of(match: re.Match[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
         words = match["code"] or match["bold"] or match["italic"] or match["link"]
         bold, more = bool(match["code"] or match["bold"]), ""
         target = match["target"] or ""
@@ -63,19 +63,19 @@ def _styled(text: str) -> str:
             more = f" (kgtrec guide {name})" if name in guides.ORDER else f" ({target})"
         plain = words if match["code"] else words.replace("`", "")
         style = {"bold": True} if bold else {"underline": True}
-        styled = (click.style(word, **style) for word in plain.split())
-        return " ".join(styled) + more
+        words_of_link = (click.style(word, **style) for word in plain.split())
+        return " ".join(words_of_link) + more
 
-    return re.sub(_INLINE, of, text)
+    return re.sub(_INLINE, replace, text)
 
 
 def _length(text: str) -> int:
-    """Number of columns of a text, without its escape codes."""
+    """Return the number of columns of a text, without its escape codes."""
     return len(click.unstyle(text))
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """Lines of whole words; a word that is too long has its own line."""
+def _wrap(text: str, width: int) -> list[str]:
+    """Break a text into lines of whole words. A word that is too long has its own line."""
     lines = [""]
     for word in text.split():
         if lines[-1] and _length(lines[-1]) + 1 + _length(word) > width:
@@ -86,9 +86,9 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _table(lines: list[str], width: int) -> list[str]:
-    """Aligned columns under headings; wraps the widest until the table fits, but never in words."""
+    """Align columns under headings. The widest columns wrap until the table fits."""
     cells = [re.split(r"(?<!\\)\|", line.strip()[1:-1]) for line in lines[:1] + lines[2:]]
-    rows = [[_styled(cell.strip().replace("\\|", "|")) for cell in row] for row in cells]
+    rows = [[_style(cell.strip().replace("\\|", "|")) for cell in row] for row in cells]
     widths = [max(map(_length, column)) for column in zip(*rows, strict=True)]
     words = [" ".join(column).split() for column in zip(*rows, strict=True)]
     least = [min(max(map(_length, column), default=0), width // 3) for column in words]
@@ -99,7 +99,7 @@ def _table(lines: list[str], width: int) -> list[str]:
         widths[max(loose, key=widths.__getitem__)] -= 1
     printed = []
     for row in rows:
-        columns = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=True)]
+        columns = [_wrap(cell, size) for cell, size in zip(row, widths, strict=True)]
         for parts in zip_longest(*columns, fillvalue=""):
             sized = zip(parts, widths, strict=True)
             line = _GAP.join(part + " " * (size - _length(part)) for part, size in sized)
@@ -125,10 +125,10 @@ def command(name: str | None, as_path: bool) -> Report:
     """
     if name is None:
         width = max(map(len, guides.ORDER))
-        lines = [f"{one:{width}}  {guides.title(one)}" for one in guides.ORDER]
+        lines = [f"{guide:{width}}  {guides.title(guide)}" for guide in guides.ORDER]
         return Report(lambda: "\n".join(lines))
     if as_path:
         path = str(guides.path(name))
         return Report(lambda: path)
     text = guides.text(name)
-    return Report(lambda: text, pages=lambda columns: rendered(text, min(columns, MOST)))
+    return Report(lambda: text, pages=lambda columns: lay_out(text, min(columns, MOST)))

@@ -70,12 +70,11 @@ def templates(pool: str, output: str) -> Report:
     from kgtrec.study.judging import questions as asking
     from kgtrec.study.judging import sheets as sheet_files
 
-    made = asking.generate_templates(
-        sorted({one.relation for one in sheet_files.read_pooled(pool)})
-    )
+    relations = {triple.relation for triple in sheet_files.read_pooled(pool)}
+    questions = asking.generate_templates(sorted(relations))
     return Report(
-        files=[(output, lambda path: asking.write_templates(path, made))],
-        content=f"{len(made.by_relation):,} templates",
+        files=[(output, lambda path: asking.write_templates(path, questions))],
+        content=f"{len(questions.by_relation):,} templates",
     )
 
 
@@ -136,11 +135,11 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
     if not triples:
         raise UsageError(f"{pool}: none of {len(pooled):,} triples is left to judge")
     names = asking.read_names(options["name_file"]) if options["name_file"] else {}
-    questions = asking.generate_templates(sorted({one.relation for one in triples}))
+    questions = asking.generate_templates(sorted({triple.relation for triple in triples}))
     if options["template_file"]:
         questions = asking.read_templates(options["template_file"])
     people = [name.strip() for name in options["annotators"].split(",")]
-    made = sheet_files.make_batches(
+    batches = sheet_files.make_batches(
         triples,
         questions,
         names,
@@ -150,20 +149,20 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
         seed=options["seed"],
         by_relation=options["by_relation"],
     )
-    first, *_, last = [*made, *made]
+    first, *_, last = [*batches, *batches]
     left = len(pooled) - len(triples)
     notes = [
         f"{len(triples):,} triples to judge, {left:,} left out (rule, sample, depth, judged "
-        f"before); {len(made):,} sheets with {sum(map(len, made.values())):,} questions"
+        f"before); {len(batches):,} sheets with {sum(map(len, batches.values())):,} questions"
     ]
-    entities = dict.fromkeys(one for triple in triples for one in (triple.head, triple.tail))
-    nameless = [one for one in entities if one not in names]
+    entities = dict.fromkeys(end for triple in triples for end in (triple.head, triple.tail))
+    nameless = [entity for entity in entities if entity not in names]
     if options["name_file"] and nameless:
         missing = f"{len(nameless):,} entities have no name, the first is {nameless[0]!r}"
         notes.append(warning(missing))
     return Report(
-        files=[(output, lambda folder: sheet_files.write_new_sheets(folder, made))],
-        content=f"{len(made):,} sheets, {first} to {last}",
+        files=[(output, lambda folder: sheet_files.write_new_sheets(folder, batches))],
+        content=f"{len(batches):,} sheets, {first} to {last}",
         notes=notes,
     )
 
@@ -226,13 +225,13 @@ def serve(
             with nullcontext() if no_browser else _browser(server.url):
                 server.serve()
         except BaseException:
-            note(_ended(journal, server.output))
+            note(_end_note(journal, server.output))
             raise
-        return Report(notes=[_ended(journal, server.output)])
+        return Report(notes=[_end_note(journal, server.output)])
 
 
 def _how_to_end() -> str:
-    """How to end the server: background processes of shells without job control ignore Ctrl-C."""
+    """Return how to end the server. Background processes may ignore Ctrl-C."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         return (
             f"this process is in the background and ignores Ctrl-C: end it with kill {os.getpid()}"
@@ -243,6 +242,7 @@ def _how_to_end() -> str:
 def _context(
     link: str | None, graph: str | None, facts: int, name_file: str | None
 ) -> asking.Context:
+    """Read what the page shows about entities: a link, and facts of a graph."""
     from kgtrec import read_graph
     from kgtrec.study.judging import questions as asking
 
@@ -261,7 +261,8 @@ def _progress(journal: Any) -> str:
     return f"{journal.sheet.path}: {total - journal.counts()['']:,} of {total:,} judged"
 
 
-def _ended(journal: Any, output: str) -> str:
+def _end_note(journal: Any, output: str) -> str:
+    """Return the progress, and the file of the labels if there are any."""
     written = journal.counts()[""] < len(journal)
     return _progress(journal) + f"; the labels are in {output}" * written
 
@@ -308,7 +309,7 @@ def export(sheet: str, output: str | None) -> Report:
     judged = journals.read_judged_sheet(sheet)
     return Report(
         files=[(target, lambda path: sheet_files.write_sheet(path, judged.items))],
-        content=_counted(judged),
+        content=_count_text(judged),
     )
 
 
@@ -335,7 +336,7 @@ def check(files: tuple[str, ...]) -> Report:
             faulty.append(str(file))
         else:
             sheet = journals.read_judged_sheet(file)
-        lines.append(f"{file}: {_counted(sheet)}, {len(faults):,} faults")
+        lines.append(f"{file}: {_count_text(sheet)}, {len(faults):,} faults")
     error = ""
     if faulty:
         word = "fault" if n_faults == 1 else "faults"
@@ -374,7 +375,7 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str, **options: 
         raise UsageError(f"one annotator, {next(iter(judged))}; give the sheets of two or more")
     agreements = agreeing.compute_agreements(judged, by_relation)
     table = agreeing.tabulate_agreements(agreements, shared.resampling(options))
-    return Report.of_table(table, lambda: agreeing.describe_agreements(agreements, table))
+    return Report.from_table(table, lambda: agreeing.describe_agreements(agreements, table))
 
 
 @command.command(short_help="Merge the labels of several annotators.")
@@ -451,7 +452,7 @@ def audit(sheet: str, size: int, output: str, seed: int) -> Report:
 
 
 def _keep_sheets(sheets: Sequence[str], outputs: dict[str, str | None]) -> None:
-    """Refuse outputs that are a sheet or its journal."""
+    """Refuse outputs that would overwrite a sheet or its journal."""
     from kgtrec.study.judging import journal as journals
 
     check_outputs(outputs, [("an input", str(journals.journal_path(sheet))) for sheet in sheets])
@@ -461,7 +462,8 @@ def _blank(choice: str) -> str:
     return "" if choice == "open" else choice
 
 
-def _counted(sheet: sheet_files.Sheet) -> str:
+def _count_text(sheet: sheet_files.Sheet) -> str:
+    """Return how many triples a sheet has, and how many of each label."""
     from kgtrec.study.judging import sheets as sheet_files
 
     counts = sheet_files.sheet_counts(sheet.items)

@@ -152,13 +152,13 @@ def command(**_options: Any) -> Report:
         return _study_report(request.study, request.seed)
     if request.values is None and not request.files:
         raise UsageError("nothing to compare; give two ranks files, --values A B, or --study small")
-    result = _of_files(request) if request.values is None else _of_values(request)
+    result = _compare_files(request) if request.values is None else _compare_values(request)
     figures = {"plot": lambda: plots.comparison(result)}
     return Report(lambda: str(result), result.to_dict, result.table(), figures=figures)
 
 
 def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
-    """Possible contradictions: whether they hold, and the message."""
+    """Return rows of a condition, true if options contradict each other, and its message."""
     figure, study, values, files = (
         getattr(request, name) for name in ("figure", "study", "values", "files")
     )
@@ -204,7 +204,7 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
 
 
 def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[float, ...]:
-    """The sparsities, if necessary from densities and the train share of the ranks."""
+    """Return the sparsities, or those that densities and a train share mean."""
     from kgtrec.study.openworld.formulas import sparsity_of_density
 
     share: Any = train_share if request.train_share is None else request.train_share
@@ -222,26 +222,26 @@ def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[
 
 
 def _figure(request: SimpleNamespace) -> Report:
-    """A figure of formulas or simulations; the functions' defaults are the paper's settings."""
+    """Report a figure of formulas or simulations. By default, its settings are the paper's."""
     from kgtrec import plots
     from kgtrec.study.openworld.simulate import simulate, simulation_table
 
-    given: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if request.sparsities or request.densities:
-        given["betas"] = _betas(request)
+        settings["betas"] = _betas(request)
     if request.answers is not None:
-        given["n_answers"] = int(request.answers)
+        settings["n_answers"] = int(request.answers)
     if request.figure == "approximation":
-        return Report(figures={"plot": lambda: plots.approximation_quality(**given)})
+        return Report(figures={"plot": lambda: plots.approximation_quality(**settings)})
     if request.entities:
-        given["n_entities"] = request.entities
+        settings["n_entities"] = request.entities
     metric = request.metric
     if request.figure == "expected":
-        return Report(figures={"plot": lambda: plots.expected_metric(metric, **given)})
+        return Report(figures={"plot": lambda: plots.expected_metric(metric, **settings)})
     if request.questions:
-        given["repeats"] = request.questions
+        settings["repeats"] = request.questions
     runs = [
-        simulate(rho=rho, metrics=(metric,), seed=request.seed, **given)
+        simulate(rho=rho, metrics=(metric,), seed=request.seed, **settings)
         for rho in request.correlations or (0.0,)
     ]
     table = simulation_table(runs, metric)
@@ -253,7 +253,7 @@ def _figure(request: SimpleNamespace) -> Report:
     )
 
 
-def _of_files(request: SimpleNamespace) -> Comparison:
+def _compare_files(request: SimpleNamespace) -> Comparison:
     from kgtrec.study.openworld import compare
 
     files = request.files
@@ -267,7 +267,7 @@ def _of_files(request: SimpleNamespace) -> Comparison:
     return compare.compare_ranks(first, second, betas, request.metric, request.level, names)
 
 
-def _of_values(request: SimpleNamespace) -> Comparison:
+def _compare_values(request: SimpleNamespace) -> Comparison:
     from kgtrec.study.openworld import compare
 
     questions, answers = request.questions, request.answers

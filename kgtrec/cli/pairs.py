@@ -116,10 +116,10 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     measures = options["metrics"] or None
     parse_measures(measures)  # before hours of work
     graph = read_graph(options["graph"])
-    listed, notes = _listed(graph, options)
+    listed, notes = _read_labels(graph, options)
     with about(options["scores"]):
         ranks = rank_pairs(
-            _scores(graph, options),
+            _load_scores(graph, options),
             graph,
             split=options["split"],
             filter=parse_filter(options["filters"]),
@@ -136,10 +136,11 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     written = [(options["ranks_file"], ranks.write)]
     if ranks.best is not None:
         written.append((options["best_file"], ranks.best.write))
-    return Report.of_table(table, notes=[*notes, *ranks.notes()], files=written)
+    return Report.from_table(table, notes=[*notes, *ranks.notes()], files=written)
 
 
 def _check(files: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Refuse options that are missing, contradict each other, or have no effect."""
     stability = options["stability"]
     shared.leave_out(
         (stability, _OF_RANKING, "--stability compares two files; leave out {}"),
@@ -173,8 +174,11 @@ def _check(files: tuple[str, ...], options: dict[str, Any]) -> None:
     )
 
 
-def _listed(graph: Graph, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Ids of the labels in files, in their order: that of the rows or columns of a matrix."""
+def _read_labels(graph: Graph, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Read the files of labels. Return their ids by option, and notes.
+
+    The ids are in the order of the file, which is that of the rows or columns of a matrix.
+    """
     from kgtrec.graph.id_files import read_labels
 
     ids: dict[str, Any] = {}
@@ -189,8 +193,8 @@ def _listed(graph: Graph, options: dict[str, Any]) -> tuple[dict[str, Any], list
     return ids, notes
 
 
-def _scores(graph: Graph, options: dict[str, Any]) -> Any:
-    """Vectors of a model, a matrix of pairs, or `Factors`."""
+def _load_scores(graph: Graph, options: dict[str, Any]) -> Any:
+    """Load the scores: vectors of a model, a matrix of pairs, or `Factors`."""
     from kgtrec import Factors
     from kgtrec.cli.rank.options import has_embeddings
     from kgtrec.integrations.embeddings import load_pair_vectors
@@ -210,10 +214,10 @@ def _scores(graph: Graph, options: dict[str, Any]) -> Any:
 
 
 def _stability(files: tuple[str, ...], options: dict[str, Any]) -> Report:
-    """How far two files of best pairs agree."""
+    """Report how far two files of best pairs agree."""
     from kgtrec.study import pair_stability
 
     text = options["cutoffs"]
-    cutoffs = None if text is None else shared.counts_of("--k", text)
+    cutoffs = None if text is None else shared.parse_counts("--k", text)
     result = pair_stability(files[0], files[1], cutoffs)
-    return Report.of_table(result.table())
+    return Report.from_table(result.table())

@@ -24,7 +24,7 @@ KINDS = {
     "beta": "beta_curves",
     "beta-grid": "beta_heat_map",
 }
-"""Functions of `kgtrec.plots`."""
+"""Functions of `kgtrec.plots` by kind of figure."""
 CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
@@ -124,12 +124,13 @@ def command(
     )
     loaded = load_ranks(dict(zip(legend, files, strict=True)))
     if side is not None:
-        loaded = {name: _of_side(name, ranks, side) for name, ranks in loaded.items()}
-    drawn = _drawn(kind, loaded, chosen, by, graph, vary)
-    return Report(figures={"output": lambda: getattr(plots, KINDS[kind])(*drawn)})
+        loaded = {name: _select_side(name, ranks, side) for name, ranks in loaded.items()}
+    values = _figure_values(kind, loaded, chosen, by, graph, vary)
+    return Report(figures={"output": lambda: getattr(plots, KINDS[kind])(*values)})
 
 
 def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a different name for each file."""
     stems = shared.system_names(files, names)
     legend = stems if names or len(set(stems)) == len(stems) else files
     twice = sorted({name for name in legend if legend.count(name) > 1})
@@ -139,6 +140,7 @@ def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _metrics(kind: str, metrics: tuple[str, ...], vary: str) -> tuple[str, ...]:
+    """Return the requested metrics, or those that a kind of figure usually draws."""
     bare = kind in ("ranks", "ties")
     shared.refuse(
         (bare and metrics, f"{kind} draws the ranks themselves; leave --measure out"),
@@ -151,7 +153,8 @@ def _metrics(kind: str, metrics: tuple[str, ...], vary: str) -> tuple[str, ...]:
     return () if bare else metrics or (curves if kind == "beta" else ("mrr",))
 
 
-def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
+def _select_side(name: str, ranks: Ranks, side: str) -> Ranks:
+    """Return the ranks of a side; UsageError if there are none."""
     from kgtrec.measures.averaging import sides_present
     from kgtrec.questions import terms
 
@@ -165,7 +168,7 @@ def _of_side(name: str, ranks: Ranks, side: str) -> Ranks:
     return ranks.subset(ranks.side == terms.NAMES.index(side))
 
 
-def _drawn(
+def _figure_values(
     kind: str,
     loaded: dict[str, Ranks],
     metrics: tuple[str, ...],
@@ -173,7 +176,7 @@ def _drawn(
     graph: str | None,
     vary: str,
 ) -> tuple[Any, ...]:
-    """Input of the drawing function of a kind."""
+    """Compute the arguments of the function that draws a kind of figure."""
     from kgtrec import Result, read_graph
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec.measures.averaging import sides_present
@@ -186,8 +189,8 @@ def _drawn(
     name, ranks = next(iter(loaded.items()))
     if by is not None:
         key = f"{sides[name]}.realistic.micro.{metrics[0]}"
-        read = None if graph is None else read_graph(graph)
-        return tuple(values_by_part(loaded, by, [key], graph=read, resampling=Resampling()))
+        loaded_graph = None if graph is None else read_graph(graph)
+        return tuple(values_by_part(loaded, by, [key], graph=loaded_graph, resampling=Resampling()))
     if kind == "beta-grid":
         return (beta_grid(ranks, metrics=metrics, side=sides[name]),)
     if kind == "beta":

@@ -1,5 +1,4 @@
-"""``kgtrec sample``, ``pool`` and ``complete``: from a test split to a pool of candidates, and from
-its judgements to qrels and a complete split."""
+"""``kgtrec sample``, ``pool`` and ``complete``: draw seeds, pool candidates, complete labels."""
 
 from __future__ import annotations
 
@@ -179,26 +178,26 @@ def pool(
         else run_lists(path, seeds, name, **how)
         for name, path in zip(names, systems, strict=True)
     ]
-    made = replace(make_pool(lists, seeds, depth), draw=draw)
-    rules = _rules(made, options["types"], options["by_category"])
-    marked = "" if draw is None else f", {int(made.drawn.sum()):,} of them in the sample"
+    pooled = replace(make_pool(lists, seeds, depth), draw=draw)
+    rules = _find_rules(pooled, options["types"], options["by_category"])
+    marked = "" if draw is None else f", {int(pooled.drawn.sum()):,} of them in the sample"
     tables = {
-        "depths": made.depth_table(rules),
-        "systems": made.system_table(lists),
-        "overlap": made.overlap_table(),
+        "depths": pooled.depth_table(rules),
+        "systems": pooled.system_table(lists),
+        "overlap": pooled.overlap_table(),
     }
     if rules is not None:
-        tables["rules"] = completion.rule_table(made, rules)
-    return Report.of_tables(
+        tables["rules"] = completion.rule_table(pooled, rules)
+    return Report.from_tables(
         tables,
-        files=[(output, lambda path: write_pool(path, made, rules))],
-        content=f"{len(made):,} pooled triples{marked}",
-        notes=[*map(warning, doubts(lists, seeds, made.depth))],
+        files=[(output, lambda path: write_pool(path, pooled, rules))],
+        content=f"{len(pooled):,} pooled triples{marked}",
+        notes=[*map(warning, doubts(lists, seeds, pooled.depth))],
     )
 
 
 def _read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
-    """Seed questions from files."""
+    """Read the seed triples and the names of questions; return the seed questions."""
     from kgtrec.study import seed_questions
     from kgtrec.study.pooling.edited_files import read_triples
     from kgtrec.study.pooling.seeds import read_question_ids
@@ -207,7 +206,8 @@ def _read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> S
     return seed_questions(graph, read_triples(path, graph), split, names=names)
 
 
-def _rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None:
+def _find_rules(pool: Pool, types: str | None, by_category: bool) -> list[str] | None:
+    """Return the rule that labels each pooled triple false, "" if none; None without rules."""
     from kgtrec.graph.statistics.relations import relation_categories
     from kgtrec.study.pooling import completion
 
@@ -345,29 +345,29 @@ def complete(
     names = system_names(runs)
     loaded = read_graph(graph)
     seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
-    found, fired = read_pool(pooled, loaded)
+    pool, fired = read_pool(pooled, loaded)
     judged = read_judgements(judgements, loaded, options["blank"])
     rules = fired if options["rules"] else None
-    done = completion.complete(seeds, found, judged, rules, options["depth"])
+    done = completion.complete(seeds, pool, judged, rules, options["depth"])
     if options["sample_qrels"] and done.drawn is None:
         raise UsageError(
             "--write-sample-qrels needs a pool with a sample: kgtrec pool --sample SHARE"
         )
     depths = [
-        completion.complete(seeds, found, judged, rules, depth) for depth in range(done.depth + 1)
+        completion.complete(seeds, pool, judged, rules, depth) for depth in range(done.depth + 1)
     ]
     tables = {"depths": completion.depth_table(depths)}
     if rules is not None and any(rules):
-        tables["rules"] = completion.rule_table(found, rules, judged)
+        tables["rules"] = completion.rule_table(pool, rules, judged)
     lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
-    shown, notes = _of_runs(lists, done, columns, options)
+    shown, notes = _run_tables(lists, done, columns, options)
     written = _run_files(options["run_dir"], names)
     qrels = done.qrels(options["reverse"])
     if options["qrels"] and qrels.nameless:
         left = f"{qrels.nameless:,} reverse questions have no name in the runs; left out"
         notes = [left, *notes]
     doubtful = map(warning, doubts(lists, seeds, 20))
-    return Report.of_tables(
+    return Report.from_tables(
         tables | shown,
         notes=[*doubtful, *notes, *completion.remarks(done, judged)],
         files=[
@@ -377,13 +377,13 @@ def complete(
                 lambda path: done.sample.qrels(options["reverse"]).of_answered().write(path),
             ),
             (options["split_file"], lambda path: write_triples(path, loaded, done.split)),
-            *((written.get(one.name), partial(_write_run, one, seeds)) for one in lists),
+            *((written.get(each.name), partial(_write_run, each, seeds)) for each in lists),
         ],
     )
 
 
 def _run_files(folder: str | None, names: list[str]) -> dict[str, str]:
-    """A file for each run, after checking them."""
+    """Make the folder and return a file per run; refuse files that overwrite an input."""
     from kgtrec._internal.files import make_folder
 
     if folder is None:
@@ -394,13 +394,13 @@ def _run_files(folder: str | None, names: list[str]) -> dict[str, str]:
     return files
 
 
-def _of_runs(
+def _run_tables(
     lists: list[RankedLists],
     done: completion.Completion,
     columns: list[str],
     options: dict[str, Any],
 ) -> tuple[dict[str, Table], list[str]]:
-    """The judged share of every run, its measures with open candidates, and remarks on them."""
+    """Return tables of the judged share and the measures of every run, and remarks."""
     from kgtrec.study.pooling import unjudged
 
     if not lists:
@@ -408,7 +408,7 @@ def _of_runs(
     cutoffs = tuple(dict.fromkeys(options["cutoffs"] or CUTOFFS))
     within = unjudged.WITHIN if options["within"] is None else options["within"]
     open_ = unjudged.open_candidates(lists, done, within)
-    bounds = {one.name: unjudged.intervals(one, done, columns, candidates=open_) for one in lists}
+    bounds = {run.name: unjudged.intervals(run, done, columns, candidates=open_) for run in lists}
     shares, intervals = unjudged.share_table(lists, done, cutoffs), unjudged.interval_table(bounds)
     notes = unjudged.open_remarks(bounds, open_, within) + unjudged.verdicts(bounds)
     return {"shares": shares, "intervals": intervals}, notes

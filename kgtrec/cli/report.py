@@ -13,7 +13,7 @@ import click
 
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
-from kgtrec.cli._ranks import bounds_block, bounds_by_key, load_ranks, ranks_of_batch, warn_of
+from kgtrec.cli._ranks import bounds_block, bounds_by_key, list_batch_ranks, load_ranks, warn_about
 from kgtrec.cli._report import Command, Report, blocks, single_or_all
 from kgtrec.errors import UsageError, about, choose
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 Options = dict[str, Any]
 FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
-OF_PARTS = ("table", "json", "csv", "latex", "markdown")
-OF_PAGES = {"--name", "--test", "--correction", "--level"}
-OF_PART = {"percentile": "mix", "edges": "frequency", "enough": "redundancy"}
-OF_GRAPH = {
+PART_FORMATS = ("table", "json", "csv", "latex", "markdown")
+PAGE_OPTIONS = {"--name", "--test", "--correction", "--level"}
+OPTION_PARTS = {"percentile": "mix", "edges": "frequency", "enough": "redundancy"}
+GRAPH_PARTS = {
     "category",
     "quartile",
     "given-quartile",
@@ -188,12 +188,12 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     by_parts = any(options[name] for name in ("by", "ratios", "rank_types"))
     _check_options(options, by_parts)
     if options["page"]:
-        return _page(files, options)
+        return _page_report(files, options)
     if by_parts:
-        return _parts(files, measures, options)
+        return _parts_report(files, measures, options)
     if options["form"] not in ("table", "json") or options["columns"]:
         return _models_report(files, options)
-    return _file_by_file(files, measures, options)
+    return _files_report(files, measures, options)
 
 
 def _check_options(options: Options, by_parts: bool) -> None:
@@ -204,9 +204,9 @@ def _check_options(options: Options, by_parts: bool) -> None:
     slices: tuple[str, ...] = ()
     if by is not None:
         slices = parse_by(by, None)
-    options["edges"] = _edges(options["edges"])
+    options["edges"] = _parse_edges(options["edges"])
     names = ("columns", "sides", "names", "test", "correction", "level", "digits", "replicates")
-    typed, form, keys = shared.typed(names), options["form"], options["keys"]
+    typed, form, keys = shared.list_typed(names), options["form"], options["keys"]
     page = options["page"] is not None
     tables = form not in ("table", "json") or options["columns"]
     of_models = page or (not by_parts and tables)
@@ -217,7 +217,7 @@ def _check_options(options: Options, by_parts: bool) -> None:
             "latex, markdown, html, typst or csv, and leave out --by, --ratios and --rank-types",
         ),
         (
-            page and (by_parts or keys or form != "table" or len({*typed} - OF_PAGES)),
+            page and (by_parts or keys or form != "table" or len({*typed} - PAGE_OPTIONS)),
             "--html writes a page with all tables; leave out --by, --ratios, --rank-types, "
             "--measure, --format, --columns, --side, --digits and --replicates",
         ),
@@ -233,20 +233,20 @@ def _check_options(options: Options, by_parts: bool) -> None:
             "--correction and --level need --test",
         ),
         (
-            by_parts and form not in OF_PARTS,
+            by_parts and form not in PART_FORMATS,
             f"--format {form} needs a table of models; with --by, --ratios and --rank-types choose "
-            f"{', '.join(OF_PARTS)}",
+            f"{', '.join(PART_FORMATS)}",
         ),
         (labels is not None and "label" not in slices, "--labels needs --by label"),
         (labels is None and "label" in slices, "--by label needs --labels FILE"),
         (
-            graph is None and not OF_GRAPH.isdisjoint(slices),
+            graph is None and not GRAPH_PARTS.isdisjoint(slices),
             f"--by {by} needs --graph DIR, the graph of the ranks",
         ),
         (
-            graph is not None and OF_GRAPH.isdisjoint(slices) and not page and by is not None,
+            graph is not None and GRAPH_PARTS.isdisjoint(slices) and not page and by is not None,
             f"--by {by} needs no graph; leave --graph out, or slice by one of "
-            f"{', '.join(sorted(OF_GRAPH))}",
+            f"{', '.join(sorted(GRAPH_PARTS))}",
         ),
         (
             graph is not None and not page and by is None and (by_parts or tables),
@@ -255,7 +255,7 @@ def _check_options(options: Options, by_parts: bool) -> None:
         ),
         *(
             (shared.on_command_line(name) and part not in slices, f"--{name} needs --by {part}")
-            for name, part in OF_PART.items()
+            for name, part in OPTION_PARTS.items()
         ),
         (options["spread"] and by is None, "--spread needs --by, such as --by relation"),
         (
@@ -269,8 +269,8 @@ def _check_options(options: Options, by_parts: bool) -> None:
     )
 
 
-def _edges(text: str | None) -> list[int] | None:
-    """The numbers of --edges."""
+def _parse_edges(text: str | None) -> list[int] | None:
+    """Return the numbers of --edges; UsageError for anything else."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
@@ -279,38 +279,40 @@ def _edges(text: str | None) -> list[int] | None:
     return [int(part) for part in parts]
 
 
-def _file_by_file(
+def _files_report(
     files: tuple[str, ...], measures: list[Measure] | None, options: Options
 ) -> Report:
-    """The published table of every file, as text or with all its keys as JSON."""
+    """Report all metrics of every file: the standard table, or all keys as JSON."""
     from kgtrec import Ranks, Result, read_graph
     from kgtrec.results.averages import averages_of
 
     ranks = {file: Ranks.load(file) for file in files}
-    results = _each(ranks, lambda one: Result(one, measures=measures))
+    results = _map_files(ranks, lambda each: Result(each, measures=measures))
     averages: dict[str, Averages] = {}
     if options["graph"] is not None:
         graph = read_graph(options["graph"])
-        averages = _each(results, lambda one: averages_of(one, graph))
-    warn_of(results, printed=options["form"] == "table")
+        averages = _map_files(results, lambda result: averages_of(result, graph))
+    warn_about(results, printed=options["form"] == "table")
     return Report(
         lambda: blocks(
             {
-                file: f"{one}{bounds_block(one)}{_averages_block(averages.get(file))}"
-                for file, one in results.items()
+                file: f"{result}{bounds_block(result)}{_averages_block(averages.get(file))}"
+                for file, result in results.items()
             }
         ),
         lambda: single_or_all(
             {
-                file: one.to_dict() | bounds_by_key(one) | _averages_by_key(averages.get(file), one)
-                for file, one in results.items()
+                file: result.to_dict()
+                | bounds_by_key(result)
+                | _averages_by_key(averages.get(file), result)
+                for file, result in results.items()
             }
         ),
     )
 
 
 def _averages_block(averages: Averages | None) -> str:
-    """Micro or macro, as a paragraph below a report; "" without a graph."""
+    """Return a paragraph on micro and macro averages below a report; "" without a graph."""
     from textwrap import fill
 
     if averages is None:
@@ -319,41 +321,46 @@ def _averages_block(averages: Averages | None) -> str:
 
 
 def _averages_by_key(averages: Averages | None, result: Result) -> dict[str, float]:
-    """The same as numbers, for JSON."""
+    """Return these averages by key, for JSON."""
     return {} if averages is None else averages.to_dict(f"{result.sides[-1]}.realistic")
 
 
-def _each(given: dict[str, S], make: Callable[[S], T]) -> dict[str, T]:
-    """What `make` gives for each file; an error names the file."""
-    made = {}
-    for file, one in given.items():
+def _map_files(values: dict[str, S], make: Callable[[S], T]) -> dict[str, T]:
+    """Call `make` with the value of each file. An error names the file."""
+    results = {}
+    for file, value in values.items():
         with about(file):
-            made[file] = make(one)
-    return made
+            results[file] = make(value)
+    return results
 
 
 # -- By parts --------------------------------------------------------------------------------------
 
 
-def _parts(files: tuple[str, ...], measures: list[Measure] | None, options: Options) -> Report:
-    """Slices of every file, quartiles over them, other ratios, or rank types."""
+def _parts_report(
+    files: tuple[str, ...], measures: list[Measure] | None, options: Options
+) -> Report:
+    """Report slices of every file, quartiles over them, other ratios, or rank types."""
     from kgtrec import Result, read_graph
     from kgtrec.study import read_relation_counts, reweighted_table, spreads
     from kgtrec.study.stratified import coverage_note
 
-    results = {file: Result(one) for file, one in load_ranks({one: one for one in files}).items()}
+    loaded = load_ranks({file: file for file in files})
+    results = {file: Result(ranks) for file, ranks in loaded.items()}
     if options["rank_types"]:
-        return _by_rank_type(results, measures)
+        return _rank_types_report(results, measures)
     notes = []
     if options["ratios"] is not None:
         counts = read_relation_counts(options["ratios"])
-        tables = {file: reweighted_table(one, counts, measures) for file, one in results.items()}
-        said = {file: coverage_note(one, counts) for file, one in results.items()}
-        notes = [f"{file}: {text}" for file, text in said.items() if text]
+        tables = {
+            file: reweighted_table(result, counts, measures) for file, result in results.items()
+        }
+        texts = {file: coverage_note(result, counts) for file, result in results.items()}
+        notes = [f"{file}: {text}" for file, text in texts.items() if text]
     else:
         graph = None if options["graph"] is None else read_graph(options["graph"])
         tables = {
-            file: one.slice(
+            file: result.slice(
                 options["by"],
                 measures,
                 graph=graph,
@@ -362,26 +369,27 @@ def _parts(files: tuple[str, ...], measures: list[Measure] | None, options: Opti
                 edges=options["edges"],
                 enough=options["enough"],
             )
-            for file, one in results.items()
+            for file, result in results.items()
         }
     if options["spread"]:
         tables = {file: spreads(table) for file, table in tables.items()}
-    return Report.of_files(tables, notes=notes)
+    return Report.from_files(tables, notes=notes)
 
 
-def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None) -> Report:
-    """All rank types, one row each, and how many candidates tie."""
+def _rank_types_report(results: dict[str, Result], measures: list[Measure] | None) -> Report:
+    """Report a row per rank type, and how many candidates tie."""
     from kgtrec.results.report import fitting, tie_note
 
-    tables = {file: one.rank_types(measures) for file, one in results.items()}
+    tables = {file: result.rank_types(measures) for file, result in results.items()}
     texts = {
-        file: f"{fitting(one, tables[file])}\n\n{tie_note(one)}" for file, one in results.items()
+        file: f"{fitting(result, tables[file])}\n\n{tie_note(result)}"
+        for file, result in results.items()
     }
     data = {
-        file: {"rank_types": tables[file].to_dict(), "ties": one.ranks.tie_report()}
-        for file, one in results.items()
+        file: {"rank_types": tables[file].to_dict(), "ties": result.ranks.tie_report()}
+        for file, result in results.items()
     }
-    report = Report.of_files(tables, lambda: blocks(texts))
+    report = Report.from_files(tables, lambda: blocks(texts))
     report.data = lambda: single_or_all(data)
     return report
 
@@ -390,40 +398,41 @@ def _by_rank_type(results: dict[str, Result], measures: list[Measure] | None) ->
 
 
 def _models_report(files: tuple[str, ...], options: Options) -> Report:
-    """The table of models, in every format."""
+    """Report the table of models, in every format."""
     from kgtrec.measures import averaging, parse_all
     from kgtrec.study.reporting import formats, model_table
     from kgtrec.study.reporting.model_table import Significance, table_of_models
 
-    columns = options["keys"] or _listed(options["columns"]) or model_table.COLUMNS
-    sides = _listed(options["sides"]) or None
+    columns = options["keys"] or _split_list(options["columns"]) or model_table.COLUMNS
+    sides = _split_list(options["sides"]) or None
     significance = None
     if options["test"]:
         significance = Significance(options["test"], options["correction"], options["level"])
     parse_all(columns)  # before any file is read
     for side in sides or ():
         choose("side", side, averaging.SIDES, also="several, as in head,tail")
-    systems = _systems(files, options["names"], options["replicates"])
+    systems = _load_systems(files, options["names"], options["replicates"])
     table = table_of_models(
         systems, columns, sides=sides, significance=significance, digits=options["digits"]
     )
     return Report(forms={form: partial(render, table) for form, render in formats.FORMATS.items()})
 
 
-def _page(files: tuple[str, ...], options: Options) -> Report:
+def _page_report(files: tuple[str, ...], options: Options) -> Report:
+    """Report a page on the models of a graph."""
     from kgtrec import read_graph
     from kgtrec.study.reporting.page import page_data, page_text
     from kgtrec.trec.files.run import read_run_columns
 
     runs = options["runs"]
     shared.refuse(shared.one_per_file("--run", runs, files))
-    systems = _systems(files, options["names"])
+    systems = _load_systems(files, options["names"])
     if len(systems) > 1:
         raise UsageError(
             f"a page is for one graph, not {', '.join(systems)}; make one page per graph"
         )
     (runs_of,) = systems.values()
-    ranks = {name: own[0] for name, own in runs_of.items()}
+    ranks = {name: loaded[0] for name, loaded in runs_of.items()}
     data = page_data(
         ranks,
         graph=read_graph(options["graph"]) if options["graph"] else None,
@@ -435,58 +444,59 @@ def _page(files: tuple[str, ...], options: Options) -> Report:
     return Report(files=[(options["page"], page_text(data))])
 
 
-def _listed(text: str | None) -> list[str]:
-    """The items of a list separated by commas and optional blanks."""
+def _split_list(text: str | None) -> list[str]:
+    """Split a list at its commas, without blanks; None gives an empty list."""
     return [item.strip() for item in text.split(",")] if text else []
 
 
-def _systems(
+def _load_systems(
     files: tuple[str, ...], names: tuple[str, ...], replicates: bool = False
 ) -> dict[str, dict[str, list[Ranks]]]:
-    """Ranks by graph and model; files are named as given, those of batches by their batch.
+    """Load ranks by graph and model, with warnings. Names of a batch are those of its models.
 
-    Only with `replicates` has a model several: files whose names differ in a final number.
+    With `replicates`, files whose names differ in a final number are runs of one model; otherwise
+    each list has one item, and a second file of a model is a UsageError.
     """
     from kgtrec import Ranks, Result
     from kgtrec.study.comparison.report import grouped_names
 
     systems: dict[str, dict[str, list[Ranks]]] = {}
-    called: dict[tuple[str, str], str] = {}
+    files_by_name: dict[tuple[str, str], str] = {}
     graphs: dict[str, str] = {}
     for dataset, model, path in _evaluations(files, names):
         if replicates and not names:
             (model,) = grouped_names([model])
         ranks = Ranks.load(path)
-        place = dataset or _dataset(ranks, graphs)
-        other = called.setdefault((place, model), path)
-        if model in systems.get(place, {}) and not replicates:
+        graph = dataset or _dataset(ranks, graphs)
+        other = files_by_name.setdefault((graph, model), path)
+        if model in systems.get(graph, {}) and not replicates:
             raise UsageError(f"{other} and {path} would both be {model!r}; give each a --name")
-        systems.setdefault(place, {}).setdefault(model, []).append(ranks)
+        systems.setdefault(graph, {}).setdefault(model, []).append(ranks)
     if replicates:
-        systems = _folds_as_one(systems)
+        systems = _join_folds(systems)
     for loaded in systems.values():
-        warn_of(
+        warn_about(
             {
-                f"{model} (run {number})" if len(runs) > 1 else model: Result(one)
+                f"{model} (run {number})" if len(runs) > 1 else model: Result(run)
                 for model, runs in loaded.items()
-                for number, one in enumerate(runs, start=1)
+                for number, run in enumerate(runs, start=1)
             }
         )
     return systems
 
 
-def _folds_as_one(systems: dict[str, dict[str, list[Ranks]]]) -> dict[str, dict[str, list[Ranks]]]:
-    """Join graphs that are folds into one column: every model was run once on each."""
-    places = list(systems.values())
-    once = all(len(runs) == 1 for one in places for runs in one.values())
-    if len(places) < 2 or not once or any(one.keys() != places[0].keys() for one in places):
+def _join_folds(systems: dict[str, dict[str, list[Ranks]]]) -> dict[str, dict[str, list[Ranks]]]:
+    """Join graphs into one column of folds if every model has one run on each graph."""
+    folds = list(systems.values())
+    single = all(len(runs) == 1 for fold in folds for runs in fold.values())
+    if len(folds) < 2 or not single or any(fold.keys() != folds[0].keys() for fold in folds):
         return systems
-    name = f"{len(places)} folds of {next(iter(systems))}"
-    return {name: {model: [one[model][0] for one in places] for model in places[0]}}
+    name = f"{len(folds)} folds of {next(iter(systems))}"
+    return {name: {model: [fold[model][0] for fold in folds] for model in folds[0]}}
 
 
 def _dataset(ranks: Ranks, graphs: dict[str, str]) -> str:
-    """The name of the ranks' graph: its folder's name, numbered if two are equal."""
+    """Return the name of the ranks' graph: its folder's name, numbered if two graphs have it."""
     facts = ranks.provenance
     name, key = facts.graph_name or "graph", str(facts.graph_hash)
     if key not in graphs:
@@ -496,12 +506,12 @@ def _dataset(ranks: Ranks, graphs: dict[str, str]) -> str:
 
 
 def _evaluations(files: tuple[str, ...], names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
-    """Graph ("" if the ranks name it), model and path of the ranks in files and batches."""
+    """Yield graph ("" if the ranks name it), model and path of the ranks in files and batches."""
     batches = [file for file in files if is_folder(file)]
     if batches and names:
         raise UsageError(f"--name is for files; {batches[0]} is a folder, leave --name out")
     for name, file in zip(shared.system_names(files, names), files, strict=True):
         if file in batches:
-            yield from ranks_of_batch(file)
+            yield from list_batch_ranks(file)
         else:
             yield "", name, file

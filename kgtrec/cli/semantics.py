@@ -55,7 +55,7 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
     from kgtrec.study.pooling.lists import system_names
     from kgtrec.study.pooling.seeds import read_question_ids
 
-    chosen, resampling = shared.cutoffs_of(cutoffs), shared.resampling(options)
+    chosen, resampling = shared.parse_cutoffs(cutoffs), shared.resampling(options)
     paths = dict(zip(system_names(runs), runs, strict=True))
     sources = [options[name] for name in ("observed", "type_constraints", "entity_types")]
     shared.refuse(
@@ -69,7 +69,7 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
         ),
     )
     loaded = read_graph(graph)
-    fitting = _fitting(loaded, options)
+    fitting = _find_fitting(loaded, options)
     names = None
     if options["questions"] is not None:
         names = read_question_ids(options["questions"], loaded)
@@ -83,11 +83,11 @@ def command(runs: tuple[str, ...], graph: str, cutoffs: str, **options: Any) -> 
         threads=options["threads"],
     )
     notes = [warning(text) if "lists" in text else text for text in result.notes()]
-    return Report.of_table(result.table(), lambda: str(result), notes=notes)
+    return Report.from_table(result.table(), lambda: str(result), notes=notes)
 
 
-def _fitting(graph: Graph, options: Mapping[str, Any]) -> semantics.FittingEntities:
-    """The fitting entities, from the named source."""
+def _find_fitting(graph: Graph, options: Mapping[str, Any]) -> semantics.FittingEntities:
+    """Return the entities that fit each relation, from the source that the options name."""
     from kgtrec.study import semantics
 
     if options["type_constraints"] is not None:

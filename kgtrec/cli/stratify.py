@@ -101,20 +101,25 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
         ),
     )
     loaded = load_ranks({file: file for file in files})
-    read = read_graph(graph) if graph else None
-    if read is not None and not probe:
-        loaded = {file: recounted(ranks, read, *counted) for file, ranks in loaded.items()}
-    grids = {file: _grid(ranks, options, read) for file, ranks in loaded.items()}
+    loaded_graph = read_graph(graph) if graph else None
+    if loaded_graph is not None and not probe:
+        loaded = {file: recounted(ranks, loaded_graph, *counted) for file, ranks in loaded.items()}
+    grids = {file: _compute_grid(ranks, options, loaded_graph) for file, ranks in loaded.items()}
     tables = {file: grid.table() for file, grid in grids.items()}
 
     def text() -> str:
-        each = [f"{file}: {one.caption()}\n{tables[file].to_text()}" for file, one in grids.items()]
-        return "\n\n".join(each)
+        texts = [
+            f"{file}: {grid.caption()}\n{tables[file].to_text()}" for file, grid in grids.items()
+        ]
+        return "\n\n".join(texts)
 
-    return Report.of_files(tables, text)
+    return Report.from_files(tables, text)
 
 
-def _grid(ranks: Ranks, options: dict[str, Any], graph: Graph | None) -> BetaGrid | ProbeGrid:
+def _compute_grid(
+    ranks: Ranks, options: dict[str, Any], graph: Graph | None
+) -> BetaGrid | ProbeGrid:
+    """Compute a curve over one exponent, or a grid over both."""
     from kgtrec.measures.averaging import sides_present
     from kgtrec.study.probe import PROBE_METRICS, probe_grid
     from kgtrec.study.stratified import beta_curve, beta_grid, betas

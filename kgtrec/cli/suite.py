@@ -14,7 +14,7 @@ import click
 
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
-from kgtrec.cli._ranks import ranks_of_batch
+from kgtrec.cli._ranks import list_batch_ranks
 from kgtrec.cli._report import GRAPH_FOLDER, Command, Report
 from kgtrec.errors import FileError, UsageError
 
@@ -36,7 +36,7 @@ SHOWN: dict[str, Callable[[Suite], Table]] = {
 
 
 def _figure_functions() -> dict[str, tuple[str, Callable[[Suite], Figure]]]:
-    """Captions and drawing functions by the parameter of their option."""
+    """Return captions and drawing functions by the parameter of their option."""
     from kgtrec.plots import critical_difference, suite_cells, suite_places
 
     return {
@@ -109,21 +109,22 @@ def command(results: tuple[str, ...], **options: Any) -> Report:
     """
     from kgtrec.study.suite.suite import suite_page
 
-    suites = _suites(results, options)
+    suites = _compute_suites(results, options)
     report = _report(suites, options["show"])
     if options["html"]:
-        page = suite_page(suites, [_figures(one) for one in suites])
+        page = suite_page(suites, [_figures(suite) for suite in suites])
         report.files = [(options["html"], page)]
     return report
 
 
-def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
+def _compute_suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
+    """Compute a suite per measure and part, from ranks or from a table of values."""
     from kgtrec.measures import parse_all
     from kgtrec.study.suite.cells import parts_of_ranks, read_numbers
     from kgtrec.study.suite.suite import default_measures, suite_of_ranks, suites
 
     how = shared.resampling(options)
-    groups = _groups(options["groups"]) if options["groups"] else None
+    groups = _read_groups(options["groups"]) if options["groups"] else None
     names = [name.strip() for name in (options["measures"] or "").split(",") if name.strip()]
     more: dict[str, Any] = {
         "groups": groups,
@@ -131,7 +132,7 @@ def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
         "level": options["level"],
         "resampling": how,
     }
-    tables = [one for one in results if one.endswith((".csv", ".tsv"))]
+    tables = [path for path in results if path.endswith((".csv", ".tsv"))]
     by, folder = options["by"], options["graphs"]
     if bool(by) != bool(folder) or (by and tables):
         raise UsageError("--by needs folders of ranks and --graphs DIR, and --graphs needs --by")
@@ -140,33 +141,34 @@ def _suites(results: tuple[str, ...], options: dict[str, Any]) -> list[Suite]:
         measures = parse_all(names) if names else default_measures(ranks)
         parts = parts_of_ranks(ranks, by, folder, measures) if by else {"": ranks}
         return [
-            one
+            suite
             for name, part in parts.items()
-            for one in suite_of_ranks(part, measures, part=name, **more)
+            for suite in suite_of_ranks(part, measures, part=name, **more)
         ]
     if len(results) > 1:
         raise UsageError("give one table, or folders of ranks; not several tables or both")
     cells = read_numbers(tables[0], how)
     if names:
-        asked = parse_all(names)
-        cells = [one for one in cells if one.measure in asked]
+        requested = parse_all(names)
+        cells = [cell for cell in cells if cell.measure in requested]
         if not cells:
             raise UsageError(f"{tables[0]} has none of the measures {', '.join(names)}")
     return suites(cells, **more)
 
 
-def _groups(path: str) -> dict[str, list[str]]:
+def _read_groups(path: str) -> dict[str, list[str]]:
+    """Read groups of graphs: lists of patterns by the name of the group."""
     from kgtrec.cluster.batch.job_file import read_toml
 
     groups = read_toml(Path(path), "a file of groups")
     for name, graphs in groups.items():
-        if not isinstance(graphs, list) or not all(isinstance(one, str) for one in graphs):
+        if not isinstance(graphs, list) or not all(isinstance(graph, str) for graph in graphs):
             raise UsageError(f'{path}: {name} must be a list of graphs, as ["FB15k-237", "ind-*"]')
     return groups
 
 
 def _report(suites: list[Suite], show: str) -> Report:
-    tables = {one.cells.title: SHOWN[show](one) for one in suites}
+    tables = {suite.cells.title: SHOWN[show](suite) for suite in suites}
 
     def text() -> str:
         return "\n\n".join(f"{title}\n{table.to_text(120)}" for title, table in tables.items())
@@ -174,12 +176,12 @@ def _report(suites: list[Suite], show: str) -> Report:
     figures = {
         option: partial(draw, suites[0]) for option, (_, draw) in _figure_functions().items()
     }
-    notes = [f"{one.cells.title}: {said}" for one in suites for said in one.notes()]
-    return Report.of_files(tables, text, "measure", notes=notes, figures=figures)
+    notes = [f"{suite.cells.title}: {note}" for suite in suites for note in suite.notes()]
+    return Report.from_files(tables, text, "measure", notes=notes, figures=figures)
 
 
 def _figures(suite: Suite) -> list[tuple[str, Figure]]:
-    """The figures that can be drawn for a page; none without matplotlib."""
+    """Draw the figures of a page, with their captions; none without matplotlib."""
     if find_spec("matplotlib") is None:
         return []
     drawn = []
@@ -193,7 +195,7 @@ def _figures(suite: Suite) -> list[tuple[str, Figure]]:
 
 
 def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
-    """Ranks by graph, model and seed.
+    """Load the ranks below folders, by graph, model and seed.
 
     A folder is the output of a batch, or holds ``graph/model.parquet`` or
     ``graph/model/seed.parquet``. Models whose names differ only in a marked number at their end
@@ -202,18 +204,20 @@ def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
     from kgtrec import Ranks
     from kgtrec.study.comparison.report import grouped_names
 
-    found: dict[str, dict[str, dict[str, str]]] = {}
+    paths_by_graph: dict[str, dict[str, dict[str, str]]] = {}
     for path in paths:
-        for graph, model, seed, file in _files_below(path):
-            own = found.setdefault(graph, {}).setdefault(model, {})
-            if seed in own:
-                raise UsageError(f"{own[seed]} and {file} are both {model} on {graph}; rename one")
-            own[seed] = file
+        for graph, model, seed, file in _list_ranks(path):
+            seeds = paths_by_graph.setdefault(graph, {}).setdefault(model, {})
+            if seed in seeds:
+                raise UsageError(
+                    f"{seeds[seed]} and {file} are both {model} on {graph}; rename one"
+                )
+            seeds[seed] = file
     ranks: dict[str, dict[str, dict[str, Ranks]]] = {}
-    for graph, files_of in found.items():
-        names = dict(zip(files_of, grouped_names([*files_of], marked=True), strict=True))
+    for graph, models in paths_by_graph.items():
+        names = dict(zip(models, grouped_names([*models], marked=True), strict=True))
         counts = Counter(names.values())
-        for model, runs in files_of.items():
+        for model, runs in models.items():
             name = names[model] if counts[names[model]] > 1 else model
             for seed, file in runs.items():
                 key = seed or model.removeprefix(name)
@@ -221,8 +225,8 @@ def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
     return ranks
 
 
-def _files_below(path: str) -> Iterator[tuple[str, str, str, str]]:
-    """Graph, model, seed and path of every file of ranks."""
+def _list_ranks(path: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield graph, model, seed and path of every file of ranks below a folder."""
     if not is_folder(path):
         raise FileError(
             path,
@@ -230,8 +234,8 @@ def _files_below(path: str) -> Iterator[tuple[str, str, str, str]]:
             hint="give the output of a batch, or a folder with graph/model.parquet",
         )
     if (Path(path) / "ranks").is_dir() or "://" in path:
-        for graph, model, file in ranks_of_batch(path):
-            yield graph, model, "", file
+        for graph, model, name in list_batch_ranks(path):
+            yield graph, model, "", name
         return
     files = sorted(Path(path).glob("*/*.parquet")) + sorted(Path(path).glob("*/*/*.parquet"))
     if not files:
@@ -240,6 +244,6 @@ def _files_below(path: str) -> Iterator[tuple[str, str, str, str]]:
             found="a folder without graph/model.parquet",
             hint="save the ranks under this name",
         )
-    for place in files:
-        graph, model, *seed = place.relative_to(path).with_suffix("").parts
-        yield graph, model, seed[0] if seed else "", str(place)
+    for file in files:
+        graph, model, *seed = file.relative_to(path).with_suffix("").parts
+        yield graph, model, seed[0] if seed else "", str(file)

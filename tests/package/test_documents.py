@@ -39,7 +39,7 @@ from kgtrec import guides
 from kgtrec.cli import COMMANDS, cli
 from kgtrec.cli._names import HEADINGS, long_name
 from kgtrec.cli._report import PathType
-from kgtrec.cli.guide import rendered
+from kgtrec.cli.guide import lay_out
 from kgtrec.demo import run_demo
 from kgtrec.errors import FilterWarning
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES
@@ -263,7 +263,7 @@ def test_the_command_lists_and_says_where() -> None:
 
 def test_a_terminal_gets_markdown_laid_out() -> None:
     example, due = (ROOT / "tests/golden" / f"guide.{ending}" for ending in ("md", "txt"))
-    shown = rendered(example.read_text("utf-8"), 40)
+    shown = lay_out(example.read_text("utf-8"), 40)
     assert click.unstyle(shown).splitlines() == due.read_text("utf-8").splitlines()
     assert shown.startswith(click.style("A title", bold=True, underline=True))
     assert click.style("Next", bold=True) in shown
@@ -273,7 +273,7 @@ def test_a_terminal_gets_markdown_laid_out() -> None:
 
 def test_a_terminal_gets_every_word_within_its_width() -> None:
     for text in TEXTS.values():
-        shown = click.unstyle(rendered(text, 80))
+        shown = click.unstyle(lay_out(text, 80))
         code = {line.strip() for block in blocks_of(text) for line in block.text.splitlines()}
         lines = [line for line in shown.splitlines() if line.strip() not in {*code, ""}]
         assert [line for line in lines if len(line) > 80 and " " in line.strip()] == []
@@ -296,7 +296,7 @@ def test_a_terminal_pages_and_a_pipe_gets_plain_markdown() -> None:
     os.close(terminal)
     assert process.returncode == 0
     text = printed.decode().replace("\r\n", "\n")
-    assert click.unstyle(text) == click.unstyle(rendered(TEXTS["ties"], 60)) + "\n"
+    assert click.unstyle(text) == click.unstyle(lay_out(TEXTS["ties"], 60)) + "\n"
 
 
 def test_complete_compare_and_eval_average_the_same_queries() -> None:

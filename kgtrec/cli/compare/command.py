@@ -1,7 +1,7 @@
 """``kgtrec compare``: which system is better, and how sure is that?
 
-Subcommands test a comparison with fewer triples, by other measures, or with other runs of the same
-systems: `stability`, `power`, `reproduction` and `replicates`; others are in `labels`.
+The subcommands here ask how far a comparison depends on the triples, the measure or the run:
+`stability`, `power`, `reproduction` and `replicates`. Others are in `labels`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from kgtrec.cli.compare.inputs import (
     QRELS_OF_RUNS,
     SYSTEMS,
     TEST,
-    by_measure,
     check_permutations,
-    measures_or_usual,
-    named,
+    choose_measures,
+    name_systems,
     notes_on_missing,
-    samples_of,
+    read_samples,
+    stack_measures,
 )
 from kgtrec.errors import UsageError
 
@@ -108,41 +108,41 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
             "measures, or leave out -m",
         ),
     )
-    systems = named(files, options["qrels"])
-    measures = _measures(keys, options)
-    samples, notes = samples_of(systems, measures, options["qrels"], options["n_entities"])
+    systems = name_systems(files, options["qrels"])
+    measures = _choose_measures(keys, options)
+    samples, notes = read_samples(systems, measures, options["qrels"], options["n_entities"])
     resampling = shared.resampling(options)
-    compared = _compared(samples, resampling, options)
+    comparisons = _compare(samples, resampling, options)
     verdicts = None
     if options["robust"]:
-        by_labels = {"": compared}
+        by_labels = {"": comparisons}
         if options["against"]:
-            by_labels, more = _by_labels(systems, measures, compared, options)
+            by_labels, more = _compare_labels(systems, measures, comparisons, options)
             notes += [note for note in more if note not in notes]
         verdicts = compare_verdicts(by_labels)
-    return _report(compared, _rankings(compared, resampling), notes, verdicts)
+    return _report(comparisons, _rankings(comparisons, resampling), notes, verdicts)
 
 
-def _measures(keys: tuple[str, ...], options: Mapping[str, Any]) -> Sequence[str]:
-    """The requested measures, or the usual ones; --robust has more of these."""
+def _choose_measures(keys: tuple[str, ...], options: Mapping[str, Any]) -> Sequence[str]:
+    """Return the requested measures, or the usual ones. --robust has more usual ones."""
     from kgtrec.study.comparison import verdicts
 
-    measures = measures_or_usual(keys, options["qrels"])
+    measures = choose_measures(keys, options["qrels"])
     if keys or not options["robust"]:
         return measures
     return verdicts.MEASURES_OF_RUNS if options["qrels"] else verdicts.MEASURES
 
 
-def _compared(
+def _compare(
     samples: Sequence[Samples], resampling: Resampling, options: Mapping[str, Any]
 ) -> list[SystemComparison]:
-    """One comparison per measure."""
+    """Compare the systems by each measure."""
     from kgtrec.study import compare
 
     test = options["test"] or "randomisation"
     return [
         compare(
-            one,
+            sample,
             test,
             options["correction"],
             clustered=options["cluster"],
@@ -150,27 +150,27 @@ def _compared(
             level=options["level"],
             resampling=resampling,
         )
-        for one in samples
+        for sample in samples
     ]
 
 
-def _by_labels(
+def _compare_labels(
     systems: Mapping[str, str],
     measures: Sequence[str],
-    compared: list[SystemComparison],
+    comparisons: list[SystemComparison],
     options: Mapping[str, Any],
 ) -> tuple[dict[str, list[SystemComparison]], list[str]]:
-    """Comparisons by the systems' labels and by those of --against; and notes."""
+    """Compare by the labels of --against, too. Return the comparisons by labels, and notes."""
     qrels, against = options["qrels"], options["against"]
-    ours, theirs = labels.names_of_labels(qrels or next(iter(systems.values())), against)
-    others = systems if qrels else labels.siblings(systems, against)
-    samples, notes = samples_of(others, measures, qrels and against, options["n_entities"])
+    ours, theirs = labels.name_label_sets(qrels or next(iter(systems.values())), against)
+    others = systems if qrels else labels.find_siblings(systems, against)
+    samples, notes = read_samples(others, measures, qrels and against, options["n_entities"])
     resampling = shared.resampling(options)
-    return {ours: compared, theirs: _compared(samples, resampling, options)}, notes
+    return {ours: comparisons, theirs: _compare(samples, resampling, options)}, notes
 
 
 def _report(
-    compared: Sequence[SystemComparison],
+    comparisons: Sequence[SystemComparison],
     rankings: Rankings | None,
     notes: list[str],
     verdicts: Verdicts | None,
@@ -180,12 +180,13 @@ def _report(
     from kgtrec.study.reporting.formats import comparison_latex
 
     sections = [
-        (_heading(one), [one.value_table(), one.pair_table()], one.sentence()) for one in compared
+        (_heading(each), [each.value_table(), each.pair_table()], each.sentence())
+        for each in comparisons
     ]
-    data: dict[str, object] = {one.samples.name: one.to_dict() for one in compared}
+    data: dict[str, object] = {each.samples.name: each.to_dict() for each in comparisons}
     figures: dict[str, Callable[[], Any]] = {
-        "plot": lambda: plots.intervals(compared),
-        "plot_pairs": lambda: plots.pair_matrix(compared),
+        "plot": lambda: plots.intervals(comparisons),
+        "plot_pairs": lambda: plots.pair_matrix(comparisons),
     }
     if rankings is not None:
         text = (
@@ -201,41 +202,41 @@ def _report(
         raise UsageError(
             "--plot-rankings compares rankings: give at least two measures and three systems"
         )
-    rows = by_measure({one.samples.name: one.pair_table() for one in compared})
+    rows = stack_measures({each.samples.name: each.pair_table() for each in comparisons})
     if verdicts is not None:
         rows = verdicts.table()
         text = f"{verdicts.sentence()} p-values are not corrected for the number of measures."
         sections.append(("Do the verdicts agree?", [rows], text))
         data["verdicts"] = verdicts.to_dict()
-    report = Report.of_sections(sections, data, rows, notes=notes, figures=figures)
-    report.forms = {**report.forms, "latex": lambda: comparison_latex(compared)}
+    report = Report.from_sections(sections, data, rows, notes=notes, figures=figures)
+    report.forms = {**report.forms, "latex": lambda: comparison_latex(comparisons)}
     return report
 
 
-def _heading(compared: SystemComparison) -> str:
-    samples, percent = compared.samples, compared.resampling.percent
-    what = f"{samples.name}: {len(samples):,} {samples.unit}"
+def _heading(comparison: SystemComparison) -> str:
+    samples, percent = comparison.samples, comparison.resampling.percent
+    title = f"{samples.name}: {len(samples):,} {samples.unit}"
     if samples.n_clusters != len(samples):
-        what += f" of {samples.n_clusters:,} questions"
+        title += f" of {samples.n_clusters:,} questions"
     better = "higher" if samples.higher_is_better else "lower"
-    return f"{what} · {better} is better · {percent:g}% intervals (drawn by question)"
+    return f"{title} · {better} is better · {percent:g}% intervals (drawn by question)"
 
 
-def _rankings(compared: Sequence[SystemComparison], resampling: Resampling) -> Rankings | None:
-    """The measures' rankings, if there are two or more measures and three or more systems."""
+def _rankings(comparisons: Sequence[SystemComparison], resampling: Resampling) -> Rankings | None:
+    """Rank three or more systems by each of two or more measures; None for fewer."""
     from kgtrec.study.comparison.rankings import rankings_of_samples
     from kgtrec.study.comparison.samples import short_name
 
-    if len(compared) < 2 or len(compared[0].samples.systems) < 3:
+    if len(comparisons) < 2 or len(comparisons[0].samples.systems) < 3:
         return None
     return rankings_of_samples(
-        {short_name(one.samples.name): one.samples for one in compared},
-        resampled=[one.resampled for one in compared],
+        {short_name(each.samples.name): each.samples for each in comparisons},
+        resampled=[each.resampled for each in comparisons],
         resampling=resampling,
     )
 
 
-# -- What a comparison is worth --------------------------------------------------------------------
+# -- How far a comparison depends on triples, measures and runs ------------------------------------
 
 
 @click.command(cls=Command, short_help="Do random parts of the test triples rank systems alike?")
@@ -255,8 +256,8 @@ def stability(files: tuple[str, ...], keys: tuple[str, ...], repeats: int, seed:
     from kgtrec import plots
     from kgtrec.study.comparison.rankings import data_sensitivity
 
-    ranks = load_comparable(named(files, None))
-    keys = tuple(measures_or_usual(keys, None, ()))
+    ranks = load_comparable(name_systems(files, None))
+    keys = tuple(choose_measures(keys, None, ()))
     sensitivity = data_sensitivity(ranks, keys or None, repeats=repeats, seed=seed, progress=None)
     heading = (
         f"Mean tau-b of the ranking of {len(sensitivity.systems)} systems on random parts of "
@@ -264,7 +265,7 @@ def stability(files: tuple[str, ...], keys: tuple[str, ...], repeats: int, seed:
         "each size)"
     )
     whole = sensitivity.spread_table()
-    return Report.of_sections(
+    return Report.from_sections(
         [(heading, [sensitivity.table()], sensitivity.sentence())],
         whole.to_dict(),
         whole,
@@ -296,13 +297,13 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
 
     test = options["test"] or "t"
     check_permutations(test)
-    systems = named(files, options["qrels"])
-    keys = tuple(measures_or_usual(keys, None, ())) if not options["qrels"] else keys
-    samples, notes = samples_of(
+    systems = name_systems(files, options["qrels"])
+    keys = tuple(choose_measures(keys, None, ())) if not options["qrels"] else keys
+    samples, notes = read_samples(
         systems, keys or orders.MEASURES, options["qrels"], options["n_entities"]
     )
     if options["cluster"]:
-        samples = [one.by_cluster() for one in samples]
+        samples = [sample.by_cluster() for sample in samples]
     discrimination = discriminate(
         samples,
         test,
@@ -318,7 +319,7 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     text = "A measure that finds many differences need not find the right ones."
     p_values = dict(zip(discrimination.measures, discrimination.p.tolist(), strict=True))
     data = {"summary": table.to_dict(), "p": p_values}
-    return Report.of_sections(
+    return Report.from_sections(
         [(heading, [table], text)],
         data,
         discrimination.curves(),
@@ -342,8 +343,8 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
     from kgtrec.study.comparison import correlation
     from kgtrec.study.comparison.correlation import reproduction_of
 
-    systems = named(files, qrels)
-    result, missing = reproduction_of(qrels, systems, measures_or_usual(keys, qrels))
+    systems = name_systems(files, qrels)
+    result, missing = reproduction_of(qrels, systems, choose_measures(keys, qrels))
     orders, effects = result.order_table(), result.table()
     text = (
         f"tau union: Kendall's tau of the {correlation.DEPTH:,} best documents, as positions in "
@@ -355,7 +356,7 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
         "does not extrapolate it.)"
     )
     notes = [*notes_on_missing(missing, more="; tau union and RBO ignore them"), *result.notes()]
-    return Report.of_sections(
+    return Report.from_sections(
         [("Does one experiment reproduce the other?", [orders, effects], text)],
         {"orders": orders.to_dict(), "effects": effects.to_dict()},
         effects,
@@ -387,10 +388,10 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
     from kgtrec.study import compare_replicates, multiplicity
     from kgtrec.trec.files.run import read_run_columns
 
-    paths, resampling = named(files, None), shared.resampling(options)
-    keys = tuple(measures_or_usual(keys, None))
+    paths, resampling = name_systems(files, None), shared.resampling(options)
+    keys = tuple(choose_measures(keys, None))
     runs = load_comparable(paths)
-    systems = _by_system(runs, paths)
+    systems = _group_runs(runs, paths)
     correction = options["correction"]
     comparisons = compare_replicates(systems, keys, correction=correction, resampling=resampling)
     text = (
@@ -399,14 +400,14 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
     )
     folds = comparisons[0].folds
     size = f"{len(runs)} runs of {len(systems)} systems" + f" on {folds} folds" * (folds > 1)
-    rows = by_measure({one.name: one.value_table() for one in comparisons})
+    rows = stack_measures({each.name: each.value_table() for each in comparisons})
     sections, notes = [], []
     data: dict[str, object] = {}
-    for one in comparisons:
-        values, pairs = one.value_table(), one.pair_table()
+    for each in comparisons:
+        values, pairs = each.value_table(), each.pair_table()
         tables = [values, pairs] if len(systems) > 1 else [values]
-        sections.append((f"{one.name}: {size}", tables, text))
-        data[one.name] = {"systems": values.to_dict(), "pairs": pairs.to_dict()}
+        sections.append((f"{each.name}: {size}", tables, text))
+        data[each.name] = {"systems": values.to_dict(), "pairs": pairs.to_dict()}
     if folds > 1:
         notes = [
             "kgtrec compares how far the best runs disagree only on the same questions; folds "
@@ -424,10 +425,11 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
             "epsilon": close.epsilon,
             "by": close.table().to_dict(),
         }
-    return Report.of_sections(sections, data, rows, notes=notes)
+    return Report.from_sections(sections, data, rows, notes=notes)
 
 
-def _by_system(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str, list[Ranks]]:
+def _group_runs(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str, list[Ranks]]:
+    """Group runs by system; UsageError if no system has several."""
     from kgtrec._internal.csr import group_pairs
     from kgtrec.ranking.parquet import system_name
     from kgtrec.study.comparison.report import grouped_names
@@ -443,6 +445,7 @@ def _by_system(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str,
 
 
 def _multiplicity_section(close: Multiplicity) -> tuple[str, list[Table], str]:
+    """Return heading, tables and sentence on how far equally good runs disagree."""
     heading = (
         f"How far do runs disagree whose MRR is at most {close.epsilon:g} below that of "
         f"{close.best}?"

@@ -1,4 +1,4 @@
-"""What `kgtrec compare` and its subcommands read: systems, their measures, and their values."""
+"""Inputs of `kgtrec compare` and its subcommands: systems, measures, and their values."""
 
 from __future__ import annotations
 
@@ -54,17 +54,20 @@ TEST = shared.all_of(
 
 
 def check_permutations(test: str) -> None:
-    """Raise UsageError for --permutations with a test that draws none."""
+    """Raise UsageError for --permutations with another test than randomisation."""
     is_idle = test != "randomisation" and shared.on_command_line("permutations")
     shared.refuse((is_idle, f"--permutations needs --test randomisation, not {test}"))
 
 
-def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
-    """Files by short names: file names without endings, or full paths if those are equal."""
+def name_systems(files: tuple[str, ...], qrels: object) -> dict[str, str]:
+    """Return files by name: file names without endings, or full paths if these are equal.
+
+    UsageError for a repeated file, a single file, or the wrong kind of files.
+    """
     from kgtrec.ranking.parquet import system_name
     from kgtrec.study.pooling.lists import system_names
 
-    twice = next((file for place, file in enumerate(files) if file in files[:place]), None)
+    twice = next((file for n, file in enumerate(files) if file in files[:n]), None)
     shared.refuse(
         (twice is not None, f"{twice!r} is named twice; name each system once"),
         (len(files) < 2, f"one file cannot be compared ({files[0]!r}); give two or more"),
@@ -80,7 +83,7 @@ def named(files: tuple[str, ...], qrels: object) -> dict[str, str]:
 
 
 def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
-    """Refuse the wrong kind of files early: ranks and runs differ in their first bytes."""
+    """Refuse runs instead of ranks and ranks instead of runs, by the first bytes of files."""
     for file in filter(os.path.isfile, files):
         with suppress(OSError), open(file, "rb") as stream:
             ranks = stream.read(4) == b"PAR1"
@@ -96,10 +99,10 @@ def _check_kinds(files: tuple[str, ...], runs: bool) -> None:
                 )
 
 
-def measures_or_usual(
+def choose_measures(
     keys: Sequence[str], qrels: object, usual: Sequence[str] = OF_RANKS
 ) -> Sequence[str]:
-    """The requested measures; measures of answers (kg_) are only for runs."""
+    """Return the requested measures, or the usual ones; refuse kg_ measures for ranks."""
     of_answers = [key for key in keys if key.startswith("kg_")]
     options = click.get_current_context().params
     shared.refuse(
@@ -116,10 +119,10 @@ def measures_or_usual(
     return keys or (OF_RUNS if qrels else usual)
 
 
-def samples_of(
+def read_samples(
     systems: Mapping[str, str], keys: Sequence[str], qrels: str | None, n_entities: int | None
 ) -> tuple[list[Samples], list[str]]:
-    """Values of all systems for each measure, and notes."""
+    """Read the values of all systems, per measure; return them and notes."""
     from kgtrec.study import samples_of_ranks, samples_of_runs
 
     if qrels is None:
@@ -129,7 +132,7 @@ def samples_of(
 
 
 def notes_on_missing(missing: Mapping[str, int], of_all: str = "", more: str = "") -> list[str]:
-    """Notes on queries that runs lack, by system."""
+    """Return notes on the queries that are not in the runs, per system."""
     return [
         f"{name}: {count:,} {of_all}queries of the qrels are not in the run; they count as if "
         f"nothing were retrieved{more}"
@@ -138,8 +141,8 @@ def notes_on_missing(missing: Mapping[str, int], of_all: str = "", more: str = "
     ]
 
 
-def by_measure(tables: Mapping[str, Table]) -> Table:
-    """Join tables into one, with the measure in the first column."""
+def stack_measures(tables: Mapping[str, Table]) -> Table:
+    """Stack tables of measures into one, with the measure in the first column."""
     from kgtrec._internal.table import stack_tables
 
     return stack_tables(tables, named="measure")

@@ -1,5 +1,7 @@
-"""`kgtrec compare labels`, `parts`, `depths` and `reuse`: systems by other labels, on parts of the
-questions, and by pools of fewer labels."""
+"""`kgtrec compare labels`, `parts`, `depths` and `reuse`.
+
+They compare systems by other labels, on parts of the questions, and with smaller pools.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ from kgtrec.cli.compare.inputs import (
     QRELS,
     QRELS_OF_RUNS,
     SYSTEMS,
-    by_measure,
-    measures_or_usual,
-    named,
-    samples_of,
+    choose_measures,
+    name_systems,
+    read_samples,
+    stack_measures,
 )
 from kgtrec.errors import UsageError
 
@@ -71,19 +73,21 @@ def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
     shared.refuse(
         (by is None and ratios is None, "give the parts: --by category,side, or --ratios FILE")
     )
-    systems = named(files, None)
-    per_measure, notes = _values(load_comparable(systems), _of_parts(keys, options), options)
+    systems = name_systems(files, None)
+    measures = _choose_part_measures(keys, options)
+    per_measure, notes = _part_values(load_comparable(systems), measures, options)
     text = "Each row uses only the questions of its part."
     if ratios is not None:
         text = "given: as if the test set had the relation ratios of the other triples."
     text += " tau-b compares the systems' order with that on all questions; nan for two systems."
-    tables = {one.measure: one.table() for one in per_measure}
+    tables = {values.measure: values.table() for values in per_measure}
     data = {name: table.to_dict() for name, table in tables.items()}
     sections = [(name, [table], text) for name, table in tables.items()]
-    return Report.of_sections(sections, data, by_measure(tables), notes=notes)
+    return Report.from_sections(sections, data, stack_measures(tables), notes=notes)
 
 
 def _check_parts(options: Mapping[str, Any]) -> None:
+    """Refuse both --by and --ratios, and --graph without --by."""
     shared.refuse(
         (
             options["by"] is not None and options["ratios"] is not None,
@@ -93,22 +97,23 @@ def _check_parts(options: Mapping[str, Any]) -> None:
     )
 
 
-def _of_parts(keys: Sequence[str], options: Mapping[str, Any]) -> Sequence[str]:
+def _choose_part_measures(keys: Sequence[str], options: Mapping[str, Any]) -> Sequence[str]:
+    """Return the requested measures, or the usual ones of parts or of ratios."""
     usual = OF_RANKS[:1] if options["ratios"] else OF_RANKS
-    return measures_or_usual(keys, None, usual)
+    return choose_measures(keys, None, usual)
 
 
-def _values(
+def _part_values(
     ranks: dict[str, Ranks], keys: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[list[of_parts.SystemValues], list[str]]:
-    """Values by parts or ratios, one table per measure, and notes."""
+    """Compute the values of all systems by parts or ratios, per measure; return them and notes."""
     from kgtrec import Result, read_graph
     from kgtrec.study.comparison import parts as of_parts
     from kgtrec.study.stratified import coverage_note, read_relation_counts
 
     if options["ratios"] is None:
-        read = read_graph(options["graph"]) if options["graph"] else None
-        return of_parts.values_by_part(ranks, options["by"], keys, graph=read), []
+        graph = read_graph(options["graph"]) if options["graph"] else None
+        return of_parts.values_by_part(ranks, options["by"], keys, graph=graph), []
     counts = read_relation_counts(options["ratios"])
     note = coverage_note(Result(next(iter(ranks.values()))), counts)
     return of_parts.values_by_ratios(ranks, counts, keys), [note] if note else []
@@ -170,20 +175,20 @@ def labels(files: tuple[str, ...], against: str, keys: tuple[str, ...], **option
     )
     if files[0].endswith(TABLES):
         _check_tables(files, against, options)
-        return _of_tables(files[0], against, keys, options)
-    systems = named(files, options["qrels"])
+        return _compare_tables(files[0], against, keys, options)
+    systems = name_systems(files, options["qrels"])
     if by_part:
         shared.refuse((options["qrels"], "--by and --ratios need files of ranks, not runs"))
-        other = siblings(systems, against)
-        return _labels_by_part(systems, other, against, keys, options)
+        other = find_siblings(systems, against)
+        return _compare_by_part(systems, other, against, keys, options)
     shared.refuse((options["graph"], "--graph needs --by; leave it out"))
-    return _whole(systems, against, keys, options)
+    return _compare_whole(systems, against, keys, options)
 
 
 def _check_tables(files: tuple[str, ...], other: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that do not fit a table of values: it holds all systems, and no questions."""
-    given = [name for name in ("qrels", "graph", "against_graph", "n_entities") if options[name]]
-    idle = ", ".join(map(shared.option_of, given))
+    """Refuse options that do not fit a table of values, which has all systems, but no questions."""
+    names = [name for name in ("qrels", "graph", "against_graph", "n_entities") if options[name]]
+    idle = ", ".join(map(shared.option_of, names))
     shared.refuse(
         (
             len(files) > 1,
@@ -199,19 +204,20 @@ def _check_tables(files: tuple[str, ...], other: str, options: Mapping[str, Any]
     )
 
 
-def _whole(
+def _compare_whole(
     systems: Mapping[str, str], other: str, keys: Sequence[str], options: Mapping[str, Any]
 ) -> Report:
+    """Compare the rankings by two sets of labels on all questions."""
     from kgtrec.study.comparison import rankings as orders
     from kgtrec.study.comparison.samples import short_name
 
     shared.refuse((len(systems) < 3, f"{len(systems)} systems are too few to rank; give 3 or more"))
     qrels, entities = options["qrels"], options["n_entities"]
-    names = names_of_labels(qrels or next(iter(systems.values())), other)
-    keys = measures_or_usual(keys, qrels)
-    others = systems if qrels else siblings(systems, other)
-    ours, notes = samples_of(systems, keys, qrels, entities)
-    theirs, more = samples_of(others, keys, other if qrels else None, entities)
+    names = name_label_sets(qrels or next(iter(systems.values())), other)
+    keys = choose_measures(keys, qrels)
+    others = systems if qrels else find_siblings(systems, other)
+    ours, notes = read_samples(systems, keys, qrels, entities)
+    theirs, more = read_samples(others, keys, other if qrels else None, entities)
     resampling = shared.resampling(options)
     rankings = [
         orders.rankings_of_samples(
@@ -223,7 +229,7 @@ def _whole(
         f"{ours[0].n_clusters:,} questions in {names[0]}, {theirs[0].n_clusters:,} in {names[1]}. "
         "Intervals resample the questions, or the systems. tau-AP gives the top more weight."
     )
-    measures = [one.name for one in ours]
+    measures = [sample.name for sample in ours]
     return _whole_report(names, measures, rankings, ("questions", "systems"), text, notes + more)
 
 
@@ -235,15 +241,18 @@ def _whole_report(
     text: str,
     notes: list[str],
 ) -> Report:
-    """Values and places of the systems by both sets of labels, and their agreement."""
+    """Report values and ranks of the systems by both sets of labels, and their agreement.
+
+    - drawn: What the intervals resample: "questions", "systems", or both.
+    """
     from kgtrec import plots
     from kgtrec.study.comparison import rankings as orders
     from kgtrec.study.comparison.correlation import agreement_table
 
-    alike = [getattr(one, f"over_{what}")[0] for one in rankings for what in drawn]
+    alike = [getattr(ranking, f"over_{unit}")[0] for ranking in rankings for unit in drawn]
 
     def tables(titles: list[str]) -> list[Table]:
-        labels = [(title, what) for title in titles for what in drawn]
+        labels = [(title, unit) for title in titles for unit in drawn]
         return [
             _value_rows(titles, rankings),
             agreement_table(("rankings by", "drawn"), labels, alike),
@@ -252,9 +261,9 @@ def _whole_report(
     values, agreements = tables(measures)
     n_systems = len(rankings[0].systems)
     heading = f"Rankings of {n_systems} systems by {names[0]} and by {names[1]}"
-    shown = tables([one.title for one in rankings])
+    shown = tables([ranking.title for ranking in rankings])
     data = {"values": values.to_dict(), "rankings": agreements.to_dict()}
-    return Report.of_sections(
+    return Report.from_sections(
         [(heading, shown, text + orders.full_agreement(rankings))],
         data,
         agreements,
@@ -263,8 +272,8 @@ def _whole_report(
     )
 
 
-def siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Files of the same systems with other labels: files with the same names in a folder."""
+def find_siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Return the files with the same names in a folder, by system; UsageError if one is missing."""
     if not is_folder(folder):
         raise UsageError(
             f"--against {folder!r} is not a folder; for files of ranks, give a folder of files "
@@ -280,31 +289,36 @@ def siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
     return others
 
 
-def _labels_by_part(
+def _compare_by_part(
     systems: Mapping[str, str],
     others: Mapping[str, str],
     folder: str,
     keys: Sequence[str],
     options: Mapping[str, Any],
 ) -> Report:
-    """Compare the rankings by other labels, in the files of a folder, on every part."""
+    """Compare the rankings by ranks of two folders on every part."""
     _check_parts(options)
-    keys = _of_parts(keys, options)
-    here, notes = _values(load_comparable(systems), keys, options)
-    graph, own = options["graph"], options["against_graph"]
+    keys = _choose_part_measures(keys, options)
+    here, notes = _part_values(load_comparable(systems), keys, options)
+    graph, other = options["graph"], options["against_graph"]
     try:
-        there, more = _values(load_comparable(others), keys, {**options, "graph": own or graph})
+        there, more = _part_values(
+            load_comparable(others), keys, {**options, "graph": other or graph}
+        )
     except UsageError as problem:
-        if own or not graph:
+        if other or not graph:
             raise
         raise UsageError(f"{folder}: {problem}; give its graph with --against-graph") from None
     notes += [note for note in more if note not in notes]
-    names = names_of_labels(next(iter(systems.values())), folder)
+    names = name_label_sets(next(iter(systems.values())), folder)
     return _rankings_report(here, there, names, notes, shared.resampling(options))
 
 
-def names_of_labels(ours: str, other: str) -> tuple[str, str]:
-    """Names of two sets of labels: their files, or for ranks the folders of the files."""
+def name_label_sets(ours: str, other: str) -> tuple[str, str]:
+    """Return names of two sets of labels: the last parts in which their paths differ.
+
+    The paths are files, or for ranks the folders of the files.
+    """
     if ours.endswith(".parquet"):
         ours = os.path.dirname(ours) or "."
     ends = [os.path.abspath(path).split(os.sep) for path in (ours, other)]
@@ -313,10 +327,10 @@ def names_of_labels(ours: str, other: str) -> tuple[str, str]:
 
 
 def _value_rows(measures: list[str], rankings: Sequence[orders.Rankings]) -> Table:
-    """One row per measure and system: value and place by both sets of labels."""
-    tables = (one.value_table() for one in rankings)
+    """Return a row per measure and system: value and rank by both sets of labels."""
+    tables = (ranking.value_table() for ranking in rankings)
     keys = ("measure", "system", "value", "place", "other", "other.place")
-    return replace(by_measure(dict(zip(measures, tables, strict=True))), keys=keys)
+    return replace(stack_measures(dict(zip(measures, tables, strict=True))), keys=keys)
 
 
 def _rankings_report(
@@ -335,19 +349,19 @@ def _rankings_report(
     table, whole = rankings.table(), rankings.interval_table()
     notes = [*notes, *_left_out(ours[0], theirs[0], rankings.left_out)]
     values = {
-        one.measure: {names[0]: one.by_name(), names[1]: its.by_name()}
-        for one, its in zip(ours, theirs, strict=True)
+        our.measure: {names[0]: our.by_name(), names[1]: their.by_name()}
+        for our, their in zip(ours, theirs, strict=True)
     }
     data = {"rankings": whole.to_dict(), "values": values}
-    return Report.of_sections([(heading, [table, whole], DRAWN)], data, whole, notes=notes)
+    return Report.from_sections([(heading, [table, whole], DRAWN)], data, whole, notes=notes)
 
 
 def _left_out(
-    one: of_parts.SystemValues, other: of_parts.SystemValues, parts: Sequence[tuple[str, ...]]
+    ours: of_parts.SystemValues, theirs: of_parts.SystemValues, parts: Sequence[tuple[str, ...]]
 ) -> list[str]:
-    """Notes on the systems and parts that only one of two sets of labels has."""
+    """Return notes on the systems and parts that only one of two sets of labels has."""
     notes = []
-    if systems := set(one.systems) ^ set(other.systems):
+    if systems := set(ours.systems) ^ set(theirs.systems):
         notes.append(f"left out, because only one side has them: {', '.join(sorted(systems))}")
     if parts:
         first = ", ".join(parts[0])
@@ -359,7 +373,9 @@ def _left_out(
 # -- Published values ------------------------------------------------------------------------------
 
 
-def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str, Any]) -> Report:
+def _compare_tables(
+    path: str, other: str, keys: Sequence[str], options: Mapping[str, Any]
+) -> Report:
     """Compare the rankings of two tables of published values, as a whole or by part."""
     from kgtrec.study.comparison import parts as of_parts
     from kgtrec.study.comparison import rankings as orders
@@ -368,8 +384,8 @@ def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str,
     by, ratios = options["by"], options["ratios"]
     _check_parts(options)
     tables = [of_parts.read_value_table(each) for each in (path, other)]
-    keys = keys or _usual(tables, micro=ratios is not None)
-    names = names_of_labels(path, other)
+    keys = keys or _usual_columns(tables, micro=ratios is not None)
+    names = name_label_sets(path, other)
     if ratios is not None:
         counts = read_relation_counts(ratios)
         ours, theirs = (of_parts.values_at_ratios(table, keys, counts) for table in tables)
@@ -386,8 +402,8 @@ def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str,
     rankings = [
         orders.rankings_of_values(
             {
-                name: one.on(systems).parts[orders.WHOLE]
-                for name, one in zip(names, pair, strict=True)
+                name: values.on(systems).parts[orders.WHOLE]
+                for name, values in zip(names, pair, strict=True)
             },
             systems,
             pair[0].measure,
@@ -397,11 +413,12 @@ def _of_tables(path: str, other: str, keys: Sequence[str], options: Mapping[str,
         for pair in zip(ours, theirs, strict=True)
     ]
     notes = _left_out(ours[0], theirs[0], ())
-    return _whole_report(names, [one.measure for one in ours], rankings, ("systems",), DRAWN, notes)
+    measures = [values.measure for values in ours]
+    return _whole_report(names, measures, rankings, ("systems",), DRAWN, notes)
 
 
-def _usual(tables: Sequence[of_parts.ValueTable], *, micro: bool) -> list[str]:
-    """Micro and macro MRR, as far as both tables have them."""
+def _usual_columns(tables: Sequence[of_parts.ValueTable], *, micro: bool) -> list[str]:
+    """Return the columns of micro and macro MRR that both tables have; UsageError for none."""
     usual = ["micro_mrr", "mrr"] if micro else ["micro_mrr", "macro_mrr", "mrr"]
     shared_keys = [key for key in usual if all(table.column(key) for table in tables)]
     if not shared_keys:
@@ -443,21 +460,21 @@ def reuse(
         raise UsageError(
             f"reuse cannot compute {', '.join(of_answers)}; choose a measure such as map or bpref"
         )
-    systems = named(files, qrels)
-    contributors = contributors_of(_pool(pool, graph))
+    systems = name_systems(files, qrels)
+    contributors = contributors_of(_read_pool(pool, graph))
     judged = read_qrels(qrels)
-    runs = {name: read_run(one, as_="columns") for name, one in systems.items()}
+    runs = {name: read_run(path, as_="columns") for name, path in systems.items()}
     results = [
-        leave_one_out(judged, runs, contributors, key) for key in measures_or_usual(keys, qrels)
+        leave_one_out(judged, runs, contributors, key) for key in choose_measures(keys, qrels)
     ]
-    tables = {one.measure: one.table() for one in results}
+    tables = {result.measure: result.table() for result in results}
     sections = [
-        (f"{name}: each system left out of the pool in turn", [table], one.sentence())
-        for (name, table), one in zip(tables.items(), results, strict=True)
+        (f"{name}: each system left out of the pool in turn", [table], result.sentence())
+        for (name, table), result in zip(tables.items(), results, strict=True)
     ]
     data = {name: table.to_dict() for name, table in tables.items()}
-    return Report.of_sections(
-        sections, data, by_measure(tables), figures={"plot": lambda: plots.left_out(results)}
+    return Report.from_sections(
+        sections, data, stack_measures(tables), figures={"plot": lambda: plots.left_out(results)}
     )
 
 
@@ -487,9 +504,9 @@ def depths(
 
     if options["questions"] and not options["qrels"]:
         raise UsageError("--questions needs runs and their --qrels; give both, or leave it out")
-    systems = named(files, options["qrels"])
-    measures = measures_or_usual(keys, options["qrels"])
-    curves = _depth_curves(systems, _pool(pool, graph), measures, options)
+    systems = name_systems(files, options["qrels"])
+    measures = choose_measures(keys, options["qrels"])
+    curves = _depth_curves(systems, _read_pool(pool, graph), measures, options)
     table, whole = curves.table(), curves.interval_table()
     heading = (
         f"tau-b of the ranking of {len(systems)} systems with the labels of each pool "
@@ -498,9 +515,9 @@ def depths(
     text = f"{curves.least_alike()} Intervals resample the questions."
     data = {
         "rankings": whole.to_dict(),
-        "values": {one.measure: one.by_name() for one in curves.values},
+        "values": {values.measure: values.by_name() for values in curves.values},
     }
-    return Report.of_sections(
+    return Report.from_sections(
         [(heading, [table, whole], text)],
         data,
         whole,
@@ -511,7 +528,7 @@ def depths(
 def _depth_curves(
     systems: Mapping[str, str], pool: Pool, keys: Sequence[str], options: Mapping[str, Any]
 ) -> orders.DepthCurves:
-    """Depth curves of runs, or of ranks on the complete split."""
+    """Compute the depth curves of runs, or of ranks on the complete split."""
     from kgtrec.study import curves_of_ranks, curves_of_runs
     from kgtrec.study.pooling.depths import depths_of, names_of_pool
 
@@ -529,7 +546,7 @@ def _depth_curves(
     )
 
 
-def _pool(path: str, graph: str) -> Pool:
+def _read_pool(path: str, graph: str) -> Pool:
     from kgtrec import read_graph
     from kgtrec.study.pooling.pool import read_pool
 

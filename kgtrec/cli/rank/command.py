@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._ranks import FILES, files_of
+from kgtrec.cli._ranks import FILES, output_files
 from kgtrec.cli._report import Command, File, Report, check_outputs
 from kgtrec.cli.rank.options import (
     answer_request,
@@ -16,13 +16,13 @@ from kgtrec.cli.rank.options import (
     check_parts,
     check_source,
     has_embeddings,
-    how_ranked,
     in_parts,
     of_answers,
     of_embeddings,
     of_predictions,
     of_questions,
     question_request,
+    ranking_settings,
     tolerance,
 )
 from kgtrec.errors import UsageError, about
@@ -35,7 +35,8 @@ Options = dict[str, Any]
 Outputs = dict[str, dict[str, str | None]]
 """Files to write, by filter, then by option."""
 
-PLACE = "{filter}"
+FILTER_FIELD = "{filter}"
+"""The part of a path that stands for the name of a filter."""
 MEASURES = (
     "macro.ndcg_cut_10",
     "macro.map",
@@ -46,7 +47,7 @@ MEASURES = (
     "macro.success_1",
     "micro.mr",
 )
-"""Of qrels, by default."""
+"""Default measures for qrels."""
 
 
 @click.command(cls=Command)
@@ -120,7 +121,7 @@ def rank(**options: Any) -> Report:
     kgtrec rank --graph FB15k-237 --scores model.npz --shard 3/16 -o shards/ --memory 2GB
     kgtrec merge shards/ -o ranks.parquet
     """
-    from kgtrec.cli.rank.shard import rank_one
+    from kgtrec.cli.rank.shard import rank_shard
 
     of_graph = not asks_answers(options)
     if of_graph:
@@ -133,7 +134,7 @@ def rank(**options: Any) -> Report:
         check_parts(options | next(iter(outputs.values())))
     if options["shard"] is not None:
         depth = options["run_depth"] if shared.on_command_line("run_depth") else 0
-        return rank_one(request, options | next(iter(outputs.values())) | {"run_depth": depth})
+        return rank_shard(request, options | next(iter(outputs.values())) | {"run_depth": depth})
     _check_outputs(options, outputs)
     if of_graph and options["scores"] is not None:
         request = replace(request, n_columns=lambda: _count_columns(options))
@@ -149,7 +150,7 @@ def rank(**options: Any) -> Report:
 
 
 def _outputs(options: Options) -> Outputs:
-    """The files of each filter; UsageError if a filter is given twice, or two have one file."""
+    """Return the files of each filter; UsageError for repeated filters or shared files."""
     from kgtrec.cluster.inputs import filter_name
 
     names = [filter_name(text) for text in options["filters"]]
@@ -158,18 +159,21 @@ def _outputs(options: Options) -> Outputs:
             raise UsageError(f"--filter {name} is given twice; give each filter once")
     for option, example in (("output", "ranks-{filter}.parquet"), ("run", "model-{filter}.run")):
         path = options[option]
-        if len(names) > 1 and path is not None and PLACE not in path:
+        if len(names) > 1 and path is not None and FILTER_FIELD not in path:
             raise UsageError(
                 f"{shared.option_of(option)} {path} is one file for the {len(names)} filters "
-                f"{', '.join(names)}; write {PLACE} where the name of the filter belongs, as in "
-                f"{example}"
+                f"{', '.join(names)}; write {FILTER_FIELD} where the name of the "
+                f"filter belongs, as in {example}"
             )
     outputs: Outputs = {
-        name: {option: options[option] and options[option].replace(PLACE, name) for option in FILES}
+        name: {
+            option: options[option] and options[option].replace(FILTER_FIELD, name)
+            for option in FILES
+        }
         for name in names
     }
     for name in names[1:]:
-        if options["qrels"] is not None and PLACE not in options["qrels"]:
+        if options["qrels"] is not None and FILTER_FIELD not in options["qrels"]:
             outputs[name]["qrels"] = None
     return outputs
 
@@ -202,13 +206,13 @@ def _rank_answers(request: AnswerRequest, options: Options, outputs: Outputs) ->
     questions = request.ask(*scores.shape)
     depth = options["run_depth"] if options["run"] else 0
     with about(options["scores"]):
-        ranks, run = rank_scores(scores, questions, depth, **how_ranked(options))
+        ranks, run = rank_scores(scores, questions, depth, **ranking_settings(options))
     result = Result(ranks, run=run if depth else None, questions=questions)
-    return _written({"": result}, {"": questions}, options, outputs)
+    return _results_report({"": result}, {"": questions}, options, outputs)
 
 
 def _count_columns(options: Options) -> int:
-    """How many entities the scores have, or the vectors of a model."""
+    """Return the number of entities of the scores, or of the vectors of a model."""
     from kgtrec.integrations.embeddings import count_entities
     from kgtrec.scores.files import load_scores
 
@@ -218,6 +222,7 @@ def _count_columns(options: Options) -> int:
 
 
 def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outputs) -> Report:
+    """Rank the scores, or the vectors of a model, for all filters at once."""
     from kgtrec import evaluate
 
     source = options["scores"]
@@ -232,11 +237,12 @@ def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outp
             **{name: options[name] for name in names},
         )
     depth = options["run_depth"] if options["run"] else 20
-    results = evaluate(source, questions, run_depth=depth, **how_ranked(options))
-    return _written(results, questions, options, outputs)
+    results = evaluate(source, questions, run_depth=depth, **ranking_settings(options))
+    return _results_report(results, questions, options, outputs)
 
 
 def _rank_lists(questions: dict[str, Questions], options: Options, outputs: Outputs) -> Report:
+    """Rank lists of predictions, for one filter after the other."""
     from kgtrec import Result
     from kgtrec.ranking.lists import rank_lists_with_run
 
@@ -245,35 +251,38 @@ def _rank_lists(questions: dict[str, Questions], options: Options, outputs: Outp
     results = {name: Result(ranks, run=run) for name, (ranks, run) in ranked.items()}
     # Printed values come from whole lists; the run may hold only a part of these.
     shown = {name: Result(ranks) for name, (ranks, _) in ranked.items()}
-    return _written(results, questions, options, outputs, shown)
+    return _results_report(results, questions, options, outputs, shown)
 
 
-def _written(
+def _results_report(
     results: dict[str, Result],
     questions: dict[str, Questions],
     options: Options,
     outputs: Outputs,
     shown: dict[str, Result] | None = None,
 ) -> Report:
-    """Write the requested ranks, run and qrels of each filter. Report ``shown``, by default the
-    results: a table, with several filters side by side."""
+    """Report the results with the requested files of each filter.
+
+    The text is a table, with several filters side by side. Its values are those of ``shown``, or of
+    the results.
+    """
     from kgtrec.results.report import side_by_side
 
     files: list[File] = []
     for name, result in results.items():
-        files += files_of(result, questions[name], outputs[name], options)
+        files += output_files(result, questions[name], outputs[name], options)
     shown = shown or results
     single = next(iter(shown.values())) if len(shown) == 1 else None
     if single and not single.ranks.of_graph:
-        single = _of_answers(single.ranks)
+        single = _answer_result(single.ranks)
     encoded, notes = next(iter(questions.values())).origin.labels[1].n_encoded, []
     if encoded and sum(path is not None for path, _ in files) > len(shown):
         notes = [f"{encoded:,} labels with blanks are percent-encoded in TREC files"]
     return Report(lambda: str(single) if single else side_by_side(shown), notes=notes, files=files)
 
 
-def _of_answers(ranks: Ranks) -> Result:
-    """The table for questions without a graph; for qrels with trec_eval's measures."""
+def _answer_result(ranks: Ranks) -> Result:
+    """Return the result to print without a graph; for qrels it has trec_eval's measures."""
     from kgtrec import Result
 
     qrels = ranks.provenance.qrels
@@ -314,7 +323,9 @@ def merge(folder: str, **options: Any) -> Report:
     files, run_depth = {name: options[name] for name in FILES}, options["run_depth"]
     with fetched(folder, folders=True) as local:
         outputs = {shared.option_of(name): path for name, path in files.items()}
-        check_outputs(outputs, [("an input", f"{folder}/{one.name}") for one in shard_files(local)])
+        check_outputs(
+            outputs, [("an input", f"{folder}/{file.name}") for file in shard_files(local)]
+        )
         depth = read_depth(local)
         if files["run"] and run_depth and run_depth > depth:
             raise UsageError(
@@ -324,4 +335,4 @@ def merge(folder: str, **options: Any) -> Report:
         ranks, merged, questions = merge_shards(local)
     result = Result(ranks, run=merged, questions=questions, check=True)
     how = {**options, "run_depth": run_depth or depth}
-    return _written({"": result}, {"": questions}, how, {"": files})
+    return _results_report({"": result}, {"": questions}, how, {"": files})

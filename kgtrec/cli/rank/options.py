@@ -271,12 +271,12 @@ _OF_LISTS = ("format", "unlinkable", "list_order")
 
 
 def asks_answers(options: Mapping[str, Any]) -> bool:
-    """Whether the questions have no graph; UsageError for ambiguous options."""
+    """Return True if the questions have no graph; UsageError for contradictory options."""
     names = {"--graph": "graph", "--answers": "questions", "--qrels": "judged"}
     present = [option for option, name in names.items() if options[name] is not None]
     if len(present) != 1:
-        found = f"got {' and '.join(present)}" if present else "got none"
-        raise UsageError(f"give one of --graph DIR, --answers FILE and --qrels FILE; {found}")
+        got = f"got {' and '.join(present)}" if present else "got none"
+        raise UsageError(f"give one of --graph DIR, --answers FILE and --qrels FILE; {got}")
     shared.leave_out((True, _IDLE[present[0]], f"{{}}: not allowed with {present[0]}; leave out"))
     if present[0] != "--graph" and options["scores"] is None:
         raise UsageError("give the scores of the questions: --scores PATH")
@@ -309,7 +309,7 @@ def check_source(options: Mapping[str, Any]) -> None:
 
 
 def has_embeddings(options: Mapping[str, Any]) -> bool:
-    """Whether the scores are vectors of a model that an option or a configuration names."""
+    """Return True if the scores are vectors of a model that an option or a file names."""
     from kgtrec.integrations.embeddings import is_saved_model
 
     if options["model"] is not None or options["model_config"] is not None:
@@ -334,7 +334,7 @@ def check_parts(options: Mapping[str, Any]) -> None:
 
 
 def question_request(options: Mapping[str, Any]) -> QuestionRequest:
-    """The options of `of_questions`, and the graph's folder."""
+    """Make the request of the options of `of_questions` and the graph's folder."""
     from kgtrec.cluster.inputs import QuestionRequest
 
     names = [each.name for each in fields(QuestionRequest) if each.name in options]
@@ -342,7 +342,7 @@ def question_request(options: Mapping[str, Any]) -> QuestionRequest:
 
 
 def answer_request(options: Mapping[str, Any]) -> AnswerRequest:
-    """The options of `of_answers`, and the file of candidates."""
+    """Make the request of the options of `of_answers` and the file of candidates."""
     from kgtrec.cluster.inputs import AnswerRequest
 
     names = (
@@ -357,7 +357,7 @@ def answer_request(options: Mapping[str, Any]) -> AnswerRequest:
     return AnswerRequest(qrels=options["judged"], **{name: options[name] for name in names})
 
 
-def how_ranked(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings for ranking scores, as keywords of `kgtrec.evaluate`."""
-    own = {name: options[name] for name in ("rows", "nan", "threads", "atol", "rtol")}
-    return own | {"higher_is_better": not options["lower_is_better"]}
+def ranking_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings for ranking scores, as keywords of `kgtrec.evaluate`."""
+    settings = {name: options[name] for name in ("rows", "nan", "threads", "atol", "rtol")}
+    return settings | {"higher_is_better": not options["lower_is_better"]}

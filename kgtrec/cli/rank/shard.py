@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import is_location, local_path, reachable, real_path
 from kgtrec.cli._report import Report, note
-from kgtrec.cli.rank.options import how_ranked
+from kgtrec.cli.rank.options import ranking_settings
 from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
 
 
-def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any]) -> Report:
-    """Print the plan and rank a shard into its file in the folder, or only print the plan."""
+def rank_shard(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any]) -> Report:
+    """Rank a shard into its file in the folder. With --plan, only print its plan."""
     from kgtrec.cluster import shards
     from kgtrec.cluster.plan import memory_bytes
 
@@ -31,7 +31,7 @@ def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any
         request.with_local_copy() as fetched_request,
         shards.local_shards(folder, shards.shard_name(number, count)) as local,
     ):
-        opened = _opened(fetched_request, options, str(local), number, count)
+        opened = _open_shard(fetched_request, options, str(local), number, count)
         if not _rank(opened, options["scores"], memory, options["plan"]):
             return Report()
         if opened.path.parent != Path(folder):
@@ -40,7 +40,7 @@ def rank_one(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any
 
 
 def _rank(opened: shards.Shard, scores: str, memory: str, plan_only: bool) -> bool:
-    """Rank a shard unless it exists or only its plan is requested; returns whether it ranked."""
+    """Rank a shard unless it exists or only its plan is requested. Return True if it ranked."""
     from kgtrec.cluster import shards
 
     number, count = opened.header.number, opened.header.count
@@ -68,20 +68,20 @@ def _rank(opened: shards.Shard, scores: str, memory: str, plan_only: bool) -> bo
     return True
 
 
-def _opened(
+def _open_shard(
     request: QuestionRequest | AnswerRequest,
     options: Mapping[str, Any],
     folder: str,
     number: int,
     count: int,
 ) -> shards.Shard:
-    """The shard with its inputs; takes questions from the folder if another shard wrote them."""
+    """Open a shard and its inputs. Its questions come from the folder if they are there."""
     from kgtrec.cluster import shards
     from kgtrec.cluster.inputs import fit_files, open_question_store
     from kgtrec.cluster.score_files import describe_scores
     from kgtrec.ranking.settings import Settings
 
-    settings = Settings.convert(run_depth=options["run_depth"], **how_ranked(options))
+    settings = Settings.convert(run_depth=options["run_depth"], **ranking_settings(options))
     files = describe_scores(options["scores"], folder)
     shape = files.n_rows, files.n_columns
     store = open_question_store(
@@ -93,9 +93,9 @@ def _opened(
 
 
 def _check_folder(folder: str, folders: dict[str, str], scores: str) -> None:
-    """Make the folder of the shards; refuse one that holds inputs."""
+    """Make the folder of the shards; refuse a folder that holds inputs."""
     path = real_path(folder)
-    inputs = {real_path(path): what for path, what in folders.items()}
+    inputs = {real_path(path): noun for path, noun in folders.items()}
     inputs[os.path.dirname(real_path(scores))] = "the folder of the scores"
     inputs[real_path(scores)] = "the scores"
     if path in inputs:
