@@ -14,7 +14,7 @@ from timing import Contestant, compete
 import kgtrec
 from kgtrec._internal.runtime import available_cores
 from kgtrec.ranking.kernel import NativeRanking
-from kgtrec.ranking.ranker import prepared
+from kgtrec.ranking.ranker import prepare_rows
 from kgtrec.ranking.settings import Settings as Options
 from kgtrec.scores.arrays import ScoreBlock
 
@@ -233,11 +233,11 @@ def _e4(settings: Settings) -> list[Row]:
     bench = fb15k_237()
     questions = bench.cut(100).questions("test")
     scores = kgtrec.Factors(bench.queries(questions), bench.entity).scores()
-    block, calls = ScoreBlock.of(scores), 5 if settings.quick else 100
+    block, calls = ScoreBlock.from_scores(scores), 5 if settings.quick else 100
     rows = []
     for threads in (1, None):
         kept = Options(run_depth=20, threads=threads)
-        state = NativeRanking(*prepared(questions, kept), kept, block.dtype)
+        state = NativeRanking(*prepare_rows(questions, kept), kept, block.dtype)
 
         def evaluate(_: None, threads: int | None = threads) -> None:
             for _ in range(calls):

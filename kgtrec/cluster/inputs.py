@@ -27,11 +27,11 @@ from kgtrec.graph.id_files import read_column_order, read_labels, read_names
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.questions.questions import require_columns_by_id
 from kgtrec.ranking.rank import check_shape, rows_to_rank
-from kgtrec.ranking.ranker import check_factors, prepared
+from kgtrec.ranking.ranker import check_factors, prepare_rows
 from kgtrec.ranking.settings import Settings
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.files import checked_sides
+from kgtrec.scores.files import check_sides
 
 
 @dataclass(frozen=True)
@@ -327,7 +327,7 @@ def build_inputs(
     """Build the inputs of a ranking: write data in memory into a folder, describe data in files."""
     if isinstance(source, Mapping):  # a matrix per side has a row per triple
         settings = replace(settings, rows="instances")
-    prepared(questions, settings)  # checks the questions, with the ranker's messages
+    prepare_rows(questions, settings)  # checks the questions, with the ranker's messages
     store = Store(save_questions(questions, settings.rows, folder))
     return build_inputs_of_store(source, store, folder, settings)
 
@@ -358,7 +358,7 @@ def _save_source(source: Any, store: Store, folder: Path) -> Files:
     if isinstance(source, (str, PathLike)):
         return describe_scores(source, folder)
     if isinstance(source, Mapping):
-        names = checked_sides(source, store.questions().sides)
+        names = check_sides(source, store.questions().sides)
         parts = [save_scores(as_array(source[side]), folder) for side in names]
         matrices = [part for part in parts if isinstance(part, ScoreFiles)]
         first = matrices[0]

@@ -202,7 +202,7 @@ def answer_scores(task: Task, inputs: Inputs, block: Array | None = None) -> Flo
     else:
         scores = block[row, answer - task.first_entity]
     negate = not inputs.settings.higher_is_better
-    values[filled] = ScoreBlock.of(scores, negate).directed(slice(None))
+    values[filled] = ScoreBlock.from_scores(scores, negate).values_at(slice(None))
     return values
 
 
@@ -284,7 +284,7 @@ def _open_scores(
         block = inputs.files.block(*task.rows, columns)
     if block.shape != shape:
         raise InputError(f"scores of {task} have shape {block.shape}; expected {shape}")
-    return ScoreBlock.of(block, not inputs.settings.higher_is_better)
+    return ScoreBlock.from_scores(block, not inputs.settings.higher_is_better)
 
 
 def rank_block(

@@ -43,7 +43,7 @@ from kgtrec.measures import required_depth
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.blocks import tie_thresholds
 from kgtrec.ranking.partial import PartialRanks, join_rows, read_about, read_parts, write_parts
-from kgtrec.ranking.provenance import PARTS, Provenance, told_differences
+from kgtrec.ranking.provenance import PARTS, Provenance, describe_differences
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.rows import RowPlan
 from kgtrec.ranking.settings import Settings
@@ -119,7 +119,7 @@ class ShardHeader:
 
     def differences(self, other: ShardHeader) -> str:
         """Return a text on the differences of two headers; "" if they belong to one ranking."""
-        return told_differences(self, other, _COMMON_FIELDS)
+        return describe_differences(self, other, _COMMON_FIELDS)
 
 
 _COMMON_FIELDS = tuple(
@@ -360,8 +360,8 @@ def _find_fault(part: PartialRanks, plan: RowPlan, header: ShardHeader) -> str:
         return f"{counted} instead of {n_answers} and {n_lists}"
     if part.dtype not in _DTYPES or part.nan_count < 0:
         return f"dtype {part.dtype!r}, nan_count {part.nan_count!r}"
-    expected = Provenance.of_scores(header.questions_hash, header.settings, part.dtype)
-    if differences := told_differences(part.provenance, expected, PARTS):
+    expected = Provenance.from_settings(header.questions_hash, header.settings, part.dtype)
+    if differences := describe_differences(part.provenance, expected, PARTS):
         return differences
     if n_lists and part.lengths.max() > header.run_depth:
         return f"lengths up to {part.lengths.max()} instead of at most {header.run_depth}"

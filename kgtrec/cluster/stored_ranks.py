@@ -29,12 +29,12 @@ from kgtrec.measures import Measure
 from kgtrec.measures.rank_metrics import SPREAD_ROWS
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.columns import (
-    counted_columns,
-    instance_columns,
-    ranks_manifest,
-    typed_columns,
+    build_count_columns,
+    build_instance_columns,
+    build_manifest,
+    convert_columns,
 )
-from kgtrec.ranking.parquet import ROW_GROUP, used_ids, write_blocks
+from kgtrec.ranking.parquet import ROW_GROUP, find_used_ids, write_blocks
 from kgtrec.ranking.partial import PartialRanks, describe_parts
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.tie_report import tie_report
@@ -113,7 +113,7 @@ class StoredRanks:
     def _manifest(self) -> dict[str, Any]:
         """Manifest of the ranks; UsageError if rows are missing."""
         questions, parts = self.store.questions(), sorted(self._parts, key=lambda part: part.task)
-        return ranks_manifest(questions, describe_parts(parts, self.store.n_rows, questions))
+        return build_manifest(questions, describe_parts(parts, self.store.n_rows, questions))
 
     def load(self) -> tuple[Ranks, Run]:
         """Read ranks and run into memory; they equal those of `kgtrec.rank`."""
@@ -131,7 +131,7 @@ class StoredRanks:
         ids |= {"answer": questions.answers.ids, "question": np.arange(len(questions))}
         if questions.kind == "relation":
             ids["relation"] = ids["answer"]
-        used = used_ids(ids, manifest)
+        used = find_used_ids(ids, manifest)
         del questions, ids  # and their mapped pages
 
         def read_counts(start: int, stop: int) -> tuple[Any, Any]:
@@ -211,11 +211,11 @@ class StoredRanks:
         # Counts of whole questions: candidates are counted by question.
         offset = start - inside.start
         counts = self._counts(offset, offset + block_questions.n_instances)
-        columns = counted_columns(block_questions, *counts) | instance_columns(
+        columns = build_count_columns(block_questions, *counts) | build_instance_columns(
             block_questions, self._popular
         )
         columns["question"] = columns["question"] + np.int64(question)
-        return {name: column[inside] for name, column in typed_columns(columns).items()}
+        return {name: column[inside] for name, column in convert_columns(columns).items()}
 
     def _counts(self, start: int, stop: int) -> tuple[Int64, Bools]:
         """Read counts (6, n) of a range of instances, and whether answers have no score (2, n)."""

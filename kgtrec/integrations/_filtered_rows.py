@@ -128,7 +128,7 @@ class FilteredRows:
         }
         scored = np.zeros(questions.n_instances, bool)
         both = np.concatenate([counts[MICRO], macro])
-        return Ranks.of_counts(questions, both, (scored, scored), lambda: described)
+        return Ranks.from_counts(questions, both, (scored, scored), lambda: described)
 
     def _by_instance(self, questions: Questions) -> tuple[Int64, Float64]:
         """Counts and scores of all answers: int64 (4, n_instances), float64 (n_instances,)."""

@@ -103,7 +103,7 @@ def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
         )
     if not shapes[0][0]:
         raise InputError("there are no predictions; y_pred_pos has shape (0,)")
-    dtypes = [ScoreBlock.of(block).dtype for block in blocks]
+    dtypes = [ScoreBlock.from_scores(block).dtype for block in blocks]
     if dtypes[0] != dtypes[1]:
         raise InputError(
             f"y_pred_pos has dtype {dtypes[0]} and y_pred_neg {dtypes[1]}; ties are exact only "
@@ -114,12 +114,12 @@ def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
 
 def _count(positive: Any, negative: Any, counted: Bools | None) -> tuple[Int64, Int64]:
     """Numbers of negatives above, and tied with, each answer."""
-    answer = ScoreBlock.of(to_host(positive)).directed(slice(None))
+    answer = ScoreBlock.from_scores(to_host(positive)).values_at(slice(None))
     greater, equal = np.zeros((2, len(answer)), dtype=np.int64)
     _refuse_nan(np.asarray(np.isnan(answer)), "y_pred_pos", 0)
-    for piece in ScoreBlock.of(negative).pieces():
+    for piece in ScoreBlock.from_scores(negative).pieces():
         for row in range(0, len(piece), 1024):
-            scores = piece.directed(slice(row, row + 1024))
+            scores = piece.values_at(slice(row, row + 1024))
             low, high = piece.start + row, piece.start + row + len(scores)
             _refuse_nan(np.asarray(np.isnan(scores).any(axis=1)), "y_pred_neg", low)
             answer_scores = answer[low:high, None]

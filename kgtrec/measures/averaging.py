@@ -49,7 +49,7 @@ def sides_present(ranks: Ranks) -> tuple[str, ...]:
         codes = {code for code in range(len(NAMES)) if (ranks.side == code).any()}
         return tuple(name for name, members in SIDES.items() if codes.issuperset(members))
 
-    sides: tuple[str, ...] = ranks.derived("sides", present)
+    sides: tuple[str, ...] = ranks.compute_once("sides", present)
     return sides
 
 
@@ -133,7 +133,7 @@ class Cells:
     @classmethod
     def from_ranks(cls, ranks: Ranks) -> Cells:
         """Sort all instances into cells; computed once per ranks."""
-        cells: Cells = ranks.derived("cells", lambda: cls(ranks.relation, ranks.side))
+        cells: Cells = ranks.compute_once("cells", lambda: cls(ranks.relation, ranks.side))
         return cells
 
     def pieces(self, size: int) -> Iterator[slice]:
@@ -182,7 +182,7 @@ class Cells:
 def instance_ties(ranks: Ranks) -> Ties:
     """Return the ties of the instances among their micro candidates."""
     # The ones take no memory.
-    ones = ranks.derived("ones", lambda: np.broadcast_to(np.int64(1), len(ranks)))
+    ones = ranks.compute_once("ones", lambda: np.broadcast_to(np.int64(1), len(ranks)))
     return Ties(ranks.greater, ranks.equal, ranks.tied_ahead, ones, ranks.candidates)
 
 

@@ -1,23 +1,23 @@
 """Ranking: questions and blocks of scores in, counts per answer out.
 
-Read `rank` first (one call) or `ranker` (the user's own loop), then follow the picture. One value,
-`settings`, says how scores are ranked. Every step receives it and every part carries it::
+Read `rank` first (a single call) or `ranker` (a loop of the user), then follow the picture. The
+value `settings` decides how scores are ranked. Every step receives it and every part carries it::
 
-    questions ──> rows: which row of scores counts which answers
+    questions ──> rows: the answers that each row of scores counts
                      │
     scores ──blocks──┤    `ScoreBlock`; Ranker claims rows; ranges: a part of the entities
                      ▼
                   blocks: ranks a block or a factorised model; NaN is an error, or last
                      ▼
-                  kernel: shares rows out over threads, one call of the C core a part
+                  kernel: divides rows among threads, one call of the C core per part
                      │        per target: greater, equal, tied ahead  (micro and macro)
                      │        per question: the best entities, in trec order
                      ▼
-                  partial: `build_ranks` of everything at once; else what rows
-                     │        contribute for a range of entities: counts add up, the best merge
+                  partial: `build_ranks` of a whole ranking; else the results of some rows
+                     │        for a range of entities, of which counts are added, the best merged
                      ▼
                   ranks: int64 counts per answer, and a manifest of their origin
-                  parquet: the same as a file
+                  parquet: files of ranks
 
 Counts are integers and the best entities are totally ordered, so that results have the same bits
 for every number of threads, block size, range of entities and kernel path (see ``csrc/README.md``).

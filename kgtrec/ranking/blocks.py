@@ -1,12 +1,13 @@
-"""Blocks of scores and factorised models ranked by one rule for NaN, and with a tolerance of ties.
+"""Ranking of blocks of scores and factorised models: NaN, and ties with a tolerance.
 
-The native core says how many candidates of a row have the score NaN, and which is the first. This
-module refuses such a row, or looks for NaN among the scores of its answers.
+The native core counts the candidates of a row whose score is NaN, and names the first. This module
+refuses such a row, or looks for NaN among the scores of its answers.
 
 A candidate c ties with the answer a if ``s(c) == s(a)``, or if ``|s(c) - s(a)|`` is finite and at
-most ``atol + rtol |s(a)|``, computed in the dtype of the scores: LibKGE's meaning. The rounded
-difference rises with s(c), so the tied scores are an interval around s(a). The kernel takes its two
-ends as thresholds instead of s(a). Its counts above each end give both counts exactly.
+most ``atol + rtol |s(a)|``. As in LibKGE, this is computed in the dtype of the scores. The rounded
+difference rises with s(c), so the tied scores are an interval around s(a). The kernel uses both
+ends of the interval as thresholds instead of s(a). Its counts above each end give both counts
+exactly.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def tie_thresholds(
             f"{', '.join(_BITS)}; cast the scores, or leave atol and rtol out"
         )
     center = answer_scores.astype(dtype)
-    center = np.where(np.isfinite(center), center, np.zeros_like(center))  # others: no matter
+    center = np.where(np.isfinite(center), center, np.zeros_like(center))  # others are set below
     kind = center.dtype.type
     with np.errstate(over="ignore"):
         allowed = kind(tolerance.atol) + np.abs(kind(tolerance.rtol) * center)
@@ -75,7 +76,7 @@ def _farthest(center: Array, allowed: Array, sign: int) -> Array:
     near = _ordinal(sign * center, name)
     far = np.full_like(near, _ordinal(np.array([np.finfo(center.dtype).max]), name)[0])
     while (far > near).any():
-        # Between them, never `near` itself, by halves that overflow nothing.
+        # Between both, but never `near`. Halves are added, because the sum could overflow.
         middle = (far >> 1) + (near >> 1) + (((far & 1) + (near & 1) + 1) >> 1)
         with np.errstate(over="ignore"):
             apart = np.abs(sign * _float(middle, name) - center)
@@ -132,7 +133,7 @@ def _widen_ties(
 
 
 Refuse = Callable[[int, int, int], Exception]
-"""Makes an error from a question, the entity of its first NaN, and how many more there are."""
+"""A function that makes an error from a question, its first NaN entity, and the number of more."""
 
 
 def nan_error(
@@ -169,8 +170,8 @@ def rank_all(
 ) -> NativeRanking:
     """Rank all rows by scores or by a factorised model, for all entities or for a range.
 
-    ``first_entity`` and ``answers`` are those of `NativeRanking`. For a factorised model,
-    ``advance`` is called with the number of rows done.
+    `first_entity` and `answers` are those of `NativeRanking`. For a factorised model, `advance` is
+    called with the number of rows done.
     """
     if isinstance(scores, ScoreBlock):
         state = NativeRanking(lists, rows, settings, scores.dtype, first_entity, answers)

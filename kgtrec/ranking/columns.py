@@ -1,8 +1,8 @@
-"""The columns of `Ranks`: their types, and where they come from.
+"""The columns of `Ranks`: their types and sources.
 
-Counts come from a ranking. All other columns, the manifest and the labels come from a source: the
-questions (`QuestionSource`, which computes them when they are first read) or what was stored
-(`StoredSource`).
+Counts come from a ranking. All other columns, the manifest and the labels come from a source. This
+is either the questions (`QuestionSource`, which computes them when they are first read) or stored
+values (`StoredSource`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kgtrec.questions.terms import NAMES, TERM
 
 
 class ColumnType(NamedTuple):
-    """The type of a column, and whether ranks may lack it."""
+    """The type of a column; `is_optional` is True if ranks may lack it."""
 
     dtype: type
     is_optional: bool = False
@@ -58,7 +58,7 @@ COLUMN_TYPES = {
     "unlisted": ColumnType(bool, is_optional=True),
     "macro_unlisted": ColumnType(bool, is_optional=True),
 }
-"""Every column of `Ranks` by name, in the order of files. Terms have columns of int64 besides."""
+"""Every column of `Ranks` by name, in the order of files. Terms add columns of int64."""
 REQUIRED = [name for name, column in COLUMN_TYPES.items() if not column.is_optional]
 OPTIONAL = [name for name, column in COLUMN_TYPES.items() if column.is_optional]
 ONLY_OF_GRAPHS = {"side": NAMES.index("all"), "relation": 0, "given": -1, "relation_popularity": 0}
@@ -71,7 +71,7 @@ MICRO, MACRO = slice(0, 3), slice(3, 6)
 COUNTED = (*COUNTS, *(f"macro_{name}" for name in COUNTS), "answer_nan", "macro_answer_nan")
 
 
-def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+def convert_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
     """Return the columns of `Ranks` in their order and types; optional ones if present.
 
     Raises InputError for a value that a cast would change, such as a rank of 2.5.
@@ -79,13 +79,14 @@ def typed_columns(columns: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
     dtypes: dict[str, type] = {name: column.dtype for name, column in COLUMN_TYPES.items()}
     dtypes |= {name: np.int64 for name in columns if name.startswith(TERM)}
     return {
-        name: _typed(name, columns[name], dtype)
+        name: _convert_column(name, columns[name], dtype)
         for name, dtype in dtypes.items()
         if columns.get(name) is not None
     }
 
 
-def _typed(name: str, values: npt.ArrayLike, dtype: type) -> Array:
+def _convert_column(name: str, values: npt.ArrayLike, dtype: type) -> Array:
+    """Return values in the type of a column; InputError if they are not whole numbers."""
     array = np.asarray(values)
     is_whole = array.dtype.kind in "iub" or (
         array.dtype.kind == "f" and bool((np.isfinite(array) & (array == np.trunc(array))).all())
@@ -98,27 +99,32 @@ def _typed(name: str, values: npt.ArrayLike, dtype: type) -> Array:
     return np.ascontiguousarray(array, dtype)
 
 
-_DERIVED: WeakKeyDictionary[Questions, dict[str, Any]] = WeakKeyDictionary()
+_CACHES: WeakKeyDictionary[Questions, dict[str, Any]] = WeakKeyDictionary()
 
 
-def derived_from(questions: Questions) -> dict[str, Any]:
-    """Return the cache of what follows from these questions alone, for those ranked often."""
-    return _DERIVED.setdefault(questions, {})
+def cache_of(questions: Questions) -> dict[str, Any]:
+    """Return the cache of values that depend on these questions alone.
+
+    All rankings of the same questions share it.
+    """
+    return _CACHES.setdefault(questions, {})
 
 
-def cached(cache: dict[str, Any], name: str, make: Callable[[], Any]) -> Any:
+def get_or_make(cache: dict[str, Any], name: str, make: Callable[[], Any]) -> Any:
     """Return ``cache[name]``; call `make` the first time."""
     if name not in cache:
         cache[name] = make()
     return cache[name]
 
 
-def counted_columns(
+def build_count_columns(
     questions: Questions, counts: Int64, unscored: Iterable[Bools]
 ) -> dict[str, Array]:
     """Return the counts of all instances as columns of `Ranks`.
 
-    Shapes: counts int64 (6, n_instances), unscored bool (n_instances,) for micro and macro.
+    - counts, int64 (6, n_instances): Counts of the kernel.
+    - unscored, bool (n_instances,) each: True for answers without a score, among micro and among
+      macro candidates.
     """
     columns: dict[str, Any] = dict(zip(COUNTED, (*counts, *unscored), strict=True))
     columns["candidates"] = questions.candidates
@@ -131,11 +137,13 @@ def counted_columns(
     return columns
 
 
-def instance_columns(questions: Questions, popular: tuple[Int64, Int64 | None]) -> dict[str, Array]:
+def build_instance_columns(
+    questions: Questions, popular: tuple[Int64, Int64 | None]
+) -> dict[str, Array]:
     """Return the columns of `Ranks` that are not counted.
 
-    - popular: The result of the questions' `popularity`: int64 per candidate, and per relation
-      (None: the questions come from no graph).
+    - popular: The result of the questions' `popularity`: int64 per candidate and per relation.
+      The latter is None if the questions come from no graph.
     """
     question = questions.instance_question.astype(np.int64)  # take() needs this type
     answer = questions.answers.ids.astype(np.int64)
@@ -159,7 +167,7 @@ def instance_columns(questions: Questions, popular: tuple[Int64, Int64 | None]) 
     return columns
 
 
-def ranks_manifest(questions: Questions, scores: dict[str, Any]) -> dict[str, Any]:
+def build_manifest(questions: Questions, scores: dict[str, Any]) -> dict[str, Any]:
     """Return the manifest of ranks; ``scores`` describes the scores."""
     facts, entries = questions.manifest()
     return {
@@ -176,35 +184,37 @@ def ranks_manifest(questions: Questions, scores: dict[str, Any]) -> dict[str, An
 
 @dataclass
 class StoredSource:
-    """The part of `Ranks` that is not counted, as it was stored."""
+    """The stored columns, manifest and labels of `Ranks`, without counts."""
 
     columns: Mapping[str, Array]
     manifest: dict[str, Any]
     relation_labels: Sequence[str] | None = None
     entity_labels: Sequence[str] | None = None
-    derived: dict[str, Any] = field(default_factory=dict)
+    cache: dict[str, Any] = field(default_factory=dict)
 
 
 class QuestionSource:
-    """The same from questions; columns and manifest are computed when they are first read.
+    """The columns, manifest and labels of `Ranks` of questions, computed when first read.
 
     - describe_scores: Returns the description of the scores for the manifest.
     """
 
     def __init__(self, questions: Questions, describe_scores: Callable[[], dict[str, Any]]) -> None:
         self._questions, self._describe_scores = questions, describe_scores
-        self.derived = derived_from(questions)
+        self.cache = cache_of(questions)
 
     @cached_property
     def columns(self) -> Mapping[str, Array]:
-        """The columns that are not counted, in their types."""
+        """All columns but the counts, in their types."""
         questions = self._questions
-        return typed_columns(instance_columns(questions, questions.origin.popularity(questions)))
+        return convert_columns(
+            build_instance_columns(questions, questions.origin.popularity(questions))
+        )
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """The origin of the ranks."""
-        return ranks_manifest(self._questions, self._describe_scores())
+        """The manifest of the ranks; see `Ranks.manifest`."""
+        return build_manifest(self._questions, self._describe_scores())
 
     @property
     def relation_labels(self) -> Sequence[str] | None:

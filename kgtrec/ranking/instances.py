@@ -1,4 +1,4 @@
-"""Instances of ranks as people read them: terms, labels of answers, texts of questions, triples."""
+"""Readable instances of ranks: terms, labels of answers, texts of questions, triples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def term_of(ranks: Ranks, name: str) -> Term | None:
-    """The term of that name in ranks: its code per instance, and labels. None: no such term."""
+    """Return the term with a name: its code per instance, and labels; None if there is none."""
     if not ranks.of_graph:
         codes = ranks.column(f"{TERM}{name}")
         return None if codes is None else Term(codes, ranks.provenance.terms[name])
@@ -30,18 +30,21 @@ def term_of(ranks: Ranks, name: str) -> Term | None:
 
 
 def term_names(ranks: Ranks) -> list[str]:
-    """Names of the terms of ranks, except those of a graph."""
+    """Return the names of the terms of ranks; empty if the questions come from a graph."""
     return [] if ranks.of_graph else list(ranks.provenance.terms)
 
 
 def answer_label(ranks: Ranks, answer: int) -> str:
-    """Label of an entity, or of a relation if that is asked; its id if there are no labels."""
+    """Return the label of an answer (an entity or relation), or its id if there are no labels."""
     return _text(ranks.entity_labels if ranks.kind == "entity" else ranks.relation_labels, answer)
 
 
 def question_text(ranks: Ranks, row: int) -> str:
-    """The question of an instance: "(head, relation, ?)", with its time or qualifiers if it has
-    any; without a graph its name and terms."""
+    """Return the question of an instance as text.
+
+    From a graph, it is "(head, relation, ?)", with its time or qualifiers if it has any. Without a
+    graph, it is the question's name and terms.
+    """
     if not ranks.of_graph:
         facts = ranks.provenance
         texts = [
@@ -61,16 +64,18 @@ def question_text(ranks: Ranks, row: int) -> str:
 
 
 def triple_ids(ranks: Ranks) -> list[Int64]:
-    """Head, relation and tail of every instance's triple (of the statement if a qualifier's value
-    is asked): int64, shape (n,) each."""
+    """Return head, relation and tail of the triple of each instance, int64 (n,) each.
+
+    If the value of a qualifier is asked, they are those of the statement.
+    """
     if ranks.given_relation is not None and ranks.given_tail is not None:
         return [ranks.given, ranks.given_relation, ranks.given_tail]
     columns = [ranks.relation.copy() for _ in range(3)]
     second = ranks.relation if ranks.given_tail is None else ranks.given_tail
     for side in np.unique(ranks.side).tolist():
         rows = ranks.side == side
-        asked = (ASKS[side].answer, *ASKS[side].given)
-        for column, ids in zip(asked, (ranks.answer, ranks.given, second), strict=True):
+        terms = (ASKS[side].answer, *ASKS[side].given)
+        for column, ids in zip(terms, (ranks.answer, ranks.given, second), strict=True):
             columns[column][rows] = ids[rows]
     return columns
 

@@ -1,6 +1,6 @@
-"""One native ranking: the arrays that the C core writes to, and the threads that share its rows.
+"""A native ranking: the arrays that the C core writes to, and the threads that share its rows.
 
-`show_config` says what this build can do and which kernel path is in use.
+`show_config` describes this build and the kernel path in use.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kgtrec.ranking.rows import QuestionLists, Rows
 from kgtrec.ranking.settings import Settings
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.mapped_files import mapped_file
+from kgtrec.scores.mapped_files import find_mapped_file
 
 
 def show_config() -> str:
-    """Version, kernel path in use and why, and threads: a text for bug reports.
+    """Return a text for bug reports: version, kernel path in use and why, and threads.
 
     Examples
     --------
@@ -67,8 +67,9 @@ def show_config() -> str:
     )
 
 
-# Limits for a factorised model: scratch for the best entities of rows in flight, rows per call, and
-# memory per thread for quantised entities. Beyond it, every call quantises them again.
+# Limits for a factorised model: scratch memory for the best entities of rows in work, rows per
+# call, and memory per thread for quantised entities. If these need more memory, every call
+# quantises them again.
 _BEST_BYTES = 64 << 20
 _FACTOR_ROWS = 4096
 _CODES_BYTES = 32 << 20
@@ -80,15 +81,18 @@ _MOST_THREADS = 256  # systems limit how many may start
 class NativeRanking:
     """State of a ranking in the native core.
 
-    Threads share the rows in contiguous parts. This is safe because each row writes its results to
-    separate places. Counts are integers and the best entities are totally ordered: results have the
-    same bits for every number of threads and every size of block.
+    Threads share the rows in contiguous parts. This is safe because the results of each row are
+    written to separate memory. Counts are integers and the best entities are totally ordered, so
+    results have the same bits for every number of threads and every size of block.
 
-    For a range of entities there are its first one, and the scores of all ``answers``; else every
-    row holds the scores of its answers. ``counts`` are greater, equal and tied ahead, among micro
-    and then macro candidates; ``nan_count`` and ``nan_entity`` a row's NaN and the first of them;
-    ``written`` rows that were written to, in whole or in part. ``model_facts`` are those of ranked
-    `Factors`.
+    A ranking of a range of entities has its `first_entity` and the scores of all `answers`.
+    Otherwise, the scores of the answers are in the rows.
+
+    - counts, int64 (6, n_targets): Greater, equal and tied ahead, among micro and then macro
+      candidates.
+    - nan_count, nan_entity, (n_rows,): Number of NaN candidates of each row, and the first of them.
+    - written, bool (n_rows,): True for rows that were written to, in whole or in part.
+    - model_facts: Facts of ranked `Factors`.
     """
 
     def __init__(
@@ -135,7 +139,7 @@ class NativeRanking:
         )
 
     def check_dtype(self, dtype: str) -> None:
-        """InputError for scores of another dtype than those ranked before."""
+        """Raise InputError for scores of another dtype than those ranked before."""
         if self.dtype != dtype:
             raise InputError(
                 f"scores have dtype {dtype}, but earlier ones have {self.dtype}; "
@@ -143,7 +147,7 @@ class NativeRanking:
             )
 
     def reset(self, start: int, stop: int) -> None:
-        """Clear what a failed attempt left in rows that will be written to."""
+        """Clear rows before they are written, if a failed attempt has written to them."""
         untouched = not self.written[start:stop].any()
         self.written[start:stop] = True
         if untouched:
@@ -159,16 +163,20 @@ class NativeRanking:
         return NativeRanking(lists, plan, self.settings, self.dtype), questions
 
     def _select_inputs(self, rows: Int64) -> tuple[QuestionLists, Rows, Int64]:
-        """Select rows. Return their filter lists and a row plan, both renumbered from 0, and the
-        original question numbers."""
+        """Select rows. Return their filter lists, a row plan, and the original question numbers.
+
+        Lists and plan are renumbered from 0.
+        """
         plan, numbers = self.plan.select(rows)[0], np.arange(len(rows))
         slots = np.where(plan.slot < 0, -1, numbers)
         renumbered = Rows(numbers, plan.target_offsets, plan.targets, slots)
         return self.lists.select(plan.question), renumbered, plan.question
 
     def with_thresholds(self, start: int, stop: int, limits: Float64) -> NativeRanking:
-        """Return a ranking of the same rows that counts scores above ``limits`` instead of the
-        answers' scores. It keeps no best entities."""
+        """Return a ranking of rows that counts scores above `limits`, not the answers' scores.
+
+        It keeps no best entities.
+        """
         lists, plan, _ = self._select_inputs(np.arange(start, stop))
         plan = replace(plan, slot=np.full(plan.n_rows, -1))
         settings = replace(self.settings, run_depth=0)
@@ -177,8 +185,8 @@ class NativeRanking:
     def best(self, slots: slice | Int64, *, copied: bool = False) -> tuple[Int32, Int32, Array]:
         """Return lengths, ids and scores of the lists of best entities of some questions.
 
-        The lists stand one after another. Unless ``copied``, they may share arrays with the
-        ranking.
+        Each array contains the lists one after another. Unless `copied`, they may share memory with
+        the ranking.
         """
         lengths = self.best_length[slots].copy()
         ids, scores = self.best_ids[slots], self.best_scores[slots]
@@ -286,10 +294,10 @@ class NativeRanking:
 
     @property
     def shares(self) -> tuple[float, float] | None:
-        """Shares of a factorised model's scores that were computed, and that the second level of
-        bounds decided; the first level decided the others.
+        """Shares of a factorised model's scores that were computed, and decided by 16 bits.
 
-        A score that several answers need counts for each. None: no such model.
+        The second level of bounds has 16 bits. The first level decided all other scores. A score
+        that several answers need counts for each. None without a factorised model.
         """
         pairs, tiled, refined, close = np.sum([(0, 0, 0, 0), *self._tallies], axis=0).tolist()
         return ((tiled + close) / pairs, max(0, refined - close) / pairs) if pairs else None
@@ -301,7 +309,7 @@ class NativeRanking:
         at a time.
         """
         one_part = len(parts) < 2
-        if one_part or self._candidate_lists is not None or mapped_file(factors.entities):
+        if one_part or self._candidate_lists is not None or find_mapped_file(factors.entities):
             return None
         codes = _core.Codes(
             factors.queries,
@@ -353,5 +361,5 @@ _last_shares: list[tuple[float, float] | None] = [None]
 
 
 def last_shares() -> tuple[float, float] | None:
-    """`NativeRanking.shares` of the last factorised model in this process."""
+    """Return `NativeRanking.shares` of the last factorised model in this process."""
     return _last_shares[0]

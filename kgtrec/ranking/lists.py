@@ -1,8 +1,8 @@
 """`rank_lists`: ranks of answers in predicted lists, filtered by the graph.
 
-An answer in its list is ranked among the listed candidates that the filter leaves. An answer beyond
-the list may have any rank behind it: ``greater`` is the filtered length of the list, ``equal``
-counts all candidates after it, and the column ``unlisted`` is true.
+An answer in its list is ranked among the listed candidates that the filter keeps. An answer beyond
+the list may have any rank after it. Then `greater` is the filtered length of the list, `equal`
+counts all candidates after it, and `unlisted` is True.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ from kgtrec.trec.files.run import Run
 class Entries:
     """Entries of lists, best first, list after list.
 
-    - owner, int64 (n,): The list, or question, of an entry; ascending.
-    - entity, int64 (n,): Below 0: a label that names none; each has its own number.
-    - scores: float64 (n,) or None
-    - tie_order, int64 (n_entities,): Position of an entity among those that tie: by name,
-      descending in byte order.
-    - listed: The position in the list decides; scores only merge the lists of one question.
+    - owner, int64 (n,): List, or question, of each entry; ascending.
+    - entity, int64 (n,): Entity of each entry. Labels that name no entity have different numbers
+      below 0.
+    - scores: Scores of the entries, float64 (n,), or None.
+    - tie_order, int64 (n_entities,): Position of each entity among tied ones: by name, descending
+      in byte order.
+    - listed: True if the position in the list decides. Then scores only merge the lists of a
+      question.
     """
 
     owner: Int64
@@ -69,7 +71,7 @@ class Entries:
 
     @property
     def tie(self) -> Int64:
-        """Ascending number of the tie of each entry; all differ if the position decides."""
+        """Number of the tie of each entry, ascending; all differ if the position decides."""
         if self.scores is None or self.listed:
             return np.arange(len(self.owner))
         new = np.ones(len(self.owner), dtype=np.int64)
@@ -93,12 +95,12 @@ def without_repeats(
 
 
 class ListCounter:
-    """Counts the entries before and beside answers in their lists.
+    """A counter of the entries before answers in their lists, and tied with them.
 
-    - entries, Entries: Sorted.
+    - entries: Sorted entries.
     - questions: Questions
-    - counted, bool (n,): The entries that are candidates (of whichever answer; the answer itself
-      need not be).
+    - counted, bool (n,): True for entries that are candidates of an answer. The answer itself may
+      be False.
     """
 
     def __init__(self, entries: Entries, questions: Questions, counted: Bools) -> None:
@@ -106,7 +108,7 @@ class ListCounter:
         self._before = offsets_of(counted)  # entries that count before each
         tie = entries.tie
         starts = np.append(np.flatnonzero(np.append(True, tie[1:] != tie[:-1])), len(tie))
-        # Both have one place more, for answers in no list.
+        # Both have an extra value at the end, for answers in no list.
         self._tie, self._ends = np.append(tie, len(starts) - 1), np.append(self._before[starts], 0)
         keys = entries.owner * questions.n_labels + np.maximum(entries.entity, 0)
         linked = np.flatnonzero(entries.entity >= 0)
@@ -114,11 +116,11 @@ class ListCounter:
         self._sorted_keys, self._positions = keys[by_key], np.append(by_key, -1)
 
     def counts(self, owner: Int64, answer: Int64, candidates: Int64) -> tuple[Int64, Bools]:
-        """Count greater, equal and tied ahead of answers in owners' lists.
+        """Count the entries that are greater, equal, and tied ahead of answers in owners' lists.
 
-        Returns int64 (3, n), and which answers are in no list, bool (n,).
-
-        An answer beyond its list may be anywhere behind it: all of that is ``equal``, and ahead.
+        Returns the counts, int64 (3, n), and True for answers in no list, bool (n,). An answer
+        beyond its list may have any rank after it, so all candidates after the list are equal and
+        tied ahead.
         """
         keys = owner * self._questions.n_labels + answer
         position = np.where(owner < 0, -1, self._positions[searched(self._sorted_keys, keys)])
@@ -169,19 +171,20 @@ def rank_lists(
     ----------
     predictions : path, `Run`, or iterable of mappings
         A file in one of the formats that ``kgtrec formats`` prints; a run; or records
-        ``{"head": label, "relation": label, "predictions": [label, ...]}``, with the two that are
-        known of head, relation and tail; predictions may be pairs (label, score). If questions have
-        a context, also "time" (or "qualifiers"), as in ``graph.contexts``.
+        ``{"head": label, "relation": label, "predictions": [label, ...]}``. They contain the two
+        given labels of head, relation and tail. Predictions may be pairs (label, score). If
+        questions have a context, records also have "time" (or "qualifiers"), as in
+        ``graph.contexts``.
     questions : Questions
         Questions and known answers. Lists of other questions are ignored and counted.
     format : str, optional
         Format of a file: "anyburl", "jsonl", "pykeen", "ogb-lsc", "trec".
     unlinkable : {"place", "drop"}
-        A label that names no entity takes a place in its list, or is left out; it is counted.
+        A label that names no entity takes a place in its list, or is left out. It is counted.
     list_order : {"scores", "listed"}
-        What orders a list that has scores: the scores, where equal ones tie, or the place in the
-        list. Rule learners (AnyBURL, PyClause) need the place: they order by more than they print.
-        Ranks of the two are not comparable; the manifest names the choice.
+        Order of a list that has scores: by scores, where equal ones tie, or by place in the list.
+        Rule learners (AnyBURL, PyClause) need the place, because they order by more than they
+        print. Ranks of both kinds are not comparable; the manifest names the choice.
 
     Returns
     -------
@@ -192,7 +195,7 @@ def rank_lists(
     Raises
     ------
     FileError
-        The file is malformed, or holds different lists for one question: the line is named.
+        The file is malformed, or has different lists for a question. The message names the line.
     InputError
         No list belongs to these questions.
     UsageError
@@ -200,11 +203,11 @@ def rank_lists(
 
     Notes
     -----
-    A label that a list holds twice counts once, at its first place. Candidates beyond the list rank
-    behind all of it. A list made for one triple serves that triple alone. Macro ranks use all lists
-    of the question together if they have scores (by score; ``list_order="listed"`` keeps the order
-    of equal ones), otherwise its first list. No rank is below the last candidate, however many
-    unlinkable labels come before it.
+    If a list has a label twice, the label counts once, at its first place. Candidates beyond the
+    list rank after all of it. A list for a single triple is used for that triple alone. Macro ranks
+    use all lists of the question together if they have scores (by score; ``list_order="listed"``
+    keeps the order of equal ones), otherwise its first list. No rank exceeds the number of
+    candidates, even if many unlinkable labels come first.
     """
     return rank_lists_with_run(predictions, questions, format, unlinkable, list_order)[0]
 
@@ -264,14 +267,14 @@ def rank_lists_with_run(
         },
     }
     flags = {"unlisted": unlisted & ~outside, "macro_unlisted": macro_unlisted & ~outside}
-    ranks = Ranks.of_counts(questions, counts, (outside, outside), lambda: described, flags)
+    ranks = Ranks.from_counts(questions, counts, (outside, outside), lambda: described, flags)
     return ranks, macro.run(len(questions))
 
 
 def _first_stranger(lists: PredictedLists, questions: Questions) -> dict[str, Any]:
-    """The first name that is no entity, where it is, and the entity that is almost called so.
+    """Return the first label that names no entity, its location, and the entity with a near label.
 
-    Runs have names of queries; other lists have lines.
+    The location is a query of a run, or a line of another list. Empty if the lists have no names.
     """
     at = np.flatnonzero(lists.entities < ANY)
     owner = np.searchsorted(lists.offsets, at, side="right") - 1
@@ -281,15 +284,16 @@ def _first_stranger(lists: PredictedLists, questions: Questions) -> dict[str, An
     first = int(np.argmin(lists.line[owner]))
     number, name = int(owner[first]), lists.names[-2 - int(lists.entities[at[first]])]
     name = name if isinstance(name, bytes) else name.as_py()
-    place = f"the list of line {int(lists.line[number]):,}"
+    location = f"the list of line {int(lists.line[number]):,}"
     if lists.format == "trec":
-        place = f"query {questions.ids[int(lists.question[number])]!r}"
+        location = f"query {questions.ids[int(lists.question[number])]!r}"
     labels = questions.candidate_labels
     near = near_label(labels.docnos if lists.format == "trec" else labels, name)
-    return {"label": name.decode("utf-8", "surrogateescape"), "place": place, "near": near}
+    return {"label": name.decode("utf-8", "surrogateescape"), "place": location, "near": near}
 
 
 def _read_lists(predictions: Any, questions: Questions, format: str | None) -> PredictedLists:
+    """Return predictions in any form as lists; UsageError if they or their format are unknown."""
     if isinstance(predictions, (str, PathLike)):
         if format is None:
             names = ", ".join(PREDICTIONS.all())
@@ -323,10 +327,10 @@ class _Matches:
 
     - question, int64 (n_used,): Question of every list that is used.
     - used, int64 (n_used,): Numbers of these lists among all.
-    - of_instance, int64 (n_instances,): Index in `used` of the list that is searched for an
-      instance's answer; -1: none.
-    - of_question, int64 (n_questions,): Index in `used` of a question's first list; -1: none.
-    - not_asked, same_again: Ignored lists.
+    - of_instance, int64 (n_instances,): Index in `used` of the list for an instance's answer; -1
+      for none.
+    - of_question, int64 (n_questions,): Index in `used` of a question's first list; -1 for none.
+    - not_asked, same_again: Numbers of ignored lists: of other questions, and repeated ones.
     """
 
     question: Int64
@@ -338,8 +342,12 @@ class _Matches:
 
 
 def _match(lists: PredictedLists, questions: Questions) -> _Matches:
+    """Match lists with questions and instances; InputError if none matches.
+
+    FileError if a question has two different lists.
+    """
     question, answers = lists.question, to_keys(questions.answers, questions.n_labels)
-    # The instance that each list was made for; -1: none.
+    # The instance that each list was made for; -1 for none.
     instance = searched(answers, question * questions.n_labels + lists.answer)
     instance = np.where((question < 0) | (lists.answer < 0), -1, instance)
     matched = (question >= 0) & ((lists.answer == ANY) | (instance >= 0))
@@ -349,7 +357,7 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matches:
             f"{questions.split!r}, sides {questions.sides}; check the split, and that relations "
             "and entities have the graph's labels"
         )
-    # Lists of whole questions first, so that an instance's own one overrides them.
+    # Lists of whole questions come first, so that the list of an instance overrides them.
     target = np.where(lists.answer == ANY, question, len(questions) + instance)
     order = np.flatnonzero(matched)
     target, first = np.unique(target[order], return_index=True)
@@ -388,13 +396,14 @@ def _check_same(
 
 
 def _content(lists: PredictedLists, number: int) -> tuple[bytes, bytes]:
+    """Return the entities and the scores of a list as bytes, for comparison."""
     span = slice(lists.offsets[number], lists.offsets[number + 1])
     scores = b"" if lists.scores is None else lists.scores[span].tobytes()
     return lists.entities[span].tobytes(), scores
 
 
 def _counter(entries: Entries, questions: Questions, question: Int64, filtered: Csr) -> ListCounter:
-    """Return a counter of the entries that the filter leaves, and of unlinkable labels."""
+    """Return a counter of the entries that the filter keeps, and of unlinkable labels."""
     entity = np.maximum(entries.entity, 0)
     keys = question * questions.n_labels + entity
     out = contains(to_keys(filtered, questions.n_labels), keys)
@@ -404,12 +413,11 @@ def _counter(entries: Entries, questions: Questions, question: Int64, filtered: 
 
 
 def _by_question(entries: Entries, matches: _Matches, n_questions: int) -> tuple[Entries, int]:
-    """Return the entries of each question, and how many questions have several lists.
+    """Return the entries of each question, and the number of questions with several lists.
 
     A question has the entries of all its lists if they have scores, else those of its first list.
-
-    Programs that filter omit a question's other answers from each list, but score all lists alike:
-    together the lists hold every answer in its order.
+    Programs that filter omit a question's other answers from each list, but score all lists alike.
+    So the lists together contain every answer in its order.
     """
     question = matches.question[entries.owner]
     lists_of = np.bincount(matches.question, minlength=n_questions)

@@ -1,10 +1,10 @@
-"""Counts of a relation's pairs: how many other pairs score higher, or the same, as each answer.
+"""Counts of a relation's pairs: the numbers of pairs above each answer, and tied with it.
 
-Two passes over blocks of heads, so that the matrix of pairs never exists. The first computes the
-scores of the pairs that the graph knows, answers included. The second counts the scores of all
-pairs against those of the answers. Then the known pairs are counted in the same way and subtracted.
-Counts are integers, and the best pairs are totally ordered (by score, then head, then tail), so
-results are equal for every size of block, number of threads and kernel path.
+There are two passes over blocks of heads, so that the matrix of pairs never exists. The first pass
+computes the scores of the pairs that the graph knows, answers included. The second pass counts the
+scores of all pairs against those of the answers. Then the known pairs are counted in the same way
+and subtracted. Counts are integers, and the best pairs are totally ordered (by score, then head,
+then tail). So results are equal for every size of block, number of threads and kernel path.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kgtrec.errors import InputError
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import reading
-from kgtrec.scores.pairs import PairAxes, PairSource, checked_pairs
+from kgtrec.scores.pairs import PairAxes, PairSource, score_heads
 
 CELLS_KEPT = 1 << 17
-"""Pairs that a call may find for the best ones. If there are more, its rows are halved."""
+"""Most candidates for the best pairs per call. If there are more, its rows are halved."""
 
 _ROWS_READ = 1 << 22
-"""Scores that are read at a time to name a NaN."""
+"""Number of scores that are read at a time to name a NaN."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +38,8 @@ class PairQuestion:
     """The question (?, relation, ?): cells of `PairAxes`, ascending and distinct.
 
     - answers: Evaluated pairs.
-    - known: No candidates of micro ranks; may contain answers.
-    - removed: No candidates of macro ranks and of the best pairs; contains no answer.
+    - known: Pairs that are no candidates of micro ranks; may contain answers.
+    - removed: Pairs that are no candidates of macro ranks and of the best pairs; no answers.
     """
 
     relation: int
@@ -50,12 +50,14 @@ class PairQuestion:
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """Counts of each answer, among micro and macro candidates, int64 (answers,); and the best.
+    """The counts of each answer, among micro and macro candidates, and the best pairs.
 
-    - scores, float64: Of the answers; higher is better.
-    - equal, macro_equal: Without the answer itself.
+    Counts are int64 (answers,).
+
+    - scores, float64 (answers,): Scores of the answers; higher is better.
+    - equal, macro_equal: Numbers of tied pairs, without the answer.
     - best, best_scores: Cells of the best pairs, best first, and their scores.
-    - tied: How many more pairs have the score of the last of them.
+    - tied: Number of further pairs with the score of the last best pair.
     """
 
     scores: Float64
@@ -72,22 +74,25 @@ class PairCounts:
 
 @dataclass(frozen=True, eq=False)
 class _VectorPart:
-    """Heads as queries of a model of vectors."""
+    """Heads as queries of a model of vectors.
+
+    - ids: Entities that are tails; None for all entities.
+    """
 
     factors: Factors
     ids: Int32 | None
-    """The tails; None: every entity."""
 
     def __len__(self) -> int:
         return len(self.factors.queries)
 
     def count(self, rows: slice, *request: Any) -> tuple[int, bool]:
+        """Count the scores of rows; see `count_factors` of the core."""
         return _core.count_factors(
             self.factors.queries[rows], *self.factors.table, *request, ids=self.ids
         )
 
     def scores_at(self, row: Int64, column: Int64) -> Float64:
-        """Scores of pairs, ascending by row and column."""
+        """Return the scores of pairs, which are ascending by row and column."""
         rows, number = np.unique(row, return_inverse=True)
         offsets = np.searchsorted(number.reshape(-1), np.arange(len(rows) + 1))
         tails = (column if self.ids is None else self.ids[column]).astype(np.int32)
@@ -112,6 +117,7 @@ class _VectorPart:
         return out
 
     def values(self, rows: slice) -> Array:
+        """Return the scores of rows with all tails."""
         scores = self.factors.scores(rows.start, rows.stop)
         return scores if self.ids is None else scores[:, self.ids]
 
@@ -126,14 +132,17 @@ class _MatrixPart:
         return len(self.block)
 
     def count(self, rows: slice, *request: Any) -> tuple[int, bool]:
+        """Count the scores of rows; see `count_rows` of the core."""
         block = self.block
         return _core.count_rows(block.array[rows], block.dtype, *request, negate=block.negate)
 
     def scores_at(self, row: Int64, column: Int64) -> Float64:
-        return np.asarray(self.block.directed(row, column), np.float64)
+        """Return the scores of pairs."""
+        return np.asarray(self.block.values_at(row, column), np.float64)
 
     def values(self, rows: slice) -> Array:
-        return self.block.directed(rows)
+        """Return the scores of rows with all tails."""
+        return self.block.values_at(rows)
 
 
 _Part = _VectorPart | _MatrixPart
@@ -141,7 +150,11 @@ _Part = _VectorPart | _MatrixPart
 
 @dataclass(eq=False)
 class _Best:
-    """The best pairs so far, of calls in the order of cells."""
+    """The best pairs of the calls so far, which are in the order of cells.
+
+    - depth: Number of pairs to keep.
+    - tied: Number of further pairs with the score of the last one.
+    """
 
     depth: int
     cells: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
@@ -150,10 +163,11 @@ class _Best:
 
     @property
     def is_full(self) -> bool:
+        """True if there are `depth` pairs."""
         return 0 < self.depth == len(self.cells)
 
-    def take(self, cells: Int64, scores: Float64, tied: int) -> None:
-        """Merge later cells; `tied` of them have the last score and are not among these."""
+    def add(self, cells: Int64, scores: Float64, tied: int) -> None:
+        """Merge later cells; `tied` more of them have the score of the last best pair."""
         cells, scores = np.append(self.cells, cells), np.append(self.scores, scores)
         order = np.lexsort((cells, -scores))
         last = self.scores[-1] if self.is_full else None
@@ -165,7 +179,13 @@ class _Best:
 
 
 class _Counting:
-    """One relation: the parts of its pairs, and what is counted so far."""
+    """The state while the pairs of a relation are counted.
+
+    - cells, int64 (n,): Answers, known and removed pairs; ascending.
+    - best: The best pairs so far.
+    - counts, int64 (2, levels): Counts so far of scores above each level, and at least as high.
+    - n_pairs: Number of pairs of all heads and tails.
+    """
 
     def __init__(
         self,
@@ -183,20 +203,20 @@ class _Counting:
         self._source, self._question, self._axes, self._name = source, question, axes, name
         self._threads, self._higher = threads, higher_is_better
         self._heads_per_call = heads_per_call
-        self._width = len(axes.tails)
-        self._cells = np.union1d(question.answers, question.known)
-        self._cells = np.union1d(self._cells, question.removed)
-        self._left_out = question.removed if not keep_known else np.empty(0, np.int64)
+        self._width, self.n_pairs = len(axes.tails), axes.n_pairs
+        self.cells = np.union1d(question.answers, question.known)
+        self.cells = np.union1d(self.cells, question.removed)
+        self._excluded = question.removed if not keep_known else np.empty(0, np.int64)
         self.best = _Best(depth)
         self._dtype = ""
         self._last: tuple[int, _Part] | None = None
 
     def _part(self, start: int) -> _Part:
-        """The part that begins with a row; the last one is kept for the second pass."""
+        """Return the part that begins with a row; the last part is cached for the second pass."""
         if self._last is not None and self._last[0] == start:
             return self._last[1]
         heads = self._axes.heads[start : start + self._heads_per_call]
-        scores = checked_pairs(self._source, self._question.relation, heads, self._axes, self._name)
+        scores = score_heads(self._source, self._question.relation, heads, self._axes, self._name)
         if isinstance(scores, Factors):
             if not self._higher:
                 raise InputError(
@@ -217,30 +237,36 @@ class _Counting:
         return part
 
     def _tail_ids(self) -> Int32 | None:
+        """Return the ids of the tails, or None for all entities."""
         tails = self._axes.tails
         return None if len(tails) == self._axes.n_entities else tails.astype(np.int32)
 
-    def _known_in(self, start: int, stop: int) -> slice:
-        """The places in `_cells` of the known pairs of some rows."""
-        ends = np.searchsorted(self._cells, (start * self._width, stop * self._width))
+    def _find_cells(self, start: int, stop: int) -> slice:
+        """Return the indices in `cells` of the pairs of the rows from `start` to `stop - 1`."""
+        ends = np.searchsorted(self.cells, (start * self._width, stop * self._width))
         return slice(*ends.tolist())
 
     def _scores_of_part(self, start: int, part: _Part) -> Float64:
-        cells = self._cells[self._known_in(start, start + len(part))]
+        """Return the scores of the `cells` of a part, in their order."""
+        cells = self.cells[self._find_cells(start, start + len(part))]
         row, column = np.divmod(cells, self._width)
         return part.scores_at(row - start, column) if len(cells) else np.empty(0)
 
     def scores_of_known(self) -> Float64:
-        """First pass: the scores of answers, known and removed pairs, in the order of cells."""
-        scores = np.empty(len(self._cells))
+        """Return the scores of `cells`, float64 (n,). This is the first pass."""
+        scores = np.empty(len(self.cells))
         for start in range(0, len(self._axes.heads), self._heads_per_call):
-            at = self._known_in(start, start + self._heads_per_call)
+            at = self._find_cells(start, start + self._heads_per_call)
             if at.start < at.stop:
                 scores[at] = self._scores_of_part(start, self._part(start))
         return scores
 
-    def count_all(self, levels: Float64, known: Float64, advance: Callable[[int], object]) -> Int64:
-        """Second pass: how many scores are above each level, and how many at least as high."""
+    def count_all(self, levels: Float64, known: Float64, advance: Callable[[int], object]) -> None:
+        """Count the scores above each level, and those at least as high. This is the second pass.
+
+        `known` are the scores of the first pass. The results are `counts`, int64 (2, levels), and
+        `best`.
+        """
         self._levels, self._known = levels, known
         self.counts = np.zeros((2, len(levels)), np.int64)
         for start in range(0, len(self._axes.heads), self._heads_per_call):
@@ -248,22 +274,22 @@ class _Counting:
             self._check_repeated(start, part)
             self._count(part, start, 0, len(part))
             advance(len(part))
-        return self.counts
 
     def _check_repeated(self, start: int, part: _Part) -> None:
-        """InputError if a source gives a pair another score than in the first pass."""
-        at = self._known_in(start, start + len(part))
+        """Raise InputError if a pair has another score than in the first pass."""
+        at = self._find_cells(start, start + len(part))
         again = self._scores_of_part(start, part)
         differs = np.flatnonzero((again != self._known[at]) & ~np.isnan(again))
         if len(differs):
-            place = int(differs[0])
-            shown = self._labelled(int(self._cells[at][place]))
+            first = int(differs[0])
+            pair = self.describe_pair(int(self.cells[at][first]))
             raise InputError(
-                f"{shown} scored {self._known[at][place]!r} and then {again[place]!r}: the scores "
+                f"{pair} scored {self._known[at][first]!r} and then {again[first]!r}: the scores "
                 "must be the same whenever they are asked; switch off dropout and sampling"
             )
 
-    def _labelled(self, cell: int) -> str:
+    def describe_pair(self, cell: int) -> str:
+        """Return the name of a pair for messages."""
         head, tail = (int(ids[0]) for ids in self._axes.ids(np.array([cell])))
         return f"the pair of entities {head} and {tail} of relation {self._name!r}"
 
@@ -276,19 +302,21 @@ class _Counting:
                 self._count(part, start, first, some)
                 self._count(part, start, some, stop)
                 return
-        if not self._counted(part, start, first, stop):
+        if not self._try_count(part, start, first, stop):
             middle = (first + stop) // 2
             self._count(part, start, first, middle)
             self._count(part, start, middle, stop)
 
-    def _counted(self, part: _Part, start: int, first: int, stop: int) -> bool:
-        """Count rows in one call per thread. False: nothing is counted, because they hold too
-        many candidates for the best."""
+    def _try_count(self, part: _Part, start: int, first: int, stop: int) -> bool:
+        """Count rows in a call per thread, and return True.
+
+        If the rows have too many candidates for the best pairs, count nothing and return False.
+        """
         best = self.best
         bound = best.scores[-1] if best.is_full else -np.inf
         levels = np.append(self._levels, bound) if best.is_full else self._levels
-        # Later pairs that tie with the last of the best come after it: only higher ones count.
-        above = np.nextafter(self._typed(bound), np.inf) if best.is_full else bound
+        # Later pairs that tie with the last best pair come after it, so only higher ones count.
+        above = np.nextafter(self._as_compared(bound), np.inf) if best.is_full else bound
         above = np.nan if bound == np.inf else above  # nothing is higher
         capacity = max(CELLS_KEPT, self._width) if best.depth else 0
         ends = np.linspace(first, stop, min(self._threads, stop - first) + 1).astype(int).tolist()
@@ -314,26 +342,29 @@ class _Counting:
             cells = np.concatenate([results[begin][3] for begin in ends[:-1]])
             scores = np.concatenate([results[begin][4] for begin in ends[:-1]])
             tied = int(total[1, -1] - total[0, -1]) if best.is_full else 0
-            self._take(cells, scores, tied, bound, start + first, start + stop)
+            self._add_to_best(cells, scores, tied, bound, start + first, start + stop)
         return True
 
-    def _typed(self, bound: float) -> Any:
-        """A score in the type of its comparisons."""
+    def _as_compared(self, bound: float) -> Any:
+        """Return a score in the type in which scores are compared."""
         return np.float64(bound) if self._dtype == "float64" else np.float32(bound)
 
-    def _take(
+    def _add_to_best(
         self, cells: Int64, scores: Float64, tied: int, bound: float, first: int, stop: int
     ) -> None:
-        """Offer the found cells to the best, without those that are left out."""
-        keep = ~contains(self._left_out, cells)
-        if self.best.is_full and len(self._left_out):
-            at = self._known_in(first, stop)
-            out = contains(self._left_out, self._cells[at])
-            tied -= int((self._known[at][out] == bound).sum())
-        self.best.take(cells[keep], scores[keep], tied)
+        """Add cells of the rows from `first` to `stop - 1` to the best, without excluded pairs.
+
+        `tied` pairs of these rows have the score `bound` of the last best pair.
+        """
+        keep = ~contains(self._excluded, cells)
+        if self.best.is_full and len(self._excluded):
+            at = self._find_cells(first, stop)
+            excluded = contains(self._excluded, self.cells[at])
+            tied -= int((self._known[at][excluded] == bound).sum())
+        self.best.add(cells[keep], scores[keep], tied)
 
     def _refuse_nan(self, part: _Part, start: int, first: int, stop: int) -> None:
-        """InputError if a NaN is a candidate's; pairs that are known may score NaN."""
+        """Raise InputError if a candidate's score is NaN; removed pairs may score NaN."""
         step = max(1, _ROWS_READ // self._width)
         ignored = np.setdiff1d(self._question.removed, self._question.answers)
         for begin in range(first, stop, step):
@@ -342,7 +373,7 @@ class _Counting:
             cells = cells[~contains(ignored, cells)]
             if len(cells):
                 raise InputError(
-                    f"NaN for {self._labelled(int(cells[0]))}; fix the model, or leave the "
+                    f"NaN for {self.describe_pair(int(cells[0]))}; fix the model, or leave the "
                     "relation out"
                 )
 
@@ -360,7 +391,7 @@ def count_pairs(
     higher_is_better: bool = True,
     advance: Callable[[int], object] = lambda rows: None,
 ) -> PairCounts:
-    """Count the pairs of one relation, and find the best of them.
+    """Count the pairs of a relation, and find the best of them.
 
     Parameters
     ----------
@@ -369,23 +400,23 @@ def count_pairs(
     question : PairQuestion
     axes : PairAxes
     name : str
-        The relation's, for messages.
+        Name of the relation, for messages.
     depth : int
-        How many best pairs; 0: none.
+        Number of best pairs to keep; 0 for none.
     keep_known : bool
-        Whether removed pairs may be among the best.
+        True if removed pairs may be among the best.
     heads_per_call : int, optional
-        Heads of one call of the source. By default as many as the source says, or as have scores of
-        about 32 MB.
+        Heads per call of the source. By default, the number that the source asks for, or as many
+        heads as have scores of about 32 MB.
     threads : int
     higher_is_better : bool
     advance : callable
-        Gets the number of heads that were counted just now.
+        Called with the number of heads that were counted since the last call.
 
     Raises
     ------
     InputError
-        Wrong shapes or dtypes, a NaN, or scores that differ from one call to the next.
+        Wrong shapes or dtypes, a NaN, or scores that differ between calls.
     """
     with reading(f"the scores of relation {name!r}"):
         heads = axes.heads_per_call(heads_per_call or getattr(source, "heads_per_call", None))
@@ -400,38 +431,54 @@ def count_pairs(
             threads=threads,
             higher_is_better=higher_is_better,
         )
-        cells, known = counting._cells, counting.scores_of_known()
-        of_answers = known[np.searchsorted(cells, question.answers)]
-        if np.isnan(of_answers).any():
-            cell = int(question.answers[np.isnan(of_answers)][0])
+        known = counting.scores_of_known()
+        answers = known[np.searchsorted(counting.cells, question.answers)]
+        if np.isnan(answers).any():
+            cell = int(question.answers[np.isnan(answers)][0])
             raise InputError(
-                f"NaN for {counting._labelled(cell)}, an answer; fix the model, or leave the "
+                f"NaN for {counting.describe_pair(cell)}, an answer; fix the model, or leave the "
                 "relation out"
             )
-        levels, place = np.unique(of_answers, return_inverse=True)
-        counts = counting.count_all(levels, known, advance)
-    place = place.reshape(-1)
-    best = counting.best
-    micro = counts - _among(levels, known[np.searchsorted(cells, question.known)])
-    macro = counts - _among(levels, known[np.searchsorted(cells, question.removed)])
+        levels = np.unique(answers)
+        counting.count_all(levels, known, advance)
+    return _subtract_known(counting, question, levels, known)
+
+
+def _subtract_known(
+    counting: _Counting, question: PairQuestion, levels: Float64, known: Float64
+) -> PairCounts:
+    """Return the counts of the answers among the candidates, from the counts of all pairs.
+
+    - levels: Distinct scores of the answers, ascending; `counting` has the counts of each.
+    - known: Scores of the cells of `counting`.
+    """
+
+    def scores_of(cells: Int64) -> Float64:
+        return known[np.searchsorted(counting.cells, cells)]
+
+    micro = counting.counts - _count_from_levels(levels, scores_of(question.known))
+    macro = counting.counts - _count_from_levels(levels, scores_of(question.removed))
+    scores = scores_of(question.answers)
+    level = np.searchsorted(levels, scores)
     is_known = contains(question.known, question.answers)
-    itself = ~is_known  # an answer that is not known is still among the others
+    itself = ~is_known  # an answer that is not known is still among the counted pairs
+    n_pairs, best = counting.n_pairs, counting.best
     return PairCounts(
-        scores=of_answers,
-        greater=micro[0][place],
-        equal=(micro[1] - micro[0])[place] - itself,
-        candidates=axes.n_pairs - len(question.known) + is_known.astype(np.int64),
-        macro_greater=macro[0][place],
-        macro_equal=(macro[1] - macro[0])[place] - 1,
-        macro_candidates=axes.n_pairs - len(question.removed),
+        scores=scores,
+        greater=micro[0][level],
+        equal=(micro[1] - micro[0])[level] - itself,
+        candidates=n_pairs - len(question.known) + is_known.astype(np.int64),
+        macro_greater=macro[0][level],
+        macro_equal=(macro[1] - macro[0])[level] - 1,
+        macro_candidates=n_pairs - len(question.removed),
         best=best.cells,
         best_scores=best.scores,
         tied=best.tied,
     )
 
 
-def _among(levels: Float64, scores: Float64) -> Int64:
-    """How many scores are above each level, and how many at least as high, int64 (2, levels)."""
+def _count_from_levels(levels: Float64, scores: Float64) -> Int64:
+    """Count the scores above each level, and those at least as high; int64 (2, levels)."""
     ordered = np.sort(scores[~np.isnan(scores)])
     sides = (np.searchsorted(ordered, levels, side) for side in ("right", "left"))
     return np.stack([len(ordered) - below for below in sides])

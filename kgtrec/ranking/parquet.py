@@ -1,7 +1,7 @@
-"""Ranks as Parquet: columns, labels of what they hold, and the manifest in the file's metadata.
+"""Files of ranks: Parquet with the columns, their labels, and the manifest in the metadata.
 
-Reading compares a file with its own description of its columns. Checksums of pages do not cover the
-numbers of rows, nor the smallest and largest values, by which queries skip rows.
+Reading compares the columns with the file's own description of them. Checksums of pages do not
+cover the numbers of rows, nor the smallest and largest values, by which queries skip rows.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ from kgtrec.ranking.provenance import Provenance, is_sound
 
 
 def _check_description(metadata: Any, table: Any, columns: Mapping[str, Array]) -> None:
-    """InputError unless a file's own description agrees with Arrow's copy of it, and its numbers of
-    rows and ranges of values with the columns."""
+    """Raise InputError unless a file's own description of its columns is right.
+
+    It must agree with Arrow's copy of it, and its numbers of rows and ranges of values with the
+    columns.
+    """
     import pyarrow as pa
 
     facts = metadata.metadata or {}
@@ -62,12 +65,15 @@ _FEW_LABELS = 1 << 16
 
 
 def column_values(values: Any) -> Any:
-    """The values of a column, from a pyarrow array of bytes, large or not, or of text."""
+    """Return labels as a pyarrow array for a column: text, or bytes if a label is not UTF-8.
+
+    `values` is a pyarrow array of bytes, large or not, or of text.
+    """
     import pyarrow as pa
 
     few = len(values) <= _FEW_LABELS and values.nbytes < 1 << 31
     if few and pa.types.is_large_binary(values.type):
-        values = _plain_text(values)
+        values = _cast_without_compute(values)
     else:
         values = values.cast(pa.binary())
         with suppress(pa.ArrowInvalid):  # a label that is not UTF-8 stays as bytes
@@ -75,10 +81,10 @@ def column_values(values: Any) -> Any:
     return values
 
 
-def _plain_text(labels: Any) -> Any:
-    """The result of the casts of `column_values`, without pyarrow's compute module.
+def _cast_without_compute(labels: Any) -> Any:
+    """Return the result of the casts of `column_values`, without pyarrow's compute module.
 
-    Importing that module takes longer than writing a file.
+    The import of that module takes longer than writing a file.
     """
     import pyarrow as pa
 
@@ -99,14 +105,18 @@ def _plain_text(labels: Any) -> Any:
     return pa.Array.from_buffers(kind, n, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
 
 
-def encoded_labels(labels: Any, ids: Int64) -> Any:
-    """Labels of many ids as a pyarrow array of bytes, from any form of `Ranks.entity_labels`."""
+def encode_labels(labels: Any, ids: Int64) -> Any:
+    """Return labels of many ids as a pyarrow array of bytes.
+
+    `labels` is any form of `Ranks.entity_labels`.
+    """
     if isinstance(labels, (Labels, EntityLabels)):
         return labels.arrow_of(ids)
-    return encoded(labels[i] for i in ids.tolist())
+    return _encode(labels[i] for i in ids.tolist())
 
 
-def encoded(labels: Iterable[str]) -> Any:
+def _encode(labels: Iterable[str]) -> Any:
+    """Return labels as a pyarrow array of bytes."""
     import pyarrow as pa
 
     encoded = [label.encode("utf-8", "surrogateescape") for label in labels]
@@ -116,12 +126,12 @@ def encoded(labels: Iterable[str]) -> Any:
 class EntityLabels(Mapping[int, str]):
     """Labels of the entities that occur in a ranks file, by id.
 
-    There are tens of thousands, and few readers need any: labels stay in their columns until one is
-    asked for.
+    There are tens of thousands, and few readers need any. So labels stay in their columns until a
+    label is read.
     """
 
     def __init__(self, columns: Sequence[tuple[Int64, Any]]) -> None:
-        """Take pairs of ids and labels, row by row; a repeated id has its first label."""
+        """Store pairs of columns of ids and their labels; a repeated id has its first label."""
         self._columns = columns
 
     @cached_property
@@ -133,19 +143,19 @@ class EntityLabels(Mapping[int, str]):
         for all_ids, column in self._columns:
             first = np.unique(all_ids, return_index=True)[1]
             ids.append(all_ids[first])
-            labels.append(_plain(column.take(pa.array(first))))
-        known, place = np.unique(np.concatenate(ids), return_index=True)
-        return known, pa.concat_arrays(labels).take(pa.array(place))
+            labels.append(_decode_dictionary(column.take(pa.array(first))))
+        known, first = np.unique(np.concatenate(ids), return_index=True)
+        return known, pa.concat_arrays(labels).take(pa.array(first))
 
     def arrow_of(self, ids: Int64) -> Any:
-        """Labels of many ids as a pyarrow array; KeyError for an unknown id."""
+        """Return labels of many ids as a pyarrow array; KeyError for an unknown id."""
         import pyarrow as pa
 
         known, labels = self._distinct
-        places = searched(known, ids)
-        if (places < 0).any():
-            raise KeyError(int(ids[np.argmin(places)]))
-        return labels.take(pa.array(places))
+        rows = searched(known, ids)
+        if (rows < 0).any():
+            raise KeyError(int(ids[np.argmin(rows)]))
+        return labels.take(pa.array(rows))
 
     def __getitem__(self, number: int) -> str:
         label: bytes = self.arrow_of(np.array([number]))[0].as_py()
@@ -158,8 +168,8 @@ class EntityLabels(Mapping[int, str]):
         return len(self._distinct[0])
 
 
-def _plain(column: Any) -> Any:
-    """A column of labels as one array of bytes."""
+def _decode_dictionary(column: Any) -> Any:
+    """Return a column of labels as a single array of bytes."""
     import pyarrow as pa
 
     column = column.combine_chunks()
@@ -168,29 +178,29 @@ def _plain(column: Any) -> Any:
 
 
 FORMAT = 1
-"""Raised when a file of this version can no longer be read by older ones."""
+"""Version of the format; it increases when older versions cannot read new files."""
 ROW_GROUP = 1 << 20
-"""Instances that are compressed together."""
+"""Number of instances that are compressed together."""
 IDS = ("relation", "given", "given_relation", "given_tail", "context", "answer")
-"""Columns of ids that may have labels beside them."""
+"""Columns of ids that may have a column of labels."""
 
 _KEY = b"kgtrec.ranks"
 _RANK = "rank"
-"""A column for others' eyes, which follows from the counts; reading compares it with them."""
+"""A column for other programs, computed from the counts; reading compares it with them."""
 
 
-def used_ids(columns: Mapping[str, Array], manifest: Mapping[str, Any]) -> dict[str, Int64]:
-    """The ids in each column that may have a column of labels, ascending, each once."""
-    facts = Provenance.of(manifest)
+def find_used_ids(columns: Mapping[str, Array], manifest: Mapping[str, Any]) -> dict[str, Int64]:
+    """Return the ids in each column that may have labels; ascending, each once."""
+    facts = Provenance.from_manifest(manifest)
     labelled = [f"{TERM}{name}" for name, labels in facts.terms.items() if labels is not None]
     labelled += (*IDS, "question") if facts.question_ids else IDS
     return {name: _ids_in(ids) for name, ids in columns.items() if name in labelled}
 
 
 def _ids_in(ids: Array) -> Int64:
-    """The ids of a column, ascending, each once; negative ones may occur but name no entity.
+    """Return the ids of a column; ascending, each once. Negative ids name no entity.
 
-    A mask takes less memory than a sorted copy, unless ids are few and far between.
+    A mask takes less memory than a sorted copy, unless ids are sparse.
     """
     low, high = int(ids.min(initial=0)), int(ids.max(initial=0))
     if low < 0 or high > 8 * len(ids):
@@ -210,19 +220,19 @@ def write_blocks(
 ) -> None:
     """Write a file from blocks of `ROW_GROUP` instances; the last may have fewer.
 
-    ``used`` has the ids, ascending, in those columns of all blocks that get labels (`used_ids`).
+    `used` are the ids in all blocks of the columns that get labels; see `find_used_ids`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     dictionaries = {
-        name: column_values(encoded_labels(labels, used[name]))
+        name: column_values(encode_labels(labels, used[name]))
         for name, labels in _labels(used, relation_labels, entity_labels).items()
     }
     for name, texts in _texts(used, manifest).items():
-        dictionaries[name] = column_values(encoded(map(texts, used[name].tolist())))
+        dictionaries[name] = column_values(_encode(map(texts, used[name].tolist())))
     n_sides = 4 if "given_relation" in used else 3 if "given_tail" in used else 2
-    sides = column_values(encoded(NAMES[:n_sides]))
+    sides = column_values(_encode(NAMES[:n_sides]))
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
     metadata = {_KEY: json.dumps(header).encode()}
     with atomic_write(path) as file, ExitStack() as stack:
@@ -231,10 +241,10 @@ def write_blocks(
             rank = columns.get(_RANK)
             table = {name: _array(values) for name, values in columns.items() if name != _RANK}
             if "side" in columns:
-                table["side"] = _coded(columns["side"], sides)
+                table["side"] = _dictionary_array(columns["side"], sides)
             for name, values in dictionaries.items():
                 codes = np.searchsorted(used[name], columns[name])
-                table[f"{name}_label"] = _coded(codes, values)
+                table[f"{name}_label"] = _dictionary_array(codes, values)
             if rank is not None:
                 table[_RANK] = _array(rank)
             whole = pa.table(table).replace_schema_metadata(metadata)
@@ -245,8 +255,8 @@ def write_blocks(
 
 
 def _texts(used: Iterable[str], manifest: Mapping[str, Any]) -> dict[str, Callable[[int], str]]:
-    """Functions from ids to labels, for the columns whose labels the manifest holds."""
-    facts = Provenance.of(manifest)
+    """Return functions from ids to labels, for the columns whose labels are in the manifest."""
+    facts = Provenance.from_manifest(manifest)
     texts: dict[str, Callable[[int], str]] = {
         f"{TERM}{name}": str if labels is None else labels.__getitem__
         for name, labels in facts.terms.items()
@@ -257,7 +267,7 @@ def _texts(used: Iterable[str], manifest: Mapping[str, Any]) -> dict[str, Callab
 
 
 def _labels(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[str, Any]:
-    """The source of labels for each column that gets any."""
+    """Return the labels of entities or relations for each column that gets labels from them."""
     entity_columns = _entity_columns(columns) if entities is not None else ()
     labels = dict.fromkeys(entity_columns, entities)
     if relations is not None:
@@ -269,7 +279,10 @@ def _labels(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[s
 
 
 def _entity_columns(columns: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns that hold entities: if the relation is asked, both ends are given."""
+    """Return the names of the columns that contain entities.
+
+    If the relation is asked, both entities are given.
+    """
     if "given" not in columns:
         return ("answer",)
     if "given_relation" in columns:
@@ -277,15 +290,18 @@ def _entity_columns(columns: Mapping[str, Any]) -> tuple[str, ...]:
     return ("given", "given_tail" if "given_tail" in columns else "answer")
 
 
-def _coded(codes: Array, values: Any) -> Any:
+def _dictionary_array(codes: Array, values: Any) -> Any:
+    """Return ``values[codes]`` as a dictionary-encoded pyarrow array."""
     import pyarrow as pa
 
     return pa.DictionaryArray.from_arrays(_array(codes.astype(np.int32)), values)
 
 
 def _array(values: Array) -> Any:
-    """Integers or truth values as a pyarrow array. `pyarrow.array` would import numpy.ma, and
-    pandas if installed, to check for their types."""
+    """Return integers or truth values as a pyarrow array.
+
+    `pyarrow.array` would import numpy.ma, and pandas if installed, to check for their types.
+    """
     import pyarrow as pa
 
     if values.dtype == bool:
@@ -298,9 +314,10 @@ def _array(values: Array) -> Any:
 def read_ranks(
     path: PathName,
 ) -> tuple[dict[str, Array], dict[str, Any], Any]:
-    """Columns, header (``manifest``, ``relation_labels``) and entity labels; see `Ranks.load`.
+    """Read a file of ranks; see `Ranks.load`.
 
-    A column ``rank``, if present, is float64; all others are integers or truth values.
+    Returns its columns, its header (``manifest``, ``relation_labels``) and its entity labels. A
+    column ``rank``, if present, is float64. All others are integers or truth values.
     """
     with fetched(path) as local:
         table, metadata = _read_table(local)
@@ -316,7 +333,7 @@ def read_ranks(
 
 
 def _read_table(path: PathName) -> tuple[Any, Any]:
-    """The table and the file's own description of it."""
+    """Return the table of a file, and the file's own description of it."""
     if Path(path).is_dir():
         refuse(path, None, "a folder, not a file", "give the ranks file in this folder")
     try:
@@ -335,7 +352,7 @@ def _read_table(path: PathName) -> tuple[Any, Any]:
 
 
 def _other_kind(path: PathName) -> str:
-    """The kind of a file that does not begin like Parquet; empty for one that does."""
+    """Return a description of a file that does not begin like Parquet; "" if it does."""
     with suppress(OSError), open(path, "rb") as file:
         start = file.read(1 << 10)
         words = start.partition(b"\n")[0].split()
@@ -347,6 +364,7 @@ def _other_kind(path: PathName) -> str:
 
 
 def _columns(table: Any) -> dict[str, Array]:
+    """Return the columns of a table but the labels; InputError if one has another type or nulls."""
     import pyarrow as pa
 
     if len(set(table.column_names)) < table.num_columns:
@@ -369,10 +387,10 @@ def _columns(table: Any) -> dict[str, Array]:
 
 
 def _numbers(column: Any) -> Array:
-    """A column of numbers or truth values without nulls.
+    """Return a column of numbers or truth values without nulls as an array.
 
-    Reads its bytes, without a copy if they are contiguous: pyarrow's own `to_numpy` imports pandas,
-    if installed.
+    It shares contiguous bytes without a copy. pyarrow's own `to_numpy` imports pandas, if
+    installed.
     """
     import pyarrow as pa
 
@@ -390,7 +408,7 @@ def _numbers(column: Any) -> Array:
 
 
 def _side_codes(column: Any) -> Int64:
-    """Codes of sides by name, 0 for other names; each text of the dictionary is looked up once."""
+    """Return the codes of a column of side names, int64 (n,); 0 for other names."""
     import pyarrow as pa
 
     codes = [np.zeros(0, np.int64)]
@@ -404,6 +422,7 @@ def _side_codes(column: Any) -> Int64:
 
 
 def _header(path: PathName, table: Any) -> dict[str, Any]:
+    """Return the header in a table's metadata; FileError if it is missing or damaged."""
     metadata = table.schema.metadata or {}
     if _KEY not in metadata:
         raise not_ranks(path, "a Parquet file that kgtrec did not write")
@@ -432,6 +451,7 @@ def _header(path: PathName, table: Any) -> dict[str, Any]:
 
 
 def _entities(table: Any, columns: Mapping[str, Array]) -> EntityLabels | None:
+    """Return the labels of entities, or None if the table has none; InputError if damaged."""
     import pyarrow as pa
 
     names = _entity_columns(columns)[::-1]
@@ -451,16 +471,16 @@ def _entities(table: Any, columns: Mapping[str, Array]) -> EntityLabels | None:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error of pyarrow, without its prefix."""
+    """Return the first line of an error of pyarrow, without its prefix."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     return text.removeprefix("Could not open Parquet input source '<Buffer>': ")
 
 
 def not_ranks(path: PathName, problem: str) -> FileError:
-    """The error for a file without ranks, or with impossible ones."""
+    """Return the error for a file without ranks, or with impossible ranks."""
     return FileError(path, found=problem, hint="give a file written by `kgtrec rank` or Ranks.save")
 
 
 def system_name(path: PathName) -> str:
-    """A system's name: the name of its file of ranks without ``.ranks.parquet``."""
+    """Return a system's name: the name of its file of ranks without ``.ranks.parquet``."""
     return Path(path).name.removesuffix(".parquet").removesuffix(".ranks")

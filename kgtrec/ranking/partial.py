@@ -1,8 +1,9 @@
-"""Partial rankings: what some rows contribute for some entities, and how to join them.
+"""Partial rankings: the results of some rows for some entities, and functions to join them.
 
-`kgtrec.ranking.ranges` makes parts of the entities; tasks and shards of `kgtrec.cluster` make parts
-of both. Counts add up, the best candidates merge (`merge_adjacent`), and parts of all entities
-become `Ranks` and `Run` (`assemble`). A ranking of everything needs no parts (`finished_ranks`).
+`kgtrec.ranking.ranges` makes parts of the entities. Tasks and shards of `kgtrec.cluster` make parts
+of rows and entities. Counts are added, the best candidates are merged (`merge_adjacent`), and parts
+of all entities become `Ranks` and `Run` (`assemble`). A ranking of all rows and entities needs no
+parts (`build_ranks`, `build_run`).
 
 A file of parts is an Arrow IPC stream with a row per part, in record batches of one row. The
 BLAKE2b-256 of all its bytes follows; readers compare it before they decode anything. The schema's
@@ -47,8 +48,11 @@ _SORTED = 1 << 18  # candidates that are sorted at a time
 
 @dataclass(frozen=True, order=True)
 class Task:
-    """Rows ``first_row`` to ``stop_row - 1`` against entities ``first_entity`` to
-    ``stop_entity - 1``. With restricted candidates the range must be that of all entities."""
+    """The task to rank rows for a range of entities.
+
+    It has the rows `first_row` to ``stop_row - 1`` and the entities `first_entity` to
+    ``stop_entity - 1``. With restricted candidates, the range must contain all entities.
+    """
 
     first_row: int
     stop_row: int
@@ -63,12 +67,12 @@ class Task:
 
     @property
     def rows(self) -> tuple[int, int]:
-        """First row, and the first behind the last."""
+        """First row, and the last row plus 1."""
         return self.first_row, self.stop_row
 
     @property
     def entities(self) -> tuple[int, int]:
-        """First entity, and the first behind the last."""
+        """First entity, and the last entity plus 1."""
         return self.first_entity, self.stop_entity
 
 
@@ -79,23 +83,23 @@ class PartialRanks(ShownInLines):
     Attributes
     ----------
     task : Task
-        Which rows and entities.
+        The rows and entities.
     counts : ndarray of int64, shape (6, n_targets)
         Greater, equal and tied ahead, micro and macro, of the answers counted in the rows.
     answer_nan : ndarray of bool, shape (n_targets,)
-        The answer's own score is NaN.
+        True if the score of the answer is NaN.
     lengths : ndarray of int32, shape (rows that give a question's run,)
-        Candidates kept.
+        Number of candidates kept per row.
     documents, scores : ndarray of int32; of float32 or float64
-        The candidates kept, row after row, best first.
+        Ids and scores of the candidates kept, row after row, best first.
     nan_count : int
-        NaN candidates met.
+        Number of NaN candidates.
     dtype, path : str
-        Of the scores; of the kernel.
+        Dtype of the scores, and kernel path.
     settings : Settings
-        How they were ranked: run depth, direction, NaN, tolerance of ties.
+        Run depth, direction, treatment of NaN, tolerance of ties.
     questions_hash : str
-        What the scores answer.
+        Hash of the questions.
     """
 
     task: Task
@@ -112,8 +116,8 @@ class PartialRanks(ShownInLines):
 
     @property
     def provenance(self) -> Provenance:
-        """The facts that all parts of a ranking share."""
-        return Provenance.of_scores(self.questions_hash, self.settings, self.dtype)
+        """Facts that all parts of a ranking share."""
+        return Provenance.from_settings(self.questions_hash, self.settings, self.dtype)
 
     def _lines(self) -> tuple[str, str]:
         return (
@@ -186,7 +190,7 @@ def merge_adjacent(
 ) -> PartialRanks:
     """Merge parts of the same rows and adjacent ranges of entities, in ascending order.
 
-    - position: Returns the positions of entities in the byte order of their labels; None: ids are
+    - position: Returns the positions of entities in the byte order of their labels. None if ids are
       in that order.
     """
     return reduce(lambda left, right: _merge_two(left, right, position), parts)
@@ -215,7 +219,7 @@ def _merge_two(
 
 
 def join_paths(paths: Iterable[str]) -> str:
-    """Join kernel paths of several machines; their results have the same bits."""
+    """Join the names of kernel paths of several machines, whose results have the same bits."""
     return ", ".join(sorted({name for path in paths for name in path.split(", ")}))
 
 
@@ -262,7 +266,7 @@ def assemble(
     describe_scores = describe_parts(ordered, plan.n_rows, questions, **ranges)
     whole = join_rows(ordered)
     counted = plan.collect(whole.counts, whole.answer_nan)
-    ranks = Ranks.of_counts(questions, *counted, lambda: describe_scores)
+    ranks = Ranks.from_counts(questions, *counted, lambda: describe_scores)
     return ranks, _run(questions, whole.settings, *_by_question(whole, plan.slot))
 
 
@@ -283,11 +287,11 @@ def build_ranks(
 ) -> Ranks:
     """Return the ranks of a finished native ranking of all rows and entities.
 
-    ``paths`` are the kernel paths of other processes that ranked some rows. Ranks share arrays with
-    the ranking unless these are ``copied``.
+    `paths` are the kernel paths of other processes that ranked some rows. Ranks share arrays with
+    the ranking unless these are `copied`.
     """
     plan, counts, no_score = state.plan, state.counts, state.target_nan
-    assert isinstance(plan, RowPlan)  # as of all rows of questions
+    assert isinstance(plan, RowPlan)  # a ranking of all rows has a whole plan
     if copied:
         counts, no_score = counts.copy(), no_score.copy()
     paths = [_core.active_path(), *paths]
@@ -298,7 +302,7 @@ def build_ranks(
             state.settings, state.dtype, int(state.nan_count.sum()), paths, **facts
         )
 
-    return Ranks.of_counts(questions, *plan.collect(counts, no_score), describe_scores)
+    return Ranks.from_counts(questions, *plan.collect(counts, no_score), describe_scores)
 
 
 def build_run(state: NativeRanking, questions: Questions, *, copied: bool = False) -> Run:
@@ -310,6 +314,7 @@ def build_run(state: NativeRanking, questions: Questions, *, copied: bool = Fals
 def _run(
     questions: Questions, settings: Settings, offsets: Int64, documents: Int32, scores: Array
 ) -> Run:
+    """Return the best candidates of all questions as a run."""
     docnos = questions.candidate_labels.docnos
     return Run(questions.ids, offsets, documents, scores, docnos, settings.run_depth)
 
@@ -319,7 +324,8 @@ def describe_parts(
 ) -> dict[str, Any]:
     """Return the manifest's entry on scores, for parts in the order of their rows.
 
-    It reads no counts. ``more`` are further entries. `assemble` documents the errors.
+    It reads no counts. `more` are further entries. UsageError if the parts do not belong to this
+    ranking, overlap, or leave rows or entities out.
     """
     expected = replace(ordered[0].provenance, questions_hash=questions.fingerprint)
     for part in ordered:
@@ -333,7 +339,8 @@ def describe_parts(
 def _describe_scores(
     settings: Settings, dtype: str, nan_count: int, paths: Iterable[str], **more: Any
 ) -> dict[str, Any]:
-    describe_scores: dict[str, Any] = {
+    """Return the manifest's entry on scores."""
+    entry: dict[str, Any] = {
         "dtype": dtype,
         "rows": settings.rows,
         "higher_is_better": settings.higher_is_better,
@@ -343,12 +350,12 @@ def _describe_scores(
         **more,
     }
     if settings.tolerance is not None:
-        describe_scores["tie_tolerance"] = settings.tolerance._asdict()
-    return describe_scores
+        entry["tie_tolerance"] = settings.tolerance._asdict()
+    return entry
 
 
 def _by_question(part: PartialRanks, slot: Int64) -> tuple[Int64, Int32, Array]:
-    """Return offsets, ids and scores of the kept candidates in the order of questions, not rows."""
+    """Return offsets, ids and scores of the kept candidates, sorted by question instead of row."""
     question, starts = _run_slots(slot), offsets_of(part.lengths)
     if (question[1:] > question[:-1]).all():
         return starts, part.documents, part.scores
@@ -418,8 +425,8 @@ def _batch(
 
     facts = vars(part.task) | vars(part) | {"settings": json.dumps(vars(part.settings))}
     columns = {name: pa.array([facts[name]], getattr(pa, kind)()) for name, kind in _FACTS.items()}
-    beside = {name: getattr(part, name) for name in _ARRAYS} | dict(arrays)
-    for name, array in beside.items():
+    all_arrays = {name: getattr(part, name) for name in _ARRAYS} | dict(arrays)
+    for name, array in all_arrays.items():
         values = pa.array(np.ascontiguousarray(array).reshape(-1))
         columns[name] = pa.LargeListArray.from_arrays(pa.array([0, len(values)], "int64"), values)
     text = json.dumps(about | {"format": FORMAT}, sort_keys=True)
@@ -430,7 +437,7 @@ def _batch(
 
 
 def read_about(path: PathName) -> dict[str, Any]:
-    """Read which evaluation the parts of a file belong to; FileError if it is incomplete."""
+    """Read the description of the evaluation of a file's parts; FileError if it is incomplete."""
     with _open_parts(path) as (about, _):
         return about
 
@@ -453,6 +460,7 @@ def read_with_arrays(path: PathName, names: Iterable[str]) -> tuple[PartialRanks
 
 
 def _array(row: pa.RecordBatch, name: str) -> Array:
+    """Return the array in a column of a record batch of one row."""
     array: Array = row.column(name)[0].values.to_numpy(zero_copy_only=False)
     return array
 
@@ -513,7 +521,7 @@ def _open_parts(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
 
 
 def _check_digest(path: Path) -> None:
-    """ValueError if a file was changed after writing; FileError if it is another kind of file."""
+    """Raise ValueError if a file was changed after writing, FileError if it is another kind."""
     hasher, left = hashlib.blake2b(digest_size=_DIGEST), path.stat().st_size - _DIGEST
     with open(path, "rb") as file:
         head = file.read(len(_START))

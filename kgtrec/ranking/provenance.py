@@ -1,7 +1,7 @@
-"""Where ranks come from: the manifest as a typed value, and what differs between two of them.
+"""The origin of ranks: the manifest as a typed value, and differences between two origins.
 
-The manifest is a dict of JSON types, which files store unchanged. Code that needs one of its facts
-reads it here, under the name of a field.
+The manifest is a dict of JSON types, which files store unchanged. Code reads its facts here, under
+the names of fields.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from kgtrec.ranking.settings import Settings
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a manifest says about the ranked questions and their scores.
+    """The facts of a manifest about the ranked questions and their scores.
 
     A field has its default if the manifest omits it.
 
-    - asked: Whether the manifest says anything about the questions.
-    - filter: Name of the protocol that chose `filter_splits`; None of these: not recorded.
-    - subset: How many entities, relations and triples a restricted evaluation keeps.
+    - has_questions: True if the manifest describes the questions.
+    - filter: Name of the protocol that chose `filter_splits`. Both are None if not recorded.
+    - subset: Numbers of entities, relations and triples that a restricted evaluation keeps.
     - lists, known_files: Counts and files of candidate lists, and of further known facts.
     - popularity: Splits on which entities and relations were recounted.
     - rows, run_depth: Settings of a ranking of scores; manifests do not record the run depth.
-    - overlap: What the split shares with train and with itself, as of
-      `kgtrec.graph.statistics.overlap`; empty without train.
+    - overlap: Triples that the split shares with train and with itself; see
+      `kgtrec.graph.statistics.overlap`. Empty without train.
     - question_ids, terms: Names of questions, and labels per term (None: its values are numbers).
       Empty if the questions come from a graph.
     - contexts: Labels of times or sets of qualifiers, by number.
-    - qrels: File and level of the qrels whose documents were ranked; None: ranked without qrels.
+    - qrels: File and level of the qrels whose documents were ranked; None without qrels.
     - model_facts: Sentences on the formula of a model of vectors.
     - trec_agreement: Largest difference between pytrec_eval's and the native values per measure.
     """
 
-    asked: bool = False
+    has_questions: bool = False
     graph_name: str | None = None
     graph_hash: str | None = None
     split: str | None = None
@@ -76,37 +76,40 @@ class Provenance:
     model_facts: Sequence[str] = ()
 
     @classmethod
-    def of(cls, manifest: Mapping[str, Any]) -> Provenance:
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> Provenance:
         """Read a manifest; missing entries and None become defaults."""
         facts = _facts(manifest)
         known = {name: facts[name] for name in _KINDS if facts.get(name) is not None}
         tuples = {name: tuple(known[name]) for name in _TUPLES if name in known}
-        return cls(asked=bool(manifest.get("questions")), **known | tuples)
+        return cls(has_questions=bool(manifest.get("questions")), **known | tuples)
 
     @classmethod
-    def of_scores(cls, questions_hash: str, settings: Settings, dtype: str) -> Provenance:
-        """What a part of a ranking has in common with the others (`PARTS`)."""
+    def from_settings(cls, questions_hash: str, settings: Settings, dtype: str) -> Provenance:
+        """Return the facts that all parts of a ranking share (`PARTS`)."""
         names = ("higher_is_better", "nan", "rows", "run_depth")
-        own: dict[str, Any] = {name: getattr(settings, name) for name in names}
+        facts: dict[str, Any] = {name: getattr(settings, name) for name in names}
         tolerance = settings.tolerance and settings.tolerance._asdict()
-        return cls(questions_hash=questions_hash, dtype=dtype, tie_tolerance=tolerance, **own)
+        return cls(questions_hash=questions_hash, dtype=dtype, tie_tolerance=tolerance, **facts)
 
 
-# The type of each field by its first word, and the type in JSON for it; None always fits.
+# The first word of each field's type, and its type in JSON. None fits every type.
 _FIRST = {each.name: str(each.type).replace("[", " ").split()[0] for each in fields(Provenance)}
 _JSON = {"str": str, "int": int, "bool": bool, "tuple": list, "Sequence": list, "Mapping": dict}
-_KINDS = {name: _JSON[word] for name, word in _FIRST.items() if name != "asked"}
+_KINDS = {name: _JSON[word] for name, word in _FIRST.items() if name != "has_questions"}
 _TUPLES = [name for name, word in _FIRST.items() if word == "tuple"]
 
 
 def _facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """All facts by name: on the questions, whose terms are only listed there; scores; others."""
+    """Return all facts of a manifest by name: on the questions, on the scores, and others.
+
+    The entry on questions only lists the names of terms; the terms are another entry.
+    """
     questions, scores = (manifest.get(part) or {} for part in ("questions", "scores"))
     return {**questions, "terms": None, **scores, **manifest}
 
 
 def is_sound(manifest: Mapping[str, Any]) -> bool:
-    """Whether the facts of a manifest, which may be damaged, have the types of the fields."""
+    """Return True if the facts of a manifest have the types of the fields; it may be damaged."""
     if not all(isinstance(manifest.get(part, {}), dict) for part in ("questions", "scores")):
         return False
     known = {name: fact for name, fact in _facts(manifest).items() if fact is not None}
@@ -123,15 +126,15 @@ def is_sound(manifest: Mapping[str, Any]) -> bool:
 
 
 EVALUATION = ("graph_hash", "split", "filter_splits", "extra_known", "n_entities", "questions_hash")
-"""What decides which answers are ranked, and among which candidates."""
+"""Fields that decide which answers are ranked, and among which candidates."""
 SCORING = ("dtype", "higher_is_better", "nan", "tie_tolerance")
-"""What decides the ranks that scores give."""
+"""Fields that decide which ranks the scores lead to."""
 
 
 PARTS = ("questions_hash", *SCORING, "rows", "run_depth")
-"""What all parts of one ranking have in common."""
+"""Fields that all parts of a ranking share."""
 
-_TOLD = {
+_DIFFERENCE_TEXTS = {
     "graph_hash": "other graph",
     "questions_hash": "other questions",
     "questions": "other graph, split or filter",
@@ -146,27 +149,34 @@ _TOLD = {
     "by": "divided by {} and {}",
     "count": "number of shards {} and {}",
 }
-"""How people call the fields, with both values unless these are hashes; others by their names."""
+"""Texts for fields that differ; `{}` are the two values. Other fields have their name as text."""
 
 
 def differences(a: Any, b: Any, names: Iterable[str] = EVALUATION) -> list[str]:
-    """Those of the named fields in which two provenances, or two headers of shards, differ."""
+    """Return the names of the fields in which two provenances, or headers of shards, differ."""
     return [name for name in names if getattr(a, name) != getattr(b, name)]
 
 
-def told_differences(a: Any, b: Any, names: Iterable[str]) -> str:
-    """The same for people: "other scores, run depth 3 and 4"; empty if there are none."""
+def describe_differences(a: Any, b: Any, names: Iterable[str]) -> str:
+    """Describe `differences` as text, such as "other scores, run depth 3 and 4"; "" if none."""
     return ", ".join(
-        _TOLD.get(name, name + " {!r} and {!r}").format(getattr(a, name), getattr(b, name))
+        _DIFFERENCE_TEXTS.get(name, name + " {!r} and {!r}").format(
+            getattr(a, name), getattr(b, name)
+        )
         for name in differences(a, b, names)
     )
 
 
 def check_alike(who: str, a: Provenance, b: Provenance, names: Sequence[str] = PARTS) -> None:
-    """UsageError if two parts, ``who`` of the message, do not belong to one evaluation."""
+    """Raise UsageError if two parts do not belong to the same evaluation.
+
+    `who` names the parts in the message.
+    """
     differing = differences(a, b, names)
     if differing:
-        asked = any(name in EVALUATION for name in differing)
-        same = "with the same graph, split, sides, filter and candidates" if asked else "alike"
-        told = told_differences(a, b, differing)
-        raise UsageError(f"{who} do not belong together ({told}); rank all parts {same}")
+        other_questions = any(name in EVALUATION for name in differing)
+        same = "alike"
+        if other_questions:
+            same = "with the same graph, split, sides, filter and candidates"
+        texts = describe_differences(a, b, differing)
+        raise UsageError(f"{who} do not belong together ({texts}); rank all parts {same}")

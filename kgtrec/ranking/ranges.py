@@ -1,8 +1,8 @@
-"""Ranking over ranges of entities: the base for scores that no single machine holds.
+"""Ranking over ranges of entities, for scores that do not fit on a single machine.
 
-First, `AnswerScores` gathers the answers' own scores from the machines that hold them. Then
-`rank_range` ranks each range separately. `merge_ranges` adds up the counts and merges the best
-candidates, to the same Ranks and Run as one pass over all entities.
+First, `AnswerScores` gathers the scores of the answers from the machines that hold them. Then
+`rank_range` ranks each range separately. `merge_ranges` adds the counts and merges the best
+candidates. Its Ranks and Run equal those of one pass over all entities.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class AnswerScores:
-    """Scores of the answers, filled range by range.
+    """Scores of the answers, read from one range of entities after another.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class AnswerScores:
     values : ndarray of float64, shape (n_instances,)
         Exact copies of the scores, negated if lower is better.
     filled : ndarray of bool, shape (n_instances,)
-        Which of them are known.
+        True for the scores that are known.
     """
 
     def __init__(self, questions: Questions, **options: Unpack[TieOptions]) -> None:
@@ -58,14 +58,14 @@ class AnswerScores:
             )
         require_columns_by_id(questions, "a range of entities")
         self.questions = questions
-        self.settings = Settings.of("AnswerScores", TieOptions, options, threads=1)
-        self.lists = QuestionLists.of(questions)
+        self.settings = Settings.from_options("AnswerScores", TieOptions, options, threads=1)
+        self.lists = QuestionLists.from_questions(questions)
         self.plan = plan_rows(questions, "questions")
         self.values = np.zeros(questions.n_instances)
         self.filled = np.zeros(questions.n_instances, dtype=bool)
 
     def fill(self, scores: Any, first_entity: int = 0) -> None:
-        """Read the answers that a range of entities holds.
+        """Read the scores of the answers that are in a range of entities.
 
         Parameters
         ----------
@@ -74,18 +74,20 @@ class AnswerScores:
         first_entity : int
             Id of the range's first entity.
         """
-        scores, width = self.checked(scores, first_entity)
+        scores, width = self.check_scores(scores, first_entity)
         dtype = str(scores.dtype)
         state = NativeRanking(self.lists, self.plan, self.settings, dtype, first_entity)
         state.target_scores(scores, self.values)
         ids = self.questions.answers.ids
         self.filled |= (ids >= first_entity) & (ids < first_entity + width)
 
-    def checked(self, scores: Any, first_entity: int) -> tuple[ScoreBlock | Factors, int]:
-        """Scores of a range in the form for ranking, and its number of entities; InputError for a
-        wrong shape."""
+    def check_scores(self, scores: Any, first_entity: int) -> tuple[ScoreBlock | Factors, int]:
+        """Return the scores of a range in the form for ranking, and its number of entities.
+
+        InputError if the shape is wrong.
+        """
         if not isinstance(scores, Factors):
-            scores = ScoreBlock.of(as_array(scores), not self.settings.higher_is_better)
+            scores = ScoreBlock.from_scores(as_array(scores), not self.settings.higher_is_better)
         shape, questions = scores.shape, self.questions
         if len(shape) != 2 or shape[0] != len(questions):
             raise InputError(
@@ -100,7 +102,7 @@ class AnswerScores:
         return scores, shape[1]
 
     def merge(self, other: AnswerScores) -> None:
-        """Copy the scores that another one has filled."""
+        """Copy the known scores of `other`."""
         self.values[other.filled] = other.values[other.filled]
         self.filled |= other.filled
 
@@ -120,18 +122,18 @@ def rank_range(
     scores : array, shape (Q, entities of the range), or Factors
         As for `AnswerScores.fill`.
     answers : AnswerScores
-        Every answer's score.
+        The scores of all answers.
     first_entity : int
         Id of the range's first entity.
     run_depth, threads, nan
-        As for `kgtrec.Ranker`; run depth and NaN the same for all ranges.
+        As for `kgtrec.Ranker`. Use the same run depth and treatment of NaN for all ranges.
 
     Raises
     ------
     UsageError
-        An answer's score is not known yet (the message names one).
+        The score of an answer is not known yet; the message names one.
     InputError
-        Wrong shape or dtype, or a NaN among the candidates.
+        The scores have a wrong shape or dtype, or a candidate's score is NaN.
     """
     questions = answers.questions
     missing = np.flatnonzero(~answers.filled)
@@ -142,7 +144,7 @@ def rank_range(
             "fill() AnswerScores from every range first"
         )
     settings = replace(answers.settings, run_depth=run_depth, threads=threads, nan=nan)
-    scores, width = answers.checked(scores, first_entity)
+    scores, width = answers.check_scores(scores, first_entity)
     state = rank_all(
         answers.lists,
         answers.plan,
@@ -157,7 +159,7 @@ def rank_range(
 
 
 def merge_ranges(parts: Sequence[PartialRanks], answers: AnswerScores) -> tuple[Ranks, Run]:
-    """Ranks and run of all entities from parts of disjoint ranges, in any order.
+    """Merge the parts of disjoint ranges, in any order; return ranks and run of all entities.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`rank`: rank every answer of every question by any source of scores."""
+"""`rank`: ranks every answer of every question by any source of scores."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kgtrec.questions.terms import PLURAL
 from kgtrec.ranking.blocks import nan_error, rank_all, rank_block
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.partial import build_ranks, build_run
-from kgtrec.ranking.ranker import Ranker, check_factors, prepared
+from kgtrec.ranking.ranker import Ranker, check_factors, prepare_rows
 from kgtrec.ranking.rows import QuestionLists, RowPlan
 from kgtrec.ranking.settings import RankOptions, Settings
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import as_source
 from kgtrec.scores.mapped_files import reading
-from kgtrec.scores.sources import BLOCK_BYTES, MatrixSource, selected
+from kgtrec.scores.sources import BLOCK_BYTES, MatrixSource, select_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -77,7 +77,7 @@ def rank(
         the triples (`entities`, `relations` of `Graph.questions`), or separate ones, a matrix,
         files or `Factors` may also have the rows of all questions of the split.
     questions : Questions, or mapping of str to Questions
-        One pass over the scores ranks several that differ only in what is filtered
+        A single pass over the scores ranks several questions that differ only in their filters
         (`Graph.questions_by_filter`).
     run_depth, threads, rows, higher_is_better, nan, columns, atol, rtol
         As for `Ranker`.
@@ -91,7 +91,7 @@ def rank(
     run : Run
         The ``run_depth`` best candidates of every question, in trec order.
     dict of str to (Ranks, Run)
-        For a mapping: both by name, the same as from a separate pass each.
+        For a mapping: ranks and run by name; they equal those of separate passes.
 
     Raises
     ------
@@ -101,7 +101,9 @@ def rank(
         A file cannot be read, or was written to or cut short while it was ranked; also the file of
         an array that ``numpy.load`` has mapped.
     """
-    settings = Settings.of("rank", RankOptions, options, run_depth=run_depth, threads=threads)
+    settings = Settings.from_options(
+        "rank", RankOptions, options, run_depth=run_depth, threads=threads
+    )
     several = questions if isinstance(questions, Mapping) else {"": questions}
     states = rank_all_rows(source, several, settings, progress)
     ranked = {
@@ -114,30 +116,33 @@ def rank(
 def rank_all_rows(
     source: Any, named: Mapping[str, Questions], settings: Settings, progress: bool | None = None
 ) -> list[NativeRanking]:
-    """As `rank` of a mapping, without making ranks and runs of what the native core has found."""
+    """Rank questions by name, as `rank` does, and return the native rankings in their order.
+
+    Callers build ranks and runs from these if they need them.
+    """
     if isinstance(source, Mapping):  # a matrix per side has a row per triple
         settings = replace(settings, rows="instances")
     if len(named) != 1:
         _check_alike(named)
     questions = list(named.values())
-    plans = [prepared(each, settings) for each in questions]
+    plans = [prepare_rows(each, settings) for each in questions]
     first, n_rows = questions[0], plans[0][1].n_rows
-    place = source if isinstance(source, (str, PathLike)) else ""
+    path = source if isinstance(source, (str, PathLike)) else ""
     vectors = (source.queries, *source.table) if isinstance(source, Factors) else ()
-    with reading(place or "scores", *vectors):
+    with reading(path or "scores", *vectors):
         scores = as_source(source, first, lambda n: Ranker(first, **vars(settings)).batches(n))
         facts = scores.facts if isinstance(scores, Factors) else ()
         by_entity = isinstance(scores, Factors)
         n_scored = len(scores.queries) if isinstance(scores, Factors) else scores.n_rows
         chosen = rows_to_rank(first, settings.rows, n_rows, n_scored, by_entity)
-        scores = scores if chosen is None else selected(scores, chosen)
+        scores = scores if chosen is None else select_rows(scores, chosen)
         rank = _rank_factors if isinstance(scores, Factors) else _rank_blocks
         try:
             states = rank(plans, questions, scores, settings, progress)
         except InputError as error:
-            if isinstance(error, FileError) or not place:
+            if isinstance(error, FileError) or not path:
                 raise
-            raise InputError(f"{getattr(scores, 'place', '') or place}: {error.marked}") from None
+            raise InputError(f"{getattr(scores, 'file', '') or path}: {error.marked}") from None
     for state in states:
         state.model_facts = facts
     return states
@@ -149,11 +154,12 @@ Plans = list[tuple[QuestionLists, RowPlan]]
 def _rank_factors(
     plans: Plans, questions: list[Questions], factors: Any, settings: Settings, show: bool | None
 ) -> list[NativeRanking]:
+    """Rank all rows of all questions by a factorised model."""
     n_rows, states = plans[0][1].n_rows, []
     check_factors(questions[0], n_rows, factors.shape, settings)
     for (lists, plan), each in zip(plans, questions, strict=True):
         refuse = partial(nan_error, each)
-        ordered = factors if lists.column_of is None else factors.reordered(lists.column_of)
+        ordered = factors if lists.column_of is None else factors.select_entities(lists.column_of)
         with progress_bar(n_rows, "rows", show) as bar:
             states.append(rank_all(lists, plan, ordered, settings, refuse, advance=bar.update))
     return states
@@ -162,11 +168,12 @@ def _rank_factors(
 def _rank_blocks(
     plans: Plans, questions: list[Questions], source: Any, settings: Settings, show: bool | None
 ) -> list[NativeRanking]:
+    """Rank all rows of all questions by the blocks of a source, in a single pass over it."""
     first, states = questions[0], list[NativeRanking]()
     rows, n_rows, start = settings.rows, plans[0][1].n_rows, 0
 
     def rank_pieces(scores: Any) -> None:
-        for piece in ScoreBlock.of(scores, not settings.higher_is_better, start).pieces():
+        for piece in ScoreBlock.from_scores(scores, not settings.higher_is_better, start).pieces():
             if not states:
                 states.extend(NativeRanking(*plan, settings, piece.dtype) for plan in plans)
             for state, each in zip(states, questions, strict=True):
@@ -199,14 +206,14 @@ def _rank_blocks(
 
 
 def _check_alike(questions: Mapping[str, Questions]) -> None:
-    """UsageError if questions do not ask the same in the same order."""
+    """Raise UsageError if not all questions are the same, in the same order."""
     if not questions:
         raise UsageError("the mapping of questions is empty; graph.questions_by_filter() makes one")
     (name, first), *others = questions.items()
     for other, second in others:
-        mine, theirs = _asked(first), _asked(second)
-        if mine.keys() != theirs.keys() or not all(
-            np.array_equal(array, theirs[key]) for key, array in mine.items()
+        arrays, other_arrays = _collect_asked(first), _collect_asked(second)
+        if arrays.keys() != other_arrays.keys() or not all(
+            np.array_equal(array, other_arrays[key]) for key, array in arrays.items()
         ):
             raise UsageError(
                 f"questions {name!r} and {other!r} differ in more than their filter; rank them one "
@@ -214,20 +221,23 @@ def _check_alike(questions: Mapping[str, Questions]) -> None:
             )
 
 
-def _asked(questions: Questions) -> dict[str, Any]:
-    """What is asked, in which order, and the meaning of rows and columns of scores."""
+def _collect_asked(questions: Questions) -> dict[str, Any]:
+    """Return the questions in their order, and the meaning of rows and columns, by name.
+
+    Filters and known answers are not among the values.
+    """
     text, before, after = questions.origin.hash_parts()
-    own = {"text": text, "width": questions.n_columns, "rows": questions.triple_rows}
-    return {**before, **after, **own, "columns": np.array(questions.column_of)}
+    shape = {"text": text, "width": questions.n_columns, "rows": questions.triple_rows}
+    return {**before, **after, **shape, "columns": np.array(questions.column_of)}
 
 
 def rows_to_rank(
     questions: Questions, rows: str, n_rows: int, n_scored: int | None, by_entity: bool
 ) -> Int64 | None:
-    """Which of the ``n_scored`` rows of scores are the ``n_rows`` rows of a ranking.
+    """Select the `n_rows` rows of a ranking among `n_scored` rows of scores; return their indices.
 
-    None: they are the same, or no selection fits. ``by_entity``: columns go by entity, as those of
-    a factorised model do, even if the questions declare another order.
+    None if all rows are ranked, or if no selection fits. `by_entity` is True if columns are in the
+    order of entities, as those of a factorised model, even if the questions declare another order.
     """
     if n_scored == n_rows:
         return None
@@ -248,7 +258,7 @@ def rows_to_rank(
 
 
 def check_shape(questions: Questions, rows: str, n_rows: int, shape: tuple[int, int]) -> None:
-    """InputError if a matrix of scores has another shape than the ranking."""
+    """Raise InputError if a matrix of scores has another shape than the ranking."""
     if shape[0] != n_rows:
         raise InputError(_wrong_rows(questions, rows, shape[0], n_rows))
     if shape[1] != questions.n_columns:
@@ -256,8 +266,9 @@ def check_shape(questions: Questions, rows: str, n_rows: int, shape: tuple[int, 
 
 
 def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, more: str = "") -> str:
+    """Return the message on scores with a wrong number of rows, with the likely reason."""
     kind = "question" if rows == "questions" else "(triple, side)"
-    given = ".entity, .tail" if questions.kind == "relation" else ".entity, .relation"
+    terms = ".entity, .tail" if questions.kind == "relation" else ".entity, .relation"
     source = questions.origin.source
     text = f"scores have {more}{n_rows} rows; expected {expected}, one per {kind}{source}"
     other = questions.n_instances if rows == "questions" else len(questions)
@@ -268,20 +279,21 @@ def _wrong_rows(questions: Questions, rows: str, n_rows: int, expected: int, mor
             f"{argument('rows', choice)}"
         )
     if n_rows == questions.n_labels and not more:
-        what = PLURAL[questions.kind]
-        return f"{text}; {n_rows} is the number of {what}: pass scores.T if they are transposed"
+        labels = PLURAL[questions.kind]
+        return f"{text}; {n_rows} is the number of {labels}: pass scores.T if they are transposed"
     if questions.split is None:
         return f"{text}; give the rows in the order of questions.ids"
     dropped = questions.graph.duplicates.get(questions.split, 0)
     if dropped and n_rows - expected in (dropped, 2 * dropped):
         return f"{text}; split {questions.split!r} has {dropped} repeated triples; score each once"
     return (
-        f"{text}; score every question of questions{given}, .side in that order "
+        f"{text}; score every question of questions{terms}, .side in that order "
         "(kgtrec convert --write-questions lists them)"
     )
 
 
 def _wrong_columns(questions: Questions, block: Array) -> str:
+    """Return the message on scores with a wrong number of columns, with the likely reason."""
     text = (
         f"scores have shape {tuple(block.shape)}; expected {questions.n_columns} columns, one per "
         f"{questions.kind if questions.n_columns == questions.n_labels else 'listed candidate'}"

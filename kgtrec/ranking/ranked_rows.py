@@ -1,7 +1,7 @@
-"""What one `Ranker` has ranked, in any order of rows, for another to take over.
+"""The rows that a `Ranker` has ranked, for another `Ranker` to take over.
 
-A partial ranking of all entities (`kgtrec.ranking.partial`) and the ids of its rows. Processes send
-it or save it, and `Ranker.merge` puts it into its place.
+They are a partial ranking of all entities (`kgtrec.ranking.partial`) and the ids of its rows.
+Processes send or save them, and `Ranker.merge` copies them into the whole ranking.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _HINT = "save it again with Ranker.save"
 
 @dataclass(frozen=True, eq=False)
 class RankedRows:
-    """Rows that one `Ranker` has ranked.
+    """Rows that a `Ranker` has ranked.
 
-    - part: What they contribute; its task counts these rows from 0.
+    - part: Counts and best candidates of these rows; its task numbers them from 0.
     - row_ids, int64 (n,): Ids of these rows in the whole ranking, ascending.
-    - nan_counts, int64 (n,): Number of NaN candidates in each.
+    - nan_counts, int64 (n,): Number of NaN candidates in each row.
     """
 
     part: PartialRanks
@@ -50,46 +50,46 @@ class RankedRows:
         return f"RankedRows({len(self)} rows)"
 
     @classmethod
-    def of(cls, state: NativeRanking, row_ids: Int64, questions: Questions) -> RankedRows:
-        """Some rows of a native ranking."""
+    def from_ranking(cls, state: NativeRanking, row_ids: Int64, questions: Questions) -> RankedRows:
+        """Return some rows of a native ranking."""
         task = Task(0, len(row_ids), 0, questions.n_labels)
         part = extract_part(state, task, questions.fingerprint, rows=row_ids)
         part = replace(part, settings=_no_deeper(part.settings, questions.n_labels))
         return cls(part, row_ids, state.nan_count[row_ids])
 
     def write_to(self, state: NativeRanking, chosen: Bools) -> None:
-        """Write the ``chosen`` rows to their places in a native ranking."""
-        part, plan = self.part, state.plan
-        own, targets = plan.select(self.row_ids)
-        taken = np.repeat(chosen, np.diff(own.target_offsets))
+        """Copy the rows that the mask `chosen` marks to a native ranking."""
+        part = self.part
+        rows, targets = state.plan.select(self.row_ids)
+        chosen_targets = np.repeat(chosen, np.diff(rows.target_offsets))
         state.written[self.row_ids[chosen]] = True
-        state.counts[:, targets[taken]] = part.counts[:, taken]
-        state.target_nan[targets[taken]] = part.answer_nan[taken]
+        state.counts[:, targets[chosen_targets]] = part.counts[:, chosen_targets]
+        state.target_nan[targets[chosen_targets]] = part.answer_nan[chosen_targets]
         state.nan_count[self.row_ids[chosen]] = self.nan_counts[chosen]
-        listed = chosen[own.slot >= 0]
-        slots, lengths = own.slot[own.slot >= 0][listed], part.lengths[listed]
+        listed = chosen[rows.slot >= 0]
+        slots, lengths = rows.slot[rows.slot >= 0][listed], part.lengths[listed]
         mask = np.repeat(listed, part.lengths)
-        place = np.repeat(slots, lengths), spans(0, lengths)[1]
-        state.best_ids[place] = part.documents[mask]
-        state.best_scores[place] = part.scores[mask]
+        cells = np.repeat(slots, lengths), spans(0, lengths)[1]
+        state.best_ids[cells] = part.documents[mask]
+        state.best_scores[cells] = part.scores[mask]
         state.best_length[slots] = lengths
 
     def check(
         self, questions: Questions, settings: Settings, plan: RowPlan, lists: QuestionLists
     ) -> None:
-        """UsageError if these are not rows of such a ranking."""
+        """Raise UsageError if these are not rows of a ranking with these questions and settings."""
         mine, here = self.part, _no_deeper(settings, questions.n_labels)
         width = min(here.run_depth, lists.most_candidates) if here.run_depth else 0
-        due = Provenance.of_scores(questions.fingerprint, here, mine.dtype)
+        due = Provenance.from_settings(questions.fingerprint, here, mine.dtype)
         check_alike("these rows and this ranker", mine.provenance, due)
         fitting = (np.diff(self.row_ids) > 0).all() and len(self.row_ids) == mine.task.stop_row
         fitting = fitting and 0 <= self.row_ids[0] <= self.row_ids[-1] < plan.n_rows
-        own = plan.select(self.row_ids)[0] if fitting else None
+        rows = plan.select(self.row_ids)[0] if fitting else None
         if (
-            own is None
-            or mine.counts.shape != (6, len(own.targets))
-            or mine.answer_nan.shape != own.targets.shape
-            or len(mine.lengths) != int((own.slot >= 0).sum())
+            rows is None
+            or mine.counts.shape != (6, len(rows.targets))
+            or mine.answer_nan.shape != rows.targets.shape
+            or len(mine.lengths) != int((rows.slot >= 0).sum())
             or len(self.nan_counts) != len(self.row_ids)
             or not 0 <= mine.lengths.min(initial=0) <= mine.lengths.max(initial=0) <= width
             or len(mine.documents) != int(mine.lengths.sum(dtype=np.int64))
@@ -97,13 +97,13 @@ class RankedRows:
             raise UsageError("these rows contradict the ranking that they name; rank them again")
 
     def save(self, path: PathName) -> None:
-        """Write to a file through a temporary one; FileError if that fails."""
+        """Write the rows to a file, which appears when it is complete; FileError if that fails."""
         arrays = {"row_ids": self.row_ids, "nan_counts": self.nan_counts}
         write_parts(path, {"ranked_rows": True}, [self.part], arrays)
 
     @classmethod
     def load(cls, path: PathName) -> RankedRows:
-        """Read what `save` has written; FileError if it is something else, or damaged."""
+        """Read a file of `save`; FileError if it is another kind of file, or damaged."""
         about = read_about(path)
         if not about.get("ranked_rows"):
             problem = "a shard of `kgtrec rank --shard`, not rows of a Ranker"
@@ -115,5 +115,5 @@ class RankedRows:
 
 
 def _no_deeper(settings: Settings, most: int) -> Settings:
-    """The settings with a run depth of at most ``most``, the number of candidates."""
+    """Return the settings with a run depth of at most `most`, the number of candidates."""
     return replace(settings, run_depth=min(settings.run_depth, most))

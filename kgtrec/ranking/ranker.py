@@ -1,4 +1,4 @@
-"""`Ranker`: ranks scores batch by batch, as the user's own loop produces them."""
+"""`Ranker`: ranks scores in batches, as a loop of the user produces them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Batch:
     start, stop : int
         The rows of the ranking that this batch covers.
     entity, relation, side : ndarray of int64, shape (stop - start,)
-        The given entity, the relation, and which side is asked: 0 = head (?, r, entity),
+        The given entity, the relation, and the side that is asked: 0 = head (?, r, entity),
         1 = tail (entity, r, ?), 2 = relation (entity, ?, tail), where `relation` is -1,
         3 = value of a qualifier (`statement`, its relation r, ?), with `entity` -1,
         4 = questions without a graph, with both -1.
@@ -61,13 +61,13 @@ class Batch:
     statement : ndarray of int64, shape (stop - start, 3), or None
         Head, relation and tail of the statement, if a qualifier's value is asked.
     context : ndarray of int64, or None
-        The time of the question, by its place in ``graph.contexts``; or its set of (other)
-        qualifiers, by its place in ``graph.qualifiers``.
+        Index of the question's time in ``graph.contexts``, or of its set of (other) qualifiers in
+        ``graph.qualifiers``.
     question : ndarray of int64
         Index of each row's question.
     column : ndarray of int64
-        The given entity as the model numbers it: its score column (``entity`` unless `columns`
-        declare another order).
+        Score column of the given entity in the model (``entity`` unless `columns` declare another
+        order).
     """
 
     start: int
@@ -90,21 +90,21 @@ class Batch:
 
 
 class Ranker:
-    """Ranks scores as a loop produces them.
+    """Ranks scores in batches, as a loop produces them.
 
     Parameters
     ----------
     questions : Questions
-        The questions, their answers, and what is filtered.
+        The questions, their answers and their filters.
     run_depth : int
-        Best candidates to keep per question, in trec order. 0: no run.
+        Number of best candidates to keep per question, in trec order. 0: no run.
     threads : int, optional
         Threads that rank a batch; every core by default. Results do not depend on it.
     rows : {"questions", "instances"}
-        What a row of scores stands for: a question, or a (triple, side): all triples of the split
-        with the head asked, then all with the tail asked (``questions.triple_rows``). With
-        "instances", an instance's micro counts come from its own row; macro counts and the run
-        from the question's first row.
+        Meaning of a row of scores: a question, or a (triple, side). Instances are all triples of
+        the split with the head asked, then all with the tail asked (``questions.triple_rows``).
+        Then the micro counts of an instance come from its row. Macro counts and the run come from
+        the question's first row.
     higher_is_better : bool
         False for distances: scores are negated before they are compared, exactly.
     nan : {"error", "worst"}
@@ -113,17 +113,17 @@ class Ranker:
         Treat a repeated row as an error, or ignore it unread: distributed samplers repeat rows to
         fill their last batches.
     columns : sequence of str or of int, or mapping of str to int, optional
-        The model's own numbering, as for `Graph.questions`, if the questions do not declare it.
+        Order of the model's columns, as for `Graph.questions`, if the questions do not declare it.
     atol, rtol : float, default 0
         A candidate within ``atol + rtol |answer's score|`` of the answer's score ties with it in
-        its micro rank, as in LibKGE (whose defaults are 1e-5 and 1e-4), computed in the scores'
-        dtype. Ordinal ranks, macro ranks and the run use exact ties.
+        its micro rank, as in LibKGE (whose defaults are 1e-5 and 1e-4). This is computed in the
+        dtype of the scores. Ordinal ranks, macro ranks and the run use exact ties.
 
     Notes
     -----
-    Several threads may `update` at the same time, each with its own batches: results equal those of
-    one thread, in any order. A process may fork between calls, but not while another thread is in a
-    call. Parent and child then continue separately, each with its own copy.
+    Several threads may call `update` at the same time, each with different batches. Results equal
+    those of a single thread, in any order. A process may fork between calls, but not while another
+    thread is in a call. Parent and child then continue separately, each with a copy.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class Ranker:
         duplicates: str = "error",
         **options: Unpack[RankOptions],
     ) -> None:
-        settings = Settings.of(
+        settings = Settings.from_options(
             "Ranker",
             RankOptions,
             options,
@@ -151,17 +151,17 @@ class Ranker:
             duplicates=duplicates,
         )
         self.questions, self.settings = questions, settings
-        self._lists, self._plan = prepared(questions, settings)
-        asked = self._plan.question
+        self._lists, self._plan = prepare_rows(questions, settings)
+        question_of_row = self._plan.question
         self._claims = RowClaims(
-            len(asked),
+            len(question_of_row),
             settings.duplicates,
-            lambda row: describe_question(questions, int(asked[row])),
+            lambda row: describe_question(questions, int(question_of_row[row])),
         )
         self._state: NativeRanking | None = None
         self._paths: set[str] = set()  # kernel paths of merged rows
         self._users: set[object] = set()  # claims of calls that write to the state
-        self._lock = Lock()  # for making the state
+        self._lock = Lock()  # held while the state is made
 
     @property
     def n_rows(self) -> int:
@@ -174,9 +174,9 @@ class Ranker:
         return int(self._claims.scored.sum())
 
     def batches(self, size: int = 512) -> Iterator[Batch]:
-        """All rows, in order, in batches of up to ``size``; each batch has only one side.
+        """Yield all rows, in order, in batches of up to `size`; each batch has a single side.
 
-        ``batch.side[0]`` is the side of the whole batch; the last batch of a side may be smaller.
+        ``batch.side[0]`` is the side of the whole batch. The last batch of a side may be smaller.
         """
         size = whole_number("size", size, 1)
         sides = self.questions.side[self._plan.question]
@@ -186,7 +186,7 @@ class Ranker:
                 yield self.batch(start, min(start + size, end))
 
     def batch(self, start: int, stop: int) -> Batch:
-        """The rows ``start`` to ``stop - 1`` as one batch; UsageError beyond the last row."""
+        """Return the rows `start` to `stop - 1` as a batch; UsageError beyond the last row."""
         if not 0 <= start < stop <= self.n_rows:
             raise UsageError(
                 f"rows {start} to {stop - 1} are not a batch; give 0 <= start < stop <= "
@@ -201,7 +201,7 @@ class Ranker:
         return Batch(start, stop, question=question, column=column, owner=self, **terms)
 
     def rows_of(self, triples: npt.ArrayLike, side: str) -> Int64:
-        """Ids of the rows that ask a side of some triples, for `update`.
+        """Return the ids of the rows that ask a side of some triples, for `update`.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class Ranker:
             Head, relation, tail of evaluated triples, in any order. If questions have a context, it
             is the fourth column: shape (n, 4).
         side : {"head", "tail", "relation"}
-            What is asked of them.
+            The side that is asked.
 
         Returns
         -------
@@ -229,15 +229,16 @@ class Ranker:
                 f"{argument('side', side)} is not asked; these questions ask "
                 f"{self.questions.sides!r}"
             )
-        place = fact_rows(self.questions.of_graph("triples"), as_array(to_host(triples), "triples"))
-        place = place + codes.index(side) * len(self.questions.triples)
+        origin = self.questions.of_graph("triples")
+        row = fact_rows(origin, as_array(to_host(triples), "triples"))
+        row = row + codes.index(side) * len(self.questions.triples)
         if self.settings.rows == "instances":
-            return place.astype(np.int64)
-        question = self.questions.instance_question[self.questions.triple_rows[place]]
+            return row.astype(np.int64)
+        question = self.questions.instance_question[self.questions.triple_rows[row]]
         return question.astype(np.int64)
 
     def update(self, rows: Batch | npt.ArrayLike, scores: Any) -> None:
-        """Rank one batch.
+        """Rank a batch.
 
         Parameters
         ----------
@@ -245,9 +246,9 @@ class Ranker:
             From `batches` of this ranker; or the ids of any rows, in any order (`rows_of`).
         scores : array, shape (len(rows), n_entities)
             Rows as in `rows`, columns in entity-id order (in relation-id order, if the relation is
-            asked); float16, bfloat16, float32 or float64,
-            any strides, numpy or anything with DLPack or ``__array__``. A torch tensor on a device
-            is copied piece by piece while the previous piece is ranked. Others are read in place:
+            asked). The dtype is float16, bfloat16, float32 or float64, with any strides. numpy or
+            anything with DLPack or ``__array__`` is accepted. A torch tensor on a device is copied
+            in pieces, each while the previous piece is ranked. Other arrays are read in place:
             values written before the call returns may or may not be ranked.
 
         Raises
@@ -262,16 +263,16 @@ class Ranker:
 
         Notes
         -----
-        After any exception, Ctrl-C included, its threads have stopped and nothing of the batch is
-        kept: you may pass the batch again.
+        After any exception, Ctrl-C included, the threads have stopped and no result of the batch is
+        kept. You may pass the batch again.
         """
         ids = self._row_ids(rows)
         with reading("scores"):  # which may map a file
-            block = self._checked_block(rows, ids, as_block(scores))
+            block = self._build_block(rows, ids, as_block(scores))
         self.rank_checked(ids, block)
 
-    def _checked_block(self, rows: Any, ids: Int64, scores: Any) -> ScoreBlock:
-        """The scores of rows as a block; InputError if their shape or dtype is wrong."""
+    def _build_block(self, rows: Any, ids: Int64, scores: Any) -> ScoreBlock:
+        """Return the scores of rows as a block; InputError if their shape or dtype is wrong."""
         expected = (len(ids), self.questions.n_columns)
         if tuple(scores.shape) != expected:
             named = rows if isinstance(rows, Batch) else f"{len(ids)} rows"
@@ -280,13 +281,13 @@ class Ranker:
                 f"one row per row of the batch, one column per {self.questions.kind} (or per "
                 "listed candidate)"
             )
-        return ScoreBlock.of(scores, not self.settings.higher_is_better)
+        return ScoreBlock.from_scores(scores, not self.settings.higher_is_better)
 
     def rank_checked(self, ids: Int64, block: ScoreBlock) -> None:
-        """`update`, with checked ids and scores."""
+        """Rank rows with checked ids and scores; see `update`."""
 
         def rank_new(claim: object, new: Bools) -> None:
-            # Here, so that rows of a file that is cut do not count as scored.
+            # Within `rank_new`, so that rows of a file that is cut short do not count as scored.
             with reading("scores", block.array):
                 if new.all():
                     self._rank(ids, block, self._open(block.dtype, claim))
@@ -294,21 +295,25 @@ class Ranker:
                     some = block.select(np.flatnonzero(new))
                     self._rank(ids[new], some, self._open(block.dtype, claim))
 
-        self._claimed(ids, rank_new)
+        self._work_on_claimed(ids, rank_new)
 
-    def _claimed(self, ids: Int64, work: Callable[[object, Bools], None]) -> None:
-        """Do work on rows that no other call ranks meanwhile. The work gets the new rows; these
-        have their scores afterwards."""
+    def _work_on_claimed(self, ids: Int64, work: Callable[[object, Bools], None]) -> None:
+        """Claim rows, so that no other call ranks them, and call `work` with the new ones.
+
+        `work` gets the claim, and a mask of the rows without scores, bool (len(ids),). These count
+        as scored afterwards.
+        """
         claim = object()
         try:
             new = self._claims.take(claim, ids)
             work(claim, new)
             self._claims.scored[as_index(ids) if new.all() else ids[new]] = True
         finally:
-            if claim in self._claims.at_work:  # no call here, so nothing can interrupt it
+            if claim in self._claims.at_work:  # calls no function, so that Ctrl-C cannot interrupt
                 del self._claims.at_work[claim]
 
     def _row_ids(self, rows: Any) -> Int64:
+        """Return the ids of the rows of a batch, or of row ids; errors as for `update`."""
         if not isinstance(rows, Batch):
             return parse_rows(rows, self.n_rows)
         if rows.owner is not self:
@@ -326,11 +331,11 @@ class Ranker:
             return
         part, questions = state.select(ids)
         for piece in block.at(0).pieces():
-            rank_block(part, piece, lambda row, *found: refuse(int(questions[row]), *found))
+            rank_block(part, piece, lambda row, *nan: refuse(int(questions[row]), *nan))
         state.take_over(part, ids)
 
     def _open(self, dtype: str, claim: object) -> NativeRanking:
-        """The state, for a claim at work; the first rows that it keeps decide its dtype."""
+        """Return the state for a claim; the first rows with scores decide its dtype."""
         at_work = self._claims.at_work
         with self._lock:
             self._users = {user for user in self._users if user in at_work}
@@ -344,7 +349,7 @@ class Ranker:
         return state
 
     def partial(self) -> RankedRows:
-        """The rows that have scores so far, for another process to merge.
+        """Return the rows that have scores so far, for another process to merge.
 
         Raises
         ------
@@ -354,7 +359,7 @@ class Ranker:
         rows, state = np.flatnonzero(self._claims.scored), self._state
         if state is None or not len(rows):
             raise UsageError("no row has scores yet; call update() first")
-        return RankedRows.of(state, rows, self.questions)
+        return RankedRows.from_ranking(state, rows, self.questions)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the rows that have scores so far to a file, for `merge`.
@@ -371,8 +376,9 @@ class Ranker:
     def merge(self, other: Ranker | RankedRows | str | PathLike[str]) -> None:
         """Take over the rows that another ranker of the same questions has ranked.
 
-        Every process of a distributed evaluation ranks its rows. One merges what the others sent
-        (`partial`) or saved (`save`), and finishes with the same results as a single process.
+        In a distributed evaluation, every process ranks its rows. Then a process merges the rows
+        that the others sent (`partial`) or saved (`save`), and finishes with the same results as a
+        single process.
 
         Parameters
         ----------
@@ -386,7 +392,7 @@ class Ranker:
         InputError
             Scores of another dtype.
         FileError
-            A file is missing or damaged, or is something else.
+            A file is missing or damaged, or is another kind of file.
         """
         ranked = other.partial() if isinstance(other, Ranker) else other
         if isinstance(ranked, (str, PathLike)):
@@ -403,10 +409,10 @@ class Ranker:
             ranked.write_to(self._open(ranked.part.dtype, claim), new)
             self._paths.update(ranked.part.path.split(", "))
 
-        self._claimed(ranked.row_ids, take_over)
+        self._work_on_claimed(ranked.row_ids, take_over)
 
     def finish(self) -> tuple[Ranks, Run]:
-        """Ranks and run of all rows; another call returns equal, separate objects.
+        """Return ranks and run of all rows; another call returns equal, separate objects.
 
         Raises
         ------
@@ -422,7 +428,7 @@ class Ranker:
 def check_factors(
     questions: Questions, n_rows: int, shape: tuple[int, ...], settings: Settings
 ) -> None:
-    """UsageError or InputError unless a factorised model of this shape can be ranked."""
+    """Raise UsageError or InputError unless a factorised model of this shape can be ranked."""
     if not settings.higher_is_better:
         raise UsageError(
             "Factors are always higher-is-better (metric='l2' is minus the squared distance); "
@@ -439,21 +445,24 @@ def check_factors(
         )
 
 
-def prepared(questions: Questions, settings: Settings) -> tuple[QuestionLists, RowPlan]:
-    """The lists and rows of a ranking; UsageError or InputError if it is impossible."""
+def prepare_rows(questions: Questions, settings: Settings) -> tuple[QuestionLists, RowPlan]:
+    """Return the lists and rows of a ranking; UsageError or InputError if it is impossible."""
     if not isinstance(questions, Questions):
         raise UsageError(
             f"questions have type {type(questions).__name__}; "
             "pass what graph.questions() returns, after the scores"
         )
-    lists, plan = QuestionLists.of(questions), plan_rows(questions, settings.rows)
+    lists, plan = QuestionLists.from_questions(questions), plan_rows(questions, settings.rows)
     if settings.columns is None:
         return lists, plan
     return replace(lists, column_of=column_order(questions, settings.columns)), plan
 
 
 def column_order(questions: Questions, columns: Any) -> Int64:
-    """The score column of each id; UsageError or InputError if `columns` cannot be its order."""
+    """Return the score column of each id, int64 (n_labels,).
+
+    UsageError or InputError if `columns` cannot be the order of columns.
+    """
     if questions.column_of is not None:
         raise UsageError("the questions already declare columns=; leave columns= out here")
     if questions.n_columns != questions.n_labels or (

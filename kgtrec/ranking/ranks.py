@@ -1,4 +1,4 @@
-"""Ranks: the result of a ranking, one row per instance, from which every metric follows."""
+"""Ranks: the result of a ranking, one row per instance. Every metric is computed from it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from kgtrec.ranking.columns import (
     QuestionSource,
     RanksSource,
     StoredSource,
-    cached,
-    counted_columns,
-    typed_columns,
+    build_count_columns,
+    convert_columns,
+    get_or_make,
 )
 from kgtrec.ranking.provenance import EVALUATION, SCORING, Provenance, check_alike
 from kgtrec.ranking.tie_report import tie_report
@@ -36,10 +36,10 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
 
 
 class Ranks:
-    """Counts per instance (one answer of one question), as numpy columns of shape (n,).
+    """Counts per instance (an answer of a question), as numpy columns of shape (n,).
 
-    Counts are stored; the other columns follow from the questions and are computed when they are
-    first read. Columns of terms (`Questions.from_answers`) are read by `column`.
+    Counts are stored. The other columns come from the questions and are computed when they are
+    first read. `column` reads the columns of terms (`Questions.from_answers`).
 
     Parameters
     ----------
@@ -50,27 +50,27 @@ class Ranks:
     relation_labels, entity_labels : sequence of str, optional
         Label of every relation id, and of every entity id.
     source : RanksSource, optional
-        The origin of all columns that are not counted, of manifest and labels. `columns` then has
-        the counts alone, in their types.
+        The source of all columns but the counts, of manifest and labels. `columns` then contains
+        only the counts, in their types.
 
     Attributes
     ----------
     greater, equal, tied_ahead, candidates : ndarray of int64
-        Among the micro candidates: how many score higher than the answer, how many tie with it, how
-        many of these precede it in trec order, and how many there are, the answer included.
+        Numbers of micro candidates: those that score higher than the answer, those that tie with
+        it, those of the latter that precede it in trec order, and all, the answer included.
     macro_greater, macro_equal, macro_tied_ahead, macro_candidates : ndarray of int64
         The same among the question-level candidates.
     answer_nan, macro_answer_nan : ndarray of bool
-        The answer's score was NaN (only with ``nan="worst"``): its rank is ``candidates``, and no
-        run contains it. The two differ only if a question has several rows of scores.
+        True if the answer's score was NaN (only with ``nan="worst"``). Its rank is ``candidates``,
+        and no run contains it. The two differ only if a question has several rows of scores.
     unlisted, macro_unlisted : ndarray of bool, or None
-        The answer is beyond the end of its predicted list (`rank_lists`): its rank is any from
-        ``greater + 1`` to ``candidates``. None if the ranks do not come from lists.
+        True if the answer is beyond the end of its predicted list (`rank_lists`). Its rank is any
+        from ``greater + 1`` to ``candidates``. None if the ranks do not come from lists.
 
     Raises
     ------
     InputError
-        Columns are missing, differ in length, or hold values that are not whole numbers.
+        Columns are missing, differ in length, or contain values that are not whole numbers.
     """
 
     greater: Int64
@@ -106,7 +106,7 @@ class Ranks:
             setattr(self, name, counted.get(name))
 
     @classmethod
-    def of_counts(
+    def from_counts(
         cls,
         questions: Questions,
         counts: Int64,
@@ -119,7 +119,7 @@ class Ranks:
         Parameters
         ----------
         counts : ndarray of int64, shape (6, n)
-            See `counted_columns`.
+            See `build_count_columns`.
         unscored : pair of ndarray of bool, shape (n,)
             Answers without a score, among micro and among macro candidates.
         scores : callable
@@ -127,11 +127,11 @@ class Ranks:
         further : dict of str to ndarray, optional
             Optional columns of counts.
         """
-        counted = counted_columns(questions, counts, unscored) | (further or {})
+        counted = build_count_columns(questions, counts, unscored) | (further or {})
         return cls(counted, source=QuestionSource(questions, scores))
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state to pickle or copy: what the source computes late is computed now."""
+        """Return the state to pickle or copy; columns that were not read yet are computed."""
         source = self._source
         stored = StoredSource(
             source.columns, self.manifest, self.relation_labels, self.entity_labels
@@ -140,8 +140,11 @@ class Ranks:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """The origin of the ranks: questions (splits, sizes, hashes, filter), scores (dtype,
-        direction, NaN count), versions. Plain JSON types."""
+        """Origin of the ranks, in plain JSON types.
+
+        It describes the questions (splits, sizes, hashes, filter), the scores (dtype, direction,
+        NaN count) and versions.
+        """
         return self._source.manifest
 
     @cached_property
@@ -156,74 +159,81 @@ class Ranks:
 
     @cached_property
     def triple(self) -> Int64:
-        """Row of the instance's triple in the evaluated split; for a qualifier's value, its row in
-        ``graph.qualifier_facts(split)``."""
-        return self._described("triple")
+        """Row of the instance's triple in the evaluated split.
+
+        If the value of a qualifier was asked, it is the row in ``graph.qualifier_facts(split)``.
+        """
+        return self._column_of_source("triple")
 
     @cached_property
     def question(self) -> Int64:
         """Index of the instance's question; `question_ids` names them."""
-        return self._described("question")
+        return self._column_of_source("question")
 
     @cached_property
     def side(self) -> Int64:
-        """0: the head was asked, 1: the tail, 2: the relation, 3: a qualifier's value."""
-        return self._described("side")
+        """Code of the side that was asked: 0 head, 1 tail, 2 relation, 3 value of a qualifier."""
+        return self._column_of_source("side")
 
     @cached_property
     def relation(self) -> Int64:
-        """Id of the relation; of the qualifier's relation if a qualifier's value was asked."""
-        return self._described("relation")
+        """Id of the relation, or of the qualifier's relation if its value was asked."""
+        return self._column_of_source("relation")
 
     @cached_property
     def given(self) -> Int64:
-        """Id of the given entity; of the statement's head if a qualifier's value was asked."""
-        return self._described("given")
+        """Id of the given entity, or of the statement's head if a qualifier's value was asked."""
+        return self._column_of_source("given")
 
     @cached_property
     def answer(self) -> Int64:
         """Id of the answer: an entity, or a relation if that was asked."""
-        return self._described("answer")
+        return self._column_of_source("answer")
 
     @cached_property
     def answer_popularity(self) -> Int64:
-        """How often the answer occurs in triples of all splits."""
-        return self._described("answer_popularity")
+        """Number of triples, in all splits, in which the answer occurs."""
+        return self._column_of_source("answer_popularity")
 
     @cached_property
     def relation_popularity(self) -> Int64:
-        """Triples of the evaluated split with the relation."""
-        return self._described("relation_popularity")
+        """Number of triples of the evaluated split with the relation."""
+        return self._column_of_source("relation_popularity")
 
     @cached_property
     def given_relation(self) -> Int64 | None:
-        """Relation of the statement, if a qualifier's value was asked."""
-        return self._optional("given_relation")
+        """Relation of the statement if a qualifier's value was asked, otherwise None."""
+        return self._optional_column("given_relation")
 
     @cached_property
     def given_tail(self) -> Int64 | None:
-        """The given tail if the relation or a qualifier's value was asked; `given` has the head."""
-        return self._optional("given_tail")
+        """Id of the given tail if the relation or a qualifier's value was asked, otherwise None.
+
+        `given` has the head.
+        """
+        return self._optional_column("given_tail")
 
     @cached_property
     def context(self) -> Int64 | None:
         """Number of the question's time, or set of qualifiers; `context_labels` names it."""
-        return self._optional("context")
+        return self._optional_column("context")
 
     @cached_property
     def full_candidates(self) -> Int64 | None:
-        """Micro candidates without the list of sampled ones; None if they are not sampled."""
-        return self._optional("full_candidates")
+        """Number of micro candidates before sampling; None if candidates were not sampled."""
+        return self._optional_column("full_candidates")
 
     @cached_property
     def grade(self) -> Int64 | None:
-        """Relevance of the answer, if questions have grades (`Questions.from_answers`)."""
-        return self._optional("grade")
+        """Relevance of the answer; None if questions have no grades (`Questions.from_answers`)."""
+        return self._optional_column("grade")
 
-    def _optional(self, name: str) -> Int64 | None:
+    def _optional_column(self, name: str) -> Int64 | None:
+        """Return a column of the source, or None if it lacks the column."""
         return self._source.columns.get(name)
 
-    def _described(self, name: str) -> Int64:
+    def _column_of_source(self, name: str) -> Int64:
+        """Return a column of the source, or a constant one that only graph questions have."""
         if name in ONLY_OF_GRAPHS and not self.of_graph:
             return np.broadcast_to(np.int64(ONLY_OF_GRAPHS[name]), len(self))
         return self._source.columns[name]
@@ -231,24 +241,24 @@ class Ranks:
     @property
     def column_names(self) -> list[str]:
         """Names of the columns that these ranks have, those of terms last."""
-        names = _required_columns(self.provenance)
+        names = _list_required_columns(self.provenance)
         names += [name for name in OPTIONAL if self.column(name) is not None]
         return names if self.of_graph else sorted(names, key=lambda name: name.startswith(TERM))
 
     def column(self, name: str) -> Any:
         """Return a column by its name: int64 or bool, shape (n,); None if it is absent."""
-        return self._optional(name) if name.startswith(TERM) else getattr(self, name)
+        return self._optional_column(name) if name.startswith(TERM) else getattr(self, name)
 
     def columns(self) -> dict[str, Array]:
         """Return all columns by name."""
         return {name: self.column(name) for name in self.column_names}
 
-    def derived(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return what follows from columns of the questions; `make` computes it the first time.
+    def compute_once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return a value that depends on the questions alone; `make` computes it the first time.
 
         All ranks of the same questions share it.
         """
-        return cached(self._source.derived, name, make)
+        return get_or_make(self._source.cache, name, make)
 
     def __len__(self) -> int:
         return len(self.greater)
@@ -270,13 +280,13 @@ class Ranks:
 
     @cached_property
     def of_graph(self) -> bool:
-        """Whether the questions come from a graph; otherwise the manifest names them."""
+        """True if the questions come from a graph; otherwise the manifest names them."""
         return not self.provenance.question_ids
 
     @property
     def provenance(self) -> Provenance:
         """The manifest as a typed value."""
-        return Provenance.of(self.manifest)
+        return Provenance.from_manifest(self.manifest)
 
     @cached_property
     def context_labels(self) -> dict[int, str]:
@@ -285,18 +295,18 @@ class Ranks:
 
     @property
     def kind(self) -> str:
-        """What the answers are: "entity", or "relation"."""
+        """Kind of the answers: "entity" or "relation"."""
         return (
             "relation" if self.given_tail is not None and self.given_relation is None else "entity"
         )
 
     @property
     def sampled(self) -> bool:
-        """Whether each question had its own list of candidates, such as sampled ones."""
+        """True if each question had a separate list of candidates, such as sampled ones."""
         return self.provenance.sampled
 
     def rank(self, kind: str = "realistic") -> Float64:
-        """Filtered rank of every instance, float64, shape (n,), from 1 to ``candidates``.
+        """Compute the filtered rank of every instance, float64 (n,), from 1 to ``candidates``.
 
         Parameters
         ----------
@@ -307,31 +317,32 @@ class Ranks:
         return _rank(kind, self.greater, self.equal, self.tied_ahead)
 
     def macro_rank(self, kind: str = "realistic") -> Float64:
-        """As `rank`, among the question-level candidates."""
+        """Compute ranks as `rank` does, among the question-level candidates."""
         return _rank(kind, self.macro_greater, self.macro_equal, self.macro_tied_ahead)
 
     @property
     def n_unlisted(self) -> int:
-        """Instances whose answer is beyond the end of its predicted list."""
+        """Number of instances whose answer is beyond the end of its predicted list."""
         return 0 if self.unlisted is None else int(np.count_nonzero(self.unlisted))
 
     def listed_ends(self) -> tuple[Ranks, Ranks] | None:
-        """The ranks if answers beyond a list come right behind it, and if they come last.
+        """Return the ranks if answers beyond a list follow right after it, and if they come last.
 
-        None if every rank is known. If several answers of a question are beyond its list, they get
-        consecutive macro ranks.
+        Returns None if every rank is known. If several answers of a question are beyond its list,
+        they get consecutive macro ranks.
         """
         if self.unlisted is None or self.macro_unlisted is None:
             return None
         if not self.unlisted.any() and not self.macro_unlisted.any():
             return None
-        micro = unlisted_places(self.unlisted, self.greater, self.candidates, None)
-        macro = unlisted_places(
+        micro = bound_unlisted(self.unlisted, self.greater, self.candidates, None)
+        macro = bound_unlisted(
             self.macro_unlisted, self.macro_greater, self.macro_candidates, self.question
         )
-        return self._with_places(micro[0], macro[0]), self._with_places(micro[1], macro[1])
+        return self._with_greater(micro[0], macro[0]), self._with_greater(micro[1], macro[1])
 
-    def _with_places(self, greater: Int64, macro_greater: Int64) -> Ranks:
+    def _with_greater(self, greater: Int64, macro_greater: Int64) -> Ranks:
+        """Return the ranks with these counts, in which no answer is unlisted."""
         columns: dict[str, Any] = self.columns()
         columns |= {"greater": greater, "macro_greater": macro_greater}
         for prefix in ("", "macro_"):
@@ -341,7 +352,7 @@ class Ranks:
         return Ranks(columns, self.manifest, self.relation_labels, self.entity_labels)
 
     def subset(self, rows: Array | slice) -> Ranks:
-        """The instances of a boolean mask, an index array or a slice."""
+        """Return the ranks of the instances of a boolean mask, an index array or a slice."""
         columns = {name: column[rows] for name, column in self.columns().items()}
         # Checks of all questions do not apply to some of them.
         manifest = {key: self.manifest[key] for key in self.manifest if key != "trec_agreement"}
@@ -349,8 +360,10 @@ class Ranks:
 
     @property
     def question_ids(self) -> list[str]:
-        """Name of every instance's question (head0, ..., tail0, ...), as in TREC files; or
-        relation0, ..."""
+        """Name of the question of each instance, as in TREC files: head0, ..., tail0, ...
+
+        If relations are asked, names are relation0, ...
+        """
         facts = self.provenance
         if facts.question_ids:
             return [facts.question_ids[number] for number in self.question.tolist()]
@@ -361,12 +374,13 @@ class Ranks:
         ]
         if self.context is None:
             return names
-        texts, own = self.context_labels, np.unique(self.context, return_inverse=True)
-        times = Labels.from_strings([texts[int(number)] for number in own[0]]).docnos[own[1]]
+        texts = self.context_labels
+        contexts, context_of = np.unique(self.context, return_inverse=True)
+        times = Labels.from_strings([texts[int(number)] for number in contexts]).docnos[context_of]
         return [f"{name}@{time}" for name, time in zip(names, times, strict=True)]
 
     def tie_report(self) -> dict[str, Any]:
-        """How much ties matter, over all instances and micro candidates.
+        """Show how much ties matter, over all instances and micro candidates.
 
         Returns
         -------
@@ -390,7 +404,7 @@ class Ranks:
         ----------
         path : path
         rank_type : {"optimistic", "realistic", "pessimistic", "ordinal"}, optional
-            Add a column ``rank`` of this type, for SQL and frames, which `load` checks and leaves
+            Add a column ``rank`` of this type, for SQL and frames. `load` checks it and leaves it
             out. It is NaN if the answer is beyond its predicted list.
 
         Raises
@@ -398,7 +412,7 @@ class Ranks:
         FileError
             The file cannot be written.
         """
-        from kgtrec.ranking.parquet import ROW_GROUP, used_ids, write_blocks
+        from kgtrec.ranking.parquet import ROW_GROUP, find_used_ids, write_blocks
 
         columns = self.columns()
         manifest = self.manifest | {"tie_report": self.tie_report()}
@@ -407,25 +421,25 @@ class Ranks:
             for start in range(0, max(1, len(self)), ROW_GROUP):
                 rows = slice(start, start + ROW_GROUP)
                 block = {name: column[rows] for name, column in columns.items()}
-                rank = {} if rank_type is None else {"rank": self._known_rank(rank_type, rows)}
+                rank = {} if rank_type is None else {"rank": self._rank_or_nan(rank_type, rows)}
                 yield block | rank
 
         labels = self.relation_labels, self.entity_labels
-        write_blocks(path, blocks(), manifest, used_ids(columns, manifest), *labels)
+        write_blocks(path, blocks(), manifest, find_used_ids(columns, manifest), *labels)
 
-    def _known_rank(self, kind: str, rows: slice = slice(None)) -> Float64:
-        """`rank` of some rows, NaN if the answer is beyond its predicted list."""
+    def _rank_or_nan(self, kind: str, rows: slice = slice(None)) -> Float64:
+        """Compute the `rank` of some rows; NaN if the answer is beyond its predicted list."""
         rank = _rank(kind, self.greater[rows], self.equal[rows], self.tied_ahead[rows])
         return rank if self.unlisted is None else np.where(self.unlisted[rows], np.nan, rank)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Ranks:
-        """Read what `save` has written.
+        """Read a file of `save`.
 
         Raises
         ------
         FileError
-            Missing, cut short, or not a ranks file.
+            The file is missing, cut short, or not a ranks file.
         """
         from kgtrec.ranking.parquet import not_ranks, read_ranks
 
@@ -435,7 +449,7 @@ class Ranks:
             ranks = cls(columns, header["manifest"], header["relation_labels"], entities)
         except InputError as error:
             raise not_ranks(path, str(error)) from None
-        if fault := _fault(ranks) or _rank_fault(ranks, rank):
+        if fault := _find_fault(ranks) or _find_rank_fault(ranks, rank):
             raise not_ranks(path, f"impossible ranks: {fault}")
         return ranks
 
@@ -460,17 +474,17 @@ class Ranks:
             for name in parts[0].column_names
         }
         joined = cls(
-            columns, _joined_manifest(parts), parts[0].relation_labels, parts[0].entity_labels
+            columns, _join_manifests(parts), parts[0].relation_labels, parts[0].entity_labels
         )
         _check_distinct(joined)
         return joined
 
 
 _COUNTED = (*COUNTED, "candidates", "macro_candidates", "unlisted", "macro_unlisted")
-"""Columns that a ranking counts. The others follow from the questions."""
+"""Columns that a ranking counts. The others come from the questions."""
 
 
-def _required_columns(provenance: Provenance) -> list[str]:
+def _list_required_columns(provenance: Provenance) -> list[str]:
     """Return the names of the columns that ranks of these questions cannot lack."""
     if not provenance.question_ids:
         return list(REQUIRED)
@@ -482,11 +496,11 @@ def _complete_columns(
     columns: Mapping[str, npt.ArrayLike], manifest: dict[str, Any]
 ) -> dict[str, Array]:
     """Return the columns in their types; InputError if some are missing or differ in length."""
-    expected = _required_columns(Provenance.of(manifest))
+    expected = _list_required_columns(Provenance.from_manifest(manifest))
     if missing := [name for name in expected if columns.get(name) is None]:
         raise InputError(f"ranks lack the columns {', '.join(missing)}; make them with rank()")
     names = {*expected, *OPTIONAL} & {*columns}
-    typed = typed_columns({name: columns[name] for name in columns if name in names})
+    typed = convert_columns({name: columns[name] for name in columns if name in names})
     lengths = {name: len(column) for name, column in typed.items()}
     if len(set(lengths.values())) > 1:
         raise InputError(f"the columns of ranks differ in length: {lengths}")
@@ -494,6 +508,7 @@ def _complete_columns(
 
 
 def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64:
+    """Compute ranks of a type from counts, float64 (n,); UsageError for an unknown type."""
     choose("rank_type", kind, RANK_TYPES)
     behind: dict[str, Any] = {
         "optimistic": 0,
@@ -505,12 +520,14 @@ def _rank(kind: str, greater: Int64, equal: Int64, tied_ahead: Int64) -> Float64
     return rank
 
 
-def unlisted_places(
+def bound_unlisted(
     beyond: Bools, greater: Int64, candidates: Int64, question: Int64 | None
 ) -> tuple[Int64, Int64]:
-    """``greater`` of answers beyond a list, at the first and at the last places behind it.
+    """Return the lowest and the highest possible `greater` of each answer, int64 (n,) each.
 
-    Answers of the same ``question`` take one place each; None: each is alone with its candidates.
+    - beyond, bool (n,): True for answers beyond the end of their list.
+    - question: Answers of the same question rank one after another. None: each answer is the only
+      one among its candidates.
     """
     after, answers = np.zeros_like(greater), np.ones_like(greater)
     rows = np.flatnonzero(beyond)
@@ -523,8 +540,8 @@ def unlisted_places(
     return np.where(beyond, np.minimum(greater + after, last), greater), last
 
 
-def _fault(ranks: Ranks) -> str | None:
-    """A fault that no ranking can produce; None: there is no fault."""
+def _find_fault(ranks: Ranks) -> str | None:
+    """Return a description of a fault that no ranking can produce, or None if there is none."""
     for kind in ("", "macro_"):
         greater, equal, tied_ahead, candidates = (
             getattr(ranks, kind + name) for name in ("greater", "equal", "tied_ahead", "candidates")
@@ -542,15 +559,15 @@ def _fault(ranks: Ranks) -> str | None:
         row = int(np.flatnonzero(full < ranks.candidates)[0])
         return f"in row {row}, {ranks.candidates[row]} candidates, but {full[row]} in all"
     if not ranks.of_graph:
-        return _fault_of_terms(ranks)
+        return _find_fault_of_terms(ranks)
     labels, used = ranks.relation_labels, ranks.relation
     if labels is not None and ((used < 0) | (used >= len(labels))).any():
         return f"relations {used.min()} to {used.max()}, but {len(labels)} relation labels"
     return None
 
 
-def _fault_of_terms(ranks: Ranks) -> str | None:
-    """The fault that questions or values of terms are missing, or have no name in the manifest."""
+def _find_fault_of_terms(ranks: Ranks) -> str | None:
+    """Return the fault that questions or values of terms are missing or have no name, or None."""
     if not len(ranks):
         return "there are no rows"
     facts = ranks.provenance
@@ -562,13 +579,13 @@ def _fault_of_terms(ranks: Ranks) -> str | None:
     return None
 
 
-def _rank_fault(ranks: Ranks, rank: Float64 | None) -> str | None:
-    """The fault that a file's column ``rank`` does not follow from its counts by any rank type."""
+def _find_rank_fault(ranks: Ranks, rank: Float64 | None) -> str | None:
+    """Return the fault that a file's column ``rank`` fits its counts by no rank type, or None."""
     if rank is None:
         return None
     rows = []
     for kind in RANK_TYPES:
-        expected = ranks._known_rank(kind)
+        expected = ranks._rank_or_nan(kind)
         wrong = (rank != expected) & ~(np.isnan(rank) & np.isnan(expected))
         if not wrong.any():
             return None
@@ -578,6 +595,7 @@ def _rank_fault(ranks: Ranks, rank: Float64 | None) -> str | None:
 
 
 def _check_distinct(ranks: Ranks) -> None:
+    """Raise UsageError if an instance occurs twice."""
     keys = ranks.triple * len(NAMES) + ranks.side
     values, counts = np.unique(keys, return_counts=True)
     if (counts > 1).any():
@@ -589,7 +607,8 @@ def _check_distinct(ranks: Ranks) -> None:
         )
 
 
-def _joined_manifest(parts: Sequence[Ranks]) -> dict[str, Any]:
+def _join_manifests(parts: Sequence[Ranks]) -> dict[str, Any]:
+    """Return the manifest of all parts: that of the first, with added counts."""
     manifest: dict[str, Any] = json.loads(json.dumps(parts[0].manifest))
     if "scores" in manifest:
         facts = [part.provenance for part in parts]
@@ -597,11 +616,12 @@ def _joined_manifest(parts: Sequence[Ranks]) -> dict[str, Any]:
         lists = [fact.predictions for fact in facts]
         if all(lists):
             manifest["scores"]["predictions"] |= {
-                key: sum(one[key] for one in lists)
+                key: sum(entry[key] for entry in lists)
                 for key, value in lists[0].items()
                 if isinstance(value, int)
             }
-            if stranger := next((one["stranger"] for one in lists if one.get("stranger")), None):
+            strangers = [entry["stranger"] for entry in lists if entry.get("stranger")]
+            if stranger := next(iter(strangers), None):
                 manifest["scores"]["predictions"]["stranger"] = stranger
     # Checks of one part do not apply to the whole.
     manifest.pop("trec_agreement", None)

@@ -1,4 +1,4 @@
-"""Rows of scores: the answers that each row counts, and a guard so that each is ranked once."""
+"""Rows of scores: the answers that each row counts, and a guard so that no row is ranked twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kgtrec._internal.csr import Csr, offsets_of, spans, take
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.candidates import CandidateLists
-from kgtrec.ranking.columns import MACRO, MICRO, cached, derived_from
+from kgtrec.ranking.columns import MACRO, MICRO, cache_of, get_or_make
 from kgtrec.scores.arrays import as_array, to_host
 
 
@@ -26,10 +26,11 @@ class QuestionLists:
     """The filters, candidates and column order of questions that the kernel reads.
 
     - n_labels: Columns of a full row of scores: entities, or relations.
-    - known, removed: Ids that are not micro, and not macro candidates of each question.
+    - known, removed: Ids that are not micro candidates, and not macro candidates, per question.
     - candidate_lists: Restricted candidates.
-    - order, Order or None: The byte order of the labels; None: ids are in that order.
-    - column_of, int64 (n_labels,) or None: The score column of each id; None: columns go by id.
+    - order, Order or None: Byte order of the labels; None if ids are in that order.
+    - column_of, int64 (n_labels,) or None: Score column of each id; None if columns are in the
+      order of ids.
     """
 
     n_labels: int
@@ -43,7 +44,7 @@ class QuestionLists:
         return len(self.known)
 
     @classmethod
-    def of(cls, questions: Questions) -> QuestionLists:
+    def from_questions(cls, questions: Questions) -> QuestionLists:
         """Return the lists of all questions. They are cached with the questions."""
 
         def make() -> QuestionLists:
@@ -51,7 +52,7 @@ class QuestionLists:
             restricted, columns = questions.candidate_lists, questions.column_of
             return cls(labels, questions.known, questions.removed, restricted, order, columns)
 
-        lists: QuestionLists = cached(derived_from(questions), "lists", make)
+        lists: QuestionLists = get_or_make(cache_of(questions), "lists", make)
         return lists
 
     def select(self, questions: Int64) -> QuestionLists:
@@ -99,9 +100,9 @@ def label_order(position: Int32 | None) -> Order | None:
 class Rows:
     """Rows of scores and the answers (targets) counted in each.
 
-    - question, int64 (n_rows,): The question of a row.
-    - target_offsets, targets: Answers counted in a row, ascending.
-    - slot, int64 (n_rows,): The question whose run a row gives; -1: none.
+    - question, int64 (n_rows,): Question of each row.
+    - target_offsets, targets: Answers counted in each row, ascending.
+    - slot, int64 (n_rows,): Question whose best entities come from the row; -1 for none.
     """
 
     question: Int64
@@ -125,21 +126,22 @@ class Rows:
 class RowPlan(Rows):
     """All rows of a ranking, and the targets whose counts each instance gets.
 
-    - micro, int64 (n_instances,): The target that gives an instance its micro counts; -1: its
-      answer is not a candidate.
-    - macro, int64 (n_instances,): The target that gives it its macro counts; -1 as above.
+    - micro, int64 (n_instances,): Target with the micro counts of each instance; -1 if its answer
+      is not a candidate.
+    - macro, int64 (n_instances,): Target with the macro counts of each instance; -1 as above.
     """
 
     micro: Int64
     macro: Int64
 
     def collect(self, counts: Int64, target_nan: Bools) -> tuple[Int64, tuple[Bools, Bools]]:
-        """Counts per instance, (6, n_instances), and whether its answer has no score, (2, ...).
+        """Return the counts per instance, and masks of answers without a score.
 
-        Micro values come from an instance's own row, macro values from its question's first. If
-        targets correspond to instances one by one, in order, the result is `counts` itself.
+        Counts are int64 (6, n_instances), masks bool (n_instances,) for micro and for macro
+        candidates. Micro values come from the instance's row, macro values from the first row of
+        its question. If target i belongs to instance i for all i, the result is `counts` itself.
         """
-        if self._one_by_one:
+        if self._in_instance_order:
             return counts, (target_nan, target_nan)
         # An extra target serves instances that have none.
         counts = np.concatenate([counts, np.zeros((6, 1), dtype=np.int64)], axis=1)
@@ -152,13 +154,14 @@ class RowPlan(Rows):
         return per_instance, (target_nan[self.micro], target_nan[self.macro])
 
     @cached_property
-    def _one_by_one(self) -> bool:
+    def _in_instance_order(self) -> bool:
+        """True if there is one target per instance, in the order of instances."""
         same = self.macro is self.micro or np.array_equal(self.macro, self.micro)
         return same and np.array_equal(self.micro, np.arange(len(self.targets)))
 
 
 def plan_rows(questions: Questions, rows: str) -> RowPlan:
-    """Plan one row per question, or one per (triple, side). The plan is cached."""
+    """Plan a row per question, or a row per (triple, side). The plan is cached."""
 
     def make() -> RowPlan:
         if rows == "instances":
@@ -169,7 +172,7 @@ def plan_rows(questions: Questions, rows: str) -> RowPlan:
             plan = RowPlan(every, answers.offsets, answers.ids, every, instance, instance)
         return plan if questions.outside is None else _without_outside(plan, questions)
 
-    plan: RowPlan = cached(derived_from(questions), rows, make)
+    plan: RowPlan = get_or_make(cache_of(questions), rows, make)
     return plan
 
 
@@ -187,7 +190,7 @@ def _without_outside(plan: RowPlan, questions: Questions) -> RowPlan:
 
 
 def _plan_instances(questions: Questions) -> RowPlan:
-    """Plan one row per (triple, side).
+    """Plan a row per (triple, side).
 
     The first row of a question counts all its answers, for macro counts. Each later row counts only
     the answer of its triple.
@@ -214,8 +217,8 @@ def _plan_instances(questions: Questions) -> RowPlan:
 class RowClaims:
     """A guard so that every row is ranked once, even if several threads pass it.
 
-    ``scored`` marks the rows that are ranked; ``at_work`` has those that calls are ranking, by
-    their claims, which each call removes when it ends.
+    `scored` marks the rows that are ranked. `at_work` contains the rows that calls are ranking now,
+    by their claims. Each call removes its claim when it ends.
     """
 
     def __init__(self, n_rows: int, duplicates: str, describe: Callable[[int], str]) -> None:
@@ -304,7 +307,7 @@ def parse_rows(rows: Any, n_rows: int) -> Int64:
 
 
 def is_run(rows: Int64) -> bool:
-    """Whether rows are consecutive and ascending."""
+    """Return True if rows are consecutive and ascending."""
     if len(rows) < 2:
         return True
     return bool(rows[-1] - rows[0] == len(rows) - 1 and (rows[1:] > rows[:-1]).all())

@@ -1,7 +1,7 @@
-"""How scores are ranked: one value, checked once, that every step of a ranking receives.
+"""The settings of a ranking: one value, checked once, that every step of a ranking receives.
 
-Front doors take its fields as keywords and make it by `Settings.of`. A partial ranking carries it,
-so parts that were ranked differently never merge. The manifest is written from it.
+Public functions take its fields as keywords and make it by `Settings.from_options`. A partial
+ranking carries it, so that parts with different settings never merge. The manifest records it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kgtrec.errors import UsageError, choose
 
 
 class Tolerance(NamedTuple):
-    """How far a tied score may be from the answer's: ``atol + rtol |s(a)|``."""
+    """The largest distance of a tied score from the answer's score s(a): ``atol + rtol |s(a)|``."""
 
     atol: float
     rtol: float
@@ -46,7 +46,7 @@ class RankOptions(ScoreOptions, total=False):
 
 
 class EvaluateOptions(RankOptions, total=False):
-    """The same, with run depth and threads as keywords too."""
+    """Keywords of `kgtrec.evaluate`: those of a ranking, run depth and threads."""
 
     run_depth: int
     threads: int | None
@@ -54,10 +54,10 @@ class EvaluateOptions(RankOptions, total=False):
 
 @dataclass(frozen=True)
 class Settings:
-    """How scores are ranked; `kgtrec.Ranker` documents each field.
+    """The settings of a ranking; `kgtrec.Ranker` documents each field.
 
-    Two are equal if they give the same counts: threads, the order of columns and the treatment of
-    repeated rows change no count.
+    Two settings are equal if they lead to the same counts. Threads, the order of columns and the
+    treatment of repeated rows change no count.
     """
 
     run_depth: int = 0
@@ -71,7 +71,7 @@ class Settings:
     duplicates: str = field(default="error", compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse wrong values: UsageError."""
+        """Raise UsageError for a wrong value."""
         choose("rows", self.rows, ("questions", "instances"))
         choose("nan", self.nan, ("error", "worst"))
         choose("duplicates", self.duplicates, ("error", "ignore"))
@@ -91,13 +91,14 @@ class Settings:
                 )
 
     @classmethod
-    def of(cls, caller: str, kind: type, options: Mapping[str, Any], **others: Any) -> Settings:
-        """Return the settings from a front door's arguments.
+    def from_options(
+        cls, caller: str, kind: type, options: Mapping[str, Any], **others: Any
+    ) -> Settings:
+        """Return the settings from the arguments of a public function.
 
-        - caller: The front door's name, for messages.
-        - options: Its keywords; those of ``kind``, such as `RankOptions`, are known. Any other
-          raises TypeError, as in Python.
-        - others: Fields that it takes by name.
+        - caller: Name of the function, for messages.
+        - options: Keywords of the call. TypeError if `kind`, such as `RankOptions`, lacks one.
+        - others: Fields that are parameters of the function.
         """
         for name in options:
             if name not in kind.__annotations__:
@@ -106,7 +107,7 @@ class Settings:
 
     @classmethod
     def convert(cls, **fields: Any) -> Settings:
-        """Return the settings with these fields, numbers as Python's int and float."""
+        """Return the settings with these fields; numbers become Python's int and float."""
         settings = cls(**fields)
         return replace(
             settings,
@@ -119,21 +120,21 @@ class Settings:
 
     @property
     def tolerance(self) -> Tolerance | None:
-        """The tolerance of ties with the answer's score; None: only equal scores tie."""
+        """Tolerance of ties with the answer's score; None if only equal scores tie."""
         return Tolerance(self.atol, self.rtol) if self.atol or self.rtol else None
 
     @property
     def n_threads(self) -> int:
-        """Number of threads that rank: as requested, or one per core."""
+        """Number of threads: as requested, or one per core."""
         return self.threads or available_cores()
 
     def shared(self) -> Settings:
-        """The settings that all parts of one ranking share, small enough to send with each."""
+        """Return the settings that all parts of a ranking share, small enough to send with each."""
         return replace(self, threads=1, columns=None, duplicates="error")
 
 
 def whole_number(name: str, value: Any, least: int) -> int:
-    """Check that an argument is a whole number of at least ``least``; UsageError otherwise."""
+    """Return an argument as int; UsageError unless it is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise UsageError(f"{argument(name, value)} is not a whole number of at least {least}")
     return int(value)

@@ -1,4 +1,4 @@
-"""How much ties matter: the tie report of ranks, from sums that do not depend on blocks."""
+"""The tie report of ranks, which shows how much ties matter. Its sums do not depend on blocks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _DEPTHS = (1, 3, 10)
 
 
 def tree_sum(values: Callable[[int, int], float], start: int, stop: int) -> float:
-    """A sum in the order in which numpy adds contiguous float64, from sums of its blocks.
+    """Return the sum of values from `start` to `stop - 1`, with the same bits as numpy's sum.
 
-    numpy halves an array, at multiples of eight, until 128 are left, and adds the halves.
+    `values` returns the sum of a block. numpy halves an array, at multiples of eight, until 128
+    values are left, and adds the halves. This function adds blocks in the same order.
     """
     n = stop - start
     if n <= _BLOCK:
@@ -26,8 +27,11 @@ def tree_sum(values: Callable[[int, int], float], start: int, stop: int) -> floa
     return tree_sum(values, start, start + half) + tree_sum(values, start + half, stop)
 
 
-def tie_report(places: Callable[[int, int], tuple[Int64, Int64]], n: int) -> dict[str, Any]:
-    """The result of `kgtrec.Ranks.tie_report` for ``n`` instances."""
+def tie_report(counts_of: Callable[[int, int], tuple[Int64, Int64]], n: int) -> dict[str, Any]:
+    """Return the result of `kgtrec.Ranks.tie_report` for `n` instances.
+
+    `counts_of` returns the greater and equal counts of the instances from a start to a stop.
+    """
     if not n:
         return {"tied_share": 0.0, "mean_equal": 0.0, "max_equal": 0, "width": {}}
     tied = total = most = 0
@@ -35,7 +39,7 @@ def tie_report(places: Callable[[int, int], tuple[Int64, Int64]], n: int) -> dic
 
     def width_of_mrr(start: int, stop: int) -> float:
         nonlocal tied, total, most
-        greater, equal = places(start, stop)
+        greater, equal = counts_of(start, stop)
         tied += int(np.count_nonzero(equal))
         total += int(equal.sum())
         most = max(most, int(equal.max()))

@@ -53,9 +53,9 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
     """
     first, second = (each if isinstance(each, Ranks) else each.ranks for each in (a, b))
     ours, theirs = first.provenance, second.provenance
-    if not (ours.asked and theirs.asked):
+    if not (ours.has_questions and theirs.has_questions):
         unknown = ("one of them does not record which questions were asked",)
-        return Comparability(() if ours.asked == theirs.asked else unknown)
+        return Comparability(() if ours.has_questions == theirs.has_questions else unknown)
     reasons = []
     for name, tell in _FACTS.items():
         mine, its = tell(ours), tell(theirs)

@@ -537,7 +537,7 @@ def evaluate(
     from kgtrec.ranking.partial import build_ranks, build_run
     from kgtrec.ranking.rank import rank_all_rows
 
-    settings = Settings.of("evaluate", EvaluateOptions, options, run_depth=20)
+    settings = Settings.from_options("evaluate", EvaluateOptions, options, run_depth=20)
     depths = map(_depth, [*COMPARED, *(m.metric for m in parsed or () if m.is_trec)])
     settings = replace(settings, run_depth=max(settings.run_depth, *depths))
     several = questions if isinstance(questions, Mapping) else {"": questions}

@@ -12,7 +12,7 @@ from kgtrec._internal.arrays import Int64
 from kgtrec.errors import InputError, UsageError, refuse
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.ranking.instances import triple_ids
-from kgtrec.ranking.parquet import encoded_labels
+from kgtrec.ranking.parquet import encode_labels
 from kgtrec.ranking.ranks import Ranks
 
 UNLABELLED = "(no label)"
@@ -88,7 +88,7 @@ def triples_in_labels(ranks: Ranks) -> list[Triple]:
     heads, relation, tails = triple_ids(ranks)
     ends = (heads, tails)
     used = np.unique(ends)
-    encoded = encoded_labels(entities, used).to_pylist()
+    encoded = encode_labels(entities, used).to_pylist()
     names = (name.decode("utf-8", "surrogateescape") for name in encoded)
     label = dict(zip(used.tolist(), names, strict=True))
     rows = zip(heads.tolist(), relation.tolist(), tails.tolist(), strict=True)

@@ -1,8 +1,8 @@
 """Arrays of any framework as numpy arrays, and blocks of scores in the form for comparison.
 
-A matrix of scores on a GPU never exists on the host: rows go through two pinned buffers, on a
+A matrix of scores on a GPU never exists on the host. Its rows go through two pinned buffers, on a
 separate stream, which waits for the computation of the scores. A block is copied while the previous
-one is ranked. This module does not import torch: a caller with a tensor has done so.
+block is ranked. This module does not import torch, because a caller with a tensor has imported it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _OF_NUMPY = {np.dtype(name): name for name in _FLOATS if name != "bfloat16"}
 
 
 def as_array(scores: Any, name: str = "scores") -> Array:
-    """A numpy view of any framework's array, by DLPack or ``__array__``, without importing it."""
+    """Return a numpy view of any framework's array, by DLPack or ``__array__``.
+
+    The framework is not imported. InputError if the array cannot be read.
+    """
     if type(scores) is np.ndarray:
         return scores
     # A caller with a masked array has imported numpy.ma; importing it takes numpy a while.
@@ -78,13 +81,13 @@ def score_dtype(array: Array, name: str = "scores") -> str:
 
 @dataclass(frozen=True, eq=False)
 class ScoreBlock:
-    """Consecutive rows of scores, and what their ranking needs to know.
+    """Consecutive rows of scores, with their type and direction.
 
-    - array, (rows, columns): A tensor on a device, or an array for the native core: in the
-      machine's byte order, bfloat16 as its bits.
+    - array, (rows, columns): A tensor on a device, or an array for the native core. This has the
+      machine's byte order, and bfloat16 as bits.
     - dtype: Name of the dtype for comparisons.
-    - negate: Lower is better.
-    - start: The ranking's number of the first row.
+    - negate: True if lower scores are better.
+    - start: Index of the first row in the ranking.
     """
 
     array: Any
@@ -93,11 +96,13 @@ class ScoreBlock:
     start: int = 0
 
     @classmethod
-    def of(cls, scores: Any, negate: bool = False, start: int = 0, name: str = "scores") -> Self:
-        """Scores of any framework; InputError if they cannot be compared."""
+    def from_scores(
+        cls, scores: Any, negate: bool = False, start: int = 0, name: str = "scores"
+    ) -> Self:
+        """Return scores of any framework as a block; InputError if they cannot be compared."""
         array = as_block(scores, name)
         if isinstance(array, np.ndarray) or not on_device(array):
-            return cls._of_host(array, negate, start)
+            return cls._from_host(array, negate, start)
         dtype = str(array.dtype).rpartition(".")[2]
         if dtype not in _FLOATS:
             raise InputError(
@@ -107,7 +112,8 @@ class ScoreBlock:
         return cls(array, "float32" if dtype == "bfloat16" else dtype, negate, start)
 
     @classmethod
-    def _of_host(cls, array: Array, negate: bool, start: int) -> Self:
+    def _from_host(cls, array: Array, negate: bool, start: int) -> Self:
+        """Return an array on the host as a block."""
         dtype = score_dtype(array)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
@@ -123,19 +129,19 @@ class ScoreBlock:
 
     @property
     def stop(self) -> int:
-        """The ranking's row behind the last one."""
+        """Index in the ranking of the last row, plus 1."""
         return self.start + len(self.array)
 
     def at(self, start: int) -> Self:
-        """The same scores as other rows of a ranking."""
+        """Return the same scores as other rows of a ranking, from `start` on."""
         return replace(self, start=start)
 
     def select(self, rows: Int64) -> Self:
-        """Some of the rows."""
+        """Select rows of the block."""
         return replace(self, array=self.array[rows.tolist()])
 
-    def directed(self, *index: Any) -> Array:
-        """Return some scores as float64, negated if lower is better."""
+    def values_at(self, *index: Any) -> Array:
+        """Return the scores at an index as float64, negated if lower is better."""
         values = self.array[index]
         if self.dtype == "bfloat16":
             values = (np.asarray(values, dtype=np.uint32) << 16).view(np.float32)
@@ -144,12 +150,12 @@ class ScoreBlock:
         return -values if self.negate else values
 
     def pieces(self) -> Iterator[Self]:
-        """The block in pieces on the host, each valid until the next but one is requested."""
+        """Yield the block in pieces on the host; each is valid until the next but one."""
         if isinstance(self.array, np.ndarray) or not on_device(self.array):
             yield self
             return
         for start, array in _copy_pieces(self.array):
-            yield self._of_host(array, self.negate, self.start + start)
+            yield self._from_host(array, self.negate, self.start + start)
 
 
 COPIED_BYTES = 8 << 20
@@ -170,19 +176,19 @@ def on_device(scores: Any) -> bool:
 
 
 def to_host(values: Any) -> Any:
-    """A few values, such as ids, in the host's memory."""
+    """Return values in the host's memory; for small arrays, such as ids."""
     return values.detach().cpu() if on_device(values) else values
 
 
 def as_block(scores: Any, name: str = "scores") -> Any:
-    """A tensor on a device unchanged, any other array as a numpy view (see `as_array`)."""
+    """Return a tensor on a device unchanged, any other array as a numpy view; see `as_array`."""
     if isinstance(scores, np.ndarray) or not on_device(scores):
         return as_array(scores, name)
     return scores.detach()
 
 
 def _copy_pieces(block: Any) -> Iterator[tuple[int, Array]]:
-    """First row and numpy array of pieces of a tensor on a device."""
+    """Copy a tensor on a device in pieces; yield the first row and the array of each."""
     if hasattr(block, "resolve_neg"):
         block = block.resolve_neg()
     torch = sys.modules[type(block).__module__.partition(".")[0]]
@@ -199,6 +205,7 @@ def _copy_pieces(block: Any) -> Iterator[tuple[int, Array]]:
 def _stream_pieces(
     torch: Any, streams: Any, block: Any, height: int
 ) -> Iterator[tuple[int, Array]]:
+    """Copy pieces of `height` rows through pinned buffers; yield first row and array of each."""
     side = streams.Stream(device=block.device)
     side.wait_stream(streams.current_stream(block.device))
     dtype = torch.float32 if block.dtype == torch.bfloat16 else block.dtype
@@ -217,11 +224,11 @@ def _stream_pieces(
 
     try:
         n_pieces = -(-len(block) // height)
-        under_way = begin(0)
+        in_flight = begin(0)
         for number in range(n_pieces):
-            buffer, arrival = under_way
+            buffer, arrival = in_flight
             if number + 1 < n_pieces:
-                under_way = begin(number + 1)
+                in_flight = begin(number + 1)
             arrival.synchronize()
             yield number * height, np.from_dlpack(buffer)
     finally:
@@ -229,7 +236,7 @@ def _stream_pieces(
 
 
 def _allocate_pinned(torch: Any, shape: tuple[int, int], dtype: Any) -> Any:
-    """Page-locked memory, which a device accesses directly; ordinary memory if there is none."""
+    """Allocate page-locked memory, which a device accesses directly; else ordinary memory."""
     try:
         return torch.empty(shape, dtype=dtype, pin_memory=True)
     except RuntimeError:

@@ -1,8 +1,11 @@
-"""Factorised models: scores as products or distances of vectors, ranked without a score matrix."""
+"""Factorised models: their scores are products or distances of vectors.
+
+They are ranked without a score matrix.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,27 +22,28 @@ from kgtrec.scores.arrays import as_array, to_host
 from kgtrec.scores.formulas import Parts, QueryIds, build, check_model, describe, half_turn_of
 
 METRICS = ("dot", "l2", "l1", "moduli")
-"""How a factorised model scores; the native core knows them by these names."""
+"""Products and distances of vectors; the native core has the same names."""
 
 
 class Factors:
-    """A factorised model, ranked tile by tile: its score matrix never exists.
+    """A factorised model. It is ranked in tiles, so its score matrix never exists.
 
     Parameters
     ----------
     queries : array of float16, float32 or float64, shape (rows, dim)
-        One vector per row: per question, or per (triple, side), as the caller of `rank` declares.
+        A vector per row: per question, or per (triple, side), as declared in the call of `rank`.
     entities : array, shape (n_entities, dim)
-        One vector per entity, in id order.
+        A vector per entity, in id order.
     bias : array, shape (n_entities,), optional
         Added to every score of an entity.
     columns : sequence of int, optional
-        The model's own numbering: the entity id of each row of `entities` (and each bias);
-        ``graph.entities.ids(labels)`` turns labels into ids. By default, id order.
+        The entity id of each row of `entities` (and each bias), if they are not in id order.
+        ``graph.entities.ids(labels)`` converts labels to ids.
     metric : {"dot", "l2", "l1", "moduli"}
         ``dot``: q·x + bias. ``l2``: -‖q - x‖² + bias, computed as 2 q·x - x·x - q·q.
-        ``l1``: ``bias - (|q1 - x1| + |q2 - x2| + ...)``. ``moduli``: the same of complex vectors,
-        with all real parts first: ``bias`` minus the sum of ``sqrt(re² + im²)`` of ``q - x``.
+        ``l1``: ``bias - (|q1 - x1| + |q2 - x2| + ...)``. ``moduli``: the l1 distance of complex
+        vectors, with all real parts first: ``bias`` minus the sum of ``sqrt(re² + im²)`` of
+        ``q - x``.
 
     Attributes
     ----------
@@ -48,12 +52,12 @@ class Factors:
 
     Notes
     -----
-    Computed in float64 if any array is float64, else in float32; entities in float16 stay so, and
-    are widened when used, which halves their memory. Each dot product is one chain of fused
-    multiply-adds in ascending dimension, so a score has the same bits in every tile, thread, chunk
-    and kernel path, and entities with equal vectors (and biases) tie exactly. Distances that are
-    equal for other reasons may differ in the last bits, as in any floating-point sum. It calls no
-    BLAS, whose threads would multiply with those that share the rows.
+    Scores are computed in float64 if any array is float64, else in float32. Entities in float16 are
+    stored as they are and widened when used, which halves their memory. Each dot product is a chain
+    of fused multiply-adds in ascending dimension. So a score has the same bits in every tile,
+    thread, chunk and kernel path, and entities with equal vectors (and biases) tie exactly.
+    Distances that are equal for other reasons may differ in the last bits, as in any floating-point
+    sum. No BLAS is used, because its threads would multiply with those that share the rows.
 
     Raises
     ------
@@ -71,9 +75,9 @@ class Factors:
         columns: Any = None,
     ) -> None:
         choose("metric", metric, METRICS)
-        arrays = [_vectors("queries", queries, 2), _vectors("entities", entities, 2)]
+        arrays = [_check_floats("queries", queries, 2), _check_floats("entities", entities, 2)]
         if bias is not None:
-            arrays.append(_vectors("bias", bias, 1))
+            arrays.append(_check_floats("bias", bias, 1))
         if arrays[0].shape[1] != arrays[1].shape[1]:
             raise InputError(
                 f"queries have {arrays[0].shape[1]} dimensions and entities {arrays[1].shape[1]}; "
@@ -99,7 +103,7 @@ class Factors:
             np.ascontiguousarray(array, dtype=np.float16 if half and number == 1 else dtype)
             for number, array in enumerate(arrays)
         ]
-        # The core takes entities and bias at any byte of a mapped file, but queries in C order.
+        # The core accepts unaligned entities and biases of mapped files, but aligned queries only.
         self.queries, self.entities = np.require(arrays[0], requirements="A"), arrays[1]
         self.bias = arrays[2] if bias is not None else None
         self.metric = metric
@@ -122,26 +126,26 @@ class Factors:
         bias: Any = None,
         **more: Any,
     ) -> Factors:
-        """Factors of a known embedding model for the questions to rank.
+        """Return the factors of a known embedding model for the questions to rank.
 
         Parameters
         ----------
         questions : Questions
         model : str
             ``distmult``, ``complex``, ``transe``, ``rotate``, ``protate``, ``rescal``, ``cp``,
-            ``simple``, ``hole``, ``tucker`` or ``quate``; `kgtrec.scores.formulas` has each with
-            its paper.
+            ``simple``, ``hole``, ``tucker`` or ``quate``; `kgtrec.scores.formulas` names their
+            papers.
         entity, relation : array, shape (n, dim)
             Vectors of entities and relations, by id. Complex models have complex numbers, or all
-            real parts followed by all imaginary ones; RotatE's relations may also be phases.
-            RESCAL has a matrix per relation, QuatE all four parts one after another.
+            real parts followed by all imaginary ones. RotatE's relations may also be phases. RESCAL
+            has a matrix per relation. QuatE has all four parts one after another.
         norm : {"l2", "l1"}, optional
             Norm of the distance of TransE (by default l2) or RotatE (which needs it, because
             programs differ). RotatE's l1 sums the moduli of complex numbers. Ranks by l2 and by its
             square are the same.
         phases : "radians" or float, optional
-            What RotatE's and pRotatE's phases are: radians, or a number x that means half a turn,
-            so that ``phase = value * pi / x``. By default RotatE's are radians, if they can be.
+            Unit of RotatE's and pRotatE's phases: radians, or a number x that means half a turn, so
+            that ``phase = value * pi / x``. By default RotatE's are radians, if they can be.
         normalize : {"none", "vectors", "entities"}
             TransE: scale all vectors to length 1 first (OpenKE with ``norm_flag``), or those of the
             entities, by the norm (PyTorch Geometric).
@@ -167,26 +171,11 @@ class Factors:
         InputError
             Shapes that do not fit the questions or one another.
         """
-        arrays = {name: embedding_array(name, array) for name, array in more.items()}
-        parts = Parts(
-            embedding_array("entity", entity),
-            embedding_array("relation", relation),
-            arrays,
-            norm,
-            half_turn_of(phases),
-            normalize,
-        )
-        dtype = np.result_type(*(each.real.dtype for each in (parts.entity, parts.relation)))
+        parts = read_parts(entity, relation, more, norm=norm, phases=phases, normalize=normalize)
         if columns is not None:
-            by_id = _inverse_of(columns, len(parts.entity))
-            reordered = {
-                name: array[by_id] if name == "entity_tail" else array
-                for name, array in arrays.items()
-            }
-            parts = replace(parts, entity=parts.entity[by_id], more=reordered)
+            parts = parts.select_entities(_inverse_of(columns, len(parts.entity)))
         ids = _query_ids(questions, rows, inverse, parts)
-        if dtype != np.float64:
-            dtype = np.dtype(np.float32)
+        dtype = computing_type(parts)
         queries, table, metric = build(model, parts, ids)
         factors = cls(queries.astype(dtype), table.astype(dtype), bias, metric)
         factors.facts = describe(check_model(model), parts, {})
@@ -194,12 +183,12 @@ class Factors:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Computing type: float32 or float64."""
+        """Type in which scores are computed: float32 or float64."""
         return self.queries.dtype
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Shape of its scores: queries, entities."""
+        """Shape of the scores: queries, entities."""
         return len(self.queries), len(self.entities)
 
     @property
@@ -214,21 +203,51 @@ class Factors:
             f"dim {self.queries.shape[1]}{bias}, {self.metric}, {self.dtype})"
         )
 
-    def reordered(self, rows: Int64) -> Factors:
-        """The same model with these rows of entities (and biases), in this order."""
+    def select_entities(self, rows: Int64) -> Factors:
+        """Return the model with these rows of entities (and biases), in this order."""
         bias = None if self.bias is None else self.bias[rows]
         return Factors(self.queries, self.entities[rows], bias, self.metric)
 
     def scores(self, start: int = 0, stop: int | None = None) -> Array:
-        """The scores of some rows, shape (rows, n_entities), with the same bits as in ranking."""
+        """Compute the scores of rows, (rows, n_entities), with the same bits as in ranking."""
         queries = self.queries[start:stop]
         out = np.empty((len(queries), len(self.entities)), dtype=self.dtype)
         _core.factor_scores(queries, self.entities, self.bias, self.metric, out)
         return out
 
 
-def embedding_array(name: str, array: Any) -> Array:
-    """An array of a model; InputError unless it is one."""
+def read_parts(
+    entity: Any,
+    relation: Any,
+    more: Mapping[str, Any],
+    *,
+    norm: str | None,
+    phases: float | str | None,
+    normalize: str,
+) -> Parts:
+    """Return the arrays and declarations of a model; parameters as for `Factors.from_embeddings`.
+
+    InputError if an array is none of vectors, UsageError for unknown `phases`.
+    """
+    arrays = {name: _read_vectors(name, array) for name, array in more.items()}
+    return Parts(
+        _read_vectors("entity", entity),
+        _read_vectors("relation", relation),
+        arrays,
+        norm,
+        half_turn_of(phases),
+        normalize,
+    )
+
+
+def computing_type(parts: Parts) -> np.dtype[Any]:
+    """Return the type in which the scores of a model are computed: float32 or float64."""
+    double = np.result_type(parts.entity.real.dtype, parts.relation.real.dtype) == np.float64
+    return np.dtype(np.float64 if double else np.float32)
+
+
+def _read_vectors(name: str, array: Any) -> Array:
+    """Return vectors (or matrices) of any framework as an array; InputError for anything else."""
     values = as_array(to_host(array), name)
     if values.ndim < 2 or values.dtype.kind not in "fc":
         hint = "it must have one vector (or matrix) of floats or complex numbers per row"
@@ -241,7 +260,7 @@ def embedding_array(name: str, array: Any) -> Array:
 
 
 def _query_ids(questions: Questions, rows: str, inverse: str, parts: Parts) -> QueryIds:
-    """What each row asks of the model, with the model's inverse relations."""
+    """Return the question of each row for the model, with the model's inverse relations."""
     choose("rows", rows, ("questions", "instances"))
     if questions.kind == "relation":
         raise UsageError(
@@ -299,7 +318,7 @@ def _wrong_numbers(graph: GraphData, inverse: str, due: int, parts: Parts) -> st
 
 
 def _inverse_of(columns: Any, n: int) -> Int64:
-    """Place of each entity's row; InputError unless `columns` holds every id once."""
+    """Return the row of each entity, int64 (n,); InputError unless `columns` has every id once."""
     ids = np.asarray(columns)
     if ids.dtype.kind in "US" or (ids.dtype == object and ids.ndim == 1):
         raise InputError(
@@ -314,7 +333,8 @@ def _inverse_of(columns: Any, n: int) -> Int64:
     return column_of_label(ids, Labels.decimal(n))
 
 
-def _vectors(name: str, array: Any, ndim: int) -> Array:
+def _check_floats(name: str, array: Any, ndim: int) -> Array:
+    """Return an array of any framework; InputError unless it has floats and `ndim` dimensions."""
     values = as_array(to_host(array), name)
     if values.ndim != ndim or values.dtype.name not in ("float16", "float32", "float64"):
         raise InputError(

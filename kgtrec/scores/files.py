@@ -1,7 +1,7 @@
 """Scores in files, and in all other forms, as a source of score rows.
 
-A file is a ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with `Factors`. From a
-matrix in an object store, only requested rows are read. Nothing is ever unpickled.
+A file is a ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with `Factors`. Only
+requested rows of a matrix in an object store are read. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kgtrec.scores import sources
 from kgtrec.scores.arrays import as_block, on_device
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
-from kgtrec.scores.sources import Matrix, MatrixSource, Source, StreamSource, called
+from kgtrec.scores.sources import Matrix, MatrixSource, Source, StreamSource, call_batches
 
 _MAGIC = b"\x93NUMPY"
 _FACTORS = ("queries", "entities", "bias", "metric")
@@ -37,7 +37,7 @@ _SAVE_AGAIN = "save the scores again with numpy.save, as an array of floats"
 
 
 def load_scores(path: PathName) -> MatrixSource | Factors:
-    """A ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with a factorised model.
+    """Load a ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with `Factors`.
 
     Shards are joined in the order of their names, with numbers in numeric order: ``2.npy`` comes
     before ``10.npy``. Hidden files are ignored.
@@ -58,11 +58,10 @@ def load_scores(path: PathName) -> MatrixSource | Factors:
 
 
 def load_matrix(path: PathName) -> Array:
-    """The matrix of one ``.npy`` file, memory-mapped; FileError if it is something else.
+    """Map the matrix of a ``.npy`` file; FileError if it is another kind of file.
 
-    Read it within `reading`, which notices a file that changes.
-
-    For a URL it maps a copy, which takes space on the disk until the matrix is dropped.
+    Read the matrix within `reading`, which notices a file that changes. For a URL, it is a copy,
+    which takes space on the disk until the matrix is dropped.
     """
     with fetched(path) as copy:
         try:
@@ -75,22 +74,22 @@ def load_matrix(path: PathName) -> Array:
 
 
 def _load_from_url(url: str) -> MatrixSource | Factors:
-    """As `load_scores`, but rows of matrices are read on request."""
+    """Load scores from a URL as `load_scores` does; rows of matrices are read on request."""
     if url.endswith(".npz"):
         with fetched(url) as copy:
             return _load_factors(copy)
     names = names_in(url)
     if names is not None:
         base = url.rstrip("/")
-        return MatrixSource([ranged_matrix(f"{base}/{name}") for name in _shards(url, names)])
+        return MatrixSource([open_url_matrix(f"{base}/{name}") for name in _shards(url, names)])
     if not url.endswith(".npy"):
         problem = _kind(Path(url))
         raise FileError("", found=problem, hint="save the scores as .npy").at(url)
-    return MatrixSource([ranged_matrix(url)])
+    return MatrixSource([open_url_matrix(url)])
 
 
 def _shards(folder: str | Path, names: list[str]) -> list[str]:
-    """Names of shards in their order."""
+    """Return the names of shards in their order; FileError if there are none."""
     shown = (name for name in names if not name.startswith("."))
     shards = sorted((name for name in shown if name.endswith(".npy")), key=_by_number)
     if not shards:
@@ -100,13 +99,13 @@ def _shards(folder: str | Path, names: list[str]) -> list[str]:
 
 
 def _by_number(name: str) -> tuple[list[str | int], str]:
-    """Sort key in which numbers count as numbers; texts and numbers alternate."""
+    """Return a sort key in which digits count as numbers; texts and numbers alternate."""
     parts = re.split(r"([0-9]+)", name)
     return [int(part) if number % 2 else part for number, part in enumerate(parts)], name
 
 
 def _load_matrix(path: Path) -> Matrix:
-    """A ``.npy`` file, memory-mapped."""
+    """Map the matrix of a ``.npy`` file; FileError if it is another kind of file."""
     if path.suffix != ".npy":
         raise FileError(path, found=_kind(path), hint="save the scores with numpy.save as .npy")
     watch = Watch([path])
@@ -132,10 +131,10 @@ def _load_matrix(path: Path) -> Matrix:
 
 
 class ScoreShard:
-    """A matrix in a file that is mapped anew for each read.
+    """A matrix in a file that is mapped again for each read, with the interface of `RangedArray`.
 
-    A map holds a file descriptor as long as it exists, and a folder may have more shards than a
-    process may open files. It is read like a `RangedArray`.
+    A map keeps a file descriptor open while it exists, and a folder may have more shards than a
+    process may open files.
     """
 
     def __init__(self, path: Path, matrix: Any) -> None:
@@ -154,21 +153,22 @@ class ScoreShard:
 
 
 def _load_shard(path: Path) -> Matrix:
-    """Open a shard of a folder and check it; the result holds no descriptor."""
+    """Open a shard of a folder and check it; the result keeps no file open."""
     matrix = _load_matrix(path)
     return matrix._replace(values=ScoreShard(path, matrix.values))
 
 
-def _matrix_of(matrix: Any, place: str, watch: Any) -> Matrix:
-    """The matrix of a file; FileError if it is not two-dimensional."""
+def _matrix_of(matrix: Any, file: str, watch: Any) -> Matrix:
+    """Return the matrix of a file; FileError if it is not two-dimensional."""
     try:
-        return Matrix.of(matrix, place, watch)
+        return Matrix.from_values(matrix, file, watch)
     except InputError as error:
         problem, hint = str(error).split("; ", 1)
-        raise FileError(place, found=problem, hint=hint) from None
+        raise FileError(file, found=problem, hint=hint) from None
 
 
 def _kind(path: Path) -> str:
+    """Return the problem that a file with this suffix is no score matrix."""
     if path.suffix == ".parquet":
         return (
             "a Parquet file is not a score matrix (Ranks.load and kgtrec report read saved ranks)"
@@ -178,7 +178,7 @@ def _kind(path: Path) -> str:
 
 
 def check_factor_names(path: PathName, names: Iterable[str]) -> None:
-    """FileError if an archive lacks an array of a factorised model, or holds another one."""
+    """Raise FileError if an archive lacks an array of a factorised model, or has another array."""
     arrays = set(names)
     if not {"queries", "entities"} <= arrays:
         raise FileError(
@@ -198,6 +198,7 @@ def check_factor_names(path: PathName, names: Iterable[str]) -> None:
 
 
 def _load_factors(path: Path) -> Factors:
+    """Load the factorised model in an ``.npz``; FileError if its arrays are wrong."""
     watch = Watch([path])
     arrays = read_arrays(path)
     watch.check()
@@ -212,7 +213,7 @@ def _load_factors(path: Path) -> Factors:
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """The arrays of an ``.npz``, or the array of a ``.npy`` under the file's name."""
+    """Read the arrays of an ``.npz`` by name, or the array of a ``.npy`` with the file's name."""
     try:
         with open(path, "rb") as file:
             loaded = np.load(file, allow_pickle=False)
@@ -220,7 +221,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
                 return {path.stem: loaded}
             check_members(path, loaded.zip)
             arrays = {name: loaded[name] for name in loaded.files}
-            others = [name for name, one in arrays.items() if not isinstance(one, np.ndarray)]
+            others = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
             if not others:
                 return arrays
             reason = f"its member {others[0]!r} is not an array"
@@ -231,13 +232,13 @@ def read_arrays(path: Path) -> dict[str, Array]:
             raise _unreadable(path, error) from None
         reason = one_line(error)
     kind, save = ("array", "save") if path.suffix == ".npy" else ("archive", "savez")
-    found = f"not a readable {path.suffix} {kind} ({reason})"
+    problem = f"not a readable {path.suffix} {kind} ({reason})"
     hint = f"save it with numpy.{save}; it may be cut short or contain Python objects"
-    raise FileError(path, found=found, hint=hint)
+    raise FileError(path, found=problem, hint=hint)
 
 
 def one_line(error: BaseException) -> str:
-    """The message of a decoder's error, in one line of reasonable length."""
+    """Return the message of a decoder's error, in a line of reasonable length."""
     text = " ".join(str(error).split()) or type(error).__name__
     if "Object arrays" in text or "Python objects in dtype" in text:
         return "it contains Python objects: convert it with numpy.stack(...).astype('float32')"
@@ -245,6 +246,7 @@ def one_line(error: BaseException) -> str:
 
 
 def _unreadable(path: Path, error: OSError) -> FileError:
+    """Return the error for a file that the system cannot open or map, with a remedy."""
     hint = "check the path and its permissions"
     if error.errno == errno.ENOMEM:
         hint = "give a folder of smaller shards, or raise the limit on memory (ulimit -v)"
@@ -263,12 +265,12 @@ SAVE_ROWS = "save numpy.ascontiguousarray(scores)"
 
 
 class RangedArray:
-    """An array of one or two dimensions at a URL; only requested values are read.
+    """An array of one or two dimensions at a URL, of which only requested values are read.
 
-    - file: RangedFile, or another with its `url` and `read`.
-    - offset, int: Place of its first value, in bytes.
+    - file: RangedFile, or another object with `url` and `read`.
+    - offset, int: Byte offset of the first value.
     - shape, dtype: tuple of int, numpy dtype
-    - gap, int: Fewer bytes between rows are read too, to save a request.
+    - gap, int: If fewer bytes are between two rows, these are read too, to save a request.
     """
 
     def __init__(
@@ -283,11 +285,11 @@ class RangedArray:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Array:
-        """Rows, by a slice or numbers; a slice of their columns; or elements, by row and column."""
+        """Read rows by a slice or numbers, a slice of columns, or values by row and column."""
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
         if not isinstance(columns, slice):
             starts = np.asarray(rows, np.int64) * self._width + np.asarray(columns, np.int64)
-            return self._gathered(starts, 1).reshape(-1)
+            return self._gather(starts, 1).reshape(-1)
         first, stop, _ = columns.indices(self._width)
         length = max(0, stop - first)
         if isinstance(rows, slice):
@@ -298,14 +300,14 @@ class RangedArray:
                 return values.reshape(high - low, *self.shape[1:])
             rows = np.arange(low, high)
         starts = np.asarray(rows, np.int64) * self._width + first
-        return self._gathered(starts, length).reshape(len(starts), *([length] * (self.ndim - 1)))
+        return self._gather(starts, length).reshape(len(starts), *([length] * (self.ndim - 1)))
 
-    def _gathered(self, starts: Int64, length: int) -> Array:
-        """`length` values from each start on, shape (starts, length)."""
-        ordered, places = np.unique(starts, return_inverse=True)
+    def _gather(self, starts: Int64, length: int) -> Array:
+        """Read `length` values from each start on; shape (starts, length)."""
+        ordered, index = np.unique(starts, return_inverse=True)
         values = np.empty((len(ordered), length), self.dtype)
         if not values.size:
-            return values[places.reshape(-1)]
+            return values[index.reshape(-1)]
         most = max(length, _SPAN // self.itemsize)
         breaks = np.flatnonzero(np.diff(ordered) > length + self._gap // self.itemsize) + 1
         first = 0
@@ -317,10 +319,10 @@ class RangedArray:
                 windows = np.lib.stride_tricks.sliding_window_view(data, length)
                 values[first:stop] = windows[ordered[first:stop] - low]
                 first = stop
-        return values[places.reshape(-1)]
+        return values[index.reshape(-1)]
 
     def _read(self, first: int, count: int) -> Array:
-        """`count` values, from value number `first` on."""
+        """Read `count` values, from value number `first` on; FileError if the file is shorter."""
         n_bytes = count * self.itemsize
         data = self._file.read(self.offset + first * self.itemsize, n_bytes) if n_bytes else b""
         if len(data) != n_bytes:
@@ -331,8 +333,8 @@ class RangedArray:
         return np.frombuffer(data, self.dtype)
 
 
-def ranged_matrix(url: str) -> Matrix:
-    """The matrix of a ``.npy`` file at a URL."""
+def open_url_matrix(url: str) -> Matrix:
+    """Return the matrix of a ``.npy`` file at a URL; FileError if it cannot be read by rows."""
     file = RangedFile(url)
     try:
         start, shape, by_column, dtype = npy_header(io.BytesIO(bytes(file.read(0, _HEADER))))
@@ -353,7 +355,10 @@ def ranged_matrix(url: str) -> Matrix:
 
 
 def npy_header(head: BinaryIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
-    """The start of the values, the shape, whether the order is Fortran's, and the dtype."""
+    """Read the header of a ``.npy`` file.
+
+    Returns the offset of the values, the shape, True if they are stored by column, and the dtype.
+    """
     version = np.lib.format.read_magic(head)
     readers: dict[Any, Any] = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -369,7 +374,7 @@ def npy_header(head: BinaryIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any
 def as_source(
     scores: Any, questions: Questions, batches: Callable[[int], Iterable[Any]]
 ) -> Source | Factors:
-    """Scores in any form as a source."""
+    """Return scores in any form as a source; InputError for an unsupported type."""
     if isinstance(scores, np.ndarray):
         return MatrixSource([_matrix(scores)])
     if isinstance(scores, (Factors, MatrixSource)):
@@ -388,7 +393,7 @@ def as_source(
         )
     if callable(scores):
         size = max(1, min(1024, sources.BLOCK_BYTES // (4 * questions.n_labels)))
-        return StreamSource(called(scores, batches(size)))
+        return StreamSource(call_batches(scores, batches(size)))
     if isinstance(scores, list) and scores and isinstance(scores[0], (list, tuple)):
         return MatrixSource([_matrix(scores)])
     if isinstance(scores, Iterable):
@@ -400,11 +405,12 @@ def as_source(
 
 
 def _matrix(scores: Any) -> Matrix:
-    return Matrix.of(as_block(scores))
+    """Return an array of any framework as a matrix."""
+    return Matrix.from_values(as_block(scores))
 
 
-def checked_sides(scores: Mapping[Any, Any], sides: str) -> list[str]:
-    """The asked sides, in order; InputError unless a mapping has scores of each."""
+def check_sides(scores: Mapping[Any, Any], sides: str) -> list[str]:
+    """Return the asked sides, in order; InputError unless a mapping has scores of each."""
     names = [NAMES[code] for code in SIDES[sides]]
     if set(scores) != set(names):
         raise InputError(
@@ -414,8 +420,8 @@ def checked_sides(scores: Mapping[Any, Any], sides: str) -> list[str]:
 
 
 def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
-    """Matrices of one row per triple for each side that is asked."""
-    sides = checked_sides(scores, questions.sides)
+    """Return the source of a mapping from each asked side to a matrix with a row per triple."""
+    sides = check_sides(scores, questions.sides)
     parts = {side: _matrix(scores[side]) for side in sides}
     n_triples = len(questions.triples)
     n_split = len(questions.graph.split(questions.of_graph().split))

@@ -1,7 +1,7 @@
-"""Embedding models as products or distances of two vectors: the question's and the entity's.
+"""Embedding models as products or distances of two vectors, of a question and of an entity.
 
-Each formula is that of the model's paper, split into two factors: a question (given entity,
-relation, side) becomes a query, every entity a row of one table that serves both sides. Models that
+Each formula is that of the model's paper, split into two factors. A question (given entity,
+relation, side) becomes a query. Every entity becomes a row of a table for both sides. Models that
 cannot be split are refused, with the reason. Queries are computed in float64 and rounded once.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +23,8 @@ from kgtrec.errors import InputError, UsageError, choose
 class QueryIds:
     """The questions for a model, one per row.
 
-    - entity, relation, int64 (n,): The given entity, and the row of the relation's vectors.
-    - is_tail, bool (n,): Whether the tail is asked; else the head is.
+    - entity, relation, int64 (n,): Rows of the vectors of the given entity, and of the relation.
+    - is_tail, bool (n,): True if the tail is asked, False if the head is.
     """
 
     entity: Int64
@@ -34,12 +34,13 @@ class QueryIds:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A model's arrays and other declarations.
+    """The arrays and declarations of a model.
 
-    - norm: ``l1`` or ``l2``; None: the user did not say it.
-    - phases: The value in the arrays that means half a turn: pi if they are radians. None: the user
-      did not say it.
-    - normalize: Which vectors of TransE are scaled to length 1: none, ``vectors`` or ``entities``.
+    - norm: ``l1`` or ``l2``; None if the user did not declare it.
+    - phases: Value in the arrays that means half a turn: pi for radians. None if the user did not
+      declare it.
+    - normalize: Vectors of TransE that are scaled to length 1: ``none``, ``vectors`` or
+      ``entities``.
     """
 
     entity: Array
@@ -49,13 +50,21 @@ class Parts:
     phases: float | None = None
     normalize: str = "none"
 
+    def select_entities(self, rows: Int64) -> Parts:
+        """Return the parts with these rows of all vectors of entities."""
+        more = {
+            name: array[rows] if name == "entity_tail" else array
+            for name, array in self.more.items()
+        }
+        return replace(self, entity=self.entity[rows], more=more)
+
 
 Built = tuple[Array, Array, str]
 """Queries, table of entities, metric of `Factors`."""
 
 
 def _by_side(ids: QueryIds, tail: Array, head: Array) -> Array:
-    """The queries of both sides, each in the rows that ask it."""
+    """Return the queries of each row's side: rows of `tail` or of `head`."""
     out: Array = np.where(ids.is_tail.reshape(-1, *[1] * (tail.ndim - 1)), tail, head)
     return out
 
@@ -94,7 +103,7 @@ NORMALIZED = ("none", "vectors", "entities")
 
 
 def _normalise(vectors: Array, norm: str) -> Array:
-    """Vectors of length 1 by a norm; zeros stay zeros."""
+    """Scale vectors to length 1 by a norm; zeros stay zeros."""
     values = _double(vectors)
     length = np.linalg.norm(values, ord=int(norm[1]), axis=1, keepdims=True)
     scaled: Array = (values / np.maximum(length, 1e-12)).astype(vectors.dtype)
@@ -139,15 +148,15 @@ def _rotate(p: Parts, ids: QueryIds) -> Built:
 
 
 def has_phases(p: Parts) -> bool:
-    """Whether RotatE's relations are phases, one real number per complex dimension."""
+    """Return True if RotatE's relations are phases, one real number per complex dimension."""
     dims = p.entity.shape[1] if np.iscomplexobj(p.entity) else p.entity.shape[1] // 2
     return not np.iscomplexobj(p.relation) and p.relation.shape[1] == dims
 
 
 def _half_turn(p: Parts) -> float:
-    """The value of a phase that means half a turn; UsageError if the user must say it.
+    """Return the value of a phase that means half a turn; UsageError if the user must declare it.
 
-    Trained phases in radians fill a turn, so that their largest is near pi or 2 pi.
+    Trained phases in radians fill a turn, so that the largest is near pi or 2 pi.
     """
     if p.phases is not None:
         return p.phases
@@ -191,7 +200,10 @@ def _rescal(p: Parts, ids: QueryIds) -> Built:
 
 
 def _by_matrix(p: Parts, ids: QueryIds, matrix_of: Callable[[int], Array]) -> Array:
-    """Queries from a matrix per relation: one at a time, as those of all rows would be large."""
+    """Compute queries from a matrix per relation.
+
+    Relations are computed in turn, because the matrices of all rows would be large.
+    """
     vectors = _double(p.entity[ids.entity])
     queries = np.empty_like(vectors)
     for number in np.unique(ids.relation).tolist():
@@ -269,14 +281,14 @@ FORMULAS: dict[str, tuple[Callable[[Parts, QueryIds], Built], tuple[str, ...]]] 
     "tucker": (_tucker, ("core",)),
     "quate": (_quate, ()),
 }
-"""How to split a model's scores, and its arrays other than entity and relation."""
+"""The function that splits each model's scores, and its arrays other than entity and relation."""
 
 
 class Refusal(NamedTuple):
-    """Why a model's scores are no product or distance of a query and one vector per entity.
+    """The refusal of a model whose scores are no product or distance of a query and an entity.
 
-    - reason: What the model does.
-    - remedy: How to rank it.
+    - reason: Operation of the model that cannot be split.
+    - remedy: Advice on how to rank the model.
     """
 
     reason: str
@@ -313,11 +325,11 @@ REFUSED = {
     ),
     "kg2e": Refusal("compares distributions of entities, with variances", _BY_NETWORK),
 }
-"""Models whose scores are no product or distance of a query and one vector per entity."""
+"""Models whose scores are no product or distance of a query and a vector per entity."""
 
 
 def check_model(model: Any) -> str:
-    """The name of a model in lower case; UsageError if kgtrec does not know its formula."""
+    """Return the name of a model in lower case; UsageError if kgtrec lacks its formula."""
     name = model.lower() if isinstance(model, str) else ""
     if name in REFUSED:
         reason, remedy = REFUSED[name]
@@ -328,7 +340,7 @@ def check_model(model: Any) -> str:
 
 
 def build(model: str, parts: Parts, ids: QueryIds) -> Built:
-    """Queries, table and metric of a model."""
+    """Return queries, table and metric of a model; errors as for `Factors.from_embeddings`."""
     name = check_model(model)
     formula, more = FORMULAS[name]
     if set(parts.more) != set(more):
@@ -355,7 +367,7 @@ _DECLARED_FOR = {
 
 
 def _refuse_idle(model: str, parts: Parts) -> None:
-    """UsageError for a declaration that the model's formula would ignore."""
+    """Raise UsageError for a declaration that the model's formula would ignore."""
     phases = "radians" if parts.phases == math.pi else parts.phases
     values = {"norm": parts.norm, "phases": phases, "normalize": parts.normalize}
     for option, models in _DECLARED_FOR.items():
@@ -374,7 +386,10 @@ def _refuse_idle(model: str, parts: Parts) -> None:
 
 
 def half_turn_of(phases: float | str | None) -> float | None:
-    """The value that means half a turn: pi for ``radians``, or a positive number."""
+    """Return the value that means half a turn: pi for ``radians``, or a positive number.
+
+    None if phases are not declared; UsageError for any other value.
+    """
     if phases is None or phases == "radians":
         return math.pi if phases else None
     try:
@@ -391,9 +406,9 @@ def half_turn_of(phases: float | str | None) -> float | None:
 
 
 def describe(model: str, parts: Parts, origin: Mapping[str, str]) -> tuple[str, ...]:
-    """Sentences on what a formula used beside its arrays, one per line.
+    """Describe the declarations that a formula used, in lines of text.
 
-    ``origin`` says where a value comes from, by ``model``, ``norm``, ``phases`` and ``normalize``.
+    `origin` contains the source of a value, by ``model``, ``norm``, ``phases`` and ``normalize``.
     """
     since = {key: f", {text}" for key, text in origin.items()}
     lines = [f"model: {model}{since['model']}"] if "model" in since else []
@@ -415,17 +430,19 @@ def describe(model: str, parts: Parts, origin: Mapping[str, str]) -> tuple[str, 
 
 
 def _double(array: Array) -> Array:
+    """Return an array as float64, or complex128 if it is complex."""
     return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
 
 
 def _norm(parts: Parts) -> str:
-    """The norm of a distance; l2 if the user did not say it."""
+    """Return the norm of a distance; l2 if the user did not declare it."""
     norm = "l2" if parts.norm is None else parts.norm
     choose("norm", norm, ("l1", "l2"))
     return norm
 
 
 def _check_shape(name: str, array: Array, shape: tuple[int | None, ...]) -> None:
+    """Raise InputError if an array has another shape; None stands for any size."""
     fits = array.ndim == len(shape) and all(
         due is None or size == due for size, due in zip(array.shape, shape, strict=True)
     )
@@ -435,7 +452,7 @@ def _check_shape(name: str, array: Array, shape: tuple[int | None, ...]) -> None
 
 
 def _as_complex(name: str, array: Array) -> Array:
-    """Complex vectors; in real ones, the halves are the real and the imaginary part."""
+    """Return vectors as complex ones; the halves of real vectors are real and imaginary parts."""
     if np.iscomplexobj(array):
         return array
     if array.shape[1] % 2:
@@ -448,11 +465,12 @@ def _as_complex(name: str, array: Array) -> Array:
 
 
 def _as_real(array: Array) -> Array:
+    """Return complex vectors as real ones: all real parts, then all imaginary parts."""
     return np.hstack([array.real, array.imag])
 
 
 def _quaternions(name: str, array: Array) -> Array:
-    """Shape (n, 4, dim): real part, i, j, k, one after another."""
+    """Return vectors in the shape (n, 4, dim): real part, i, j, k."""
     if array.ndim != 2 or array.shape[1] % 4:
         raise InputError(
             f"{name} has shape {array.shape}; a quaternion has four parts: (n, 4 dim), all real "
@@ -462,6 +480,7 @@ def _quaternions(name: str, array: Array) -> Array:
 
 
 def _hamilton(p: Array, q: Array) -> Array:
+    """Return the Hamilton products of quaternions, shape (n, 4, dim)."""
     a, b, c, d = (p[:, part] for part in range(4))
     e, f, g, h = (q[:, part] for part in range(4))
     return np.stack(

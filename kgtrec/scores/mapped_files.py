@@ -1,4 +1,4 @@
-"""Files that are read for a while, often mapped: check that they have not changed."""
+"""Checks that files do not change while they are read; most of them are mapped."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def stamp(path: PathName) -> tuple[int, ...]:
     return now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino, now.st_dev
 
 
-def mapped_file(array: Array) -> str | None:
-    """Return the file that an array maps for reading; None if in memory, or mapped for writing."""
+def find_mapped_file(array: Array) -> str | None:
+    """Find the file that an array maps for reading; None if in memory, or mapped for writing."""
     base = _base(array)
     return str(base.filename) if base is not None and os.path.exists(base.filename) else None
 
 
 def _base(array: Array) -> Any:
-    """Return the array that maps the file of an array or view; None as for `mapped_file`."""
+    """Return the base of an array that maps a file; None as for `find_mapped_file`."""
     base: Any = array
     while isinstance(base, np.ndarray):
         if isinstance(base, np.memmap) and base.mode == "r" and base.filename is not None:
@@ -46,30 +46,33 @@ _BEFORE_MAPPED: WeakKeyDictionary[Any, tuple[int, ...]] = WeakKeyDictionary()
 
 
 class Watch:
-    """The present state of files, to compare with later."""
+    """The state of files when the watch begins, to compare with later."""
 
     def __init__(self, paths: Iterable[PathName]) -> None:
         self._before = {os.fspath(path): stamp(path) for path in paths}
 
     @classmethod
-    def of_arrays(cls, *arrays: Any) -> Watch:
-        """Watch the files that arrays map, if any, since before they were mapped if we did that."""
+    def from_arrays(cls, *arrays: Any) -> Watch:
+        """Watch the files that arrays map, if any.
+
+        If `keep_for` recorded the state of a file before it was mapped, this state counts.
+        """
         watch = cls([])
         for array in arrays:
-            path = mapped_file(array) if isinstance(array, np.ndarray) else None
+            path = find_mapped_file(array) if isinstance(array, np.ndarray) else None
             if path is not None:
                 before = _BEFORE_MAPPED.get(_base(array)._mmap)
                 watch._before[path] = before or stamp(path)
         return watch
 
     def keep_for(self, array: Array) -> None:
-        """Let `of_arrays` compare the file that an array maps with its state in this watch."""
+        """Record the state in this watch for `from_arrays` with the array that maps the file."""
         base = _base(array)
         if base is not None:
             (_BEFORE_MAPPED[base._mmap],) = self._before.values()
 
     def check(self) -> None:
-        """FileError if a file was written to, cut short, replaced or removed since."""
+        """Raise FileError if a file was written to, cut short, replaced or removed since."""
         for path, before in self._before.items():
             try:
                 now = stamp(path)
@@ -84,7 +87,7 @@ class Watch:
 
 
 class guarded_maps:
-    """Read mapped files safely: a file that is cut short meanwhile gives an error.
+    """A context to read mapped files safely: a file that is cut short meanwhile gives an error.
 
     The system kills a process that touches a missing page of a mapped file. In this context, all
     threads read such a page as zeros, and the context ends with a FileError.
@@ -109,9 +112,10 @@ class guarded_maps:
 
 
 def reading(name: PathName, *arrays: Any) -> guarded_maps:
-    """Read arrays that may map files: a FileError if one of these is cut, changed or replaced.
+    """Return a context to read arrays that may map files.
 
-    Every function that reads arrays or matrices of the user does it in this context. ``name``
-    names them in the message if the file is unknown.
+    It raises FileError if a file is cut short, changed or replaced meanwhile. Every function that
+    reads arrays or matrices of the user does it in this context. `name` describes them in the
+    message if the file is unknown.
     """
-    return guarded_maps(name, Watch.of_arrays(*arrays))
+    return guarded_maps(name, Watch.from_arrays(*arrays))

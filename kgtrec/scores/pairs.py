@@ -1,7 +1,7 @@
-"""Scores of a relation's pairs, some heads with all tails at a time.
+"""Scores of a relation's pairs, computed for some heads and all tails at a time.
 
-A source is called with a relation and some heads. It returns an array with one row per head and one
-column per tail, or `Factors` whose queries are those heads. The matrix of all pairs never exists.
+A source is called with a relation and some heads. It returns an array with a row per head and a
+column per tail, or `Factors` with a query per head. The matrix of all pairs never exists.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec.errors import InputError, UsageError
 from kgtrec.scores.arrays import ScoreBlock, as_array, on_device
-from kgtrec.scores.factors import Factors, check_sizes, embedding_array
-from kgtrec.scores.formulas import Parts, QueryIds, build, check_model, describe, half_turn_of
+from kgtrec.scores.factors import Factors, check_sizes, computing_type, read_parts
+from kgtrec.scores.formulas import QueryIds, build, check_model, describe
 
 PairSource = Callable[[int, Int64], Any]
-"""From a relation and heads, as ids, to the scores of these heads with all tails."""
+"""A function of a relation and heads (ids): it returns their scores with all tails."""
 
 BLOCK_BYTES = 32 << 20
-"""Approximate size of the scores of one call, if they are float32."""
+"""Approximate size of the scores of a call, if they are float32."""
 
 MOST_HEADS = 4096
-"""Of one call: queries of a model of vectors take little memory."""
+"""Most heads per call; queries of a model of vectors take little memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,9 @@ class PairAxes:
     Pairs are numbered by head and then tail, both in id order: cell ``row * len(tails) + column``.
 
     - heads, tails, int64: Ids, ascending.
-    - rows, columns, int64: The place of each among the heads and tails as the caller lists them,
-      which is the order of rows and columns in arrays.
-    - n_entities: Of the graph.
+    - rows, columns, int64: Row of each head and column of each tail in arrays, which is its index
+      in the caller's lists of heads and tails.
+    - n_entities: Number of entities of the graph.
     """
 
     heads: Int64
@@ -47,12 +47,13 @@ class PairAxes:
     n_entities: int
 
     @classmethod
-    def of(cls, heads: Int64 | None, tails: Int64 | None, n_entities: int) -> PairAxes:
-        """Axes of listed ids; None: every entity."""
-        ids = [np.arange(n_entities) if one is None else one for one in (heads, tails)]
-        orders = [np.argsort(one, kind="stable") for one in ids]
-        in_order = [one[order] for one, order in zip(ids, orders, strict=True)]
-        return cls(in_order[0], in_order[1], orders[0], orders[1], n_entities)
+    def from_ids(cls, heads: Int64 | None, tails: Int64 | None, n_entities: int) -> PairAxes:
+        """Return the axes of lists of ids; None for all entities."""
+        every = np.arange(n_entities)
+        listed = [every if ids is None else ids for ids in (heads, tails)]
+        orders = [np.argsort(ids, kind="stable") for ids in listed]
+        ordered = [ids[order] for ids, order in zip(listed, orders, strict=True)]
+        return cls(ordered[0], ordered[1], orders[0], orders[1], n_entities)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -66,36 +67,34 @@ class PairAxes:
 
     @property
     def all_tails(self) -> bool:
-        """Whether every entity is a tail, and columns are in id order."""
+        """True if every entity is a tail, and columns are in id order."""
         return len(self.tails) == self.n_entities and self.columns_in_order
 
     @property
     def columns_in_order(self) -> bool:
-        """Whether the caller lists the tails in id order."""
+        """True if the caller lists the tails in id order."""
         return bool((np.diff(self.columns) == 1).all())
 
     def cells(self, heads: Int64, tails: Int64) -> Int64:
-        """Cells of pairs of ids, ascending and distinct, without pairs beyond the axes."""
-        row, column = (
-            np.searchsorted(own, ids) for own, ids in ((self.heads, heads), (self.tails, tails))
-        )
+        """Return the cells of pairs of ids, ascending and distinct, without pairs off the axes."""
+        row, column = np.searchsorted(self.heads, heads), np.searchsorted(self.tails, tails)
         inside = np.isin(heads, self.heads) & np.isin(tails, self.tails)
         return np.unique(row[inside] * len(self.tails) + column[inside])
 
     def ids(self, cells: Int64) -> tuple[Int64, Int64]:
-        """Heads and tails of cells."""
+        """Return the heads and the tails of cells, as ids."""
         row, column = np.divmod(cells, len(self.tails))
         return self.heads[row], self.tails[column]
 
     def heads_per_call(self, most: int | None) -> int:
-        """Heads of one call of a source."""
+        """Return the number of heads per call of a source: `most`, or as many as fit a block."""
         if most is not None:
             return most
         return max(1, min(MOST_HEADS, BLOCK_BYTES // (4 * len(self.tails))))
 
 
 class PairVectors:
-    """A model of vectors that scores pairs: ``(relation, heads) -> Factors``.
+    """A model of vectors as a source of scores of pairs: ``(relation, heads) -> Factors``.
 
     Parameters
     ----------
@@ -134,45 +133,32 @@ class PairVectors:
         bias: Any = None,
         **more: Any,
     ) -> None:
-        arrays = {name: embedding_array(name, array) for name, array in more.items()}
-        parts = Parts(
-            embedding_array("entity", entity),
-            embedding_array("relation", relation),
-            arrays,
-            norm,
-            half_turn_of(phases),
-            normalize,
-        )
+        parts = read_parts(entity, relation, more, norm=norm, phases=phases, normalize=normalize)
         check_sizes(parts, graph, inverse)
         self._model, self._parts, self._inverse = check_model(model), parts, inverse
-        kinds = (parts.entity.real.dtype, parts.relation.real.dtype)
-        double = np.result_type(*kinds) == np.float64
-        self._dtype = np.dtype(np.float64 if double else np.float32)
+        self._dtype = computing_type(parts)
         _, table, self._metric = build(self._model, parts, self._queries_of(0, np.zeros(1, int)))
         self._table = np.ascontiguousarray(table, self._dtype)
         self._bias = bias
         self.facts = describe(self._model, parts, {})
 
-    def _queries_of(self, relation: int, places: Int64) -> QueryIds:
-        """Tail questions; the given entity is a place among the entities of `Parts`."""
+    def _queries_of(self, relation: int, entities: Int64) -> QueryIds:
+        """Return the tail questions of a relation and entities, which are rows of `Parts`."""
         number = 2 * relation if self._inverse == "interleaved" else relation
-        return QueryIds(places, np.full(len(places), number), np.ones(len(places), bool))
+        return QueryIds(entities, np.full(len(entities), number), np.ones(len(entities), bool))
 
     def __call__(self, relation: int, heads: Int64) -> Factors:
-        of_entities = {
-            name: array[heads] if name == "entity_tail" else array
-            for name, array in self._parts.more.items()
-        }
-        # Only the heads' vectors: a formula may scale or convert all that it gets.
-        some = replace(self._parts, entity=self._parts.entity[heads], more=of_entities)
+        """Return the model with a query per head."""
+        # A formula may scale or convert all its vectors, so it gets only those of the heads.
+        of_heads = self._parts.select_entities(heads)
         ids = self._queries_of(relation, np.arange(len(heads)))
-        queries = build(self._model, some, ids)[0].astype(self._dtype)
+        queries = build(self._model, of_heads, ids)[0].astype(self._dtype)
         return Factors(queries, self._table, self._bias, self._metric)
 
 
 @dataclass(frozen=True, eq=False)
-class _Listed:
-    """Arrays or `Factors` per relation, with one row or query per listed head."""
+class _ScoresByRelation:
+    """A source of scores from arrays or `Factors` per relation, with a row or query per head."""
 
     scores: Mapping[int, Any]
     axes: PairAxes
@@ -181,13 +167,14 @@ class _Listed:
 
     @property
     def heads_per_call(self) -> int | None:
-        """Many if all relations have vectors; None: not known."""
-        vectors = all(isinstance(one, Factors) for one in self.scores.values())
+        """Number of heads per call if all relations have `Factors`, else None."""
+        vectors = all(isinstance(scores, Factors) for scores in self.scores.values())
         return MOST_HEADS if vectors else None
 
     def __call__(self, relation: int, heads: Int64) -> Any:
+        """Return the scores of heads, which are checked the first time that a relation is read."""
         if relation not in self._checked:
-            self._checked[relation] = self._whole(relation)
+            self._checked[relation] = self._check(relation)
         scores = self._checked[relation]
         rows = self.axes.rows[np.searchsorted(self.axes.heads, heads)]
         if isinstance(scores, Factors):
@@ -196,7 +183,8 @@ class _Listed:
             return scores[int(rows[0]) : int(rows[-1]) + 1]  # a view, not a copy
         return scores[rows]
 
-    def _whole(self, relation: int) -> Any:
+    def _check(self, relation: int) -> Any:
+        """Return all scores of a relation; InputError if their shape is wrong."""
         scores = self.scores[relation]
         named = f"scores of relation {self.names(relation)!r}"
         n_heads = len(self.axes.heads)
@@ -219,9 +207,9 @@ class _Listed:
 def as_pair_source(
     scores: Any, relations: Int64, axes: PairAxes, names: Callable[[int], str]
 ) -> PairSource:
-    """Scores in any form as a source for some relations.
+    """Return scores in any form as a source for some relations.
 
-    A mapping has ids of relations as keys. One array or `Factors` serves a single relation.
+    A mapping has ids of relations as keys. An array or `Factors` serves a single relation.
     """
     if isinstance(scores, Mapping):
         missing = [relation for relation in relations.tolist() if relation not in scores]
@@ -230,7 +218,7 @@ def as_pair_source(
                 f"scores lack {len(missing):,} of {len(relations):,} relations, such as "
                 f"{names(missing[0])!r} (id {missing[0]}); add them, or choose relations"
             )
-        return _Listed(scores, axes, names)
+        return _ScoresByRelation(scores, axes, names)
     if not isinstance(scores, Factors) and callable(scores):
         source: PairSource = scores
         return source
@@ -239,13 +227,14 @@ def as_pair_source(
             f"one matrix of pairs serves one relation, and {len(relations):,} are to be ranked; "
             "name one relation, or give a mapping from relations to their scores"
         )
-    return _Listed({int(relations[0]): scores}, axes, names)
+    return _ScoresByRelation({int(relations[0]): scores}, axes, names)
 
 
-def checked_pairs(
-    source: PairSource, relation: int, heads: Int64, axes: PairAxes, name: str
-) -> Any:
-    """What a source returns for heads: `Factors`, or an array with columns in id order."""
+def score_heads(source: PairSource, relation: int, heads: Int64, axes: PairAxes, name: str) -> Any:
+    """Return the scores of heads: `Factors`, or a `ScoreBlock` with columns in id order.
+
+    InputError if the source returns another shape or dtype.
+    """
     scores = source(relation, heads)
     where = f"the scores of relation {name!r}"
     if isinstance(scores, Factors):
@@ -256,7 +245,7 @@ def checked_pairs(
                 f"{axes.n_entities:,} entities"
             )
         return scores
-    block = ScoreBlock.of(scores, name=where)
+    block = ScoreBlock.from_scores(scores, name=where)
     if block.shape != (len(heads), len(axes.tails)):
         raise InputError(
             f"{where} have shape {block.shape} for {len(heads):,} heads; expected "

@@ -1,7 +1,7 @@
-"""Score sources, from which rows of scores come.
+"""Sources of score rows.
 
 Every form of scores becomes a `Source`: consecutive blocks of score rows, read once. Factorised
-models (`Factors`) are the exception: they are ranked from their vectors, without rows of scores.
+models (`Factors`) are the exception. They are ranked from their vectors, without rows of scores.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
 
 BLOCK_BYTES = 64 << 20
-"""Approximate size of a block: large enough to share out, small enough to show progress."""
+"""Approximate size of a block: large enough for all threads, small enough to show progress."""
 
 
 class Matrix(NamedTuple):
     """A matrix in memory, memory-mapped, in an object store or on a device.
 
-    - file: Its file, for messages; empty if there is none.
-    - watch: Watches the file since before it was opened.
+    - file: Path or URL for messages; "" if there is none.
+    - watch: Watch of the file that began before it was opened.
     """
 
     values: Any
@@ -34,14 +34,14 @@ class Matrix(NamedTuple):
     watch: Any
 
     @classmethod
-    def of(cls, values: Any, file: str = "", watch: Any = None) -> Matrix:
-        """A matrix; InputError if the values have another number of dimensions."""
+    def from_values(cls, values: Any, file: str = "", watch: Any = None) -> Matrix:
+        """Return the matrix of an array; InputError if it is not two-dimensional."""
         if values.ndim != 2:
             raise InputError(
                 f"scores have shape {tuple(values.shape)}; "
                 "they must be two-dimensional: one row per question, one column per entity"
             )
-        return cls(values, file, watch or Watch.of_arrays(values))
+        return cls(values, file, watch or Watch.from_arrays(values))
 
     def slices(self, n_rows: int) -> list[slice]:
         """Return slices of the first `n_rows` rows, of about `BLOCK_BYTES` each."""
@@ -52,13 +52,13 @@ class Matrix(NamedTuple):
 
 
 class MatrixSource:
-    """Matrices one after another, or some of their rows, in any order.
+    """A source of rows of matrices, one after another, or of some of their rows in any order.
 
-    ``place`` names the current block's file for messages; it is empty if there is no file.
+    `file` is the path or URL of the current block for messages; "" if there is none.
     """
 
     def __init__(self, parts: Sequence[Matrix], rows: Int64 | None = None) -> None:
-        self.parts, self.rows, self.place = parts, rows, ""
+        self.parts, self.rows, self.file = parts, rows, ""
         self.n_rows = sum(len(part.values) for part in parts) if rows is None else len(rows)
         if rows is not None and len(parts) > 1 and any(on_device(part.values) for part in parts):
             raise InputError(
@@ -72,23 +72,24 @@ class MatrixSource:
         return self.n_rows, int(self.parts[0].values.shape[1])
 
     def blocks(self) -> Iterator[Any]:
-        """Arrays of shape (rows, entities), in row order, each read before the next one."""
+        """Yield arrays of shape (rows, entities), in row order; read each before the next one."""
         if self.rows is not None:
             yield from self._select_blocks(self.rows)
         for part in self.parts if self.rows is None else ():
-            self.place = part.file
+            self.file = part.file
             for rows in part.slices(len(part.values)):
                 part.watch.check()
                 yield part.values[rows]
             part.watch.check()
-        self.place = ""
+        self.file = ""
         self.check()
 
     def _select_blocks(self, rows: Int64) -> Iterator[Any]:
+        """Yield blocks of rows of all matrices; InputError if these differ in type or width."""
         first, lengths = self.parts[0], [len(part.values) for part in self.parts]
         for part in self.parts:
             if len(self.parts) > 1 and not alike(part.values, first.values):
-                self.place = part.file
+                self.file = part.file
                 raise InputError(
                     f"this shard has {part.values.shape[1]} columns of {part.values.dtype}, but "
                     f"the first has {first.values.shape[1]} of {first.values.dtype}; write all "
@@ -105,19 +106,22 @@ class MatrixSource:
             yield block
 
     def check(self) -> None:
-        """FileError if a file has changed; `blocks` checks between two blocks as well."""
+        """Raise FileError if a file has changed; `blocks` also checks between blocks."""
         for part in self.parts:
             part.watch.check()
 
 
 def alike(left: Any, right: Any) -> bool:
-    """Return whether two matrices have equally many columns of a type, in any byte order."""
+    """Return True if two matrices have the same number of columns and type, in any byte order."""
     kinds = (matrix.dtype.newbyteorder("=") for matrix in (left, right))
     return bool(left.shape[1] == right.shape[1] and next(kinds) == next(kinds))
 
 
 def by_part(lengths: list[int], rows: Int64) -> Iterator[tuple[int, Int64, Int64]]:
-    """Yield per joined matrix with rows: its number, their indices in ``rows`` and in it."""
+    """Divide rows of joined matrices by matrix.
+
+    Yields per matrix its number, the indices of its rows in `rows`, and these rows in the matrix.
+    """
     starts = offsets_of(lengths)
     owner = np.searchsorted(starts, rows, side="right") - 1
     for number in np.unique(owner).tolist():
@@ -126,23 +130,23 @@ def by_part(lengths: list[int], rows: Int64) -> Iterator[tuple[int, Int64, Int64
 
 
 class StreamSource:
-    """Chunks from an iterator, each a matrix of consecutive rows, until it ends."""
+    """A source of chunks from an iterator, each a matrix of consecutive rows."""
 
-    n_rows, place = None, ""
+    n_rows, file = None, ""
 
     def __init__(self, chunks: Iterable[Any]) -> None:
         self.chunks = chunks
 
     def check(self) -> None:
-        """Nothing to check without files."""
+        """Do nothing; there are no files."""
 
     def blocks(self) -> Iterator[Array]:
-        """See `MatrixSource`."""
+        """Yield the chunks as `MatrixSource.blocks` does."""
         for number, chunk in enumerate(self.chunks):
             yield as_block(chunk, f"scores, chunk {number}")
 
 
-def called(score: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
+def call_batches(score: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
     """Yield the scores that a function returns for each batch of questions."""
     for batch in batches:
         block = as_block(score(batch), "scores of the callable")
@@ -157,7 +161,7 @@ def called(score: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]
 Source = MatrixSource | StreamSource
 
 
-def selected(source: Source | Factors, rows: Int64) -> Any:
+def select_rows(source: Source | Factors, rows: Int64) -> Any:
     """Select rows of a source with random access; return any other source unchanged."""
     if isinstance(source, Factors):
         return Factors(source.queries[rows], *source.table)

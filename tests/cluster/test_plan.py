@@ -43,7 +43,7 @@ from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.ranking.partial import Task
 from kgtrec.ranking.settings import Settings
 from kgtrec.scores.files import load_scores
-from kgtrec.scores.sources import selected
+from kgtrec.scores.sources import select_rows
 
 Spans = list[tuple[int, int]]
 
@@ -448,7 +448,7 @@ def test_shards_of_mixed_byte_order_are_equal(tmp_path: Path) -> None:
     np.testing.assert_array_equal(files.block(7, 9, slice(1, 3)), scores[7:9, 1:3])
     rows, columns = np.arange(10), rng.integers(0, 4, 10)
     np.testing.assert_array_equal(files.elements(rows, columns), scores[rows, columns])
-    picked = selected(load_scores(tmp_path), np.array([8, 2, 9]))
+    picked = select_rows(load_scores(tmp_path), np.array([8, 2, 9]))
     np.testing.assert_array_equal(np.concatenate(list(picked.blocks())), scores[[8, 2, 9]])
     np.save(tmp_path / "3.npy", scores.astype("f8"))
     with pytest.raises(FileError, match="save all shards with the same columns"):

@@ -37,7 +37,7 @@ from kgtrec._internal.locations import is_location
 from kgtrec._internal.urls import is_url
 from kgtrec.errors import FileError
 from kgtrec.scores.files import load_scores
-from kgtrec.scores.sources import selected
+from kgtrec.scores.sources import select_rows
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def check_everything(url: str, home: Path, read: Callable[[str], bytes]) -> None
     assert ranks.rank().tolist() == expected.rank().tolist()
     rows = np.array([7, 0, 7, 3, len(questions) - 1])
     for name in ("s.npy", "shards"):
-        blocks = selected(load_scores(f"{url}/{name}"), rows).blocks()  # type: ignore[union-attr]
+        blocks = select_rows(load_scores(f"{url}/{name}"), rows).blocks()  # type: ignore[union-attr]
         np.testing.assert_array_equal(np.concatenate(list(blocks)), np.load(home / "s.npy")[rows])
 
 

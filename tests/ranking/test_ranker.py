@@ -239,7 +239,7 @@ def test_a_file_that_changes_behind_the_last_selected_block(tmp_path: Path) -> N
     path = tmp_path / "s.npy"
     np.save(path, np.arange(40, dtype=np.float32).reshape(8, 5))
     watch = Watch([path])
-    matrix = Matrix.of(np.load(path, mmap_mode="r"), str(path), watch)
+    matrix = Matrix.from_values(np.load(path, mmap_mode="r"), str(path), watch)
     source = MatrixSource([matrix], np.array([6, 1]))
     blocks = source.blocks()
     assert next(blocks).tolist() == [list(range(30, 35)), list(range(5, 10))]

@@ -17,7 +17,7 @@ from refusals import each_row
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
-from kgtrec.ranking.ranks import Ranks, _fault
+from kgtrec.ranking.ranks import Ranks, _find_fault
 
 TEST = np.array([[0, 0, 1], [1, 0, 2], [2, 1, 3], [3, 1, 0], [0, 1, 3]])
 
@@ -119,7 +119,7 @@ def test_relations_without_a_label(relation: int) -> None:
     ranks = ranked()
     ranks.relation[:] = relation
     said = f"relations {relation} to {relation}, but 2 relation labels"
-    assert _fault(ranks) == (None if relation in (0, 1) else said)
+    assert _find_fault(ranks) == (None if relation in (0, 1) else said)
 
 
 # -- Joining -----------------------------------------------------------------------------------

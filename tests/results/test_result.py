@@ -311,15 +311,17 @@ def test_the_name_of_a_folder_says_nothing(tmp_path: Path) -> None:
 
 def test_a_provenance_says_what_the_manifest_says(tmp_path: Path) -> None:
     manifest = ranks_of(graph_in(tmp_path / "graph")).manifest
-    read = Provenance.of(manifest)
+    read = Provenance.from_manifest(manifest)
     said = {**manifest["questions"], **manifest["scores"]}
     for name in Provenance.__dataclass_fields__.keys() & said.keys() - {"tie_tolerance"}:
         value = getattr(read, name)
         assert (list(value) if isinstance(value, tuple) else value) == said[name], name
     assert {"graph_hash", "filter_splits", "dtype", "nan_count", "triples"} <= said.keys()
-    assert read.asked
-    assert not Provenance.of({"versions": {}}).asked
-    assert Provenance.of({"questions": {"subset": None}}) == Provenance(asked=True)
+    assert read.has_questions
+    assert not Provenance.from_manifest({"versions": {}}).has_questions
+    assert Provenance.from_manifest({"questions": {"subset": None}}) == Provenance(
+        has_questions=True
+    )
     assert differences(read, read) == []
     for name, other in (("split", "valid"), ("filter_splits", ()), ("questions_hash", "")):
         assert differences(read, replace(read, **{name: other})) == [name]

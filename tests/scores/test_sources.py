@@ -29,7 +29,7 @@ from kgtrec.cli import cli
 from kgtrec.errors import FileError, InputError
 from kgtrec.ranking import blocks
 from kgtrec.scores import files
-from kgtrec.scores.mapped_files import Watch, guarded_maps, mapped_file
+from kgtrec.scores.mapped_files import Watch, find_mapped_file, guarded_maps
 
 N_ENTITIES = 301
 
@@ -369,9 +369,9 @@ def test_arrays_that_numpy_has_mapped(home: Path) -> None:
     again = kgtrec.rank(np.asarray(matrix), questions)[0]
     assert (again.greater == expected.greater).all()
     for array in (matrix, np.asarray(matrix), matrix[:]):
-        assert mapped_file(array) == str(home / "s.npy")
-    assert mapped_file(np.array(matrix)) is None
-    assert mapped_file(np.load("s.npy", mmap_mode="r+")) is None  # open for writing
+        assert find_mapped_file(array) == str(home / "s.npy")
+    assert find_mapped_file(np.array(matrix)) is None
+    assert find_mapped_file(np.load("s.npy", mmap_mode="r+")) is None  # open for writing
 
     def blocks():
         yield matrix[:4]

@@ -118,7 +118,7 @@ def rank(
     import it.
     """
     tasks = TaskOptions(memory, retries, progress, patience)
-    settings = Settings.of("rank", ScoreOptions, options, run_depth=run_depth, threads=1)
+    settings = Settings.from_options("rank", ScoreOptions, options, run_depth=run_depth, threads=1)
     with ExitStack() as stack, reading("scores or questions", source):
         ordered = _declare_columns(questions, columns)
         return _rank_into_files(stack, source, ordered, settings, client, folder, tasks).load()
@@ -381,7 +381,9 @@ def rank_to_file(
     if run is not None:
         check_writable(run)
     depth = 0 if run is None else whole_number("run_depth", run_depth, 1)
-    settings = Settings.of("rank_to_file", ScoreOptions, options, run_depth=depth, threads=1)
+    settings = Settings.from_options(
+        "rank_to_file", ScoreOptions, options, run_depth=depth, threads=1
+    )
     with ExitStack() as stack, reading("scores or questions", source):
         ordered = _declare_columns(questions, columns)
         stored = _rank_into_files(

@@ -58,7 +58,7 @@ def pair_questions(
         )
     filters, _ = filter_splits(graph, Filter(filter), split)
     rows = graph.split(split)
-    axes = PairAxes.of(
+    axes = PairAxes.from_ids(
         _listed("heads", heads, graph.n_entities),
         _listed("tails", tails, graph.n_entities),
         graph.n_entities,

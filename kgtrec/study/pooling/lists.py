@@ -26,7 +26,7 @@ from kgtrec.graph.labels import Labels
 from kgtrec.ranking.rank import rank
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import load_scores
-from kgtrec.scores.sources import selected
+from kgtrec.scores.sources import select_rows
 from kgtrec.study.pooling.seeds import SeedQuestions, find_indices, keys_of, questions_of
 from kgtrec.trec.files.run import Run, read_run_columns
 
@@ -341,7 +341,7 @@ def score_lists(
     source = load_scores(scores)
     n_rows = len(source.queries) if isinstance(source, Factors) else source.n_rows
     chosen = _find_rows(seeds, rows, n_rows, scores)
-    source = source if chosen is None else selected(source, chosen)
+    source = source if chosen is None else select_rows(source, chosen)
     questions = seeds.questions
     if places == "raw":
         questions = questions.graph.questions(seeds.split, filter="raw")

@@ -25,7 +25,7 @@ from kgtrec.ranking.rank import rank
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import as_source
-from kgtrec.scores.sources import selected
+from kgtrec.scores.sources import select_rows
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions
@@ -339,7 +339,7 @@ def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) 
                 "second time, among all entities; pass an array, a file or a function"
             )
         if n_rows == len(questions) != len(chosen):
-            source = selected(source, chosen)
+            source = select_rows(source, chosen)
         scores = source if isinstance(source, Factors) else source.blocks()
     return rank(scores, part, **options)[0]
 
