@@ -58,6 +58,7 @@ COMMANDS = {
     "classify": _Entry(
         "Classify triples as true or false: metrics and calibration.", "classification"
     ),
+    "sets": _Entry("Which candidates a model names: precision, sizes, coverage.", "sets"),
     "semantics": _Entry("Sem@k: how many of the best candidates fit the relation.", "semantics"),
     "estimate": _Entry(
         "Estimate full-ranking metrics from drawn candidates, with intervals.", "sampled-candidates"

@@ -23,8 +23,8 @@ HEADINGS = {
         "--against-graph --pool --judgements --seed-triples --questions --answers --queries "
         "--documents --known-has-answers --left --right --left-labels --right-labels --matrix "
         "--pairs --valid-triples --test-triples --valid-negatives --test-negatives --valid-scores "
-        "--test-scores --full-scores --labels --ratios --templates --names --done --adjudicated "
-        "--zscores --qrels-format --run-format --name"
+        "--test-scores --full-scores --valid --labels --ratios --templates --names --done "
+        "--adjudicated --zscores --qrels-format --run-format --name"
     ),
     "Questions and candidates": (
         "--split --sides --context --filter --known --entities --relations --type-constraints "
@@ -49,6 +49,7 @@ HEADINGS = {
     "Measures": (
         "--measure --k --columns --side --by --spread --rank-types --ranks --criterion "
         "--one-threshold --bins --percentile --edges --enough --vary --at --points "
+        "--policy --per --least --cover "
         "--count-entities --count-relations --sparsity --density --train-share --values "
         "--study --figure "
         "--correlation --sizes --repeats --epsilon --per-query --no-summary --complete "

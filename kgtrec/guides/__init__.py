@@ -36,6 +36,7 @@ ORDER = (
     "dense-retrieval",
     "pairs",
     "classification",
+    "sets",
     "semantics",
     "clusters",
     "migrating",

@@ -3,10 +3,11 @@
 In: graphs, ranks, runs, judgements. Out: frozen dataclasses with a `table()`. The folders:
 `comparison/` (which system is better), `suite/` (over many graphs), `pooling/` and `judging/` (more
 labels), `openworld/` (missing answers), `classification/` (true or false?), `sampling/` (full
-ranking from drawn candidates), `pairs/` (pairs as candidates), `auditing/` (published numbers),
-`reporting/` (tables and pages); and the modules `alignment`, `stratified` (metrics at other
-weights), `semantics` (do answers make sense?) and `changes`. The most used names are here, loaded
-on first use: ``from kgtrec import study``, then ``study.beta_curve(ranks)``.
+ranking from drawn candidates), `pairs/` (pairs as candidates), `sets/` (which candidates are
+answers), `auditing/` (published numbers), `reporting/` (tables and pages); and the modules
+`alignment`, `stratified` (metrics at other weights), `semantics` (do answers make sense?) and
+`changes`. The most used names are here, loaded on first use: ``from kgtrec import study``, then
+``study.beta_curve(ranks)``.
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from kgtrec.study.semantics import fitting_by_types as fitting_by_types
     from kgtrec.study.semantics import fitting_observed as fitting_observed
     from kgtrec.study.semantics import semantic_shares as semantic_shares
+    from kgtrec.study.sets.answer_sets import answer_sets as answer_sets
     from kgtrec.study.stratified import beta_curve as beta_curve
     from kgtrec.study.stratified import beta_grid as beta_grid
     from kgtrec.study.stratified import read_relation_counts as read_relation_counts
@@ -159,6 +161,7 @@ _HOMES = homes(
         ),
         "kgtrec.study.comparison.parts": "read_value_table values_of_table",
         "kgtrec.study.pooling.depths": "curves_of_runs curves_of_ranks leave_one_out",
+        "kgtrec.study.sets.answer_sets": "answer_sets",
         "kgtrec.study.suite.cells": "read_numbers",
         "kgtrec.study.suite.suite": "suite_of_ranks suites",
         "kgtrec.study.auditing.possible": "audit",

@@ -1,0 +1,81 @@
+"""Conformal prediction: how deep sets must be to contain a claimed share of the answers.
+
+A unit is an answer (a triple and a side), or a question with the best or the worst of its answers.
+Of n units of valid, the ceil((n + 1)(1 - A))-th smallest value is the limit. If units of valid and
+test are exchangeable, a unit of test is within it with probability 1 - A or more. Values of tied
+answers on valid are their worst, those on test their best, so ties never lower coverage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from kgtrec._internal.arrays import Array, Float64, Int64
+from kgtrec.ranking.instances import term_of
+from kgtrec.ranking.ranks import Ranks
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """The limit of each group of questions.
+
+    - of_group: By relation; that of None is for all others.
+    - n_units: Units on valid by the same names.
+    """
+
+    of_group: dict[str | None, float]
+    n_units: dict[str | None, int]
+
+    def of_questions(self, relations: list[str] | None, n_questions: int) -> Float64:
+        """Return the limit of each question, by the names of their relations."""
+        if relations is None:
+            return np.full(n_questions, self.of_group[None])
+        others = self.of_group.get(None, np.inf)
+        return np.array([self.of_group.get(name, others) for name in relations], np.float64)
+
+
+def order_statistic(values: Array, error: Fraction) -> float:
+    """Return the ceil((n + 1)(1 - error))-th smallest of n values; infinity if there are fewer."""
+    index = -((-(len(values) + 1) * (1 - error)) // 1)
+    if index > len(values):
+        return np.inf
+    return float(np.partition(values, int(index) - 1)[int(index) - 1])
+
+
+def fit_limits(values: Float64, relations: list[str] | None, error: Fraction, least: int) -> Limits:
+    """Return the limit of all units, or of each relation with `least` units or more.
+
+    `relations` names the relation of each unit; None: one limit for all.
+    """
+    if relations is None:
+        return Limits({None: order_statistic(values, error)}, {None: len(values)})
+    names, code, counts = np.unique(relations, return_inverse=True, return_counts=True)
+    group = np.where(counts < least, -1, np.arange(len(names)))[code.reshape(-1)]
+    named: dict[int, str | None] = {-1: None, **dict(enumerate(names.tolist()))}
+    members = {number: values[group == number] for number in np.unique(group).tolist()}
+    return Limits(
+        {named[number]: order_statistic(own, error) for number, own in members.items()},
+        {named[number]: len(own) for number, own in members.items()},
+    )
+
+
+def units_of(values: Float64, question: Int64, unit: str) -> tuple[Float64, Int64]:
+    """Return the value of each unit, and the row of an answer of each.
+
+    `values` are those of the answers, `question` numbers their questions without gaps.
+    """
+    if unit == "answer":
+        return values, np.arange(len(values))
+    best = unit == "question-any"
+    order = np.lexsort((values if best else -values, question))
+    rows = order[np.flatnonzero(np.diff(question[order], prepend=-1))]
+    return values[rows], rows
+
+
+def relations_of(ranks: Ranks, rows: Int64) -> list[str] | None:
+    """Return the names of the relations of some instances; None if these have no relations."""
+    term = term_of(ranks, "relation")
+    return None if term is None else term.texts(term.codes[rows])

@@ -1,0 +1,76 @@
+"""Measures of answer sets, from a few numbers per question.
+
+Micro measures divide sums over all questions. Macro measures are means over questions; the mean
+precision is over questions whose set is not empty, and an empty set has recall and F1 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kgtrec._internal.arrays import Float64, Int64
+from kgtrec._internal.bootstrap import Resampling, resample_means
+
+MEASURES = {
+    "micro.precision": "precision, micro",
+    "micro.recall": "recall, micro",
+    "micro.f1": "F1, micro",
+    "macro.precision": "precision, mean of named sets",
+    "macro.recall": "recall, mean",
+    "macro.f1": "F1, mean",
+    "macro.f1_of_means": "F1 of mean precision and recall",
+    "size": "size, mean",
+    "empty": "share of empty sets",
+    "single": "share of sets of one",
+    "any": "questions with any answer",
+    "all": "questions with all answers",
+}
+"""Title of each measure by its key."""
+
+
+def question_columns(answers: Float64, hits: Float64, size: Float64, shares: Float64) -> Float64:
+    """Return what the measures are made from, float64 (Q, 10).
+
+    - answers, hits, size: Answers of each question, how many are in its set, and the set's size.
+    - shares, float64 (2, Q): Probability that any, and that all answers are in the set.
+    """
+    named = size > 0
+    precision = np.divide(hits, size, out=np.zeros(len(size)), where=named)
+    f1 = 2 * hits / (size + answers)
+    columns = (answers, hits, size, named, precision, hits / answers, f1, size == 1, *shares)
+    return np.stack(columns, axis=-1).astype(np.float64)
+
+
+def set_measures(means: Float64) -> Float64:
+    """Return the values of `MEASURES`, float64 (..., 12), from means of columns, (..., 10)."""
+    answers, hits, size, named, precision, recall, f1, single, some, every = np.moveaxis(
+        means, -1, 0
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):  # no set is named
+        mean_precision = precision / named
+        f1_of_means = 2 * mean_precision * recall / (mean_precision + recall)
+        micro = (hits / size, hits / answers, 2 * hits / (size + answers))
+    f1_of_means = np.where(recall > 0, f1_of_means, 0.0)
+    macro = (mean_precision, recall, f1, f1_of_means)
+    return np.stack([*micro, *macro, size, 1 - named, single, some, every], axis=-1)
+
+
+def measure_intervals(columns: Float64, how: Resampling) -> Float64:
+    """Return intervals of the measures that resample questions, float64 (2, 12)."""
+    if len(columns) < 2:
+        return np.full((2, len(MEASURES)), np.nan)
+    return resample_means(columns, np.arange(len(columns)), set_measures, how).interval()
+
+
+def binomial_interval(share: float, n: int, how: Resampling) -> tuple[float, float]:
+    """Return the interval of Clopper and Pearson for a share of n independent units."""
+    from scipy.special import betaincinv
+
+    k, (low, high) = share * n, how.tails
+    ends = betaincinv(k, n - k + 1, low) if k > 0 else 0.0
+    return float(ends), float(betaincinv(k + 1, n - k, high)) if k < n else 1.0
+
+
+def group_means(values: Float64, group: Int64) -> Float64:
+    """Return the mean of the values of each group; groups are numbered without gaps."""
+    return np.asarray(np.bincount(group, values) / np.bincount(group))

@@ -1,0 +1,198 @@
+"""Answer sets against sets and loops, on small worlds with many ties."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import permutations
+from statistics import mean, median
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sets_oracle import Oracle, judged, most_of, world
+
+import kgtrec
+from kgtrec._internal.bootstrap import Resampling
+from kgtrec.study import answer_sets
+from kgtrec.study.sets.sets import AnswerSets
+
+FEW = Resampling(resamples=100)
+SEEDS = st.integers(0, 10_000)
+CLAIMS = st.sampled_from(["0.1", "0.25", "0.5", "1/3"])
+
+
+def assert_judged(sets: AnswerSets, due: dict[str, float]) -> None:
+    """Every measure of the oracle is that of the sets."""
+    for key, value in due.items():
+        assert sets[key] == pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True), key
+
+
+@given(SEEDS, st.integers(1, 13), st.sampled_from(["all", "none"]))
+def test_best_sets_are_those_of_sorted_lists(seed: int, k: int, ties: str) -> None:
+    test, _ = world(seed, levels=0)
+    sets = answer_sets(test.ranks, f"top:{k}", ties=ties, resampling=FEW)
+    assert_judged(sets, judged(test, test.best(dict.fromkeys(test.questions, k), ties)))
+    assert "coverage" not in sets.values
+
+
+@given(SEEDS, st.integers(1, 13), st.sampled_from(["all", "none"]))
+def test_ties_at_the_border_are_all_in_or_all_out(seed: int, k: int, ties: str) -> None:
+    test, _ = world(seed, levels=4)
+    sets = answer_sets(test.ranks, f"top:{k}", ties=ties, resampling=FEW)
+    named = test.best(dict.fromkeys(test.questions, k), ties)
+    due = judged(test, named)
+    for key in ("micro.recall", "macro.recall", "any", "all"):
+        assert sets[key] == pytest.approx(due[key], rel=1e-12)
+    for size, question in zip(sets.sizes, test.questions, strict=True):
+        shown = any(test.at_border(question, answer, k) for answer in test.answers[question])
+        exact = len(named[question])
+        assert size == exact if shown else (size <= exact if ties == "all" else size >= exact)
+    assert len(sets.notes) == bool(test.ranks.macro_equal.any())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_expected_ties_are_means_over_all_orders(seed: int) -> None:
+    test, _ = world(seed, levels=2, n=5)
+    k = seed % 4 + 1
+    sets = answer_sets(test.ranks, f"top:{k}", ties="expected", resampling=FEW)
+    for number, question in enumerate(test.questions):
+        scores, answers = test.scores[question], test.answers[question]
+        cases = []
+        for order in permutations(scores):
+            listed = sorted(order, key=lambda c, scores=scores: -scores[c])[:k]
+            hits = len(answers & {*listed})
+            cases.append((hits, hits > 0, hits == len(answers)))
+        hits, some, every = (mean(map(float, column)) for column in zip(*cases, strict=True))
+        assert sets.sizes[number] == min(k, len(scores))
+        assert sets.columns[number, 1] == pytest.approx(hits, rel=1e-12)
+        assert sets.any_and_all[:, number] == pytest.approx([some, every], rel=1e-12)
+
+
+@given(
+    SEEDS,
+    CLAIMS,
+    st.sampled_from(["answer", "question-any", "question-all"]),
+    st.sampled_from(["", "relation"]),
+    st.integers(1, 8),
+)
+def test_conformal_limits_are_order_statistics_of_valid(
+    seed: int, error: str, cover: str, per: str, least: int
+) -> None:
+    test, valid = world(seed, levels=20)
+    sets = answer_sets(
+        test.ranks,
+        f"conformal:{error}",
+        valid=valid.ranks,
+        per=per,
+        least=least,
+        cover=cover,
+        resampling=FEW,
+    )
+    most = most_of(valid, test, Fraction(error), cover, per, least)
+    named = test.best(most, "all")
+    due = judged(test, named)
+    for key in ("micro.recall", "macro.recall", "any", "all"):
+        assert sets[key] == pytest.approx(due[key], rel=1e-12)
+    units = test.units(cover)
+    covered = {unit: test.covers(named, unit, cover) for unit in units}
+    assert sets["coverage"] == pytest.approx(mean(map(float, covered.values())), rel=1e-12)
+    claim = float(1 - Fraction(error))
+    relations = sorted({test.relation_of(unit) for unit in units})
+    gaps = [
+        abs(mean(float(covered[u]) for u in units if test.relation_of(u) == r) - claim)
+        for r in relations
+    ]
+    assert sets["covgap"] == pytest.approx(mean(gaps), rel=1e-12)
+    unlimited = any(math.isinf(k) for k in most.values())
+    assert not unlimited or any("all candidates" in note for note in sets.notes)
+
+
+@given(SEEDS)
+def test_slices_are_sets_of_these_questions(seed: int) -> None:
+    test, valid = world(seed, levels=0)
+    sets = answer_sets(test.ranks, "conformal:0.5", valid=valid.ranks, resampling=FEW)
+    most = most_of(valid, test, Fraction("0.5"), "answer", "", 1)
+    named = test.best(most, "all")
+    table = sets.slice("relation")
+    assert len(table) == len({question[1] for question in test.questions})
+    for relation, questions, answers, *values in table.rows:
+        part = test.only([q for q in test.questions if q[1] == int(str(relation))])
+        due = judged(part, named)
+        keys = ("size", "micro.precision", "micro.recall", "micro.f1", "macro.f1", "micro.recall")
+        assert (questions, answers) == (len(part.questions), len(part.units("answer")))
+        assert values == pytest.approx([due[key] for key in keys], rel=1e-12, nan_ok=True)
+
+
+def test_slices_of_answers_are_refused() -> None:
+    test, _ = world(1, levels=9)
+    sets = answer_sets(test.ranks, "top:2", resampling=FEW)
+    with pytest.raises(kgtrec.UsageError, match="several parts"):
+        sets.slice("quartile", graph=test.asked.graph)
+
+
+def test_the_table_has_every_value_between_its_ends() -> None:
+    test, valid = world(5, levels=0, n=40)
+    sets = answer_sets(test.ranks, "conformal:0.2", valid=valid.ranks)
+    keys = []
+    for _, key, value, low, high in sets.table().rows:
+        keys.append(key)
+        assert value == sets[str(key)]
+        assert math.isnan(float(low)) or low <= value <= high
+    first = [*sets.values]
+    assert keys == [*first[:8], "size.median", *first[8:12], "coverage", "covgap"]
+    assert sets["size.median"] == median(sets.sizes)
+    with pytest.raises(kgtrec.UsageError, match="no measure 'f1'"):
+        sets["f1"]
+
+
+def resplit(ranks: kgtrec.Ranks, rows: Any, split: str) -> kgtrec.Ranks:
+    """Some of the ranks, as if they were those of a split."""
+    part = ranks.subset(rows)
+    questions = {**part.manifest["questions"], "split": split, "filter_splits": ["train"]}
+    part.manifest["questions"] = questions
+    return part
+
+
+@pytest.mark.parametrize(("per", "n_relations"), [("", 1), ("relation", 3)])
+@pytest.mark.parametrize("levels", [10_000, 7])
+@pytest.mark.slow
+def test_coverage_reaches_the_claim_over_random_splits(
+    per: str, n_relations: int, levels: int
+) -> None:
+    """Every triple has its own question, so that answers are exchangeable."""
+    from scipy.stats import binom
+
+    random = np.random.default_rng(3)
+    n, error, splits = 60 * n_relations, Fraction("0.2"), 2000
+    heads = np.arange(n)
+    triples = np.stack([heads, heads % n_relations, random.integers(0, n, n)], axis=1)
+    graph = kgtrec.Graph.from_arrays(test=triples, n_entities=n, n_relations=n_relations)
+    questions = graph.questions(sides="tail")
+    scores = random.integers(0, levels, (n, n)).astype(np.float32)
+    ranks = kgtrec.rank(scores, questions, progress=False)[0]
+    assert len(ranks) == n
+    covered = np.zeros((n_relations, 2), int)
+    for _ in range(splits):
+        order = random.permutation(n)
+        valid = resplit(ranks, np.sort(order[: 2 * n // 3]), "valid")
+        test = resplit(ranks, np.sort(order[2 * n // 3 :]), "test")
+        sets = answer_sets(test, f"conformal:{error}", valid=valid, per=per, least=1)
+        for relation in range(n_relations):
+            rows = np.flatnonzero(test.relation == relation)
+            if len(rows):  # an answer per split, so that splits are independent
+                covered[relation] += (int(sets.inside[random.choice(rows)]), 1)
+    for hits, total in covered.tolist():
+        assert hits >= binom.ppf(1e-5, total, float(1 - error))
+        if levels > 7:  # without ties, coverage exceeds the claim by less than 1 / (n + 1)
+            assert hits <= binom.ppf(1 - 1e-5, total, float(1 - error) + 1 / 30)
+
+
+def test_oracle_notices_another_border() -> None:
+    test, _ = world(1, levels=0)
+    wrong = judged(test, test.best(dict.fromkeys(test.questions, 3), "all"))
+    sets = answer_sets(test.ranks, "top:2", resampling=FEW)
+    assert sets["micro.recall"] != wrong["micro.recall"]
+    assert isinstance(test, Oracle)
