@@ -58,7 +58,7 @@ HEADINGS = {
     ),
     "Tests and intervals": (
         "--test --correction --groups --margin --level --strict --cluster --permutations "
-        "--replicates --robust --ci --resamples --seed"
+        "--replicates --valid --robust --ci --resamples --seed"
     ),
     "Output": (
         "--output --write-run --write-qrels --write-sample-qrels --write-questions "

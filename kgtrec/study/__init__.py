@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kgtrec.study.classification.classify import classify as classify
     from kgtrec.study.classification.labelled_triples import LabelledTriples as LabelledTriples
     from kgtrec.study.classification.labelled_triples import read_labelled as read_labelled
+    from kgtrec.study.comparison.choice import choose_runs as choose_runs
     from kgtrec.study.comparison.correlation import over_questions as over_questions
     from kgtrec.study.comparison.correlation import over_systems as over_systems
     from kgtrec.study.comparison.correlation import rank_biased_overlap as rank_biased_overlap
@@ -148,6 +149,7 @@ _HOMES = homes(
         "kgtrec._internal.bootstrap": "Resampling",
         "kgtrec.study.changes": "answer_changes",
         "kgtrec.study.comparison.report": "compare compare_replicates multiplicity",
+        "kgtrec.study.comparison.choice": "choose_runs",
         "kgtrec.study.comparison.samples": "samples_of_ranks samples_of_runs",
         "kgtrec.study.comparison.significance": "pairwise discriminate",
         "kgtrec.study.comparison.gate": "gate",

@@ -17,6 +17,7 @@ from pykeen.datasets import Nations  # noqa: E402
 from pykeen.datasets.base import EagerDataset  # noqa: E402
 from pykeen.evaluation import LCWAEvaluationLoop, RankBasedEvaluator  # noqa: E402
 from pykeen.evaluation import evaluator as pykeen_evaluator  # noqa: E402
+from pykeen.hpo import hpo_pipeline  # noqa: E402
 from pykeen.metrics.ranking import MedianAbsoluteDeviation  # noqa: E402
 from pykeen.pipeline import pipeline  # noqa: E402
 from pykeen.trackers import PythonResultTracker  # noqa: E402
@@ -114,6 +115,32 @@ def test_in_the_pipeline_with_its_early_stopper(dataset: Any) -> None:
     np.testing.assert_allclose(got.stopper.results, due.stopper.results, rtol=1e-6)
     assert len(got.stopper.results) >= 2
     assert_agree(due.metric_results, got.metric_results, 1e-5)
+
+
+def test_in_the_search_for_hyperparameters(dataset: Any) -> None:
+    """The same trials have the same values, so validation chooses the same one."""
+    logging.disable(logging.WARNING)
+    studies = [
+        hpo_pipeline(
+            dataset=dataset,
+            model="DistMult",
+            n_trials=3,
+            sampler="random",
+            sampler_kwargs={"seed": 1},
+            model_kwargs={"random_seed": 1},
+            training_kwargs={"num_epochs": 2, "use_tqdm": False},
+            evaluation_kwargs={"use_tqdm": False},
+            evaluator=evaluator,
+            metric="both.realistic.inverse_harmonic_mean_rank",
+            device="cpu",
+        ).study
+        for evaluator in (RankBasedEvaluator, KgtrecEvaluator)
+    ]
+    theirs, ours = ([trial.value for trial in study.trials] for study in studies)
+    assert len({round(value, 6) for value in ours}) == 3
+    assert ours == pytest.approx(theirs, rel=1e-5)
+    assert studies[0].best_trial.number == studies[1].best_trial.number
+    assert studies[1].best_value == max(ours)
 
 
 @pytest.mark.parametrize(

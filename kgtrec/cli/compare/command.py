@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kgtrec import Ranks
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec._internal.table import Table
+    from kgtrec.study.comparison.choice import ChosenRuns
     from kgtrec.study.comparison.rankings import Rankings
     from kgtrec.study.comparison.report import Multiplicity, SystemComparison
     from kgtrec.study.comparison.samples import Samples
@@ -376,14 +377,25 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
     metavar="E",
 )
 @shared.runs("how often do equally good runs rank another entity first?")
+@shared.reads(
+    "--valid",
+    "Ranks of the same run on the validation split; one per file, in the same order: report the "
+    "run of each system with the best validation MRR (Zhou et al. 2022, section 4.1).",
+    multiple=True,
+    metavar="FILE",
+)
 @shared.intervals("questions and runs", 5_000)
 @shared.FORMAT
 def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
     """Several runs (seeds) of each system, named system-1, system-2, ... or alike in several
     folders: means, deviations, and intervals and tests over both runs and questions.
 
+    --valid chooses the run of each system with the best validation MRR, and reports its test value.
+    Optimism is by how much the best test value of all runs is better than this value.
+
     \b
     kgtrec compare replicates transe-*.parquet rotate-*.parquet
+    kgtrec compare replicates m-1.parquet m-2.parquet --valid v/m-1.parquet --valid v/m-2.parquet
     """
     from kgtrec.study import compare_replicates, multiplicity
     from kgtrec.trec.files.run import read_run_columns
@@ -408,6 +420,10 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
         tables = [values, pairs] if len(systems) > 1 else [values]
         sections.append((f"{each.name}: {size}", tables, text))
         data[each.name] = {"systems": values.to_dict(), "pairs": pairs.to_dict()}
+    if options["valid"]:
+        chosen = _choose_runs(systems, paths, options["valid"], keys)
+        sections.append(_choice_section(chosen))
+        data["chosen"] = {result.name: result.table().to_dict() for result in chosen}
     if folds > 1:
         notes = [
             "kgtrec compares how far the best runs disagree only on the same questions; folds "
@@ -442,6 +458,45 @@ def _group_runs(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str
             "..., or put files of the same name into several folders"
         )
     return systems
+
+
+def _choose_runs(
+    systems: Mapping[str, Sequence[Ranks]],
+    paths: Mapping[str, str],
+    valid: tuple[str, ...],
+    keys: Sequence[str],
+) -> list[ChosenRuns]:
+    """Choose by the ranks of --valid, which are in the order of the files."""
+    from pathlib import Path
+
+    from kgtrec._internal.csr import group_pairs
+    from kgtrec.ranking.parquet import system_name
+    from kgtrec.study import choose_runs
+    from kgtrec.study.comparison.report import grouped_names
+
+    test_names, valid_names = ([Path(file).name for file in of] for of in (paths.values(), valid))
+    shared.refuse(
+        shared.one_per_file("--valid", valid, list(paths)),
+        (
+            sorted(test_names) == sorted(valid_names) and test_names != valid_names,
+            "--valid names the same runs as the files, but in another order; give them in the same "
+            "order",
+        ),
+    )
+    names = grouped_names([system_name(file) for file in paths.values()])
+    ranks = load_comparable({file: file for file in valid})
+    by_name = group_pairs(zip(names, (ranks[file] for file in valid), strict=True))
+    return choose_runs(systems, by_name, keys, names=group_pairs(zip(names, paths, strict=True)))
+
+
+def _choice_section(chosen: Sequence[ChosenRuns]) -> tuple[str, list[Table], str]:
+    """Return heading, tables and sentence on the runs that validation chooses."""
+    text = (
+        "Chosen: the run with the highest validation MRR (micro, realistic ranks), and its test "
+        "value. Optimism: by how much the best test value of all runs is better, that is, what "
+        "choosing by test would gain without a better system."
+    )
+    return "Which run does validation choose?", [result.table() for result in chosen], text
 
 
 def _multiplicity_section(close: Multiplicity) -> tuple[str, list[Table], str]:
