@@ -172,7 +172,7 @@ def _check_valid(
             )
     test = next(iter(systems.values()))[0]
     first, *others = [ranks for name in systems for ranks in valid[name]]
-    if first.provenance.asked and comparable(first, test):
+    if first.provenance.has_questions and comparable(first, test):
         raise InputError(
             "the validation ranks answer the test questions, so choosing by them is choosing by "
             "test; give ranks of the validation split (kgtrec rank --split valid)"
