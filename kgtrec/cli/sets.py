@@ -78,6 +78,6 @@ def command(ranks: str, by: str | None, **options: Any) -> Report:
         resampling=shared.resampling(options),
     )
     if by is None:
-        return Report.of_table(sets.table(), notes=[*sets.notes])
+        return Report.from_table(sets.table(), notes=[*sets.notes])
     graph = None if options["graph"] is None else read_graph(options["graph"])
-    return Report.of_table(sets.slice(by, graph=graph), notes=[*sets.notes])
+    return Report.from_table(sets.slice(by, graph=graph), notes=[*sets.notes])

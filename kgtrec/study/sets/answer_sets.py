@@ -10,7 +10,7 @@ from kgtrec._internal.arrays import Float64
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.csr import numbered
 from kgtrec.errors import UsageError, choose, refuse_if
-from kgtrec.ranking.provenance import told_differences
+from kgtrec.ranking.provenance import describe_differences
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.sets.conformal import Limits, fit_limits, relations_of, units_of
 from kgtrec.study.sets.policies import TIES, UNITS, Policy
@@ -159,7 +159,7 @@ def check_valid(test: Ranks, valid: Ranks) -> None:
         (
             bool(differing),
             "the ranks of valid and those to judge do not belong together "
-            f"({told_differences(facts, others, differing)}); rank both alike",
+            f"({describe_differences(facts, others, differing)}); rank both alike",
         ),
         (
             seen and facts.split != others.split,
