@@ -28,8 +28,8 @@ HEADINGS = {
     ),
     "Questions and candidates": (
         "--split --sides --context --filter --known --entities --relations --type-constraints "
-        "--candidates --heads --tails --keep-known --exclude-query-document --outside --unknown "
-        "--size --share --draw-by --full --half-width --observed "
+        "--candidates --min-answers --heads --tails --keep-known --exclude-query-document "
+        "--outside --unknown --size --share --draw-by --full --half-width --observed "
         "--entity-types --relation-types --n-entities --n-instances --averaged-runs --percent "
         "--truncated --n-questions --n-answers"
     ),

@@ -29,7 +29,11 @@ Options = dict[str, Any]
 FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
 PART_FORMATS = ("table", "json", "csv", "latex", "markdown")
 PAGE_OPTIONS = {"--name", "--test", "--correction", "--level"}
-OPTION_PARTS = {"percentile": "mix", "edges": "frequency", "enough": "redundancy"}
+OPTION_PARTS = {
+    "percentile": ("mix",),
+    "edges": ("frequency", "answers"),
+    "enough": ("redundancy",),
+}
 GRAPH_PARTS = {
     "category",
     "quartile",
@@ -113,7 +117,8 @@ GRAPH_PARTS = {
     "--by",
     "One row per side, relation, category (1-1, 1-N, N-1, N-N), quartile (of "
     "the answer's popularity, Q1 the rarest), given-quartile, relation-quartile, "
-    "mix (popular and unpopular parts), frequency (the answer's train triples), redundancy (of "
+    "mix (popular and unpopular parts), frequency (the answer's train triples), answers (of the "
+    "question in the evaluated split: Yang et al. 2022, A.3), redundancy (of "
     "the relation: near-reverse, near-duplicate, Cartesian product), half-links, label, or "
     "several: category,side.",
     metavar="PARTS",
@@ -132,7 +137,8 @@ GRAPH_PARTS = {
 )
 @shared.option(
     "--edges",
-    "With --by frequency: least numbers of the classes.  [default: 0,1,2,5,10,20,50,100]",
+    "With --by frequency or answers: least numbers of the classes.  "
+    "[default: 0,1,2,5,10,20,50,100]",
     metavar="N,N,...",
 )
 @shared.option(
@@ -171,6 +177,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec report ranks.parquet --by relation -m amri
     kgtrec report ranks.parquet --by category,side --graph FB15k-237
     kgtrec report ranks.parquet --by frequency --edges 0,1,10 --graph FB15k-237
+    kgtrec report ranks.parquet --by answers --edges 1,2,10 -m question.mrr
     kgtrec report ranks.parquet --by label --labels types.tsv
     kgtrec report ranks.parquet --by relation --spread -m mrr
     kgtrec report ranks.parquet --ratios other-test.txt
@@ -254,8 +261,11 @@ def _check_options(options: Options, by_parts: bool) -> None:
             "whole report of a file",
         ),
         *(
-            (shared.on_command_line(name) and part not in slices, f"--{name} needs --by {part}")
-            for name, part in OPTION_PARTS.items()
+            (
+                shared.on_command_line(name) and not {*parts} & {*slices},
+                f"--{name} needs --by {' or '.join(parts)}",
+            )
+            for name, parts in OPTION_PARTS.items()
         ),
         (options["spread"] and by is None, "--spread needs --by, such as --by relation"),
         (

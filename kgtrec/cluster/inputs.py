@@ -56,6 +56,7 @@ class QuestionRequest:
     column_labels: str | None = None
     outside: str = "error"
     unknown: str = "error"
+    min_answers: int | None = None
     say: Callable[[str], None] = field(default=lambda text: None, compare=False)
     progress: bool | None = None
     n_columns: Callable[[], int] | None = field(default=None, compare=False)
@@ -82,7 +83,7 @@ class QuestionRequest:
 
     def describe(self) -> dict[str, Any]:
         """Describe the content of all inputs of the questions, in plain JSON types."""
-        names = ("split", "sides", "unknown", "columns", "outside")
+        names = ("split", "sides", "unknown", "columns", "outside", "min_answers")
         splits = graph_files(self.graph)
         labels = label_files(splits, self.lists["type_constraints"])
         return {
@@ -166,15 +167,20 @@ class QuestionRequest:
                 f"{argument('columns', 'candidates', option='score_columns')} needs "
                 f"{argument('candidates')}"
             )
-        if not self.type_constraints and not self.candidates:
-            return questions
-        return questions.restrict(
-            type_constraints=self.type_constraints,
-            candidates=self.candidates,
-            columns=self.columns,
-            outside=self.outside,
-            unknown=self.unknown,
-        )
+        if self.type_constraints or self.candidates:
+            questions = questions.restrict(
+                type_constraints=self.type_constraints,
+                candidates=self.candidates,
+                columns=self.columns,
+                outside=self.outside,
+                unknown=self.unknown,
+            )
+        return _keep_well_answered(questions, self.min_answers)
+
+
+def _keep_well_answered(questions: Questions, least: int | None) -> Questions:
+    """Keep the questions with `least` or more answers; None: all."""
+    return questions if least is None else questions.restrict(min_answers=least)
 
 
 def filter_name(text: str | tuple[str, ...]) -> str:
@@ -209,6 +215,7 @@ class AnswerRequest:
     level: int = 1
     known_has_answers: bool = False
     exclude_query_document: bool = False
+    min_answers: int | None = None
 
     folders: ClassVar[dict[str, str]] = {}  # input folders, and what they contain
 
@@ -227,7 +234,7 @@ class AnswerRequest:
     def describe(self) -> dict[str, Any]:
         """Describe the content of all inputs of the questions, in plain JSON types."""
         files = {option: [path, describe_file(path)] for option, path in self.files.items()}
-        names = ("level", "known_has_answers", "exclude_query_document")
+        names = ("level", "known_has_answers", "exclude_query_document", "min_answers")
         options = {name: getattr(self, name) for name in names}
         return {"kgtrec": __version__, "options": options, "files": files}
 
@@ -242,7 +249,7 @@ class AnswerRequest:
             )
         labels: Any = n_columns if path is None else read_names(path, n_columns)
         ids = None if self.queries is None else list(read_names(self.queries, n_rows))
-        return Questions.from_answers(
+        questions = Questions.from_answers(
             self.questions or self.qrels,
             labels=labels,
             ids=ids,
@@ -250,6 +257,7 @@ class AnswerRequest:
             known_has_answers=self.known_has_answers,
             exclude_query_document=self.exclude_query_document,
         )
+        return _keep_well_answered(questions, self.min_answers)
 
 
 def open_question_store(

@@ -261,11 +261,12 @@ class Questions(QuestionData):
         tails: Mapping[int, npt.ArrayLike] | None = None,
         type_constraints: str | PathLike[str] | None = None,
         candidates: Any = None,
+        min_answers: int | None = None,
         columns: str = "entities",
         outside: str = "error",
         unknown: str = "error",
     ) -> Questions:
-        """Return the same questions, with answers ranked only among given candidates.
+        """Return the questions with other candidates, or those with enough answers.
 
         Lists by relation or by question combine with an earlier list of entities: a candidate must
         be in both.
@@ -290,6 +291,10 @@ class Questions(QuestionData):
             question (`separate`), and its answer joins its negatives. Or the path of an ``.npz``
             with these arrays, or of a text file with a line ``question<TAB>entity<TAB>...`` per
             question.
+        min_answers : int, optional
+            Keep the questions with at least so many answers in the evaluated split (Yang et al.
+            2022, A.3: 10), and their candidates. Scores have rows for all questions, or only for
+            these.
         columns : {"entities", "candidates"}
             The columns of score rows: every entity, in id order, or (with `candidates`, lists of
             one length) a question's own candidates in listed order; with negatives the answer comes
@@ -321,6 +326,7 @@ class Questions(QuestionData):
             tails=tails,
             type_constraints=type_constraints,
             candidates=candidates,
+            min_answers=min_answers,
         )
 
 

@@ -18,9 +18,10 @@ import numpy.typing as npt
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array, Int32, Int64
 from kgtrec._internal.csr import Csr, contains, offsets_of, take, to_csr, to_keys
-from kgtrec.errors import InputError, about, refuse_if
+from kgtrec.errors import InputError, UsageError, about, refuse_if
 from kgtrec.graph import id_files
 from kgtrec.graph.openke import read_type_constraints
+from kgtrec.questions.selection import keep_well_answered
 from kgtrec.questions.terms import PLURAL
 
 if TYPE_CHECKING:
@@ -90,7 +91,17 @@ def restrict(
     ``options`` holds its kinds of restriction, None if omitted.
     """
     id_files.check_unknown(unknown)
+    least = options.pop("min_answers", None)
     restrictions = {name: value for name, value in options.items() if value is not None}
+    if least is not None:
+        refuse_if(
+            (
+                restrictions or columns != "entities" or outside != "error",
+                f"{argument('min_answers')} chooses questions; restrict their candidates by "
+                "another call",
+            )
+        )
+        return keep_well_answered(questions, least)
     named, plural, kinds = ", ".join(restrictions), PLURAL[questions.kind], set(restrictions)
     earlier = None if questions.candidate_lists is None else questions.candidate_lists.kind
     of_entities = ("entities", "heads", "tails", "type_constraints")
@@ -236,6 +247,11 @@ def _negatives(questions: QuestionData, arrays: Mapping[str, Any]) -> Array:
         raise InputError(
             "head_neg and tail_neg list heads and tails, but these questions ask for the "
             f"{questions.sides}; give a list of candidates for each question"
+        )
+    if questions.of_graph("triples").pairs is not None:
+        raise UsageError(
+            "negatives list candidates for every triple and side, but questions with few answers "
+            f"are left out; give a list per question, or leave out {argument('min_answers')}"
         )
     triples = questions.triples
     sides = [side for side in (0, 1) if (questions.side == side).any()]

@@ -158,6 +158,8 @@ class GraphTerms:
     """The origin of Q questions of a graph's split; `kgtrec.Questions` documents the fields.
 
     - side_codes, int8 (Q,): The side of each question. `side` has the same numbers as int64.
+    - pairs, int64 (n_instances,): Pairs (side, evaluated triple) whose questions are asked,
+      ascending. They are numbered by side, then by triple. None: all of them.
     """
 
     graph: GraphData
@@ -169,6 +171,7 @@ class GraphTerms:
     given: tuple[Int32, Int32]
     context: Int32 | None = None
     kept: Int64 | None = None
+    pairs: Int64 | None = None
 
     def __len__(self) -> int:
         return len(self.side_codes)
@@ -383,7 +386,8 @@ class GraphTerms:
         if rows == "instances":
             evaluated = np.arange(len(facts)) if self.kept is None else self.kept
             parts = [evaluated + len(facts) * number for number in range(len(sides))]
-            return np.concatenate(parts), len(facts) * len(sides)
+            pairs = np.concatenate(parts)
+            return pairs if self.pairs is None else pairs[self.pairs], len(facts) * len(sides)
         for side in sides:
             keys, first = np.unique(side.keys(facts), return_index=True)
             rank = inverse(np.argsort(first))[np.searchsorted(keys, self._keys(side)[1])]

@@ -23,6 +23,7 @@ class Provenance:
     - has_questions: True if the manifest describes the questions.
     - filter: Name of the protocol that chose `filter_splits`. Both are None if not recorded.
     - subset: Numbers of entities, relations and triples that a restricted evaluation keeps.
+    - min_answers: Least number of answers of a question, and how many questions that keeps.
     - lists, known_files: Counts and files of candidate lists, and of further known facts.
     - popularity: Splits on which entities and relations were recounted.
     - rows, run_depth: Settings of a ranking of scores; manifests do not record the run depth.
@@ -52,6 +53,7 @@ class Provenance:
     outside: int = 0
     lists: Mapping[str, Any] = field(default_factory=dict)
     subset: Mapping[str, Any] = field(default_factory=dict)
+    min_answers: Mapping[str, int] = field(default_factory=dict)
     n_entities: int | None = None
     n_relations: int | None = None
     n_head_questions: int = 0

@@ -18,6 +18,7 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.graph_terms import fact_rows
 from kgtrec.questions.questions import column_of_label, describe_question
+from kgtrec.questions.selection import pair_rows
 from kgtrec.questions.terms import NAMES, PLURAL, SIDES
 from kgtrec.ranking.blocks import nan_error, rank_block
 from kgtrec.ranking.kernel import NativeRanking
@@ -231,7 +232,7 @@ class Ranker:
             )
         origin = self.questions.of_graph("triples")
         row = fact_rows(origin, as_array(to_host(triples), "triples"))
-        row = row + codes.index(side) * len(self.questions.triples)
+        row = pair_rows(origin, row + codes.index(side) * len(origin.triples))
         if self.settings.rows == "instances":
             return row.astype(np.int64)
         question = self.questions.instance_question[self.questions.triple_rows[row]]

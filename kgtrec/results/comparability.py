@@ -126,6 +126,9 @@ _FACTS: dict[str, Callable[[Provenance], str | None]] = {
     "evaluated": lambda facts: (
         f"{facts.subset['triples_kept']:,} triples" if facts.subset else "every triple"
     ),
+    "questions": lambda facts: (
+        f"those with {facts.min_answers['least']:,} or more answers" if facts.min_answers else "all"
+    ),
     "answers at the worst rank": lambda facts: str(facts.outside),
     "predictions that name no entity": _unlinkable,
     "order of lists": lambda facts: facts.predictions.get("list_order"),

@@ -233,6 +233,12 @@ def _restrictions(facts: Provenance) -> Iterator[str]:
             f"Restricted to {' and '.join(sizes)}: {subset['triples_kept']:,} triples are "
             f"evaluated, {subset['triples_dropped']:,} are not."
         )
+    if few := facts.min_answers:
+        total = few["questions_kept"] + few["questions_dropped"]
+        yield (
+            f"Only questions with {few['least']:,} or more answers: {few['questions_kept']:,} of "
+            f"{total:,}."
+        )
     if facts.restricted in _LISTS:
         yield f"{_LISTS[facts.restricted]}{_from_file(lists)}."
     if lists.get("questions_without_list"):

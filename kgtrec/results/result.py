@@ -309,8 +309,9 @@ class Result(Mapping[str, Value]):
             By mix ("all popular", "mixed", "all unpopular": of subject, relation and object): items
             are popular from this percentile of all counts on (Mohamed et al. 2020, Table 1).
         edges : sequence of int, optional
-            By frequency (the answer's number of train triples): least numbers of the classes, from
-            0 on; by default 0, 1, 2, 5, 10, 20, 50, 100.
+            By frequency (the answer's number of train triples) or answers (of the question in the
+            evaluated split; Yang et al. 2022, A.3): least numbers of the classes, from 0 on, or
+            from 1 on; by default 0, 1, 2, 5, 10, 20, 50, 100.
         enough : float
             By redundancy of the relation ("near-reverse", "near-duplicate", "Cartesian product" or
             "none", in train; Akrami et al. 2020): the share of pairs from which it counts.

@@ -47,6 +47,7 @@ DIMENSIONS = (
     "relation-quartile",
     "mix",
     "frequency",
+    "answers",
     "redundancy",
     "half-links",
     "label",
@@ -59,7 +60,7 @@ QUARTILES = ("Q1", "Q2", "Q3", "Q4")
 MIXES = ("all popular", "mixed", "all unpopular")
 """Triples whose subject, relation and object are all popular, some of them, or none."""
 EDGES = (0, 1, 2, 5, 10, 20, 50, 100)
-"""Least numbers of train triples of the classes of frequency; the last class is open."""
+"""Least numbers of the classes of frequency and of answers; the last class is open."""
 HALF_LINKS = ("both", "given only", "asked only", "neither")
 """Halves of a test triple that train contains: (h, r, .) and (., r, t); see arXiv 2606.18001."""
 
@@ -312,20 +313,33 @@ def _by_mix(sources: _Sources) -> _Groups:
 
 def _by_frequency(sources: _Sources) -> _Groups:
     """Group by the number of train triples with the answer, in classes."""
-    graph, edges = sources.require_graph("frequency"), np.asarray(sources.edges)
+    graph = sources.require_graph("frequency")
     if "train" not in graph.splits:
         raise UsageError("slices by frequency need a train split; give a graph with train")
-    whole = edges.ndim == 1 and edges.dtype.kind in "iu" and len(edges) > 0
-    if not whole or edges[0] != 0 or (np.diff(edges) <= 0).any():
-        raise UsageError(
-            f"{argument('edges', list(sources.edges))} are no ascending whole numbers from 0 on; "
-            "give the least number of each class, as 0,1,5,10"
-        )
     count = relation_popularity if sources.ranks.kind == "relation" else entity_popularity
-    code = np.searchsorted(edges, count(graph, "train")[sources.ranks.answer], side="right") - 1
-    ends = zip(edges[:-1].tolist(), (edges[1:] - 1).tolist(), strict=True)
+    return _classes(count(graph, "train")[sources.ranks.answer], sources.edges, least=0)
+
+
+def _by_answers(sources: _Sources) -> _Groups:
+    """Group by the number of answers that the question has in the evaluated split, in classes."""
+    question = sources.ranks.question
+    return _classes(np.bincount(question)[question], sources.edges, least=1)
+
+
+def _classes(counts: Int64, edges: Sequence[int], least: int) -> _Groups:
+    """Group counts in classes that begin at `edges`; the first begins at 0, or at `least`."""
+    starts = np.asarray(edges)
+    whole = starts.ndim == 1 and starts.dtype.kind in "iu" and len(starts) > 0
+    if not whole or starts[0] not in (0, least) or (np.diff(starts) <= 0).any():
+        raise UsageError(
+            f"{argument('edges', list(edges))} are no ascending whole numbers from {least} on; "
+            f"give the least number of each class, as {least},{least + 1},5,10"
+        )
+    starts = np.unique(np.maximum(starts, least))
+    code = np.searchsorted(starts, counts, side="right") - 1
+    ends = zip(starts[:-1].tolist(), (starts[1:] - 1).tolist(), strict=True)
     names = [f"{low}" if low == high else f"{low}-{high}" for low, high in ends]
-    return _Groups(code.astype(np.int64), [*names, f"{edges[-1]}+"])
+    return _Groups(code.astype(np.int64), [*names, f"{starts[-1]}+"])
 
 
 def _by_redundancy(sources: _Sources) -> _Groups:
@@ -390,6 +404,7 @@ _DERIVED: dict[str, Callable[[_Sources], _Groups]] = {
     "relation-quartile": partial(_by_quartile, dimension="relation-quartile", column="relation"),
     "mix": _by_mix,
     "frequency": _by_frequency,
+    "answers": _by_answers,
     "redundancy": _by_redundancy,
     "half-links": _by_half_links,
     "label": _by_label,

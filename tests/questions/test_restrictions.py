@@ -104,6 +104,112 @@ def test_shards_factors_and_sides_of_all_questions(tmp_path: Path) -> None:
         kgtrec.rank(scores[:-1], part)
 
 
+# -- Questions with enough answers -------------------------------------------------------------
+
+
+def dense_graph(rng: np.random.Generator) -> kgtrec.Graph:
+    """A graph of few entities and many test triples, so that questions have several answers."""
+    triples = {
+        split: np.stack([rng.integers(0, n, size) for n in (5, 2, 8)], 1)
+        for split, size in (("train", 10), ("test", 25))
+    }
+    return kgtrec.Graph.from_arrays(**triples, n_entities=9, n_relations=2)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    sides=st.sampled_from(["both", "head", "tail", "relation"]),
+    least=st.integers(1, 4),
+    of_relation=st.booleans(),
+)
+def test_only_questions_with_enough_answers_are_asked(
+    seed: int, sides: str, least: int, of_relation: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    graph = dense_graph(rng)
+    relations = [int(graph.splits["test"][0, 1])] if of_relation else None
+    every = graph.questions(sides=sides)
+    some = graph.questions(sides=sides, relations=relations)
+    number = every.n_labels
+    due = [
+        (side, *given, sorted(ids))
+        for side, given, ids in questions_of_rows(graph, sides, relations)
+        if len(ids) >= least
+    ]
+    if not due:
+        with pytest.raises(UsageError, match="leaves no question"):
+            some.restrict(min_answers=least)
+        return
+    kept = some.restrict(min_answers=least)
+    offsets = kept.answers.offsets
+    got = [
+        (side, first, second, kept.answers.ids[low:high].tolist())
+        for side, first, second, low, high in zip(
+            kept.side, *kept.given, offsets[:-1], offsets[1:], strict=True
+        )
+    ]
+    assert sorted(got) == sorted(due)
+    facts = kept.details["min_answers"]
+    assert facts["questions_kept"] + facts["questions_dropped"] == len(some)
+    for kind, n_rows in (("instances", every.n_instances), ("questions", len(every))):
+        scores = some_scores(rng, (n_rows, number))
+        whole, _ = kgtrec.rank(scores, some, rows=kind)
+        ranks, run = kgtrec.rank(scores, kept, run_depth=DEPTH, rows=kind)  # rows of all questions
+        rows, total = kept.rows_among(kind)
+        assert total == n_rows
+        assert_same(kgtrec.rank(scores[rows], kept, run_depth=DEPTH, rows=kind), (ranks, run))
+        asked = whole.subset(np.bincount(whole.question)[whole.question] >= least)
+        for name in ("greater", "equal", "candidates", "macro_greater", "triple", "side", "answer"):
+            np.testing.assert_array_equal(getattr(ranks, name), getattr(asked, name), name)
+    evaluated = {(int(side), int(row)) for side, row in zip(asked.side, asked.triple, strict=True)}
+    of_triples = [
+        sum(graph.splits["test"][row, 1] == relation for row in {row for _, row in evaluated})
+        for relation in range(2)
+    ]
+    assert ranks.relation_popularity.tolist() == [of_triples[r] for r in ranks.relation]
+
+
+def questions_of_rows(
+    graph: kgtrec.Graph, sides: str, relations: list[int] | None
+) -> list[tuple[int, tuple[int, int], set[int]]]:
+    """Side, given pair and answers of every question about the test triples of some relations."""
+    answers: dict[tuple[int, int, int], set[int]] = {}
+    for h, r, t in graph.splits["test"].tolist():
+        if relations is None or r in relations:
+            asked = {"head": [(0, t, r, h)], "tail": [(1, h, r, t)], "relation": [(2, h, t, r)]}
+            asked["both"] = asked["head"] + asked["tail"]
+            for side, first, second, answer in asked[sides]:
+                answers.setdefault((side, first, second), set()).add(answer)
+    return [(side, (first, second), ids) for (side, first, second), ids in answers.items()]
+
+
+def test_rows_of_questions_that_are_left_out() -> None:
+    graph = kgtrec.Graph.from_arrays(test=[[0, 0, 1], [0, 0, 2], [3, 0, 1], [4, 1, 5]])
+    kept = graph.questions(filter="raw").restrict(min_answers=2)
+    assert list(zip(kept.side.tolist(), kept.entity.tolist(), strict=True)) == [(0, 1), (1, 0)]
+    assert kept.kept.tolist() == [0, 1, 2]  # the last triple is asked on no side
+    for rows, due in (("questions", [0, 0]), ("instances", [0, 1])):
+        ranker = kgtrec.Ranker(kept, rows=rows)
+        assert ranker.rows_of([[0, 0, 1], [3, 0, 1]], "head").tolist() == due
+        with pytest.raises(InputError, match="triple 1 has too few answers"):
+            ranker.rows_of([[0, 0, 1], [3, 0, 1]], "tail")
+    again = kept.restrict(min_answers=2)
+    assert again.rows_among("instances")[0].tolist() == kept.rows_among("instances")[0].tolist()
+    assert again.details["min_answers"]["questions_dropped"] == 0
+
+
+def test_answers_without_a_graph_and_candidates() -> None:
+    named = kgtrec.Questions.from_answers({"a": [1], "b": [0, 2], "c": [2, 3]}, labels=4)
+    scores = np.array([[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2]], np.float32)
+    kept = named.restrict(min_answers=2)
+    assert list(kept.ids) == ["b", "c"]
+    for rows in (scores, scores[1:]):
+        assert kgtrec.rank(rows, kept)[0].greater.tolist() == [0, 1, 0, 0]
+    listed = named.restrict(candidates=[[1, 2], [0, 2, 3], [2, 3]]).restrict(min_answers=2)
+    ranks, _ = kgtrec.rank(scores, listed)
+    assert ranks.candidates.tolist() == [2, 2, 1, 1]
+
+
 # -- Negatives in OGB's form -------------------------------------------------------------------
 
 

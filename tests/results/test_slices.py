@@ -61,6 +61,7 @@ def groups_of(graph: kgtrec.Graph, result: Result, labels: list[str]) -> dict[st
         ],
         "mix": mix_of(graph, ranks),
         "frequency": frequency_of(train, ranks.answer.tolist()),
+        "answers": answers_of(graph, ranks),
         "half-links": half,
         "label": [labels[row] for row in ranks.triple.tolist()],
     }
@@ -87,6 +88,17 @@ def frequency_of(train: list[tuple[int, int, int]], answers: list[int]) -> list[
     ]
 
 
+def answers_of(graph: kgtrec.Graph, ranks: kgtrec.Ranks) -> list[str]:
+    """How many distinct test triples have the given entity and relation of each instance."""
+    test = listed(graph, "test")
+    names = {1: "1", 2: "2-4", 3: "2-4", 4: "2-4"}
+    counts = [
+        len({(h, r, t) for h, r, t in test if (h, r, t)[2 - 2 * side] == given and r == relation})
+        for side, given, relation in zip(ranks.side, ranks.given, ranks.relation, strict=True)
+    ]
+    return [names.get(n, "5-9") for n in counts]
+
+
 @given(graphs(), st.data())
 def test_rows_are_what_their_instances_give(graph: kgtrec.Graph, data: st.DataObject) -> None:
     sides = data.draw(st.sampled_from(["both", "both", "head"]))
@@ -101,6 +113,7 @@ def test_rows_are_what_their_instances_give(graph: kgtrec.Graph, data: st.DataOb
                     "relation-quartile",
                     "mix",
                     "frequency",
+                    "answers",
                     "half-links",
                     "label",
                 ]
@@ -161,6 +174,9 @@ def test_classes_and_thresholds_can_be_chosen() -> None:
     # Train counts of the entities are 3, 1, 1, 1, 1, 1; answers are 0 and 4, 0 and 5, 1 and 2, ...
     assert groups("frequency", edges=[0, 2, 3]) == [("0-1", 6), ("3+", 2)]
     assert groups("frequency", edges=[0]) == [("0+", 8)]
+    # (0, 0, ?) has two answers, the other six questions one each.
+    assert groups("answers", edges=[1, 2]) == [("1", 6), ("2+", 2)]
+    assert groups("answers", edges=[0, 3]) == [("1-2", 8)]
     assert groups("mix", percentile=0) == [("all popular", 8)]
     # Relation 0 links its one subject to all its objects, but that is one row of a product.
     assert groups("redundancy") == [("none", 8)]

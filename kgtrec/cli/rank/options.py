@@ -102,6 +102,13 @@ of_questions = shared.all_of(
         default="entities",
     ),
     shared.COLUMN_LABELS,
+    shared.option(
+        "--min-answers",
+        "Evaluate only questions with at least N answers in the evaluated split (Yang et al. 2022, "
+        "A.3: 10). Scores have rows for all questions, or only for these.",
+        type=shared.Count(1),
+        metavar="N",
+    ),
     shared.choice(
         "--outside",
         ["error", "worst"],
@@ -353,6 +360,7 @@ def answer_request(options: Mapping[str, Any]) -> AnswerRequest:
         "level",
         "known_has_answers",
         "exclude_query_document",
+        "min_answers",
     )
     return AnswerRequest(qrels=options["judged"], **{name: options[name] for name in names})
 

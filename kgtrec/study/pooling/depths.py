@@ -233,6 +233,7 @@ def _check(ranks: Ranks) -> None:
         "with answers whose score is NaN": ranks.answer_nan.any() or ranks.macro_answer_nan.any(),
         "with answers outside their candidates": facts.outside,
         "of a part of the triples": facts.subset,
+        "of questions with many answers": facts.min_answers,
     }
     if reasons := " and ".join(reason for reason, applies in doubts.items() if applies):
         raise UsageError(

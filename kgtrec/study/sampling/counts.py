@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools, Float64, Int64
-from kgtrec._internal.csr import spans, take
 from kgtrec._internal.table import ShownInLines, Table
 from kgtrec.errors import UsageError
+from kgtrec.questions.selection import select_questions
 from kgtrec.ranking.rank import rank
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.scores.factors import Factors
@@ -279,31 +279,10 @@ def _number_questions(ranks: Ranks) -> Int64:
     return numbers
 
 
-def instances_of(questions: Questions, chosen: Int64) -> Int64:
-    """Return the instances of some questions, question after question."""
-    answers = questions.answers
-    return spans(answers.offsets[chosen], answers.lengths[chosen])[1]
-
-
 def subset_of(questions: Questions, chosen: Int64) -> Questions:
     """Select questions, by ascending numbers, as a set with one row of scores per question."""
-    instances = instances_of(questions, chosen)
-    index = np.full(questions.n_instances, -1, np.int64)
-    index[instances] = np.arange(len(instances))
-    rows = index[questions.triple_rows]
-    lists = questions.candidate_lists
-    part: Questions = questions.select(
-        chosen,
-        instances,
-        answers=take(questions.answers, chosen),
-        known=take(questions.known, chosen),
-        removed=take(questions.removed, chosen),
-        instance_question=np.repeat(np.arange(len(chosen)), questions.answers.lengths[chosen]),
-        triple_rows=rows[rows >= 0],
-        candidate_lists=None if lists is None else lists.select(chosen),
-        details={**questions.details, "part_of": questions.fingerprint},
-    )
-    return part
+    details = {**questions.details, "part_of": questions.fingerprint}
+    return select_questions(questions, chosen, details=details)
 
 
 def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) -> Ranks:

@@ -25,6 +25,7 @@ from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError, choose
 from kgtrec.questions.api import Questions
+from kgtrec.questions.selection import instances_of
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.sampling.counts import (
     COLUMNS,
@@ -32,7 +33,6 @@ from kgtrec.study.sampling.counts import (
     SampledCounts,
     check_level,
     count_sampled,
-    instances_of,
     mean_bounds,
     rank_some,
     sums_of,
