@@ -23,7 +23,7 @@ from kgtrec import trec
 from kgtrec.cli import cli
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec import ir_measures_provider
-from kgtrec.trec.eval.evaluate import MeasureRow
+from kgtrec.trec.eval.measure_rows import MeasureRow
 from kgtrec.trec.eval.score import NothingShared
 
 # Ties in evaluated scores are intended here, or drawn.

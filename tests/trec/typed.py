@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import assert_type
 
 from kgtrec import trec
-from kgtrec.trec.eval.evaluate import MeasureRow
+from kgtrec.trec.eval.measure_rows import MeasureRow
 
 assert_type(trec.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, ["map"]), dict[str, MeasureRow])
 assert_type(trec.evaluate("a", "b", ["map"], summary=True), MeasureRow)

@@ -2,78 +2,33 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kgtrec import _core
 from kgtrec._internal.argument_names import argument
-from kgtrec.errors import InputError, TieWarning, UsageError, choose
+from kgtrec.errors import TieWarning, UsageError, choose
 from kgtrec.trec.eval import score as scoring
-from kgtrec.trec.eval.remarks import foreign_documents, remarks_of, remarks_on_answers
+from kgtrec.trec.eval.measure_rows import MeasureRow, Rows, TieValues, format_values
+from kgtrec.trec.eval.paths import AnyRuns, Evaluation, NativeRuns, ScoreRows, computed_columns
 from kgtrec.trec.eval.request import Request, read_once
-from kgtrec.trec.files.columns import (
-    QrelsColumns,
-    name_bytes,
-    native_documents,
-    pack_run,
-    queries_of,
-)
+from kgtrec.trec.files.columns import QrelsColumns, name_bytes
 from kgtrec.trec.files.text import decode_name, is_path
-from kgtrec.trec.measures.formulas import core_columns, in_core
-from kgtrec.trec.measures.judge import JudgedQueries, NumberedDocuments, matrix_of, read_lists
+from kgtrec.trec.measures.judge import JudgedQueries
 from kgtrec.trec.measures.names import resolve
-from kgtrec.trec.measures.relevant import UNJUDGED, QueryMatch, Signs, TieEffect, View
 from kgtrec.trec.measures.rows import FORMATS
 from kgtrec.trec.measures.trec_measure import EvalOptions
 from kgtrec.trec.measures.values import summary as summary_of
-from kgtrec.trec.measures.values import values
 
 if TYPE_CHECKING:
     import pandas
 
     from kgtrec.questions.api import Questions
     from kgtrec.trec.files.convert import QrelsLike, RunLike
-
-
-class MeasureRow(dict[str, Any]):
-    """Values by trec_eval's name of the measure; looked up by its other spellings too.
-
-    ``row["AP@20"]``, ``row["map_cut.20"]`` and ``row["map_cut_20"]`` are the same value.
-    """
-
-    __slots__ = ()
-
-    def __missing__(self, name: object) -> Any:
-        try:
-            (column,) = resolve([str(name)], qrels_format=None)
-        except ValueError:  # unknown, or several measures
-            raise KeyError(name) from None
-        if column.name not in self:
-            raise KeyError(name)
-        return self[column.name]
-
-
-Rows = dict[str, MeasureRow]
-
-
-class TieValues(NamedTuple):
-    """Values of a run with ties ordered by name, and over all orders of tied documents.
-
-    - value, expected, minimum, maximum: Query to measure to value, as `Evaluator.evaluate` gives.
-    - queries: Number of queries in which the order changes a measure.
-    """
-
-    value: Rows
-    expected: Rows
-    minimum: Rows
-    maximum: Rows
-    queries: int
+    from kgtrec.trec.measures.judgement_groups import GroupJudgements
 
 
 class Evaluator:
@@ -178,26 +133,14 @@ class Evaluator:
             run_format=run_format,
         )
         self._request.check()
-        self._judged = scoring.read_qrels(self._request)
-        self._documents = documents
-        self._columns = [c for c in self._request.columns if c.measure != "runid"]
-        self._measures = [c.name for c in self._columns]
-        shown = [c for c in self._request.columns if not c.is_query_only]
-        micro = self._request.micro
-        self._is_shown = bool(self._columns or micro), bool(shown or micro)
-        judged = self._judged if isinstance(self._judged, JudgedQueries) else self._judged.judged
-        held: Iterable[Any] = qrels.queries if isinstance(qrels, QrelsColumns) else judged.names
-        if isinstance(qrels, Mapping):
-            held = [query for query, documents in qrels.items() if documents]
-        self.queries = [
-            decode_name(q if isinstance(q, bytes) else name_bytes(q, "query")) for q in held
-        ]
-        special = ties or complete or judged_only or self._request.micro or questions is not None
-        self._core: _core.TrecColumns | None = None
-        if isinstance(self._judged, JudgedQueries) and not special and most is None:
-            self._native = _core.TrecQueries(judged.native, judged.judged)
-            if all(map(in_core, self._columns)):
-                self._core = core_columns(self._columns, compat)
+        judged = scoring.read_qrels(self._request)
+        self.queries = _list_queries(qrels, judged)
+        self._judged, self._documents = judged, documents
+        self._runs, self._native = AnyRuns(self._request, judged), None
+        if isinstance(judged, JudgedQueries) and NativeRuns.has_all_of(self._request):
+            self._native = NativeRuns(self._request, judged)
+        has_values = bool(computed_columns(self._request) or self._request.micro)
+        self._is_shown = has_values, bool(self._request.of_all)
 
     @overload
     def evaluate(
@@ -247,14 +190,7 @@ class Evaluator:
         FileError
             A file cannot be read or is malformed, with the line.
         """
-        self._check_shown(summary, as_)
-        if self._core is not None and isinstance(run, Mapping):
-            queries, cells, tied = self._evaluate_mapping(run, self._core, int(self._warns))
-            self._warn_of_ties(tied, len(queries))
-            return self._format_values(queries, cells, summary, as_)
-        read = scoring.read_run(run, self._request)
-        scored = scoring.score_run(self._judged, read, self._request)
-        return self._of_scored(scored, summary, as_)
+        return self._evaluate(run, summary, as_)
 
     def evaluate_scores(
         self,
@@ -298,44 +234,9 @@ class Evaluator:
             without a column, unless `documents` says which columns there are.
         """
         self._check_shown(summary, as_)
-        request, (numbered, rows) = self._request, self._numbered
-        if names_of_both := numbered.foreign():
-            warnings.warn(foreign_documents(*names_of_both), stacklevel=2)
-        matrix = matrix_of(scores, mask, request.options.compat < 10)
-        numbers = rows if queries is None else self._numbers_of(queries)
-        if len(numbers) != len(matrix):
-            raise UsageError(
-                f"there are {len(matrix):,} rows of scores for {len(numbers):,} queries; give one "
-                "row per query of Evaluator.queries, or name the queries of the rows"
-            )
-        names, always = numbered.order_of(documents, matrix.shape[1]), self._core is None
-        columns = self._core or core_columns([], 10)
-        cells, twice, tied, parts = numbered.native.of_scores(
-            matrix,
-            names,
-            numbered.is_decimal,
-            numbers,
-            columns,
-            request.options.level,
-            UNJUDGED,
-            self._warns and not always,
-            always,
-        )
-        if twice >= 0:
-            query = decode_name(self._qrels.names[numbers[twice]])
-            raise InputError(f"row {twice}, query {query!r}, has a judged document twice; keep one")
-        if always:
-            scored = scoring.score_lists(
-                numbered.lists(matrix, names, np.array(numbers), parts, request.options.complete),
-                request,
-                self._qrels,
-            )
-            return self._of_scored(scored, summary, as_)
-        if not (self._is_ordinary and len(numbers) == len(self._qrels)):
-            self._warn_of_queries(QueryMatch(numbers, len(numbers)))
-        self._warn_of_ties(tied, len(numbers))
-        held = self.queries if queries is None else [str(query) for query in queries]
-        return self._format_values(held, cells, summary, as_)
+        evaluation = self._score_rows.evaluate(scores, documents, mask, queries, self._warns)
+        self._warn(evaluation, stacklevel=3)  # of the caller
+        return format_values(evaluation.values, summary, as_)
 
     def evaluate_ties(self, run: RunLike) -> TieValues:
         """Evaluate a run with ties by name; also mean, least and greatest over all orders of
@@ -352,104 +253,37 @@ class Evaluator:
             Measures without a form under ties; ``kg_`` measures, `complete`, or judgements in
             groups.
         """
-        from kgtrec.trec.measures.ties import TIES, check_tie_forms, differ, values_over_ties
+        from kgtrec.trec.measures.ties import check_tie_forms
 
-        options, columns = self._request.options, self._columns
-        check_tie_forms(columns, options)
-        if self._request.micro or options.complete:
+        check_tie_forms(computed_columns(self._request), self._request.options)
+        if self._request.micro or self._request.options.complete:
             raise UsageError(
                 "evaluate_ties does not accept kg_ measures or complete; leave them out"
             )
-        if self._core is not None and isinstance(run, Mapping):
-            queries, cells, (differs, _, kinds) = self._evaluate_mapping(run, self._core, 2)
+        if self._native is not None and isinstance(run, Mapping):
+            values, remarks = self._native.evaluate_ties(run)
         else:
-            data = scoring.read_run(run, self._request).data
-            lists = read_lists(self._qrels, data, options.cut(None), comments=options.compat >= 10)
-            scoring.check_shared(self._qrels, data, lists.match, options)
-            self._warn_of_queries(lists.match)
-            plain = values(lists, columns, options)
-            queries, cells = [*lists.queries], np.array([*plain.values()]).tobytes()
-            if self._core is None:
-                forms = [values_over_ties(lists, columns, options, ties=kind) for kind in TIES]
-                changed = [differ(forms[1][name], forms[2][name]) for name in plain]
-                first, mean, least, most = (_of_columns(queries, row) for row in (plain, *forms))
-                return TieValues(first, mean, least, most, int(np.any(changed, axis=0).sum()))
-            differs, _, kinds = self._core.ties(View(lists, options).documents, lists.scores, True)
-        names = MeasureRow, queries, self._measures
-        first = _core.measure_rows(*names, cells)
-        mean, least, most = (_core.measure_rows(*names, kind, first, differs) for kind in kinds)
-        return TieValues(first, mean, least, most, differs.count(1))
+            values, remarks = self._runs.evaluate_ties(run)
+        for remark in remarks:
+            warnings.warn(remark, stacklevel=2)
+        return values
 
-    def _evaluate_mapping(
-        self, run: Mapping[Any, Any], columns: _core.TrecColumns, ties: int
-    ) -> tuple[list[str], bytes, tuple[Any, ...]]:
-        """Evaluate a dict of dicts by the native core.
-
-        Returns the queries, their values, and the effect of ties; see
-        `_core.TrecQueries.of_run`.
-        """
-        judged, options = self._qrels, self._request.options
-        named = queries_of(run, in_order=True, keep_empty=True)
-        shared = [pair for pair in named if pair[0] in judged.number]
-        if len(shared) < len(named):
-            native_documents([pair for pair in named if pair[0] not in judged.number], run, True)
-        numbers = [judged.number[name] for name, _ in shared]
-        match = QueryMatch(numbers, len(named))
-        if len(shared) < len(named):
-            foreign = next(name for name, _ in named if name not in judged.number)
-            match = match._replace(foreign=decode_name(foreign))
-        scoring.check_shared(judged, run, match, options)
-        documents = native_documents(shared, run, is_run=True)
-        cells, fault, tied, counts = self._native.of_run(
-            documents,
-            numbers,
-            columns,
-            options.compat < 10,
-            options.level,
-            UNJUDGED,
-            ties,
-        )
-        if fault is not None:
-            raise pack_run({query: run[query] for _, query in shared}).duplicate(fault[0] - 1)
-        signs = Signs(*counts)
-        if signs.documents and not signs.judged:
-            number, query = next(
-                (number, query)
-                for number, (_, query) in zip(numbers, shared, strict=True)
-                if run[query]
-            )
-            document = decode_name(name_bytes(next(iter(run[query])), "document"))
-            signs = signs._replace(run_document=document, qrels_document=judged.name_of(number))
-        is_clean = (
-            not signs.n_wrong and not signs.is_rising and (signs.judged or not signs.documents)
-        )
-        if not (is_clean and self._is_ordinary and len(shared) == len(named) == len(self._qrels)):
-            self._warn_of_queries(match._replace(signs=signs))
-        return [decode_name(name) for name, _ in shared], cells, tied
-
-    @property
-    def _qrels(self) -> JudgedQueries:
-        """Judgements, which are not in groups."""
-        assert isinstance(self._judged, JudgedQueries)
-        return self._judged
+    def _evaluate(self, run: Any, summary: bool, as_: str) -> Any:
+        """Evaluate a run; warn the caller of `evaluate`, the method or the function."""
+        self._check_shown(summary, as_)
+        if self._native is not None and isinstance(run, Mapping):
+            evaluation = self._native.evaluate(run, ties=self._warns)
+        else:
+            evaluation = self._runs.evaluate(run)
+        self._warn(evaluation, stacklevel=4)
+        return format_values(evaluation.values, summary, as_)
 
     @cached_property
-    def _numbered(self) -> tuple[NumberedDocuments, list[int]]:
-        """Documents, and the numbers of `queries`, for rows of scores."""
-        request = self._request
-        if request.is_grouped or request.questions:
+    def _score_rows(self) -> ScoreRows:
+        """What `evaluate_scores` calls."""
+        if self._request.questions or not isinstance(self._judged, JudgedQueries):
             raise UsageError("evaluate_scores needs qrels and has no questions; call evaluate")
-        return NumberedDocuments(self._qrels, self._documents), self._numbers_of(self.queries)
-
-    def _numbers_of(self, queries: Sequence[str]) -> list[int]:
-        """Return the numbers of queries in the qrels; InputError for unknown or repeated ones."""
-        numbers = [self._qrels.number.get(name_bytes(query, "query"), -1) for query in queries]
-        if -1 in numbers:
-            lacking = queries[numbers.index(-1)]
-            raise InputError(f"the qrels do not have query {lacking!r}; leave its row out")
-        if len({*numbers}) < len(numbers):
-            raise InputError("several rows have the same query; give each row its own")
-        return numbers
+        return ScoreRows(self._request, self._judged, self._documents, self.queries)
 
     def _check_shown(self, summary: bool, as_: str) -> None:
         """Raise UsageError if no measure has a value for this request."""
@@ -462,62 +296,35 @@ class Evaluator:
             problem, hint = "no value over all queries", "leave summary=True out"
         raise UsageError(f"{names} has {problem}; {hint}")
 
-    def _format_values(
-        self, queries: list[str], cells: bytes, summary: bool, as_: str
-    ) -> Rows | MeasureRow | pandas.DataFrame:
-        """Return values from the native core in the requested form."""
-        names = self._measures
-        if not summary and as_ == "dict":
-            return _core.measure_rows(MeasureRow, queries, names, cells)
-        columns = np.frombuffer(cells).reshape(len(names), len(queries))
-        arrays = dict(zip(names, columns.copy(), strict=True))
-        row: dict[str, Any] = {}
-        if summary and len(self._columns) < len(self._request.columns):
-            row["runid"] = ""
-        row |= summary_of(arrays, self._columns) if summary else {}
-        return _format_rows(queries, arrays, row, summary, as_)
+    def _warn(self, evaluation: Evaluation, stacklevel: int) -> None:
+        """Emit the warnings of an evaluation; those of ties unless the caller chose an order."""
+        ties = _tie_warnings(evaluation) if self._warns else ()
+        for warning in (*evaluation.remarks, *ties, *evaluation.on_answers):
+            warnings.warn(warning, stacklevel=stacklevel)
 
-    def _of_scored(self, scored: scoring.Scored, summary: bool, as_: str) -> Any:
-        """Warn of what needs attention, and return the values in the requested form."""
-        for remark in scored.remarks:
-            warnings.warn(remark, stacklevel=_frames_inside())
-        if self._warns:
-            self._warn(scored.tied, len(scored.queries))
-        for remark in remarks_on_answers(scored, self._request):
-            warnings.warn(remark, stacklevel=_frames_inside())
-        return _format_rows(scored.queries, scored.values, scored.summary, summary, as_)
 
-    @cached_property
-    def _is_ordinary(self) -> bool:
-        """Whether each query has a relevant document, so that only a run can deserve a warning."""
-        options = self._request.options
-        return self._qrels.least_best >= max(options.level, 1) and not options.judged_only
-
-    def _warn_of_queries(self, match: QueryMatch | None) -> None:
-        """Warn of what `kgtrec eval` prints about the queries and documents of a run."""
-        assert match is not None
-        options = self._request.options
-        for remark in remarks_of(self._qrels, match, self._columns, options, command_line=False):
-            warnings.warn(remark, stacklevel=_frames_inside())
-
-    def _warn_of_ties(self, tied: tuple[Any, ...], n_queries: int) -> None:
-        """Warn if the core reports that ties change a value."""
-        if tied:
-            most = dict(zip(self._measures, tied[1], strict=True))
-            self._warn(TieEffect.from_changes(tied[0].count(1), most), n_queries)
-
-    def _warn(self, effect: TieEffect, n_queries: int) -> None:
-        """Warn of ties that change a value."""
-        if not effect.queries:
-            return
+def _tie_warnings(evaluation: Evaluation) -> Iterable[TieWarning]:
+    """Warn of ties that change a value."""
+    effect, n_queries = evaluation.tied, len(evaluation.values.queries)
+    if effect.queries:
         most = f", {effect.measure} by up to {effect.most:.4g}" if effect.measure else ""
-        text = (
-            f"{effect.queries:,} of {n_queries:,} queries have ties that change a measure{most}; "
-            f"these values order tied documents by name. Pass {argument('ties', 'expected')} for "
-            f"the mean over all orders, or {argument('ties', 'name')} for these values without a "
-            "warning"
+        yield TieWarning(
+            f"{effect.queries:,} of {n_queries:,} queries have ties that change a measure{most};"
+            f" these values order tied documents by name. Pass "
+            f"{argument('ties', 'expected')} for the mean over all orders, or "
+            f"{argument('ties', 'name')} for these values without a warning"
         )
-        warnings.warn(TieWarning(text), stacklevel=_frames_inside())
+
+
+def _list_queries(qrels: Any, judged: JudgedQueries | GroupJudgements) -> list[str]:
+    """List the queries with a judgement, in the order of the qrels."""
+    if isinstance(qrels, QrelsColumns):
+        names: Iterable[Any] = qrels.queries
+    elif isinstance(qrels, Mapping):
+        names = [query for query, documents in qrels.items() if documents]
+    else:
+        names = (judged if isinstance(judged, JudgedQueries) else judged.judged).names
+    return [decode_name(q if isinstance(q, bytes) else name_bytes(q, "query")) for q in names]
 
 
 @overload
@@ -584,7 +391,7 @@ def evaluate(
         As of both.
     """
     read_once(qrels, run)
-    return Evaluator(qrels, measures, **options).evaluate(run, summary=summary, as_=as_)
+    return Evaluator(qrels, measures, **options)._evaluate(run, summary, as_)
 
 
 def summarise(values: Mapping[str, Mapping[str, Any]], measures: Iterable[object]) -> MeasureRow:
@@ -623,40 +430,3 @@ def _names(measures: Iterable[Any]) -> list[str]:
             f"{argument('measures', measures)} has no names; give some, such as ['map_cut_20']"
         )
     return [str(measure) for measure in measures]
-
-
-def _of_columns(queries: Sequence[str], values: Mapping[str, NDArray[Any]]) -> Rows:
-    """Make one `MeasureRow` per query from arrays by measure."""
-    rows = zip(*(column.tolist() for column in values.values()), strict=True)
-    return {
-        q: MeasureRow(zip(values, row, strict=True)) for q, row in zip(queries, rows, strict=True)
-    }
-
-
-def _format_rows(
-    queries: Sequence[str],
-    values: Mapping[str, NDArray[Any]],
-    row: Mapping[str, Any],
-    summary: bool,
-    as_: str,
-) -> Rows | MeasureRow | pandas.DataFrame:
-    """Return values per query, or the summary, as a dict or a frame."""
-    if as_ == "dict":
-        return MeasureRow(row) if summary else _of_columns(queries, values)
-    import pandas as pd
-
-    if summary:
-        return pd.DataFrame(dict(row), index=["all"])
-    try:
-        index = pd.Index(queries, name="query_id")
-    except UnicodeEncodeError:  # names that are not UTF-8
-        index = pd.Index(queries, name="query_id", dtype=object)
-    return pd.DataFrame(dict(values), index=index)
-
-
-def _frames_inside() -> int:
-    """Count the stack frames up to the caller of this module, for warnings."""
-    depth = 1
-    while sys._getframe(depth).f_code.co_filename == __file__:
-        depth += 1
-    return depth
