@@ -23,7 +23,7 @@ HEADINGS = {
         "--against-graph --pool --judgements --seed-triples --questions --answers --queries "
         "--documents --known-has-answers --left --right --left-labels --right-labels --matrix "
         "--pairs --valid-triples --test-triples --valid-negatives --test-negatives --valid-scores "
-        "--test-scores --full-scores --valid --labels --ratios --templates --names --done "
+        "--test-scores --full-scores --labels --ratios --templates --names --done "
         "--adjudicated --zscores --qrels-format --run-format --name"
     ),
     "Questions and candidates": (

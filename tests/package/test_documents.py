@@ -392,6 +392,7 @@ SEVERAL_TEXTS = {"--graph", "--scores", "--qrels", "--run", "--type-constraints"
     "--relation-types",
     "--relations",
     "--ratios",
+    "--valid",
     "--version",
 }
 """Files of one format, and what a command does with them; trec_eval's own letter."""
