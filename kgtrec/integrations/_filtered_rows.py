@@ -1,6 +1,6 @@
-"""Ranks from rows of scores in which known answers are NaN, without questions given before.
+"""Ranks from rows of scores in which known answers are NaN, without any questions.
 
-Training libraries filter such rows themselves and do not say which triples they know. The NaN say
+Training libraries filter such rows themselves and do not say which triples they know. The NaN show
 it: together with the evaluated triples they determine the questions, and so every count.
 """
 
@@ -26,14 +26,14 @@ _ASKED = {"head": 0, "tail": 2}
 
 
 class FilteredRows:
-    """Counts of the answers of rows, a row per triple and side; a later row replaces an earlier.
+    """Counts of the answers of rows, one row per triple and side. A later row replaces an earlier.
 
     Parameters
     ----------
     n_entities : int
         Number of columns of the rows.
     filtered : bool
-        Whether a NaN marks a known answer; otherwise it is an error.
+        True if a NaN marks a known answer; otherwise it is an error.
     higher_is_better : bool
         False for distances.
     """
@@ -90,7 +90,7 @@ class FilteredRows:
         self._known.append(known)
 
     def ranks(self) -> Ranks:
-        """Ranks of all rows.
+        """Return the ranks of all rows.
 
         Raises
         ------
@@ -131,7 +131,10 @@ class FilteredRows:
         return Ranks.from_counts(questions, both, (scored, scored), lambda: described)
 
     def _by_instance(self, questions: Questions) -> tuple[Int64, Float64]:
-        """Counts and scores of all answers: int64 (4, n_instances), float64 (n_instances,)."""
+        """Order rows by instance: counts, int64 (4, n_instances), and scores of the answers.
+
+        UsageError if an instance has no row; InputError if the NaN contradict the questions.
+        """
         n = questions.n_instances
         counts, values = np.full((4, n), -1), np.empty(n)
         codes = [NAMES[code] for code in SIDES[questions.sides]]

@@ -1,4 +1,4 @@
-"""One adapter for model libraries: triples become questions, scores become rows."""
+"""What model libraries share: triples become questions, and a model's scores become rows."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Score = Callable[[torch.Tensor, torch.Tensor, str], torch.Tensor]
 
 
 def ids_of(tensor: Any) -> Int64:
-    """A tensor's ids in the host's memory."""
+    """Copy ids of a tensor to the host: int64."""
     array: Int64 = torch.as_tensor(tensor).detach().cpu().numpy().astype(np.int64)
     return array
 
 
 def as_triples(heads: Any, relations: Any, tails: Any) -> Int64:
-    """Triples of three tensors, shape (n, 3)."""
+    """Join three tensors of ids to triples: int64, shape (n, 3)."""
     columns = [ids_of(ids) for ids in (heads, relations, tails)]
     if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
         shapes = ", ".join(str(column.shape) for column in columns)
@@ -49,7 +49,11 @@ def questions_of(
     sides: str,
     **restricted: Any,
 ) -> Questions:
-    """Questions of triples; also filters out ``known`` triples. None: filters nothing."""
+    """Make questions of triples, which filter out ``known`` triples, too; None: no filter.
+
+    - sizes: Numbers of entities and relations.
+    - restricted: Options of `Graph.questions` that restrict the questions.
+    """
     graph = Graph.from_arrays(test=triples, n_entities=sizes[0], n_relations=sizes[1])
     if known is None:
         return graph.questions(sides=sides, filter="raw", **restricted)

@@ -49,7 +49,10 @@ _ROLES: tuple[tuple[str, set[str], set[str]], ...] = (
     ("relation_inverse", {"relation", "rel", "r"}, {"inverse", "inv"}),
     ("relation", {"relation", "rel", "r"}, set()),
 )
-"""Arguments of `Factors.from_embeddings`: a name in a file has a word of both sets (if any)."""
+"""Arguments of `Factors.from_embeddings`, and words of the names that mean them.
+
+A name has a word of the first set and, if that is not empty, a word of the second.
+"""
 
 _IMAGINARY = {"im", "img", "imag", "imaginary"}
 _OF_DGL_KE = re.compile(r".+_(?:Trans\w+|RESCAL|DistMult|ComplEx|RotatE|SimplE)_(entity|relation)")
@@ -69,9 +72,9 @@ def load_factors(
     inverse: str = "none",
     rows: str = "questions",
 ) -> Factors:
-    """A known embedding model for the questions, from the vectors in a file.
+    """Read the vectors of a known embedding model as `Factors` for the questions.
 
-    It is scored by the formula of the program that saved it, if names in the file or a
+    The model is scored by the formula of the program that saved it, if names in the file or a
     configuration tell which program that was.
 
     Parameters
@@ -117,7 +120,7 @@ def load_factors(
 def load_pair_vectors(
     path: PathName, graph: GraphData, model: str | None = None, *, inverse: str = "none", **how: Any
 ) -> PairVectors:
-    """The vectors in a file as scores of pairs; arguments and errors as for `load_factors`."""
+    """Read vectors as scores of pairs; arguments and errors are those of `load_factors`."""
     vectors = _read_vectors(path, model, **how)
     try:
         options: dict[str, Any] = {"inverse": inverse, **vectors.declared, **vectors.arrays}
@@ -129,7 +132,12 @@ def load_pair_vectors(
 
 
 class _Vectors(NamedTuple):
-    """The vectors of a model in a file, and what the file or the caller says of its formula."""
+    """The vectors of a model, and what its file or the caller says about its formula.
+
+    - declared: Arguments for the formula: norm, phases and normalize.
+    - origin: Where each of these comes from, unless the caller gave it.
+    - notes: Sentences about files that were ignored.
+    """
 
     model: str
     arrays: dict[str, Array]
@@ -138,7 +146,7 @@ class _Vectors(NamedTuple):
     notes: tuple[str, ...]
 
     def facts(self) -> tuple[str, ...]:
-        """Sentences on the formula of a model that could be built."""
+        """Return sentences about the formula."""
         parts = Parts(self.arrays["entity"], self.arrays["relation"], **self.declared)
         return (*describe(self.model, parts, self.origin), *self.notes)
 
@@ -151,7 +159,7 @@ def _read_vectors(
     normalize: str | None = None,
     model_config: PathName | None = None,
 ) -> _Vectors:
-    """As `load_factors`, before any question is asked."""
+    """Read the vectors and settle the formula; arguments and errors as for `load_factors`."""
     with fetched(path, folders=True) as copy:
         vectors, values = split_single_values(_load(copy))
         config = read_configuration(copy, model_config)
@@ -191,16 +199,16 @@ def _read_vectors(
 
 
 def count_entities(path: PathName) -> int:
-    """How many entities have vectors in a file of `load_factors`; errors as there."""
+    """Count the entities with vectors in a file; errors are those of `load_factors`."""
     with fetched(path, folders=True) as copy:
         vectors, _ = split_single_values(_load(copy))
     return len(_by_role(path, vectors)["entity"])
 
 
 def is_saved_model(path: PathName) -> bool:
-    """Whether a path has vectors beside the configuration of a program that kgtrec knows.
+    """Return True for vectors beside the configuration of a program that kgtrec knows.
 
-    A file of queries and entities is scored as it is; other ``.npy`` files are score matrices.
+    False for files of queries and entities, and for ``.npy`` files, which are score matrices.
     """
     if is_location(path) or not Path(path).exists() or not read_configuration(Path(path)).program:
         return False
@@ -217,7 +225,7 @@ def is_saved_model(path: PathName) -> bool:
 def _refuse_contradictions(
     path: PathName, saved: SavedModel, arguments: Mapping[str, str | float | None]
 ) -> None:
-    """UsageError if an argument contradicts what the files of a model say."""
+    """Raise UsageError if an argument contradicts what the files of a model say."""
     for key, value in arguments.items():
         due = getattr(saved, key)
         if value is None or due is None:
@@ -236,6 +244,7 @@ def _refuse_contradictions(
 
 
 def _check_model_of_file(path: PathName, model: str) -> str:
+    """Return the name of a known model in lower case; the UsageError names the file."""
     try:
         return check_model(model)
     except UsageError as error:
@@ -243,7 +252,7 @@ def _check_model_of_file(path: PathName, model: str) -> str:
 
 
 def factors_of(path: PathName, questions: Questions, model: str, **options: Any) -> Factors:
-    """`Factors.from_embeddings`, whose errors name the file."""
+    """Call `Factors.from_embeddings`; its errors name the file."""
     try:
         return Factors.from_embeddings(questions, model, **options)
     except (InputError, UsageError) as error:
@@ -251,7 +260,7 @@ def factors_of(path: PathName, questions: Questions, model: str, **options: Any)
 
 
 def _by_role(path: PathName, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """Arrays by argument; FileError if entity or relation is missing, or any name is unknown.
+    """Return arrays by argument; FileError for an unknown name, or without entity or relation.
 
     Separate arrays of real and imaginary parts become one array of complex numbers.
     """
@@ -278,7 +287,7 @@ def _by_role(path: PathName, arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _refuse_scores(path: PathName, arrays: Mapping[str, Array]) -> None:
-    """FileError if the arrays are scores, or queries and entities, which need no formula."""
+    """Raise FileError for scores, and for queries and entities, which need no formula."""
     problem = ""
     if {"queries", "entities"} <= arrays.keys():
         problem = "queries and entities, which are scored as they are"
@@ -294,21 +303,21 @@ def _refuse_scores(path: PathName, arrays: Mapping[str, Array]) -> None:
 
 
 def _role_of(name: str) -> str:
-    """The argument that an array's name means; empty if its meaning is unknown."""
+    """Return the argument that an array's name means; empty if its meaning is unknown."""
     words = _words(name)
     fitting = (r for r, first, second in _ROLES if words & first and (words & second or not second))
     return next(fitting, "")
 
 
 def _words(name: str) -> set[str]:
-    """The words of an array's name, in the singular."""
+    """Return the words of an array's name, in the singular."""
     saved = _OF_DGL_KE.fullmatch(name)
     words = re.findall("[a-z]+", (saved[1] if saved else name).lower())
     return {"entity" if word == "entities" else word.removesuffix("s") for word in words}
 
 
 def _arrange(model: str, saved: SavedModel, arrays: dict[str, Array]) -> dict[str, Array]:
-    """Arrays in the form for `Factors.from_embeddings`: complex numbers, matrices, halves."""
+    """Convert arrays for `Factors.from_embeddings`: complex numbers, matrices, halves."""
     entity, relation = arrays["entity"], arrays["relation"]
     if saved.pairs and model in ("complex", "rotate"):
         for role, array in arrays.items():
@@ -329,7 +338,7 @@ def _naming_error(path: PathName, problem: str) -> FileError:
 
 
 def load_embeddings(path: PathName) -> dict[str, Array]:
-    """Arrays of a model by their names in the file.
+    """Read the arrays of a model, by their names in the file.
 
     Parameters
     ----------
@@ -383,7 +392,7 @@ def _load(path: Path) -> dict[str, Array]:
 
 
 def _state_of_model(loaded: Any) -> Any:
-    """The model's state dict in a checkpoint that has also that of an optimizer, or everything."""
+    """Return the model's state dict of a training loop's checkpoint, or all of another file."""
     while isinstance(loaded, Mapping):
         key = next((key for key in _STATES if isinstance(loaded.get(key), Mapping)), None)
         if key is None or not _tensors(loaded[key], ""):
@@ -411,7 +420,10 @@ def _read_safetensors(path: Path) -> dict[str, Array]:
 
 
 def load_weights(path: Path, content: str, advice: str) -> Any:
-    """What torch reads from a file that should have only the `content`; no code in it runs."""
+    """Read a file with torch; no code in it runs.
+
+    FileError if it contains more than `content`, with the `advice` for files that users trust.
+    """
     try:
         import torch
     except ImportError:
@@ -425,6 +437,7 @@ def load_weights(path: Path, content: str, advice: str) -> Any:
 
 
 def _tensors(loaded: Any, name: str) -> list[tuple[str, Array]]:
+    """Return the names and arrays of all tensors in nested dictionaries."""
     if isinstance(loaded, Mapping):
         prefix = f"{name}." if name else ""
         return [pair for key in loaded for pair in _tensors(loaded[key], f"{prefix}{key}")]

@@ -143,7 +143,7 @@ class KgtrecJob(EvaluationJob):
 
 
 def _option(config: Any, key: str, default: Any) -> Any:
-    """An option that some versions of LibKGE lack."""
+    """Return an option, or the default for versions of LibKGE without it."""
     try:
         return config.get(key)
     except KeyError:
@@ -151,7 +151,7 @@ def _option(config: Any, key: str, default: Any) -> Any:
 
 
 def _tie_handling(config: Any) -> tuple[str, float, float]:
-    """The rank type of ties and their tolerances; early versions of LibKGE have only the first."""
+    """Return the rank type of ties, atol and rtol. Early versions of LibKGE have no tolerances."""
     handling = _option(config, _TIES, {})
     if isinstance(handling, str):
         return handling, 0.0, 0.0
@@ -163,7 +163,7 @@ def _tie_handling(config: Any) -> tuple[str, float, float]:
 
 
 def _trace_values(counts: Ranks, kind: str, hits: Sequence[int]) -> dict[str, float]:
-    """Means of LibKGE's ranks: its ties include the answer itself."""
+    """Average LibKGE's ranks, whose ties include the answer itself; return values by name."""
     equal = counts.equal
     behind = {"rounded_mean_rank": (equal + 1) // 2, "best_rank": 0 * equal, "worst_rank": equal}
     choose(f"{_TIES}.type", kind, behind)

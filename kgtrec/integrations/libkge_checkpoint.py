@@ -42,17 +42,17 @@ CONVERT = (
     "torch.save({{'model': c['model'], 'config': json.loads(json.dumps(c['config'].options, "
     "default=str))}}, '{path}.plain')"
 )
-"""Python that writes a checkpoint anew without pickled objects; it needs LibKGE."""
+"""Python code that writes a checkpoint again without pickled objects; it needs LibKGE."""
 
 
 class _Config:
-    """Attributes of a checkpoint's ``kge.config.Config``, without its code."""
+    """The attributes of a checkpoint's ``kge.config.Config``, without its code."""
 
     options: Mapping[str, Any]
 
 
 def checkpoint_factors(path: PathName, questions: Questions, *, rows: str = "questions") -> Factors:
-    """The model of a checkpoint, for the questions to rank.
+    """Read the model of a checkpoint as `Factors` for the questions.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def checkpoint_factors(path: PathName, questions: Questions, *, rows: str = "que
 
 
 def _read(path: PathName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The options and the state dict of a checkpoint."""
+    """Read the options and the state dict of a checkpoint."""
     if not exists(path) or is_folder(path):
         raise FileError(path, found="the file does not exist", hint="give a checkpoint (.pt)")
     convert = "convert it where LibKGE is installed: " + CONVERT.format(path=path)
@@ -115,7 +115,7 @@ def _read(path: PathName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
 
 def _describe_model(path: PathName, options: Mapping[str, Any]) -> tuple[str, dict[str, Any], bool]:
-    """Name of the model's formula, its settings, and whether each relation has a reciprocal."""
+    """Return the name of the formula, its settings, and True if relations have reciprocals."""
     settings = _resolve_settings(options, options.get("model"))
     reciprocal = settings.get("class_name") == _RECIPROCAL
     if reciprocal:
@@ -127,19 +127,24 @@ def _describe_model(path: PathName, options: Mapping[str, Any]) -> tuple[str, di
     return _MODELS.get(name, name.lower()), settings, reciprocal
 
 
-def _resolve_settings(options: Mapping[str, Any], described: Any) -> dict[str, Any]:
-    """A model's settings: its own before those of the type that it names."""
+def _resolve_settings(options: Mapping[str, Any], section: Any) -> dict[str, Any]:
+    """Return the settings of a section, or of its name, with those of the types it names.
+
+    The settings of a section replace those of its type.
+    """
     settings: dict[str, Any] = {}
     for _ in range(len(options)):  # types do not refer to each other in a circle
-        section = options.get(described) if isinstance(described, str) else described
+        if isinstance(section, str):
+            section = options.get(section)
         if not isinstance(section, Mapping):
             break
         settings = {**section, **settings}
-        described = section.get("type")
+        section = section.get("type")
     return settings
 
 
 def _norm(path: PathName, settings: Mapping[str, Any]) -> str:
+    """Return the norm of a distance, l1 or l2; UsageError for another one."""
     norm = settings.get("l_norm", 1.0)
     if norm not in (1, 2):
         raise UsageError(f"{path}: l_norm is {norm!r}; kgtrec ranks norms 1 and 2 only")
@@ -147,7 +152,7 @@ def _norm(path: PathName, settings: Mapping[str, Any]) -> str:
 
 
 def _vectors(path: PathName, weights: Mapping[str, Any], kind: str) -> Array:
-    """The table of a lookup embedder, by its name in current or older checkpoints."""
+    """Return the table of a lookup embedder, which has another name in older checkpoints."""
     for name in ("_embeddings", "embeddings"):
         for owner in ("", "_base_model."):
             key = f"{owner}_{kind}_embedder.{name}.weight"
@@ -167,7 +172,7 @@ def _vectors(path: PathName, weights: Mapping[str, Any], kind: str) -> Array:
 
 
 def _arrays(path: PathName, model: str, entity: Array, relation: Array) -> dict[str, Array]:
-    """A model's arrays, named as in `Factors.from_embeddings`."""
+    """Convert vectors to the arrays of `Factors.from_embeddings`, by argument."""
     if model == "rescal":
         dim = entity.shape[1]
         if relation.shape[1] != dim * dim:

@@ -68,7 +68,7 @@ def evaluate(
             f"predictions lack {' and '.join(missing)}; pass the dictionary that OGB's evaluator "
             "takes, {'y_pred_pos': ..., 'y_pred_neg': ...}"
         )
-    columns, dtype = _two_columns(predictions["y_pred_pos"], predictions["y_pred_neg"])
+    columns, dtype = _check_scores(predictions["y_pred_pos"], predictions["y_pred_neg"])
     counted = None
     if protocol == "kgtrec":
         counted = _mark_distinct(answers, negatives, columns[1].shape)
@@ -79,7 +79,7 @@ def evaluate(
 
 
 def as_lists(result: Result) -> dict[str, npt.NDArray[np.float32]]:
-    """The values of OGB's evaluator: ``mrr_list``, ``hits@1_list``, ..., to the bit.
+    """Return the values of OGB's evaluator, to the bit: ``mrr_list``, ``hits@1_list``, ...
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ def as_lists(result: Result) -> dict[str, npt.NDArray[np.float32]]:
     return lists | {"mrr_list": np.float32(1) / rank}
 
 
-def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
-    """Both arrays, of fitting shapes and one dtype."""
+def _check_scores(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
+    """Return both arrays and their dtype; InputError if shapes or dtypes do not fit."""
     blocks = as_block(positive, "y_pred_pos"), as_block(negative, "y_pred_neg")
     shapes = [tuple(block.shape) for block in blocks]
     if len(shapes[0]) != 1 or len(shapes[1]) != 2 or shapes[0][0] != shapes[1][0]:
@@ -113,7 +113,7 @@ def _two_columns(positive: Any, negative: Any) -> tuple[tuple[Any, Any], str]:
 
 
 def _count(positive: Any, negative: Any, counted: Bools | None) -> tuple[Int64, Int64]:
-    """Numbers of negatives above, and tied with, each answer."""
+    """Count the negatives above each answer, and those tied with it: int64, shape (n,) each."""
     answer = ScoreBlock.from_scores(to_host(positive)).values_at(slice(None))
     greater, equal = np.zeros((2, len(answer)), dtype=np.int64)
     _refuse_nan(np.asarray(np.isnan(answer)), "y_pred_pos", 0)
@@ -129,16 +129,17 @@ def _count(positive: Any, negative: Any, counted: Bools | None) -> tuple[Int64, 
     return greater, equal
 
 
-def _refuse_nan(wrong: Bools, name: str, first: int) -> None:
-    if wrong.any():
-        row = first + int(np.flatnonzero(wrong)[0])
+def _refuse_nan(is_nan: Bools, name: str, first: int) -> None:
+    """Raise InputError for the first NaN of an array's rows from number `first` on."""
+    if is_nan.any():
+        row = first + int(np.flatnonzero(is_nan)[0])
         raise InputError(
             f"{name} contains NaN in row {row}, which OGB would rank first; fix the model"
         )
 
 
 def _mark_distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> Bools:
-    """Which negatives count: each once, but not the answer."""
+    """Mark negatives, bool (n, negatives): the first of each id, unless it is the answer."""
     if answers is None or negatives is None:
         raise UsageError(
             "protocol='kgtrec' counts every candidate once, and needs the ids: pass answers= of "
@@ -167,7 +168,7 @@ def _mark_distinct(answers: Any, negatives: Any, shape: tuple[int, int]) -> Bool
 def _ranks(
     greater: Int64, equal: Int64, candidates: Int64, side: str, protocol: str, dtype: str
 ) -> Ranks:
-    """Every answer as an instance of a separate question."""
+    """Make ranks in which every answer is the instance of a separate question."""
     n = len(greater)
     number, nothing = np.arange(n), np.zeros(n, dtype=np.int64)
     counts = {"greater": greater, "equal": equal, "candidates": candidates, "tied_ahead": nothing}

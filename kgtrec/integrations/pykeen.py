@@ -96,7 +96,7 @@ class KgtrecEvaluator(RankBasedEvaluator):
         targets: Collection[str] = ("head", "tail"),
         **kwargs: Any,
     ) -> Any:
-        """As in PyKEEN, but with the restrictions of kgtrec's questions."""
+        """Evaluate a model as PyKEEN does, but with the restrictions of kgtrec's questions."""
         for target in targets:
             require_entity_sides(target)
         triples = ids_of(mapped_triples)
@@ -161,7 +161,7 @@ class KgtrecEvaluator(RankBasedEvaluator):
         self._loop.add(hrt_batch, target, scores)
 
     def finalize(self) -> Any:
-        """All keys of PyKEEN, from kgtrec's ranks."""
+        """Return all keys of PyKEEN, computed from kgtrec's ranks."""
         if self._loop is not None:
             ranks, self._loop_ended = self._loop.ranks(), True
         elif self._ranker is not None:
@@ -220,7 +220,7 @@ def evaluate(
 
 
 def graph_of(dataset: Any) -> Graph:
-    """The graph of a data set of PyKEEN, with its numbering and, if there are any, its labels.
+    """Convert a data set of PyKEEN to a graph with the same numbers and, if any, labels.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""What the files of a saved model say about its formula: config.json and single values.
+"""The formula of a saved model, from its config.json, single values and names of arrays.
 
-Each program is listed with what it computes, as its source code has it. `embeddings` reads the
+The tables here say what each program computes, according to its source code. `embeddings` reads the
 arrays.
 """
 
@@ -81,7 +81,7 @@ _KEYS: dict[str, dict[str, tuple[str, ...]]] = {
         "relation": ("double_rel",),
     },
 }
-"""Keys of a configuration for the model, the dimension, and whether vectors are twice as long."""
+"""Keys of a configuration, by program: the model, the dimension, and "vectors are doubled"."""
 
 _NORMS = {
     _ROTATE: {"rotate": "l1", "transe": "l1"},
@@ -96,16 +96,17 @@ _DEFAULT_NORMS = {
     _PYKEEN: "scoring_fct_norm is 1 by default",
     _PYG: "p_norm is 1 by default",
 }
+"""What a program does if the user does not choose the norm of TransE, for messages."""
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What files say about a model's formula; None: they do not say it.
+    """The formula of a model, as far as its files say it; None: they do not.
 
     - model, norm, phases, normalize: As for `Factors.from_embeddings`, phases as a number.
     - origin: Where each of them comes from, by name.
-    - pairs: Whether complex vectors have their parts in turn: real, imaginary, real, ...
-    - halves: Whether entities and relations have two vectors each, as halves of one.
+    - pairs: True if complex vectors alternate real and imaginary parts: real, imaginary, ...
+    - halves: True if a row of entities or relations holds two vectors, one after the other.
     """
 
     program: str = ""
@@ -123,10 +124,10 @@ class SavedModel:
 
 @dataclass(frozen=True)
 class Configuration:
-    """A program's configuration.
+    """The configuration that a program wrote beside its vectors.
 
-    - program: Name of the program; empty: there is no configuration of a known program.
-    - notes: Sentences for users on a file that is ignored.
+    - program: Name of the program; empty if kgtrec does not know it, or there is no file.
+    - notes: Sentences for users about a file that is ignored.
     """
 
     path: Path = Path()
@@ -135,15 +136,15 @@ class Configuration:
     notes: tuple[str, ...] = ()
 
     def value(self, name: str) -> Any:
-        """The value of ``model``, ``dim``, ``entity`` or ``relation``; None: there is none."""
+        """Return the value of ``model``, ``dim``, ``entity`` or ``relation``; None without one."""
         return next((self.values[key] for key in self.keys(name)), None)
 
     def keys(self, name: str) -> list[str]:
-        """The keys of the file that mean this."""
+        """Return the keys of the file that mean ``name``."""
         return [key for key in _KEYS[self.program][name] if key in self.values]
 
     def number(self, key: str) -> float:
-        """A positive number, or a gamma that may be 0; FileError otherwise."""
+        """Return a positive number, or a gamma of 0; FileError for other values."""
         value = self.values.get(key)
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         number = float(value or 0) if is_number else math.nan
@@ -163,7 +164,7 @@ class Configuration:
 
 
 def read_configuration(arrays: Path, path: PathName | None = None) -> Configuration:
-    """The configuration at a path, by default the file beside the arrays.
+    """Read the configuration at a path, by default the file beside the arrays.
 
     Parameters
     ----------
@@ -197,7 +198,10 @@ def read_configuration(arrays: Path, path: PathName | None = None) -> Configurat
 
 
 def _read(file: Path, path: PathName) -> Configuration:
-    """A configuration, with the program that wrote it; FileError if it is not a JSON object."""
+    """Read a configuration and detect its program; FileError if it is not a JSON object.
+
+    - path: The name for messages, if `file` is a copy.
+    """
     hint = "give the config.json that the program wrote beside the vectors"
     try:
         values = json.loads(file.read_bytes())
@@ -211,7 +215,7 @@ def _read(file: Path, path: PathName) -> Configuration:
 
 
 def _program_of_config(values: Mapping[str, Any]) -> str:
-    """The program whose keys a configuration has; a key may be missing."""
+    """Return the program with these keys, of which one may be missing; "" if unknown."""
     if "model_name" in values or {"model", "emb_size"} <= values.keys():
         signs = {"hidden_dim", "emb_size", "gamma", "double_ent"}
         return _DGL if len(signs & values.keys()) > 1 else ""
@@ -220,7 +224,7 @@ def _program_of_config(values: Mapping[str, Any]) -> str:
 
 
 def from_config(config: Configuration, model: str | None = None) -> SavedModel:
-    """The model of a configuration; UsageError if kgtrec does not know its formula.
+    """Return the model of a configuration; UsageError if kgtrec does not know its formula.
 
     A configuration without the name of a model belongs to the ``model`` that the user named.
     """
@@ -252,7 +256,7 @@ def from_config(config: Configuration, model: str | None = None) -> SavedModel:
 
 
 def check_config(config: Configuration, model: str, arrays: Mapping[str, Array]) -> None:
-    """InputError if a configuration contradicts the arrays ``entity`` and ``relation``."""
+    """Raise InputError if a configuration contradicts the arrays of entities and relations."""
     for role, count in (("entity", "nentity"), ("relation", "nrelation")):
         array = arrays[role]
         if array.ndim != 2:  # matrices of RESCAL, or arrays that are refused later
@@ -278,7 +282,7 @@ _SECOND = {"entity": "entity_tail", "relation": "relation_inverse"}
 
 
 def _due_width(config: Configuration, model: str, role: str) -> int | None:
-    """Numbers per vector; None: the configuration does not say it."""
+    """Return how many numbers a vector has by the configuration; None if it does not say it."""
     doubled = config.value(role)
     if model == "rotate":
         return config.dim * (2 if role == "entity" else 1)
@@ -286,7 +290,7 @@ def _due_width(config: Configuration, model: str, role: str) -> int | None:
 
 
 def _width(array: Array, second: Array | None) -> int:
-    """Numbers per vector in the file; complex numbers count twice."""
+    """Return how many numbers a vector has in the file; complex numbers count twice."""
     halves = 1 if second is None else 2
     return int(array.shape[1]) * halves * (2 if array.dtype.kind == "c" else 1)
 
@@ -297,7 +301,7 @@ def _width(array: Array, second: Array | None) -> int:
 def split_single_values(
     arrays: Mapping[str, Array],
 ) -> tuple[dict[str, Array], dict[str, float]]:
-    """The vectors, and the known single values by the last part of their names.
+    """Separate vectors and known single values, these by the last part of their names.
 
     Values of a loss (``loss.margin``) do not belong to the model, so they are left out.
     """
@@ -313,7 +317,7 @@ def split_single_values(
 
 
 def from_arrays(names: Iterable[str], values: Mapping[str, float], model: str) -> SavedModel:
-    """What names of arrays and single values say about the program and its formula."""
+    """Return the formula that names of arrays and single values tell, as far as they do."""
     program = _program_of_arrays(names, values)
     if not program:
         return SavedModel()
@@ -337,6 +341,7 @@ def from_arrays(names: Iterable[str], values: Mapping[str, float], model: str) -
 
 
 def _program_of_arrays(names: Iterable[str], values: Mapping[str, float]) -> str:
+    """Return the program that uses such names; "" if unknown."""
     if {"zero_const", "pi_const", "rel_embedding_range"} & values.keys():
         return _OPENKE
     if "embedding_range" in values and "gamma" in values:
@@ -350,7 +355,7 @@ def _program_of_arrays(names: Iterable[str], values: Mapping[str, float]) -> str
 def ask_of_program(
     path: PathName, saved: SavedModel, model: str, norm: str | None, normalize: str | None
 ) -> None:
-    """UsageError if a known program saved TransE, and its files do not say the formula."""
+    """Raise UsageError for TransE of a known program whose files do not tell the formula."""
     if model != "transe" or not saved.program:
         return
     if norm is None:

@@ -71,7 +71,7 @@ def _triples(kg: Any) -> Any:
 
 
 def _all_facts(kg: Any) -> Any:
-    """All facts of a graph, int64 (n, 3): its own, and those in its dictionaries."""
+    """Return all facts of a graph and of its dictionaries: int64, shape (n, 3)."""
     facts = [(h, r, t) for (t, r), heads in kg.dict_of_heads.items() for h in heads]
     facts += [(h, r, t) for (h, r), tails in kg.dict_of_tails.items() for t in tails]
     listed = np.array(facts, dtype=np.int64).reshape(-1, 3)

@@ -76,7 +76,7 @@ class LinkPrediction(torchmetrics.Metric):
         }
         self._ranker = self._empty()
         self._merged: Ranker | None = None
-        # The state that torchmetrics itself reduces; _sync_dist merges ranks.
+        # torchmetrics itself reduces this state; _sync_dist merges ranks.
         self.add_state("rows_given", default=torch.tensor(0), dist_reduce_fx="sum")
 
     def _empty(self) -> Ranker:
@@ -99,7 +99,7 @@ class LinkPrediction(torchmetrics.Metric):
         self.rows_given += len(scores)
 
     def compute(self) -> dict[str, torch.Tensor]:
-        """Every measure by its key, as float64 scalars."""
+        """Return every measure by its key, as a float64 scalar."""
         result = self.result()
         values = {key: float("nan") if result is None else result[key] for key in self.measures}
         return {
@@ -108,7 +108,7 @@ class LinkPrediction(torchmetrics.Metric):
         }
 
     def result(self) -> Result | None:
-        """Every number of kgtrec; with ``incomplete="nan"`` None while rows are missing."""
+        """Return kgtrec's result; with ``incomplete="nan"`` None while rows are missing."""
         ranker = self._merged or self._ranker
         if self.incomplete == "nan" and ranker.n_scored < ranker.n_rows:
             return None
@@ -149,7 +149,7 @@ class LinkPrediction(torchmetrics.Metric):
         super()._sync_dist(gather, process_group)
         group = process_group or self.process_group
         merged = self._empty()
-        for sent in gather(_sent(self._ranker).to(self.device), group=group):
+        for sent in gather(_rows_as_bytes(self._ranker).to(self.device), group=group):
             if len(sent) > 1:
                 with TemporaryDirectory() as folder:
                     sent.cpu().numpy().tofile(path := Path(folder, "rows"))
@@ -163,7 +163,7 @@ class LinkPrediction(torchmetrics.Metric):
             self._merged = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles hold the ranks, but no lock."""
+        """Return the state for copies and pickles: the ranks, without the ranker's lock."""
         state = dict(super().__getstate__())
         state["_ranker"] = self._ranker.partial() if self._ranker.n_scored else None
         return state | {"_merged": None}
@@ -177,15 +177,18 @@ class LinkPrediction(torchmetrics.Metric):
 
 
 def keys_of(questions: Questions, measures: Sequence[str] | None) -> list[str]:
-    """The measures, or the default ones of the asked sides; UsageError for unknown ones."""
+    """Return the measures, or the default ones of the questions; UsageError for unknown ones."""
     usual = [f"{questions.sides}.realistic.micro.{metric}" for metric in METRICS]
     keys = usual if measures is None else list(measures)
     parse_all(keys)
     return keys
 
 
-def _sent(ranker: Ranker) -> torch.Tensor:
-    """The file of a ranker's rows as bytes, which every backend gathers; one byte for no rows."""
+def _rows_as_bytes(ranker: Ranker) -> torch.Tensor:
+    """Return a ranker's rows as the bytes of their file, or one byte if there are no rows.
+
+    Every backend can gather bytes.
+    """
     if not ranker.n_scored:
         return torch.zeros(1, dtype=torch.uint8)
     with TemporaryDirectory() as folder:

@@ -19,7 +19,7 @@ _REFUSED = re.compile(r"[^0-9A-Za-z_./-]+")
 def metrics(
     result: Result, measures: Sequence[str] | None = None, *, prefix: str = "kgtrec"
 ) -> dict[str, float]:
-    """Values by names that stay the same from run to run.
+    """Return values under names that stay the same from run to run.
 
     Parameters
     ----------

@@ -125,7 +125,7 @@ def rank(
 
 
 def _declare_columns(questions: Any, columns: Any) -> Any:
-    """The questions with an order of columns; UsageError for stored ones, which have their own."""
+    """Return questions with an order of columns; UsageError for stored ones, which have one."""
     if columns is None or not isinstance(questions, (Questions, str, PathLike)):
         return questions
     if not isinstance(questions, Questions):
