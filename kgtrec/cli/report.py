@@ -285,7 +285,7 @@ def _parse_edges(text: str | None) -> list[int] | None:
         return None
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
-        raise UsageError(f"--edges {text!r} is no list of whole numbers; write 0,1,5,10")
+        raise UsageError(f"--edges {text!r} is not a list of whole numbers; write 0,1,5,10")
     return [int(part) for part in parts]
 
 

@@ -32,8 +32,8 @@ from kgtrec.graph.triples import (
     SPLITS,
     QualifierSets,
     as_triples,
+    check_ids,
     check_qualifiers,
-    checked_ids,
     count_entities,
     drop_duplicates,
     hash_array,
@@ -143,7 +143,7 @@ class GraphData:
         at = [rows[:, 3] for rows in arrays.values()] if is_timed else []
         time_labels = resolve_labels("times", None, times, at) if is_timed else None
         sizes = len(entity_labels), len(relation_labels), len(time_labels or ())
-        checked = {name: checked_ids(name, array, *sizes) for name, array in arrays.items()}
+        checked = {name: check_ids(name, array, *sizes) for name, array in arrays.items()}
         return cls._build(checked, entity_labels, relation_labels, time_labels)
 
     @classmethod
@@ -157,12 +157,12 @@ class GraphData:
         """Build a graph from triples and qualifiers, whose sets become a fourth column."""
         sizes = len(entities), len(relations)
         for name, (_, pairs_of_split) in pairs.items():
-            checked_ids(
+            check_ids(
                 f"qualifiers[{name!r}]", pairs_of_split, *sizes, columns=("relation", "value")
             )
         numbers, sets = number_sets(pairs)
         splits = {
-            name: np.column_stack([checked_ids(name, rows, *sizes), numbers[name]])
+            name: np.column_stack([check_ids(name, rows, *sizes), numbers[name]])
             for name, rows in triples.items()
         }
         contexts = Labels.from_strings(set_labels(sets, entities, relations))

@@ -22,7 +22,7 @@ from kgtrec._internal.locations import fetched
 from kgtrec._internal.unpacking import check_members
 from kgtrec.errors import FileError, PathName, choose, refuse
 from kgtrec.graph.labels import Labels, first_repeat
-from kgtrec.graph.tsv import packed_lines
+from kgtrec.graph.tsv import iterate_lines
 
 FIT = "labels must match the graph's byte for byte"
 SKIP = f"{FIT}; to ignore labels that are not in the graph, pass {argument('unknown', 'skip')}"
@@ -214,7 +214,7 @@ def lines_of(path: PathName, gaps: bool = False) -> Iterator[tuple[int, bytes]]:
     """
     blank = 0
     with regular_file(path) as local_path:
-        for number, text in packed_lines(local_path):
+        for number, text in iterate_lines(local_path):
             if not text:
                 blank = blank or number
             elif blank and not gaps:
@@ -245,7 +245,7 @@ def read_delimited_rows(
 
 @contextmanager
 def regular_file(path: PathName) -> Iterator[Path]:
-    """Provide a local path of the file until the context ends; FileError if it is no file."""
+    """Provide a local path of the file until the context ends; FileError if it is not a file."""
     with fetched(path) as local_path:
         if not local_path.exists():
             refuse(path, None, "the file does not exist", "check the name and the folder")

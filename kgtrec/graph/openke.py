@@ -22,7 +22,7 @@ from kgtrec.graph.readers.common import (
     read_number_triples,
 )
 from kgtrec.graph.triples import names_of
-from kgtrec.graph.tsv import NUMBERED, find_split_files, quoted
+from kgtrec.graph.tsv import NUMBERED, find_split_files, quote_line
 
 _FORM = "the first line must be the number of triples, each other line {}, as numbers from 0"
 _TRIPLES = _FORM.format("head tail relation")
@@ -159,7 +159,7 @@ def _type_lists(path: PathName, n_entities: int, n_relations: int) -> list[tuple
         fields = text.split()
         # More digits are more than int64 holds.
         if len(fields) < 2 or not all(field.isdigit() and len(field) <= 18 for field in fields):
-            refuse(path, number, quoted(text), form)
+            refuse(path, number, quote_line(text), form)
         values = np.array(fields, dtype=np.int64)
         relation, size, ids = int(values[0]), int(values[1]), values[2:]
         if relation >= n_relations:
@@ -204,5 +204,5 @@ def _count(path: PathName, lines: Iterator[tuple[int, bytes]], form: str) -> int
     """Read the count in the first line; FileError if it is not a number."""
     number, text = next(lines, (1, b""))
     if not text.strip().isdigit() or len(text.strip()) > 18:
-        refuse(path, number, f"{quoted(text)} instead of a number", form)
+        refuse(path, number, f"{quote_line(text)} instead of a number", form)
     return int(text)

@@ -62,7 +62,7 @@ def as_triples(name: str, triples: npt.ArrayLike, widths: tuple[int, ...] = (3,)
     return array
 
 
-def checked_ids(
+def check_ids(
     name: str,
     rows: Array,
     n_entities: int,
@@ -357,7 +357,7 @@ def value_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
 def given_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
     """Return facts as `value_rows` does, with each other qualifier of the relation as the value.
 
-    The question gives these values, so they are no answers.
+    The question gives these values, so they are not answers.
     """
     owner, at = _pairs_of(sets, facts[:, 3])
     set_of = owners(sets.offsets)

@@ -58,13 +58,13 @@ def damage_error(path: Path, error: OSError) -> FileError:
     )
 
 
-def quoted(line: bytes, limit: int = 60) -> str:
+def quote_line(line: bytes, limit: int = 60) -> str:
     """Quote the start of a line for messages."""
     text = line[: limit * 4].decode("utf-8", "backslashreplace")
     return repr(text) if len(text) <= limit else repr(text[:limit]) + "..."
 
 
-def packed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def iterate_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield number and text of every line of a plain or packed file."""
     raw, stream = open_packed(path)
     with raw:

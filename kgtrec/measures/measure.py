@@ -224,7 +224,7 @@ def parse_all(keys: Iterable[str | Measure]) -> list[Measure]:
             problems.append(error.marked)
     if problems := [*dict.fromkeys(problems)]:
         more = len(problems) - _SHOWN_PROBLEMS
-        rest = [f"and {more:,} more that are no measures"] if more > 0 else []
-        head = f"{len(problems):,} keys are no measures"
+        rest = [f"and {more:,} more that are not measures"] if more > 0 else []
+        head = f"{len(problems):,} keys are not measures"
         raise UsageError(list_problems(head, [*problems[:_SHOWN_PROBLEMS], *rest]))
     return list(dict.fromkeys(measures))

@@ -32,7 +32,7 @@ from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, InputError, refuse
 from kgtrec.graph.id_files import lines_of, load_arrays, read_delimited_rows, text_of
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import quoted
+from kgtrec.graph.tsv import quote_line
 from kgtrec.predictions.lists import ANY, ListsBuilder, PredictedLists, ids_of, parse_score
 from kgtrec.questions.api import Questions
 from kgtrec.questions.graph_terms import ASKS
@@ -62,7 +62,7 @@ def read_anyburl(path: str | PathLike[str], questions: Questions) -> PredictedLi
         if expected == 0:
             triple = text.split(b"\t") if b"\t" in text else text.split(b" ")
             if len(triple) != 3 or text.startswith(_STARTS):
-                refuse(path, line, f"{quoted(text)} instead of a triple", _ANYBURL_HINT)
+                refuse(path, line, f"{quote_line(text)} instead of a triple", _ANYBURL_HINT)
         else:
             if expected == 1:
                 first = 1 if text.startswith(_STARTS[1]) else 0  # heads, unless tails come first
@@ -83,7 +83,7 @@ def _parse_candidates(
 ) -> tuple[list[bytes], list[float]]:
     """Parse a line of candidates that begins with `start`; return their labels and scores."""
     if not text.startswith(start):
-        refuse(path, line, f"{quoted(text)} instead of {start.decode()!r}", _ANYBURL_HINT)
+        refuse(path, line, f"{quote_line(text)} instead of {start.decode()!r}", _ANYBURL_HINT)
     fields = text[len(start) :].strip(b" \t").split(b"\t")
     if fields == [b""]:
         return [], []
@@ -132,7 +132,7 @@ def _parse_lines(path: str | PathLike[str]) -> Iterable[tuple[int, Any]]:
             try:
                 yield line, parse_json(text)
             except ValueError as error:
-                problem = f"{quoted(text)} is not JSON ({error})"
+                problem = f"{quote_line(text)} is not JSON ({error})"
                 raise FileError(path, line, found=problem, hint=_JSON_HINT) from None
 
 

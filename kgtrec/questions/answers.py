@@ -21,7 +21,7 @@ from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, InputError, PathName, QueryWarning, UsageError
 from kgtrec.graph.id_files import lines_of, text_of
 from kgtrec.graph.labels import Labels
-from kgtrec.graph.tsv import quoted
+from kgtrec.graph.tsv import quote_line
 from kgtrec.questions.candidates import restrict
 from kgtrec.questions.terms import NamedTerms, Term, check_name, first_odd, is_value
 from kgtrec.trec.files.columns import QrelsColumns
@@ -368,9 +368,9 @@ def _parse_line(
     try:
         record = parse_json(text)
     except ValueError as error:
-        raise refuse(f"{quoted(text)} is not JSON ({error})") from None
+        raise refuse(f"{quote_line(text)} is not JSON ({error})") from None
     if not isinstance(record, dict) or not isinstance(record.get("id"), str):
-        raise refuse(f"{quoted(text)} is not a question with an id")
+        raise refuse(f"{quote_line(text)} is not a question with an id")
     if unknown := set(record) - _KEYS:
         raise refuse(f"an unknown key {min(unknown)!r}")
     if not is_value(record["id"]):
@@ -422,6 +422,38 @@ def build_fields(
     """
     _check_names(table)
     n, n_questions = len(labels), len(table.names)
+    keys, order = _number_answers(table, labels)
+    known = _number_known(table, labels, keys, known_has_answers)
+    queries = _queries_among(labels, table.names) if "qrels" in table.origin else None
+    if queries is not None and exclude_query_document:
+        pairs = np.flatnonzero(queries >= 0)
+        excluded = pairs * n + queries[pairs]
+        _warn_of_own_answers(table.names, pairs[contains(keys, excluded)])
+        known = distinct([known, excluded])
+    removed = to_csr(known[~contains(keys, known)], n_questions, n)
+    if queries is not None and not exclude_query_document:
+        _warn_of_queries_among(queries, table.names)
+    origin = {**({"name": name} if name else {}), **table.origin}
+    return {
+        "origin": NamedTerms(
+            list(table.names), table.terms, labels, origin, table.rows, table.n_rows
+        ),
+        "answers": Csr(table.answers.offsets, (keys % n).astype(np.int32)),
+        "known": to_csr(distinct([known, keys]), n_questions, n),
+        "removed": removed,
+        "instance_question": table.answers.owner,
+        "instance_triple": np.arange(len(keys)),
+        "triple_rows": np.arange(len(keys)),
+        "grades": None if table.grades is None else table.grades[order],
+        "answer_terms": {name: term.select(order) for name, term in table.answer_terms.items()},
+    }
+
+
+def _number_answers(table: AnswerTable, labels: Labels) -> tuple[Int64, Int64]:
+    """Return the keys (question, answer) in ascending order, and the item of each in the table.
+
+    An error for a question without answers, an unknown answer, or a repeated one.
+    """
     answers = table.answers
     empty = np.flatnonzero(np.diff(answers.offsets) == 0)
     if len(empty):
@@ -430,8 +462,7 @@ def build_fields(
             level = table.origin["qrels"]["level"]
             hint = f"no document of any query is judged {level} or more; lower the level"
         raise table.refuse(int(empty[0]), "has no answers", hint)
-    ids = _ids(table.refuse, answers, labels, "answer")
-    keys = answers.owner * n + ids
+    keys = answers.owner * len(labels) + _ids(table.refuse, answers, labels, "answer")
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     again = np.flatnonzero(keys[1:] == keys[:-1])
@@ -441,43 +472,30 @@ def build_fields(
         raise table.refuse(
             question, f"has the answer {answers.item_text(item)} twice", "give each answer once"
         )
-    known = np.empty(0, np.int64)
-    if table.known is not None:
-        ids_of_known = _ids(table.refuse, table.known, labels, "known answer")
-        known = distinct([table.known.owner * n + ids_of_known])
-        both = np.flatnonzero(contains(known, keys))
-        if len(both) and not known_has_answers:
-            question, answer = divmod(int(keys[both[0]]), n)
-            raise table.refuse(
-                question,
-                f"has the answer {labels[answer]!r}, which is also known",
-                f"leave it out of known, or pass {argument('known_has_answers', True)} if "
-                "known contains the answers",
-            )
-    queries = _queries_among(labels, table.names) if "qrels" in table.origin else None
-    if queries is not None and exclude_query_document:
-        pairs = np.flatnonzero(queries >= 0)
-        excluded = pairs * n + queries[pairs]
-        _warn_of_own_answers(table.names, pairs[contains(keys, excluded)])
-        known = distinct([known, excluded])
-    removed = to_csr(known[~contains(keys, known)], n_questions, n)
-    lists = Csr(answers.offsets, ids[order].astype(np.int32))
-    if queries is not None and not exclude_query_document:
-        _warn_of_queries_among(queries, table.names)
-    origin = {**({"name": name} if name else {}), **table.origin}
-    return {
-        "origin": NamedTerms(
-            list(table.names), table.terms, labels, origin, table.rows, table.n_rows
-        ),
-        "answers": lists,
-        "known": to_csr(distinct([known, keys]), n_questions, n),
-        "removed": removed,
-        "instance_question": answers.owner,
-        "instance_triple": np.arange(len(ids)),
-        "triple_rows": np.arange(len(ids)),
-        "grades": None if table.grades is None else table.grades[order],
-        "answer_terms": {name: term.select(order) for name, term in table.answer_terms.items()},
-    }
+    return keys, order
+
+
+def _number_known(
+    table: AnswerTable, labels: Labels, answer_keys: Int64, known_has_answers: bool
+) -> Int64:
+    """Return the distinct keys (question, known answer), ascending.
+
+    An error for unknown labels, and for answers unless `known_has_answers`.
+    """
+    if table.known is None:
+        return np.empty(0, np.int64)
+    ids = _ids(table.refuse, table.known, labels, "known answer")
+    known = distinct([table.known.owner * len(labels) + ids])
+    both = np.flatnonzero(contains(known, answer_keys))
+    if len(both) and not known_has_answers:
+        question, answer = divmod(int(answer_keys[both[0]]), len(labels))
+        raise table.refuse(
+            question,
+            f"has the answer {labels[answer]!r}, which is also known",
+            f"leave it out of known, or pass {argument('known_has_answers', True)} if "
+            "known contains the answers",
+        )
+    return known
 
 
 def _queries_among(labels: Labels, names: Sequence[str]) -> Int64:

@@ -102,6 +102,34 @@ def restrict(
             )
         )
         return keep_well_answered(questions, least)
+    _check_restrictions(questions, columns, outside, restrictions)
+    plural = PLURAL[questions.kind]
+    details: dict[str, Any] = {}
+    if plural in restrictions:
+        lists = [label_ids(plural, restrictions[plural], questions.n_labels)]
+        kind = "relation list" if plural == "relations" else plural
+        candidate_lists = _build_lists(questions, kind, lists, np.zeros(len(questions), int))
+    elif "candidates" in restrictions:
+        questions, candidate_lists = _read_question_lists(
+            questions, restrictions["candidates"], columns, unknown, details
+        )
+    else:
+        heads, tails = restrictions.get("heads", {}), restrictions.get("tails", {})
+        if "type_constraints" in restrictions:
+            labels = questions.graph.entities, questions.graph.relations
+            heads, tails, file_details = read_type_constraints(
+                restrictions["type_constraints"], *labels, unknown
+            )
+            details |= file_details
+        candidate_lists = _build_relation_lists(questions, heads, tails)
+        details["questions_without_list"] = int(np.count_nonzero(candidate_lists.of < 0))
+    return apply_lists(questions, candidate_lists, outside, details)
+
+
+def _check_restrictions(
+    questions: QuestionData, columns: str, outside: str, restrictions: Mapping[str, Any]
+) -> None:
+    """Refuse unknown words, several restrictions, and those that do not fit the questions."""
     named, plural, kinds = ", ".join(restrictions), PLURAL[questions.kind], set(restrictions)
     earlier = None if questions.candidate_lists is None else questions.candidate_lists.kind
     of_entities = ("entities", "heads", "tails", "type_constraints")
@@ -146,26 +174,6 @@ def restrict(
             f"{plural}, or by candidates",
         ),
     )
-    details: dict[str, Any] = {}
-    if plural in restrictions:
-        lists = [label_ids(plural, restrictions[plural], questions.n_labels)]
-        kind = "relation list" if plural == "relations" else plural
-        candidate_lists = _build_lists(questions, kind, lists, np.zeros(len(questions), int))
-    elif "candidates" in restrictions:
-        questions, candidate_lists = _read_question_lists(
-            questions, restrictions["candidates"], columns, unknown, details
-        )
-    else:
-        heads, tails = restrictions.get("heads", {}), restrictions.get("tails", {})
-        if "type_constraints" in restrictions:
-            labels = questions.graph.entities, questions.graph.relations
-            heads, tails, file_details = read_type_constraints(
-                restrictions["type_constraints"], *labels, unknown
-            )
-            details |= file_details
-        candidate_lists = _build_relation_lists(questions, heads, tails)
-        details["questions_without_list"] = int(np.count_nonzero(candidate_lists.of < 0))
-    return apply_lists(questions, candidate_lists, outside, details)
 
 
 def separate(questions: AnyQuestions) -> AnyQuestions:

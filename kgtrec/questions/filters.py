@@ -33,7 +33,7 @@ from kgtrec.graph.readers.text import read_known_file
 from kgtrec.graph.triples import (
     QualifierSets,
     as_triples,
-    checked_ids,
+    check_ids,
     given_rows,
     number_sets,
     set_labels,
@@ -330,7 +330,7 @@ def _read_further(
         n_contexts = 0 if graph.contexts is None else len(graph.contexts)
         extra = as_triples("extra_known", known.extra, (4,) if n_contexts else (3,))
         sizes = graph.n_entities, graph.n_relations, n_contexts
-        parts.append(KnownFacts(checked_ids("extra_known", extra, *sizes)))
+        parts.append(KnownFacts(check_ids("extra_known", extra, *sizes)))
     files: Any = known.files
     single = isinstance(files, (str, PathLike)) or not isinstance(files, Iterable)
     paths = [files] if single else list(files)

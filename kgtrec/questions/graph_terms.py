@@ -19,7 +19,7 @@ from kgtrec._internal.arrays import Int8, Int32, Int64, Integers
 from kgtrec._internal.csr import inverse, searched
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.statistics.overlap import overlap_with_train
-from kgtrec.graph.triples import as_triples, checked_ids
+from kgtrec.graph.triples import as_triples, check_ids
 from kgtrec.questions.terms import NAMES, SIDES, MissingTermError, Term, copy_rows
 
 if TYPE_CHECKING:
@@ -455,7 +455,7 @@ def fact_rows(terms: GraphTerms, triples: npt.ArrayLike) -> Int64:
         )
     graph = terms.graph
     n_contexts = 0 if graph.contexts is None else len(graph.contexts)
-    rows = checked_ids(
+    rows = check_ids(
         "triples",
         as_triples("triples", triples, (4,) if n_contexts else (3,)),
         graph.n_entities,

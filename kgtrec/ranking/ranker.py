@@ -258,7 +258,7 @@ class Ranker:
             A row was given before (unless duplicates are ignored) or is being ranked by another
             thread, the batch belongs to another ranker, or the ranker is finished.
         InputError
-            Wrong shape or dtype, ids that are no rows, or a NaN among the candidates.
+            Wrong shape or dtype, ids that are not rows, or a NaN among the candidates.
         FileError
             The file that the scores map was written to or cut short meanwhile.
 

@@ -80,7 +80,7 @@ def sentence_on(averages: Mapping[str, Averages]) -> str:
     """Say in a line what averages of the same questions show, by the names of their models."""
     first = next(iter(averages.values()))
     shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in first.shares.items())
-    values = "; ".join(f"{name}: {one.values_text()}" for name, one in averages.items())
+    values = "; ".join(f"{name}: {each.values_text()}" for name, each in averages.items())
     return (
         f"Micro or macro? Answers by category of their relation: {shares}. {values}. "
         f"{RECOMMENDATION}"
@@ -103,8 +103,8 @@ def averages_of(result: Result, graph: Graph) -> Averages:
     """
     side = result.sides[-1]
     rows = rows_by_part(result.ranks, "category", graph=graph)
-    asked = np.isin(result.ranks.side, SIDES[side])
-    counts = {name: _count(asked, members) for (name,), members in rows.items()}
+    evaluated = np.isin(result.ranks.side, SIDES[side])
+    counts = {name: _count(evaluated, members) for (name,), members in rows.items()}
     total = sum(counts.values())
     names = [*CATEGORIES, UNSEEN] if counts.get(UNSEEN) else [*CATEGORIES]
     values = [
@@ -114,6 +114,6 @@ def averages_of(result: Result, graph: Graph) -> Averages:
     return Averages({name: counts.get(name, 0) / total for name in names}, *values)
 
 
-def _count(asked: Bools, members: Int64) -> int:
+def _count(evaluated: Bools, members: Int64) -> int:
     """Count the instances of a group on the evaluated sides."""
-    return int(asked[members].sum())
+    return int(evaluated[members].sum())

@@ -332,7 +332,7 @@ def _classes(counts: Int64, edges: Sequence[int], least: int) -> _Groups:
     whole = starts.ndim == 1 and starts.dtype.kind in "iu" and len(starts) > 0
     if not whole or starts[0] not in (0, least) or (np.diff(starts) <= 0).any():
         raise UsageError(
-            f"{argument('edges', list(edges))} are no ascending whole numbers from {least} on; "
+            f"{argument('edges', list(edges))} are not ascending whole numbers from {least} on; "
             f"give the least number of each class, as {least},{least + 1},5,10"
         )
     starts = np.unique(np.maximum(starts, least))

@@ -23,7 +23,7 @@ from kgtrec._internal.text import LONGEST_MESSAGE
 from kgtrec._internal.unpacking import LARGEST_UNCHECKED
 from kgtrec.cli._report import note
 from kgtrec.errors import FileError, UsageError
-from kgtrec.graph.tsv import packed_lines
+from kgtrec.graph.tsv import iterate_lines
 from kgtrec.plots.style import check_plot
 from kgtrec.ranking import partial
 from kgtrec.ranking.partial import read_about, read_parts, write_parts
@@ -218,7 +218,7 @@ def test_bombs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="which no text does"):
         read_text(str(path), True)
     with pytest.raises(FileError, match="which no text does"):
-        list(packed_lines(path))
+        list(iterate_lines(path))
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def distinct(triples: Iterable[Sequence[int]]) -> list[Triple]:
 
 @dataclass(frozen=True)
 class Question:
-    """One (side, given entity, relation), its answers, and the entities that are no candidates."""
+    """One (side, given entity, relation), its answers, and the entities that are not candidates."""
 
     name: str
     side: int

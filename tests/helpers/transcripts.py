@@ -63,7 +63,7 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 
 class Ended(NamedTuple):
-    """Exit code and both streams of a command; bytes that are no text are lone surrogates."""
+    """Exit code and both streams of a command; bytes that are not text are lone surrogates."""
 
     code: int
     out: str

@@ -69,8 +69,8 @@ def local_client(folder: Path, n_workers: int) -> Iterator[Client]:
             client = stack.enter_context(Client(cluster, set_as_default=False))
         yield client
     finally:
-        # Workers that end late are no error, and must not hide another error. They end with this
-        # process at the latest.
+        # Workers that end late are not an error, and must not hide another error. They end with
+        # this process at the latest.
         with suppress(Exception):
             stack.close()
 

@@ -18,7 +18,7 @@ from kgtrec.errors import GraphWarning, PathName, refuse
 from kgtrec.graph.id_files import arrow_bytes, lines_of, refuse_repeat, text_of
 from kgtrec.graph.labels import MAX_ID, Labels, order_labels
 from kgtrec.graph.triples import COLUMNS, SPLITS, names_of
-from kgtrec.graph.tsv import check_folder, entries_of, pick_splits, quoted, split_names
+from kgtrec.graph.tsv import check_folder, entries_of, pick_splits, quote_line, split_names
 
 Triples = Int32
 
@@ -208,7 +208,7 @@ def _refuse_first(
     for number, text in batch:
         fields = text.split()
         if len(fields) != 3 or not all(map(bytes.isdigit, fields)):
-            refuse(path, number, quoted(text), form)
+            refuse(path, number, quote_line(text), form)
         for noun, digits, limit in zip(names, fields, limits, strict=True):
             if len(digits) > _DIGITS or int(digits) >= limit:
                 problem = f"{noun} {text_of(digits[:60])} is not below {limit}"
@@ -242,7 +242,7 @@ def labels_by_id(
         sound = label and digits.isdigit() and len(digits) <= _DIGITS
         if not sound or (n is not None and int(digits) >= n):
             less = "" if n is None else f" is not a label with an id below {n}"
-            refuse(path, line, f"{quoted(text)}{less}", hint)
+            refuse(path, line, f"{quote_line(text)}{less}", hint)
         number = int(digits)
         refuse_repeat(path, at_id, number, line, f"id {number!r}", "keep one of the lines")
         names[number] = label

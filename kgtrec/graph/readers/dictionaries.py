@@ -23,7 +23,7 @@ from kgtrec.graph.id_files import bytes_of, lines_of
 from kgtrec.graph.labels import Labels, whole_numbers
 from kgtrec.graph.readers.common import GraphTables, NumberedLabels, labels_by_id
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import quoted, renumber_column
+from kgtrec.graph.tsv import quote_line, renumber_column
 
 KINDS = ("entity", "relation")
 PLURALS = ("entities", "relations")
@@ -124,7 +124,7 @@ def _read_numbered(path: Path) -> Dictionary:
     if rows is None:
         bad = next((line for line in lines if not line[1].rpartition(b"\t")[2].isdigit()), None)
         line, text = bad or (lines[0] if lines else (None, b""))
-        refuse(path, line, quoted(text) if lines else "no labels: the file is empty", _FORM)
+        refuse(path, line, quote_line(text) if lines else "no labels: the file is empty", _FORM)
     n, numbered = rows
     return Dictionary(path, labels_by_id(path, numbered, _FORM, n), False)
 

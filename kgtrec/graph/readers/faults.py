@@ -12,7 +12,7 @@ from typing import NoReturn
 from kgtrec.errors import FileError, refuse
 from kgtrec.graph.readers.headings import awk, heading_of
 from kgtrec.graph.triples import names_of
-from kgtrec.graph.tsv import packed_lines, quoted
+from kgtrec.graph.tsv import iterate_lines, quote_line
 
 OPENKE_HINT = (
     "in OpenKE's format all splits begin with a count, but others here do not: add it to them, or "
@@ -26,7 +26,7 @@ def scan(path: Path, columns: str = "hrt", files: Mapping[str, Path] | None = No
     """Raise FileError for the first bad line of a file; ``files`` are all files of its folder."""
     blank, is_empty = 0, True
     wanted = f"each line must be {'<TAB>'.join(names_of(columns))}"
-    for number, text in packed_lines(path):
+    for number, text in iterate_lines(path):
         if not text:
             blank = blank or number
             continue
@@ -44,7 +44,7 @@ def _check_line(path: Path, number: int, line: bytes, columns: str, wanted: str)
     """Raise FileError unless the line has at least three labels; ``wanted`` is the hint."""
     if number == 1:
         _check_binary(path, line, wanted)
-    shown, fields = quoted(line), line.split(b"\t")
+    shown, fields = quote_line(line), line.split(b"\t")
     if b"\0" in line:
         hint = "remove NUL bytes: they end a text in many programs"
         refuse(path, number, f"a NUL byte in {shown}", hint)
@@ -67,13 +67,13 @@ def _check_binary(path: Path, line: bytes, wanted: str) -> None:
             refuse(path, None, problem, f"add {suffix} to the file name")
     controls = sum(byte < 32 and byte not in b"\t\r" for byte in line[:1024])
     if controls > 0.1 * min(len(line), 1024):
-        refuse(path, 1, f"binary data: {quoted(line)}", f"give a text file: {wanted}")
+        refuse(path, 1, f"binary data: {quote_line(line)}", f"give a text file: {wanted}")
 
 
 def _too_few_columns(path: Path, number: int, line: bytes, columns: int, wanted: str) -> FileError:
     """Make the error for a line with one or two columns."""
     count = "1 column" if columns == 1 else f"{columns} columns"
-    problem, hint = f"{count} instead of 3: {quoted(line)}", wanted
+    problem, hint = f"{count} instead of 3: {quote_line(line)}", wanted
     if columns == 1:
         if number == 1 and line.strip().isdigit():
             problem += ", a count as in OpenKE's format"
@@ -127,7 +127,7 @@ class _FurtherColumns:
         columns = cls()
         for path in files:
             widths = set()
-            for number, line in packed_lines(path):
+            for number, line in iterate_lines(path):
                 if number == 1 and heading_of(path, line):
                     columns.has_heading = True
                 elif line:
@@ -170,7 +170,7 @@ def refuse_further_columns(
     """Refuse a line with more columns than three, with a hint that the data of all files allow."""
     remark, hint = _further_columns(_FurtherColumns.from_files(files), wanted)
     n_columns = line.count(b"\t") + 1
-    refuse(path, number, f"{n_columns} columns instead of 3: {quoted(line)}{remark}", hint)
+    refuse(path, number, f"{n_columns} columns instead of 3: {quote_line(line)}{remark}", hint)
 
 
 def _further_columns(columns: _FurtherColumns, wanted: str) -> tuple[str, str]:
@@ -188,7 +188,7 @@ def _further_columns(columns: _FurtherColumns, wanted: str) -> tuple[str, str]:
         (value,) = fourth
         doubt = ", unless it says that triples are false" * (value in (b"0", b"-1"))
         return (
-            f"; the fourth column is always {quoted(value)}",
+            f"; the fourth column is always {quote_line(value)}",
             f"remove it (cut -f 1-3){doubt}",
         )
     if further <= {4, 5} and (columns.all(3, _is_time) or columns.all(4, _is_time)):
@@ -242,8 +242,8 @@ def refuse_time(
     n_columns = line.count(b"\t") + 1
     if columns.widths[3] and set(columns.widths) <= {3, 4, 5} and len(columns.widths) > 1:
         remark, hint = _some_times(columns.widths)
-        refuse(path, number, f"{n_columns} columns in {quoted(line)}{remark}", hint)
+        refuse(path, number, f"{n_columns} columns in {quote_line(line)}{remark}", hint)
     if width and width != n_columns:
         problem = f"{n_columns} columns, but {width} in the lines before"
         refuse(path, number, problem, form)
-    refuse(path, number, quoted(line), form)
+    refuse(path, number, quote_line(line), form)

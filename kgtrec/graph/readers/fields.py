@@ -26,7 +26,7 @@ from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import GraphTables, sort_labels
 from kgtrec.graph.readers.faults import scan
 from kgtrec.graph.readers.headings import Heading, read_headings
-from kgtrec.graph.tsv import Explain, load_facts, quoted, renumber_column
+from kgtrec.graph.tsv import Explain, load_facts, quote_line, renumber_column
 
 ENTITY, RELATION = 0, 1
 """Indices of the kinds of labels in `GraphTables.labels`."""
@@ -96,7 +96,7 @@ def below_headings(
 
 
 def _ids_of(heading: Heading, tables: GraphTables) -> list[int]:
-    """Return ids of the names of head, relation, tail as labels; -1 if a name is no label."""
+    """Return ids of the names of head, relation, tail as labels; -1 if a name is not a label."""
     names = [arrow_bytes([name]) for name in heading.labels]
     return [int(tables.labels[at & 1].positions(name)[0]) for at, name in enumerate(names)]
 
@@ -111,7 +111,7 @@ def _refuse_repeated_headings(headings: Mapping[str, Heading], tables: GraphTabl
         ids = _ids_of(heading, tables)
         again = np.flatnonzero((tables.splits[split][:, :3] == ids).all(axis=1))
         if len(again):
-            problem = f"the names of the columns again: {quoted(heading.line)}"
+            problem = f"the names of the columns again: {quote_line(heading.line)}"
             line = tables.line_of(split, int(again[0]))
             refuse(heading.path, line, problem, "delete this line")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from kgtrec.errors import refuse
 from kgtrec.graph.id_files import text_of
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import packed_lines
+from kgtrec.graph.tsv import iterate_lines
 
 _WORDS = {
     "h": "h head headentity headid headlabel headname s subj subject subjectid subjectlabel source "
@@ -80,7 +80,7 @@ def read_headings(files: Mapping[str, Path], declared: str | None) -> dict[str, 
     FileError
         Headings contradict each other or the declared order, or begin with a further column.
     """
-    lines = {split: next(packed_lines(path), (1, b""))[1] for split, path in files.items()}
+    lines = {split: next(iterate_lines(path), (1, b""))[1] for split, path in files.items()}
     headings = {
         name: heading for name, line in lines.items() if (heading := heading_of(files[name], line))
     }

@@ -22,7 +22,7 @@ from kgtrec.graph.readers.faults import refuse_time
 from kgtrec.graph.readers.fields import add_notes, below_headings, fact_tables, read_label_triples
 from kgtrec.graph.readers.headings import FURTHER, Heading, parse_column_names
 from kgtrec.graph.triples import COLUMNS
-from kgtrec.graph.tsv import quoted, renumber_column
+from kgtrec.graph.tsv import quote_line, renumber_column
 
 _DECLARE = (
     "if it is a triple, begin the file with a line of column names (head,relation,tail in any "
@@ -107,9 +107,9 @@ def _nodes(path: Path, _: Any = None) -> Iterator[tuple[bytes, bytes, bytes]]:
             yield head or blank_head or b"", relation, tail or blank_tail or b""
         elif text.strip() and not text.lstrip().startswith(b"#"):
             if _LITERAL.match(text):
-                problem = f"a literal in {quoted(text)}, which is not an entity"
+                problem = f"a literal in {quote_line(text)}, which is not an entity"
                 refuse(path, line, problem, "leave triples with literals out of the file")
-            refuse(path, line, quoted(text), _HINT)
+            refuse(path, line, quote_line(text), _HINT)
 
 
 _FORM = (
@@ -138,9 +138,9 @@ def _fields(path: PathName, _: Any = None) -> Iterator[list[bytes]]:
         separator = separator or (b"\t" if b"\t" in text else b",")
         fields = text.split(separator)
         if len(fields) < 3 or b"" in fields:
-            refuse(path, line, quoted(text), _FORM)
+            refuse(path, line, quote_line(text), _FORM)
         if not len(fields) & 1:
-            problem = f"{len(fields)} labels: the qualifier relation {quoted(fields[-1])} has "
+            problem = f"{len(fields)} labels: the qualifier relation {quote_line(fields[-1])} has "
             refuse(path, line, f"{problem}no value", _FORM)
         n_facts += 1
         yield fields
@@ -162,7 +162,7 @@ def _roles(path: Path, _: Any = None) -> Iterator[list[bytes]]:
     for line, text in lines_of(path):
         fields = text.split(b"\t")
         if len(fields) < 3 or b"" in fields:
-            refuse(path, line, quoted(text), _HYPE_FORM)
+            refuse(path, line, quote_line(text), _HYPE_FORM)
         relation, head, tail, *others = fields
         row = [head, relation, tail]
         for position, value in enumerate(others, start=3):
@@ -183,9 +183,9 @@ def _records(path: Path, _: Any = None) -> Iterator[list[bytes]]:
             record = parse_json(text)
             fields = _statement(record) if isinstance(record, Mapping) else None
         except ValueError as error:  # also for text that is not UTF-8
-            refuse(path, line, f"{quoted(text)} ({error})", _JSON_FORM)
+            refuse(path, line, f"{quote_line(text)} ({error})", _JSON_FORM)
         if fields is None:
-            refuse(path, line, quoted(text), _JSON_FORM)
+            refuse(path, line, quote_line(text), _JSON_FORM)
         yield fields
     if fields is None:
         refuse(path, None, _EMPTY, _JSON_FORM)
@@ -314,7 +314,7 @@ def _check_lines(path: Path, files: Collection[Path]) -> Iterator[bytes]:
         if len(fields) not in (4, 5) or b"" in fields or (width and len(fields) != width):
             refuse_time(path, line, text, width, files, _TIMED_FORM)
         if b"\0" in text or b"\r" in text:
-            refuse(path, line, f"a NUL byte or carriage return in {quoted(text)}", _TIMED_FORM)
+            refuse(path, line, f"a NUL byte or carriage return in {quote_line(text)}", _TIMED_FORM)
         width = len(fields)
         yield text
     if not width:

@@ -171,13 +171,14 @@ def popular_parts(triples: Array, entity: Bools, relation: Bools) -> Int64:
 class Frequencies(ShownAsTables):
     """Frequency distribution of entities or relations over triples (Figure 1).
 
+    - noun: What the items are: "entities" or "relations".
     - ids, int64 (n,): Every item, most frequent first; equally frequent ones in id order.
     - counts, int64 (n,): Popularity of each of `ids`, descending: how often it occurs in triples.
     - reached, int64 (n,): Triples that involve at least one of the first i + 1 items.
     - triples: All triples.
     """
 
-    what: str
+    noun: str
     ids: Int64
     counts: Int64
     reached: Int64
@@ -190,7 +191,7 @@ class Frequencies(ShownAsTables):
         """
         if not 0 < percent <= 100:
             raise UsageError(
-                f"the top {percent!r} % of {self.what} is not a share; give a number in (0, 100]"
+                f"the top {percent!r} % of {self.noun} is not a share; give a number in (0, 100]"
             )
         items = math.ceil(round(len(self.ids) * percent / 100, 9))
         return items, float(self.reached[items - 1] / max(self.triples, 1))
@@ -198,7 +199,7 @@ class Frequencies(ShownAsTables):
     def table(self, percents: Sequence[float] = TOP) -> Table:
         """Return a row per top x %: items, count of the least frequent, share of triples."""
         items, shares = zip(*map(self.top, percents), strict=True)
-        heads = f"top {self.what}=top,{self.what}=items,times each ≥=least,% of triples=percent:1"
+        heads = f"top {self.noun}=top,{self.noun}=items,times each ≥=least,% of triples=percent:1"
         return Table.of_columns(
             heads,
             [f"{percent:g} %" for percent in percents],

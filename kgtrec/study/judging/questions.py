@@ -289,7 +289,7 @@ def _refuse_edited(path: PathName) -> None:
         edited = sum(template != template_of(relation) for relation, template in earlier.items())
         lost = f"{edited:,} of its {len(earlier):,} questions were edited" if edited else ""
     except FileError as error:
-        lost = f"it is no file of templates ({error.found})"
+        lost = f"it is not a file of templates ({error.found})"
     if lost:
         raise UsageError(
             f"{path} exists and would be lost: {lost}; move it away, or write to another file: "

@@ -413,7 +413,7 @@ def _build_panel(density: float, full: Questions, case: _Case) -> Panel:
     sparsity = float(case.missing.mean())
     count, times = np.unique(full.answers.lengths, return_counts=True)
     weight = times / times.sum()
-    known = int(full.removed.lengths.mean())  # training answers are no candidates
+    known = int(full.removed.lengths.mean())  # training answers are not candidates
     worlds = [Mixture(beta, count, weight, full.n_entities - known) for beta in (0.0, sparsity)]
     theory = {metric: np.array([world.curve(metric)[1] for world in worlds]) for metric in FORMULAS}
     every, left = (float(side.answers.lengths.mean()) for side in (full, case.sparse))

@@ -72,7 +72,7 @@ def parse_measures(keys: object, rank_type: str = "realistic") -> list[Measure |
     Raises
     ------
     UsageError
-        A key that is no measure, or one that pairs do not have; all of them are named.
+        A key that is not a measure, or one that pairs do not have; all of them are named.
     """
     names = DEFAULTS if keys is None else [keys] if isinstance(keys, str) else list(keys)  # type: ignore[call-overload]
     if not names:

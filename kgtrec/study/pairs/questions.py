@@ -22,7 +22,7 @@ class PairQuestions:
     """One question per relation, relations ascending.
 
     - filters: Splits whose pairs are known.
-    - outside: Evaluated triples of these relations whose head or tail is no candidate.
+    - outside: Evaluated triples of these relations whose head or tail is not a candidate.
     """
 
     graph: GraphData

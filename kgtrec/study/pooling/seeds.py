@@ -22,7 +22,7 @@ from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.graph.graph import GraphData
 from kgtrec.graph.statistics.relations import kl_divergence
-from kgtrec.graph.triples import as_triples, checked_ids, drop_duplicates, pack_triples
+from kgtrec.graph.triples import as_triples, check_ids, drop_duplicates, pack_triples
 from kgtrec.questions.api import Graph, Questions
 from kgtrec.study.pooling.edited_files import EditedFile, lines_of_triples, write_triples
 
@@ -271,7 +271,7 @@ def seed_questions(
         No seed, or one that is not in the split.
     """
     whole = graph.split(split)
-    rows = checked_ids("seeds", as_triples("seeds", seeds), graph.n_entities, graph.n_relations)
+    rows = check_ids("seeds", as_triples("seeds", seeds), graph.n_entities, graph.n_relations)
     rows = drop_duplicates(rows)
     if not len(rows):
         raise InputError("there are no seed triples; draw some with `kgtrec sample`")
