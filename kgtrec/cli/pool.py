@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._report import Command, Report, check_outputs, warning
+from kgtrec.cli._report import Command, File, Report, check_outputs, warning
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -148,36 +148,18 @@ def pool(
         --judgements judged.tsv --write-qrels qrels.txt
     """
     from kgtrec import read_graph
-    from kgtrec.study import run_lists, score_lists
     from kgtrec.study.pooling import completion
-    from kgtrec.study.pooling.lists import doubts, is_scores, system_names
+    from kgtrec.study.pooling.lists import doubts, system_names
     from kgtrec.study.pooling.pool import Draw, make_pool, write_pool
 
     names = system_names(systems)
-    share, seed = options["sample"], options["seed"]
-    scoring = {"rows": options["rows"], "nan": options["nan"]}
-    of_scores = scoring != {"rows": "questions", "nan": "error"} or options["lower_is_better"]
-    shared.refuse(
-        (
-            seed is not None and share is None,
-            "--seed needs --sample; give --sample, or omit --seed",
-        ),
-        (
-            of_scores and not any(map(is_scores, systems)),
-            "--rows, --lower-is-better and --nan are for scores; these are all runs",
-        ),
-    )
-    draw = None if share is None else Draw(share, seed or 0)
+    _check_pool_options(systems, options)
+    share = options["sample"]
+    draw = None if share is None else Draw(share, options["seed"] or 0)
     loaded = read_graph(graph)
     seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
-    scoring["higher_is_better"] = not options["lower_is_better"]
-    how = {"places": options["places"], "threads": options["threads"]}
-    lists = [
-        score_lists(path, seeds, name, depth, **how, **scoring)
-        if is_scores(path)
-        else run_lists(path, seeds, name, **how)
-        for name, path in zip(names, systems, strict=True)
-    ]
+    files = dict(zip(names, systems, strict=True))
+    lists = _read_lists(files, seeds, depth, options)
     pooled = replace(make_pool(lists, seeds, depth), draw=draw)
     rules = _find_rules(pooled, options["types"], options["by_category"])
     marked = "" if draw is None else f", {int(pooled.drawn.sum()):,} of them in the sample"
@@ -194,6 +176,46 @@ def pool(
         content=f"{len(pooled):,} pooled triples{marked}",
         notes=[*map(warning, doubts(lists, seeds, pooled.depth))],
     )
+
+
+def _check_pool_options(systems: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Refuse --seed without --sample, and options of scores if all systems are runs."""
+    from kgtrec.study.pooling.lists import is_scores
+
+    for_scores = (
+        options["rows"] != "questions" or options["nan"] != "error" or options["lower_is_better"]
+    )
+    shared.refuse(
+        (
+            options["seed"] is not None and options["sample"] is None,
+            "--seed needs --sample; give --sample, or omit --seed",
+        ),
+        (
+            for_scores and not any(map(is_scores, systems)),
+            "--rows, --lower-is-better and --nan are for scores; these are all runs",
+        ),
+    )
+
+
+def _read_lists(
+    systems: dict[str, str], seeds: SeedQuestions, depth: int, options: dict[str, Any]
+) -> list[RankedLists]:
+    """Read the lists of all systems, by name: those of runs, or the best of scores."""
+    from kgtrec.study import run_lists, score_lists
+    from kgtrec.study.pooling.lists import is_scores
+
+    settings = {"places": options["places"], "threads": options["threads"]}
+    scoring = {
+        "rows": options["rows"],
+        "nan": options["nan"],
+        "higher_is_better": not options["lower_is_better"],
+    }
+    return [
+        score_lists(path, seeds, name, depth, **settings, **scoring)
+        if is_scores(path)
+        else run_lists(path, seeds, name, **settings)
+        for name, path in systems.items()
+    ]
 
 
 def _read_seeds(graph: Graph, path: str, split: str, questions: str | None) -> SeedQuestions:
@@ -325,22 +347,12 @@ def complete(
     from kgtrec import read_graph
     from kgtrec.study import run_lists
     from kgtrec.study.pooling import completion, unjudged
-    from kgtrec.study.pooling.edited_files import read_judgements, write_triples
+    from kgtrec.study.pooling.edited_files import read_judgements
     from kgtrec.study.pooling.lists import doubts, system_names
     from kgtrec.study.pooling.pool import read_pool
     from kgtrec.study.pooling.unjudged import mean_columns
 
-    of_runs = options["measures"] or options["cutoffs"] or options["within"] is not None
-    shared.refuse(
-        (
-            not runs and options["run_dir"],
-            "--write-runs writes the RUNs, but there are none; give some",
-        ),
-        (
-            not runs and of_runs,
-            "--measure, --top and --within are about RUNs, but there are none; give some",
-        ),
-    )
+    _check_run_options(runs, options)
     columns = [column.name for column in mean_columns(options["measures"] or unjudged.MEASURES)]
     names = system_names(runs)
     loaded = read_graph(graph)
@@ -353,10 +365,9 @@ def complete(
         raise UsageError(
             "--write-sample-qrels needs a pool with a sample: kgtrec pool --sample SHARE"
         )
-    depths = [
-        completion.complete(seeds, pool, judged, rules, depth) for depth in range(done.depth + 1)
-    ]
-    tables = {"depths": completion.depth_table(depths)}
+    depths = range(done.depth + 1)
+    by_depth = [completion.complete(seeds, pool, judged, rules, depth) for depth in depths]
+    tables = {"depths": completion.depth_table(by_depth)}
     if rules is not None and any(rules):
         tables["rules"] = completion.rule_table(pool, rules, judged)
     lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
@@ -372,14 +383,40 @@ def complete(
         notes=[*doubtful, *notes, *completion.remarks(done, judged)],
         files=[
             (options["qrels"], qrels.write),
-            (
-                options["sample_qrels"],
-                lambda path: done.sample.qrels(options["reverse"]).of_answered().write(path),
-            ),
-            (options["split_file"], lambda path: write_triples(path, loaded, done.split)),
+            *_completion_files(loaded, done, options),
             *((written.get(each.name), partial(_write_run, each, seeds)) for each in lists),
         ],
     )
+
+
+def _check_run_options(runs: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Refuse options about RUNs if there are none."""
+    of_runs = options["measures"] or options["cutoffs"] or options["within"] is not None
+    shared.refuse(
+        (
+            not runs and options["run_dir"],
+            "--write-runs writes the RUNs, but there are none; give some",
+        ),
+        (
+            not runs and of_runs,
+            "--measure, --top and --within are about RUNs, but there are none; give some",
+        ),
+    )
+
+
+def _completion_files(
+    graph: Graph, done: completion.Completion, options: dict[str, Any]
+) -> list[File]:
+    """Return the files of the sample's qrels and of the complete split."""
+    from kgtrec.study.pooling.edited_files import write_triples
+
+    def write_sample(path: str) -> None:
+        done.sample.qrels(options["reverse"]).of_answered().write(path)
+
+    def write_split(path: str) -> None:
+        write_triples(path, graph, done.split)
+
+    return [(options["sample_qrels"], write_sample), (options["split_file"], write_split)]
 
 
 def _run_files(folder: str | None, names: list[str]) -> dict[str, str]:
