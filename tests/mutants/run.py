@@ -6,8 +6,8 @@
     python tests/mutants/run.py --check             # every mutant still fits the code; runs nothing
 
 A file of mutants is TOML: ``[[mutant]]`` with ``file``, the text ``old`` that occurs there once,
-its replacement ``new``, ``why`` it is wrong, and ``tests`` that notice it. ``slow = true``: only
-slow tests notice it. ``equivalent`` says why no test can, and the mutant is not run.
+its replacement ``new``, ``why`` it is wrong, and ``tests`` that notice it, none of them slow.
+About 150 are kept, most of them of what decides numbers: ranking, questions, scores, measures.
 
 Each is tried in a copy of the checkout, where C sources are compiled again. A mutant that does not
 compile is an error in its list, because tests have nothing to notice.
@@ -58,9 +58,7 @@ class Mutant(NamedTuple):
     old: str
     new: str
     why: str
-    tests: Sequence[str] = ()
-    slow: bool = False
-    equivalent: str = ""
+    tests: Sequence[str]
 
     @property
     def is_native(self) -> bool:
@@ -86,8 +84,8 @@ def misfits(all_mutants: Iterable[Mutant]) -> list[str]:
             wrong.append(f"{mutant.name}: {mutant.file} holds its text {count} times, not once")
         if mutant.old == mutant.new:
             wrong.append(f"{mutant.name}: changes nothing")
-        if not mutant.tests and not mutant.equivalent:
-            wrong.append(f"{mutant.name}: names no test, and no reason why it is equivalent")
+        if not mutant.tests:
+            wrong.append(f"{mutant.name}: names no test")
         wrong += [
             f"{mutant.name}: no file {test.partition('::')[0]}"
             for test in mutant.tests
@@ -133,13 +131,12 @@ def verdict_on(mutant: Mutant, place: Path, show: bool) -> str:
     try:
         if mutant.is_native and compile_extension(place):
             return "NO BUILD"
-        markers = ["-m", "" if mutant.slow else "not slow"]  # pyproject.toml leaves slow ones out
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "-x", "-q"]
         command.append("--hypothesis-profile=mutants")
         environment = {**os.environ, "PYTHONPATH": str(place)}
         try:
             done = subprocess.run(
-                [*command, *markers, *mutant.tests],
+                [*command, *mutant.tests],
                 cwd=place,
                 env=environment,
                 timeout=LIMIT,
@@ -174,14 +171,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         place = copied_checkout(Path(folder))
         for mutant in chosen:
-            if mutant.equivalent:
-                print(f"equivalent {mutant.name} {mutant.equivalent}", flush=True)
-                continue
             verdict = verdict_on(mutant, place, bool(given.number))
             print(f"{verdict:10} {mutant.name} {mutant.file}: {mutant.why}", flush=True)
             survivors += [] if verdict == "killed" else [mutant.name]
-    n_run = sum(not mutant.equivalent for mutant in chosen)
-    print(f"{n_run - len(survivors)} of {n_run} killed")
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} killed")
     return bool(survivors)
 
 
