@@ -468,14 +468,14 @@ def _load_systems(
     each list has one item, and a second file of a model is a UsageError.
     """
     from kgtrec import Ranks, Result
-    from kgtrec.study.comparison.report import grouped_names
+    from kgtrec.study.comparison.report import group_names
 
     systems: dict[str, dict[str, list[Ranks]]] = {}
     files_by_name: dict[tuple[str, str], str] = {}
     graphs: dict[str, str] = {}
     for dataset, model, path in _evaluations(files, names):
         if replicates and not names:
-            (model,) = grouped_names([model])
+            (model,) = group_names([model])
         ranks = Ranks.load(path)
         graph = dataset or _dataset(ranks, graphs)
         other = files_by_name.setdefault((graph, model), path)

@@ -202,7 +202,7 @@ def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
     (``transe-seed1``, ``transe-seed2``) are seeds of one model.
     """
     from kgtrec import Ranks
-    from kgtrec.study.comparison.report import grouped_names
+    from kgtrec.study.comparison.report import group_names
 
     paths_by_graph: dict[str, dict[str, dict[str, str]]] = {}
     for path in paths:
@@ -215,7 +215,7 @@ def read_ranks(paths: Sequence[str]) -> dict[str, dict[str, dict[str, Ranks]]]:
             seeds[seed] = file
     ranks: dict[str, dict[str, dict[str, Ranks]]] = {}
     for graph, models in paths_by_graph.items():
-        names = dict(zip(models, grouped_names([*models], marked=True), strict=True))
+        names = dict(zip(models, group_names([*models], marked=True), strict=True))
         counts = Counter(names.values())
         for model, runs in models.items():
             name = names[model] if counts[names[model]] > 1 else model

@@ -448,9 +448,9 @@ def _group_runs(runs: Mapping[str, Ranks], paths: Mapping[str, str]) -> dict[str
     """Group runs by system; UsageError if no system has several."""
     from kgtrec._internal.csr import group_pairs
     from kgtrec.ranking.parquet import system_name
-    from kgtrec.study.comparison.report import grouped_names
+    from kgtrec.study.comparison.report import group_names
 
-    names = grouped_names([system_name(file) for file in paths.values()])
+    names = group_names([system_name(file) for file in paths.values()])
     systems = group_pairs(zip(names, runs.values(), strict=True))
     if len(systems) == len(runs):
         raise UsageError(
@@ -472,7 +472,7 @@ def _choose_runs(
     from kgtrec._internal.csr import group_pairs
     from kgtrec.ranking.parquet import system_name
     from kgtrec.study import choose_runs
-    from kgtrec.study.comparison.report import grouped_names
+    from kgtrec.study.comparison.report import group_names
 
     test_names, valid_names = ([Path(file).name for file in of] for of in (paths.values(), valid))
     shared.refuse(
@@ -483,7 +483,7 @@ def _choose_runs(
             "order",
         ),
     )
-    names = grouped_names([system_name(file) for file in paths.values()])
+    names = group_names([system_name(file) for file in paths.values()])
     ranks = load_comparable({file: file for file in valid})
     by_name = group_pairs(zip(names, (ranks[file] for file in valid), strict=True))
     return choose_runs(systems, by_name, keys, names=group_pairs(zip(names, paths, strict=True)))

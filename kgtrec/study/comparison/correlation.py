@@ -1,15 +1,15 @@
-"""Similarity of two rankings of the same systems, and whether one run reproduces another.
+"""Similarity of two rankings of the same systems, and reproduction of a run by another.
 
 tau-b is Kendall's (1945), as in `scipy.stats.kendalltau`. tau-AP (Yilmaz, Aslam and Robertson 2008)
 gives pairs near the top more weight. Ties are as in Urbano and Marrero (2017): tau_AP,b is
-symmetric, and a pair that one ranking ties is not in order. Intervals draw the systems
-(`over_systems`) or the questions (`over_questions`).
+symmetric, and a pair that a ranking ties is not in order. Intervals come from draws of systems
+(`over_systems`) or of questions (`over_questions`).
 
 Reproduction follows Breuer et al. (SIGIR 2020): Kendall's tau of the union of two lists,
 rank-biased overlap (Webber, Moffat and Zobel, TOIS 2010), the root mean square of the differences
-of queries, and the ratio of two experiments' mean improvements. The values are those of their
-program, repro_eval, but for the overlap: version 0.5.0 takes p = 0.95 and does not extrapolate. It
-divides the sum over the first 1,000 ranks by the sum of their weights.
+of queries, and the ratio of two experiments' mean improvements. The values equal those of their
+program, repro_eval, except for the overlap. Version 0.5.0 uses p = 0.95 and does not extrapolate.
+It divides the sum over the first 1,000 ranks by the sum of their weights.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class RankingAgreement(ShownInLines):
     """Correlation of two rankings, with intervals.
 
     - tau, tau_ap: In [-1, 1]; NaN if one ranking ties all systems.
-    - tau_interval, tau_ap_interval: Lower and upper end.
-    - over: What was resampled: "systems", "questions" or "nothing"; without draws ends are NaN.
+    - tau_interval, tau_ap_interval: Lower and upper end; NaN without draws.
+    - over: Unit of resampling: "systems", "questions" or "nothing".
     """
 
     tau: float
@@ -52,7 +52,7 @@ class RankingAgreement(ShownInLines):
     n_systems: int
 
     @classmethod
-    def of(
+    def from_values(
         cls,
         x: Float64,
         y: Float64,
@@ -60,10 +60,13 @@ class RankingAgreement(ShownInLines):
         resampling: Resampling = COMPARING,
         over: str = "nothing",
     ) -> RankingAgreement:
-        """For two rankings (s,), higher is better, with intervals of draws of tau-b and tau-AP."""
+        """Return the agreement of two rankings by values, float64 (s,), higher is better.
+
+        `drawn` are tau-b and tau-AP on draws, from which the intervals are computed.
+        """
         taus = float(tau_b(x, y)), float(tau_ap(x, y))
-        one, other = (known_interval(values, resampling) for values in drawn)
-        return cls(*taus, one, other, resampling, over, len(x))
+        of_tau, of_tau_ap = (percentile_interval(values, resampling) for values in drawn)
+        return cls(*taus, of_tau, of_tau_ap, resampling, over, len(x))
 
     def _lines(self) -> tuple[str, str]:
         pairs = ((self.tau, self.tau_interval), (self.tau_ap, self.tau_ap_interval))
@@ -76,7 +79,7 @@ class RankingAgreement(ShownInLines):
 
 
 def tau_b(x: ArrayLike, y: ArrayLike) -> Float64:
-    """Kendall's tau-b along the last axis.
+    """Compute Kendall's tau-b along the last axis.
 
     Parameters
     ----------
@@ -97,11 +100,12 @@ def tau_b(x: ArrayLike, y: ArrayLike) -> Float64:
 
 
 def tau_ap(x: ArrayLike, y: ArrayLike) -> Float64:
-    """Symmetric AP correlation with ties, along the last axis; higher values are on top.
+    """Compute the symmetric AP correlation with ties, along the last axis.
 
-    Mean of both directions. One direction walks down one ranking and takes, per system, the share
-    of the systems strictly above it there that are also above it in the other ranking. The value is
-    twice the mean share, over all systems with one above them, minus 1.
+    Higher values rank first. The result is the mean of both directions. A direction computes, for
+    each system, a share of the systems strictly above it in the first ranking: those that are also
+    above it in the second. Its value is twice the mean share, over all systems with another above
+    them, minus 1.
 
     Parameters
     ----------
@@ -117,22 +121,27 @@ def tau_ap(x: ArrayLike, y: ArrayLike) -> Float64:
 
 
 def places_of(values: Float64) -> Int64:
-    """1 and the number of better systems, higher is better: float64 (..., s) -> int64 (..., s)."""
+    """Return the place of each system, from 1 on; int64 (..., s). Higher values are better.
+
+    The place is 1 plus the number of better systems.
+    """
     return np.asarray(1 + (values[..., None, :] > values[..., :, None]).sum(axis=-1))
 
 
 def ranking_correlation(
     x: ArrayLike, y: ArrayLike, *, x_higher: bool = True, y_higher: bool = True
 ) -> tuple[float, float]:
-    """tau-b and tau-AP of two rankings of systems; their metrics may have opposite directions.
+    """Return tau-b and tau-AP of two rankings of systems.
+
+    Their metrics may have opposite directions.
 
     Raises
     ------
     InputError
-        Not two rows of equally many finite values, two at least.
+        Not two rows of the same number of finite values, at least two.
     """
-    made = RankingAgreement.of(*_compared(x, y, x_higher, y_higher))
-    return made.tau, made.tau_ap
+    agreement = RankingAgreement.from_values(*_check_pair(x, y, x_higher, y_higher))
+    return agreement.tau, agreement.tau_ap
 
 
 def over_systems(
@@ -143,38 +152,38 @@ def over_systems(
     y_higher: bool = True,
     resampling: Resampling = COMPARING,
 ) -> RankingAgreement:
-    """Correlation of two rankings, with a bootstrap interval over systems.
+    """Correlate two rankings, with a bootstrap interval over systems.
 
     Systems are drawn with replacement. A system that is drawn twice makes no pair with itself, so
-    that correlations are not raised by repeats; draws that leave nothing to correlate are passed
-    over. Percentile interval. With few systems it is wide, and that is the message.
+    that repeats do not raise correlations. Draws without a correlation are ignored. The interval is
+    a percentile interval. With few systems it is wide, and that is the message.
 
     Parameters
     ----------
     x, y : array-like of float, shape (s,)
         Values of the same systems under two metrics or two sets of labels.
     x_higher, y_higher : bool
-        Whether higher is better.
+        True if higher values are better.
     resampling : Resampling
-        How often systems are drawn, and how wide the interval is.
+        Number of draws, and level of the interval.
 
     Raises
     ------
     InputError
-        Not two rows of equally many finite values, three at least.
+        Not two rows of the same number of finite values, at least three.
     """
-    first, second = _compared(x, y, x_higher, y_higher, least=3)
+    first, second = _check_pair(x, y, x_higher, y_higher, least=3)
     n = len(first)
     rng = random_generator(resampling.seed)
     weight = rng.multinomial(n, np.full(n, 1 / n), size=resampling.resamples).astype(np.float64)
-    drawn = [of(_signs(first), _signs(second), weight) for of in (_tau_b, _tau_ap)]
-    return RankingAgreement.of(first, second, drawn, resampling, "systems")
+    drawn = [correlate(_signs(first), _signs(second), weight) for correlate in (_tau_b, _tau_ap)]
+    return RankingAgreement.from_values(first, second, drawn, resampling, "systems")
 
 
 def over_questions(
     x: Resampled, y: Resampled, *, x_higher: bool = True, y_higher: bool = True
 ) -> RankingAgreement:
-    """Correlation of the rankings by two measures, with an interval over questions.
+    """Correlate the rankings by two measures, with an interval over questions.
 
     Parameters
     ----------
@@ -184,53 +193,60 @@ def over_questions(
 
     Notes
     -----
-    Percentile interval, widened. Noise in the values of close systems pulls tau towards 0, and
-    resampling questions adds the same noise again. With close systems, draws alone would miss the
-    tau of endlessly many questions. A pair of systems is unsettled if the interval of their
-    difference contains 0 by either measure. So the end further from 0 reaches at least the tau that
-    would result if all unsettled pairs agreed (disagreed, if tau is below 0). In simulations this
-    covers at the level or above it, unless almost all systems are too close to distinguish.
+    The interval is a percentile interval, widened. Noise in the values of close systems pulls tau
+    towards 0, and resampling questions adds the same noise again. With close systems, draws alone
+    would miss the tau of infinitely many questions. A pair of systems is unsettled if the interval
+    of their difference contains 0 by either measure. So the interval is widened until its outer end
+    includes the tau that would result if all unsettled pairs agreed (disagreed, if tau is below 0).
+    In simulations, such intervals cover at the level or above it, unless almost all systems are too
+    close to distinguish.
     """
-    first, second = _compared(x.estimate, y.estimate, x_higher, y_higher)
+    first, second = _check_pair(x.estimate, y.estimate, x_higher, y_higher)
     if len(x.draws) != len(y.draws):
         raise UsageError(
             f"one has {len(x.draws)} draws, the other {len(y.draws)}; draw the same number for both"
         )
-    signs = _signs(_oriented(x.draws, x_higher)), _signs(_oriented(y.draws, y_higher))
+    signs = _signs(_orient(x.draws, x_higher)), _signs(_orient(y.draws, y_higher))
     drawn = [_tau_b(*signs), _tau_ap(*signs)]
-    made = RankingAgreement.of(first, second, drawn, x.resampling, "questions")
-    last = _signs(first), _signs(second), _unsettled(x) | _unsettled(y)
+    agreement = RankingAgreement.from_values(first, second, drawn, x.resampling, "questions")
+    pairs = _signs(first), _signs(second), _find_unsettled(x) | _find_unsettled(y)
+    tau, tau_ap = agreement.tau, agreement.tau_ap
     return replace(
-        made,
-        tau_interval=_reaching(made.tau_interval, made.tau, _tau_b, *last),
-        tau_ap_interval=_reaching(made.tau_ap_interval, made.tau_ap, _tau_ap, *last),
+        agreement,
+        tau_interval=_widen_for_unsettled(agreement.tau_interval, tau, _tau_b, *pairs),
+        tau_ap_interval=_widen_for_unsettled(agreement.tau_ap_interval, tau_ap, _tau_ap, *pairs),
     )
 
 
-def _unsettled(resampled: Resampled) -> Bools:
-    """Whether the interval of the difference of two systems contains 0, bool (s, s)."""
+def _find_unsettled(resampled: Resampled) -> Bools:
+    """Mark pairs of systems whose interval of the difference contains 0; bool (s, s)."""
     n = len(resampled.estimate)
     pairs = pairs_of(n)
     low, high = resampled.difference_interval(pairs)
-    loose = np.zeros((n, n), bool)
-    loose[pairs[:, 0], pairs[:, 1]] = (low <= 0) & (high >= 0)
-    return loose | loose.T
+    unsettled = np.zeros((n, n), bool)
+    unsettled[pairs[:, 0], pairs[:, 1]] = (low <= 0) & (high >= 0)
+    return unsettled | unsettled.T
 
 
-def _reaching(
+def _widen_for_unsettled(
     ends: tuple[float, float],
     tau: float,
-    of: Callable[..., Float64],
+    correlate: Callable[..., Float64],
     x: Signs,
     y: Signs,
-    loose: Bools,
+    unsettled: Bools,
 ) -> tuple[float, float]:
-    """The interval; its end further from 0 reaches at least the tau that unsettled pairs allow."""
+    """Widen the interval of `tau` to include the value that results if all unsettled pairs agree.
+
+    If `tau` is below 0, it is the value that results if they all disagree.
+    """
     low, high = ends
     if tau > 0:
-        return low, max(high, float(of(x, y, turned=np.where(loose & (x * y < 0), 1, 0))))
+        turned = np.where(unsettled & (x * y < 0), 1, 0)
+        return low, max(high, float(correlate(x, y, turned=turned)))
     if tau < 0:
-        return min(low, float(of(x, y, turned=np.where(loose & (x * y > 0), -1, 0)))), high
+        turned = np.where(unsettled & (x * y > 0), -1, 0)
+        return min(low, float(correlate(x, y, turned=turned))), high
     return low, high
 
 
@@ -241,17 +257,20 @@ def agreement_table(
     *,
     count_systems: bool = True,
 ) -> Table:
-    """A row per agreement under its names: correlations with their intervals."""
+    """Return a table with a row per agreement: its names, and correlations with intervals.
+
+    With `count_systems`, it has a column with the number of systems.
+    """
     rows: list[tuple[Cell, ...]] = [
         (
             *name,
-            *(one.n_systems,) * count_systems,
-            one.tau,
-            *one.tau_interval,
-            one.tau_ap,
-            *one.tau_ap_interval,
+            *(agreement.n_systems,) * count_systems,
+            agreement.tau,
+            *agreement.tau_interval,
+            agreement.tau_ap,
+            *agreement.tau_ap_interval,
         )
-        for name, one in zip(names, agreements, strict=True)
+        for name, agreement in zip(names, agreements, strict=True)
     ]
     taus = (
         "tau-b=tau_b:4",
@@ -265,8 +284,8 @@ def agreement_table(
     return Table.of([*named, *("systems",) * count_systems, *taus], rows, len(heads))
 
 
-def known_interval(drawn: Float64, resampling: Resampling) -> tuple[float, float]:
-    """Percentile interval of the draws that have a value."""
+def percentile_interval(drawn: Float64, resampling: Resampling) -> tuple[float, float]:
+    """Compute the percentile interval of the finite draws; NaN if there are none."""
     finite = drawn[np.isfinite(drawn)]
     if not len(finite):
         return float("nan"), float("nan")
@@ -274,16 +293,17 @@ def known_interval(drawn: Float64, resampling: Resampling) -> tuple[float, float
     return float(low), float(high)
 
 
-def _oriented(values: ArrayLike, higher: bool) -> Float64:
+def _orient(values: ArrayLike, higher: bool) -> Float64:
+    """Return values as float64, negated if lower is better."""
     floats = np.asarray(values, np.float64)
     return floats if higher else -floats
 
 
-def _compared(
+def _check_pair(
     x: ArrayLike, y: ArrayLike, x_higher: bool, y_higher: bool, least: int = 2
 ) -> tuple[Float64, Float64]:
-    """Two rows of values, higher is better; InputError unless they can be compared."""
-    first, second = _oriented(x, x_higher), _oriented(y, y_higher)
+    """Return two rows of values, higher is better; InputError unless they can be compared."""
+    first, second = _orient(x, x_higher), _orient(y, y_higher)
     if first.ndim != 1 or first.shape != second.shape or len(first) < least:
         raise InputError(
             f"rankings have shapes {first.shape} and {second.shape}; give values of the same "
@@ -295,7 +315,7 @@ def _compared(
 
 
 def _signs(values: ArrayLike) -> Signs:
-    """Sign of x_i - x_j for all i and j, int8 (..., s, s)."""
+    """Return the sign of x_i - x_j for all i and j, int8 (..., s, s)."""
     x = np.asarray(values, np.float64)
     gap = x[..., :, None] - x[..., None, :]
     slack = ROUNDING * np.abs(x).max(axis=-1, initial=0.0)[..., None, None]
@@ -303,9 +323,10 @@ def _signs(values: ArrayLike) -> Signs:
 
 
 def _tau_b(x: Signs, y: Signs, weight: Float64 | None = None, turned: Any = None) -> Float64:
-    """tau-b from signs; ``weight`` (..., s) says how often each system counts, 1 by default.
+    """Compute tau-b from signs.
 
-    A pair whose ``turned`` (s, s) is 1 counts as in order, -1 as not, whatever its signs.
+    - weight, (..., s): Weight of each system; 1 by default.
+    - turned, (s, s): Pairs with 1 count as in order, and with -1 as not, whatever their signs.
     """
     weight = np.ones(x.shape[-1]) if weight is None else weight
     both = x * y if turned is None else np.where(turned != 0, turned, x * y)
@@ -316,9 +337,9 @@ def _tau_b(x: Signs, y: Signs, weight: Float64 | None = None, turned: Any = None
 
 
 def _tau_ap(x: Signs, y: Signs, weight: Float64 | None = None, turned: Any = None) -> Float64:
-    """As `_tau_b`."""
+    """Compute tau-AP from signs; parameters as for `_tau_b`."""
     weight = np.ones(x.shape[-1]) if weight is None else weight
-    # The other above this one: the sign of x_i - x_j is -1.
+    # System j is above system i if the sign of x_i - x_j is -1.
     above_x, above_y = ((each < 0).astype(np.float64) for each in (x, y))
     whole = above_x * above_y
     directions = []
@@ -333,16 +354,16 @@ def _tau_ap(x: Signs, y: Signs, weight: Float64 | None = None, turned: Any = Non
 
 
 DEPTH, PERSISTENCE = 1_000, 0.8
-"""Documents of each list that are compared, and the default of `rank_biased_overlap`."""
+"""Number of documents of each list that are compared, and default p of `rank_biased_overlap`."""
 
 
 @dataclass(frozen=True)
 class Overlap(ShownInLines):
     """Rank-biased overlap of two lists that were cut.
 
-    - low: The least possible value: nothing in common beyond the ends of the lists.
-    - residual: How much higher the value can be.
-    - extrapolated: The value if they agree beyond their ends as much as down to them.
+    - low: Lowest possible value, if the lists share nothing beyond their ends.
+    - residual: Difference of the highest and the lowest possible value.
+    - extrapolated: Value if the lists agree beyond their ends as much as before.
     """
 
     low: float
@@ -355,10 +376,10 @@ class Overlap(ShownInLines):
 
 
 def tau_union(first: Sequence[str], second: Sequence[str]) -> float:
-    """Kendall's tau of two lists; each document is replaced by its number in their union.
+    """Compute Kendall's tau of two lists, in which each document has its number in their union.
 
-    The union is in the order of the names, as in repro_eval, and the longer list is cut to the
-    length of the shorter; NaN for lists of one document.
+    The union is in the order of names, as in repro_eval. The longer list is cut to the length of
+    the shorter. The result is NaN for lists of a single document.
     """
     length = min(len(first), len(second))
     first, second = first[:length], second[:length]
@@ -371,19 +392,19 @@ def tau_union(first: Sequence[str], second: Sequence[str]) -> float:
 def rank_biased_overlap(
     first: Sequence[str], second: Sequence[str], p: float = PERSISTENCE
 ) -> Overlap:
-    """Rank-biased overlap of two lists without repeats, of any lengths from 1.
+    """Compute the rank-biased overlap of two lists without repeats, of any lengths from 1.
 
     Parameters
     ----------
     first, second : sequence of str
         Best first.
     p : float
-        In (0, 1): how likely a reader goes on to the next rank.
+        Probability, in (0, 1), that a reader continues to the next rank.
 
     Raises
     ------
     UsageError
-        p out of range, an empty list, or a list with an item twice.
+        p is out of range, a list is empty, or a list has an item twice.
     """
     refuse_if(
         (not 0 < p < 1, f"p={p!r} is out of range; it must be between 0 and 1"),
@@ -404,7 +425,7 @@ def rank_biased_overlap(
     scale = (1 - p) / p
     base = float((common / depth * weight).sum())
     whole = float(common[-1])
-    # Beyond the lists: the sum over all depths of p^d / d, less its part within.
+    # Beyond the lists: the sum over all depths of p^d / d, minus its part within the lists.
     rest = -math.log1p(-p)
     low = scale * (base + whole * (rest - float((weight / depth).sum())))
     f = n + s - int(whole)
@@ -420,24 +441,25 @@ def rank_biased_overlap(
 
 
 def _common(short: Sequence[str], long: Sequence[str]) -> Float64:
-    """Number of documents that both have down to each depth of the longer; the shorter may end."""
-    place = {name: i for i, name in enumerate(short)}
-    meets = [max(i, place[name]) for i, name in enumerate(long) if name in place]
-    return np.cumsum(np.bincount(meets, minlength=len(long))).astype(np.float64)
+    """Count the documents that both lists have down to each depth of the longer; float64 (n,)."""
+    index = {name: i for i, name in enumerate(short)}
+    depths = [max(i, index[name]) for i, name in enumerate(long) if name in index]
+    return np.cumsum(np.bincount(depths, minlength=len(long))).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Reproduction(ShownAsTables):
-    """How closely a second experiment reproduces a first.
+    """The reproduction of a first experiment by a second.
 
     - pairs: Runs and their reproductions.
-    - tau, overlap, residual, float64 (n_pairs,): Means over the queries that both runs hold: tau
+    - tau, overlap, residual, float64 (n_pairs,): Means over the queries that both runs have: tau
       union, extrapolated RBO and its residual.
     - rmse, float64 (n_pairs, n_measures): Root mean square of the differences of queries.
-    - effect_ratio, improvement, float64 (n_measures,) or None: For two pairs of baseline and
-      advanced system: mean improvement of the second experiment divided by that of the first;
-      relative improvement of the first minus that of the second. NaN if the divisor is 0.
-    - means, float64 (n_measures, n_runs): Of the runs in the order of the call.
+    - effect_ratio, float64 (n_measures,) or None: For two pairs of baseline and advanced system,
+      mean improvement of the second experiment divided by that of the first; NaN if this is 0.
+    - improvement, float64 (n_measures,) or None: Relative improvement of the first experiment minus
+      that of the second; NaN if a baseline has the mean 0.
+    - means, float64 (n_measures, n_runs): Means of the runs, in the order of the call.
     """
 
     _shown = ("order_table", "table")
@@ -453,36 +475,36 @@ class Reproduction(ShownAsTables):
     means: Float64
 
     def notes(self) -> list[str]:
-        """Why an effect ratio or a relative improvement has no value, measure by measure."""
+        """Return sentences on measures whose effect ratio or relative improvement has no value."""
         if self.effect_ratio is None or self.improvement is None:
             return []
         (baseline, baseline_again), (advanced, _) = self.pairs
-        said = []
+        sentences = []
         for measure, ratio, improvement, means in zip(
             self.measures, self.effect_ratio, self.improvement, self.means, strict=True
         ):
             if np.isnan(ratio):
-                said.append(
+                sentences.append(
                     f"{measure}: {baseline} and {advanced} have the same mean, so the first "
                     "experiment has no effect to reproduce; its effect ratio is nan"
                 )
             if np.isnan(improvement):
                 names = (baseline, baseline_again)
                 zero = [name for name, mean in zip(names, means[::2], strict=True) if not mean]
-                said.append(
+                sentences.append(
                     f"{measure}: the mean of {' and of '.join(zero)} is 0, and nothing is relative "
                     "to 0; its delta RI is nan"
                 )
-        return said
+        return sentences
 
     def order_table(self) -> Table:
-        """One row per pair: how similar the lists are."""
+        """Return a table with a row per pair: the similarity of its lists."""
         columns = "original, reproduced, tau union:4, RBO=rbo:4, residual=rbo_residual:4"
         names = zip(*self.pairs, strict=True)
         return Table.of_columns(columns, *names, self.tau, self.overlap, self.residual, names=2)
 
     def table(self) -> Table:
-        """A row per measure: RMSE of each pair, and the effects of two."""
+        """Return a table with a row per measure: RMSE of each pair, and effects of two pairs."""
         titles = [f"RMSE {second}" for _, second in self.pairs]
         columns = [*self.rmse]
         if self.effect_ratio is not None and self.improvement is not None:
@@ -514,7 +536,7 @@ def reproduction_of(
     Raises
     ------
     UsageError
-        Neither two nor four runs.
+        There are neither two nor four runs.
     InputError
         A run and its reproduction share no query; see `samples_of_runs` for the rest.
     """
@@ -526,12 +548,13 @@ def reproduction_of(
     names, half = [*runs], len(runs) // 2
     pairs = [*zip(names[:half], names[half:], strict=True)]
     samples, missing = samples_of_runs(qrels, runs, measures)
-    values = np.stack([one.values for one in samples])  # measures, queries, runs
+    values = np.stack([of_measure.values for of_measure in samples])  # measures, queries, runs
     first, second = values[:, :, :half], values[:, :, half:]
     rmse = np.sqrt(((first - second) ** 2).mean(axis=1)).T
     lists = {name: _lists(run) for name, run in runs.items()}
     orders = np.array([_orders(lists, pair) for pair in pairs])
-    means = np.stack([one.means() for one in samples])  # of gm_*, no means of logarithms
+    # For gm_*, these are geometric means, not means of logarithms.
+    means = np.stack([of_measure.means() for of_measure in samples])
     ratio = improvement = None
     if half == 2:
         baseline, advanced, baseline_again, advanced_again = means.T
@@ -541,26 +564,26 @@ def reproduction_of(
         improvement = _difference(
             _quotient(advanced, baseline), _quotient(advanced_again, baseline_again)
         )
-    names = [one.name for one in samples]
+    names = [of_measure.name for of_measure in samples]
     tau, overlap, residual = orders.T
     result = Reproduction(pairs, names, tau, overlap, residual, rmse, ratio, improvement, means)
     return result, missing
 
 
 def _difference(values: Float64, others: Float64) -> Float64:
-    """Differences of values; 0 if the two values are equal but for rounding."""
+    """Return differences of values; 0 if two values differ only by rounding."""
     slack = ROUNDING * np.maximum(np.abs(values), np.abs(others))
     gap = values - others
     return np.where(np.abs(gap) <= slack, 0.0, gap)
 
 
 def _quotient(values: Float64, others: Float64) -> Float64:
-    """Quotients of values; NaN if the divisor is 0."""
+    """Return quotients of values; NaN if the divisor is 0."""
     return np.divide(values, others, out=np.full(len(values), np.nan), where=others != 0)
 
 
 def _lists(run: Any) -> dict[str, list[str]]:
-    """Documents of each query in trec_eval's order: by score, then by name, descending."""
+    """Return the documents of each query in trec_eval's order: by score, then name, descending."""
     from kgtrec.trec.files.run import read_run
 
     columns = read_run(run, as_="columns") if is_path(run) else run
@@ -573,6 +596,10 @@ def _lists(run: Any) -> dict[str, list[str]]:
 def _orders(
     lists: Mapping[str, dict[str, list[str]]], pair: tuple[str, str]
 ) -> tuple[float, float, float]:
+    """Return the means over queries of tau union, RBO and its residual for a pair of runs.
+
+    InputError if the runs share no query.
+    """
     first, second = (lists[name] for name in pair)
     shared = [
         (first[query], second[query]) for query in first if first[query] and second.get(query)
@@ -583,6 +610,7 @@ def _orders(
     overlaps = [rank_biased_overlap(*both) for both in shared]
     defined = taus[~np.isnan(taus)]
     means = [
-        np.mean([getattr(one, name) for one in overlaps]) for name in ("extrapolated", "residual")
+        np.mean([getattr(overlap, name) for overlap in overlaps])
+        for name in ("extrapolated", "residual")
     ]
     return float(defined.mean()) if len(defined) else math.nan, float(means[0]), float(means[1])

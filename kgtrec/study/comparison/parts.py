@@ -1,8 +1,9 @@
 """Values of systems on parts of the questions: computed from ranks, or read from papers' tables.
 
-Is the order of systems the same on every kind of relation and on both sides (Zhou et al. 2022,
-Table 3), and on a test set with the relation ratios of another (their Table 4)? Papers seldom
-publish runs and ranks, but often tables of results: a file with one row per system or part.
+They show whether the order of systems is the same on every kind of relation and on both sides (Zhou
+et al. 2022, Table 3), and on a test set with the relation ratios of another (their Table 4). Papers
+seldom publish runs and ranks, but often tables of results. Such a table is a file with a row per
+system or part.
 """
 
 from __future__ import annotations
@@ -42,16 +43,16 @@ WHOLE = ("all",)
 
 @dataclass(frozen=True, eq=False)
 class SystemValues(ShownAsTables):
-    """Systems by one measure, on each part of the questions.
+    """Values of systems by a measure, on each part of the questions.
 
-    - measure: Its key, or the heading under which it was published.
-    - parts, float64 (n_systems,): By the names of the part; NaN if a system has no value.
-    - dimensions: What the names of a part mean; empty if the only part is all questions.
+    - measure: Key of the measure, or its heading in the published table.
+    - parts, float64 (n_systems,): Values by the names of the part; NaN if a system has no value.
+    - dimensions: Headings of the names of a part; empty if the only part is all questions.
     - higher_is_better: None if neither end is better.
     - whole, float64 (n_systems,): Values on all instances, if known.
     - counts: Sizes of each part under their headings, if known.
-    - intervals, float64 (2, n_systems): Ends by the names of the part, if resampled; `resampling`
-      says how.
+    - intervals, float64 (2, n_systems): Ends of the intervals by the names of the part, if
+      resampled as `resampling` says.
     """
 
     measure: str
@@ -73,14 +74,14 @@ class SystemValues(ShownAsTables):
         )
 
     @classmethod
-    def of(
+    def from_values(
         cls,
         measure: str,
         parts: Mapping[tuple[str, ...], Mapping[str, float]],
         dimensions: tuple[str, ...],
         higher_is_better: bool | None,
     ) -> SystemValues:
-        """Make it from values by part and system; a system that a part lacks has no value there."""
+        """Build from values by part and system; a system that a part lacks has no value there."""
         systems = tuple(dict.fromkeys(name for values in parts.values() for name in values))
         rows = {
             part: np.array([values.get(name, math.nan) for name in systems])
@@ -89,23 +90,23 @@ class SystemValues(ShownAsTables):
         return cls(measure, systems, rows, dimensions, higher_is_better)
 
     def on(self, systems: Sequence[str]) -> SystemValues:
-        """The same values of some of the systems, in this order."""
-        places = [self.systems.index(name) for name in systems]
-        rows = {part: values[places] for part, values in self.parts.items()}
-        whole = None if self.whole is None else self.whole[places]
+        """Return the values of some of the systems, in this order."""
+        indices = [self.systems.index(name) for name in systems]
+        rows = {part: values[indices] for part, values in self.parts.items()}
+        whole = None if self.whole is None else self.whole[indices]
         return replace(self, systems=tuple(systems), parts=rows, whole=whole)
 
     def by_name(self) -> dict[str, dict[str, float]]:
-        """Part, then system, to the value."""
+        """Return the values by part and system; names of a part are joined by commas."""
         return {
             ", ".join(part): dict(zip(self.systems, values.tolist(), strict=True))
             for part, values in self.parts.items()
         }
 
     def table(self) -> Table:
-        """One row per part: its size, the values, and its order of systems.
+        """Return a table with a row per part: its size, the values, and its order of systems.
 
-        The order is given by the best systems (if the measure has a better end), and by tau-b to
+        The order is shown by the best systems (if the measure has a better end), and by tau-b to
         the order on all instances (NaN for fewer than three systems).
         """
         sizes = zip(*self.counts.values(), strict=True) if self.counts else [()] * len(self.parts)
@@ -119,6 +120,7 @@ class SystemValues(ShownAsTables):
         return Table.of([*named, *systems, "best", "tau-b=tau_b:4"], rows, len(heads))
 
     def _best(self, values: Float64) -> list[str]:
+        """Return the names of the best systems; empty if no end is better or no value is known."""
         known = values[~np.isnan(values)]
         if self.higher_is_better is None or not len(known):
             return []
@@ -126,13 +128,14 @@ class SystemValues(ShownAsTables):
         return [n for n, value in zip(self.systems, values.tolist(), strict=True) if value == best]
 
     def _tau(self, values: Float64) -> float:
+        """Return tau-b of these values and those on all instances; NaN if it is not defined."""
         if self.whole is None or len(values) < 3 or np.isnan(values).any():
             return math.nan
         return float(tau_b(values, self.whole))
 
 
 MOST_COLUMNS = 1_000
-"""Of a table of values."""
+"""Most columns of a table of values."""
 
 
 def values_by_part(
@@ -143,64 +146,76 @@ def values_by_part(
     graph: Graph | None = None,
     resampling: Resampling | None = None,
 ) -> list[SystemValues]:
-    """Values of all systems on every part of the instances; results have them in one order.
+    """Compute the values of all systems on every part of the instances, per measure.
 
-    With `resampling` also their intervals, of micro measures that are functions of means.
+    Results must have their instances in the same order. With `resampling`, micro measures that are
+    functions of means have intervals.
     """
-    results = {name: one for name, one in systems.items() if isinstance(one, Result)}
+    results = {name: result for name, result in systems.items() if isinstance(result, Result)}
     if not results:
         ranks = cast("Mapping[str, Ranks]", systems)
         aligned = align_ranks(ranks) if len(ranks) > 1 else ranks
-        results = {name: Result(one) for name, one in aligned.items()}
-    specs, valued = parse_all(measures), []
-    drawn = _drawn_by_part(results, by, specs, graph, resampling) if resampling else {}
+        results = {name: Result(of_system) for name, of_system in aligned.items()}
+    specs, by_measure = parse_all(measures), []
+    intervals = _resample_parts(results, by, specs, graph, resampling) if resampling else {}
     for measure in specs:
-        sliced = [one.slice(by, [measure], graph=graph) for one in results.values()]
+        sliced = [result.slice(by, [measure], graph=graph) for result in results.values()]
         names, keys = sliced[0].names, sliced[0].keys
         of_parts = [{row[:names]: float(row[-1]) for row in table.rows} for table in sliced]
         parts = {
-            tuple(map(str, part)): np.array([values[part] for values in of_parts])
+            tuple(map(str, part)): np.array([of_system[part] for of_system in of_parts])
             for part in of_parts[0]
         }
         counts = {keys[k]: [row[k] for row in sliced[0].rows] for k in range(names, len(keys) - 1)}
-        one = _valued(measure, results, parts, keys[:names], counts)
-        valued.append(replace(one, intervals=drawn.get(measure, {}), resampling=resampling))
-    return valued
+        values = _build_values(measure, results, parts, keys[:names], counts)
+        by_measure.append(
+            replace(values, intervals=intervals.get(measure, {}), resampling=resampling)
+        )
+    return by_measure
 
 
-def _drawn_by_part(
+def _resample_parts(
     results: Mapping[str, Result],
     by: str,
     measures: Sequence[Measure],
     graph: Graph | None,
     resampling: Resampling,
 ) -> dict[Measure, dict[tuple[str, ...], Float64]]:
-    """Intervals of every part, by measure: one draw of its questions serves all measures."""
+    """Compute the intervals of every part, by measure and part.
+
+    All measures use the same draws of the questions of a part.
+    """
     first = next(iter(results.values()))
-    specs = [one for one in measures if one.side == first.sides[-1] and _is_mean(one)]
+    specs = [
+        measure for measure in measures if measure.side == first.sides[-1] and _is_mean(measure)
+    ]
     if not specs:
         return {}
-    samples = samples_of_aligned({name: one.ranks for name, one in results.items()}, specs)
-    values = np.column_stack([one.values for one in samples])
+    samples = samples_of_aligned({name: result.ranks for name, result in results.items()}, specs)
+    values = np.column_stack([of_measure.values for of_measure in samples])
     ends: dict[Measure, dict[tuple[str, ...], Float64]] = {measure: {} for measure in specs}
 
-    def transformed(means: Float64) -> Float64:
+    def transform(means: Float64) -> Float64:
         split = np.split(means, len(samples), axis=-1)
-        columns = [one.transform(own) for one, own in zip(samples, split, strict=True)]
+        columns = [
+            of_measure.transform(columns)
+            for of_measure, columns in zip(samples, split, strict=True)
+        ]
         return np.concatenate(columns, axis=-1)
 
     for names, rows in rows_by_part(first.ranks, by, graph=graph).items():
         cluster = np.unique(samples[0].cluster[rows], return_inverse=True)[1].astype(np.int64)
-        if cluster.max() == 0:  # one question has no spread
+        if cluster.max() == 0:  # a single question has no spread
             continue
-        drawn = resample_means(values[rows], cluster, transformed, resampling).interval()
-        for measure, own in zip(specs, np.split(drawn, len(specs), axis=1), strict=True):
-            ends[measure][names] = own
+        intervals = resample_means(values[rows], cluster, transform, resampling).interval()
+        by_measure = np.split(intervals, len(specs), axis=1)
+        for measure, interval in zip(specs, by_measure, strict=True):
+            ends[measure][names] = interval
     return ends
 
 
 def _is_mean(measure: Measure) -> bool:
-    """Whether a value is a function of a mean over instances."""
+    """Return True if a measure is a function of a mean over instances."""
     with suppress(UsageError):
         return bool(transform_of(measure)) and measure.averaging == "micro"
     return False
@@ -209,24 +224,31 @@ def _is_mean(measure: Measure) -> bool:
 def values_by_ratios(
     ranks: Mapping[str, Ranks], counts: Mapping[str, float], measures: Sequence[str | Measure]
 ) -> list[SystemValues]:
-    """Micro values of all systems at the relation ratios of their test set, and of another."""
-    results = {name: Result(one) for name, one in align_ranks(ranks).items()}
-    valued = []
+    """Compute micro values at the relation ratios of the test set, and of other triples.
+
+    The parts are named "own" and "given".
+    """
+    results = {name: Result(of_system) for name, of_system in align_ranks(ranks).items()}
+    by_measure = []
     for measure in parse_all(measures):
-        pairs = [(one[measure], reweighted(one, measure, counts)) for one in results.values()]
-        own, given = np.array(pairs).T
-        valued.append(_valued(measure, results, {("own",): own, ("given",): given}, ["ratios"], {}))
-    return valued
+        pairs = [
+            (result[measure], reweighted(result, measure, counts)) for result in results.values()
+        ]
+        values, at_other_ratios = np.array(pairs).T
+        parts: dict[tuple[str, ...], Float64] = {("own",): values, ("given",): at_other_ratios}
+        by_measure.append(_build_values(measure, results, parts, ["ratios"], {}))
+    return by_measure
 
 
-def _valued(
+def _build_values(
     measure: Measure,
     results: Mapping[str, Result],
     parts: Mapping[tuple[str, ...], Float64],
     dimensions: Sequence[str],
     counts: Mapping[str, Sequence[Cell]],
 ) -> SystemValues:
-    whole = np.array([float(one[measure]) for one in results.values()])
+    """Return the values of a measure on parts, with those on all instances."""
+    whole = np.array([float(result[measure]) for result in results.values()])
     return SystemValues(
         measure.key,
         tuple(results),
@@ -252,7 +274,8 @@ class ValueTable(ShownInLines):
     """The cells of a file of values.
 
     - columns: Headings, including that of the systems.
-    - system: Heading of the systems: system, model or name; else the first one.
+    - system: Heading of the systems: system, model or name; otherwise the first heading.
+    - rows: Line number and cells by heading of each row.
     """
 
     path: str
@@ -264,31 +287,36 @@ class ValueTable(ShownInLines):
         return f"{len(self.rows):,} rows of {self.path}", ", ".join(self.columns)
 
     def column(self, name: str) -> str | None:
-        """The heading with this name, ignoring case, - and _; None if there is none."""
-        return next((one for one in self.columns if _plain(one) == _plain(name)), None)
+        """Return the heading with this name, ignoring case, - and _; None if there is none."""
+        sought = _normalize_heading(name)
+        return next((head for head in self.columns if _normalize_heading(head) == sought), None)
 
     def measure(self, key: str) -> str:
-        """The heading of a measure: its own, or one that means the same measure."""
+        """Return the heading with this name, or one that means the same measure.
+
+        UsageError if there is none.
+        """
         exact = self.column(key)
         if exact is not None:
             return exact
         parsed = measure_of_heading(key)
-        for one in self.columns if parsed is not None else ():
-            if measure_of_heading(one) == parsed:
-                return one
-        others = [one for one in self.columns if one != self.system]
+        for heading in self.columns if parsed is not None else ():
+            if measure_of_heading(heading) == parsed:
+                return heading
+        others = [heading for heading in self.columns if heading != self.system]
         more = f" and {len(others) - FEW} more" if len(others) > FEW else ""
         raise UsageError(
             f"{self.path} has no column {key!r}; it has {', '.join(others[:FEW])}{more}"
         )
 
 
-def _plain(name: str) -> str:
+def _normalize_heading(name: str) -> str:
+    """Return a heading in lower case, without - and _."""
     return name.strip().lower().replace("-", "").replace("_", "")
 
 
 def measure_of_heading(heading: str) -> Measure | None:
-    """The measure that a heading such as micro_mrr or "MRR (%)" means; None if it means none.
+    """Return the measure that a heading such as micro_mrr or "MRR (%)" means, or None.
 
     Headings of a group of columns come before a colon, as in "tail, micro: MRR".
     """
@@ -296,7 +324,7 @@ def measure_of_heading(heading: str) -> Measure | None:
     if colon:
         words = [word.strip().lower().removesuffix(" sides") for word in group.split(",")]
         words = [word.replace(" ", "_") for word in words]
-        words.sort(key=lambda word: word in AVERAGINGS)  # behind the rank type
+        words.sort(key=lambda word: word in AVERAGINGS)  # keys have it after the rank type
         heading = ".".join([*words, re.sub(r"\s*(\(%\)|[↑↓])$", "", last.strip())])
     key = re.sub(r"^(micro|macro)[_ ]", r"\1.", heading.strip(), flags=re.IGNORECASE)
     key = re.sub(r"\s*\(%\)$|\s*[↑↓]$", "", key).replace(" ", ".")
@@ -308,12 +336,13 @@ def measure_of_heading(heading: str) -> Measure | None:
 def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
     """Read a table of values: CSV, or by its ending TSV, Markdown (.md) or LaTeX (.tex).
 
-    The first row holds the headings. Of Markdown and LaTeX only the lines of tables are read.
+    The first row contains the headings. In Markdown and LaTeX, only the lines of tables are read.
 
     Raises
     ------
     FileError
-        Missing, empty, no UTF-8, two columns of one name, or a line with more or fewer cells.
+        The file is missing, empty or not UTF-8, two columns have the same name, or a line has more
+        or fewer cells than the header.
     """
     path = str(path)
     cells_of = _CELLS.get(os.path.splitext(path)[1])
@@ -342,11 +371,20 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
         hint = "write a header line, then one row per system"
         raise FileError(path, found="the table has no row below its header", hint=hint)
     head = tuple(cell.strip() for cell in lines[0][1])
+    _check_cells(path, head, lines)
+    system = next((name for name in head if _normalize_heading(name) in SYSTEM), head[0])
+    rows = tuple((n, dict(zip(head, map(str.strip, line), strict=True))) for n, line in lines[1:])
+    return ValueTable(path, head, system, rows)
+
+
+def _check_cells(path: str, head: Sequence[str], lines: Sequence[tuple[int, list[str]]]) -> None:
+    """Raise FileError for too many or repeated columns, or a line with a wrong number of cells."""
     if len(head) > MOST_COLUMNS:
         wide = f"the header has {len(head):,} columns; a table of values has {MOST_COLUMNS:,}"
         hint = "write a column per measure, with one character between two columns"
         raise FileError(path, lines[0][0], found=f"{wide} at most", hint=hint)
-    twice = next((one for one in head if [*map(_plain, head)].count(_plain(one)) > 1), None)
+    names = [*map(_normalize_heading, head)]
+    twice = next((head[k] for k, name in enumerate(names) if names.count(name) > 1), None)
     if twice is not None:
         hint = "give each column its own name"
         raise FileError(path, lines[0][0], found=f"two columns are called {twice!r}", hint=hint)
@@ -354,13 +392,10 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
         if len(line) != len(head):
             hint = f"the header has {len(head)}; use the same number"
             raise FileError(path, number, found=f"this line has {len(line)} cells", hint=hint)
-    system = next((one for one in head if _plain(one) in SYSTEM), head[0])
-    rows = tuple((n, dict(zip(head, map(str.strip, line), strict=True))) for n, line in lines[1:])
-    return ValueTable(path, head, system, rows)
 
 
 def _markdown_cells(line: str) -> list[str]:
-    """The cells of a row of a Markdown table; no cells for a rule or another line."""
+    """Return the cells of a row of a Markdown table; none for a rule or another line."""
     line = line.strip()
     if not line.startswith("|") or not re.sub(r"[|:\s-]", "", line):
         return []
@@ -368,7 +403,7 @@ def _markdown_cells(line: str) -> list[str]:
 
 
 def _latex_cells(line: str) -> list[str]:
-    r"""The cells of a LaTeX row, which ends in two backslashes; no cells for other lines."""
+    r"""Return the cells of a LaTeX row, which ends in two backslashes; none for other lines."""
     line = re.sub(r"(?<!\\)%.*|\\(?:top|mid|bottom|h)(?:rule|line)\b", "", line).strip()
     line = re.sub(r"\\\\(?:\[[^\]]*\])?$", r"\\\\", line)
     is_row = line.endswith("\\\\") and "&" in line
@@ -382,7 +417,7 @@ _ARROW = re.compile(r"\s*\$\\(up|down)arrow\$\s*$")
 def _with_group_headings(lines: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
     """Join rows of headings that span columns with the row of headings below them.
 
-    "head" above "MRR" becomes "head: MRR". Arrows of headings are left out.
+    "head" above "MRR" becomes "head: MRR". Arrows of headings are removed.
     """
     rows = [(number, cells) for number, cells in lines if any(map(str.strip, cells))]
     above: list[list[str]] = []
@@ -412,7 +447,7 @@ _CELLS = {".md": _markdown_cells, ".tex": _latex_cells}
 def values_of_table(
     table: ValueTable, measures: Sequence[str], by: Sequence[str] = ()
 ) -> list[SystemValues]:
-    """Values of all systems by measures, whole or by parts.
+    """Return the values of all systems by measures, on all questions or by part.
 
     Parameters
     ----------
@@ -426,25 +461,27 @@ def values_of_table(
     Raises
     ------
     UsageError
-        A column that the table lacks.
+        The table lacks a column.
     FileError
-        A system twice in a part, or a value that is not a number.
+        A system occurs twice in a part, or a value is not a number.
     """
     columns = [table.column(name) for name in by]
-    parted = [one for one in columns if one is not None]
-    if parted and len(parted) < len(columns):
-        missing = next(name for name, one in zip(by, columns, strict=True) if one is None)
-        raise UsageError(f"{table.path} has no column {missing!r} besides {', '.join(parted)}")
-    chosen = []
+    part_columns = [column for column in columns if column is not None]
+    if part_columns and len(part_columns) < len(columns):
+        missing = next(name for name, column in zip(by, columns, strict=True) if column is None)
+        raise UsageError(
+            f"{table.path} has no column {missing!r} besides {', '.join(part_columns)}"
+        )
+    by_measure = []
     for key in measures:
         column = table.measure(key)
         parts: dict[tuple[str, ...], dict[str, float]] = {}
         for line, row in table.rows:
-            part = tuple(row[name] for name in parted) if parted else WHOLE
+            part = tuple(row[name] for name in part_columns) if part_columns else WHOLE
             cells, system = parts.setdefault(part, {}), row[table.system]
             if system in cells:
-                others = ", ".join(one for one in table.columns if one != table.system)[:60]
-                within = f" in the same part by {', '.join(parted)}" if parted else ""
+                others = ", ".join(name for name in table.columns if name != table.system)[:60]
+                within = f" in the same part by {', '.join(part_columns)}" if part_columns else ""
                 again = f"another row of {system!r}{within}"
                 hint = (
                     f"name the columns that distinguish these rows with {argument('by')}; "
@@ -455,12 +492,13 @@ def values_of_table(
         parsed = measure_of_heading(column)
         # Higher is better, unless a measure of this package says otherwise.
         higher = parsed is None or parsed.is_trec or bool(parsed.row[0].higher_is_better)
-        chosen.append(SystemValues.of(key, parts, tuple(by) if parted else (), higher))
-    return chosen
+        dimensions = tuple(by) if part_columns else ()
+        by_measure.append(SystemValues.from_values(key, parts, dimensions, higher))
+    return by_measure
 
 
 def _number(table: ValueTable, line: int, row: Mapping[str, str], column: str) -> float:
-    """A cell as a number; NaN if it is blank."""
+    """Return a cell as a number; NaN if it is blank, FileError if it is not a number."""
     text = row[column]
     if text in ("", "-", "nan", "NaN"):
         return math.nan
@@ -477,8 +515,11 @@ def _number(table: ValueTable, line: int, row: Mapping[str, str], column: str) -
 def values_at_ratios(
     table: ValueTable, measures: Sequence[str], counts: Mapping[str, float]
 ) -> list[SystemValues]:
-    """Values of all systems at the relation ratios of other triples (Zhou et al. 2022, Table 4)."""
-    column = next((one for one in table.columns if _plain(one) in RELATION), None)
+    """Compute values of all systems at the relation ratios of other triples.
+
+    See Zhou et al. (2022, Table 4). The table must have values per relation.
+    """
+    column = next((name for name in table.columns if _normalize_heading(name) in RELATION), None)
     if column is None:
         raise UsageError(
             f"{table.path} has no column 'relation'; {argument('ratios')} needs values per "
@@ -486,22 +527,24 @@ def values_at_ratios(
             "tables with one row per system and relation"
         )
     weighted = []
-    for one in values_of_table(table, measures, [column]):
-        parsed = measure_of_heading(one.measure)
+    for values in values_of_table(table, measures, [column]):
+        parsed = measure_of_heading(values.measure)
         if parsed is not None and not is_micro_mean(parsed):
             raise UsageError(
-                f"{one.measure} is not a mean over instances, so it has no relation ratios; use a "
-                "micro average"
+                f"{values.measure} is not a mean over instances, so it has no relation ratios; use "
+                "a micro average"
             )
-        weights = [counts.get(part[0], 0.0) for part in one.parts]
+        weights = [counts.get(part[0], 0.0) for part in values.parts]
         try:
             means = {
-                system: reweighted_mean([values[place] for values in one.parts.values()], weights)
-                for place, system in enumerate(one.systems)
+                system: reweighted_mean([row[index] for row in values.parts.values()], weights)
+                for index, system in enumerate(values.systems)
             }
         except InputError as problem:
             raise InputError(f"{table.path}: {problem.marked}") from None
         weighted.append(
-            SystemValues.of(one.measure, {("given",): means}, ("ratios",), one.higher_is_better)
+            SystemValues.from_values(
+                values.measure, {("given",): means}, ("ratios",), values.higher_is_better
+            )
         )
     return weighted

@@ -1,15 +1,15 @@
-"""The same systems ranked by several labels or measures, by parts, fewer triples, deeper pools.
+"""Rankings of the same systems by several labels or measures, parts, subsets and depths of pools.
 
-`correlation` compares two rankings; here are the tables of many. Zhou et al. (2022) compare sparse
-with complete labels: by category and side (Table 3), at the sparse relation ratios (Table 4), and
-at every depth of a pool (Figures 4 and 5). They also discard test triples at random (section 5.1,
-Figure 7); `subsets` values systems on the remaining ones.
+`correlation` compares two rankings. This module compares many, and makes tables. Zhou et al. (2022)
+compare sparse with complete labels: by category and side (Table 3), at the sparse relation ratios
+(Table 4), and at every depth of a pool (Figures 4 and 5). They also discard test triples at random
+(section 5.1, Figure 7); `subsets` computes values on the others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import factorial
@@ -44,18 +44,19 @@ from kgtrec.study.comparison.samples import (
     table_by_measure,
 )
 from kgtrec.study.comparison.significance import pairs_of
-from kgtrec.study.comparison.subsets import subset_values
+from kgtrec.study.comparison.subsets import SubsetValues, subset_values
 
 
 @dataclass(frozen=True, eq=False)
 class Rankings(ShownAsTables):
-    """Values of the same systems, which give the rankings, and how well the rankings agree.
+    """Rankings of the same systems, given by their values, and the agreement of these rankings.
 
-    - title: The measure that all rankings share, or nothing.
-    - values: float64 (k, s)
+    - title: Title of the measure that all rankings share, or "".
+    - values, float64 (k, s): Value of each system in each ranking.
     - over_systems: Agreement of the pairs i < j of rankings, in the order of
-      `kgtrec.study.comparison.significance.pairs_of`; systems resampled.
-    - over_questions: The same, questions resampled; empty if only values are known.
+      `kgtrec.study.comparison.significance.pairs_of`, with intervals over systems.
+    - over_questions: Agreement of the same pairs with intervals over questions; empty if only
+      values are known.
     """
 
     _shown = ("value_table",)
@@ -69,29 +70,43 @@ class Rankings(ShownAsTables):
     over_questions: tuple[RankingAgreement, ...] = ()
 
     def agreement(self, first: int, second: int) -> RankingAgreement:
-        """For two of the rankings: over questions if these were drawn, else over systems."""
+        """Return the agreement of two of the rankings.
+
+        Its intervals are over questions if these were drawn, else over systems.
+        """
         pair = [min(first, second), max(first, second)]
-        place = pairs_of(len(self.names)).tolist().index(pair)
-        return (self.over_questions or self.over_systems)[place]
+        index = pairs_of(len(self.names)).tolist().index(pair)
+        return (self.over_questions or self.over_systems)[index]
 
     def places(self) -> Int64:
-        """1 and the number of better systems, int64 (k, s); systems that tie share a place."""
+        """Return the place of each system, int64 (k, s); systems that tie share a place.
+
+        The place is 1 plus the number of better systems.
+        """
         return places_of(np.where(self.higher, 1.0, -1.0)[:, None] * self.values)
 
     def value_table(self) -> Table:
-        """A row per system, best by the first ranking first: value and place in each ranking."""
-        places = self.places()
+        """Return a table with a row per system: its value and place in each ranking.
+
+        The best system by the first ranking comes first.
+        """
+        place_of = self.places()
         heads = [
             head for name in self.names for head in ((name, name, 4), ("place", f"{name}.place", 0))
         ]
-        columns = chain.from_iterable(zip(self.values, places, strict=True))
+        columns = chain.from_iterable(zip(self.values, place_of, strict=True))
         table = Table.of_columns(["system", *heads], self.systems, *columns)
-        return table.in_order(np.argsort(places[0], kind="stable"))
+        return table.in_order(np.argsort(place_of[0], kind="stable"))
 
 
 def full_agreement(rankings: Sequence[Rankings]) -> str:
-    """A sentence on what tau = 1 is worth; nothing if no rankings agree in full."""
-    full = [one for each in rankings for one in each.over_systems if abs(one.tau) == 1]
+    """Return a sentence on the chance of tau = 1; "" if no two rankings agree fully."""
+    full = [
+        agreement
+        for several in rankings
+        for agreement in several.over_systems
+        if abs(agreement.tau) == 1
+    ]
     if not full:
         return ""
     n = full[0].n_systems
@@ -108,40 +123,43 @@ def rankings_of_samples(
     resampled: Sequence[Resampled] | None = None,
     resampling: Resampling = COMPARING,
 ) -> Rankings:
-    """Rankings with intervals over questions and over systems.
+    """Rank systems by samples, with intervals over questions and over systems.
 
     Parameters
     ----------
     samples : mapping of str to Samples
-        By the names of the rankings: one measure with several sets of labels, or several measures.
+        Samples by the names of the rankings: a measure with several sets of labels, or several
+        measures.
     resampled : sequence of Resampled, optional
         Existing draws, one per ranking.
     resampling : Resampling
-        How to make the intervals. Rankings over equally many questions draw the same ones.
+        How to make the intervals. Rankings over the same number of questions have the same draws.
 
     Raises
     ------
     UsageError
         Fewer than three systems or two rankings.
     InputError
-        Not the same systems.
+        The systems are not the same.
     """
     columns = list(samples.values())
-    if len({one.systems for one in columns}) > 1:
+    if len({of_ranking.systems for of_ranking in columns}) > 1:
         raise InputError("these rankings have different systems; give rankings of the same systems")
-    drawn = resampled or [resample(one, resampling) for one in columns]
-    made = rankings_of_values(
-        {name: one.estimate for name, one in zip(samples, drawn, strict=True)},
+    drawn = resampled or [resample(of_ranking, resampling) for of_ranking in columns]
+    falling = [name for name, of_name in samples.items() if not of_name.higher_is_better]
+    rankings = rankings_of_values(
+        {name: draws.estimate for name, draws in zip(samples, drawn, strict=True)},
         columns[0].systems if columns else (),
         title,
-        lower_is_better=[name for name, one in samples.items() if not one.higher_is_better],
+        lower_is_better=falling,
         resampling=resampling,
     )
-    over = tuple(
-        over_questions(drawn[i], drawn[j], x_higher=made.higher[i], y_higher=made.higher[j])
+    higher = rankings.higher
+    agreements = tuple(
+        over_questions(drawn[i], drawn[j], x_higher=higher[i], y_higher=higher[j])
         for i, j in pairs_of(len(drawn)).tolist()
     )
-    return replace(made, over_questions=over)
+    return replace(rankings, over_questions=agreements)
 
 
 def rankings_of_values(
@@ -152,15 +170,15 @@ def rankings_of_values(
     lower_is_better: Sequence[str] = (),
     resampling: Resampling = COMPARING,
 ) -> Rankings:
-    """Rankings by given values, such as published ones; intervals only over systems.
+    """Rank systems by given values, such as published ones, with intervals only over systems.
 
     Parameters
     ----------
     values : mapping of str to array-like of float, shape (s,)
-        By the names of the rankings.
+        Values by the names of the rankings.
     systems : sequence of str, length s
     lower_is_better : sequence of str
-        Rankings such as those by MR.
+        Names of rankings by measures such as MR.
     resampling : Resampling
 
     Raises
@@ -168,7 +186,7 @@ def rankings_of_values(
     UsageError
         Fewer than three systems or two rankings.
     InputError
-        Values that are not finite, or not one for each system.
+        Values are not finite, or there is not one per system.
     """
     refuse_if(
         (len(values) < 2, f"{len(values)} ranking cannot be compared; give two or more"),
@@ -190,12 +208,12 @@ def rankings_of_values(
 
 @dataclass(frozen=True, eq=False)
 class PartRankings(ShownAsTables):
-    """How well two rankings of the same systems agree, by measure and part.
+    """Agreement of two rankings of the same systems, by measure and part.
 
-    - dimensions: What the names of a part mean.
-    - systems: Those of both rankings; empty if they have no names.
-    - agreements: By measure and part, all parts of the first measure first. Intervals are NaN if a
-      ranking is unknown, or if only values are known.
+    - dimensions: Headings of the names of a part.
+    - systems: Systems of both rankings; empty if they have no names.
+    - agreements: Agreement by measure and part, all parts of the first measure first. Intervals are
+      NaN if a ranking is unknown, or if only values are known.
     - left_out: Parts that only one of two sets of labels has.
     """
 
@@ -209,7 +227,7 @@ class PartRankings(ShownAsTables):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """By which systems are ranked."""
+        """Keys of the measures."""
         return tuple(dict.fromkeys(measure for measure, _ in self.agreements))
 
     @property
@@ -220,17 +238,17 @@ class PartRankings(ShownAsTables):
     @property
     def tau(self) -> Float64:
         """Kendall's tau-b, float64 (m, parts); NaN if a ranking is unknown."""
-        taus = np.array([one.tau for one in self.agreements.values()])
+        taus = np.array([agreement.tau for agreement in self.agreements.values()])
         return taus.reshape(len(self.measures), -1)
 
     def table(self) -> Table:
-        """A row per part: tau-b by every measure, as in Zhou et al., Table 3."""
+        """Return a table with a row per part: tau-b by every measure (Zhou et al., Table 3)."""
         titles = {measure: short_name(measure) for measure in self.measures}
         dimensions = self.dimensions
         return table_by_measure(dimensions, self.parts, titles, self.tau, len(dimensions))
 
     def interval_table(self) -> Table:
-        """A row per measure and part: tau-b and tau-AP with intervals."""
+        """Return a table with a row per measure and part: tau-b and tau-AP with intervals."""
         names = [(measure, *part) for measure, part in self.agreements]
         return agreement_table(
             ("measure", *self.dimensions),
@@ -251,18 +269,18 @@ def rankings_by_part(
     Parameters
     ----------
     ours, theirs : sequence of SystemValues
-        The same measures. Systems and parts that only one of them has are left out. If one has only
-        values over all questions, each part of the other is compared with these.
+        Values by the same measures. Systems and parts that only one of them has are left out. If
+        one has only values over all questions, each part of the other is compared with these.
     resampling : Resampling
         How to make the intervals; systems are resampled.
 
     Raises
     ------
     UsageError
-        Other measures or other parts, or fewer than three systems in common.
+        Measures or parts differ, or fewer than three systems are in both.
     """
-    measures = [one.measure for one in ours]
-    if measures != [one.measure for one in theirs] or not measures:
+    measures = [values.measure for values in ours]
+    if measures != [values.measure for values in theirs] or not measures:
         raise UsageError(
             "both sets of labels need values of the same measures; give at least one measure"
         )
@@ -270,50 +288,50 @@ def rankings_by_part(
     parts, left_out = _shared_parts(ours[0], theirs[0])
     agreements = {}
     for pair in zip(ours, theirs, strict=True):
-        one, other = (values.on(systems) for values in pair)
+        both = [values.on(systems) for values in pair]
+        measure, higher = both[0].measure, both[0].higher_is_better is not False
         for part in parts:
-            values = [each.parts[part if each.dimensions else WHOLE] for each in (one, other)]
-            agreements[one.measure, part] = _agreement(
-                values, one.higher_is_better is not False, resampling
-            )
+            rows = [values.parts[part if values.dimensions else WHOLE] for values in both]
+            agreements[measure, part] = _agreement(rows, higher, resampling)
     dimensions = ours[0].dimensions or theirs[0].dimensions or ("questions",)
     return PartRankings(dimensions, systems, agreements, tuple(left_out))
 
 
-def shared_systems(one: SystemValues, other: SystemValues) -> tuple[str, ...]:
-    """Systems of both, in the order of the first."""
-    shared = tuple(name for name in one.systems if name in other.systems)
+def shared_systems(ours: SystemValues, theirs: SystemValues) -> tuple[str, ...]:
+    """Return the systems of both, in the order of the first; UsageError if they are too few."""
+    shared = tuple(name for name in ours.systems if name in theirs.systems)
     if len(shared) < 3:
         raise UsageError(
-            f"{len(shared)} systems are in both (of {len(one.systems)} and {len(other.systems)}), "
+            f"{len(shared)} systems are in both (of {len(ours.systems)} and "
+            f"{len(theirs.systems)}), "
             "too few to rank; give 3 or more that have the same names in both"
         )
     return shared
 
 
 def _shared_parts(
-    one: SystemValues, other: SystemValues
+    ours: SystemValues, theirs: SystemValues
 ) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Parts that both have, and parts that only one has."""
-    if not (one.dimensions and other.dimensions):
-        return list((one if one.dimensions else other).parts), []
-    if len(one.dimensions) != len(other.dimensions):
+    """Return the parts of both, and the parts of only one."""
+    if not (ours.dimensions and theirs.dimensions):
+        return list((ours if ours.dimensions else theirs).parts), []
+    if len(ours.dimensions) != len(theirs.dimensions):
         raise UsageError(
-            f"parts by {one.dimensions} and by {other.dimensions} are different; use the same "
+            f"parts by {ours.dimensions} and by {theirs.dimensions} are different; use the same "
             "columns for both"
         )
-    shared = [part for part in one.parts if part in other.parts]
+    shared = [part for part in ours.parts if part in theirs.parts]
     if not shared:
         raise InputError(
-            f"the sets share no part: {', '.join(next(iter(one.parts)))} is in one, "
-            f"{', '.join(next(iter(other.parts)))} in the other; give the parts the same names"
+            f"the sets share no part: {', '.join(next(iter(ours.parts)))} is in one, "
+            f"{', '.join(next(iter(theirs.parts)))} in the other; give the parts the same names"
         )
-    every = dict.fromkeys((*one.parts, *other.parts))
+    every = dict.fromkeys((*ours.parts, *theirs.parts))
     return shared, [part for part in every if part not in shared]
 
 
 def _agreement(values: Sequence[Float64], higher: bool, resampling: Resampling) -> RankingAgreement:
-    """Agreement with intervals over systems; all NaN if a system has no value."""
+    """Return the agreement with intervals over systems; all NaN if a system has no value."""
     if not all(np.isfinite(row).all() for row in values):
         none = (math.nan, math.nan)
         return RankingAgreement(*none, none, none, resampling, "systems", len(values[0]))
@@ -331,15 +349,15 @@ MEASURES = (
     "both.macro.ndcg_cut_20",
 )
 
-_TOGETHER = 64  # subsets whose weights are in memory at once,
-_WEIGHTS = 4_000_000  # unless they are more than this
+_TOGETHER = 64  # most subsets whose weights are in memory at the same time
+_WEIGHTS = 4_000_000  # most weights that are in memory at the same time
 
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity(ShownAsTables):
     """Correlation of rankings of systems on parts of the test set with the ranking on all of it.
 
-    - shares, float64 (S,): Share of the triples that is kept.
+    - shares, float64 (S,): Shares of the triples that are kept.
     - tau, float64 (m, S, repeats): tau-b to the ranking on all triples; NaN if a subset ties all
       systems.
     """
@@ -353,24 +371,27 @@ class Sensitivity(ShownAsTables):
     seed: int
 
     def mean(self) -> Float64:
-        """Mean tau over the repeats, float64 (m, S); subsets that tie all systems left out."""
+        """Return the mean tau over the repeats, float64 (m, S).
+
+        Subsets that tie all systems are ignored.
+        """
         return _over_repeats(self.tau, np.nanmean)
 
     def spread(self) -> Float64:
-        """Range of the middle 95 % of the repeats, float64 (2, m, S)."""
+        """Return the range of the middle 95 % of the repeats, float64 (2, m, S)."""
         return np.array([_over_repeats(self.tau, np.nanquantile, tail) for tail in (0.025, 0.975)])
 
     def table(self) -> Table:
-        """One row per share, one column per measure: the mean tau over the repeats."""
+        """Return a table with a row per share: the mean tau over the repeats by each measure."""
         titles = dict(zip(self.measures, self.titles, strict=True))
         return table_by_measure(("share", "triples"), self._parts(), titles, self.mean())
 
     def _parts(self) -> list[tuple[str, int]]:
-        """Each share, and how many triples it keeps."""
+        """Return each share as text, and the number of triples that it keeps."""
         return [(f"{s:.0%}", max(1, round(s * self.triples))) for s in self.shares.tolist()]
 
     def spread_table(self) -> Table:
-        """A row per measure and share: the mean tau, and the range of the middle 95 %."""
+        """Return a table with a row per measure and share: mean tau, and the middle 95 %."""
         columns = "measure, share, triples, tau-b=tau_b:4, low=tau_b.low:4, high=tau_b.high:4"
         names = np.repeat(self.measures, len(self.shares))
         parts = zip(*self._parts() * len(self.measures), strict=True)
@@ -378,7 +399,7 @@ class Sensitivity(ShownAsTables):
         return Table.of_columns(columns, names, *parts, *values, names=2)
 
     def sentence(self) -> str:
-        """Measures in order of stability, and where the ranking is least stable."""
+        """Return a sentence on the stability of the measures, and on the least stable ranking."""
         mean = self.mean()
         ranked = np.isfinite(mean)
         if not ranked.any():
@@ -397,7 +418,7 @@ class Sensitivity(ShownAsTables):
 
 
 def _over_repeats(tau: Float64, summary: object, *arguments: float) -> Float64:
-    """A summary of the finite values; NaN without a warning if there are none."""
+    """Summarize the finite values of the last axis; NaN without a warning if there are none."""
     values = np.full(tau.shape[:-1], np.nan)
     has_value = np.isfinite(tau).any(axis=-1)
     if has_value.any():
@@ -415,20 +436,21 @@ def data_sensitivity(
     threads: int | None = None,
     progress: bool | None = False,
 ) -> Sensitivity:
-    """Does the ranking of systems survive if fewer triples are tested? Nothing is scored again.
+    """Correlate the rankings of systems on random parts of the triples with that on all triples.
 
-    All measures see the same subsets.
+    Nothing is scored again. All measures use the same subsets.
 
     Parameters
     ----------
     ranks : mapping of str to Ranks
-        By the names of the systems, three at least; see `align_ranks`.
+        Ranks by the names of at least three systems; see `align_ranks`.
     measures : sequence of keys or Measure, optional
-        By default micro MRR and Hits@10, macro MRR and Hits@10, MAP@20 and nDCG@20: the paper's.
+        By default those of the paper: micro MRR and Hits@10, macro MRR and Hits@10, MAP@20 and
+        nDCG@20.
     shares : sequence of float
-        Parts of the triples to keep, each in (0, 1).
+        Shares of the triples to keep, each in (0, 1).
     repeats : int
-        Random subsets of each size; the paper takes 50.
+        Number of random subsets of each size; the paper uses 50.
     seed : int
         The same seed chooses the same triples, for any number of threads.
     threads, progress
@@ -439,7 +461,7 @@ def data_sensitivity(
     UsageError
         Fewer than three systems, a share outside (0, 1), or a measure that has no value on parts.
     InputError
-        Systems that cannot be compared.
+        Systems cannot be compared.
     """
     specs = parse_all(measures or MEASURES)
     sizes = np.asarray(shares, np.float64)
@@ -453,38 +475,70 @@ def data_sensitivity(
     )
     repeats = check_count("repeats", repeats, most=MOST_PARTS)
     aligned = align_ranks(ranks)
-    of = subset_values(aligned, specs)
     n_triples = len(np.unique(next(iter(aligned.values())).triple))
-    keys, full = [measure.key for measure in specs], of(np.ones((1, n_triples), bool))
-    tau = np.empty((len(specs), len(sizes) * repeats))
-    instances = max(map(len, aligned.values()))
-    together = max(1, min(_TOGETHER, _WEIGHTS // instances))
-    starts = range(0, tau.shape[1], together)
+
+    def draw(numbers: range) -> Bools:
+        return _subsets(n_triples, sizes, repeats, numbers, seed)
+
+    values_on = subset_values(aligned, specs)
+    whole = values_on(np.ones((1, n_triples), bool))
+    most = max(1, min(_TOGETHER, _WEIGHTS // max(map(len, aligned.values()))))
+    n_threads = available_cores() if threads is None else threads
+    tau = _correlate_subsets(
+        draw, len(sizes) * repeats, values_on, whole, most, n_threads, progress
+    )
+    keys = [measure.key for measure in specs]
+    titles = [
+        measure.title
+        if measure.is_trec or measure.averaging == "stratified"
+        else f"{measure.averaging} {measure.title}"
+        for measure in specs
+    ]
+    return Sensitivity(
+        tuple(keys),
+        distinct_titles(titles, keys),
+        tuple(ranks),
+        sizes,
+        tau.reshape(len(specs), len(sizes), repeats),
+        n_triples,
+        seed,
+    )
+
+
+def _correlate_subsets(
+    draw: Callable[[range], Bools],
+    n_subsets: int,
+    values_on: SubsetValues,
+    whole: Float64,
+    most: int,
+    threads: int,
+    progress: bool | None,
+) -> Float64:
+    """Compute tau-b of the values on each subset and on all triples, float64 (measures, subsets).
+
+    It is NaN if a system has no value on a subset.
+
+    - draw: Returns the subsets with these numbers, bool (len, n_triples).
+    - whole: Values on all triples, float64 (measures, 1, s).
+    - most: Number of subsets whose weights are in memory at the same time.
+    """
+    tau = np.full((len(whole), n_subsets), np.nan)
+    starts = range(0, n_subsets, most)
     with progress_bar(len(starts), "blocks of subsets", progress) as bar:
 
         def fill(first: int, stop: int) -> None:
-            subsets = _subsets(n_triples, sizes, repeats, range(first, stop), seed)
-            for line, values, whole in zip(tau, of(subsets), full, strict=True):
-                there = np.isfinite(values).all(axis=1)
-                line[first:stop] = np.nan
-                line[first:stop][there] = tau_b(values[there], whole)
+            values_of = values_on(draw(range(first, stop)))
+            for row, values, on_all in zip(tau[:, first:stop], values_of, whole, strict=True):
+                has_value = np.isfinite(values).all(axis=1)
+                row[has_value] = tau_b(values[has_value], on_all)
             bar.update()
 
-        blocks = [(first, min(first + together, tau.shape[1])) for first in starts]
-        share_rows(fill, blocks, available_cores() if threads is None else threads)
-    titles = [
-        one.title
-        if one.is_trec or one.averaging == "stratified"
-        else f"{one.averaging} {one.title}"
-        for one in specs
-    ]
-    parts = tau.reshape(len(specs), len(sizes), repeats)
-    named = distinct_titles(titles, keys)
-    return Sensitivity(tuple(keys), named, tuple(ranks), sizes, parts, n_triples, seed)
+        share_rows(fill, [(first, min(first + most, n_subsets)) for first in starts], threads)
+    return tau
 
 
 def _subsets(n_triples: int, sizes: Float64, repeats: int, numbers: range, seed: int) -> Bools:
-    """The subsets with these numbers, each from its own generator; bool (len, triples)."""
+    """Draw the subsets with these numbers, bool (len, triples); each has a separate generator."""
     subsets = np.zeros((len(numbers), n_triples), bool)
     for row, number in zip(subsets, numbers, strict=True):
         size = max(1, round(float(sizes[number // repeats]) * n_triples))
@@ -498,28 +552,28 @@ class DepthCurves(PartRankings):
 
     Parts are depths, and intervals are over questions; see `kgtrec.study.pooling.depths`.
 
-    - reference: The depth that all are compared with.
-    - values: Of each measure at every depth; empty if systems have no names.
+    - reference: Depth with which all depths are compared.
+    - values: Values by each measure at every depth; empty if systems have no names.
     """
 
-    _count_systems = False  # every depth has all; the width of a line is for the measure
+    _count_systems = False  # every depth has all systems, and the name of the measure is long
 
     reference: int = 0
     values: tuple[SystemValues, ...] = ()
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """Ascending."""
+        """Depths of the pool, ascending."""
         return tuple(int(depth) for (depth,) in self.parts)
 
     @property
     def interval(self) -> Float64 | None:
         """Ends of the intervals of `tau`, float64 (2, m, d); None if only values are known."""
-        ends = np.array([one.tau_interval for one in self.agreements.values()])
+        ends = np.array([agreement.tau_interval for agreement in self.agreements.values()])
         return ends.T.reshape(2, *self.tau.shape) if self.systems else None
 
     def least_alike(self) -> str:
-        """A sentence: where the rankings differ most from the reference's."""
+        """Return a sentence on the ranking that differs most from that of the reference."""
         if not np.isfinite(self.tau).any():
             return f"At depth {self.reference} all systems tie, so there is no ranking."
         k, at = np.unravel_index(np.nanargmin(self.tau), self.tau.shape)
@@ -536,25 +590,25 @@ def depth_curves(
     *,
     lower_is_better: Sequence[str] = (),
 ) -> DepthCurves:
-    """How the ranking of systems changes as a pool grows deeper.
+    """Correlate the ranking of systems at each depth of a pool with that at a reference depth.
 
     Parameters
     ----------
     values : mapping of str to array-like of float, shape (depths, s)
-        By measure: the systems' values with the labels of each depth.
+        Values of the systems with the labels of each depth, by measure.
     depths : sequence of int
-        Ascending; 0 for the labels before pooling.
+        Depths, ascending; 0 for the labels before pooling.
     reference : int, optional
-        One of the depths; by default the first.
+        A depth; by default the first.
     lower_is_better : sequence of str
-        Measures such as MR: tau-AP needs the better end.
+        Measures such as MR; tau-AP needs the better end.
 
     Raises
     ------
     InputError
-        Values of wrong shapes.
+        Values have wrong shapes.
     UsageError
-        The reference is not one of the depths.
+        The reference is none of the depths.
     """
     depths = tuple(int(depth) for depth in depths)
     chosen = depths[0] if reference is None else reference
@@ -570,5 +624,5 @@ def depth_curves(
         rows = -rows if name in lower_is_better else rows
         whole = rows[depths.index(chosen)]
         for depth, row in zip(depths, rows, strict=True):
-            agreements[name, (str(depth),)] = RankingAgreement.of(whole, row)
+            agreements[name, (str(depth),)] = RankingAgreement.from_values(whole, row)
     return DepthCurves(("depth",), (), agreements, reference=chosen)

@@ -1,11 +1,11 @@
-"""Several systems, one measure: values with intervals, tests of every pair, and conclusions.
+"""Comparison of systems by a measure: values with intervals, tests of every pair, and conclusions.
 
-Systems that were run several times have seeds on the same questions, or folds with their own. Their
-value is the mean over runs. Both runs and questions are samples, so intervals and tests draw both:
-whole questions, the same for all systems, and each system's runs by themselves. This is somewhat
-too wide rather than too narrow (Owen 2007); of two or three runs a bootstrap sees too little
-spread. A draw of folds takes the same folds for all systems. `multiplicity` says how far models as
-good as the best disagree (Marx, Calmon and Ustun 2020).
+Systems that were run several times have seeds on the same questions, or folds of different
+questions. Their value is the mean over runs. Both runs and questions are samples, so intervals and
+tests draw both: whole questions, the same for all systems, and the runs of each system separately.
+This is somewhat too wide rather than too narrow (Owen 2007). With two or three runs, a bootstrap
+has too little spread. A draw of folds has the same folds for all systems. `multiplicity` computes
+how far models as good as the best disagree (Marx, Calmon and Ustun 2020).
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SystemComparison(ShownAsTables):
-    """Systems by one measure.
+    """A comparison of systems by a measure.
 
-    - resampled: Draws of the questions, the same for all systems.
+    - resampled: Values on draws of the questions, which are the same for all systems.
+    - level: Level of significance.
     """
 
     _shown = ("value_table", "pair_table")
@@ -69,20 +70,23 @@ class SystemComparison(ShownAsTables):
 
     @property
     def resampling(self) -> Resampling:
-        """Of the intervals."""
+        """Settings of the resampling of the intervals."""
         return self.resampled.resampling
 
     @property
     def order(self) -> list[int]:
-        """Systems, best first; equal ones in the order given."""
+        """Indices of the systems, best first; equal ones in the order of the call."""
         return _best_first(self.resampled.estimate, self.samples.higher_is_better)
 
     def intervals(self) -> Float64:
-        """Ends of the systems' intervals, float64 (2, s)."""
+        """Return the ends of the systems' intervals, float64 (2, s)."""
         return self.resampled.interval()
 
     def value_table(self) -> Table:
-        """A row per system, best first: value, interval, and whom it significantly beats."""
+        """Return a table with a row per system, best first.
+
+        It has the value, its interval, and the systems that this one significantly beats.
+        """
         many, digits = len(self.order), self.samples.digits
         columns = [
             "=letter",
@@ -102,20 +106,23 @@ class SystemComparison(ShownAsTables):
         )
 
     def pair_table(self) -> Table:
-        """A row per pair, the better system first: difference, interval, p, effect sizes."""
+        """Return a table with a row per pair, the better system first.
+
+        It has the difference, its interval, p and effect sizes.
+        """
         tests = self.tests
         sizes = self.effects.d_z, self.effects.superiority
         return _pair_table(self, self.samples, tests.correction, tests.p, tests.corrected, *sizes)
 
     def method(self) -> str:
-        """The test in words: "paired t-test over 20,466 instances, Holm's correction"."""
+        """Return the test in words: "paired t-test over 20,466 instances, Holm's correction"."""
         return (
             f"{TEST_NAMES[self.tests.test]} over {len(self.tests.samples):,} "
             f"{self.tests.samples.unit}, {CORRECTION_NAMES[self.tests.correction]}"
         )
 
     def sentence(self, name: str = "") -> str:
-        """Conclusions on a measure (its key or another name), and what remains open."""
+        """Return a sentence with the conclusions; `name` replaces the key of the measure."""
         better = self.tests.better(self.level)
         names, order = self.samples.systems, self.order
         n_pairs, n_better = len(self.tests.pairs), int(better.sum())
@@ -137,14 +144,13 @@ class SystemComparison(ShownAsTables):
         elif len(tied) == len(order) - 1:
             head += f"{names[best]} comes first, but is not significantly better than any other"
         else:
-            head += (
-                f"{names[best]} comes first, but is not significantly better than {_listed(tied)}"
-            )
+            others = _join_names(tied)
+            head += f"{names[best]} comes first, but is not significantly better than {others}"
         pairs = f"{n_better} of {n_pairs} pairs differ at p < {self.level:g}"
         return f"{head}; {pairs} ({self.method()})."
 
     def to_dict(self) -> dict[str, object]:
-        """Everything, for JSON."""
+        """Return all values in plain types for JSON."""
         values = self.value_table()
         systems = [dict(zip(values.keys, row, strict=True)) for row in values.rows]
         pairs = self.pair_table()
@@ -172,31 +178,38 @@ class SystemComparison(ShownAsTables):
         return f"{len(self.samples):,} {self.samples.unit}; {names}", self.sentence()
 
     def beaten(self) -> list[list[int]]:
-        """Places of the systems that each significantly beats, best system first."""
+        """Return the places of the systems that each system significantly beats, from 0 on.
+
+        Both are in the order of `order`.
+        """
         better = self.tests.better(self.level)[np.ix_(self.order, self.order)]
         return [np.flatnonzero(row).tolist() for row in better]
 
 
 def _best_first(values: Float64, higher: bool) -> list[int]:
+    """Return the indices of values, the best first; equal ones in their order."""
     return np.argsort(-values if higher else values, kind="stable").tolist()
 
 
 def _pair_table(
-    made: SystemComparison | Replicates,
+    compared: SystemComparison | Replicates,
     samples: Samples | Replicates,
     correction: str,
     p: Float64,
     fixed: Float64,
     *sizes: Float64,
 ) -> Table:
-    """A row per pair, the better first: difference, its interval, both p, and sizes if known."""
-    place, pairs = np.argsort(made.order), pairs_of(len(samples.systems))
-    low, high = made.resampled.difference_interval(pairs)  # not corrected
-    turned = place[pairs[:, 0]] > place[pairs[:, 1]]
+    """Return a table with a row per pair, the better system first.
+
+    It has the difference, its interval, p and corrected p, and effect sizes if they are known.
+    """
+    position, pairs = np.argsort(compared.order), pairs_of(len(samples.systems))
+    low, high = compared.resampled.difference_interval(pairs)  # not corrected
+    turned = position[pairs[:, 0]] > position[pairs[:, 1]]
     pairs = np.where(turned[:, None], pairs[:, ::-1], pairs)
     sign = np.where(turned, -1.0, 1.0)
     ends = np.sort([sign * low, sign * high], axis=0)
-    first, second = made.resampled.estimate[pairs].T
+    first, second = compared.resampled.estimate[pairs].T
     if sizes:
         sizes = sign * sizes[0], np.where(turned, 1 - sizes[1], sizes[1])
     titles = {"none": "p as it is", "bh": "p (BH)"}
@@ -205,23 +218,23 @@ def _pair_table(
         "system",
         "against",
         f"difference:{samples.digits}",
-        *made.resampling.columns(samples.digits),
+        *compared.resampling.columns(samples.digits),
         "p:5",
         f"{title}=p.corrected:5",
         *["d_z:3", "wins=superiority:3"][: len(sizes)],
     ]
-    names = ([samples.systems[i] for i in of] for of in pairs.T)
+    names = ([samples.systems[i] for i in column] for column in pairs.T)
     table = Table.of_columns(columns, *names, first - second, *ends, p, fixed, *sizes, names=2)
-    return table.in_order(np.lexsort(place[pairs].T[::-1]))
+    return table.in_order(np.lexsort(position[pairs].T[::-1]))
 
 
 def letter(row: int, many: int) -> str:
-    """The name of a row in superscripts: a, b, ...; numbers if there are more than 26 rows."""
+    """Return the name of a row in superscripts: a, b, ...; numbers for more than 26 rows."""
     return chr(97 + row) if many <= 26 else str(row + 1)
 
 
 def letters(rows: Sequence[int], many: int) -> str:
-    """The names of several rows as a superscript."""
+    """Return the names of several rows as a superscript."""
     return ("" if many <= 26 else ",").join(letter(row, many) for row in rows)
 
 
@@ -235,7 +248,7 @@ def compare(
     resampling: Resampling = COMPARING,
     level: float = 0.05,
 ) -> SystemComparison:
-    """Compare systems by one measure.
+    """Compare systems by a measure.
 
     Parameters
     ----------
@@ -243,10 +256,10 @@ def compare(
     test, correction, permutations
         See `kgtrec.study.comparison.significance.pairwise`.
     clustered : bool
-        If items are instances, test over questions: valid if instances of a question depend on each
-        other, with some loss of power. Intervals draw whole questions in either case.
+        If items are instances, test over questions. Such a test is valid if instances of a question
+        depend on each other, with some loss of power. Intervals draw whole questions in both cases.
     resampling : Resampling
-        How to make intervals and the bootstrap test; the randomisation test uses its seed, too.
+        How to make intervals and the bootstrap test; its seed is also for the randomisation test.
     level : float
         Level of significance.
     """
@@ -264,27 +277,29 @@ def compare(
     return SystemComparison(samples, resampled, tests, effects(samples), level)
 
 
-def _listed(names: list[str], most: int = 5) -> str:
+def _join_names(names: list[str], most: int = 5) -> str:
+    """Join names by commas; if there are more than `most`, count the others."""
     shown = names if len(names) <= most else names[: most - 1]
     text = ", ".join(shown)
     return text if len(shown) == len(names) else f"{text} and {len(names) - len(shown)} others"
 
 
-_WORD = r"(?:(?:seed|fold|run|rep|replicate|(?<![^\W\d_])[sr])[-_. =]?)"  # no s of a name's end
+# The lookbehind excludes an s or r at the end of a name.
+_WORD = r"(?:(?:seed|fold|run|rep|replicate|(?<![^\W\d_])[sr])[-_. =]?)"
 _NUMBER = re.compile(rf"[-_. ]?{_WORD}?\d+$", re.IGNORECASE)
 _MARKED_NUMBER = re.compile(rf"[-_. ]?{_WORD}\d+$", re.IGNORECASE)
 _OF_FOLDS = ("graph:", "evaluated:", "questions, answers or candidates")
-"""Beginnings of the allowed differences of folds: see `kgtrec.results.comparability`."""
+"""First words of the allowed differences between folds; see `kgtrec.results.comparability`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replicates(ShownAsTables):
-    """Systems of several runs by one measure.
+    """A comparison by a measure of systems that have several runs.
 
-    - name, title: The measure's key, and its heading.
-    - values: The measure of every run, an array a system.
+    - name, title: Key of the measure, and its heading.
+    - values: Value of every run, an array per system.
     - resampled: Means of the systems, also on draws of questions and runs.
-    - folds: Sets of questions: 1 for runs that all answer the same ones.
+    - folds: Number of sets of questions; 1 if all runs answer the same ones.
     """
 
     _shown = ("value_table", "pair_table")
@@ -301,22 +316,22 @@ class Replicates(ShownAsTables):
 
     @property
     def resampling(self) -> Resampling:
-        """Of the intervals."""
+        """Settings of the resampling of the intervals."""
         return self.resampled.resampling
 
     @property
     def means(self) -> Float64:
-        """Mean over the runs of each system, float64 (s,)."""
+        """Means over the runs of each system, float64 (s,)."""
         return self.resampled.estimate
 
     @property
     def order(self) -> list[int]:
-        """Systems, best first; equal ones in the order given."""
+        """Indices of the systems, best first; equal ones in the order of the call."""
         return _best_first(self.means, self.higher_is_better)
 
     @property
     def deviations(self) -> Float64:
-        """Standard deviation over runs (n - 1), float64 (s,); NaN of a single run."""
+        """Standard deviations over runs (n - 1), float64 (s,); NaN for a single run."""
         return np.array([v.std(ddof=1) if len(v) > 1 else np.nan for v in self.values])
 
     @property
@@ -325,18 +340,21 @@ class Replicates(ShownAsTables):
         return pairs_of(len(self.systems))
 
     def p_values(self) -> Float64:
-        """Two-sided p of every pair, float64 (p,), as by the bootstrap test of `pairwise`."""
+        """Return the two-sided p of every pair, float64 (p,), by the bootstrap test."""
         return p_of_draws(self.resampled, self.pairs)
 
     def better(self, level: float = 0.05) -> Bools:
-        """Whether each system is significantly better than each other, bool (s, s)."""
+        """Return True if system i is significantly better than system j, bool (s, s)."""
         p = corrected(self.p_values(), self.correction)
         return better_pairs(
             self.means if self.higher_is_better else -self.means, self.pairs, p, level
         )
 
     def value_table(self) -> Table:
-        """A row per system, best first: runs, mean, deviation, interval, least and largest."""
+        """Return a table with a row per system, best first.
+
+        It has the number of runs, mean, deviation, interval, and the lowest and highest value.
+        """
         ends = np.array([(values.min(), values.max()) for values in self.values]).T
         digits = self.digits
         columns = [
@@ -360,16 +378,19 @@ class Replicates(ShownAsTables):
         return table.in_order(self.order)
 
     def pair_table(self) -> Table:
-        """A row per pair, the better first: difference, its interval, p, and corrected p."""
+        """Return a table with a row per pair, the better system first.
+
+        It has the difference, its interval, p and corrected p.
+        """
         p = self.p_values()
         return _pair_table(self, self, self.correction, p, corrected(p, self.correction))
 
 
-def grouped_names(names: Sequence[str], *, marked: bool = False) -> list[str]:
-    """Systems of runs whose names end with a number.
+def group_names(names: Sequence[str], *, marked: bool = False) -> list[str]:
+    """Return the name of the system of each run, which is without the number at the end.
 
-    ``transe-1``, ``transe_seed2`` and ``transe.fold3`` are all ``transe``. If the number must be
-    `marked`, by a word such as seed, ``transe-1`` is a system of its own, as ``GPT-4`` is.
+    ``transe-1``, ``transe_seed2`` and ``transe.fold3`` are all ``transe``. If numbers must be
+    `marked`, by a word such as seed, ``transe-1`` is the name of a system, as ``GPT-4`` is.
     """
     ending = _MARKED_NUMBER if marked else _NUMBER
     return [ending.sub("", name) or name for name in names]
@@ -378,7 +399,10 @@ def grouped_names(names: Sequence[str], *, marked: bool = False) -> list[str]:
 def replicate_samples(
     systems: Mapping[str, Sequence[Ranks]], measures: Sequence[str | Measure]
 ) -> list[tuple[Samples, list[Int64]]]:
-    """Samples of all runs, one column per run, with the columns of every system."""
+    """Return the samples of all runs by each measure, and the columns of the runs of each system.
+
+    The values of samples have a column per run.
+    """
     flat = {
         f"{name} (run {number})": ranks
         for name, runs in systems.items()
@@ -387,7 +411,7 @@ def replicate_samples(
     samples = samples_of_aligned(align_ranks(flat, least=1), checked(measures))
     ends = np.cumsum([len(runs) for runs in systems.values()])
     columns = np.split(np.arange(len(flat)), ends[:-1])
-    return [(one, columns) for one in samples]
+    return [(of_measure, columns) for of_measure in samples]
 
 
 def compare_replicates(
@@ -397,13 +421,13 @@ def compare_replicates(
     correction: str = "holm",
     resampling: Resampling = COMPARING,
 ) -> list[Replicates]:
-    """Compare systems of several runs, by both the runs and the questions, measure by measure.
+    """Compare systems that have several runs, by runs and questions, for each measure.
 
     Parameters
     ----------
     systems : mapping of str to sequence of Ranks
-        All runs of each system, at least two together. All are on the same questions (seeds), or
-        every system has equally many on each of several sets (folds).
+        All runs of each system, at least two in total. All are on the same questions (seeds), or
+        every system has the same number of runs on each of several sets (folds).
     measures : sequence of keys or Measure
         See `kgtrec.study.comparison.samples.samples_of_ranks`.
     correction : {"holm", "bh", "bonferroni", "none"}
@@ -418,13 +442,13 @@ def compare_replicates(
         drawn = []
         for number, (samples, columns) in enumerate(fold_samples):
             draws = resample(samples, replace(resampling, seed=resampling.seed + number)).draws
-            drawn.append(np.stack([over_runs(draws[:, own], rng) for own in columns], axis=1))
+            drawn.append(np.stack([over_runs(draws[:, runs], rng) for runs in columns], axis=1))
         means = [samples.means() for samples, _ in fold_samples]
         values = tuple(
             np.concatenate([v[c[k]] for v, (_, c) in zip(means, fold_samples, strict=True)])
             for k in range(len(systems))
         )
-        estimate = np.array([own.mean() for own in values])
+        estimate = np.array([of_system.mean() for of_system in values])
         draws = _over_folds(np.stack(drawn), rng)
         first = fold_samples[0][0]
         replicates.append(
@@ -444,7 +468,10 @@ def compare_replicates(
 
 
 def _over_folds(drawn: Float64, rng: np.random.Generator) -> Float64:
-    """Means over draws of folds, float64 (B, s), from those inside each, float64 (folds, B, s)."""
+    """Return means over draws of folds, float64 (B, s).
+
+    `drawn` has the draws within each fold, float64 (folds, B, s).
+    """
     n_folds, draws, _ = drawn.shape
     if n_folds == 1:
         return drawn[0]
@@ -454,16 +481,19 @@ def _over_folds(drawn: Float64, rng: np.random.Generator) -> Float64:
 
 
 def folds_of(systems: Mapping[str, Sequence[Ranks]]) -> list[dict[str, list[Ranks]]]:
-    """Runs by the questions that they answer; one fold if all answer the same."""
+    """Group runs by their questions; return the runs of each system per fold.
+
+    InputError if the runs cannot be compared.
+    """
     if empty := [name for name, runs in systems.items() if not len(runs)]:
         raise UsageError(f"{empty[0]!r} has no run; give one or more of every system")
     folds: list[dict[str, list[Ranks]]] = []
     for name, runs in systems.items():
-        for one in runs:
-            fold = next((f for f in folds if comparable(_any_run(f), one)), None)
+        for run in runs:
+            fold = next((f for f in folds if comparable(_any_run(f), run)), None)
             if fold is None:
                 folds.append(fold := {})
-            fold.setdefault(name, []).append(one)
+            fold.setdefault(name, []).append(run)
     differ = [r for fold in folds for r in comparable(_any_run(folds[0]), _any_run(fold)).reasons]
     uneven = any(
         len(fold.get(name, ())) * len(folds) != len(runs)
@@ -480,6 +510,7 @@ def folds_of(systems: Mapping[str, Sequence[Ranks]]) -> list[dict[str, list[Rank
 
 
 def _any_run(fold: Mapping[str, Sequence[Ranks]]) -> Ranks:
+    """Return the first run of a fold."""
     return next(iter(fold.values()))[0]
 
 
@@ -489,14 +520,15 @@ EPSILON = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Multiplicity(ShownAsTables):
-    """How far models that are as good as the best disagree (Marx, Calmon and Ustun 2020).
+    """Disagreement of models that are as good as the best (Marx, Calmon and Ustun 2020).
 
-    - best: The model with the highest MRR.
-    - models: All whose MRR is at most `epsilon` below the best, including the best.
+    - best: Model with the highest MRR.
+    - models: All models whose MRR is at most `epsilon` below the best, including the best.
     - ambiguity, float64 (cuts,): Share of instances on which at least one model has a hit at k and
       the best has none, or the reverse.
     - discrepancy, float64 (cuts,): Share of instances on which the most different model differs.
-    - best_answer: The same shares, of questions with another best answer; None without runs.
+    - best_answer: Ambiguity and discrepancy by best answers instead of hits: shares of questions
+      with another best answer. None without runs.
     """
 
     best: str
@@ -508,7 +540,7 @@ class Multiplicity(ShownAsTables):
     best_answer: tuple[float, float] | None = None
 
     def table(self) -> Table:
-        """One row for the best answers if these are known, then one row per cutoff."""
+        """Return a table with a row for the best answers if these are known, and one per cutoff."""
         names = [f"Hits@{k}" for k in self.cuts]
         shares = np.array([self.ambiguity, self.discrepancy])
         if self.best_answer is not None:
@@ -524,26 +556,28 @@ def multiplicity(
     *,
     runs: Mapping[str, RunColumns] | None = None,
 ) -> Multiplicity:
-    """Ambiguity and discrepancy of models whose MRR (realistic, micro) lies within `epsilon`.
+    """Compute ambiguity and discrepancy of models whose MRR is within `epsilon` of the best.
+
+    The MRR is realistic and micro.
 
     Parameters
     ----------
     models : mapping of str to Ranks
         Two or more, on the same questions.
     epsilon : float
-        How far below the best an MRR may be.
+        Largest difference of an MRR from the best.
     cuts : sequence of int
         Cutoffs k of Hits@k.
     runs : mapping of str to RunColumns, optional
-        What each model ranked, by the same names: ranks give the places of answers, not the entity
-        in first place. A question's best answer is its first document in trec_eval's order.
+        Runs by the same names. They are needed because ranks lack the entities in first place. The
+        best answer of a question is its first document in trec_eval's order.
 
     Raises
     ------
     UsageError
         Fewer than two models, a negative epsilon, a cutoff below 1, or a model without a run.
     InputError
-        Models that did not answer the same questions, or a run that lacks one of them.
+        The models did not answer the same questions, or a run lacks a question.
     """
     lacking = [] if runs is None else [name for name in models if name not in runs]
     refuse_if(
@@ -562,10 +596,10 @@ def multiplicity(
         ),
     )
     aligned = align_ranks(models)
-    ranks = {name: one.rank() for name, one in aligned.items()}
-    if not all(len(one) for one in ranks.values()):
+    ranks = {name: of_model.rank() for name, of_model in aligned.items()}
+    if not all(len(of_model) for of_model in ranks.values()):
         raise InputError("no instance was evaluated; give ranks with at least one")
-    mrr = {name: float((1 / one).mean()) for name, one in ranks.items()}
+    mrr = {name: float((1 / of_model).mean()) for name, of_model in ranks.items()}
     best = max(mrr, key=mrr.__getitem__)
     close = tuple(name for name, value in mrr.items() if mrr[best] - value <= epsilon)
     of_cuts = [_shares({n: ranks[n] <= k for n in close}, best) for k in cuts]
@@ -578,13 +612,16 @@ def multiplicity(
 
 
 def _shares(outcomes: Mapping[str, NDArray[Any]], best: str) -> tuple[float, float]:
-    """Shares of items on which any model, and the most different model, differs from the best."""
-    differs = np.stack([one != outcomes[best] for one in outcomes.values()])
+    """Return the shares of items on which models differ from the best.
+
+    They are those of any model, and of the most different model.
+    """
+    differs = np.stack([of_model != outcomes[best] for of_model in outcomes.values()])
     return float(differs.any(axis=0).mean()), float(differs.mean(axis=1).max())
 
 
 def _best_documents(run: RunColumns, queries: Sequence[str], name: str) -> NDArray[np.object_]:
-    """The first document of each query; InputError, with the run's name, if it lacks one."""
+    """Return the first document of each query; InputError, with the run's name, if it lacks one."""
     best = run.best(queries=set(queries))
     for query in queries:
         if query not in best:

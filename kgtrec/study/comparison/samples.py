@@ -1,16 +1,16 @@
-"""Samples for comparing systems: the values of one measure per item, with the same items for all.
+"""Samples for the comparison of systems: the values of a measure per item, on the same items.
 
 An item is the unit of the measure's averaging (`kgtrec.measures.AVERAGINGS`): an instance for
 ``micro``, a question for ``macro`` and ``question``, a question in its group for ``group``, a
 triple for ``triple``, a relation for ``relation`` and ``macro_relation``, and a query of the qrels
-for runs. The value of a system is the plain mean over its items, or a monotone function of it (GMR
-is exp of the mean of ln rank).
+for runs. The value of a system is the plain mean over its items, or a monotone function of the mean
+(GMR is exp of the mean of ln rank).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -54,17 +54,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Samples(ShownInLines):
-    """One measure of several systems on the same items.
+    """The values of a measure for several systems on the same items.
 
-    - name, title: The measure's key, and its heading in tables.
-    - values, float64 (n, s): Value of every item; all finite.
-    - cluster, int64 (n,): Question of each item, from 0 on: items of one question are not
+    - name, title: Key of the measure, and its heading in tables.
+    - values, float64 (n, s): Value of each item for each system; all finite.
+    - cluster, int64 (n,): Question of each item, from 0 on. Items of the same question are not
       independent. Items that share no question are separate clusters.
-    - unit: What an item is: "instances", "questions", "triples", "relations" or "queries".
-    - transform: From means over items to values of the measure; monotone.
+    - unit: Kind of the items: "instances", "questions", "triples", "relations" or "queries".
+    - transform: Monotone function from means over items to values of the measure.
     - items: Names of the items, if they are queries.
-    - weight, float64 (n,) or None: Factor in the values of each item; their mean is 1. Draws divide
-      by the sum of theirs, so that means stay within the measure's range.
+    - weight, float64 (n,) or None: Factor in the values of each item; the mean of all is 1. Draws
+      divide by the sum of their weights, so that means stay within the measure's range.
     """
 
     name: str
@@ -109,14 +109,14 @@ class Samples(ShownInLines):
         return 1.0 if rises else -1.0
 
     def means(self) -> Float64:
-        """Value of the measure for each system, float64 (s,)."""
+        """Return the value of the measure for each system, float64 (s,)."""
         return self.transform(self.values.mean(axis=0))
 
     def by_cluster(self) -> Samples:
-        """The same samples with one item per cluster, which makes items independent.
+        """Return the samples with an item per cluster, so that items are independent.
 
-        A cluster's value is the sum over its items, times clusters / items: the plain mean over
-        clusters is then the mean over items, as if the clusters' sizes were fixed.
+        The value of a cluster is the sum over its items, times clusters / items. So the plain mean
+        over clusters is the mean over items, as if the sizes of clusters were fixed.
         """
         if self.n_clusters == len(self):
             return self
@@ -133,7 +133,7 @@ class Samples(ShownInLines):
 
 
 def resample(samples: Samples, resampling: Resampling = COMPARING) -> Resampled:
-    """Resample the questions, and value all systems on the same draws."""
+    """Resample the questions, and compute the values of all systems on the same draws."""
     if samples.n_clusters < 2:
         raise UsageError(f"{samples.name}: one question is too few to draw from; give two or more")
     return resample_means(
@@ -142,12 +142,12 @@ def resample(samples: Samples, resampling: Resampling = COMPARING) -> Resampled:
 
 
 def short_name(key: str) -> str:
-    """A measure's key without its default parts: "micro.mrr"."""
+    """Return the key of a measure without its default parts, such as "micro.mrr"."""
     return key.replace("both.", "").replace("realistic.", "")
 
 
 def distinct_titles(titles: Sequence[str], keys: Sequence[str]) -> tuple[str, ...]:
-    """Titles of measures; the short key replaces a title that several have (on different sides)."""
+    """Return the titles of measures; the short key replaces a title that several of them have."""
     return tuple(
         title if titles.count(title) == 1 else short_name(key)
         for title, key in zip(titles, keys, strict=True)
@@ -161,7 +161,13 @@ def table_by_measure(
     values: ArrayLike,
     names: int = 1,
 ) -> Table:
-    """A row per part under its heads, a column of values (measures, parts) per key and title."""
+    """Return a table with a row per part and a column per measure.
+
+    - heads, parts: Headings, and the cells of each part below them.
+    - measures: Titles by key.
+    - values: Array-like of shape (measures, parts).
+    - names: Number of columns that name a row.
+    """
     columns = np.asarray(values, np.float64).reshape(len(measures), len(parts))
     rows = [(*part, *row) for part, row in zip(parts, columns.T.tolist(), strict=True)]
     titled = ((title, key, 4) for key, title in measures.items())
@@ -169,14 +175,17 @@ def table_by_measure(
 
 
 def align_ranks(ranks: Mapping[str, Ranks], least: int = 2) -> dict[str, Ranks]:
-    """The same instances in the same order for every system, of which there are `least` or more."""
+    """Return the ranks of all systems with the same instances in the same order.
+
+    UsageError for fewer systems than `least`; InputError if their instances differ.
+    """
     if len(ranks) < least:
         raise UsageError(f"{len(ranks)} system cannot be compared; give the ranks of two or more")
     aligned = {}
-    for name, one in ranks.items():
-        order = np.lexsort((one.side, one.triple))
+    for name, ranks_of_system in ranks.items():
+        order = np.lexsort((ranks_of_system.side, ranks_of_system.triple))
         in_order = bool((order == np.arange(len(order))).all())
-        aligned[name] = one if in_order else one.subset(order)
+        aligned[name] = ranks_of_system if in_order else ranks_of_system.subset(order)
     first, *others = aligned
     reasons = {other: comparable(aligned[first], aligned[other]).reasons for other in others}
     if any(reasons.values()):
@@ -199,7 +208,10 @@ def align_ranks(ranks: Mapping[str, Ranks], least: int = 2) -> dict[str, Ranks]:
 
 
 def transform_of(measure: Measure) -> OfMean:
-    """The function from the mean over items to the measure."""
+    """Return the function from the mean over items to the measure.
+
+    UsageError if the measure is no function of a mean, or has no better end.
+    """
     if measure.averaging == "stratified":
         micro, macro = (
             f"{measure.side}.{measure.rank_type}.{averaging}.{measure.metric}"
@@ -230,34 +242,36 @@ def transform_of(measure: Measure) -> OfMean:
 def samples_of_ranks(
     ranks: Mapping[str, Ranks], measures: Sequence[str | Measure]
 ) -> list[Samples]:
-    """Values of each measure for several systems on the same questions, paired item by item.
+    """Compute each measure per item, for several systems on the same questions.
 
     Parameters
     ----------
     ranks : mapping of str to Ranks
-        By the names of the systems; see `align_ranks`.
+        Ranks by the names of the systems; see `align_ranks`.
     measures : sequence of keys or Measure
-        Rank metrics that are (functions of) means, and trec_eval measures that follow from ranks.
+        Rank metrics that are (functions of) means, and trec_eval measures that ranks determine.
 
     Raises
     ------
     UsageError
-        A measure that has no value per item; all such measures are named.
+        A measure has no value per item; all such measures are named.
     InputError
-        Systems that cannot be compared, see `align_ranks`.
+        Systems cannot be compared; see `align_ranks`.
     """
     specs = checked(measures)
     return samples_of_aligned(align_ranks(ranks), specs)
 
 
 def checked(measures: Sequence[str | Measure]) -> list[Measure]:
-    """The measures; UsageError naming all that have no value per item."""
+    """Parse measures; UsageError, which names all of them that have no value per item."""
     specs, problems = parse_all(measures), []
     for measure in specs:
         try:
             if not measure.is_trec:
                 transform_of(measure)
-            elif any(one.is_count or one.is_geometric for one in resolve([measure.metric])):
+            elif any(
+                column.is_count or column.is_geometric for column in resolve([measure.metric])
+            ):
                 raise UsageError(f"{measure} is not a mean over questions; choose another measure")
         except UsageError as error:
             problems.append(error.marked)
@@ -267,11 +281,12 @@ def checked(measures: Sequence[str | Measure]) -> list[Measure]:
 
 
 def samples_of_aligned(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> list[Samples]:
-    """Values of one or more systems, whose instances have the same order."""
+    """Compute each measure per item, for systems whose instances have the same order."""
     return [_of_measure(aligned, measure) for measure in measures]
 
 
 def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:
+    """Return the samples of a measure; see `samples_of_aligned`."""
     first = next(iter(aligned.values()))
     measure = replace(measure, side=require_side(measure, measure.side, sides_present(first)))
     if measure.averaging in OF_GRAPHS:
@@ -293,31 +308,36 @@ def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:
 
 
 def _items(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str, Float64 | None]:
-    """Value and cluster of each item, in the same order for all systems; the items' unit, and their
-    weight in the values."""
+    """Return the value and the cluster of each item, the unit of items, and their weights.
+
+    The order is the same for all systems. Arrays have shape (n,); weights are None if all are 1.
+    """
     if measure.averaging == "group":
         return _in_groups(ranks, measure)
     if measure.averaging == "triple":
         ties = Weighing.from_ranks(ranks, "triple", measure.side).ties
         return measure.per_item(ties), np.unique(ranks.triple), "triples", None
-    own = ranks.subset(np.isin(ranks.side, SIDES[measure.side]))
+    ranks = ranks.subset(np.isin(ranks.side, SIDES[measure.side]))
     if measure.averaging == "macro":
         if measure.is_trec:
-            values = native_values(own, [measure.metric])[measure.metric]
+            values = native_values(ranks, [measure.metric])[measure.metric]
         else:
-            values = measure.per_item(question_ties(own, *question_rows(own)))
-        return values, np.unique(own.question), "questions", None
-    values = measure.per_item(instance_ties(own))
+            values = measure.per_item(question_ties(ranks, *question_rows(ranks)))
+        return values, np.unique(ranks.question), "questions", None
+    values = measure.per_item(instance_ties(ranks))
     if measure.averaging == "micro":
-        return values, own.question, "instances", None
+        return values, ranks.question, "instances", None
     by_question = measure.averaging == "question"
-    owners, owner = np.unique(own.question if by_question else own.relation, return_inverse=True)
+    ids = ranks.question if by_question else ranks.relation
+    owners, owner = np.unique(ids, return_inverse=True)
     return _means(values, owner), owners, "questions" if by_question else "relations", None
 
 
 def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str, Float64]:
-    """Items that are questions in their groups; the plain mean of the values is that over the
-    groups."""
+    """Return items that are questions in their groups; see `_items`.
+
+    They are weighted so that the plain mean of their values is the mean over groups.
+    """
     term, names = term_of_group(measure, ranks)
     rows = np.arange(len(ranks))
     if names:
@@ -337,7 +357,7 @@ def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str, Flo
 
 
 def _means(values: Float64, owner: Int64) -> Float64:
-    """Mean of the values of each owner."""
+    """Return the mean of the values of each owner, float64 (owners,)."""
     return np.bincount(owner, weights=values) / np.bincount(owner)
 
 
@@ -349,17 +369,18 @@ def samples_of_runs(
     entities: int | None = None,
     ties: str | None = None,
 ) -> tuple[list[Samples], dict[str, int]]:
-    """Values of trec_eval measures for several runs, over all queries of the qrels.
+    """Compute trec_eval measures per query for several runs, over all queries of the qrels.
 
     Parameters
     ----------
     qrels : str, path-like, or mapping of query to mapping of document to relevance
         Queries without a judgement are left out.
     runs : mapping of str to path-like or RunColumns
-        By the names of the systems.
+        Runs by the names of the systems.
     measures : sequence of str
-        As `kgtrec.trec.measures.names.resolve` reads them: "map", "ndcg_cut_20", "P.5,10", "AP@20",
-        ...; and micro metrics of `kgtrec eval`, "kg_mrr" or "kg_hits.1,10": both ends are compared.
+        Names as `kgtrec.trec.measures.names.resolve` reads them: "map", "ndcg_cut_20", "P.5,10",
+        "AP@20", ...; and micro metrics of `kgtrec eval`, "kg_mrr" or "kg_hits.1,10", whose both
+        ends are compared.
     entities : int, optional
         Number of entities of the graph; kg_mr needs it.
     ties : {"expected", "min", "max"}, optional
@@ -368,10 +389,10 @@ def samples_of_runs(
     Returns
     -------
     list of Samples
-        One per measure. All systems have the same queries: for a query that a run lacks, the run
+        Samples of each measure. All systems have the same queries: if a run lacks a query, it
         counts as having retrieved nothing (trec_eval -c).
     dict of str to int
-        How many queries of the qrels each run lacks.
+        Number of queries of the qrels that each run lacks.
 
     Raises
     ------
@@ -391,21 +412,7 @@ def samples_of_runs(
         qrels = {query: row for query, row in qrels.items() if row}
     options = EvalOptions(complete=True)
     request = Request(qrels, [*runs.values()], measures, options, entities=entities, ties=ties)
-    columns, micro = request.columns, request.micro
-    wrong = [c.name for c in columns if c.row.higher_is_better is None]
-    quotients = [c.name for c in micro if c.row.of_answers != "mean"]
-    refuse_if(
-        (
-            wrong,
-            f"{', '.join(wrong)}: these measures do not say which run is better; compare by "
-            "map, ndcg_cut_20, bpref, ...",
-        ),
-        (
-            quotients,
-            f"{', '.join(quotients)}: not a mean over queries or answers; compare by "
-            "kg_mr, which ranks systems the same way",
-        ),
-    )
+    _check_columns(request.columns, request.micro)
     scored = dict(zip(runs, score(request), strict=True))
     queries = next(iter(scored.values())).queries
 
@@ -426,20 +433,39 @@ def samples_of_runs(
     samples = [
         sample(
             column,
-            [one.values[column.name] for one in scored.values()],
+            [run.values[column.name] for run in scored.values()],
             column.of_mean if column.is_geometric else same,
         )
-        for column in columns
+        for column in request.columns
     ]
-    samples += [sample(column, _of_answers(column, scored)) for column in micro]
-    return samples, {name: one.unanswered for name, one in scored.items()}
+    samples += [sample(column, _of_answers(column, scored)) for column in request.micro]
+    return samples, {name: run.unanswered for name, run in scored.items()}
+
+
+def _check_columns(columns: Iterable[Any], micro: Iterable[Any]) -> None:
+    """Raise UsageError for measures that have no better end, or are no mean over items."""
+    wrong = [c.name for c in columns if c.row.higher_is_better is None]
+    quotients = [c.name for c in micro if c.row.of_answers != "mean"]
+    refuse_if(
+        (
+            wrong,
+            f"{', '.join(wrong)}: these measures do not say which run is better; compare by "
+            "map, ndcg_cut_20, bpref, ...",
+        ),
+        (
+            quotients,
+            f"{', '.join(quotients)}: not a mean over queries or answers; compare by "
+            "kg_mr, which ranks systems the same way",
+        ),
+    )
 
 
 def _of_answers(column: Column, scored: Mapping[str, Scored]) -> list[Float64]:
-    """A micro metric, one value per query: its sum over answers, by the mean number of answers.
+    """Return the values of a micro metric per query, float64 (queries,) for each run.
 
-    The mean over queries then equals the mean over all answers, as if the queries' sizes were fixed
-    (see `Samples.by_cluster`).
+    The value of a query is the sum over its answers, divided by the mean number of answers. So the
+    mean over queries equals the mean over all answers, as if the sizes of queries were fixed (see
+    `Samples.by_cluster`).
     """
-    parts = [one.micro.parts[column] for one in scored.values() if one.micro is not None]
+    parts = [run.micro.parts[column] for run in scored.values() if run.micro is not None]
     return [sums * (len(sums) / answers.sum()) for sums, answers in parts]

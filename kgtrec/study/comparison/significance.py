@@ -1,18 +1,18 @@
-"""Is one system better than another, or is it the questions? Paired tests of all pairs of systems.
+"""Paired tests of all pairs of systems: is a system better than another, or is it chance?
 
 ============== ==============================================================================
 t              Student's paired t-test, two-tailed, n - 1 degrees of freedom
-wilcoxon       Wilcoxon's signed-rank test; zeros dropped, ties at their mean rank; exact up to
-               `EXACT` differences that are not zero, else normal with the variance of ties
+wilcoxon       Wilcoxon's signed-rank test; zeros are dropped, ties have their mean rank; exact up
+               to `EXACT` differences that are not zero, else normal with the variance of ties
 randomisation  the sign of every item's difference is random if the systems are equal
                (Fisher's test); p = (b + 1) / (B + 1) of B random signs (Phipson and Smyth 2010)
 bootstrap      questions are resampled; p = (b + 1) / (B + 1), b draws whose difference is
                further from the observed one than that is from 0
 ============== ==============================================================================
 
-Tests treat items as independent. Instances are not quite; `Samples.by_cluster` turns them into
-questions. The sorted p-values of all pairs show how well a measure separates systems (Sakai 2006;
-Zhou et al. 2022, section 5.1), not whether the differences are right.
+Tests treat items as independent. Instances are not fully independent; `Samples.by_cluster` converts
+them to questions. The sorted p-values of all pairs show how well a measure separates systems (Sakai
+2006; Zhou et al. 2022, section 5.1). They do not show that the differences are right.
 """
 
 from __future__ import annotations
@@ -50,20 +50,21 @@ CORRECTION_NAMES = {
 PERMUTATIONS = 100_000
 EXACT = 50
 ENOUGH = 6
-"""Questions from which the exact randomisation test can have p below 0.05: 2 of 2 ** 6 signs."""
+"""Fewest questions with which the exact randomisation test can have p below 0.05: 2 / 2 ** 6."""
 
-_PART = 4096  # permutations of one call
+_PART = 4096  # permutations per call
 
 
 @dataclass(frozen=True, eq=False)
 class PairTests(ShownInLines):
-    """A test of every pair of systems by one measure.
+    """The tests of every pair of systems by a measure.
 
-    - pairs, int64 (p, 2): Places of both systems.
-    - statistic, float64 (p,): t for ``t``; for ``wilcoxon`` the sum of the ranks of positive
-      differences minus that of negative ones; otherwise the mean difference over items, first minus
-      second.
-    - p, corrected, float64 (p,): Two-sided; and corrected for the number of pairs.
+    - pairs, int64 (p, 2): Indices of both systems.
+    - statistic, float64 (p,): t for ``t``. For ``wilcoxon``, the sum of the ranks of positive
+      differences minus that of negative ones. Otherwise, the mean difference over items, first
+      minus second.
+    - p, corrected, float64 (p,): Two-sided p-values, as they are and corrected for the number of
+      pairs.
     """
 
     samples: Samples
@@ -82,7 +83,7 @@ class PairTests(ShownInLines):
         )
 
     def better(self, level: float = 0.05) -> Bools:
-        """Whether each system is significantly better than each other, bool (s, s)."""
+        """Return True if system i is significantly better than system j, bool (s, s)."""
         means = self.samples.sign * self.samples.values.mean(axis=0)
         return better_pairs(means, self.pairs, self.corrected, level)
 
@@ -93,10 +94,10 @@ class Effects:
 
     - difference, float64 (p,): Value of the first system minus that of the second.
     - d_z, float64 (p,): Mean difference over items, in standard deviations of the differences
-      (Cohen 1988), above 0 if the first is better; 0 if all are 0, infinite if all equal another
-      number.
+      (Cohen 1988); above 0 if the first system is better. It is 0 if all differences are 0, and
+      infinite if all equal another number.
     - superiority, float64 (p,): Share of items on which the first system is better, plus half of
-      the ties; 0.5: no difference.
+      the ties; 0.5 means no difference.
     """
 
     difference: Float64
@@ -105,12 +106,12 @@ class Effects:
 
 
 def pairs_of(n_systems: int) -> Int64:
-    """All pairs i < j, int64 (n (n - 1) / 2, 2)."""
+    """Return all pairs i < j, int64 (n (n - 1) / 2, 2)."""
     return np.array(list(combinations(range(n_systems), 2)), np.int64).reshape(-1, 2)
 
 
 def better_pairs(values: Float64, pairs: Int64, p: Float64, level: float) -> Bools:
-    """Whether p is below a level and the first system has the higher value, bool (s, s)."""
+    """Return True if system i has a higher value than j, and p is below a level; bool (s, s)."""
     better = np.zeros((len(values),) * 2, bool)
     for i, j in pairs[p < level].tolist():
         better[i, j], better[j, i] = values[i] > values[j], values[j] > values[i]
@@ -141,14 +142,14 @@ def pairwise(
     seed : int
         Seed of the randomisation test and the bootstrap; the same seed gives the same p-values.
     threads : int, optional
-        For the randomisation test. Any number gives the same p-values.
+        Threads of the randomisation test. Every number gives the same p-values.
     resampled : Resampled, optional
         Existing draws for the bootstrap.
 
     Raises
     ------
     UsageError
-        No such test or correction, or one item only.
+        The test or correction is unknown, or there is a single item.
     """
     choose("test", test, TEST_NAMES)
     if len(samples) < 2:
@@ -157,8 +158,8 @@ def pairwise(
         )
     pairs = pairs_of(len(samples.systems))
     if test in ("t", "wilcoxon"):
-        of_one = wilcoxon if test == "wilcoxon" else _t_test
-        rows = [of_one(gap) for gap in _gaps(samples.values, pairs)]
+        test_pair = wilcoxon if test == "wilcoxon" else _t_test
+        rows = [test_pair(gap) for gap in _gaps(samples.values, pairs)]
         statistic, p = np.array(rows).reshape(-1, 2).T
     elif test == "bootstrap":
         _warn_of_few(samples)
@@ -172,7 +173,7 @@ def pairwise(
 
 
 def _warn_of_few(samples: Samples) -> None:
-    """Warn if draws of so few questions cannot be far from the observed difference."""
+    """Warn if there are so few questions that draws are always near the observed difference."""
     n = samples.n_clusters
     if n < ENOUGH:
         warnings.warn(
@@ -185,10 +186,7 @@ def _warn_of_few(samples: Samples) -> None:
 
 
 def corrected(p: Float64, method: str = "holm") -> Float64:
-    """p-values of several tests, corrected for their number.
-
-    Shapes: p float64 (m,) -> float64 (m,).
-    """
+    """Correct p-values of several tests, float64 (m,), for their number; float64 (m,)."""
     choose("correction", method, CORRECTION_NAMES)
     p = np.asarray(p, np.float64)
     m = len(p)
@@ -207,7 +205,7 @@ def corrected(p: Float64, method: str = "holm") -> Float64:
 
 
 def effects(samples: Samples) -> Effects:
-    """Sizes of the differences of all pairs."""
+    """Compute the sizes of the differences of all pairs."""
     values = samples.means()
     rows = []
     pairs = pairs_of(len(samples.systems))
@@ -226,13 +224,13 @@ def effects(samples: Samples) -> Effects:
 
 
 def _gaps(values: Float64, pairs: Int64) -> Iterator[Float64]:
-    """Differences of the items' values, pair by pair."""
+    """Yield the differences of the items' values, float64 (n,), for each pair."""
     for i, j in pairs.tolist():
         yield values[:, i] - values[:, j]
 
 
 def _t_test(gap: Float64) -> tuple[float, float]:
-    """t and p of one pair."""
+    """Return t and p of a pair, from the differences of its items."""
     from scipy.special import stdtr
 
     mean, error = float(gap.mean()), float(gap.std(ddof=1)) / math.sqrt(len(gap))
@@ -241,7 +239,7 @@ def _t_test(gap: Float64) -> tuple[float, float]:
 
 
 def wilcoxon(gap: Float64) -> tuple[float, float]:
-    """Signed rank sum and p of one pair."""
+    """Return the signed rank sum and p of a pair, from the differences of its items."""
     from scipy.special import ndtr
 
     size = np.abs(gap)
@@ -259,7 +257,7 @@ def wilcoxon(gap: Float64) -> tuple[float, float]:
 
 
 def _twice_ranks(size: Float64, step: float) -> tuple[Int64, Int64]:
-    """Twice the rank of each size, ties at the mean; and how many each tie holds."""
+    """Return twice the rank of each size, with ties at their mean, and the size of each tie."""
     order = np.argsort(size, kind="stable")
     group = np.cumsum(np.diff(size[order], prepend=-1.0) > step) - 1
     counts = np.bincount(group)
@@ -270,7 +268,10 @@ def _twice_ranks(size: Float64, step: float) -> tuple[Int64, Int64]:
 
 
 def _exact_tail(twice: Int64, least: int) -> float:
-    """Probability that the rank sum under random signs is as far from 0, by counting all signs."""
+    """Return the probability that a rank sum with random signs is at least as far from 0.
+
+    All combinations of signs are counted.
+    """
     ways = np.ones(1)
     for rank in twice.tolist():
         longer = np.zeros(len(ways) + rank)
@@ -285,12 +286,13 @@ def _exact_tail(twice: Int64, least: int) -> float:
 def _randomisation_tests(
     values: Float64, pairs: Int64, permutations: int, seed: int, threads: int | None
 ) -> Float64:
-    """p of every pair under the same random signs.
+    """Return p of every pair, float64 (p,), with the same random signs for all pairs.
 
-    The sum of a pair's differences is one system's sum minus the other's, so one column per system
-    serves all pairs. Values are relative to the first system: rows on which all systems agree are
-    exactly 0, and are omitted. A sum is off by less than (rows + 3) roundings of the sum of the
-    sizes. Sums that close to the observed one tie with it, and ties count against a difference.
+    The sum of a pair's differences is the sum of a system minus that of the other, so a column per
+    system is enough for all pairs. Values are relative to the first system. Rows on which all
+    systems agree are then exactly 0, and are omitted. The error of a sum is less than (rows + 3)
+    roundings of the sum of the sizes. Sums so close to the observed one tie with it, and ties count
+    against a difference.
     """
     permutations = check_count("permutations", permutations, most=MOST_PERMUTATIONS)
     seed = check_seed(seed)
@@ -321,7 +323,7 @@ def _randomisation_tests(
 
 
 def p_of_draws(resampled: Resampled, pairs: Int64) -> Float64:
-    """p of the pairs (p, 2) of systems by their values on draws, float64 (p,)."""
+    """Return p of the pairs (p, 2) of systems by their values on draws, float64 (p,)."""
     values, draws = resampled.estimate, resampled.draws
     first, second = pairs.T
     observed, drawn = values[first] - values[second], draws[:, first] - draws[:, second]
@@ -332,10 +334,11 @@ def p_of_draws(resampled: Resampled, pairs: Int64) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class Discrimination(ShownAsTables):
-    """p-values of all pairs of systems, a curve for each measure.
+    """The p-values of all pairs of systems as a curve per measure.
 
-    - p, float64 (m, pairs): Uncorrected, sorted descending.
-    - test, correction: The correction is for counting significant pairs, not for the curves.
+    - p, float64 (m, pairs): Uncorrected p-values, sorted descending.
+    - test: Name of the test.
+    - correction: Correction for the number of significant pairs; the curves are uncorrected.
     """
 
     measures: tuple[str, ...]
@@ -346,14 +349,17 @@ class Discrimination(ShownAsTables):
 
     @property
     def area(self) -> Float64:
-        """Area under each curve over the share of pairs: the mean p-value, in (0, 1], float64 (m,).
+        """Area under each curve over the share of pairs, float64 (m,): the mean p-value, in (0, 1].
 
-        The smaller, the more discriminative; indistinguishable systems give 0.5.
+        A smaller area means more discriminative. Indistinguishable systems give 0.5.
         """
         return self.p.mean(axis=1)
 
     def table(self, level: float = 0.05) -> Table:
-        """A row per measure, the most discriminative first: area and significant pairs."""
+        """Return a table with a row per measure, the most discriminative first.
+
+        It has the area and the number of significant pairs.
+        """
         areas = self.area.tolist()
         order = sorted(range(len(areas)), key=lambda k: (areas[k], self.measures[k]))
         fixed = np.array([corrected(p, self.correction) for p in self.p])
@@ -369,11 +375,10 @@ class Discrimination(ShownAsTables):
         return Table.of_columns(columns, self.titles, areas, *counts, pairs).in_order(order)
 
     def curves(self) -> Table:
-        """One row per place, the largest p-value first, and one column per measure."""
-        places = [(str(place),) for place in range(1, self.p.shape[1] + 1)]
-        return table_by_measure(
-            ("pair",), places, dict(zip(self.measures, self.titles, strict=True)), self.p
-        )
+        """Return a table with a column of descending p-values per measure."""
+        positions = [(str(position),) for position in range(1, self.p.shape[1] + 1)]
+        titles = dict(zip(self.measures, self.titles, strict=True))
+        return table_by_measure(("pair",), positions, titles, self.p)
 
 
 def discriminate(
@@ -384,35 +389,39 @@ def discriminate(
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> Discrimination:
-    """Discriminative power of measures.
+    """Compute the discriminative power of measures.
 
     Parameters
     ----------
     samples : sequence of Samples
         Measures of the same systems.
     test, correction, permutations, seed
-        As for `kgtrec.study.comparison.significance.pairwise`; the paper takes the t-test.
+        As for `kgtrec.study.comparison.significance.pairwise`; the paper uses the t-test.
 
     Raises
     ------
     InputError
-        No samples, or samples of different systems.
+        There are no samples, or they have different systems.
     """
     if not samples:
         raise InputError("no measure to compare; give samples of at least one")
-    for one in samples:
-        if one.systems != samples[0].systems:
+    first, *others = samples
+    for other in others:
+        if other.systems != first.systems:
             raise InputError(
-                f"{one.name} and {samples[0].name} have different systems; give the same ones"
+                f"{other.name} and {first.name} have different systems; give the same ones"
             )
-    p_values = {
-        one.name: pairwise(one, test, "none", permutations=permutations, seed=seed).p
-        for one in samples
-    }
+    p_values = {}
+    for of_measure in samples:
+        tests = pairwise(of_measure, test, "none", permutations=permutations, seed=seed)
+        p_values[of_measure.name] = tests.p
     titles = [
-        one.title if one.unit == "queries" else f"{one.title} ({one.unit})" for one in samples
+        of_measure.title
+        if of_measure.unit == "queries"
+        else f"{of_measure.title} ({of_measure.unit})"
+        for of_measure in samples
     ]
-    titles = list(distinct_titles(titles, [one.name for one in samples]))
+    titles = list(distinct_titles(titles, [of_measure.name for of_measure in samples]))
     return discrimination_of(p_values, test, correction=correction, titles=titles)
 
 
@@ -423,7 +432,10 @@ def discrimination_of(
     correction: str = "holm",
     titles: Sequence[str] | None = None,
 ) -> Discrimination:
-    """The same from given p-values, such as published ones: one row of all pairs per measure."""
+    """Compute the discriminative power from given p-values, such as published ones.
+
+    `p` has the p-values of all pairs by measure.
+    """
     rows = [np.asarray(values, np.float64) for values in p.values()]
     if not rows or len({row.shape for row in rows}) > 1 or rows[0].ndim != 1 or not len(rows[0]):
         raise InputError(

@@ -1,9 +1,9 @@
-"""Measures of several systems on any subset of the test triples, without ranking anything again.
+"""Measures of several systems on any subset of the test triples, without ranking again.
 
-What is left out is not asked, but is still known: micro and question-level ranks stay. Almost every
-measure is then a product of a matrix of weights, subsets by items, with one of values, items by
-systems. What a question counts on a subset depends on the order of its answers, and that on the
-system.
+Triples outside the subset are not asked, but are still known answers. So micro and question-level
+ranks do not change. Then almost every measure is a product of two matrices: weights (subsets by
+items) and values (items by systems). The value of a question on a subset depends on the order of
+its answers, which differs between systems.
 """
 
 from __future__ import annotations
@@ -27,18 +27,21 @@ from kgtrec.results.result import Result
 from kgtrec.study.comparison.samples import transform_of
 from kgtrec.trec.measures.names import resolve
 
-Valued = Callable[[Bools], Float64]
-"""Values on subsets, bool (B, n_triples); float64 (..., B, s), NaN on a subset without items."""
+SubsetValues = Callable[[Bools], Float64]
+"""A function of subsets, bool (B, n_triples), that returns the values of a measure on them.
+
+The values are float64 (..., B, s); NaN on a subset without items.
+"""
 
 
-def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> Valued:
-    """How to value measures on subsets; float64 (measures, B, s), NaN on a subset without items.
+def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> SubsetValues:
+    """Return a function that computes measures on subsets, float64 (measures, B, s).
 
-    If chance is the same for all systems, an adjusted metric comes without the adjustment: subsets
-    serve to order systems, and the order stays the same.
+    A subset without items has the value NaN. If chance is the same for all systems, an adjusted
+    metric is computed without the adjustment, because this does not change the order of systems.
     """
     present = sides_present(next(iter(aligned.values())))
-    parts: list[tuple[list[int], Valued]] = []
+    parts: list[tuple[list[int], SubsetValues]] = []
     together: dict[str, dict[str, dict[int, Measure]]] = {}
     for number, measure in enumerate(measures):
         measure = replace(measure, side=require_side(measure, measure.side, present))
@@ -51,29 +54,30 @@ def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> 
     for side, kinds in together.items():
         parts.append(([*kinds["first"], *kinds["place"]], _by_question(aligned, side, kinds)))
 
-    def of(subsets: Bools) -> Float64:
+    def values_of(subsets: Bools) -> Float64:
         results: dict[int, Float64] = {}
-        for numbers, valued in parts:
-            values = valued(subsets).reshape(len(numbers), len(subsets), -1)
+        for numbers, values_on in parts:
+            values = values_on(subsets).reshape(len(numbers), len(subsets), -1)
             results |= zip(numbers, values, strict=True)
         return np.array([results[number] for number in range(len(results))])
 
-    return of
+    return values_of
 
 
 def _kind(measure: Measure) -> str:
-    """How a metric sees a question's answers; empty for other averagings."""
+    """Return the kind of a question-level measure (see `_SEEN`); "" for other averagings."""
     if measure.is_trec:
         return _SEEN[_trec_measure(measure)[0]][0]
     # Expected ranks count the tied answers of a question together, which depends on the subset.
     return "first" if measure.averaging == "macro" and measure.rank_type != "expected" else ""
 
 
-def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> Valued:
+def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> SubsetValues:
+    """Return the function of a measure that needs no order of the answers of a question."""
     if kind == "each":
         return _over_answers(aligned, measure)
     if measure.averaging == "stratified":
-        return _stratified(aligned, measure)
+        return _weigh_strata(aligned, measure)
     # All systems have the same candidates, so the same chance: adjusting is one affine function
     # for all. In a mean over relations, chance differs between relations.
     if measure.row[0].is_adjusted and measure.averaging != "macro_relation":
@@ -90,23 +94,27 @@ def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> Va
 # -- Weights that depend on the subset only ----------------------------------------------------
 
 
-def _weighted(
+def _weigh(
     values: Float64,
     triple: Int64,
     transform: OfMean = same,
     starts: Int64 | None = None,
     weight: Float64 | float = 1.0,
     divisor: OfMean = same,
-) -> Valued:
-    """Mean over items; or over owners (questions, relations) of sums over their items.
+) -> SubsetValues:
+    """Return the function for a mean over items, or over owners of sums over their items.
 
-    - values, triple: float64 (n, s), and int64 (n,) the place of each item's triple.
-    - starts: First item of each owner, the items being sorted by owner; None for a plain mean.
-    - weight: Of each owner, float64 (owners,), or of all.
-    - divisor: Divisor of an owner's sum, from its number of kept items; the number itself: a mean.
+    Owners are questions or relations.
+
+    - values, float64 (n, s): Values of the items, which are sorted by owner.
+    - triple, int64 (n,): Index of the triple of each item.
+    - starts: First item of each owner; None for a plain mean over items.
+    - weight: Weight of each owner, float64 (owners,), or of all.
+    - divisor: Function from the number of kept items of an owner to the divisor of its sum. With
+      `same`, the sum becomes a mean.
     """
 
-    def of(subsets: Bools) -> Float64:
+    def values_of(subsets: Bools) -> Float64:
         chosen = subsets[:, triple].astype(np.float64)
         if starts is None:
             total = chosen.sum(axis=1)
@@ -119,37 +127,42 @@ def _weighted(
         with np.errstate(invalid="ignore", divide="ignore"):
             return transform(_product(chosen, values) / total[:, None])
 
-    return of
+    return values_of
 
 
-def _linear(aligned: Mapping[str, Ranks], measure: Measure, transform: OfMean) -> Valued:
+def _linear(aligned: Mapping[str, Ranks], measure: Measure, transform: OfMean) -> SubsetValues:
+    """Return the function for a mean over triples, instances, questions or relations."""
     first = next(iter(aligned.values()))
     if measure.averaging == "triple":
         values = _columns(
             aligned,
             lambda ranks: measure.per_item(Weighing.from_ranks(ranks, "triple", measure.side).ties),
         )
-        return _weighted(values, np.arange(len(values)), transform)
+        return _weigh(values, np.arange(len(values)), transform)
     rows, starts = _of_side(first, measure.side), None
     if measure.averaging != "micro":
         owner = first.question if measure.averaging == "question" else first.relation
-        rows, starts = _owned(rows, owner)
+        rows, starts = _sort_by_owner(rows, owner)
     values = _columns(aligned, lambda ranks: measure.per_item(instance_ties(ranks)[rows]))
-    return _weighted(values, _triple_index(first)[rows], transform, starts)
+    return _weigh(values, _triple_index(first)[rows], transform, starts)
 
 
-def _over_answers(aligned: Mapping[str, Ranks], measure: Measure) -> Valued:
-    """Over questions that keep an answer, as a plain sum over their answers."""
+def _over_answers(aligned: Mapping[str, Ranks], measure: Measure) -> SubsetValues:
+    """Return the function for a mean over questions with an answer, of sums over answers."""
     name, k = _trec_measure(measure)
     first = next(iter(aligned.values()))
-    rows, starts = _owned(_of_side(first, measure.side), first.question)
+    rows, starts = _sort_by_owner(_of_side(first, measure.side), first.question)
     values = _columns(aligned, lambda ranks: _answer_values(ranks, measure)[rows])
     triple = _triple_index(first)[rows]
-    return _weighted(values, triple, starts=starts, divisor=_DIVISORS[name](k))
+    return _weigh(values, triple, starts=starts, divisor=_DIVISORS[name](k))
 
 
-def _stratified(aligned: Mapping[str, Ranks], measure: Measure) -> Valued:
-    """Triples by weighted means of their sides, in equal parts of weighted relations."""
+def _weigh_strata(aligned: Mapping[str, Ranks], measure: Measure) -> SubsetValues:
+    """Return the function for a stratified average.
+
+    The value of a triple is a weighted mean over its sides. The triples of a relation have the same
+    weight, and relations are weighted.
+    """
     first = next(iter(aligned.values()))
     beta_e, beta_r = measure.params
     rows = _of_side(first, measure.side)
@@ -171,58 +184,59 @@ def _stratified(aligned: Mapping[str, Ranks], measure: Measure) -> Valued:
     heads = rows[starts]
     owners = np.flatnonzero(np.diff(first.relation[heads], prepend=-1))
     shares = first.relation_popularity[heads[owners]].astype(np.float64) ** -beta_r
-    return _weighted(values, _triple_index(first)[heads], starts=owners, weight=shares)
+    return _weigh(values, _triple_index(first)[heads], starts=owners, weight=shares)
 
 
 def _of_side(ranks: Ranks, side: str) -> Int64:
-    """Rows whose side is asked."""
+    """Return the rows that ask a side, or both."""
     return np.flatnonzero(np.isin(ranks.side, SIDES[side]))
 
 
-def _owned(rows: Int64, owner: Int64) -> tuple[Int64, Int64]:
-    """Rows sorted by owner, and the first of each owner."""
+def _sort_by_owner(rows: Int64, owner: Int64) -> tuple[Int64, Int64]:
+    """Return the rows sorted by owner, and the index of the first row of each owner."""
     rows = rows[np.argsort(owner[rows], kind="stable")]
     return rows, np.flatnonzero(np.diff(owner[rows], prepend=-1))
 
 
 def _columns(aligned: Mapping[str, Ranks], values: Callable[[Ranks], Float64]) -> Float64:
-    """Values of each system, float64 (n, s)."""
+    """Return the values of all systems, float64 (n, s); `values` computes those of a system."""
     return np.column_stack([values(ranks) for ranks in aligned.values()])
 
 
 def _triple_index(ranks: Ranks) -> Int64:
-    """Place of each row's triple among all of them, ascending, int64 (n,)."""
+    """Return the index of each row's triple among all triples in ascending order, int64 (n,)."""
     return np.unique(ranks.triple, return_inverse=True)[1].astype(np.int64)
 
 
 def _product(left: Float64, right: Float64) -> Float64:
-    """Matrix product in the calling thread: a BLAS's own threads would wait for each other here."""
+    """Multiply matrices in the calling thread; the threads of a BLAS would wait for each other."""
     return np.asarray(np.einsum("ij,jk->ik", left, right))
 
 
-# -- What an answer counts depends on those before it ------------------------------------------
+# -- The value of an answer depends on the answers before it -----------------------------------
 
 
 def _ordinal(ranks: Ranks) -> Float64:
-    """Place of each answer in a run of unlimited depth; infinite for unscored answers."""
+    """Return the rank of each answer in a run of unlimited depth; infinite without a score."""
     return np.where(ranks.macro_answer_nan, np.inf, ranks.macro_rank("ordinal"))
 
 
 def _by_question(
     aligned: Mapping[str, Ranks], side: str, kinds: Mapping[str, Mapping[int, Measure]]
-) -> Valued:
-    """Several measures: sums over answers, averaged over the questions that keep an answer.
+) -> SubsetValues:
+    """Return the function for measures that depend on the order of a question's answers.
 
-    Measures of the kind "first" only see the first answer of a question. Those of the kind "place",
-    AP@k, sum place x value over the answers, and divide by their number. The answers of the side
-    are question after question, in each system's own order.
+    Measures are sums over answers, averaged over the questions that keep an answer. Those of the
+    kind "first" depend only on the first answer of a question. Those of the kind "place", AP@k, are
+    the mean of place x value over the answers. The rows of a system are sorted by question, and
+    then in the order of its answers.
     """
     first = next(iter(aligned.values()))
     of_side, triple = _of_side(first, side), _triple_index(first)
     question = first.question[of_side]
     sizes = np.unique(question, return_counts=True)[1]
     starts = np.cumsum(sizes) - sizes
-    firsts, places = ([*kinds[kind].values()] for kind in ("first", "place"))
+    by_firsts, by_places = ([*kinds[kind].values()] for kind in ("first", "place"))
     systems: list[tuple[Any, ...]] = []
     for ranks in aligned.values():
         rows = of_side[np.lexsort((_ordinal(ranks)[of_side], question))]
@@ -230,38 +244,39 @@ def _by_question(
             np.array([_answer_values(ranks, measure)[rows] for measure in measures]).reshape(
                 len(measures), len(rows)
             )
-            for measures in (firsts, places)
+            for measures in (by_firsts, by_places)
         ]
-        systems.append((triple[rows], *values, _tied_changes(ranks, rows, firsts)))
+        systems.append((triple[rows], *values, _changes_of_ties(ranks, rows, by_firsts)))
 
-    def of(subsets: Bools) -> Float64:
-        turned = np.ascontiguousarray(subsets.T).view(np.uint8)
-        counts = np.add.reduceat(turned[systems[0][0]], starts, dtype=np.uint32)
+    def values_of(subsets: Bools) -> Float64:
+        transposed = np.ascontiguousarray(subsets.T).view(np.uint8)
+        counts = np.add.reduceat(transposed[systems[0][0]], starts, dtype=np.uint32)
         share = np.repeat(1.0 / np.maximum(counts, 1), sizes, axis=0)
-        sums = np.empty((len(firsts) + len(places), len(subsets), len(systems)))
-        for system, (own, by_first, by_place, changes) in enumerate(systems):
-            chosen = turned[own]
-            # How many answers of a question are chosen, up to each of them.
+        sums = np.empty((len(by_firsts) + len(by_places), len(subsets), len(systems)))
+        for system, (triples, by_first, by_place, changes) in enumerate(systems):
+            chosen = transposed[triples]
+            # Number of chosen answers of the question, up to each answer.
             running = np.cumsum(chosen, axis=0, dtype=np.uint32)
             running -= np.repeat(running[starts] - chosen[starts], sizes, axis=0)
-            if firsts:
+            if by_firsts:
                 weight = np.where(running == 1, chosen, np.uint8(0)).astype(np.float64)
-                sums[: len(firsts), :, system] = _product(by_first, weight)
-                sums[: len(firsts), :, system] += changes(chosen, weight)
-            if places:
-                sums[len(firsts) :, :, system] = _product(by_place, (chosen * running) * share)
+                sums[: len(by_firsts), :, system] = _product(by_first, weight)
+                sums[: len(by_firsts), :, system] += changes(chosen, weight)
+            if by_places:
+                sums[len(by_firsts) :, :, system] = _product(by_place, (chosen * running) * share)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(sums / (counts > 0).sum(axis=0)[:, None])
 
-    return of
+    return values_of
 
 
-def _tied_changes(
+def _changes_of_ties(
     ranks: Ranks, rows: Int64, measures: Sequence[Measure]
 ) -> Callable[[NDArray[np.uint8], Float64], Float64]:
-    """By how much sums change if several answers of a tie are chosen: float64 (measures, B).
+    """Return a function that corrects sums for ties of which several answers are chosen.
 
-    Shapes of its arguments: chosen (answers, B), weight float64 (answers, B).
+    It takes the chosen answers, uint8 (answers, B), and their weights, float64 (answers, B). It
+    returns the changes of the sums, float64 (measures, B).
     """
     keys = np.column_stack([ranks.question[rows], ranks.macro_greater[rows]])
     _, tie, size = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
@@ -276,13 +291,13 @@ def _tied_changes(
         ]
     ).reshape(most, len(measures), len(shared))
     values = np.ascontiguousarray(values.transpose(1, 2, 0))
-    ties, place = np.unique(tie[shared], return_inverse=True)
-    place = place.reshape(-1)
+    ties, tie_of = np.unique(tie[shared], return_inverse=True)
+    tie_of = tie_of.reshape(-1)
 
     def changes(chosen: NDArray[np.uint8], weight: Float64) -> Float64:
         counts = np.zeros((len(ties), chosen.shape[1]), np.int64)
-        np.add.at(counts, place, chosen[shared])
-        each = np.maximum(counts[place] - 1, 0)
+        np.add.at(counts, tie_of, chosen[shared])
+        each = np.maximum(counts[tie_of] - 1, 0)
         gained = values[:, np.arange(len(shared))[:, None], each] - values[:, :, :1]
         return np.asarray((gained * weight[shared]).sum(axis=1))
 
@@ -290,7 +305,10 @@ def _tied_changes(
 
 
 def _answer_values(ranks: Ranks, measure: Measure, tied: int = 1) -> Float64:
-    """Value of each answer to a question-level measure, for each number of answers in its tie."""
+    """Return the value of each answer for a question-level measure, float64 (n,).
+
+    `tied` is the number of chosen answers in the answer's tie.
+    """
     if measure.is_trec:
         name, k = _trec_measure(measure)
         return _SEEN[name][1](_ordinal(ranks), k)
@@ -308,6 +326,7 @@ def _trec_measure(measure: Measure) -> tuple[str, int]:
 
 
 def _ideal(k: int) -> OfMean:
+    """Return the function from the number of answers to the ideal DCG at k."""
     gains = np.cumsum(1.0 / np.log2(np.arange(2.0, k + 2.0)))
     return lambda counts: gains[np.minimum(counts, k).astype(np.int64) - 1]
 
@@ -320,6 +339,7 @@ _DIVISORS: dict[str, Callable[[int], OfMean]] = {
 
 
 def _within(rank: Float64, k: int) -> Float64:
+    """Return 1 for ranks up to k, else 0."""
     return (rank <= k).astype(np.float64)
 
 
@@ -333,14 +353,21 @@ _SEEN: dict[str, _Row] = {
     "recall": ("each", _within),
     "P": ("each", _within),
 }
-"""How a metric sees a question's answers, and the value of an answer at a rank."""
+"""Kind of each family of measures, and the value of an answer at a rank.
+
+The kind says which answers of a question count: only the "first", "each" separately, or each by its
+"place" among the answers.
+"""
 
 
 # -- Anything else -----------------------------------------------------------------------------
 
 
 def _by_result(aligned: Mapping[str, Ranks], measure: Measure, subsets: Bools) -> Float64:
-    """Every subset and system separately: medians, deviations, expectations over questions."""
+    """Compute a measure on every subset and system separately, float64 (B, s).
+
+    It is for medians, deviations and expectations over questions.
+    """
     triple = _triple_index(next(iter(aligned.values())))
     values = np.full((len(subsets), len(aligned)), np.nan)
     for row, chosen in enumerate(subsets):

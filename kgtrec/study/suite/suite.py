@@ -20,7 +20,7 @@ from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError, choose, must_be
 from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.ranking.ranks import Ranks
-from kgtrec.study.comparison.correlation import known_interval
+from kgtrec.study.comparison.correlation import percentile_interval
 from kgtrec.study.comparison.significance import corrected, pairs_of, wilcoxon
 from kgtrec.study.suite.cells import DRAWING, SuiteCells, cells_of_ranks, common_side
 
@@ -222,7 +222,7 @@ class Suite(ShownAsTables):
 
     def interval(self, draws: Float64) -> Float64:
         """Return percentile intervals, float64 (2, models)."""
-        return np.array([known_interval(column, self.resampling) for column in draws.T]).T
+        return np.array([percentile_interval(column, self.resampling) for column in draws.T]).T
 
     @cached_property
     def place_draws(self) -> Float64:
