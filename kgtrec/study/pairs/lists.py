@@ -1,7 +1,8 @@
-"""The best pairs of relations as files, and how far two files agree.
+"""Files of the best pairs of relations, and the agreement of two files.
 
 A file is TSV with the header ``relation rank head tail score known``. Pairs of a relation are
-consecutive, ranks from 1. ``known`` names the splits that have the pair, or is ``-`` for a new one.
+consecutive, with ranks from 1. ``known`` names the splits that contain the pair, or is ``-`` for a
+new pair.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ _HINT = "write both files with `kgtrec pairs -k K --write-pairs FILE`"
 class BestPairs(ShownAsTables):
     """The k best pairs of each relation, best first; ties by head and then tail, as ids.
 
-    - relation, head, tail, int64 (n,); scores, float64 (n,)
-    - known: Names of the splits that have each pair, such as "train,test"; "-" for new pairs.
-    - tied, int64 (relations,): How many more pairs tie with the last one.
+    - relation, head, tail, int64 (n,), scores, float64 (n,): Ids and score of each pair.
+    - known: Names of the splits that contain each pair, such as "train,test"; "-" for new pairs.
+    - tied, int64 (relations,): Number of further pairs that tie with the last pair of a relation.
     """
 
     questions: PairQuestions
@@ -50,38 +51,42 @@ class BestPairs(ShownAsTables):
     tied: Int64
 
     @classmethod
-    def of(cls, asked: PairQuestions, counted: Sequence[PairCounts], k: int) -> BestPairs:
-        """The best pairs that were found with the counts."""
-        axes, graph = asked.axes, asked.graph
-        ids = [axes.ids(one.best) for one in counted]
-        marks: list[str] = []
+    def from_counts(
+        cls, questions: PairQuestions, counts: Sequence[PairCounts], k: int
+    ) -> BestPairs:
+        """Return the best pairs, from the counts of each relation."""
+        axes, graph = questions.axes, questions.graph
+        ids = [axes.ids(of_relation.best) for of_relation in counts]
+        known: list[str] = []
         splits = {name: rows.astype(np.int64) for name, rows in graph.splits.items()}
-        for question, one in zip(asked.questions, counted, strict=True):
-            has = {}
+        for question, of_relation in zip(questions.questions, counts, strict=True):
+            is_in = {}
             for name, rows in splits.items():
-                own = rows[rows[:, 1] == question.relation]
-                has[name] = np.isin(one.best, axes.cells(own[:, 0], own[:, 2]))
-            marks += [
-                ",".join(name for name, held in has.items() if held[place]) or NEW
-                for place in range(len(one.best))
+                triples = rows[rows[:, 1] == question.relation]
+                is_in[name] = np.isin(of_relation.best, axes.cells(triples[:, 0], triples[:, 2]))
+            known += [
+                ",".join(name for name, mask in is_in.items() if mask[index]) or NEW
+                for index in range(len(of_relation.best))
             ]
+        lengths = [len(of_relation.best) for of_relation in counts]
         return cls(
-            questions=asked,
+            questions=questions,
             k=k,
-            relation=np.repeat(asked.relations, [len(one.best) for one in counted]),
+            relation=np.repeat(questions.relations, lengths),
             head=np.concatenate([head for head, _ in ids]),
             tail=np.concatenate([tail for _, tail in ids]),
-            scores=np.concatenate([one.best_scores for one in counted]),
-            known=marks,
-            tied=np.array([one.tied for one in counted], np.int64),
+            scores=np.concatenate([of_relation.best_scores for of_relation in counts]),
+            known=known,
+            tied=np.array([of_relation.tied for of_relation in counts], np.int64),
         )
 
     def _cells(self) -> Iterator[tuple[str, int, str, str, float, str]]:
+        """Yield the cells of each pair, in the order of `COLUMNS`."""
         graph = self.questions.graph
-        place = np.concatenate([np.arange(self.k)] * len(self.tied)) + 1
+        rank = np.concatenate([np.arange(self.k)] * len(self.tied)) + 1
         labels = (
             graph.relations[self.relation],
-            place.tolist(),
+            rank.tolist(),
             graph.entities[self.head],
             graph.entities[self.tail],
             self.scores.tolist(),
@@ -90,7 +95,7 @@ class BestPairs(ShownAsTables):
         return zip(*labels, strict=True)
 
     def table(self) -> Table:
-        """One row per pair."""
+        """Return a table with a row per pair."""
         rows: list[tuple[Cell, ...]] = list(self._cells())
         return Table.of("relation,rank,head,tail,score:4,known", rows, names=4)
 
@@ -112,36 +117,37 @@ class _List:
 
 
 def read_best_pairs(path: PathName) -> dict[str, _List]:
-    """The best pairs per relation from a file.
+    """Read the best pairs of each relation from a file.
 
     Raises
     ------
     FileError
         Missing, malformed or repeated lines, ranks that do not count up from 1, or scores that
-        rise: all these lines are listed.
+        rise. All these lines are listed.
     """
     file = EditedFile(path, _HINT)
     rows = [*file.below(COLUMNS)]
     lists: dict[str, _List] = {}
     for number, cells in rows:
-        own = lists.setdefault(cells["relation"], _List([], []))
-        pair, score = (cells["head"], cells["tail"]), _score_of(cells["score"])
-        if cells["rank"] != str(len(own.pairs) + 1):
-            file.fault(number, f"rank {cells['rank']!r} after {len(own.pairs)}")
+        best = lists.setdefault(cells["relation"], _List([], []))
+        pair, score = (cells["head"], cells["tail"]), _parse_score(cells["score"])
+        if cells["rank"] != str(len(best.pairs) + 1):
+            file.fault(number, f"rank {cells['rank']!r} after {len(best.pairs)}")
         elif math.isnan(score):
             file.fault(number, f"score {cells['score']!r} is not a number")
-        elif own.scores and score > own.scores[-1]:
-            file.fault(number, f"score {cells['score']} is above {own.scores[-1]!r} before it")
+        elif best.scores and score > best.scores[-1]:
+            file.fault(number, f"score {cells['score']} is above {best.scores[-1]!r} before it")
         file.is_new(number, (cells["relation"], *pair), f"pair {' '.join(pair)!r}", _HINT)
-        own.pairs.append(pair)
-        own.scores.append(score)
+        best.pairs.append(pair)
+        best.scores.append(score)
     file.refuse_faults()
     if not rows:
         raise FileError(path, found="no pairs below the header", hint=_HINT)
     return lists
 
 
-def _score_of(text: str) -> float:
+def _parse_score(text: str) -> float:
+    """Return a text as a number; NaN if it is none."""
     try:
         return float(text)
     except ValueError:
@@ -150,11 +156,11 @@ def _score_of(text: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class PairStability(ShownAsTables):
-    """How far two lists of best pairs agree.
+    """Agreement of two files of best pairs.
 
-    - relations: Of both files.
-    - cutoffs: The k.
-    - common, int64 (cutoffs, relations): Pairs among the k best of both.
+    - relations: Relations of both files.
+    - cutoffs: Numbers k of best pairs that are compared.
+    - common, int64 (cutoffs, relations): Number of pairs among the k best of both.
     - spearman, float64 (cutoffs, relations): Rank correlation of the shared pairs by their scores;
       NaN with fewer than two shared pairs, or if all of them tie in a file.
     """
@@ -165,7 +171,10 @@ class PairStability(ShownAsTables):
     spearman: Float64
 
     def table(self) -> Table:
-        """A row per k: shared pairs, commonality (their share), Spearman, means over relations."""
+        """Return a table with a row per k, of means over relations.
+
+        It has the shared pairs, commonality (their share), and Spearman's correlation.
+        """
         rows: list[tuple[Cell, ...]] = []
         for k, common, spearman in zip(self.cutoffs, self.common, self.spearman, strict=True):
             share, known = common / k, ~np.isnan(spearman)
@@ -179,17 +188,17 @@ class PairStability(ShownAsTables):
         return Table.of(heads, rows)
 
     def by_relation(self) -> Table:
-        """A row per relation and k."""
+        """Return a table with a row per relation and k."""
         rows: list[tuple[Cell, ...]] = [
             (
                 name,
                 k,
-                int(self.common[at, column]),
-                float(self.common[at, column] / k),
-                float(self.spearman[at, column]),
+                int(self.common[row, column]),
+                float(self.common[row, column] / k),
+                float(self.spearman[row, column]),
             )
             for column, name in enumerate(self.relations)
-            for at, k in enumerate(self.cutoffs)
+            for row, k in enumerate(self.cutoffs)
         ]
         return Table.of("relation,k,shared,commonality:4,Spearman=spearman:4", rows, names=2)
 
@@ -204,31 +213,32 @@ def pair_stability(
     first, second : path
         Files of `BestPairs.write`, with the same relations.
     cutoffs : sequence of int, optional
-        By default 10, 100, ... up to the shortest list, and its length.
+        Numbers k of best pairs. By default 10, 100, ... up to the shortest list, and its length.
 
     Raises
     ------
     FileError
         As for `read_best_pairs`.
     UsageError
-        Files with different relations, or a k beyond a list.
+        The files have different relations, or a k is beyond a list.
     """
     lists = [read_best_pairs(path) for path in (first, second)]
     paths = [str(first), str(second)]
-    for own, other, path, of in ((0, 1, paths[1], paths[0]), (1, 0, paths[0], paths[1])):
-        missing = [name for name in lists[own] if name not in lists[other]]
+    for this, other in ((0, 1), (1, 0)):
+        missing = [name for name in lists[this] if name not in lists[other]]
         if missing:
             raise UsageError(
-                f"{path} lacks {len(missing):,} of the relations of {of}, such as {missing[0]!r}; "
+                f"{paths[other]} lacks {len(missing):,} of the relations of {paths[this]}, such as "
+                f"{missing[0]!r}; "
                 "rank the same relations in both"
             )
     relations = tuple(lists[0])
     lengths = {
-        (path, name): len(own[name].pairs)
-        for path, own in zip(paths, lists, strict=True)
-        for name in own
+        (path, name): len(best.pairs)
+        for path, by_relation in zip(paths, lists, strict=True)
+        for name, best in by_relation.items()
     }
-    shortest = min(lengths, key=lambda one: lengths[one])
+    shortest = min(lengths, key=lambda key: lengths[key])
     chosen = _cutoffs(cutoffs, lengths[shortest], *shortest)
     common = np.empty((len(chosen), len(relations)), np.int64)
     spearman = np.empty((len(chosen), len(relations)))
@@ -241,6 +251,10 @@ def pair_stability(
 def _cutoffs(
     cutoffs: Sequence[int] | None, length: int, path: str, relation: str
 ) -> tuple[int, ...]:
+    """Return the cutoffs, ascending; UsageError if one is beyond the shortest list.
+
+    This is the list of `relation` in `path`, with `length` pairs.
+    """
     if cutoffs is None:
         return (*(k for k in _CUTOFFS if k < length), length)
     chosen = sorted({check_count("k", k) for k in cutoffs})
@@ -255,9 +269,13 @@ def _cutoffs(
 
 
 def _agreement(lists: Sequence[dict[str, _List]], name: str, k: int) -> tuple[int, float]:
-    """Pairs among the k best of both files, and Spearman's correlation of their scores."""
+    """Return the number of pairs among the k best of both files, and Spearman's correlation.
+
+    The correlation is that of the scores of these pairs.
+    """
     first, second = (
-        dict(zip(own[name].pairs[:k], own[name].scores, strict=False)) for own in lists
+        dict(zip(by_relation[name].pairs[:k], by_relation[name].scores, strict=False))
+        for by_relation in lists
     )
     shared = [pair for pair in first if pair in second]
     ranks = []

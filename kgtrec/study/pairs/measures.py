@@ -1,7 +1,8 @@
 """Values of pair ranking: micro metrics of ranks, and macro measures with a relation as the query.
 
-Ties are not broken. A value is the expectation over all orders of the tied pairs (for metrics of
-ranks: of the rank type), and least and greatest are its values in the worst and the best order.
+Ties are not broken. A value is the expectation over all orders of the tied pairs. For metrics of
+ranks, it is the value of the rank type. Least and greatest are the values in the worst and the best
+order.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ DEFAULTS = (
 
 AUROC = "auroc"
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected")
-"""Without ordinal: a billion pairs have no names to order."""
+"""Rank types of pairs. There is no ordinal type, because pairs have no names to order."""
 
 
 class Bounds(NamedTuple):
@@ -55,7 +56,7 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Columns of ranks, int64 (answers,): see `kgtrec.ranking.pairs.PairCounts`."""
+    """Counts of the evaluated pairs, int64 (answers,); see `kgtrec.ranking.pairs.PairCounts`."""
 
     relation: Int64
     greater: Int64
@@ -67,12 +68,12 @@ class Counts:
 
 
 def parse_measures(keys: object, rank_type: str = "realistic") -> list[Measure | str]:
-    """Measures of keys: metrics of ranks, trec_eval's measures, or "auroc".
+    """Parse keys of measures: metrics of ranks, trec_eval's measures, or "auroc".
 
     Raises
     ------
     UsageError
-        A key that is not a measure, or one that pairs do not have; all of them are named.
+        A key is no measure, or a measure is not defined for pairs; all of them are named.
     """
     names = DEFAULTS if keys is None else [keys] if isinstance(keys, str) else list(keys)  # type: ignore[call-overload]
     if not names:
@@ -99,7 +100,7 @@ def parse_measures(keys: object, rank_type: str = "realistic") -> list[Measure |
 
 
 def _problem_of(measure: Measure) -> str:
-    """Why pair ranking does not have a measure; "" if it has."""
+    """Return the reason why a measure is not defined for pairs; "" if it is."""
     if measure.side != "both":
         return "a pair has no asked side; leave the side out"
     if not measure.is_trec:
@@ -113,22 +114,24 @@ def _problem_of(measure: Measure) -> str:
 
 
 def title_of(measure: Measure | str) -> str:
-    """Heading of a measure."""
+    """Return the heading of a measure."""
     if isinstance(measure, str):
         return "AUROC"
     return measure.title
 
 
 def key_of(measure: Measure | str) -> str:
-    """Key of a measure, without a side."""
+    """Return the key of a measure, without a side."""
     if isinstance(measure, str):
         return f"macro.{measure}"
     return measure.key.split(".", 1)[1]
 
 
 def relation_values(counts: Counts, measures: list[Measure | str]) -> list[Bounds]:
-    """Values of each measure per relation, relations ascending."""
-    columns = [one.column for one in measures if isinstance(one, Measure) and one.is_trec]
+    """Return the values of each measure per relation, relations ascending."""
+    columns = [
+        measure.column for measure in measures if isinstance(measure, Measure) and measure.is_trec
+    ]
     trec = dict(zip(columns, _trec_values(counts, columns), strict=True)) if columns else {}
     values = []
     for measure in measures:
@@ -144,18 +147,24 @@ def relation_values(counts: Counts, measures: list[Measure | str]) -> list[Bound
 def overall_values(
     counts: Counts, measures: list[Measure | str], per_relation: list[Bounds]
 ) -> list[Bounds]:
-    """Each measure once: metrics of ranks over all pairs, others weighted by evaluated pairs."""
+    """Return the value of each measure over all relations, in arrays of length 1.
+
+    Metrics of ranks are means over all pairs. Other measures are weighted means over relations, by
+    their evaluated pairs.
+    """
     pairs = np.bincount(numbered(counts.relation)[1])
     values = []
-    for measure, own in zip(measures, per_relation, strict=True):
+    for measure, bounds in zip(measures, per_relation, strict=True):
         if isinstance(measure, Measure) and not measure.is_trec:
             values.append(_rank_metric(counts, measure, by_relation=False))
         else:
-            values.append(Bounds(*(np.array([pairs @ one / pairs.sum()]) for one in own)))
+            weighted = (np.array([pairs @ row / pairs.sum()]) for row in bounds)
+            values.append(Bounds(*weighted))
     return values
 
 
 def _rank_metric(counts: Counts, measure: Measure, *, by_relation: bool) -> Bounds:
+    """Return the values of a metric of ranks, per relation or over all pairs."""
     n = len(counts.greater)
     ties = Ties(counts.greater, counts.equal, np.zeros(n, np.int64), np.ones(n, np.int64))
     cells = Cells(counts.relation, np.ones(n, np.int64))
@@ -170,18 +179,21 @@ def _rank_metric(counts: Counts, measure: Measure, *, by_relation: bool) -> Boun
 
 
 def _auroc(counts: Counts) -> Bounds:
-    """Probability that an answer scores higher than a pair that is none; ties count half."""
+    """Return the AUROC of each relation; ties count half.
+
+    It is the probability that an answer scores higher than a pair that is no answer.
+    """
     query = numbered(counts.relation)[1]
     answers = np.bincount(query)
     order = np.lexsort((counts.macro_greater, query))
     first, size = _groups(query[order], counts.macro_greater[order])
     starts = np.cumsum(answers) - answers
-    own_above = np.empty(len(query), np.int64)
-    own_equal = np.empty(len(query), np.int64)
-    own_above[order] = first - starts[query[order]]
-    own_equal[order] = size - 1
-    above = counts.macro_greater - own_above
-    level = counts.macro_equal - own_equal
+    answers_above = np.empty(len(query), np.int64)
+    answers_equal = np.empty(len(query), np.int64)
+    answers_above[order] = first - starts[query[order]]
+    answers_equal[order] = size - 1
+    above = counts.macro_greater - answers_above
+    level = counts.macro_equal - answers_equal
     others = np.bincount(query, counts.macro_candidates) / answers - answers
 
     def share(wrong: Int64 | Float64) -> Float64:
@@ -192,7 +204,10 @@ def _auroc(counts: Counts) -> Bounds:
 
 
 def _groups(query: Int64, greater: Int64) -> tuple[Int64, Int64]:
-    """First row and number of the answers of the same tie, for rows sorted by query and place."""
+    """Return the first row and the size of each answer's tie, int64 (answers,) each.
+
+    Rows are sorted by query and count of greater pairs.
+    """
     new = np.ones(len(query), bool)
     new[1:] = (query[1:] != query[:-1]) | (greater[1:] != greater[:-1])
     starts = np.flatnonzero(new)
@@ -201,16 +216,16 @@ def _groups(query: Int64, greater: Int64) -> tuple[Int64, Int64]:
 
 
 def _trec_values(counts: Counts, columns: list[Column]) -> list[Bounds]:
-    """trec_eval's measures per relation, by the expectation over orders of ties."""
+    """Return trec_eval's measures per relation, as expectations over the orders of ties."""
     query = numbered(counts.relation)[1]
     order = np.lexsort((counts.macro_greater, query))
     query, above = query[order], counts.macro_greater[order]
     first, _ = _groups(query, above)
-    place = above + np.arange(len(query)) - first  # the best order of each tie
+    rank = above + np.arange(len(query)) - first  # from 0, in the best order of each tie
     answers = np.bincount(query)
     retrieved = np.zeros(len(answers), np.int64)
     retrieved[query] = counts.macro_candidates[order]
-    lists = lists_of_judged(query, place, answers, retrieved)
+    lists = lists_of_judged(query, rank, answers, retrieved)
     view = View(lists, EvalOptions(), UNJUDGED + 1)
     values = core_values(view, columns)
     core = core_columns(columns, EvalOptions().compat)

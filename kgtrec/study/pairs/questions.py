@@ -1,4 +1,4 @@
-"""Which pairs of a relation are evaluated, and which are known: the questions (?, relation, ?)."""
+"""The questions (?, relation, ?): pairs of a relation that are evaluated, and known pairs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from kgtrec.scores.pairs import PairAxes
 
 @dataclass(frozen=True, eq=False)
 class PairQuestions:
-    """One question per relation, relations ascending.
+    """Questions about relations, ascending by relation.
 
     - filters: Splits whose pairs are known.
-    - outside: Evaluated triples of these relations whose head or tail is not a candidate.
+    - outside: Number of evaluated triples of these relations whose head or tail is no candidate.
     """
 
     graph: GraphData
@@ -35,10 +35,10 @@ class PairQuestions:
     @property
     def relations(self) -> Int64:
         """Ids of the relations."""
-        return np.array([one.relation for one in self.questions], np.int64)
+        return np.array([question.relation for question in self.questions], np.int64)
 
     def name(self, relation: int) -> str:
-        """Label of a relation."""
+        """Return the label of a relation."""
         return self.graph.relations[int(relation)]
 
 
@@ -50,7 +50,7 @@ def pair_questions(
     heads: Any = None,
     tails: Any = None,
 ) -> PairQuestions:
-    """The questions (?, relation, ?) of a split; parameters as for `rank_pairs`."""
+    """Return the questions (?, relation, ?) of a split; parameters as for `rank_pairs`."""
     if graph.contexts is not None:
         raise UsageError(
             "the facts of this graph have a time or qualifiers, which pairs do not have; leave "
@@ -59,26 +59,27 @@ def pair_questions(
     filters, _ = filter_splits(graph, Filter(filter), split)
     rows = graph.split(split)
     axes = PairAxes.from_ids(
-        _listed("heads", heads, graph.n_entities),
-        _listed("tails", tails, graph.n_entities),
+        _parse_entities("heads", heads, graph.n_entities),
+        _parse_entities("tails", tails, graph.n_entities),
         graph.n_entities,
     )
     inside = np.isin(rows[:, 0], axes.heads) & np.isin(rows[:, 2], axes.tails)
-    chosen = _relations(graph, split, rows, inside, relations)
+    chosen = _choose_relations(graph, split, rows, inside, relations)
     if heads is not None:
         _require_use(graph, chosen, axes.heads, "head")
     if tails is not None:
         _require_use(graph, chosen, axes.tails, "tail")
-    known = np.concatenate([np.empty((0, 3), np.int32), *(graph.splits[one] for one in filters)])
-    others = [graph.splits[one] for one in filters if one != split]
-    removed = np.concatenate([np.empty((0, 3), np.int32), *others])
-    cells = [_by_relation(axes, each, chosen) for each in (rows, known, removed)]
+    none = np.empty((0, 3), np.int32)
+    known = np.concatenate([none, *(graph.splits[name] for name in filters)])
+    others = [graph.splits[name] for name in filters if name != split]
+    removed = np.concatenate([none, *others])
+    cells = [_by_relation(axes, triples, chosen) for triples in (rows, known, removed)]
     questions = [
         PairQuestion(int(relation), answers, of_known, np.setdiff1d(of_removed, answers))
         for relation, answers, of_known, of_removed in zip(chosen.tolist(), *cells, strict=True)
     ]
     outside = int((~inside & np.isin(rows[:, 1], chosen)).sum())
-    empty = [one.relation for one in questions if not len(one.answers)]
+    empty = [question.relation for question in questions if not len(question.answers)]
     if empty:
         raise UsageError(
             f"split {split!r} has no pair of relation {graph.relations[empty[0]]!r} among these "
@@ -87,8 +88,8 @@ def pair_questions(
     return PairQuestions(graph, split, filters, axes, questions, outside)
 
 
-def _listed(name: str, values: Any, size: int) -> Int64 | None:
-    """Ids in the caller's order; UsageError if there are none, or one is repeated."""
+def _parse_entities(name: str, values: Any, size: int) -> Int64 | None:
+    """Return ids in the caller's order; UsageError if there are none, or one is repeated."""
     if values is None:
         return None
     distinct = label_ids(name, values, size)
@@ -104,8 +105,10 @@ def _listed(name: str, values: Any, size: int) -> Int64 | None:
     return ids
 
 
-def _relations(graph: GraphData, split: str, rows: Int32, inside: Any, relations: Any) -> Int64:
-    """Ids of the relations to rank, ascending."""
+def _choose_relations(
+    graph: GraphData, split: str, rows: Int32, inside: Any, relations: Any
+) -> Int64:
+    """Return the ids of the relations to rank, ascending; UsageError if there are none."""
     if relations is not None:
         chosen = label_ids("relations", relations, graph.n_relations).astype(np.int64)
         if not len(chosen):
@@ -123,7 +126,7 @@ def _relations(graph: GraphData, split: str, rows: Int32, inside: Any, relations
 
 
 def _require_use(graph: GraphData, relations: Int64, ids: Int64, side: str) -> None:
-    """UsageError if no chosen relation has one of the listed entities on this side."""
+    """Raise UsageError if no chosen relation has one of the listed entities on this side."""
     column = 0 if side == "head" else 2
     for rows in graph.splits.values():
         of_relations = np.isin(rows[:, 1], relations)
@@ -136,7 +139,7 @@ def _require_use(graph: GraphData, relations: Int64, ids: Int64, side: str) -> N
 
 
 def _by_relation(axes: PairAxes, triples: Int32, relations: Int64) -> list[Int64]:
-    """Cells of the triples of each relation."""
+    """Return the cells of the triples of each relation."""
     rows = triples[np.argsort(triples[:, 1], kind="stable")].astype(np.int64)
     starts, ends = (np.searchsorted(rows[:, 1], relations, side) for side in ("left", "right"))
     return [

@@ -53,9 +53,9 @@ RANK_COLUMNS = (
 class PairRanks(ShownAsTables):
     """Ranks of the evaluated pairs of relations, among all other pairs.
 
-    - questions: What was asked.
-    - counts: Relation and counts per evaluated pair, relations ascending.
-    - head, tail, int64 (pairs,), scores, float64 (pairs,)
+    - questions: The questions, their answers and known pairs.
+    - counts: Relation and counts of each evaluated pair, relations ascending.
+    - head, tail, int64 (pairs,), scores, float64 (pairs,): Ids and score of each evaluated pair.
     - best: The best pairs of each relation; None if none were requested.
     """
 
@@ -74,7 +74,7 @@ class PairRanks(ShownAsTables):
         return f" of {len(self.questions.questions):,} relations, {heads:,} x {tails:,} pairs each"
 
     def notes(self) -> list[str]:
-        """What a reader must know of the numbers."""
+        """Return sentences that help readers of the numbers, on ignored triples and ties."""
         lines = []
         if outside := self.questions.outside:
             lines.append(
@@ -89,11 +89,11 @@ class PairRanks(ShownAsTables):
         return lines
 
     def table(self, measures: Any = None, rank_type: str = "realistic") -> Table:
-        """Each measure over all relations.
+        """Return a table of measures over all relations.
 
-        Column "by pairs" weighs relations by their evaluated pairs (for MAP as Wang et al. 2019),
-        "by relation" is the plain mean over relations. Least and greatest are the values by pairs
-        in the worst and the best order of ties.
+        Column "by pairs" weighs relations by their evaluated pairs (for MAP as Wang et al. 2019).
+        Column "by relation" is the plain mean over relations. Least and greatest are the values by
+        pairs in the worst and the best order of ties.
 
         Parameters
         ----------
@@ -102,40 +102,43 @@ class PairRanks(ShownAsTables):
             trec_eval (macro, a relation is the query), such as ``map``, ``ndcg_cut_100``,
             ``P_100`` and ``recall_1000``; and ``auroc``.
         rank_type : {"optimistic", "realistic", "pessimistic", "expected"}
-            Of metrics of ranks, for keys that name none.
+            Rank type of metrics of ranks whose keys name none.
         """
         parsed = parse_measures(measures, rank_type)
         per_relation = relation_values(self.counts, parsed)
         overall = overall_values(self.counts, parsed, per_relation)
         rows: list[tuple[Cell, ...]] = [
             (
-                title_of(one),
-                key_of(one),
+                title_of(measure),
+                key_of(measure),
                 float(by_pairs.value[0]),
-                float(own.value.mean()),
+                float(by_relation.value.mean()),
                 float(by_pairs.least[0]),
                 float(by_pairs.greatest[0]),
             )
-            for one, own, by_pairs in zip(parsed, per_relation, overall, strict=True)
+            for measure, by_relation, by_pairs in zip(parsed, per_relation, overall, strict=True)
         ]
         heads = "measure,key,by pairs:4,by relation:4,least:4,greatest:4"
         return Table.of(heads, rows, names=2)
 
     def by(self, group: str, measures: Any = None, rank_type: str = "realistic") -> Table:
-        """The measures per relation, or per category of relations (weighted by evaluated pairs)."""
+        """Return a table of measures per relation, or per category of relations.
+
+        The relations of a category are weighted by their evaluated pairs.
+        """
         choose("by", group, GROUPS)
         parsed = parse_measures(measures, rank_type)
-        relations, place = numbered(self.counts.relation)
+        relations, index = numbered(self.counts.relation)
         per_relation = relation_values(self.counts, parsed)
-        titles = [(title_of(one), key_of(one), DIGITS) for one in parsed]
-        pairs = np.bincount(place)
+        titles = [(title_of(measure), key_of(measure), DIGITS) for measure in parsed]
+        pairs = np.bincount(index)
         if group == "relation":
             first = np.searchsorted(self.counts.relation, relations)
             candidates = self.counts.macro_candidates[first].tolist()
-            values = np.stack([one.value for one in per_relation], axis=1).tolist()
+            values = np.stack([bounds.value for bounds in per_relation], axis=1).tolist()
             rows: list[tuple[Cell, ...]] = [
-                (self.questions.name(relation), n, total, *own)
-                for relation, n, total, own in zip(
+                (self.questions.name(relation), n, total, *row)
+                for relation, n, total, row in zip(
                     relations.tolist(), pairs.tolist(), candidates, values, strict=True
                 )
             ]
@@ -143,16 +146,16 @@ class PairRanks(ShownAsTables):
         return self._by_category(parsed, relations, titles)
 
     def _by_category(self, parsed: Any, relations: Any, titles: Any) -> Table:
-        """The measures of each category; relations without train triples are "unseen"."""
+        """Return a table of measures per category; "unseen" are relations not in train."""
         categories = relation_categories(self.questions.graph)
-        of = [categories[relation] for relation in relations.tolist()]
+        category_of = [categories[relation] for relation in relations.tolist()]
         rows: list[tuple[Cell, ...]] = []
-        for name in sorted({*of}):
-            chosen = relations[np.array([one == name for one in of])]
+        for name in sorted({*category_of}):
+            chosen = relations[np.array([category == name for category in category_of])]
             keep = np.isin(self.counts.relation, chosen)
             part = Counts(*(column[keep] for column in vars(self.counts).values()))
             values: list[Bounds] = overall_values(part, parsed, relation_values(part, parsed))
-            numbers = [float(one.value[0]) for one in values]
+            numbers = [float(bounds.value[0]) for bounds in values]
             rows.append((name, len(chosen), int(keep.sum()), *numbers))
         return Table.of(["category", "relations", "pairs", *titles], rows)
 
@@ -188,35 +191,35 @@ def rank_pairs(
 ) -> PairRanks:
     """Rank each evaluated pair of a relation among all other pairs (Zhou et al. 2022, 6.2).
 
-    The question is (?, relation, ?). Candidates are all pairs of heads and tails. For micro ranks,
-    those that a split of the filter knows are left out. The matrix of pairs is never in memory.
+    The question is (?, relation, ?). Candidates are all pairs of heads and tails. Micro ranks
+    exclude the pairs that a split of the filter contains. The matrix of pairs is never in memory.
 
     Parameters
     ----------
     scores : callable, mapping, Factors or array
         A callable ``(relation, heads)``, of an id and an array of ids, returns the scores of these
-        heads with all tails: an array with one row per head, or `Factors` whose queries are those
-        heads. It must give a pair the same score in every call: blocks with known pairs are asked
-        twice. `PairVectors` makes one from the vectors of a model. A mapping has relations (ids or
-        labels) as keys, and arrays (heads, tails) or `Factors` with a query per head. A single
-        array or `Factors` serves a single relation.
+        heads with all tails: an array with a row per head, or `Factors` with a query per head. It
+        must return the same score of a pair in every call, because blocks with known pairs are
+        computed twice. `PairVectors` makes such a callable from the vectors of a model. A mapping
+        has relations (ids or labels) as keys, and arrays (heads, tails) or `Factors` with a query
+        per head. A single array or `Factors` serves a single relation.
     graph : Graph
     split : str
         Split whose pairs are evaluated.
     filter : str or sequence of str
         Splits whose pairs are known: ``all``, ``test``, ``valid``, ``raw``, or names of splits.
     relations : sequence of int, optional
-        Ids of relations. By default all with an evaluated pair.
+        Ids of relations. By default, all relations with an evaluated pair.
     heads, tails : sequence of int, optional
         Ids of the entities to pair, such as drugs and diseases. Rows and columns of arrays have
         their order. By default every entity.
     k : int
-        How many best pairs of each relation to keep, without those that other splits of the filter
-        know. Ties are in the order of head and tail ids.
+        Number of best pairs of each relation to keep, without pairs of other splits of the filter.
+        Ties are in the order of head and tail ids.
     keep_known : bool
-        Whether known pairs may be among the best.
+        True if known pairs may be among the best.
     heads_per_call : int, optional
-        Heads per call of the scores; by default as many as have scores of about 32 MB.
+        Heads per call of the scores. By default, as many as have scores of about 32 MB.
     higher_is_better : bool
     threads : int, optional
     progress : bool, optional
@@ -238,23 +241,23 @@ def rank_pairs(
     >>> score = study.PairVectors(graph, "distmult", entity=e, relation=r)  # doctest: +SKIP
     >>> print(study.rank_pairs(score, graph, k=100).table())                # doctest: +SKIP
     """
-    asked = pair_questions(graph, split, filter, relations, heads, tails)
+    questions = pair_questions(graph, split, filter, relations, heads, tails)
     k = check_count("k", k, 0)
     if heads_per_call is not None:
         check_count("heads_per_call", heads_per_call)
     n_threads = available_cores() if threads is None else check_count("threads", threads)
-    _check_depth(asked, k, keep_known)
-    source = as_pair_source(_by_id(scores, graph), asked.relations, asked.axes, asked.name)
-    counted: list[PairCounts] = []
-    n_heads = len(asked.axes.heads) * len(asked.questions)
-    with progress_bar(n_heads, "heads", progress) as bar:
-        for question in asked.questions:
-            counted.append(
+    _check_depth(questions, k, keep_known)
+    axes, by_id = questions.axes, _key_by_id(scores, graph)
+    source = as_pair_source(by_id, questions.relations, axes, questions.name)
+    counts: list[PairCounts] = []
+    with progress_bar(len(axes.heads) * len(questions.questions), "heads", progress) as bar:
+        for question in questions.questions:
+            counts.append(
                 count_pairs(
                     source,
                     question,
-                    asked.axes,
-                    asked.name(question.relation),
+                    axes,
+                    questions.name(question.relation),
                     depth=k,
                     keep_known=keep_known,
                     heads_per_call=heads_per_call,
@@ -263,11 +266,11 @@ def rank_pairs(
                     advance=bar.update,
                 )
             )
-    return _joined(asked, counted, k)
+    return _join_counts(questions, counts, k)
 
 
-def _by_id(scores: Any, graph: Graph) -> Any:
-    """A mapping with ids instead of labels as keys; other scores unchanged."""
+def _key_by_id(scores: Any, graph: Graph) -> Any:
+    """Return a mapping with ids instead of labels as keys; other scores unchanged."""
     if not isinstance(scores, Mapping):
         return scores
     if not all(isinstance(key, (str, int, np.integer)) for key in scores):
@@ -277,33 +280,36 @@ def _by_id(scores: Any, graph: Graph) -> Any:
     return {ids[key] if isinstance(key, str) else int(key): scores[key] for key in scores}
 
 
-def _check_depth(asked: PairQuestions, k: int, keep_known: bool) -> None:
-    """UsageError if a relation has fewer candidates than the best pairs to keep."""
+def _check_depth(questions: PairQuestions, k: int, keep_known: bool) -> None:
+    """Raise UsageError if a relation has fewer candidates than the best pairs to keep."""
 
     def candidates(question: PairQuestion) -> int:
-        return asked.axes.n_pairs - (0 if keep_known else len(question.removed))
+        return questions.axes.n_pairs - (0 if keep_known else len(question.removed))
 
-    fewest = min(asked.questions, key=candidates)
+    fewest = min(questions.questions, key=candidates)
     if k > candidates(fewest):
         raise UsageError(
             f"k={k:,} is more than the {candidates(fewest):,} candidate pairs of relation "
-            f"{asked.name(fewest.relation)!r}; choose at most {candidates(fewest):,}"
+            f"{questions.name(fewest.relation)!r}; choose at most {candidates(fewest):,}"
         )
 
 
-def _joined(asked: PairQuestions, counted: list[PairCounts], k: int) -> PairRanks:
-    """The counts of all relations as columns."""
-    lengths = [len(one.greater) for one in counted]
-    heads, tails = zip(*(asked.axes.ids(one.answers) for one in asked.questions), strict=True)
-    counts = Counts(
-        relation=np.repeat(asked.relations, lengths),
-        greater=np.concatenate([one.greater for one in counted]),
-        equal=np.concatenate([one.equal for one in counted]),
-        candidates=np.concatenate([one.candidates for one in counted]),
-        macro_greater=np.concatenate([one.macro_greater for one in counted]),
-        macro_equal=np.concatenate([one.macro_equal for one in counted]),
-        macro_candidates=np.repeat([one.macro_candidates for one in counted], lengths),
+def _join_counts(questions: PairQuestions, counts: list[PairCounts], k: int) -> PairRanks:
+    """Return the ranks of all relations, from the counts of each."""
+    lengths = [len(of_relation.greater) for of_relation in counts]
+    answers = [questions.axes.ids(question.answers) for question in questions.questions]
+    heads, tails = zip(*answers, strict=True)
+    joined = Counts(
+        relation=np.repeat(questions.relations, lengths),
+        greater=np.concatenate([of_relation.greater for of_relation in counts]),
+        equal=np.concatenate([of_relation.equal for of_relation in counts]),
+        candidates=np.concatenate([of_relation.candidates for of_relation in counts]),
+        macro_greater=np.concatenate([of_relation.macro_greater for of_relation in counts]),
+        macro_equal=np.concatenate([of_relation.macro_equal for of_relation in counts]),
+        macro_candidates=np.repeat(
+            [of_relation.macro_candidates for of_relation in counts], lengths
+        ),
     )
-    scores = np.concatenate([one.scores for one in counted])
-    best = BestPairs.of(asked, counted, k) if k else None
-    return PairRanks(asked, counts, np.concatenate(heads), np.concatenate(tails), scores, best)
+    scores = np.concatenate([of_relation.scores for of_relation in counts])
+    best = BestPairs.from_counts(questions, counts, k) if k else None
+    return PairRanks(questions, joined, np.concatenate(heads), np.concatenate(tails), scores, best)
