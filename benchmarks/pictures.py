@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 import kgtrec
-from kgtrec.demo import run_demo
+from kgtrec.demo.run import run_demo
 
 IMAGES = Path(__file__).parents[1] / "kgtrec" / "guides" / "images"
 COLOURS = 32

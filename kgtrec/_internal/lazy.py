@@ -1,36 +1,47 @@
 """Lazy exports of packages: names that are loaded on first use (PEP 562).
 
-Type checkers read the imports under ``TYPE_CHECKING`` beside the table of homes; a test compares
-the two.
+The list of a package's names is its stub, ``__init__.pyi``, which type checkers and editors read.
+Every statement in it has the form ``from MODULE import NAME as NAME``, or ``from PACKAGE import
+MODULE as MODULE`` for a module of the package itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 
-def homes(names_of: Mapping[str, str]) -> dict[str, str]:
-    """Map each name to its module, from modules with their names, separated by blanks."""
-    return {name: module for module, names in names_of.items() for name in names.split()}
+def read_homes(folder: str) -> dict[str, str]:
+    """Read the stub in a package's folder; return each name with its module."""
+    with open(os.path.join(folder, "__init__.pyi"), encoding="utf-8") as stub:
+        words = stub.read().replace("(", " ").replace(")", " ").replace(",", " ").split()
+    return dict(zip(words[3::6], words[1::6], strict=True))
 
 
 def lazy_exports(
-    namespace: dict[str, Any], modules: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return a package's ``__getattr__`` and ``__dir__``; `modules` maps names to modules.
+    package: str,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return a package's ``__getattr__``, ``__dir__`` and ``__all__`` from its stub.
 
-    Loaded names are stored in `namespace`, the package's ``globals()``.
+    Loaded names become attributes of the package. ``__all__`` has no modules, so that
+    ``from package import *`` loads no optional library.
     """
+    module = sys.modules[package]
+    homes = read_homes(module.__path__[0])
 
     def load(name: str) -> Any:
-        if name not in modules:
-            raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
-        namespace[name] = getattr(import_module(modules[name]), name)
-        return namespace[name]
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if homes[name] == package:  # importing a module sets the attribute
+            return import_module(f"{package}.{name}")
+        value = getattr(import_module(homes[name]), name)
+        setattr(module, name, value)
+        return value
 
-    def names() -> list[str]:
-        return sorted({*namespace, *modules})
+    def list_names() -> list[str]:
+        return sorted({*vars(module), *homes})
 
-    return load, names
+    return load, list_names, [name for name, home in homes.items() if home != package]

@@ -18,6 +18,7 @@ import pytest
 from checkout import ROOT, circle, inner, parsed, statements
 
 import kgtrec
+from kgtrec._internal.lazy import read_homes
 
 PACKAGE = ROOT / "kgtrec"
 
@@ -116,7 +117,8 @@ def _walk(node: ast.AST, at_load: bool) -> Iterator[Import]:
 def _module(module: str, name: str) -> str:
     """The module that ``from module import name`` loads."""
     if module == "kgtrec":
-        return kgtrec._HOMES.get(name, f"kgtrec.{name}")
+        home = HOMES.get(name, "kgtrec")
+        return f"kgtrec.{name}" if home == "kgtrec" else home
     return f"{module}.{name}" if f"{module}.{name}" in MODULES else module
 
 
@@ -171,6 +173,8 @@ NAMED = {
 }
 SOURCES = {name: text for name, text in NAMED.items() if name != "kgtrec"}  # which exports lazily
 MODULES = {*SOURCES, "kgtrec._core"}
+HOMES = read_homes(kgtrec.__path__[0])
+STUBS = [path.read_text("utf-8") for path in sorted(Path(kgtrec.__path__[0]).rglob("__init__.pyi"))]
 
 
 def test_every_folder_has_its_layer_and_every_layer_its_folder():
@@ -281,24 +285,37 @@ def test_wrong_imports_are_found():
 @pytest.mark.parametrize("page", ["kgtrec", "kgtrec.study", "kgtrec.plots", "kgtrec.trec"])
 def test_every_name_is_there_and_is_what_its_home_has(page: str) -> None:
     module = import_module(page)
-    assert set(module._HOMES) <= set(module.__all__) & set(dir(module))
-    for name, home in module._HOMES.items():
-        assert getattr(module, name) is getattr(import_module(home), name)
-    with pytest.raises(AttributeError, match=f"module '{page}' has no attribute 'cellar'"):
-        module.cellar  # noqa: B018
-    file = Path(str(module.__file__))
-    imported = {
-        alias.name: node.module
-        for block in ast.parse(file.read_text("utf-8")).body
-        if isinstance(block, ast.If)
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    assert imported == module._HOMES  # type checkers are told the same
+    folder = Path(module.__path__[0])
+    homes = read_homes(str(folder))
+    stub = ast.parse((folder / "__init__.pyi").read_text("utf-8")).body
+    assert len(stub) == len(homes) > 10
+    for line in stub:  # what type checkers read is what the package loads
+        assert isinstance(line, ast.ImportFrom)
+        assert [(line.module, alias.name, alias.asname) for alias in line.names] == [
+            (home, name, name) for name, home in homes.items() if name == line.names[0].name
+        ]
+    assert set(homes) <= set(dir(module))
+    assert set(module.__all__) == {name for name, home in homes.items() if home != page}
+    for name, home in homes.items():
+        value = import_module(f"{page}.{name}") if home == page else import_module(home)
+        assert getattr(module, name) is (value if home == page else getattr(value, name))
+    with pytest.raises(AttributeError, match=f"module '{page}' has no attribute 'nothing'"):
+        module.nothing  # noqa: B018
     # A name of a module too: earlier imports would decide which of the two one gets.
-    modules = {path.stem for path in file.parent.iterdir() if path.suffix in (".py", ".so", "")}
-    assert modules & set(module._HOMES) == set()
+    modules = {path.stem for path in folder.iterdir() if path.suffix in (".py", ".so", "")}
+    assert modules & set(module.__all__) == set()
+
+
+def test_modules_are_there_after_the_import_of_the_package(tmp_path: Path) -> None:
+    code = (
+        "import sys, kgtrec; before = 'numpy' in sys.modules;"
+        "print(before, kgtrec.trec.evaluate.__name__, kgtrec.study.openworld.expectation.__name__,"
+        "kgtrec.plots.__name__, kgtrec.measures.Measure is kgtrec.Measure, kgtrec.__version__)"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    due = f"False evaluate expectation kgtrec.plots True {kgtrec.__version__}"
+    assert done.stdout.strip() == due
 
 
 def test_the_site_describes_every_class_once() -> None:
@@ -341,7 +358,9 @@ def test_a_class_name_is_defined_once() -> None:
 
 
 def test_only_front_doors_declare_names() -> None:
-    declaring = {name for name, text in NAMED.items() if re.search(r"^__all__\b", text, re.M)}
+    declaring = {
+        name for name, text in NAMED.items() if re.search(r"^[^#\n]*__all__\b.* =", text, re.M)
+    }
     assert declaring == {*FRONT_DOORS}
 
 
@@ -390,8 +409,8 @@ def loose_settings(function: Definition) -> list[str]:
 def test_only_public_functions_take_settings_one_by_one() -> None:
     exported = {
         (imported.module, alias.name)
-        for door in FRONT_DOORS
-        for imported in ast.walk(parsed(NAMED[door]))
+        for text in (*map(NAMED.__getitem__, FRONT_DOORS), *STUBS)
+        for imported in ast.walk(parsed(text))
         if isinstance(imported, ast.ImportFrom)
         for alias in imported.names
     }

@@ -40,7 +40,7 @@ from kgtrec.cli import COMMANDS, cli
 from kgtrec.cli._names import HEADINGS, long_name
 from kgtrec.cli._report import PathType
 from kgtrec.cli.guide import lay_out
-from kgtrec.demo import run_demo
+from kgtrec.demo.run import run_demo
 from kgtrec.errors import FilterWarning
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES
 from kgtrec.study.openworld import experiment

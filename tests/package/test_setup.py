@@ -205,7 +205,7 @@ def run(checkout: Path, site: Path, *arguments: str, text: str = "") -> str:
 
 @pytest.mark.slow
 def test_the_first_example_of_the_readme_can_be_pasted(checkout: Path, site: Path) -> None:
-    demo = "from kgtrec.demo import run_demo\nrun_demo('kgtrec-demo')\n"
+    demo = "from kgtrec.demo.run import run_demo\nrun_demo('kgtrec-demo')\n"
     readme = (ROOT / "README.md").read_text("utf-8")
     example = re.search(r"^```python\n(.*?)^```$", readme, re.M | re.S)
     assert example is not None

@@ -1,0 +1,16 @@
+from kgtrec.trec import ir_measures_provider as ir_measures_provider
+from kgtrec.trec.eval.evaluate import Evaluator as Evaluator
+from kgtrec.trec.eval.evaluate import TieValues as TieValues
+from kgtrec.trec.eval.evaluate import evaluate as evaluate
+from kgtrec.trec.eval.evaluate import summarise as summarise
+from kgtrec.trec.files.columns import QrelsColumns as QrelsColumns
+from kgtrec.trec.files.columns import RunColumns as RunColumns
+from kgtrec.trec.files.run import Run as Run
+from kgtrec.trec.files.run import read_qrels as read_qrels
+from kgtrec.trec.files.run import read_run as read_run
+from kgtrec.trec.files.write import write_qrels as write_qrels
+from kgtrec.trec.files.write import write_questions as write_questions
+from kgtrec.trec.files.write import write_run as write_run
+from kgtrec.trec.measures.agreement import check_agreement as check_agreement
+from kgtrec.trec.measures.agreement import trec_values as trec_values
+from kgtrec.trec.measures.values import native_values as native_values
