@@ -55,7 +55,7 @@ def command(ranks: str, by: str | None, **options: Any) -> Report:
     sizes and coverage.
 
     Micro measures divide sums over all questions, others are means over questions. Answers of one
-    question compete with each other, and facts of other splits are no candidates.
+    question compete with each other, and facts of other splits are not candidates.
 
     \b
     kgtrec sets test.parquet --policy top:10

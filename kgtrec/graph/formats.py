@@ -219,7 +219,7 @@ class GraphPlace(NamedTuple):
 
     @property
     def is_alone(self) -> bool:
-        """Whether the user declared that the splits are the whole graph: ``tsv:DIR``."""
+        """True if the user declared that the splits are the whole graph: ``tsv:DIR``."""
         return self.is_declared and self.format == "tsv" and self.columns is None
 
 

@@ -340,7 +340,7 @@ class GraphData:
         return hasher.hexdigest()
 
     def entity_counts(self) -> Int64:
-        """How often each entity is head, tail or qualifier's value: int64 (n_entities,)."""
+        """Count how often each entity is head, tail or qualifier's value: int64 (n_entities,)."""
         return self._entity_counts
 
     @cached_property

@@ -219,12 +219,12 @@ class Labels(Sequence[str]):
 
     @property
     def is_ascending(self) -> bool:
-        """Whether the labels are known to be in byte order."""
+        """True if the labels are known to be in byte order."""
         return self._ascending
 
     @property
     def is_decimal(self) -> bool:
-        """Whether the label of each id is its number."""
+        """True if the label of each id is its number."""
         return self._array is None
 
     @property

@@ -1,4 +1,4 @@
-"""What model libraries share: triples become questions, and a model's scores become rows."""
+"""Adapter for all model libraries: triples become questions, a model's scores become rows."""
 
 from __future__ import annotations
 

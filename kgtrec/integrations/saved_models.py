@@ -96,7 +96,7 @@ _DEFAULT_NORMS = {
     _PYKEEN: "scoring_fct_norm is 1 by default",
     _PYG: "p_norm is 1 by default",
 }
-"""What a program does if the user does not choose the norm of TransE, for messages."""
+"""Default norm of TransE in each program, for messages."""
 
 
 @dataclass(frozen=True)

@@ -192,20 +192,20 @@ class ListedCalculator(Calculator):
         self._ends = ends
 
     def value(self, measure: Measure) -> Value:
-        """As in `Calculator`; UsageError for measures of spread, which the ends do not bound."""
+        """Compute a value as `Calculator` does; UsageError for spread, which ends do not bound."""
         self._check_bounded(measure)
         first, second = (end.single_value(measure) for end in self._ends)
         return Interval.enclosing(self.single_value(measure), first, second)
 
     def per_relation(self, measure: Measure) -> Any:
-        """As in `Calculator`; returns an object array of intervals."""
+        """Compute values as `Calculator` does; return an object array of intervals."""
         self._check_bounded(measure)
         columns = super().per_relation(measure), *(e.per_relation(measure) for e in self._ends)
         rows = zip(*map(np.ndarray.tolist, columns), strict=True)
         return np.array([Interval.enclosing(*values) for values in rows], dtype=object)
 
     def part(self, members: Int64, trec: Iterable[str]) -> Calculator:
-        """See `Calculator`."""
+        """Return a part as `Calculator` does."""
         names = list(trec)
         whole = super().part(members, names)
         ends = [end.part(members, names) for end in self._ends]

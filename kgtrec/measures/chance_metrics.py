@@ -89,7 +89,7 @@ class _Base:
 
     @property
     def is_rank(self) -> bool:
-        """Whether the metric is a rank: lower is better."""
+        """True if the metric is a rank, so that lower is better."""
         return self.row.higher_is_better is False
 
     @property

@@ -125,7 +125,7 @@ class Measure(KeyParts):
 
     @property
     def higher_is_better(self) -> bool | None:
-        """Whether greater values are better; None if neither end is better."""
+        """True if greater values are better; None if neither end is better."""
         return (self.column.row if self.is_trec else self.row[0]).higher_is_better
 
     @property

@@ -100,7 +100,7 @@ class RankMetric(NamedTuple):
     - from_moments: The metric of every group, if `of_mean` is None.
     - chance: Expectation and variance under a random scorer.
     - base: Name of the metric that is averaged over the same items; "" for this one.
-    - uses_candidates: Whether the value needs the number of candidates, and not only the rank.
+    - uses_candidates: True if the value needs the number of candidates, and not only the rank.
     - pykeen, libkge, papers: Other accepted spellings in lower case, by their users.
     - digits: Decimals in tables.
     """
@@ -143,7 +143,7 @@ class RankMetric(NamedTuple):
 
     @property
     def takes_cutoff(self) -> bool:
-        """Whether keys must name a cutoff k."""
+        """True if keys must name a cutoff k."""
         return self.parameter == "k"
 
     def name_with(self, parameter: float) -> str:
@@ -157,7 +157,7 @@ class RankMetric(NamedTuple):
 
     @property
     def is_adjusted(self) -> bool:
-        """Whether the metric is the ratio, index or z-score of a base."""
+        """True if the metric is the ratio, index or z-score of a base."""
         return self.chance is not None and bool(self.base)
 
     @property

@@ -38,8 +38,8 @@ class PairQuestion:
     """The question (?, relation, ?): cells of `PairAxes`, ascending and distinct.
 
     - answers: Evaluated pairs.
-    - known: Pairs that are no candidates of micro ranks; may contain answers.
-    - removed: Pairs that are no candidates of macro ranks and of the best pairs; no answers.
+    - known: Pairs that are not candidates of micro ranks; may contain answers.
+    - removed: Pairs that are not candidates of macro ranks and of the best pairs; no answers.
     """
 
     relation: int

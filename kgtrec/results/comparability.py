@@ -1,4 +1,4 @@
-"""Whether one table may compare two sets of ranks: differences in how they were made."""
+"""Decide whether a table may compare two sets of ranks, by differences of their protocols."""
 
 from __future__ import annotations
 

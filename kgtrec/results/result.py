@@ -194,7 +194,7 @@ class Result(Mapping[str, Value]):
 
     @property
     def has_intervals(self) -> bool:
-        """Whether values are intervals, because answers are missing from their predicted lists."""
+        """True if values are intervals, because answers are missing from their predicted lists."""
         return isinstance(self._calculator, ListedCalculator)
 
     def to_json(self) -> str:

@@ -166,7 +166,7 @@ class Factors:
         Raises
         ------
         UsageError
-            An unknown model, or one that is no product or distance of two vectors (TransH, ConvE
+            An unknown model, or one that is not a product or distance of two vectors (TransH, ConvE
             and others), with the reason; missing or superfluous arrays.
         InputError
             Shapes that do not fit the questions or one another.

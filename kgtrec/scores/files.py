@@ -168,7 +168,7 @@ def _matrix_of(matrix: Any, file: str, watch: Any) -> Matrix:
 
 
 def _kind(path: Path) -> str:
-    """Return the problem that a file with this suffix is no score matrix."""
+    """Return the problem that a file with this suffix is not a score matrix."""
     if path.suffix == ".parquet":
         return (
             "a Parquet file is not a score matrix (Ranks.load and kgtrec report read saved ranks)"

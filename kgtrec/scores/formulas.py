@@ -285,7 +285,7 @@ FORMULAS: dict[str, tuple[Callable[[Parts, QueryIds], Built], tuple[str, ...]]] 
 
 
 class Refusal(NamedTuple):
-    """The refusal of a model whose scores are no product or distance of a query and an entity.
+    """The refusal of a model whose scores are not a product or distance of two vectors.
 
     - reason: Operation of the model that cannot be split.
     - remedy: Advice on how to rank the model.
@@ -325,7 +325,7 @@ REFUSED = {
     ),
     "kg2e": Refusal("compares distributions of entities, with variances", _BY_NETWORK),
 }
-"""Models whose scores are no product or distance of a query and a vector per entity."""
+"""Models whose scores are not a product or distance of a query and a vector per entity."""
 
 
 def check_model(model: Any) -> str:

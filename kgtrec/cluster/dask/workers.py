@@ -255,7 +255,7 @@ def connect_client(address: str) -> Iterator[Client]:
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """How tasks run; `kgtrec.cluster.rank` documents each field."""
+    """Settings of tasks; `kgtrec.cluster.rank` documents each field."""
 
     memory: str | int = "2GB"
     retries: int = 3

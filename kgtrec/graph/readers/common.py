@@ -268,7 +268,7 @@ def labels_by_id(
 
 
 def _distinct(names: list[bytes]) -> tuple[list[bytes], dict[str, list[int]]]:
-    """Labels with the repeated ones renamed, and the numbers of each repeated label."""
+    """Rename repeated labels. Return all labels, and the numbers of each repeated one."""
     if len(known := set(names)) == len(names):
         return names, {}
     numbers: dict[bytes, list[int]] = {}

@@ -227,7 +227,7 @@ class Numbering(NamedTuple):
 
     @property
     def is_same(self) -> bool:
-        """Whether all numbers stay."""
+        """True if all numbers stay."""
         n = len(self.ids)
         return len(self.labels) == n and bool((self.ids == np.arange(n)).all())
 

@@ -111,7 +111,7 @@ class _FurtherColumns:
     """Columns of a folder's files, to explain those beyond the third; without headings.
 
     - is_even: Each file has one number of columns.
-    - widths: How many lines have each number of columns.
+    - widths: Number of lines per number of columns.
     - values: Some different values of the first four columns, and of the last, in lines with more
       than three.
     """
@@ -154,7 +154,7 @@ class _FurtherColumns:
 
     @property
     def has_relation_first(self) -> bool:
-        """Whether the first column is the relation: entities of the second recur in the third."""
+        """True if the first column seems to be the relation: the others share entities."""
         first, second, third = self.values[:3]
         turned, usual = len(third & second), len(third & first)
         return turned > usual or (turned == usual and len(first) < len(second))

@@ -348,7 +348,7 @@ def _labels_of(home: Path, kind: str) -> Labels:
 
 
 def _after_header(path: Path, header: list[str]) -> Iterator[tuple[int, list[bytes]]]:
-    """Fields of every line, with quotes as pandas writes them."""
+    """Yield the fields of every line, with quotes as pandas writes them."""
     rows = read_delimited_rows(path, "\t", "write it again")
     _, first = next(rows, (1, []))
     if first != header:

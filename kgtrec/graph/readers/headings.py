@@ -68,7 +68,7 @@ class Heading:
 
     @property
     def has_words(self) -> bool:
-        """Whether a name is longer than a letter."""
+        """Return True if a name is longer than a letter."""
         return any(len(label.strip()) > 1 for label in self.labels)
 
 

@@ -280,7 +280,7 @@ def average_ranks(values: Int64) -> Float64:
 
 
 def pearson(a: Float64, b: Float64) -> float:
-    """Pearson's correlation; NaN if one side does not vary."""
+    """Compute Pearson's correlation; NaN if one side does not vary."""
     if len(a) < 2:
         return math.nan
     a, b = a - a.mean(), b - b.mean()
