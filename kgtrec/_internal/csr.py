@@ -75,14 +75,14 @@ def distinct(parts: list[Int64]) -> Int64:
 def contains(ordered: Int64, keys: Int64) -> Bools:
     """Return whether each key is in a sorted array."""
     if len(keys) < 4 * len(ordered):
-        return searched(ordered, keys) >= 0
+        return find_sorted(ordered, keys) >= 0
     # Usually few are: a small table of the last bits excludes most others before the search.
     last_bits = (1 << max(_LEAST_BITS, (8 * len(ordered)).bit_length())) - 1
     may_occur = np.zeros(last_bits + 1, dtype=bool)
     may_occur[ordered & last_bits] = True
     mask: Bools = may_occur[keys & last_bits]
     likely = np.flatnonzero(mask)
-    mask[likely] = searched(ordered, keys[likely]) >= 0
+    mask[likely] = find_sorted(ordered, keys[likely]) >= 0
     return mask
 
 
@@ -94,13 +94,13 @@ def finder(ordered: Int64, n_keys: int) -> Callable[[Int64], Int64]:
     """
     beyond = int(ordered[-1]) + 1 if len(ordered) else 0
     if beyond > min(_LARGEST_TABLE, 16 * n_keys):
-        return lambda keys: searched(ordered, keys)
+        return lambda keys: find_sorted(ordered, keys)
     positions = np.full(beyond + 1, -1, np.int32)
     positions[ordered] = np.arange(len(ordered))
     return lambda keys: positions[np.minimum(keys, beyond)].astype(np.int64)
 
 
-def searched(ordered: Int64, keys: Int64) -> Int64:
+def find_sorted(ordered: Int64, keys: Int64) -> Int64:
     """Return the position of each key in a sorted array; -1 for other keys."""
     if not len(ordered):
         return np.full(len(keys), -1)
@@ -209,7 +209,7 @@ def _digits(column: Integers) -> Iterator[npt.NDArray[np.uint16]]:
         yield digit.astype(np.uint16)
 
 
-def numbered(values: Integers) -> tuple[Integers, Positions]:
+def number_values(values: Integers) -> tuple[Integers, Positions]:
     """Return the distinct values, ascending, and the index of each value among them."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     if high - low > 8 * len(values):

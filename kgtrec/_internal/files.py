@@ -64,11 +64,12 @@ class _Group:
         if len(self.paths) < 2:
             return ""
         if not self.named:
-            return f" (no output is written: {_listed(missing)})"
-        return f" (already written: {_listed(self.named)}; not written: {_listed(missing)})"
+            return f" (no output is written: {_join_paths(missing)})"
+        return f" (already written: {_join_paths(self.named)}; not written: {_join_paths(missing)})"
 
 
-def _listed(paths: list[str]) -> str:
+def _join_paths(paths: list[str]) -> str:
+    """Join paths by commas, with control characters escaped."""
     return ", ".join(visible(path) for path in paths)
 
 

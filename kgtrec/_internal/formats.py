@@ -50,7 +50,7 @@ class Formats:
     group: str
     rows: Sequence[Format]
 
-    def named(self, name: str) -> Format:
+    def find_row(self, name: str) -> Format:
         """Return the row of this name; UsageError if there is none."""
         own_rows = {row.name: row for row in self.rows}
         match = own_rows.get(name) or self.all().get(name)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kgtrec._internal.arrays import Array, Bools, Float64, Int32, Int64
-from kgtrec._internal.csr import Csr, offsets_of, searched, take
+from kgtrec._internal.csr import Csr, find_sorted, offsets_of, take
 from kgtrec.cluster.question_store import Store, read_rows
 from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles
 from kgtrec.errors import InputError, UsageError
@@ -63,7 +63,7 @@ class _PartEntities(NamedTuple):
         new_id = ids - self.first + len(self.below)
         for others, start in ((self.below, 0), (self.above, self.size - len(self.above))):
             if len(others):
-                index = searched(others, ids)
+                index = find_sorted(others, ids)
                 new_id, is_local = (
                     np.where(index < 0, new_id, index + start),
                     is_local | (index >= 0),

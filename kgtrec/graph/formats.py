@@ -235,7 +235,7 @@ def graph_place(
     if columns is not None:
         choose("columns", columns, _ORDERS)
     if format is not None:
-        row = GRAPHS.named(format)
+        row = GRAPHS.find_row(format)
         if row.columns and columns not in (None, row.columns):
             raise UsageError(
                 f"{argument('columns', columns)} does not fit format {row.name}, whose columns are "

@@ -208,7 +208,7 @@ class GraphData:
             name, tables = "tsv", read_label_triples(files, source.columns, draws, form="tsv")
         else:
             name = "openke" if files else source.format
-            tables = GRAPHS.named(name).load()(source.folder, source.columns)
+            tables = GRAPHS.find_row(name).load()(source.folder, source.columns)
             if not any(map(len, tables.splits.values())):
                 hint = "add triples to at least one split"
                 refuse(source.folder, None, "no triple in any split", hint)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from kgtrec import _core
 from kgtrec._internal.arrays import Bools, Float64, Int32, Int64
-from kgtrec._internal.csr import numbered, order_by
+from kgtrec._internal.csr import number_values, order_by
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.averaging import (
     SIDES,
@@ -142,7 +142,7 @@ class Strata(NamedTuple):
         triples = _offsets(changes)
         relations = _offsets(np.diff(relation[triples[:-1]]) != 0)
         owners = rows[triples[relations[:-1]]]
-        popularity, index = numbered(ranks.answer_popularity[rows])
+        popularity, index = number_values(ranks.answer_popularity[rows])
         named = ranks.provenance.popularity  # if it was recounted
         counted_on = (
             " and ".join(named.get("entities", ())) or "all splits",

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.arrays import Int8, Int32, Int64, Integers
-from kgtrec._internal.csr import inverse, searched
+from kgtrec._internal.csr import find_sorted, inverse
 from kgtrec.errors import InputError, UsageError
 from kgtrec.graph.statistics.overlap import overlap_with_train
 from kgtrec.graph.triples import as_triples, check_ids
@@ -420,7 +420,7 @@ class GraphTerms:
             rows = np.flatnonzero((side == aspect.code) & (np.min(columns, axis=0) >= 0))
             of_side, keys = self._keys(aspect)
             order = np.argsort(keys)
-            at = searched(keys[order], aspect.join_ids(*(ids[rows] for ids in columns)))
+            at = find_sorted(keys[order], aspect.join_ids(*(ids[rows] for ids in columns)))
             numbers[rows[at >= 0]] = of_side[order[at[at >= 0]]]
         return numbers
 
@@ -463,9 +463,9 @@ def fact_rows(terms: GraphTerms, triples: npt.ArrayLike) -> Int64:
         n_contexts,
     )
     side, (keys, of_facts, order) = terms.aspects[0], terms.fact_keys
-    number = searched(keys, side.keys(rows))
+    number = find_sorted(keys, side.keys(rows))
     fact = number * side.n_labels + rows[:, side.asks.answer]
-    at = searched(of_facts, np.where(number < 0, -1, fact))
+    at = find_sorted(of_facts, np.where(number < 0, -1, fact))
     if (at < 0).any():
         first = int(np.flatnonzero(at < 0)[0])
         labels = [graph.entities, graph.relations, graph.entities]

@@ -10,7 +10,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import check_count
 from kgtrec._internal.arrays import Int64
-from kgtrec._internal.csr import searched, spans, take
+from kgtrec._internal.csr import find_sorted, spans, take
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.graph_terms import GraphTerms
 from kgtrec.questions.terms import NamedTerms
@@ -99,7 +99,7 @@ def pair_rows(terms: GraphTerms, pairs: Int64) -> Int64:
     """
     if terms.pairs is None:
         return pairs
-    rows = searched(terms.pairs, pairs)
+    rows = find_sorted(terms.pairs, pairs)
     if (rows < 0).any():
         first = int(np.flatnonzero(rows < 0)[0])
         raise InputError(

@@ -16,7 +16,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array, Bools, Float64, Int64
-from kgtrec._internal.csr import Csr, contains, offsets_of, searched, spans, to_keys
+from kgtrec._internal.csr import Csr, contains, find_sorted, offsets_of, spans, to_keys
 from kgtrec.errors import InputError, UsageError, choose, refuse
 from kgtrec.graph.labels import near_label
 from kgtrec.predictions.lists import ANY, PredictedLists
@@ -123,7 +123,7 @@ class ListCounter:
         tied ahead.
         """
         keys = owner * self._questions.n_labels + answer
-        position = np.where(owner < 0, -1, self._positions[searched(self._sorted_keys, keys)])
+        position = np.where(owner < 0, -1, self._positions[find_sorted(self._sorted_keys, keys)])
         listed, last, before = position >= 0, candidates - 1, self._before
         ends = (np.searchsorted(self._entries.owner, owner, side) for side in ("left", "right"))
         first, behind = (before[end] for end in ends)
@@ -301,7 +301,7 @@ def _read_lists(predictions: Any, questions: Questions, format: str | None) -> P
                 f"{predictions}: its format is missing; give one of {names} as "
                 f"{argument('format', option='predictions_format')}"
             )
-        lists: PredictedLists = PREDICTIONS.named(format).load()(predictions, questions)
+        lists: PredictedLists = PREDICTIONS.find_row(format).load()(predictions, questions)
         return lists
     if format is not None:
         raise UsageError(f"{argument('format', format)} is only for files; leave it out")
@@ -348,7 +348,7 @@ def _match(lists: PredictedLists, questions: Questions) -> _Matches:
     """
     question, answers = lists.question, to_keys(questions.answers, questions.n_labels)
     # The instance that each list was made for; -1 for none.
-    instance = searched(answers, question * questions.n_labels + lists.answer)
+    instance = find_sorted(answers, question * questions.n_labels + lists.answer)
     instance = np.where((question < 0) | (lists.answer < 0), -1, instance)
     matched = (question >= 0) & ((lists.answer == ANY) | (instance >= 0))
     if not matched.any():

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.arrays import Array, Int64
-from kgtrec._internal.csr import distinct, searched
+from kgtrec._internal.csr import distinct, find_sorted
 from kgtrec._internal.files import arrow_file, atomic_write, read_parquet
 from kgtrec._internal.locations import fetched
 from kgtrec._internal.structured import parse_json
@@ -152,7 +152,7 @@ class EntityLabels(Mapping[int, str]):
         import pyarrow as pa
 
         known, labels = self._distinct
-        rows = searched(known, ids)
+        rows = find_sorted(known, ids)
         if (rows < 0).any():
             raise KeyError(int(ids[np.argmin(rows)]))
         return labels.take(pa.array(rows))

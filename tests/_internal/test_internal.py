@@ -27,7 +27,7 @@ import kgtrec
 from kgtrec import Graph, Ranks
 from kgtrec._internal import bootstrap as room
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals, resample_means
-from kgtrec._internal.csr import contains, finder, numbered, order_by
+from kgtrec._internal.csr import contains, finder, number_values, order_by
 from kgtrec._internal.files import arrow_file, atomic_write, write_array
 from kgtrec._internal.runtime import share_rows
 from kgtrec.errors import FileError, UsageError
@@ -257,7 +257,7 @@ def test_order_is_that_of_a_stable_sort(low_high: tuple[int, int], n: int) -> No
 @each_row("low_high, n", product(RANGES.values(), (0, 1, 2, 1_000)))
 def test_numbers_are_those_of_unique(low_high: tuple[int, int], n: int) -> None:
     values = np.random.default_rng(n).integers(*low_high, n)
-    distinct, place = numbered(values)
+    distinct, place = number_values(values)
     expected = np.unique(values, return_inverse=True)
     assert np.array_equal(distinct, expected[0])
     assert np.array_equal(place, expected[1].reshape(-1))

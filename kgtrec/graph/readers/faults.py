@@ -154,7 +154,7 @@ class _FurtherColumns:
 
     @property
     def has_relation_first(self) -> bool:
-        """True if the first column seems to be the relation: the others share entities."""
+        """True if the first column looks like relations: the other two share more names."""
         first, second, third = self.values[:3]
         turned, usual = len(third & second), len(third & first)
         return turned > usual or (turned == usual and len(first) < len(second))

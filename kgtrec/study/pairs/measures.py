@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kgtrec._internal.arrays import Float64, Int64
-from kgtrec._internal.csr import numbered
+from kgtrec._internal.csr import number_values
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure
 from kgtrec.measures.averaging import Cells, Weighing
@@ -152,7 +152,7 @@ def overall_values(
     Metrics of ranks are means over all pairs. Other measures are weighted means over relations, by
     their evaluated pairs.
     """
-    pairs = np.bincount(numbered(counts.relation)[1])
+    pairs = np.bincount(number_values(counts.relation)[1])
     values = []
     for measure, bounds in zip(measures, per_relation, strict=True):
         if isinstance(measure, Measure) and not measure.is_trec:
@@ -181,9 +181,9 @@ def _rank_metric(counts: Counts, measure: Measure, *, by_relation: bool) -> Boun
 def _auroc(counts: Counts) -> Bounds:
     """Return the AUROC of each relation; ties count half.
 
-    It is the probability that an answer scores higher than a pair that is no answer.
+    It is the probability that an answer scores higher than a pair that is not an answer.
     """
-    query = numbered(counts.relation)[1]
+    query = number_values(counts.relation)[1]
     answers = np.bincount(query)
     order = np.lexsort((counts.macro_greater, query))
     first, size = _groups(query[order], counts.macro_greater[order])
@@ -217,7 +217,7 @@ def _groups(query: Int64, greater: Int64) -> tuple[Int64, Int64]:
 
 def _trec_values(counts: Counts, columns: list[Column]) -> list[Bounds]:
     """Return trec_eval's measures per relation, as expectations over the orders of ties."""
-    query = numbered(counts.relation)[1]
+    query = number_values(counts.relation)[1]
     order = np.lexsort((counts.macro_greater, query))
     query, above = query[order], counts.macro_greater[order]
     first, _ = _groups(query, above)

@@ -11,7 +11,7 @@ import numpy as np
 
 from kgtrec._internal.arguments import check_count
 from kgtrec._internal.arrays import Float64, Int64
-from kgtrec._internal.csr import numbered
+from kgtrec._internal.csr import number_values
 from kgtrec._internal.runtime import available_cores, progress_bar
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError, choose
@@ -128,7 +128,7 @@ class PairRanks(ShownAsTables):
         """
         choose("by", group, GROUPS)
         parsed = parse_measures(measures, rank_type)
-        relations, index = numbered(self.counts.relation)
+        relations, index = number_values(self.counts.relation)
         per_relation = relation_values(self.counts, parsed)
         titles = [(title_of(measure), key_of(measure), DIGITS) for measure in parsed]
         pairs = np.bincount(index)

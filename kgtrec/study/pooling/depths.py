@@ -23,7 +23,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools, Float64, Int64, Integers
 from kgtrec._internal.bootstrap import COMPARING, Resampling
-from kgtrec._internal.csr import inverse, numbered
+from kgtrec._internal.csr import inverse, number_values
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.ranking.ranks import Ranks
@@ -248,9 +248,9 @@ def _deeper_answers(ranks: Ranks, deep: Bools) -> list[Int64]:
     These are the deep answers above the instance's answer, tied with it, tied and ahead of it, and
     all of them.
     """
-    question = numbered(ranks.question)[1]
+    question = number_values(ranks.question)[1]
     width = int(ranks.macro_greater.max(initial=0)) + 1
-    tie = numbered(question.astype(np.int64) * width + ranks.macro_greater)[1]
+    tie = number_values(question.astype(np.int64) * width + ranks.macro_greater)[1]
     order = np.lexsort((ranks.macro_tied_ahead, tie))
     before: Int64 = (np.cumsum(deep[order]) - deep[order])[inverse(order)]
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.arguments import check_seed
 from kgtrec._internal.arrays import Array, Int32, Int64, Integers
-from kgtrec._internal.csr import Csr, searched
+from kgtrec._internal.csr import Csr, find_sorted
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import InputError, PathName, UsageError, refuse_if
 from kgtrec.graph.graph import GraphData
@@ -193,7 +193,7 @@ def questions_of(graph: Graph, triples: Integers) -> tuple[Int64, Int64]:
 def find_indices(keys: Int64, wanted: Int64) -> Int64:
     """Return the first index of each wanted key in `keys`, in any order; -1 if it is missing."""
     order = np.argsort(keys, kind="stable")
-    indices = searched(keys[order], wanted)
+    indices = find_sorted(keys[order], wanted)
     return np.where(indices < 0, -1, order[indices])
 
 

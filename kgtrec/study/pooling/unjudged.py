@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.arrays import Int64
-from kgtrec._internal.csr import contains, offsets_of, searched
+from kgtrec._internal.csr import contains, find_sorted, offsets_of
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import UsageError, refuse_if
 from kgtrec.study.pooling.completion import FALSE, TRUE, UNKNOWN, Completion
@@ -36,7 +36,7 @@ def label_lists(lists: RankedLists, completion: Completion) -> Lists:
     Every seed question is included; those that the run lacks have an empty list.
     """
     qrels = completion.qrels()
-    index = searched(qrels.keys, lists.keys)
+    index = find_sorted(qrels.keys, lists.keys)
     relevance = np.where(index >= 0, qrels.labels[index], UNJUDGED)
     order = np.lexsort((-qrels.labels, qrels.owner))
     return Lists(

@@ -8,7 +8,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import check_count
 from kgtrec._internal.arrays import Float64
 from kgtrec._internal.bootstrap import Resampling
-from kgtrec._internal.csr import numbered
+from kgtrec._internal.csr import number_values
 from kgtrec.errors import UsageError, choose, refuse_if
 from kgtrec.ranking.provenance import describe_differences
 from kgtrec.ranking.ranks import Ranks
@@ -85,7 +85,7 @@ def answer_sets(
             f"{argument('policy', policy)} needs lists, and these are ranks",
         ),
     )
-    question = np.asarray(numbered(ranks.question)[1], np.int64)
+    question = np.asarray(number_values(ranks.question)[1], np.int64)
     first = np.unique(question, return_index=True)[1]
     check_listed(ranks)
     limits = Limits({None: float(chosen.number)}, {})
@@ -176,7 +176,7 @@ def last_places(ranks: Ranks) -> Float64:
 
 def fit(policy: Policy, valid: Ranks, values: Float64, per: str, least: int, cover: str) -> Limits:
     """Return the limits of a conformal policy from the values of the answers of valid."""
-    question = np.asarray(numbered(valid.question)[1], np.int64)
+    question = np.asarray(number_values(valid.question)[1], np.int64)
     units, rows = units_of(values, question, cover)
     names = relations_of(valid, rows) if per else None
     if per and names is None:

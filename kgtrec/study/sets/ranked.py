@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.arrays import Bools, Float64, Int64
-from kgtrec._internal.csr import numbered
+from kgtrec._internal.csr import number_values
 from kgtrec.ranking.ranks import Ranks
 
 
@@ -31,7 +31,7 @@ def judge_best(ranks: Ranks, most: Float64, ties: str) -> tuple[Float64, Float64
         Ties at the border count if an answer is among them: ranks do not show other ties.
     any_and_all : ndarray of float64, shape (2, Q)
     """
-    question = np.asarray(numbered(ranks.question)[1], np.int64)
+    question = np.asarray(number_values(ranks.question)[1], np.int64)
     greater, tied = ranks.macro_greater, ranks.macro_equal + 1
     room = np.maximum(most[question] - greater, 0)  # for the answer and those that tie with it
     room[ranks.macro_answer_nan] = 0  # an answer without a score is in no set

@@ -12,7 +12,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.bootstrap import Resampling
-from kgtrec._internal.csr import Csr, numbered
+from kgtrec._internal.csr import Csr, number_values
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.ranking.instances import term_of
@@ -72,7 +72,7 @@ class AnswerSets(ShownAsTables):
     @cached_property
     def question(self) -> Int64:
         """Index of each instance's question in `sizes`, int64 (n,)."""
-        return np.asarray(numbered(self.ranks.question)[1], np.int64)
+        return np.asarray(number_values(self.ranks.question)[1], np.int64)
 
     @cached_property
     def columns(self) -> Float64:
@@ -109,7 +109,7 @@ class AnswerSets(ShownAsTables):
         term, (covered, rows) = term_of(self.ranks, "relation"), self._units
         if term is None:
             return float("nan")
-        coverage = group_means(covered, np.asarray(numbered(term.codes[rows])[1], np.int64))
+        coverage = group_means(covered, np.asarray(number_values(term.codes[rows])[1], np.int64))
         return float(np.abs(coverage - self.claim).mean())
 
     def table(self) -> Table:

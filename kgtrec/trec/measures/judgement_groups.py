@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgtrec._internal.arrays import Float64, Int64
-from kgtrec._internal.csr import numbered, offsets_of, owners
+from kgtrec._internal.csr import number_values, offsets_of, owners
 from kgtrec.errors import FileError, InputError
 from kgtrec.trec.files.columns import name_bytes
 from kgtrec.trec.files.parse import Packed
@@ -221,7 +221,7 @@ def read_groups(qrels: Any, form: str) -> GroupJudgements:
     order = np.lexsort(codes[::-1])
     codes, level, line = codes[:, order], level[order], None if line is None else line[order]
     names = [names for names, _ in coded]
-    pairs, pair = numbered(codes[QUERY] * len(names[DOCUMENT]) + codes[DOCUMENT])
+    pairs, pair = number_values(codes[QUERY] * len(names[DOCUMENT]) + codes[DOCUMENT])
     judged = _documents(path, names, *np.divmod(pairs, len(names[DOCUMENT])))
     groups = GroupJudgements(path, form, names, codes, level, line, judged, pair)
     again = 1 + np.flatnonzero((codes[:, 1:] == codes[:, :-1]).all(axis=0))
@@ -399,7 +399,9 @@ def _view(groups: GroupJudgements, lists: Lists, options: EvalOptions) -> GroupV
     query[_numbers(groups, lists)] = np.arange(len(lists))
     row = np.flatnonzero(query[groups.codes[QUERY]] >= 0)
     n_names = len(groups.names[GROUP])
-    keys, group = numbered(query[groups.codes[QUERY, row]] * n_names + groups.codes[GROUP, row])
+    keys, group = number_values(
+        query[groups.codes[QUERY, row]] * n_names + groups.codes[GROUP, row]
+    )
     query_of = keys.astype(np.int64) // n_names
     return GroupView(groups, options, len(lists), row, group, rank[groups.pair[row]], query_of)
 

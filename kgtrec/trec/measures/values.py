@@ -201,10 +201,10 @@ def _lowest_judgement(column: Column) -> float:
 
 def _view(ranks: Ranks, level: int | None = None) -> View:
     """Make lists of the answers, as in a run of unlimited depth."""
-    from kgtrec._internal.csr import numbered  # not needed to evaluate files
+    from kgtrec._internal.csr import number_values  # not needed to evaluate files
 
     rank = (ranks.macro_greater + ranks.macro_tied_ahead).astype(np.int64)
-    query = numbered(ranks.question)[1]
+    query = number_values(ranks.question)[1]
     answers = np.bincount(query)
     scored = ~np.asarray(ranks.macro_answer_nan, bool)
     retrieved = np.zeros(len(answers), np.int64)
