@@ -8,17 +8,26 @@
 #include "kgt_status.h"
 #include "rank.h"
 
-typedef enum { KGT_DOT = 0, KGT_L2 = 1, KGT_L1 = 2, KGT_MODULI = 3 } kgt_metric;
+typedef enum {
+    KGT_DOT = 0,
+    KGT_L2 = 1,
+    KGT_L1 = 2,
+    KGT_MODULI = 3,
+    KGT_MODE = 4,
+    KGT_HAKE = 5
+} kgt_metric;
 
 /* A factorised model: score(row, entity) from their vectors. C-contiguous float or double.
  * KGT_DOT: q.x + bias; KGT_L2: 2 q.x - x.x - q.q + bias = -|q - x|^2 + bias;
  * KGT_L1: bias - (|q1 - x1| + |q2 - x2| + ...), summed in ascending dimension.
  * KGT_MODULI: the same of complex vectors, all real parts first, so `dim` is even: bias - the sum
  * of sqrt(re * re + im * im) of q - x.
- * Every dot product is one chain of fused multiply-adds over ascending dimensions, so a (row,
- * entity) score has the same bits in every tile, thread, range and kernel path. */
+ * KGT_MODE, KGT_HAKE: the query scales the entity; see tile_mode and tile_hake in isa_kernel.h.
+ * Only here queries are longer than entities, by kgt_query_dim. Every dot product is one chain of
+ * fused multiply-adds over ascending dimensions, so a (row, entity) score has the same bits in
+ * every tile, thread, range and kernel path. */
 typedef struct {
-    const void *queries;  /* (n_rows, dim) of the rows ranked in this call */
+    const void *queries;  /* (n_rows, kgt_query_dim) of the rows ranked in this call */
     const void *entities; /* (n_entities, dim), the first is first_entity */
     const void *bias;     /* (n_entities) or NULL */
     kgt_dtype dtype;      /* KGT_F32 or KGT_F64 */
@@ -31,6 +40,12 @@ typedef struct {
      * n_entities then counts the ids. */
     const int32_t *ids;
 } kgt_factors;
+
+/* Numbers of a query, for entities of `dim` numbers. */
+static inline int64_t kgt_query_dim(kgt_metric metric, int64_t dim) {
+    if (metric == KGT_MODE) return 2 * dim;
+    return metric == KGT_HAKE ? dim / 3 * 4 + 2 : dim;
+}
 
 /* As kgt_target_scores. Targets outside the entity table keep their places of out. */
 kgt_status kgt_factor_target_scores(const kgt_factors *factors, const kgt_task *task,

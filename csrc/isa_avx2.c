@@ -170,6 +170,7 @@ KGT_INLINE void transpose_4_by_4(__m256d v[4]) {
 #include "isa_ties_body.h"
 #include "isa_short_body.h"
 #include "isa_tile_body.h"
+#include "isa_scaled_body.h"
 #include "isa_sift_body.h"
 #include "isa_undef_load.h"
 
@@ -236,6 +237,7 @@ KGT_INLINE void transpose_4_by_4(__m256d v[4]) {
 #include "isa_ties_body.h"
 #include "isa_short_body.h"
 #include "isa_tile_body.h"
+#include "isa_scaled_body.h"
 #include "isa_sift_body.h"
 #include "isa_undef.h"
 
@@ -284,10 +286,14 @@ const kgt_kernel kgt_kernel_avx2 = {
             .tile = tile_f32_avx2,
             .tile_l1 = tile_l1_f32_avx2,
             .tile_moduli = tile_moduli_f32_avx2,
+            .tile_mode = tile_mode_f32_avx2,
+            .tile_hake = tile_hake_f32_avx2,
             .norms = norms_f32_avx2,
             .pair = pair_f32_avx2,
             .pair_l1 = pair_l1_f32_avx2,
-            .pair_moduli = pair_moduli_f32_avx2},
+            .pair_moduli = pair_moduli_f32_avx2,
+            .pair_mode = pair_mode_f32_avx2,
+            .pair_hake = pair_hake_f32_avx2},
     .f64 = {.count = count_f64_avx2,
             .compress = compress_f64_avx2,
             .select = select_f64_avx2,
@@ -300,10 +306,14 @@ const kgt_kernel kgt_kernel_avx2 = {
             .tile = tile_f64_avx2,
             .tile_l1 = tile_l1_f64_avx2,
             .tile_moduli = tile_moduli_f64_avx2,
+            .tile_mode = tile_mode_f64_avx2,
+            .tile_hake = tile_hake_f64_avx2,
             .norms = norms_f64_avx2,
             .pair = pair_f64_avx2,
             .pair_l1 = pair_l1_f64_avx2,
-            .pair_moduli = pair_moduli_f64_avx2},
+            .pair_moduli = pair_moduli_f64_avx2,
+            .pair_mode = pair_mode_f64_avx2,
+            .pair_hake = pair_hake_f64_avx2},
     .widen_f16 = widen_f16_avx2,
     .count_f16 = count_f16_avx2,
     .count_bf16 = count_bf16_avx2,

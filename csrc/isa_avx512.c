@@ -133,6 +133,7 @@ KGT_INLINE void transpose_8_by_8(__m512d v[8]) {
 #include "isa_ties_body.h"
 #include "isa_short_body.h"
 #include "isa_tile_body.h"
+#include "isa_scaled_body.h"
 
 /* Writes the indices first + lane of the kept lanes; returns their number. */
 KGT_INLINE size_t put_indices_f32_avx512(__mmask16 keep, size_t first, int32_t *out) {
@@ -223,6 +224,7 @@ KGT_INLINE size_t put_indices_f32_avx512(__mmask16 keep, size_t first, int32_t *
 #include "isa_ties_body.h"
 #include "isa_short_body.h"
 #include "isa_tile_body.h"
+#include "isa_scaled_body.h"
 
 KGT_INLINE size_t put_indices_f64_avx512(__mmask8 keep, size_t first, int32_t *out) {
     const __m256i lane = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
@@ -311,10 +313,14 @@ const kgt_kernel kgt_kernel_avx512 = {
             .tile = tile_f32_avx512,
             .tile_l1 = tile_l1_f32_avx512,
             .tile_moduli = tile_moduli_f32_avx512,
+            .tile_mode = tile_mode_f32_avx512,
+            .tile_hake = tile_hake_f32_avx512,
             .norms = norms_f32_avx512,
             .pair = pair_f32_avx512,
             .pair_l1 = pair_l1_f32_avx512,
-            .pair_moduli = pair_moduli_f32_avx512},
+            .pair_moduli = pair_moduli_f32_avx512,
+            .pair_mode = pair_mode_f32_avx512,
+            .pair_hake = pair_hake_f32_avx512},
     .f64 = {.count = count_f64_avx512,
             .compress = compress_f64_avx512,
             .select = select_f64_avx512,
@@ -328,10 +334,14 @@ const kgt_kernel kgt_kernel_avx512 = {
             .tile = tile_f64_avx512,
             .tile_l1 = tile_l1_f64_avx512,
             .tile_moduli = tile_moduli_f64_avx512,
+            .tile_mode = tile_mode_f64_avx512,
+            .tile_hake = tile_hake_f64_avx512,
             .norms = norms_f64_avx512,
             .pair = pair_f64_avx512,
             .pair_l1 = pair_l1_f64_avx512,
-            .pair_moduli = pair_moduli_f64_avx512},
+            .pair_moduli = pair_moduli_f64_avx512,
+            .pair_mode = pair_mode_f64_avx512,
+            .pair_hake = pair_hake_f64_avx512},
     .widen_f16 = widen_f16_avx512,
     .count_f16 = count_f16_avx512,
     .count_bf16 = count_bf16_avx512,

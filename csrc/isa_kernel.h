@@ -88,10 +88,16 @@ typedef struct {
  * tile_moduli  As tile for vectors of dim / 2 complex numbers, real parts first: the chain sum +=
  *           sqrt(re * re + im * im) of query - entity, where im * im is rounded, then the fused sum, its root
  *           and each addition.
+ * tile_mode  As tile for entities x of dim and queries of 2 * dim numbers, q and then w: the chain sum += |q - w * x|,
+ *           rounded after each step.
+ * tile_hake  As tile for entities of dim = 3 n and queries of 4 n + 2 numbers. n dimensions of phases have cosines and
+ *           then sines of their halves: the chain p += |S * c - C * s|, C and S of the query. n dimensions of moduli
+ *           have x, and q and then w: the fused chain m += (q - w * x)^2. Two weights follow in the query; the result
+ *           is weight_1 * p + weight_2 * sqrt(m), fused in the first product.
  * norms     The chain of tile for every panel column with itself, KGT_PANEL values to out.
  * pair      The chain of tile for one pair of vectors.
  * pair_l1   The chain of tile_l1 for one pair of vectors.
- * pair_moduli  The chain of tile_moduli for one pair of vectors.
+ * pair_moduli, pair_mode, pair_hake  The chains of their tiles for one pair of vectors.
  *
  * For other types: widen_f16 converts n values of IEEE binary16 to float, exactly; NaN stays NaN. count_f16,
  * count_bf16, transpose_f16 and transpose_bf16 widen 16-bit scores in registers. sort_keys writes n distinct
@@ -120,10 +126,16 @@ typedef struct {
                     size_t out_stride);
     void (*tile_moduli)(const float *queries, const float *panel, size_t dim, float *out,
                         size_t out_stride);
+    void (*tile_mode)(const float *queries, const float *panel, size_t dim, float *out,
+                      size_t out_stride);
+    void (*tile_hake)(const float *queries, const float *panel, size_t dim, float *out,
+                      size_t out_stride);
     void (*norms)(const float *panel, size_t dim, float *out);
     float (*pair)(const float *a, const float *b, size_t dim);
     float (*pair_l1)(const float *a, const float *b, size_t dim);
     float (*pair_moduli)(const float *a, const float *b, size_t dim);
+    float (*pair_mode)(const float *a, const float *b, size_t dim);
+    float (*pair_hake)(const float *a, const float *b, size_t dim);
 } kgt_ops_f32;
 
 typedef struct {
@@ -148,10 +160,16 @@ typedef struct {
                     size_t out_stride);
     void (*tile_moduli)(const double *queries, const double *panel, size_t dim, double *out,
                         size_t out_stride);
+    void (*tile_mode)(const double *queries, const double *panel, size_t dim, double *out,
+                      size_t out_stride);
+    void (*tile_hake)(const double *queries, const double *panel, size_t dim, double *out,
+                      size_t out_stride);
     void (*norms)(const double *panel, size_t dim, double *out);
     double (*pair)(const double *a, const double *b, size_t dim);
     double (*pair_l1)(const double *a, const double *b, size_t dim);
     double (*pair_moduli)(const double *a, const double *b, size_t dim);
+    double (*pair_mode)(const double *a, const double *b, size_t dim);
+    double (*pair_hake)(const double *a, const double *b, size_t dim);
 } kgt_ops_f64;
 
 typedef struct {

@@ -102,6 +102,7 @@ KGT_INLINE void transpose_2_by_2(float64x2_t v[2]) {
 #include "isa_ties_body.h"
 #include "isa_short_body.h"
 #include "isa_tile_body.h"
+#include "isa_scaled_body.h"
 
 static size_t select_f32_neon(const float *x, size_t n, const float *maxima, float t,
                               int32_t *out) {
@@ -192,6 +193,7 @@ KGT_INLINE float32x4_t padded(float32x4_t values, size_t n, float fill) {
 #include "isa_ties_body.h"
 #include "isa_short_body.h"
 #include "isa_tile_body.h"
+#include "isa_scaled_body.h"
 
 static size_t select_f64_neon(const double *x, size_t n, const double *maxima, double t,
                               int32_t *out) {
@@ -253,10 +255,14 @@ const kgt_kernel kgt_kernel_neon = {
             .tile = tile_f32_neon,
             .tile_l1 = tile_l1_f32_neon,
             .tile_moduli = tile_moduli_f32_neon,
+            .tile_mode = tile_mode_f32_neon,
+            .tile_hake = tile_hake_f32_neon,
             .norms = norms_f32_neon,
             .pair = pair_f32_neon,
             .pair_l1 = pair_l1_f32_neon,
-            .pair_moduli = pair_moduli_f32_neon},
+            .pair_moduli = pair_moduli_f32_neon,
+            .pair_mode = pair_mode_f32_neon,
+            .pair_hake = pair_hake_f32_neon},
     .f64 = {.count = count_f64_neon,
             .select = select_f64_neon,
             .fold = fold_f64_neon,
@@ -268,10 +274,14 @@ const kgt_kernel kgt_kernel_neon = {
             .tile = tile_f64_neon,
             .tile_l1 = tile_l1_f64_neon,
             .tile_moduli = tile_moduli_f64_neon,
+            .tile_mode = tile_mode_f64_neon,
+            .tile_hake = tile_hake_f64_neon,
             .norms = norms_f64_neon,
             .pair = pair_f64_neon,
             .pair_l1 = pair_l1_f64_neon,
-            .pair_moduli = pair_moduli_f64_neon},
+            .pair_moduli = pair_moduli_f64_neon,
+            .pair_mode = pair_mode_f64_neon,
+            .pair_hake = pair_hake_f64_neon},
     .widen_f16 = widen_f16_neon,
     .count_f16 = count_f16_neon,
     .count_bf16 = count_bf16_neon,

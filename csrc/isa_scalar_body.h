@@ -120,3 +120,36 @@ static void FN(tile_moduli)(const T *queries, const T *panel, size_t dim, T *out
             }
     }
 }
+
+#include "isa_scaled_pair_body.h"
+
+static void FN(tile_mode)(const T *queries, const T *panel, size_t dim, T *out, size_t out_stride) {
+    for (size_t i = 0; i < KGT_STRIP; i++) {
+        T *row = out + i * out_stride;
+        const T *query = queries + i * 2 * dim;
+        for (size_t j = 0; j < KGT_PANEL; j++) row[j] = 0;
+        for (size_t k = 0; k < dim; k++)
+            for (size_t j = 0; j < KGT_PANEL; j++)
+                row[j] += ABS1(query[k] - FMA1(query[dim + k], panel[k * KGT_PANEL + j], 0));
+    }
+}
+
+static void FN(tile_hake)(const T *queries, const T *panel, size_t dim, T *out, size_t out_stride) {
+    const size_t n = dim / 3;
+    for (size_t i = 0; i < KGT_STRIP; i++) {
+        T *row = out + i * out_stride, squares[KGT_PANEL] = {0};
+        const T *query = queries + i * (4 * n + 2), *products = query + 2 * n;
+        const T *weights = query + 4 * n, *cosines = panel, *sines = panel + n * KGT_PANEL;
+        const T *moduli = panel + 2 * n * KGT_PANEL;
+        for (size_t j = 0; j < KGT_PANEL; j++) row[j] = 0;
+        for (size_t k = 0; k < n; k++)
+            for (size_t j = 0; j < KGT_PANEL; j++) {
+                const size_t at = k * KGT_PANEL + j;
+                row[j] += ABS1(FMA1(query[n + k], cosines[at], 0) - FMA1(query[k], sines[at], 0));
+                const T away = products[k] - FMA1(products[n + k], moduli[at], 0);
+                squares[j] = FMA1(away, away, squares[j]);
+            }
+        for (size_t j = 0; j < KGT_PANEL; j++)
+            row[j] = FMA1(weights[0], row[j], FMA1(weights[1], SQRT1(squares[j]), 0));
+    }
+}

@@ -113,6 +113,7 @@ def factor_target_scores(
     *,
     first_entity: int = 0,
 ) -> None: ...
+def query_dim(metric: str, dim: int) -> int: ...
 def factor_scores(
     queries: NDArray[Any],
     entities: NDArray[Any],

@@ -29,7 +29,8 @@ cdef extern from "Python.h":
 
 DTYPES = {"float16": c.KGT_F16, "bfloat16": c.KGT_BF16, "float32": c.KGT_F32, "float64": c.KGT_F64}
 LABEL_PAD = c.KGT_LABEL_PAD
-METRICS = {"dot": c.KGT_DOT, "l2": c.KGT_L2, "l1": c.KGT_L1, "moduli": c.KGT_MODULI}
+METRICS = {"dot": c.KGT_DOT, "l2": c.KGT_L2, "l1": c.KGT_L1, "moduli": c.KGT_MODULI,
+           "mode": c.KGT_MODE, "hake": c.KGT_HAKE}
 
 
 cdef int raise_for(c.kgt_status status) except -1:
@@ -358,6 +359,11 @@ def target_scores(Task task not None, scores, dtype, int64_t first_row, double[:
     raise_for(status)
 
 
+def query_dim(metric, int64_t dim):
+    """Numbers of a query of a factorised model, for entities of `dim` numbers."""
+    return c.kgt_query_dim(METRICS[metric], dim)
+
+
 cdef class FactorBlock:
     """Views of a factorised model: some query rows, a range of entities or the entities `ids`, a bias."""
 
@@ -374,7 +380,7 @@ cdef class FactorBlock:
         self.owners = (queries, entities, bias, ids)
         self.factors.metric = METRICS[metric]
         self.factors.n_rows = queries.shape[0]
-        self.factors.dim = queries.shape[1]
+        self.factors.dim = entities.shape[1]
         self.factors.n_entities = entities.shape[0]
         self.factors.first_entity = <int32_t> first_entity
         self.factors.ids = NULL
@@ -385,7 +391,8 @@ cdef class FactorBlock:
                     "ids: beyond the entities")
             self.factors.ids = &ranked[0]
             self.factors.n_entities = ranked.shape[0]
-        require(entities.shape[1] == queries.shape[1], "queries and entities differ in dimension")
+        require(queries.shape[1] == query_dim(metric, entities.shape[1]),
+                "queries and entities do not fit in dimension")
         require(bias is None or bias.shape == (entities.shape[0],), "bias: wrong shape")
         if queries.itemsize == 4:
             self.factors.dtype = c.KGT_F32

@@ -85,6 +85,10 @@ cdef extern from "factors.h" nogil:
         KGT_L2
         KGT_L1
         KGT_MODULI
+        KGT_MODE
+        KGT_HAKE
+
+    int64_t kgt_query_dim(kgt_metric metric, int64_t dim)
 
     ctypedef struct kgt_factors:
         const void *queries

@@ -102,7 +102,7 @@ int64_t kgt_codes_parts(const kgt_codes *codes) {
 bool kgt_bounds_serve(const kgt_factors *factors, int64_t depth) {
     const kgt_bytes *bytes = kgt_bytes_active();
     const bool l1 = factors->metric == KGT_L1;
-    return bytes != NULL && factors->metric != KGT_MODULI && (l1 || bytes->dot.product != NULL) &&
+    return bytes != NULL && kgt_has_bounds(factors->metric) && (l1 || bytes->dot.product != NULL) &&
            (factors->dtype == KGT_F32 || factors->dtype == KGT_F64) &&
            factors->n_rows >= FEWEST_ROWS && factors->n_entities >= FEWEST_ENTITIES &&
            factors->dim >= SHORTEST && factors->dim <= 1 << 16 && depth <= DEEPEST;

@@ -18,12 +18,16 @@ typedef struct {
 static float (*pair_of_f32(const kgt_kernel *kernel, kgt_metric metric))(const float *,
                                                                          const float *, size_t) {
     if (metric == KGT_MODULI) return kernel->f32.pair_moduli;
+    if (metric == KGT_MODE) return kernel->f32.pair_mode;
+    if (metric == KGT_HAKE) return kernel->f32.pair_hake;
     return metric == KGT_L1 ? kernel->f32.pair_l1 : kernel->f32.pair;
 }
 
 static double (*pair_of_f64(const kgt_kernel *kernel, kgt_metric metric))(const double *,
                                                                           const double *, size_t) {
     if (metric == KGT_MODULI) return kernel->f64.pair_moduli;
+    if (metric == KGT_MODE) return kernel->f64.pair_mode;
+    if (metric == KGT_HAKE) return kernel->f64.pair_hake;
     return metric == KGT_L1 ? kernel->f64.pair_l1 : kernel->f64.pair;
 }
 
@@ -34,7 +38,7 @@ static void chains(const kgt_factors *factors, kgt_metric metric, const void *co
     const kgt_bytes *bytes = kgt_bytes_active();
     const size_t dim = (size_t)factors->dim;
     const bool in_double = kgt_in_double(factors);
-    if (bytes != NULL && metric != KGT_MODULI) {
+    if (bytes != NULL && kgt_has_bounds(metric)) {
         const kgt_sums *sums = metric == KGT_L1 ? &bytes->l1 : &bytes->dot;
         (in_double ? sums->pairs_f64 : sums->pairs_f32)(a, b, n, dim, out);
         return;

@@ -15,12 +15,13 @@ void FN(kgt_tiler_close)(FN(kgt_tiler) * tiler) {
 
 kgt_status FN(kgt_tiler_open)(FN(kgt_tiler) * tiler, const kgt_factors *factors, int64_t width) {
     const size_t dim = (size_t)factors->dim + 1; /* never a request for 0 bytes */
+    const size_t query_dim = (size_t)kgt_query_dim(factors->metric, factors->dim) + 1;
     *tiler = (FN(kgt_tiler)){.kernel = kgt_kernel_active(), .factors = factors, .width = width};
     tiler->panels = kgt_allocate(dim * (size_t)width, sizeof(T));
     tiler->entity_norms = calloc((size_t)width, sizeof(T));
     tiler->bias = calloc((size_t)width, sizeof(T));
     tiler->scores = kgt_allocate(QUERY_TILE * (size_t)width, sizeof(T));
-    tiler->queries = kgt_allocate(KGT_STRIP * dim, sizeof(T));
+    tiler->queries = kgt_allocate(KGT_STRIP * query_dim, sizeof(T));
     tiler->copy = kgt_allocate((KGT_PANEL + 2) * dim, sizeof(T));
     if (tiler->panels && tiler->entity_norms && tiler->bias && tiler->scores && tiler->queries &&
         tiler->copy)
@@ -66,24 +67,35 @@ void FN(kgt_tiler_pack)(FN(kgt_tiler) * tiler, int64_t first, int64_t n) {
     }
 }
 
+static void (*FN(tile_of)(const kgt_kernel *kernel, kgt_metric metric))(const T *, const T *,
+                                                                        size_t, T *, size_t) {
+    switch (metric) {
+        case KGT_L1:
+            return kernel->OPS.tile_l1;
+        case KGT_MODULI:
+            return kernel->OPS.tile_moduli;
+        case KGT_MODE:
+            return kernel->OPS.tile_mode;
+        case KGT_HAKE:
+            return kernel->OPS.tile_hake;
+        default:
+            return kernel->OPS.tile;
+    }
+}
+
 /* Scores of queries first .. first + n - 1 (n <= KGT_STRIP) against one packed panel. */
 static void FN(score_panel)(FN(kgt_tiler) * tiler, int64_t first, int64_t n, int64_t panel_start) {
-    const int64_t dim = tiler->factors->dim;
+    const kgt_metric metric = tiler->factors->metric;
+    const int64_t dim = tiler->factors->dim, query_dim = kgt_query_dim(metric, dim);
     const T *panel = tiler->panels + panel_start * dim;
     T *out = tiler->scores + (first % QUERY_TILE) * tiler->width + panel_start;
-    const T *queries = FN(vectors)(tiler->factors->queries, first, dim);
+    const T *queries = FN(vectors)(tiler->factors->queries, first, query_dim);
     if (n < KGT_STRIP) {
-        memset(tiler->queries, 0, KGT_STRIP * (size_t)dim * sizeof(T));
-        memcpy(tiler->queries, queries, (size_t)(n * dim) * sizeof(T));
+        memset(tiler->queries, 0, KGT_STRIP * (size_t)query_dim * sizeof(T));
+        memcpy(tiler->queries, queries, (size_t)(n * query_dim) * sizeof(T));
         queries = tiler->queries;
     }
-    const kgt_metric metric = tiler->factors->metric;
-    if (metric == KGT_MODULI)
-        tiler->kernel->OPS.tile_moduli(queries, panel, (size_t)dim, out, (size_t)tiler->width);
-    else if (metric == KGT_L1)
-        tiler->kernel->OPS.tile_l1(queries, panel, (size_t)dim, out, (size_t)tiler->width);
-    else
-        tiler->kernel->OPS.tile(queries, panel, (size_t)dim, out, (size_t)tiler->width);
+    FN(tile_of)(tiler->kernel, metric)(queries, panel, (size_t)dim, out, (size_t)tiler->width);
 }
 
 /* Scores of one query tile, which starts at a multiple of QUERY_TILE, against the packed entities.

@@ -27,6 +27,12 @@
 
 KGT_INLINE bool kgt_in_double(const kgt_factors *factors) { return factors->dtype == KGT_F64; }
 
+/* The metrics whose chains and bounds isa_bytes.h has. */
+KGT_INLINE bool kgt_has_bounds(kgt_metric metric) {
+    return metric == KGT_DOT || metric == KGT_L2 || metric == KGT_L1;
+}
+
+/* Of an entity; of a query, too, if the metric has bounds. */
 KGT_INLINE size_t kgt_vector_bytes(const kgt_factors *factors) {
     return (size_t)factors->dim * (kgt_in_double(factors) ? sizeof(double) : sizeof(float));
 }
@@ -37,7 +43,9 @@ KGT_INLINE int64_t kgt_table_row(const kgt_factors *factors, int64_t place) {
 }
 
 KGT_INLINE const void *kgt_query(const kgt_factors *factors, int64_t i) {
-    return (const char *)factors->queries + (size_t)i * kgt_vector_bytes(factors);
+    const size_t bytes = kgt_in_double(factors) ? sizeof(double) : sizeof(float);
+    const int64_t dim = kgt_query_dim(factors->metric, factors->dim);
+    return (const char *)factors->queries + (size_t)(i * dim) * bytes;
 }
 
 /* The vector of a row of the entity table; `copy` has space for two vectors. */

@@ -34,8 +34,8 @@ KGT_INLINE T FN(bias)(const kgt_factors *factors, int64_t row) {
 
 /* The only place that computes a score from the sum over dimensions. */
 KGT_INLINE T FN(score)(kgt_metric metric, T sum, T query_norm, T entity_norm, T bias) {
-    if (metric == KGT_L1 || metric == KGT_MODULI) return bias - sum;
-    return metric == KGT_L2 ? ((sum + sum - entity_norm) - query_norm) + bias : sum + bias;
+    if (metric == KGT_DOT) return sum + bias;
+    return metric == KGT_L2 ? ((sum + sum - entity_norm) - query_norm) + bias : bias - sum;
 }
 
 KGT_INLINE T FN(query_norm)(const kgt_factors *factors, const kgt_kernel *kernel, int64_t query) {

@@ -34,7 +34,8 @@ HEADINGS = {
         "--truncated --n-questions --n-answers"
     ),
     "Scores": (
-        "--model --model-config --norm --phases --normalize --inverse --rows --score-columns "
+        "--model --model-config --norm --phases --normalize --phase-weight "
+        "--modulus-weight --inverse --rows --score-columns "
         "--columns --lower-is-better --nan --atol --rtol --list-order --unlinkable --similarity "
         "--csls --threads"
     ),

@@ -8,7 +8,7 @@ import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report
-from kgtrec.cli.rank.options import of_embeddings
+from kgtrec.cli.rank.options import OF_FORMULAS, of_embeddings
 
 if TYPE_CHECKING:
     from kgtrec import Graph
@@ -147,8 +147,7 @@ def _check(files: tuple[str, ...], options: dict[str, Any]) -> None:
         (not stability, ("cutoffs",), "{} needs --stability A.tsv B.tsv"),
     )
     embeddings = options["model"] is not None or options["model_config"] is not None
-    names = ("norm", "phases", "normalize", "inverse")
-    shared.leave_out((not embeddings, names, "without --model, leave out {}"))
+    shared.leave_out((not embeddings, OF_FORMULAS, "without --model, leave out {}"))
     shared.refuse(
         (
             stability and len(files) != 2,
@@ -202,7 +201,7 @@ def _load_scores(graph: Graph, options: dict[str, Any]) -> Any:
 
     path = options["scores"]
     if has_embeddings(options | {"predictions": None}):
-        names = ("norm", "phases", "normalize", "model_config", "inverse")
+        names = (*OF_FORMULAS, "model_config")
         normalize = options["normalize"] if shared.on_command_line("normalize") else None
         how = {name: options[name] for name in names} | {"normalize": normalize}
         return load_pair_vectors(path, graph, options["model"], **how)

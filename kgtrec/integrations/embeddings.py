@@ -15,6 +15,7 @@ import re
 import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,11 +27,13 @@ from kgtrec._internal.locations import fetched, is_location
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.graph import GraphData
 from kgtrec.integrations.saved_models import (
+    CHECKPOINT,
     SavedModel,
     ask_of_program,
     check_config,
     from_arrays,
     from_config,
+    from_weights,
     read_configuration,
     split_single_values,
 )
@@ -68,6 +71,8 @@ def load_factors(
     norm: str | None = None,
     phases: float | str | None = None,
     normalize: str | None = None,
+    phase_weight: float | None = None,
+    modulus_weight: float | None = None,
     model_config: PathName | None = None,
     inverse: str = "none",
     rows: str = "questions",
@@ -87,11 +92,12 @@ def load_factors(
     questions : Questions
     model : str, optional
         As for `Factors.from_embeddings`. By default, the model that the configuration names.
-    norm, phases, normalize, inverse, rows
-        As for `Factors.from_embeddings`.
+    norm, phases, normalize, phase_weight, modulus_weight, inverse, rows
+        As for `Factors.from_embeddings`. HAKE's weights, and the scale of its phases, are by
+        default those of the file ``checkpoint`` in the folder of the arrays (with torch).
     model_config : path, optional
-        The ``config.json`` of RotatE's own program (or RNNLogic) or of DGL-KE. By default, the one
-        in the folder of the arrays, if it is such a file.
+        The ``config.json`` of RotatE's own program (or RNNLogic), HAKE's or DGL-KE. By default, the
+        one in the folder of the arrays, if it is such a file.
 
     Raises
     ------
@@ -103,7 +109,14 @@ def load_factors(
         contradicts the arrays or an argument, or if programs differ and nothing says which one
         saved the model.
     """
-    vectors = _read_vectors(path, model, norm, phases, normalize, model_config)
+    declared: dict[str, Any] = {
+        "norm": norm,
+        "phases": phases,
+        "normalize": normalize,
+        "phase_weight": phase_weight,
+        "modulus_weight": modulus_weight,
+    }
+    vectors = _read_vectors(path, model, declared, model_config)
     factors = factors_of(
         path,
         questions,
@@ -118,10 +131,16 @@ def load_factors(
 
 
 def load_pair_vectors(
-    path: PathName, graph: GraphData, model: str | None = None, *, inverse: str = "none", **how: Any
+    path: PathName,
+    graph: GraphData,
+    model: str | None = None,
+    *,
+    inverse: str = "none",
+    model_config: PathName | None = None,
+    **declared: Any,
 ) -> PairVectors:
     """Read vectors as scores of pairs; arguments and errors are those of `load_factors`."""
-    vectors = _read_vectors(path, model, **how)
+    vectors = _read_vectors(path, model, declared, model_config)
     try:
         options: dict[str, Any] = {"inverse": inverse, **vectors.declared, **vectors.arrays}
         scores = PairVectors(graph, vectors.model, **options)
@@ -151,33 +170,32 @@ class _Vectors(NamedTuple):
         return (*describe(self.model, parts, self.origin), *self.notes)
 
 
+_DECLARED = ("norm", "phases", "normalize", "phase_weight", "modulus_weight")
+
+
 def _read_vectors(
     path: PathName,
     model: str | None,
-    norm: str | None = None,
-    phases: float | str | None = None,
-    normalize: str | None = None,
+    declared: Mapping[str, Any],
     model_config: PathName | None = None,
 ) -> _Vectors:
-    """Read the vectors and settle the formula; arguments and errors as for `load_factors`."""
+    """Read the vectors and settle the formula; ``declared`` has other arguments by name."""
+    arguments = {"model": model} | {name: declared.get(name) for name in _DECLARED}
     with fetched(path, folders=True) as copy:
         vectors, values = split_single_values(_load(copy))
         config = read_configuration(copy, model_config)
-    if config.program:
-        saved = from_config(config, model)
-    else:
-        saved = from_arrays(vectors, values, str(model).lower())
-    name = model if model is not None else saved.model
+        if config.program:
+            saved = from_config(config, model)
+        else:
+            saved = from_arrays(vectors, values, str(model).lower())
+        name = model if model is not None else saved.model
+        if str(name).lower() == "hake" and saved.model in (None, "hake"):
+            saved = _with_weights(saved, copy, vectors, values, arguments)
     if name is None:
         raise UsageError(f"{path}: name the model of these vectors (model='complex' or the like)")
-    arguments: dict[str, Any] = {
-        "model": model,
-        "norm": norm,
-        "phases": phases,
-        "normalize": normalize,
-    }
     _refuse_contradictions(path, saved, arguments)
     name = _check_model_of_file(path, name)
+    normalize = arguments["normalize"]
     if normalize is not None and name != "transe":
         raise UsageError(
             f"{argument('normalize', normalize)} has no effect on {name}; leave it out"
@@ -189,13 +207,46 @@ def _read_vectors(
         key: getattr(saved, key) if value is None else value for key, value in arguments.items()
     }
     ask_of_program(path, saved, name, used["norm"], used["normalize"])
-    declared: dict[str, Any] = {
-        "norm": used["norm"],
-        "phases": half_turn_of(used["phases"]),
-        "normalize": used["normalize"] or "none",
-    }
+    used["phases"] = half_turn_of(used["phases"])
+    used["normalize"] = used["normalize"] or "none"
     origin = {key: text for key, text in saved.origin.items() if arguments[key] is None}
-    return _Vectors(name, arrays, declared, origin, tuple(config.notes))
+    return _Vectors(
+        name, arrays, {key: used[key] for key in _DECLARED}, origin, tuple(config.notes)
+    )
+
+
+def _with_weights(
+    saved: SavedModel,
+    path: Path,
+    vectors: Mapping[str, Array],
+    values: Mapping[str, float],
+    arguments: Mapping[str, str | float | None],
+) -> SavedModel:
+    """HAKE with the weights and the scale of its checkpoint: the file itself, or in its folder.
+
+    The scale in the checkpoint is that of the training, which a later config.json may not have.
+    """
+    weights = ("phase_weight", "modulus_weight")
+    of_model = {key: text for key, text in saved.origin.items() if key == "model"}
+    if {*weights} <= values.keys():
+        of_file = from_weights(values, "from the file")
+        return replace(of_file, origin={**of_file.origin, **of_model})
+    file = path / CHECKPOINT
+    if all(arguments[name] is not None for name in weights) or not file.is_file():
+        return saved
+    try:
+        state, values = split_single_values(_load(file))
+    except FileError as error:
+        raise error.add(
+            f"; or pass the trained weights that it has, as in {argument('phase_weight', 0.7)} and "
+            f"{argument('modulus_weight', 3.5)}"
+        ) from None
+    for name, array in vectors.items():
+        if name in state and not np.array_equal(array, state[name]):
+            problem = f"another {name} than {name}.npy beside it"
+            raise FileError(file, found=problem, hint="give the files of one model")
+    of_file = from_weights(values, f"from {CHECKPOINT}")
+    return replace(of_file, origin={**of_file.origin, **of_model})
 
 
 def count_entities(path: PathName) -> int:
@@ -449,6 +500,7 @@ def _tensors(loaded: Any, name: str) -> list[tuple[str, Array]]:
 def _needs(path: Path, library: str) -> FileError:
     return FileError(
         path,
-        found=f"a {path.suffix} file needs {library}, which is not installed",
+        found=f"{f'a {path.suffix} file' if path.suffix else 'the file'} needs {library}, which is "
+        "not installed",
         hint="pip install 'kgtrec[embeddings]', or convert it with numpy.savez",
     )

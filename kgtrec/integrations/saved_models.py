@@ -21,9 +21,11 @@ from kgtrec.scores.files import one_line
 from kgtrec.scores.formulas import REFUSED
 
 CONFIG = "config.json"
+CHECKPOINT = "checkpoint"
 
 _ROTATE, _DGL, _OPENKE = "RotatE's own program", "DGL-KE", "OpenKE"
 _PYKEEN, _PYG = "PyKEEN", "PyTorch Geometric"
+_HAKE = "HAKE's program"
 
 SINGLE_VALUES = {
     "zero_const",
@@ -53,6 +55,8 @@ _MODELS: dict[str, dict[str, tuple[str, str | None]]] = {
         "ComplEx": ("complex", None),
         "RotatE": ("rotate", "l1"),
         "pRotatE": ("protate", None),
+        "HAKE": ("hake", None),
+        "ModE": ("mode", None),
     },
     _DGL: {
         "TransE": ("transe", "l2"),
@@ -103,7 +107,8 @@ _DEFAULT_NORMS = {
 class SavedModel:
     """The formula of a model, as far as its files say it; None: they do not.
 
-    - model, norm, phases, normalize: As for `Factors.from_embeddings`, phases as a number.
+    - model, norm, phases, normalize, phase_weight, modulus_weight: As for
+      `Factors.from_embeddings`, phases as a number.
     - origin: Where each of them comes from, by name.
     - pairs: True if complex vectors alternate real and imaginary parts: real, imaginary, ...
     - halves: True if a row of entities or relations holds two vectors, one after the other.
@@ -114,6 +119,8 @@ class SavedModel:
     norm: str | None = None
     phases: float | None = None
     normalize: str | None = None
+    phase_weight: float | None = None
+    modulus_weight: float | None = None
     origin: Mapping[str, str] = field(default_factory=dict)
     pairs: bool = False
     halves: bool = False
@@ -180,7 +187,7 @@ def read_configuration(arrays: Path, path: PathName | None = None) -> Configurat
             raise FileError(
                 path,
                 found="no configuration of a program that kgtrec knows",
-                hint="it must have hidden_dim and gamma (RotatE's own program, RNNLogic), or "
+                hint="it must have hidden_dim and gamma (RotatE's own program, RNNLogic, HAKE), or "
                 "model_name, hidden_dim or emb_size, and gamma (DGL-KE)",
             )
         return config
@@ -193,7 +200,7 @@ def read_configuration(arrays: Path, path: PathName | None = None) -> Configurat
         config = Configuration()
     if config.program or not arrays.is_dir():
         return config if config.program else Configuration()
-    note = f"{CONFIG} is ignored: it names no model of RotatE's own program or DGL-KE"
+    note = f"{CONFIG} is ignored: it names no model of RotatE's own program, HAKE's or DGL-KE"
     return Configuration(notes=(note,))
 
 
@@ -248,11 +255,11 @@ def from_config(config: Configuration, model: str | None = None) -> SavedModel:
     phases = None
     if norm is not None:
         origin["norm"] = f"as in {config.program}"
-    if formula in ("rotate", "protate"):
+    if formula in ("rotate", "protate", "hake"):
         phases = (config.number("gamma") + 2) / config.dim
         origin["phases"] = f"from {config.path.name}"
     halves = config.program == _DGL and formula == "simple"
-    return SavedModel(config.program, formula, norm, phases, None, origin, halves=halves)
+    return SavedModel(config.program, formula, norm, phases, origin=origin, halves=halves)
 
 
 def check_config(config: Configuration, model: str, arrays: Mapping[str, Array]) -> None:
@@ -278,14 +285,21 @@ def check_config(config: Configuration, model: str, arrays: Mapping[str, Array])
             )
 
 
+_MULTIPLES = {
+    "rotate": {"entity": 2, "relation": 1},
+    "hake": {"entity": 2, "relation": 3},
+    "mode": {"entity": 1, "relation": 1},
+}
+"""Numbers per vector in dimensions of the model, of models that always have so many."""
+
 _SECOND = {"entity": "entity_tail", "relation": "relation_inverse"}
 
 
 def _due_width(config: Configuration, model: str, role: str) -> int | None:
     """Return how many numbers a vector has by the configuration; None if it does not say it."""
     doubled = config.value(role)
-    if model == "rotate":
-        return config.dim * (2 if role == "entity" else 1)
+    if model in _MULTIPLES:
+        return config.dim * _MULTIPLES[model][role]
     return config.dim * (2 if doubled else 1) if isinstance(doubled, bool) else None
 
 
@@ -321,6 +335,8 @@ def from_arrays(names: Iterable[str], values: Mapping[str, float], model: str) -
     program = _program_of_arrays(names, values)
     if not program:
         return SavedModel()
+    if program == _HAKE:
+        return from_weights(values, "from the file")
     phases = None
     origin = {}
     norm = _NORMS.get(program, {}).get(model)
@@ -337,13 +353,28 @@ def from_arrays(names: Iterable[str], values: Mapping[str, float], model: str) -
         normalize, origin["normalize"] = "entities", f"as in {program}"
     if model == "transe" and program == _OPENKE and "margin" in values:
         normalize, origin["normalize"] = "none", "as in OpenKE with norm_flag=False"
-    return SavedModel(program, None, norm, phases, normalize, origin, program == _PYKEEN)
+    pairs = program == _PYKEEN
+    return SavedModel(program, None, norm, phases, normalize, origin=origin, pairs=pairs)
+
+
+def from_weights(values: Mapping[str, float], place: str) -> SavedModel:
+    """HAKE with the single values of its checkpoint; ``place`` says where they come from."""
+    return SavedModel(
+        _HAKE,
+        "hake",
+        phases=values.get("embedding_range"),
+        phase_weight=values.get("phase_weight"),
+        modulus_weight=values.get("modulus_weight"),
+        origin=dict.fromkeys(("model", "phases", "phase_weight", "modulus_weight"), place),
+    )
 
 
 def _program_of_arrays(names: Iterable[str], values: Mapping[str, float]) -> str:
     """Return the program that uses such names; "" if unknown."""
     if {"zero_const", "pi_const", "rel_embedding_range"} & values.keys():
         return _OPENKE
+    if {"phase_weight", "modulus_weight"} <= values.keys():
+        return _HAKE
     if "embedding_range" in values and "gamma" in values:
         return _ROTATE
     names = list(names)

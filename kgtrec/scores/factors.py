@@ -21,7 +21,7 @@ from kgtrec.questions.questions import column_of_label
 from kgtrec.scores.arrays import as_array, to_host
 from kgtrec.scores.formulas import Parts, QueryIds, build, check_model, describe, half_turn_of
 
-METRICS = ("dot", "l2", "l1", "moduli")
+METRICS = ("dot", "l2", "l1", "moduli", "mode", "hake")
 """Products and distances of vectors; the native core has the same names."""
 
 
@@ -39,11 +39,13 @@ class Factors:
     columns : sequence of int, optional
         The entity id of each row of `entities` (and each bias), if they are not in id order.
         ``graph.entities.ids(labels)`` converts labels to ids.
-    metric : {"dot", "l2", "l1", "moduli"}
+    metric : {"dot", "l2", "l1", "moduli", "mode", "hake"}
         ``dot``: q·x + bias. ``l2``: -‖q - x‖² + bias, computed as 2 q·x - x·x - q·q.
         ``l1``: ``bias - (|q1 - x1| + |q2 - x2| + ...)``. ``moduli``: the l1 distance of complex
         vectors, with all real parts first: ``bias`` minus the sum of ``sqrt(re² + im²)`` of
-        ``q - x``.
+        ``q - x``. ``mode``: queries are p and then w, each as long as x: ``bias - sum |p - w x|``.
+        ``hake``: entities are c, s and x, of equal length, queries C, S, p and w, of that length,
+        and two numbers a and b: ``bias - a sum |S c - C s| - b sqrt(sum (p - w x)²)``.
 
     Attributes
     ----------
@@ -78,16 +80,7 @@ class Factors:
         arrays = [_check_floats("queries", queries, 2), _check_floats("entities", entities, 2)]
         if bias is not None:
             arrays.append(_check_floats("bias", bias, 1))
-        if arrays[0].shape[1] != arrays[1].shape[1]:
-            raise InputError(
-                f"queries have {arrays[0].shape[1]} dimensions and entities {arrays[1].shape[1]}; "
-                "they must be the same"
-            )
-        if metric == "moduli" and arrays[0].shape[1] % 2:
-            raise InputError(
-                f"vectors have {arrays[0].shape[1]} dimensions; for metric 'moduli' they contain "
-                "all real parts and then as many imaginary parts, so the number must be even"
-            )
+        _check_dimensions(metric, arrays[0].shape[1], arrays[1].shape[1])
         if bias is not None and len(arrays[2]) != len(arrays[1]):
             raise InputError(
                 f"bias has {len(arrays[2])} values for {len(arrays[1])} entities; give one per "
@@ -120,6 +113,8 @@ class Factors:
         norm: str | None = None,
         phases: float | str | None = None,
         normalize: str = "none",
+        phase_weight: float | None = None,
+        modulus_weight: float | None = None,
         inverse: str = "none",
         rows: str = "questions",
         columns: Any = None,
@@ -133,22 +128,26 @@ class Factors:
         questions : Questions
         model : str
             ``distmult``, ``complex``, ``transe``, ``rotate``, ``protate``, ``rescal``, ``cp``,
-            ``simple``, ``hole``, ``tucker`` or ``quate``; `kgtrec.scores.formulas` names their
-            papers.
+            ``simple``, ``hole``, ``tucker``, ``quate``, ``hake`` or ``mode``;
+            `kgtrec.scores.formulas` names their papers.
         entity, relation : array, shape (n, dim)
             Vectors of entities and relations, by id. Complex models have complex numbers, or all
             real parts followed by all imaginary ones. RotatE's relations may also be phases. RESCAL
-            has a matrix per relation. QuatE has all four parts one after another.
+            has a matrix per relation. QuatE has all four parts one after another. HAKE has phases
+            and moduli of entities; phases, scales and biases of relations.
         norm : {"l2", "l1"}, optional
             Norm of the distance of TransE (by default l2) or RotatE (which needs it, because
             programs differ). RotatE's l1 sums the moduli of complex numbers. Ranks by l2 and by its
             square are the same.
         phases : "radians" or float, optional
-            Unit of RotatE's and pRotatE's phases: radians, or a number x that means half a turn, so
-            that ``phase = value * pi / x``. By default RotatE's are radians, if they can be.
+            Unit of the phases of RotatE, pRotatE and HAKE: radians, or a number x that means half a
+            turn, so that ``phase = value * pi / x``. By default RotatE's are radians, if they can
+            be.
         normalize : {"none", "vectors", "entities"}
             TransE: scale all vectors to length 1 first (OpenKE with ``norm_flag``), or those of the
             entities, by the norm (PyTorch Geometric).
+        phase_weight, modulus_weight : float, optional
+            HAKE's trained weights of the distances of phases and of moduli. It needs both.
         inverse : {"none", "offset", "interleaved"}
             How to answer head questions: by the formula, or as tail questions of the inverse
             relation. Its id is ``r + n_relations`` (LibKGE, TuckER's code), or ``2 r + 1`` with ``2
@@ -171,7 +170,16 @@ class Factors:
         InputError
             Shapes that do not fit the questions or one another.
         """
-        parts = read_parts(entity, relation, more, norm=norm, phases=phases, normalize=normalize)
+        parts = read_parts(
+            entity,
+            relation,
+            more,
+            norm=norm,
+            phases=phases,
+            normalize=normalize,
+            phase_weight=phase_weight,
+            modulus_weight=modulus_weight,
+        )
         if columns is not None:
             parts = parts.select_entities(_inverse_of(columns, len(parts.entity)))
         ids = _query_ids(questions, rows, inverse, parts)
@@ -224,6 +232,8 @@ def read_parts(
     norm: str | None,
     phases: float | str | None,
     normalize: str,
+    phase_weight: float | None,
+    modulus_weight: float | None,
 ) -> Parts:
     """Return the arrays and declarations of a model; parameters as for `Factors.from_embeddings`.
 
@@ -237,6 +247,8 @@ def read_parts(
         norm,
         half_turn_of(phases),
         normalize,
+        phase_weight,
+        modulus_weight,
     )
 
 
@@ -244,6 +256,26 @@ def computing_type(parts: Parts) -> np.dtype[Any]:
     """Return the type in which the scores of a model are computed: float32 or float64."""
     double = np.result_type(parts.entity.real.dtype, parts.relation.real.dtype) == np.float64
     return np.dtype(np.float64 if double else np.float32)
+
+
+def _check_dimensions(metric: str, of_query: int, of_entity: int) -> None:
+    """Raise InputError unless the lengths of queries and entities fit the metric."""
+    if metric == "hake" and of_entity % 3:
+        raise InputError(
+            f"entities have {of_entity} dimensions; for metric 'hake' they contain all cosines, "
+            "then as many sines and as many moduli, so the number must be a multiple of 3"
+        )
+    due = _core.query_dim(metric, of_entity)
+    if of_query != due:
+        rule = "they must be the same"
+        if due != of_entity:
+            rule = f"metric {metric!r} needs queries of {due} for these entities"
+        raise InputError(f"queries have {of_query} dimensions and entities {of_entity}; {rule}")
+    if metric == "moduli" and of_entity % 2:
+        raise InputError(
+            f"vectors have {of_entity} dimensions; for metric 'moduli' they contain all real parts "
+            "and then as many imaginary parts, so the number must be even"
+        )
 
 
 def _read_vectors(name: str, array: Any) -> Array:

@@ -41,6 +41,7 @@ class Parts:
       declare it.
     - normalize: Vectors of TransE that are scaled to length 1: ``none``, ``vectors`` or
       ``entities``.
+    - phase_weight, modulus_weight: HAKE's trained weights; None if the user did not declare them.
     """
 
     entity: Array
@@ -49,6 +50,8 @@ class Parts:
     norm: str | None = None
     phases: float | None = None
     normalize: str = "none"
+    phase_weight: float | None = None
+    modulus_weight: float | None = None
 
     def select_entities(self, rows: Int64) -> Parts:
         """Return the parts with these rows of all vectors of entities."""
@@ -172,20 +175,20 @@ def _half_turn(p: Parts) -> float:
     return math.pi
 
 
+_UNKNOWN_SCALE = (
+    "{} needs the scale of its phases: {} computes value * pi / range, range = (gamma + 2) / "
+    f"hidden_dim; pass {argument('phases', 0.28)} if it is 0.28, {argument('phases', 'radians')} "
+    f"if they are; for vectors in a file, {argument('model_config', 'config.json')} says it"
+)
+
+
 def _protate(p: Parts, ids: QueryIds) -> Built:
     """pRotatE (Sun et al. 2019): minus the sum of |sin(h + r - t)| of phases.
 
     On the unit circle, points at angles 2 a and 2 b are 2 |sin(a - b)| apart.
     """
     if p.phases is None:
-        raise UsageError(
-            "protate needs the scale of its phases: RotatE's own program computes value * pi / "
-            f"range, range = (gamma + 2) / hidden_dim; pass {argument('phases', 0.28)} if it is "
-            "0.28, "
-            f"{argument('phases', 'radians')} if they are; for vectors in a file, "
-            f"{argument('model_config', 'config.json')} says "
-            "it"
-        )
+        raise UsageError(_UNKNOWN_SCALE.format("protate", "RotatE's own program"))
     double_angle = 2 * np.pi / p.phases
     r = _double(p.relation[ids.relation])
     angles = double_angle * (_double(p.entity[ids.entity]) + _by_side(ids, r, -r))
@@ -268,6 +271,49 @@ def _quate(p: Parts, ids: QueryIds) -> Built:
     return queries.reshape(len(queries), -1), table.reshape(len(table), -1), "dot"
 
 
+_HAKE_WEIGHTS = (
+    f"hake needs its two trained weights: pass {argument('phase_weight', 0.7)} and "
+    f"{argument('modulus_weight', 3.5)} (these are examples); HAKE's program saves them in the "
+    "file 'checkpoint' beside the vectors, in model_state_dict; config.json has only their first "
+    "values"
+)
+
+
+def _hake(p: Parts, ids: QueryIds) -> Built:
+    """HAKE (Zhang et al. 2020): minus a weighted distance of phases and one of moduli.
+
+    Of an entity, the halves are its phases p and its moduli m; of a relation, the thirds are
+    phases, scales s and biases b. With s = |s| and b between -s and 1, the distances are the sum of
+    |sin((p_h + p_r - p_t) / 2)| and the l2 norm of m_h (s + b) - m_t (1 - b).
+    """
+    n = p.entity.shape[1] // 2
+    _check_shape("entity", p.entity, (None, 2 * n))
+    _check_shape("relation", p.relation, (None, 3 * n))
+    if p.phase_weight is None or p.modulus_weight is None:
+        raise UsageError(_HAKE_WEIGHTS)
+    if p.phases is None:
+        raise UsageError(_UNKNOWN_SCALE.format("hake", "HAKE's program"))
+    half = np.pi / p.phases / 2
+    angle, modulus = np.hsplit(_double(p.entity), 2)
+    turn, scale, bias = np.hsplit(_double(p.relation[ids.relation]), 3)
+    scale = np.abs(scale)
+    bias = np.maximum(np.minimum(bias, 1), -scale)
+    of_head, of_tail = scale + bias, 1 - bias
+    angles = half * (angle[ids.entity] + _by_side(ids, turn, -turn))
+    products = modulus[ids.entity] * _by_side(ids, of_head, of_tail)
+    weights = np.tile([p.phase_weight, p.modulus_weight], (len(products), 1))
+    factors = _by_side(ids, of_tail, of_head)
+    queries = np.hstack([np.cos(angles), np.sin(angles), products, factors, weights])
+    return queries, np.hstack([np.cos(half * angle), np.sin(half * angle), modulus]), "hake"
+
+
+def _mode(p: Parts, ids: QueryIds) -> Built:
+    """ModE (Zhang et al. 2020): minus the l1 norm of h r - t, of real numbers."""
+    known, r = _double(p.entity[ids.entity]), _double(p.relation[ids.relation])
+    queries = np.hstack([_by_side(ids, known * r, known), _by_side(ids, np.ones_like(r), r)])
+    return queries, p.entity, "mode"
+
+
 FORMULAS: dict[str, tuple[Callable[[Parts, QueryIds], Built], tuple[str, ...]]] = {
     "distmult": (_distmult, ()),
     "complex": (_complex, ()),
@@ -280,6 +326,8 @@ FORMULAS: dict[str, tuple[Callable[[Parts, QueryIds], Built], tuple[str, ...]]] 
     "hole": (_hole, ()),
     "tucker": (_tucker, ("core",)),
     "quate": (_quate, ()),
+    "hake": (_hake, ()),
+    "mode": (_mode, ()),
 }
 """The function that splits each model's scores, and its arrays other than entity and relation."""
 
@@ -300,7 +348,6 @@ _PROJECTED = Refusal(
     "rank it relation by relation, as `kgtrec guide training-loop` does with TransH",
 )
 _BY_NETWORK = "pass its scores, from an array, a file or a callable (`kgtrec guide training-loop`)"
-_OF_HAKE = "its lines in `kgtrec guide embeddings` (HAKE and ModE) score it in Python"
 REFUSED = {
     "transh": _PROJECTED,
     "transr": _PROJECTED,
@@ -312,16 +359,6 @@ REFUSED = {
         "makes its query with a network, whose weights are not embeddings",
         "pass the network's vectors of the questions: Factors(queries, entities, bias), or an .npz "
         "with these three arrays and no name of a model",
-    ),
-    "hake": Refusal(
-        "scales heads and tails by the relation, and adds a distance of phases to one of moduli, "
-        "with two trained weights that only its file 'checkpoint' has",
-        _OF_HAKE,
-    ),
-    "mode": Refusal(
-        "scales heads by the relation, so only its scores of tails are a distance (l1) of a query, "
-        "head * relation, and one vector per entity",
-        _OF_HAKE,
     ),
     "kg2e": Refusal("compares distributions of entities, with variances", _BY_NETWORK),
 }
@@ -348,7 +385,7 @@ def build(model: str, parts: Parts, ids: QueryIds) -> Built:
         present = ", ".join(("entity", "relation", *parts.more))
         raise UsageError(f"{name} has the arrays {needed}; got {present}")
     _refuse_idle(name, parts)
-    if name not in ("complex", "rotate", "rescal", "tucker") and (
+    if name not in ("complex", "rotate", "rescal", "tucker", "hake") and (
         parts.entity.shape[1:] != parts.relation.shape[1:]
     ):
         raise InputError(
@@ -360,8 +397,10 @@ def build(model: str, parts: Parts, ids: QueryIds) -> Built:
 
 _DECLARED_FOR = {
     "norm": ("transe", "rotate"),
-    "phases": ("rotate", "protate"),
+    "phases": ("rotate", "protate", "hake"),
     "normalize": ("transe",),
+    "phase_weight": ("hake",),
+    "modulus_weight": ("hake",),
 }
 """Models whose formula reads a declaration of `Parts`."""
 
@@ -369,13 +408,12 @@ _DECLARED_FOR = {
 def _refuse_idle(model: str, parts: Parts) -> None:
     """Raise UsageError for a declaration that the model's formula would ignore."""
     phases = "radians" if parts.phases == math.pi else parts.phases
-    values = {"norm": parts.norm, "phases": phases, "normalize": parts.normalize}
+    values = {option: getattr(parts, option) for option in _DECLARED_FOR} | {"phases": phases}
     for option, models in _DECLARED_FOR.items():
         value = values[option]
         if value not in (None, "none") and model not in models:
             raise UsageError(
-                f"{argument(option, value)} has no effect on {model}, only on "
-                f"{' and '.join(models)}; "
+                f"{argument(option, value)} has no effect on {model}, only on {_listed(models)}; "
                 "leave it out"
             )
     if parts.phases is not None and model == "rotate" and not has_phases(parts):
@@ -383,6 +421,12 @@ def _refuse_idle(model: str, parts: Parts) -> None:
             f"{argument('phases', phases)} has no effect on relations that are complex numbers; "
             "leave it out"
         )
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    """Words as a sentence lists them."""
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def half_turn_of(phases: float | str | None) -> float | None:
@@ -416,11 +460,14 @@ def describe(model: str, parts: Parts, origin: Mapping[str, str]) -> tuple[str, 
         norm = f"{_norm(parts)} (sum of moduli)" * (model == "rotate" and parts.norm == "l1")
         default = ", by default" if parts.norm is None else ""
         lines.append(f"norm: {norm or _norm(parts)}{since.get('norm', default)}")
-    if model == "protate" or (model == "rotate" and has_phases(parts)):
+    if model in ("protate", "hake") or (model == "rotate" and has_phases(parts)):
         scaled = parts.phases is not None and not math.isclose(parts.phases, math.pi)
         value = "relation" if model == "rotate" else "value"
         text = f"{value} * pi / {parts.phases:.6g}" if scaled else "radians"
         lines.append(f"phases: {text}{since.get('phases', '')}")
+    if model == "hake":
+        text = f"phases {parts.phase_weight:.6g}, moduli {parts.modulus_weight:.6g}"
+        lines.append(f"weights: {text}{since.get('phase_weight', '')}")
     if model == "transe" and (parts.normalize != "none" or "normalize" in since):
         text = f"{parts.normalize} are scaled to length 1"
         if parts.normalize == "none":

@@ -129,11 +129,22 @@ class PairVectors:
         norm: str | None = None,
         phases: float | str | None = None,
         normalize: str = "none",
+        phase_weight: float | None = None,
+        modulus_weight: float | None = None,
         inverse: str = "none",
         bias: Any = None,
         **more: Any,
     ) -> None:
-        parts = read_parts(entity, relation, more, norm=norm, phases=phases, normalize=normalize)
+        parts = read_parts(
+            entity,
+            relation,
+            more,
+            norm=norm,
+            phases=phases,
+            normalize=normalize,
+            phase_weight=phase_weight,
+            modulus_weight=modulus_weight,
+        )
         check_sizes(parts, graph, inverse)
         self._model, self._parts, self._inverse = check_model(model), parts, inverse
         self._dtype = computing_type(parts)

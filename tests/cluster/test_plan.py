@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
-from question_cases import N, random_questions, run_lists, some_scores
+from question_cases import FACTOR_METRICS, N, factor_dims, random_questions, run_lists, some_scores
 from slow import slow_after, slow_but
 from strategies import RankCase, rank_cases
 
@@ -93,7 +93,7 @@ def test_every_partition_of_a_matrix_gives_the_bytes_of_one_pass(case: RankCase,
 @given(
     seed=st.integers(0, 10**6),
     data=st.data(),
-    metric=st.sampled_from(["dot", "l2", "l1", "moduli"]),
+    metric=st.sampled_from(FACTOR_METRICS),
     dtypes=st.tuples(*[st.sampled_from(["f2", "f4", "f8", ">f4"])] * 3),
     rows=st.sampled_from(["questions", "instances"]),
     packed=st.booleans(),
@@ -106,9 +106,10 @@ def test_every_partition_of_factors_gives_the_bytes_of_one_pass(
     rng = np.random.default_rng(seed)
     questions = random_questions(rng)
     n_rows = len(questions) if rows == "questions" else questions.n_instances
+    of_query, of_entity = factor_dims(metric, 3)
     queries, entities, bias = (
         rng.normal(size=size).astype(dtype)
-        for size, dtype in zip([(n_rows, 6), (N, 6), (N,)], dtypes, strict=True)
+        for size, dtype in zip([(n_rows, of_query), (N, of_entity), (N,)], dtypes, strict=True)
     )
     entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie
     bias[:] = np.round(bias)

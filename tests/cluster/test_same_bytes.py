@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from question_cases import N, R, graded_answers, some_scores
+from question_cases import FACTOR_METRICS, N, R, factor_dims, graded_answers, some_scores
 from slow import slow_but
 
 import kgtrec
@@ -49,6 +49,8 @@ CASES = (
     "l2",
     "l1",
     "moduli",
+    "mode",
+    "hake",
     "answers",
     "train known",
     "relations",
@@ -61,7 +63,7 @@ CASES = (
 )
 CHOSEN = {"chosen", "columns", "dot chosen"}
 WHOLE_ROWS = {"restricted", "lists"} | CHOSEN  # candidates are ranked with all entities
-FACTORS = {"dot", "l2", "l1", "moduli", "dot chosen"}
+FACTORS = {*FACTOR_METRICS, "dot chosen"}
 MATRIX = [
     (way, case)
     for way, case in itertools.product(WAYS, CASES)
@@ -130,11 +132,13 @@ def case_of(name: str, rng: np.random.Generator) -> tuple[Any, kgtrec.Questions,
     questions, settings = questions_of(name, rng), {"run_depth": 5}
     scores: Any = some_scores(rng, (len(questions), questions.n_columns))
     if name in FACTORS:
-        entities = rng.normal(size=(N, 10)).astype(np.float32)
+        metric = name.split()[0]
+        of_query, of_entity = factor_dims(metric, 5)
+        entities = rng.normal(size=(N, of_entity)).astype(np.float32)
         entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie exactly
-        queries = rng.normal(size=(len(questions), 10)).astype(np.float32)
+        queries = rng.normal(size=(len(questions), of_query)).astype(np.float32)
         bias = rng.integers(0, 2, N).astype(np.float32)
-        return kgtrec.Factors(queries, entities, bias, name.split()[0]), questions, settings
+        return kgtrec.Factors(queries, entities, bias, metric), questions, settings
     if name == "lower":
         settings |= {"higher_is_better": False}
     if name == "half":

@@ -154,3 +154,12 @@ def rewrite_as_openke(folder: Path) -> None:
     for kind, labels in (("entity", graph.entities), ("relation", graph.relations)):
         lines = "".join(f"{label}\t{number}\n" for number, label in enumerate(labels))
         (folder / f"{kind}2id.txt").write_text(f"{len(labels)}\n{lines}")
+
+
+FACTOR_METRICS = ("dot", "l2", "l1", "moduli", "mode", "hake")
+
+
+def factor_dims(metric: str, n: int) -> tuple[int, int]:
+    """How many numbers queries and entities of a factorised model have in `n` dimensions."""
+    dims = {"moduli": (2 * n, 2 * n), "mode": (2 * n, n), "hake": (4 * n + 2, 3 * n)}
+    return dims.get(metric, (n, n))

@@ -64,44 +64,6 @@ def assert_ranks(ranks: kgtrec.Ranks, score: Score) -> None:
     np.testing.assert_array_equal(ranks.equal, due.equal)
 
 
-def hake(vectors: dict[str, np.ndarray]) -> Score:
-    """HAKE's program: weighted phases and moduli; a bias of relations mixes head and tail."""
-    pi_over_range = 3.14159262358979323846 / float(vectors["embedding_range"][0])
-
-    def score(h: int, r: int, t: int) -> float:
-        (p_h, m_h), (p_t, m_t) = (np.split(vectors["entity_embedding"][e], 2) for e in (h, t))
-        p_r, m_r, b_r = np.split(vectors["relation_embedding"][r], 3)
-        phases, moduli = 0.0, 0.0
-        for d in range(len(p_h)):
-            phases += abs(math.sin((p_h[d] + p_r[d] - p_t[d]) * pi_over_range / 2))
-            m, b = abs(m_r[d]), min(b_r[d], 1)
-            b = -m if b < -m else b
-            moduli += (m_h[d] * (m + b) - m_t[d] * (1 - b)) ** 2
-        p_weight, m_weight = (
-            float(vectors[f"{name}_weight"][0, 0]) for name in ("phase", "modulus")
-        )
-        return -(phases * p_weight + math.sqrt(moduli) * m_weight)
-
-    return score
-
-
-def test_hake_is_scored_by_the_lines_of_the_guide() -> None:
-    assert "kgtrec guide embeddings` (HAKE and ModE)" in advice("HAKE")
-    assert "## HAKE and ModE" in guides.path("embeddings").read_text("utf-8")
-    names = run_guide("embeddings", "def hake")
-    assert_ranks(kgtrec.rank(names["hake"], QUESTIONS)[0], hake(names["vectors"]))
-
-
-def test_mode_is_scored_by_the_lines_of_the_guide() -> None:
-    assert "kgtrec guide embeddings` (HAKE and ModE)" in advice("ModE")
-    names = run_guide("embeddings", "def mode")
-    entity, relation = names["entity"], names["relation"]
-    assert_ranks(
-        kgtrec.rank(names["mode"], QUESTIONS)[0],
-        lambda h, r, t: -sum(abs(entity[h] * relation[r] - entity[t])),
-    )
-
-
 def test_transh_is_scored_by_the_lines_of_the_guide() -> None:
     assert "as `kgtrec guide training-loop` does with TransH" in advice("TransR")
     names = run_guide("training-loop", "normal[r]")

@@ -9,6 +9,7 @@ import json
 import math
 import sys
 import types
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,28 @@ def protate(scale: float) -> Score:
         return -sum(abs(math.sin(x)) for x in h + r - t)
 
     return score
+
+
+def hake(scale: float, phase_weight: float, modulus_weight: float) -> Score:
+    """HAKE's program, whose pi has a wrong ninth digit."""
+
+    def score(h, r, t):
+        (p_h, m_h), (p_t, m_t) = chunks(h), chunks(t)
+        p_r, m_r, b_r = np.split(r, 3)
+        phases, squares = 0.0, 0.0
+        for d in range(len(p_h)):
+            angle = (p_h[d] + p_r[d] - p_t[d]) / (scale / 3.14159262358979323846)
+            phases += abs(math.sin(angle / 2))
+            m, b = abs(m_r[d]), min(b_r[d], 1)
+            b = -m if b < -m else b
+            squares += (m_h[d] * (m + b) - m_t[d] * (1 - b)) ** 2
+        return -(phases * phase_weight + math.sqrt(squares) * modulus_weight)
+
+    return score
+
+
+def mode(h, r, t):
+    return -sum(abs(h * r - t))
 
 
 def complex_parts(h, r, t):
@@ -206,6 +229,7 @@ OF_CONFIG: dict[str, tuple[Any, str, Score, int, int, tuple[str, ...]]] = {
         DIM,
         ("model: distmult, from config.json",),
     ),
+    "ModE": (save_rotate, "ModE", mode, DIM, DIM, ("model: mode, from config.json",)),
     "DGL RotatE": (
         save_dgl,
         "RotatE",
@@ -558,7 +582,19 @@ SMALL = {"entity": WIDE, "relation": 0.05 * RELATION}
         (PYKEEN, "rotate", {"norm": "l1"}, "norm='l1' contradicts 'l2', as in PyKEEN"),
         (PLAIN, "transe", {"normalize": "all"}, "normalize='all' is unknown"),
         (PLAIN | {"norm_vector.weight": RELATION}, "transh", {}, "projects every entity"),
-        (PLAIN, "hake", {}, "two trained weights that only its file"),
+        (
+            {"entity": uniform(6, N, 4), "relation": uniform(7, R, 6)},
+            "hake",
+            {"phase_weight": 1.0},
+            "hake needs its two trained weights: pass phase_weight=0.7 and modulus_weight=3.5",
+        ),
+        (
+            {"entity": uniform(6, N, 4), "relation": uniform(7, R, 6)},
+            "hake",
+            {"phase_weight": 1.0, "modulus_weight": 1.0},
+            "hake needs the scale of its phases: HAKE's program computes value * pi / range",
+        ),
+        (PLAIN, "mode", {"phase_weight": 1.0}, "phase_weight=1.0 has no effect on mode"),
     ],
 )
 def test_open_questions_are_asked(
@@ -607,11 +643,9 @@ def test_answers_to_open_questions(tmp_path: Path) -> None:
         (
             "RotatE",
             {"model": "HAKE"},
-            UsageError,
-            "the configuration names the model 'HAKE', which "
-            "scales heads and tails by the relation",
+            InputError,
+            "of hake mean 18 numbers per relation, but the array has 6",
         ),
-        ("RotatE", {"model": "ModE"}, UsageError, "ModE) score it in Python"),
         (
             "RotatE",
             {"model": "PairRE"},
@@ -719,6 +753,163 @@ def test_a_checkpoint_of_torch(tmp_path: Path) -> None:
     assert_ranks(load_factors(tmp_path / "rotate.ckpt", QUESTIONS, model, **options), due)
 
 
+# -- HAKE ------------------------------------------------------------------------------------------
+
+WEIGHTS = {"phase_weight": np.array([[0.7]], "f4"), "modulus_weight": np.array([[-1.25]], "f4")}
+HAKE = {
+    "entity_embedding": uniform(21, N, 2 * DIM, scale=RANGE),
+    "relation_embedding": uniform(22, R, 3 * DIM, scale=2),  # beyond both limits of a bias
+}
+HAKE_FACTS = (
+    "model: hake, from {}",
+    "phases: value * pi / 2.33333, from {}",
+    "weights: phases 0.7, moduli -1.25, from checkpoint",
+)
+
+
+def save_hake(folder: Path, **more: Any) -> Path:
+    """The configuration has the first values of the weights."""
+    arrays = HAKE["entity_embedding"], HAKE["relation_embedding"]
+    save_rotate(folder, "HAKE", *arrays, phase_weight=0.5, modulus_weight=1.0, **more)
+    for key in ("double_entity_embedding", "double_relation_embedding"):
+        config = json.loads((folder / "config.json").read_text())
+        config.pop(key)
+        (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def hake_state(scale: float = RANGE) -> dict[str, np.ndarray]:
+    """The state of a checkpoint of HAKE's program."""
+    gamma, scales = np.array([12.0], "f4"), np.array([scale], "f4")
+    return {"gamma": gamma, "embedding_range": scales} | HAKE | WEIGHTS
+
+
+def due_of_hake(scale: float = RANGE) -> np.ndarray:
+    weights = (float(weight[0, 0]) for weight in WEIGHTS.values())
+    return due_scores(hake(scale, *weights), HAKE["entity_embedding"], HAKE["relation_embedding"])
+
+
+def stand_in_for_torch(monkeypatch: pytest.MonkeyPatch, state: dict[str, np.ndarray]) -> None:
+    """A torch that reads one state, with an optimizer's beside it."""
+    loaded = {
+        "step": 99_999,
+        "model_state_dict": tensors(state),
+        "optimizer_state_dict": {"state": {0: tensors({"exp_avg": WIDE})}},
+    }
+
+    def load(path: Path, *, map_location: str, weights_only: bool) -> Any:
+        assert weights_only
+        return loaded
+
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(load=load))
+
+
+def write_zip(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", b"")
+
+
+def test_hake_with_the_weights_of_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint's scale counts: a later config.json may have another gamma."""
+    folder = save_hake(tmp_path / "m", gamma=24.0)
+    stand_in_for_torch(monkeypatch, hake_state())
+    write_zip(folder / "checkpoint")
+    facts = tuple(HAKE_FACTS[i].format(n) for i, n in enumerate(("config.json", "checkpoint", "")))
+    for model in (None, "hake", "HAKE"):
+        factors = load_factors(folder, QUESTIONS, model)
+        assert factors.facts == (facts if model is None else facts[1:])
+        assert_ranks(factors, due_of_hake())
+        np.testing.assert_allclose(factors.scores(), due_of_hake(), rtol=1e-4, atol=1e-4)
+    alone = load_factors(folder / "checkpoint", QUESTIONS, "hake")
+    assert_ranks(alone, due_of_hake())
+    apart = (folder / "checkpoint").rename(tmp_path / "checkpoint")
+    assert load_factors(apart, QUESTIONS).facts[0] == "model: hake, from the file"
+    with pytest.raises(UsageError, match="model='rotate' contradicts 'hake', from the file"):
+        load_factors(apart, QUESTIONS, "rotate")
+
+
+def test_a_checkpoint_of_hake_that_does_not_serve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = save_hake(tmp_path / "m")
+    with pytest.raises(UsageError, match=r"saves them in the file 'checkpoint' beside the vectors"):
+        load_factors(folder, QUESTIONS)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    write_zip(folder / "checkpoint")
+    with pytest.raises(FileError, match=r"checkpoint: the file needs torch.*phase_weight=0\.7 and"):
+        load_factors(folder, QUESTIONS)
+    stand_in_for_torch(monkeypatch, hake_state() | {"entity_embedding": ENTITY})
+    with pytest.raises(FileError, match=r"another entity_embedding than entity_embedding\.npy"):
+        load_factors(folder, QUESTIONS)
+    stand_in_for_torch(monkeypatch, HAKE)
+    with pytest.raises(UsageError, match="hake needs its two trained weights"):
+        load_factors(folder, QUESTIONS)
+
+
+def test_hake_with_weights_of_the_caller(tmp_path: Path) -> None:
+    """No torch is needed then, even beside a checkpoint."""
+    folder = save_hake(tmp_path / "m")
+    write_zip(folder / "checkpoint")
+    weights = {name: float(value[0, 0]) for name, value in WEIGHTS.items()}
+    factors = load_factors(folder, QUESTIONS, **weights)
+    assert factors.facts == (
+        "model: hake, from config.json",
+        "phases: value * pi / 2.33333, from config.json",
+        "weights: phases 0.7, moduli -1.25",
+    )
+    assert_ranks(factors, due_of_hake())
+    arrays = {"entity": HAKE["entity_embedding"], "relation": HAKE["relation_embedding"]}
+    direct = kgtrec.Factors.from_embeddings(QUESTIONS, "hake", **arrays, phases=RANGE, **weights)
+    assert direct.scores().tobytes() == factors.scores().tobytes()
+    assert direct.facts == ("phases: value * pi / 2.33333", "weights: phases 0.7, moduli -1.25")
+
+
+def test_a_checkpoint_of_torch_has_the_weights_of_hake(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    folder = save_hake(tmp_path / "m")
+    state = {name: torch.from_numpy(array.copy()) for name, array in hake_state().items()}
+    torch.save({"step": 9, "model_state_dict": state}, folder / "checkpoint")
+    assert_ranks(load_factors(folder, QUESTIONS), due_of_hake())
+
+
+@given(
+    gamma=st.floats(0.1, 50),
+    dim=st.integers(1, 8),
+    weights=st.tuples(*[st.floats(-4, 4)] * 2),
+    seed=st.integers(0, 99),
+)
+def test_hake_of_every_size(
+    gamma: float, dim: int, weights: tuple[float, float], seed: int
+) -> None:
+    """On both sides, with biases beyond their limits, and weights of either sign."""
+    scale = (gamma + 2) / dim
+    entity, relation = uniform(seed, N, 2 * dim, scale=scale), uniform(seed + 1, R, 3 * dim)
+    entity[1] = entity[0]
+    factors = kgtrec.Factors.from_embeddings(
+        QUESTIONS,
+        "hake",
+        entity=entity,
+        relation=3 * relation,
+        phases=scale,
+        phase_weight=weights[0],
+        modulus_weight=weights[1],
+    )
+    due = due_scores(hake(scale, *weights), entity, 3 * relation)
+    scores = factors.scores()
+    np.testing.assert_allclose(scores, due, rtol=1e-4, atol=1e-4 * (1 + scale))
+    np.testing.assert_array_equal(scores[:, 0], scores[:, 1])
+
+
+@given(dim=st.integers(1, 9), seed=st.integers(0, 99))
+def test_mode_of_every_size(dim: int, seed: int) -> None:
+    entity, relation = uniform(seed, N, dim), uniform(seed + 1, R, dim, scale=3)
+    arrays = {"entity": entity, "relation": relation}
+    factors = kgtrec.Factors.from_embeddings(QUESTIONS, "mode", **arrays)
+    np.testing.assert_allclose(factors.scores(), due_scores(mode, entity, relation), atol=1e-4)
+
+
 # -- The command -----------------------------------------------------------------------------------
 
 
@@ -780,6 +971,32 @@ def refusal_of(*words: str) -> str:
     done = CliRunner().invoke(cli, ["rank", "--sides", "tail", *words], standalone_mode=False)
     assert isinstance(done.exception, kgtrec.KgtrecError), done.exception
     return str(done.exception)
+
+
+def test_advice_on_weights_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without torch, or without the file: the phase of the answer is right, its modulus is not."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    graph_of_answers(tmp_path / "g")
+    entity = np.array([[0, 1], [7, 2], [3, 1]], "f4")
+    relation = np.array([[7, 1, 0]], "f4")
+    config = {"hidden_dim": 1, "nentity": 3, "nrelation": 1, "phase_weight": 0.001}
+    save_rotate(tmp_path / "m", "HAKE", entity, relation, **config)
+    words = ["--graph", "rotate:g", "--scores", "m", "-o", "r.parquet"]
+    for problem in ("hake needs its two trained weights", "the file needs torch"):
+        said = refusal_of(*words)
+        assert problem in said
+        assert "--phase-weight 0.7 and --modulus-weight 3.5" in said
+        write_zip(tmp_path / "m" / "checkpoint")
+    done = run(*words, "--phase-weight", "0.7", "--modulus-weight", "3.5")
+    assert "\nweights: phases 0.7, moduli 3.5\n" in done.stdout
+    assert "tail  3.00  0.3333" in done.stdout
+    done = run(*words[:-1], "s.parquet", "--phase-weight", "70", "--modulus-weight", "3.5")
+    assert "tail  1.00  1.0000" in done.stdout
+    python = load_factors(
+        "m", kgtrec.read_graph("rotate:g").questions(), phase_weight=0.7, modulus_weight=3.5
+    )
+    assert python.facts[-1] == "weights: phases 0.7, moduli 3.5"
 
 
 def test_advice_on_configurations_is_followed(

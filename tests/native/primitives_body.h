@@ -330,7 +330,8 @@ typedef T (*FN(pair_of))(const T *, const T *, size_t);
 
 /* The tile against the scalar tile, and its last column against the path's own pair. */
 static void FN(check_tile)(FN(tile_of) tile, FN(tile_of) scalar, FN(pair_of) pair, const T *queries,
-                           const T *panel, size_t dim, size_t gap, const char *what) {
+                           size_t query_dim, const T *panel, size_t dim, size_t gap,
+                           const char *what) {
     const size_t stride = KGT_PANEL + gap, size = (KGT_STRIP - 1) * stride + KGT_PANEL;
     T *out = exact(size, sizeof(T)), *due = exact(size, sizeof(T));
     T *column = exact(dim, sizeof(T));
@@ -340,7 +341,7 @@ static void FN(check_tile)(FN(tile_of) tile, FN(tile_of) scalar, FN(pair_of) pai
     FN(expect_same)(out, due, size, what, dim);
     for (size_t k = 0; k < dim; k++) column[k] = panel[k * KGT_PANEL + KGT_PANEL - 1];
     for (size_t i = 0; i < KGT_STRIP; i++) {
-        const T alone = pair(queries + i * dim, column, dim);
+        const T alone = pair(queries + i * query_dim, column, dim);
         FN(expect_same)(&alone, due + i * stride + KGT_PANEL - 1, 1, what, dim);
     }
     free(out);
@@ -359,6 +360,27 @@ static void FN(check_pairs)(const kgt_kernel *kernel, const T *a, const T *b, si
     FN(expect_same)(&moduli, &due_moduli, 1, NAME("pair_moduli"), dim);
 }
 
+/* A tile whose queries are longer than its entities, and its pair. */
+static void FN(check_scaled)(FN(tile_of) tile, FN(tile_of) scalar, FN(pair_of) pair,
+                             FN(pair_of) scalar_pair, kgt_metric metric, size_t dim,
+                             const char *what, const char *what_pair) {
+    const size_t query_dim = (size_t)kgt_query_dim(metric, (int64_t)dim);
+    for (int mix = 0; mix < N_MIXES; mix++) {
+        T *queries_memory, *panel_memory;
+        T *queries = FN(filled)(KGT_STRIP * query_dim, dim % 4, mix, &queries_memory);
+        T *panel = FN(filled)(KGT_PANEL * dim, dim % 2, mix, &panel_memory);
+        for (size_t i = 0; i < KGT_STRIP; i++) {
+            const T got = pair(queries + i * query_dim, panel + i * dim, dim);
+            const T due = scalar_pair(queries + i * query_dim, panel + i * dim, dim);
+            FN(expect_same)(&got, &due, 1, what_pair, dim);
+        }
+        for (size_t gap = 0; gap < 8; gap += 7)
+            FN(check_tile)(tile, scalar, pair, queries, query_dim, panel, dim, gap, what);
+        free(queries_memory);
+        free(panel_memory);
+    }
+}
+
 static void FN(check_dimension)(const kgt_kernel *kernel, size_t dim) {
     for (int mix = 0; mix < N_MIXES; mix++) {
         T *queries_memory, *panel_memory, norms[KGT_PANEL], due[KGT_PANEL];
@@ -368,12 +390,13 @@ static void FN(check_dimension)(const kgt_kernel *kernel, size_t dim) {
         for (size_t i = 0; i < KGT_STRIP; i++)
             FN(check_pairs)(kernel, queries + i * dim, panel + i * dim, dim);
         for (size_t gap = 0; gap < 8; gap += 7) {
-            FN(check_tile)(kernel->OPS.tile, scalar->OPS.tile, kernel->OPS.pair, queries, panel,
-                           dim, gap, NAME("tile"));
+            FN(check_tile)(kernel->OPS.tile, scalar->OPS.tile, kernel->OPS.pair, queries, dim,
+                           panel, dim, gap, NAME("tile"));
             FN(check_tile)(kernel->OPS.tile_l1, scalar->OPS.tile_l1, kernel->OPS.pair_l1, queries,
-                           panel, dim, gap, NAME("tile_l1"));
+                           dim, panel, dim, gap, NAME("tile_l1"));
             FN(check_tile)(kernel->OPS.tile_moduli, scalar->OPS.tile_moduli,
-                           kernel->OPS.pair_moduli, queries, panel, dim, gap, NAME("tile_moduli"));
+                           kernel->OPS.pair_moduli, queries, dim, panel, dim, gap,
+                           NAME("tile_moduli"));
         }
         kernel->OPS.norms(panel, dim, norms);
         scalar->OPS.norms(panel, dim, due);
@@ -381,4 +404,10 @@ static void FN(check_dimension)(const kgt_kernel *kernel, size_t dim) {
         free(queries_memory);
         free(panel_memory);
     }
+    FN(check_scaled)(kernel->OPS.tile_mode, kgt_kernel_scalar.OPS.tile_mode, kernel->OPS.pair_mode,
+                     kgt_kernel_scalar.OPS.pair_mode, KGT_MODE, dim, NAME("tile_mode"),
+                     NAME("pair_mode"));
+    FN(check_scaled)(kernel->OPS.tile_hake, kgt_kernel_scalar.OPS.tile_hake, kernel->OPS.pair_hake,
+                     kgt_kernel_scalar.OPS.pair_hake, KGT_HAKE, 3 * dim, NAME("tile_hake"),
+                     NAME("pair_hake"));
 }

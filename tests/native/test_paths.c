@@ -28,6 +28,7 @@ static const char *const WRONGS[] = {
     "pairs_l1",   "quantise_l1",  "bound l1",      "fine bound l1", "query bound l1", "count_short",
     "pairs_f64",  "pairs_l1_f64", "rounding",      "judge",         "highest_lower",  "cells",
     "cells_nan",  "codes",        "reaching",      "mark",          "tile_moduli",    "pair_moduli",
+    "tile_mode",  "tile_hake",    "pair_mode",     "pair_hake",
 };
 
 /* Most failures that are printed. */

@@ -116,6 +116,33 @@ static void FN(wrong_tile_moduli)(const T *queries, const T *panel, size_t dim, 
     out[stride - 1] = 0;
 }
 
+static T FN(wrong_pair_mode)(const T *a, const T *b, size_t dim) {
+    T sum = 0;
+    for (size_t k = dim; k-- > 0;) sum += (T)fabs((double)(a[k] - a[dim + k] * b[k]));
+    return sum;
+}
+
+static void FN(wrong_tile_mode)(const T *queries, const T *panel, size_t dim, T *out,
+                                size_t stride) {
+    FN(honest).OPS.tile_mode(queries, panel, dim, out, stride);
+    out[stride - 1] = 0;
+}
+
+/* Without the weight of moduli. */
+static T FN(wrong_pair_hake)(const T *a, const T *b, size_t dim) {
+    const size_t n = dim / 3;
+    T query[4 * 1024 + 2];
+    memcpy(query, a, (4 * n + 2) * sizeof(T));
+    query[4 * n + 1] = 1;
+    return FN(honest).OPS.pair_hake(query, b, dim);
+}
+
+static void FN(wrong_tile_hake)(const T *queries, const T *panel, size_t dim, T *out,
+                                size_t stride) {
+    FN(honest).OPS.tile_hake(queries, panel, dim, out, stride);
+    out[stride - 1] = 0;
+}
+
 static void FN(wrong_norms)(const T *panel, size_t dim, T *out) {
     FN(honest).OPS.norms(panel, dim - (dim > 0), out);
 }
@@ -138,6 +165,10 @@ static void FN(spoil)(kgt_kernel *kernel) {
     if (spoils("tile")) kernel->OPS.tile = FN(wrong_tile);
     if (spoils("tile_l1")) kernel->OPS.tile_l1 = FN(wrong_tile_l1);
     if (spoils("tile_moduli")) kernel->OPS.tile_moduli = FN(wrong_tile_moduli);
+    if (spoils("tile_mode")) kernel->OPS.tile_mode = FN(wrong_tile_mode);
+    if (spoils("tile_hake")) kernel->OPS.tile_hake = FN(wrong_tile_hake);
+    if (spoils("pair_mode")) kernel->OPS.pair_mode = FN(wrong_pair_mode);
+    if (spoils("pair_hake")) kernel->OPS.pair_hake = FN(wrong_pair_hake);
     if (spoils("norms")) kernel->OPS.norms = FN(wrong_norms);
     if (spoils("pair")) kernel->OPS.pair = FN(wrong_pair);
     if (spoils("pair_l1")) kernel->OPS.pair_l1 = FN(wrong_pair_l1);

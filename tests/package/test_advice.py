@@ -413,6 +413,8 @@ ELSEWHERE = {  # tests that need other libraries, or many files
     "model_config='config.json'": (
         "integrations/test_saved_models.py::test_the_configuration_names_the_formula"
     ),
+    "phase_weight=0": "integrations/test_saved_models.py::test_advice_on_weights_is_followed",
+    "modulus_weight=3": "integrations/test_saved_models.py::test_advice_on_weights_is_followed",
     "hype:": "graph/test_other_peoples_files.py::test_facts_of_several_entities_are_read",
 }
 

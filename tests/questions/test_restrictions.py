@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from profiles import examples
 from question_cases import (
     DEPTH,
+    FACTOR_METRICS,
     N,
     R,
     assert_due,
     assert_same,
     expected_of,
+    factor_dims,
     random_questions,
     some_scores,
 )
@@ -405,7 +407,7 @@ KINDS = ("one list", "by relation", "by question", "columns")
     seed=st.integers(0, 10**6),
     kind=st.sampled_from(KINDS),
     share=st.sampled_from([0.2, 0.6, 1.0]),
-    form=st.sampled_from(["scores", "dot", "l2", "l1", "moduli", "instances"]),
+    form=st.sampled_from(["scores", *FACTOR_METRICS, "instances"]),
     before=st.booleans(),
     shuffled=st.booleans(),
 )
@@ -431,8 +433,9 @@ def test_lists_restrict_as_sets_do(
         options, lists = {"candidates": own}, [set(ids) for ids in own.tolist()]
     lists = [ids & first for ids in lists]
     source = scores = some_scores(rng, (n, N))
-    if form in ("dot", "l2", "l1", "moduli"):
-        queries, entities = (rng.integers(-2, 3, (size, 4)).astype("f4") for size in (n, N))
+    if form in FACTOR_METRICS:
+        shapes = zip((n, N), factor_dims(form, 2), strict=True)
+        queries, entities = (rng.integers(-2, 3, shape).astype("f4") for shape in shapes)
         source = kgtrec.Factors(queries, entities, rng.integers(0, 2, N).astype("f4"), form)
         scores = source.scores()
     elif kind == "columns":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel_paths import PATHS
-from question_cases import assert_due, expected_of
+from question_cases import FACTOR_METRICS, assert_due, expected_of, factor_dims
 from slow import slow_after
 from strategies import LAYOUTS, laid_out
 
@@ -258,18 +259,17 @@ def test_columns_in_memory(length):
 
 
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
-@pytest.mark.parametrize("metric", ["dot", "l2", "l1", "moduli"])
+@pytest.mark.parametrize("metric", FACTOR_METRICS)
 @pytest.mark.parametrize("dim", [0, 1, 17, 100])
 def test_factors_on_every_path(dim, metric, dtype):
     """Real numbers: sums need one order, or paths and copies would differ."""
-    if metric == "moduli" and dim % 2:
-        dim += 1
+    of_query, of_entity = factor_dims(metric, dim)
     rng = np.random.default_rng(dim)
     for n_entities in (1, 15, 17, 65, 500):
         questions = questions_of(n_entities)
-        entities = rng.normal(size=(n_entities, dim)).astype(dtype)
+        entities = rng.normal(size=(n_entities, of_entity)).astype(dtype)
         entities[n_entities // 2 :] = entities[: n_entities - n_entities // 2]  # exact copies
-        queries = rng.normal(size=(len(questions), dim)).astype(dtype)
+        queries = rng.normal(size=(len(questions), of_query)).astype(dtype)
         source = kgtrec.Factors(queries, entities, np.zeros(n_entities, dtype), metric)
         seen = []
         for _ in forced():
@@ -304,10 +304,54 @@ def test_sums_of_moduli_have_exact_ranks(seed, n, dim, dtype, threads):
         assert_due(kgtrec.rank(source, questions, 5, threads), expected)
 
 
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.sampled_from([1, 8, 47, 49, 97]),
+    dim=st.integers(0, 40),
+    metric=st.sampled_from(["mode", "hake"]),
+    dtype=st.sampled_from(WIDE),
+    threads=st.integers(1, 3),
+)
+def test_scaled_distances_have_exact_ranks(seed, n, dim, metric, dtype, threads):
+    """Of whole numbers, with one dimension of moduli for HAKE, whose norm is then whole, too."""
+    rng = np.random.default_rng(seed)
+    questions = questions_of(n)
+    of_query, of_entity = factor_dims(metric, dim)
+    queries = rng.integers(-2, 3, (len(questions), of_query))
+    entities = rng.integers(-2, 3, (n, of_entity))
+    if metric == "hake":
+        entities[:, 2 * dim + 1 :] = queries[:, 2 * dim + 1 : 3 * dim] = 0
+    source = kgtrec.Factors(queries.astype(dtype), entities.astype(dtype), metric=metric)
+    score = {"mode": mode_score, "hake": hake_score}[metric]
+    due = [[score(q, x) for x in entities.tolist()] for q in queries.tolist()]
+    expected = expected_of(np.array(due, dtype).reshape(len(questions), n), questions, 5)
+    for _ in forced():
+        assert source.scores().tolist() == due
+        assert_due(kgtrec.rank(source, questions, 5, threads), expected)
+
+
+def mode_score(q: list[float], x: list[float]) -> float:
+    n = len(x)
+    return -sum(abs(q[k] - q[n + k] * x[k]) for k in range(n))
+
+
+def hake_score(q: list[float], x: list[float]) -> float:
+    n = len(x) // 3
+    phases = sum(abs(q[n + k] * x[k] - q[k] * x[n + k]) for k in range(n))
+    moduli = math.hypot(*(q[2 * n + k] - q[3 * n + k] * x[2 * n + k] for k in range(n)))
+    return -(q[4 * n] * phases + q[4 * n + 1] * moduli)
+
+
 def assert_scores_close(run, queries: np.ndarray, entities: np.ndarray, metric: str) -> None:
     """The scores of a run are those of the formula in float64, up to rounding."""
     row = np.repeat(np.arange(len(queries)), np.diff(run.offsets))
     q, x = queries[row].astype(np.float64), entities[run.documents].astype(np.float64)
+    if metric in ("mode", "hake"):
+        score = {"mode": mode_score, "hake": hake_score}[metric]
+        due = [score(*pair) for pair in zip(q.tolist(), x.tolist(), strict=True)]
+        size = (np.abs(q).sum(1) + 1) * (np.abs(x).sum(1) + 1)
+        assert np.all(np.abs(run.scores - due) <= 8 * np.finfo(queries.dtype).eps * size)
+        return
     away, half = q - x, q.shape[1] // 2
     due = {"dot": (q * x).sum(1), "l2": -(away**2).sum(1), "l1": -np.abs(away).sum(1)}
     if metric == "moduli":

@@ -12,7 +12,17 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from question_cases import N, R, assert_due, assert_same, expected_of, random_questions, some_scores
+from question_cases import (
+    FACTOR_METRICS,
+    N,
+    R,
+    assert_due,
+    assert_same,
+    expected_of,
+    factor_dims,
+    random_questions,
+    some_scores,
+)
 from refusals import assert_refused
 
 import kgtrec
@@ -44,7 +54,7 @@ def at_odd_byte(array):
 @given(
     seed=st.integers(0, 10**6),
     cuts=st.sets(st.integers(1, N - 1)).map(sorted),
-    metric=st.sampled_from(["dot", "l2", "l1", "moduli"]),
+    metric=st.sampled_from(FACTOR_METRICS),
     dtype=st.sampled_from([np.float16, np.float32, np.float64]),
     nan=st.booleans(),
 )
@@ -53,8 +63,9 @@ def test_factors_have_the_same_bits_in_every_range(seed, cuts, metric, dtype, na
     rng = np.random.default_rng(seed)
     questions, order = random_questions(rng), rng.permutation(N)
     wide = np.float64 if dtype == np.float64 else np.float32
-    queries = rng.normal(size=(len(questions), 8)).astype(wide)
-    entities = rng.normal(size=(N, 8)).astype(dtype)
+    of_query, of_entity = factor_dims(metric, 4)
+    queries = rng.normal(size=(len(questions), of_query)).astype(wide)
+    entities = rng.normal(size=(N, of_entity)).astype(dtype)
     entities[rng.integers(0, N, 6)] = entities[3]  # equal vectors tie exactly
     bias = rng.integers(0, 2, N).astype(wide)
     if nan:

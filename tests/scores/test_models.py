@@ -60,6 +60,15 @@ def protate(h, r, t):
     return -2 * np.abs(np.sin(np.pi / 2 * (h + r - t))).sum()
 
 
+def hake(h, r, t):
+    """A half turn is 2; weights 0.7 and 1.5."""
+    (p_h, m_h), (p_t, m_t), (p_r, m_r, b_r) = np.split(h, 2), np.split(t, 2), np.split(r, 3)
+    m_r = np.abs(m_r)
+    b_r = np.where(b_r > 1, 1, np.where(b_r < -m_r, -m_r, b_r))
+    phases = np.abs(np.sin(np.pi / 2 * (p_h + p_r - p_t) / 2)).sum()
+    return -0.7 * phases - 1.5 * np.linalg.norm(m_h * (m_r + b_r) - m_t * (1 - b_r))
+
+
 def transe_unit(h, r, t):
     return -np.abs(h / np.linalg.norm(h) + r / np.linalg.norm(r) - t / np.linalg.norm(t)).sum()
 
@@ -98,6 +107,12 @@ MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
         PLAIN | {"relation": normal(R, 3), "core": normal(DIM, 3, DIM)},
     ),
     "quate": (quate, {"entity": normal(N, 8), "relation": normal(R, 8)}),
+    "hake": (
+        hake,
+        {"entity": normal(N, 2 * DIM), "relation": normal(R, 3 * DIM)}
+        | {"phases": 2.0, "phase_weight": 0.7, "modulus_weight": 1.5},
+    ),
+    "mode": (lambda h, r, t: -np.abs(h * r - t).sum(), PLAIN),
 }
 
 

@@ -11,6 +11,7 @@ from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import FILES, output_files
 from kgtrec.cli._report import Command, File, Report, check_outputs
 from kgtrec.cli.rank.options import (
+    OF_FORMULAS,
     answer_request,
     asks_answers,
     check_parts,
@@ -229,7 +230,7 @@ def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outp
     if has_embeddings(options):
         from kgtrec.integrations.embeddings import load_factors
 
-        names = ("norm", "phases", "normalize", "model_config", "inverse", "rows")
+        names = (*OF_FORMULAS, "model_config", "rows")
         source = load_factors(
             source,
             next(iter(questions.values())),

@@ -189,13 +189,13 @@ of_embeddings = shared.all_of(
         "--model",
         "SCORES contains the embeddings of this model, under their usual "
         "names: distmult, complex, transe, rotate, protate, rescal, cp, simple, hole, "
-        "tucker or quate. Also as .safetensors, or .pt or .ckpt with only weights. By "
+        "tucker, quate, hake or mode. Also as .safetensors, or .pt or .ckpt with only weights. By "
         "default the model of --model-config.",
         metavar="NAME",
     ),
     shared.reads(
         "--model-config",
-        "The config.json of RotatE's own program, RNNLogic or DGL-KE: "
+        "The config.json of RotatE's own program, RNNLogic, HAKE or DGL-KE: "
         "model, gamma, hidden_dim. By default the one in the folder SCORES.",
     ),
     shared.choice(
@@ -206,7 +206,7 @@ of_embeddings = shared.all_of(
     ),
     shared.option(
         "--phases",
-        "Phases of rotate and protate: radians, or the number X that means "
+        "Phases of rotate, protate and hake: radians, or the number X that means "
         "half a turn (phase = value * pi / X). By default what the files say.",
         metavar="X",
     ),
@@ -216,6 +216,19 @@ of_embeddings = shared.all_of(
         "With transe: scale all vectors "
         "to length 1 first (OpenKE's norm_flag), or those of entities. By default what "
         "the files say.",
+    ),
+    shared.option(
+        "--phase-weight",
+        "With hake: its trained weight of phases. By default that of the file "
+        "'checkpoint' in the folder SCORES.",
+        type=shared.Number(),
+        metavar="X",
+    ),
+    shared.option(
+        "--modulus-weight",
+        "With hake: its trained weight of moduli, as --phase-weight.",
+        type=shared.Number(),
+        metavar="X",
     ),
     shared.choice(
         "--inverse",
@@ -250,6 +263,8 @@ _OF_GRAPHS = (
     "norm",
     "phases",
     "normalize",
+    "phase_weight",
+    "modulus_weight",
     "inverse",
     "rows",
 )
@@ -273,7 +288,9 @@ _OF_SCORES = (
     "columns",
     "column_labels",
 )
-_OF_MODELS = ("model", "model_config", "norm", "phases", "normalize", "inverse")
+OF_FORMULAS = ("norm", "phases", "normalize", "phase_weight", "modulus_weight", "inverse")
+"""Options that say how the vectors of a model are scored."""
+_OF_MODELS = ("model", "model_config", *OF_FORMULAS)
 _OF_LISTS = ("format", "unlinkable", "list_order")
 
 
@@ -311,7 +328,7 @@ def check_source(options: Mapping[str, Any]) -> None:
             ("lower_is_better", "shard"),
             "with embeddings of a model, leave out {}",
         ),
-        (not model, ("norm", "phases", "normalize", "inverse"), "without --model, leave out {}"),
+        (not model, OF_FORMULAS, "without --model, leave out {}"),
     )
 
 
