@@ -39,7 +39,7 @@ class PairQuestion:
 
     - answers: Evaluated pairs.
     - known: Pairs that are not candidates of micro ranks; may contain answers.
-    - removed: Pairs that are not candidates of macro ranks and of the best pairs; no answers.
+    - removed: Pairs that are not candidates of macro ranks and best pairs; never answers.
     """
 
     relation: int

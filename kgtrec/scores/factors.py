@@ -237,7 +237,7 @@ def read_parts(
 ) -> Parts:
     """Return the arrays and declarations of a model; parameters as for `Factors.from_embeddings`.
 
-    InputError if an array is none of vectors, UsageError for unknown `phases`.
+    InputError if an array does not contain vectors, UsageError for unknown `phases`.
     """
     arrays = {name: _read_vectors(name, array) for name, array in more.items()}
     return Parts(

@@ -333,7 +333,7 @@ FORMULAS: dict[str, tuple[Callable[[Parts, QueryIds], Built], tuple[str, ...]]] 
 
 
 class Refusal(NamedTuple):
-    """The refusal of a model whose scores are not a product or distance of two vectors.
+    """The refusal of a model whose scores are not a product or distance of a query and an entity.
 
     - reason: Operation of the model that cannot be split.
     - remedy: Advice on how to rank the model.

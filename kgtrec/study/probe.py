@@ -1,9 +1,10 @@
 """Metrics weighted as in PROBE, by the popularity of answers (arXiv 2512.06296, 2606.08921).
 
-An instance with the answer x and the relation r weighs (e + p(x))^-b (e' + p(x, r))^-c. The
-popularity p(x) is the number of times that x occurs in train as subject or object, p(x, r) that in
-triples of r, both as shares of the train triples; e and e' are the smallest of each above zero.
-With ``probe@a`` the mean is PROBE's score; b = c = 0 is the micro average.
+The weight of an instance with the answer x and the relation r is (e + p(x))^-b (e' + p(x, r))^-c.
+The popularity p(x) is the number of times that x occurs in train as subject or object, and p(x, r)
+the number of times in triples of r. Both are shares of the train triples; e and e' are the smallest
+of each above zero. With ``probe@a``, the weighted mean is PROBE's score. With b = c = 0, it is the
+micro average.
 
 The authors' published code applies b where the papers mean c. This module follows the papers.
 """
@@ -37,10 +38,10 @@ PROBE_METRICS = ("probe@0", "probe@0.5", "probe@1", "mrr")
 class ProbeGrid(ShownAsTables):
     """Metrics over the two exponents of PROBE's weights.
 
-    - metrics: Their names, such as "probe@1".
+    - metrics: Names of the metrics, such as "probe@1".
     - b, c, float64 (b,) and (c,): Exponents for answers, and for answers under their relation.
-    - values, float64 (metrics, b, c).
-    - sampled: Whether candidates were sampled; tables and captions say so.
+    - values, float64 (metrics, b, c): Weighted means.
+    - sampled: True if candidates were sampled; tables and captions say so.
     """
 
     metrics: tuple[str, ...]
@@ -52,13 +53,13 @@ class ProbeGrid(ShownAsTables):
     sampled: bool = False
 
     def caption(self) -> str:
-        """The averages in one line."""
+        """Return a line on the ranks, sides and weights."""
         sampled = "sampled candidates, " if self.sampled else ""
         side = "both sides" if self.side == "both" else f"{self.side} side"
         return f"{sampled}{self.rank_type} ranks, {side} (PROBE's weights, counted on train)"
 
     def table(self) -> Table:
-        """One row per pair of exponents, one column per metric."""
+        """Return a table with a row per pair of exponents and a column per metric."""
         pairs = np.meshgrid(self.b, self.c, indexing="ij")
         cells = np.concatenate([pairs, self.values]).reshape(2 + len(self.metrics), -1)
         label = "sampled." if self.sampled else ""
@@ -76,7 +77,7 @@ def probe_grid(
     rank_type: str = "realistic",
     side: str = "both",
 ) -> ProbeGrid:
-    """Weighted means of metrics at every pair of exponents.
+    """Compute weighted means of metrics at every pair of exponents.
 
     Parameters
     ----------
@@ -94,7 +95,8 @@ def probe_grid(
     Raises
     ------
     UsageError
-        Another graph, no train split, a metric that is not a mean over instances, or bad exponents.
+        The graph is another one or has no train split, a metric is not a mean over instances, or an
+        exponent is out of range.
     InputError
         The train split is empty.
     """
@@ -109,7 +111,7 @@ def probe_grid(
     check_graph(ranks, graph)
     exponents = _exponents("b", b), _exponents("c", c)
     rows = np.flatnonzero(np.isin(ranks.side, SIDES[side]))
-    # Powers of shares from least to 1 by their logarithms; only ratios of weights matter.
+    # Logarithms avoid overflow of powers of small shares; only ratios of weights matter.
     logs = [np.log(column)[rows] for column in popularity_shares(ranks, graph)]
     values = np.stack([measure.per_item(instance_ties(ranks)[rows]) for measure in measures])
     out = np.empty((len(names), len(exponents[0]), len(exponents[1])))
@@ -122,7 +124,10 @@ def probe_grid(
 
 
 def popularity_shares(ranks: Ranks, graph: Graph) -> tuple[Float64, Float64]:
-    """e + p(x) and e' + p(x, r) of every instance's answer x and relation r; float64 (n,) each."""
+    """Return e + p(x) and e' + p(x, r) of the answer x and relation r of each instance.
+
+    They are float64 (n,) each. InputError if the train split is empty.
+    """
     train = graph.split("train")
     if not len(train):
         raise InputError(
@@ -131,16 +136,17 @@ def popularity_shares(ranks: Ranks, graph: Graph) -> tuple[Float64, Float64]:
     n, triples = graph.n_entities, train.astype(np.int64)
     keys = np.concatenate([triples[:, 1] * n + triples[:, end] for end in (0, 2)])
     pairs, counts = np.unique(keys, return_counts=True)
-    asked = ranks.relation.astype(np.int64) * n + ranks.answer
-    at = np.minimum(np.searchsorted(pairs, asked), len(pairs) - 1)
-    under = np.where(pairs[at] == asked, counts[at], 0)
+    pair = ranks.relation.astype(np.int64) * n + ranks.answer
+    index = np.minimum(np.searchsorted(pairs, pair), len(pairs) - 1)
+    with_relation = np.where(pairs[index] == pair, counts[index], 0)
     alone: Int64 = entity_popularity(graph, "train")
-    columns = (alone[ranks.answer], alone[alone > 0].min()), (under, counts.min())
+    columns = (alone[ranks.answer], alone[alone > 0].min()), (with_relation, counts.min())
     first, second = ((column + least) / len(train) for column, least in columns)
     return first, second
 
 
 def _exponents(name: str, values: ArrayLike) -> Float64:
+    """Return exponents as float64 (k,); UsageError if one is out of range."""
     exponents = np.atleast_1d(np.asarray(values, np.float64))
     if exponents.ndim != 1 or not len(exponents) or not (np.abs(exponents) <= 10).all():
         raise UsageError(f"{name} is {values!r}; give numbers in [-10, 10]")

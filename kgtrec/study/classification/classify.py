@@ -113,7 +113,7 @@ class Thresholds:
     of_relation: dict[int, float]
     criterion: str
 
-    def of(self, relations: Int64) -> Float64:
+    def select(self, relations: Int64) -> Float64:
         """Return the threshold of each triple by its relation, float64 of the same shape."""
         return np.array(
             [self.of_relation.get(relation, self.overall) for relation in relations.tolist()]
@@ -367,7 +367,7 @@ def classify(
     names = _name_relations(
         relations, int(max(test.triples[:, 1].max(), valid.triples[:, 1].max()))
     )
-    predicted = test.scores >= thresholds.of(test.triples[:, 1])
+    predicted = test.scores >= thresholds.select(test.triples[:, 1])
     group = _group_triples(test.triples)
     return Classification(
         names=names,

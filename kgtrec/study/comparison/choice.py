@@ -52,16 +52,17 @@ class ChosenRuns(ShownAsTables):
     @property
     def chosen_values(self) -> Float64:
         """Test value of the chosen run of each system, float64 (s,)."""
-        return np.array([own[at] for own, at in zip(self.values, self.chosen, strict=True)])
+        return np.array([runs[k] for runs, k in zip(self.values, self.chosen, strict=True)])
 
     @property
     def best_values(self) -> Float64:
         """Best test value of all runs of each system, float64 (s,)."""
-        return np.array([own.max() if self.higher_is_better else own.min() for own in self.values])
+        best = np.max if self.higher_is_better else np.min
+        return np.array([best(runs) for runs in self.values])
 
     @property
     def optimism(self) -> Float64:
-        """By how much the best test value is better than that of the chosen run, float64 (s,)."""
+        """Gain of the best test value over that of the chosen run, float64 (s,)."""
         first, second = self.best_values, self.chosen_values
         return first - second if self.higher_is_better else second - first
 
@@ -83,11 +84,11 @@ class ChosenRuns(ShownAsTables):
             columns,
             self.systems,
             map(len, self.values),
-            [names[at] for names, at in zip(self.runs, self.chosen, strict=True)],
+            [names[k] for names, k in zip(self.runs, self.chosen, strict=True)],
             [float(scores.max()) for scores in self.validation],
             self.chosen_values,
-            [float(own.mean()) for own in self.values],
-            [float(own.std(ddof=1)) if len(own) > 1 else np.nan for own in self.values],
+            [float(runs.mean()) for runs in self.values],
+            [float(runs.std(ddof=1)) if len(runs) > 1 else np.nan for runs in self.values],
             self.best_values,
             self.optimism,
         )
@@ -142,7 +143,7 @@ def choose_runs(
                 tuple(systems),
                 tuple(tuple(labels[name]) for name in systems),
                 criteria,
-                tuple(means[own] for own in columns),
+                tuple(means[runs] for runs in columns),
                 samples.higher_is_better,
                 samples.digits,
             )

@@ -608,7 +608,7 @@ def depth_curves(
     InputError
         Values have wrong shapes.
     UsageError
-        The reference is none of the depths.
+        The reference is not among the depths.
     """
     depths = tuple(int(depth) for depth in depths)
     chosen = depths[0] if reference is None else reference

@@ -210,7 +210,7 @@ def align_ranks(ranks: Mapping[str, Ranks], least: int = 2) -> dict[str, Ranks]:
 def transform_of(measure: Measure) -> OfMean:
     """Return the function from the mean over items to the measure.
 
-    UsageError if the measure is no function of a mean, or has no better end.
+    UsageError if the measure is not a function of a mean, or has no better end.
     """
     if measure.averaging == "stratified":
         micro, macro = (
@@ -443,7 +443,7 @@ def samples_of_runs(
 
 
 def _check_columns(columns: Iterable[Any], micro: Iterable[Any]) -> None:
-    """Raise UsageError for measures that have no better end, or are no mean over items."""
+    """Raise UsageError for measures that have no better end, or are not a mean over items."""
     wrong = [c.name for c in columns if c.row.higher_is_better is None]
     quotients = [c.name for c in micro if c.row.of_answers != "mean"]
     refuse_if(

@@ -157,7 +157,7 @@ def tabulate_agreements(
     for agreement in agreements:
         row: list[Cell] = [len(agreement), agreement.share()]
         row += _cells_of_pair(agreement) if len(agreement.annotators) == 2 else _NO_PAIR
-        row.append(_slashed(agreement.count_labels().sum(axis=0)))
+        row.append(_join_counts(agreement.count_labels().sum(axis=0)))
         categories = agreement.count_categories()
         for coefficient in (krippendorff_alpha, gwet_ac1):
             row += coefficient_interval(coefficient, categories, how)
@@ -176,14 +176,16 @@ _NO_PAIR: tuple[Cell, ...] = (math.nan, math.nan, "", "")
 def _cells_of_pair(agreement: Agreement) -> tuple[Cell, ...]:
     """Return kappa, its error, and the counts of both annotators' labels."""
     counts = agreement.count_pairs()
-    return *cohen_kappa(counts), _slashed(counts.sum(axis=1)), _slashed(counts.sum(axis=0))
+    return *cohen_kappa(counts), _join_counts(counts.sum(axis=1)), _join_counts(counts.sum(axis=0))
 
 
-def _slashed(counts: Int64) -> str:
+def _join_counts(counts: Int64) -> str:
+    """Join counts by slashes."""
     return "/".join(map(str, counts.tolist()))
 
 
 def _name_annotators(agreement: Agreement) -> str:
+    """Return the names of two annotators, or the number of more."""
     names = agreement.annotators
     return ", ".join(names) if len(names) == 2 else f"all {len(names)}"
 
@@ -193,10 +195,12 @@ def describe_agreements(agreements: Sequence[Agreement], table: Table) -> str:
 
     A sentence follows if kappa and alpha are low only because nearly all labels are equal.
     """
-    pairs = [row for row, one in enumerate(agreements) if len(one.annotators) == 2]
+    pairs = [row for row, of_row in enumerate(agreements) if len(of_row.annotators) == 2]
     kappas = _select_columns(table, range(8)).in_order(pairs)
     texts = [kappas.to_text(), _select_columns(table, [*range(4), *range(9, 15)]).to_text()]
-    masked = [one for one in agreements if one.relation == ALL and one.is_masked()]
+    masked = [
+        agreement for agreement in agreements if agreement.relation == ALL and agreement.is_masked()
+    ]
     if masked:
         names = "; ".join(map(_name_annotators, masked))
         totals = masked[0].count_labels().sum(axis=0)

@@ -147,7 +147,7 @@ def read_best_pairs(path: PathName) -> dict[str, _List]:
 
 
 def _parse_score(text: str) -> float:
-    """Return a text as a number; NaN if it is none."""
+    """Return a text as a number; NaN if it is not a number."""
     try:
         return float(text)
     except ValueError:

@@ -73,7 +73,7 @@ def parse_measures(keys: object, rank_type: str = "realistic") -> list[Measure |
     Raises
     ------
     UsageError
-        A key is no measure, or a measure is not defined for pairs; all of them are named.
+        A key is not a measure, or a measure is not defined for pairs; all of them are named.
     """
     names = DEFAULTS if keys is None else [keys] if isinstance(keys, str) else list(keys)  # type: ignore[call-overload]
     if not names:

@@ -22,7 +22,7 @@ class PairQuestions:
     """Questions about relations, ascending by relation.
 
     - filters: Splits whose pairs are known.
-    - outside: Number of evaluated triples of these relations whose head or tail is no candidate.
+    - outside: Number of evaluated triples of these relations whose head or tail is not a candidate.
     """
 
     graph: GraphData

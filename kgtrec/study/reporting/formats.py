@@ -1,10 +1,10 @@
-r"""A table of models as LaTeX, Markdown, HTML, Typst, CSV and plain text, with its caption.
+r"""Tables of models as LaTeX, Markdown, HTML, Typst, CSV and plain text, with a caption.
 
-Names of models come from users and go into markup: every format escapes its own special characters.
+Names of models come from users and go into markup, so every format escapes its special characters.
 
 LaTeX tables have ``booktabs`` rules, bold values and aligned decimals. A number and its superscript
-or deviation are two columns without space between them, so decimals align for superscripts of any
-length. LaTeX measures the table, and scales it if it is wider than the text.
+or deviation are two columns without space between them, so that decimals align for superscripts of
+any length. LaTeX measures the table, and scales it if it is wider than the text.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ T = TypeVar("T")
 
 
 def spans(items: Iterable[T]) -> list[tuple[T, int]]:
-    """Equal neighbours merged, with their number."""
+    """Return the runs of equal neighbours: the item and its number of repetitions."""
     return [(item, len(list(group))) for item, group in groupby(items)]
 
 
 def place_marks(values: Sequence[Value], digits: int, better: bool | None) -> list[int]:
-    """1 for the best, 2 for the second best, 0 for others.
+    """Return 1 for the best, 2 for the second best, and 0 for other values.
 
-    Values with the same printed text share a place; if two are best, none is second. Nothing is
-    marked if there are fewer than two different values, or one is an interval.
+    Values with the same printed text share a place. If two are best, none is second. All are 0 if
+    there are fewer than two different values, or a value is an interval.
     """
     shown = [None if math.isnan(v) else float(f"{v:.{digits}f}") for v in map(float, values)]
     distinct = sorted({v for v in shown if v is not None}, reverse=bool(better))
@@ -60,7 +60,7 @@ def place_marks(values: Sequence[Value], digits: int, better: bool | None) -> li
 
 
 def arrow(better: bool | None, up: str = " ↑", down: str = " ↓") -> str:
-    """Which direction is better, as one of two signs."""
+    """Return the sign of the better direction; "" if neither is better."""
     return "" if better is None else up if better else down
 
 
@@ -68,74 +68,76 @@ SIDE_NAMES = {"both": "both sides"}
 
 
 def kind_of(measure: Measure) -> str:
-    """Side, average and, unless realistic, rank type: "tail, micro"."""
+    """Return side, average and, unless realistic, rank type of a measure, as "tail, micro"."""
     side = SIDE_NAMES.get(measure.side, measure.side)
     ranks = [measure.rank_type] if measure.rank_type not in (None, "realistic") else []
     return ", ".join([side, measure.averaging.replace("_", " "), *ranks])
 
 
 Levels = Sequence[Sequence[tuple[str, int]]]
-"""Lines of headings above the measures: (text, columns that it spans)."""
+"""Lines of headings above the measures: texts, and the number of columns that each spans."""
 
 _FITTED = r"""\ifdim\wd0>\textwidth \resizebox{\textwidth}{!}{\usebox{0}}\else \usebox{0}\fi"""
 
 
 @dataclass(frozen=True)
 class _Column:
-    """One measure in plain text, which is escaped on writing.
+    """The cells of a measure in plain text, which writers escape.
 
-    - places: 1 for the best, 2 for the second best.
+    - better: True if higher is better, None if neither end is.
+    - rank_marks: 1 for the best, 2 for the second best, 0 for others.
     - marks: Superscripts.
     - spreads: Deviations, shown after ±.
-    - below: A second, smaller line of each row.
+    - below: Texts of the second, smaller line of each row.
     """
 
     title: str
     better: bool | None
     numbers: Sequence[str]
-    places: Sequence[int]
+    rank_marks: Sequence[int]
     marks: Sequence[str]
     spreads: Sequence[str] = ()
     below: Sequence[str] = ()
 
     @property
     def is_pair(self) -> bool:
-        """Whether something follows a number."""
+        """True if a superscript or deviation follows a number."""
         return any(self.marks) or any(self.spreads)
 
     def over(self, text: str) -> str:
-        """A cell over the whole column; to the left if rows have wider second lines below."""
+        """Return a LaTeX cell over the whole column, left-aligned if rows have second lines."""
         alignment = "l" if self.below else "c"
         return rf"\multicolumn{{2}}{{{alignment}}}{{{text}}}" if self.is_pair else text
 
     def follows(self, row: int) -> str:
-        """What follows the number of a row, as LaTeX."""
+        """Return the deviation and the superscript of a row, as LaTeX."""
         spread = rf"~$\pm$ {self.spreads[row]}" if any(self.spreads[row : row + 1]) else ""
         mark = self.marks[row]
         return spread + (rf"$^{{\mathrm{{{latex_text(mark)}}}}}$" if mark else "")
 
 
 def latex(table: ModelTable) -> str:
-    r"""A ``table`` float with ``booktabs`` rules; the label is ``tab:models``."""
-    names = list(map(table.lettered, range(len(table.models))))
+    r"""Return a ``table`` float with ``booktabs`` rules; the label is ``tab:models``."""
+    names = list(map(table.name_with_letter, range(len(table.models))))
     return _float(table.caption(), "Model", names, _columns_of(table), table.levels())
 
 
-def comparison_latex(compared: Sequence[SystemComparison]) -> str:
-    """One table of all measures of the same systems, with their intervals below the values.
+def comparison_latex(comparisons: Sequence[SystemComparison]) -> str:
+    """Return a LaTeX table of all measures of the same systems, with intervals below the values.
 
     Rows are in the order of the first measure, best first.
     """
-    systems, order = compared[0].samples.systems, compared[0].order
-    by_kind = group_pairs((_kind(one.samples), one) for one in compared)
-    compared = [*chain.from_iterable(by_kind.values())]
-    columns = [_compared_column(one, order) for one in compared]
+    systems, order = comparisons[0].samples.systems, comparisons[0].order
+    by_kind = group_pairs((_kind(comparison.samples), comparison) for comparison in comparisons)
+    comparisons = [*chain.from_iterable(by_kind.values())]
+    columns = [_column_of_comparison(comparison, order) for comparison in comparisons]
     names = [f"({letter(row, len(order))}) {systems[i]}" for row, i in enumerate(order)]
-    levels = [[(kind, len(own)) for kind, own in by_kind.items()]] if any(by_kind) else []
-    return _float(_compared_caption(compared), "System", names, columns, levels)
+    levels = [[(kind, len(group)) for kind, group in by_kind.items()]] if any(by_kind) else []
+    return _float(_caption_of_comparisons(comparisons), "System", names, columns, levels)
 
 
 def _columns_of(table: ModelTable) -> list[_Column]:
+    """Return the columns of a table of models."""
     many = len(table.models)
     return [
         _Column(
@@ -150,26 +152,28 @@ def _columns_of(table: ModelTable) -> list[_Column]:
     ]
 
 
-def _compared_column(one: SystemComparison, order: Sequence[int]) -> _Column:
-    digits, (low, high) = one.samples.digits, one.intervals().tolist()
-    better = one.tests.better(one.level)[np.ix_(order, order)]
-    values = [float(one.resampled.estimate[i]) for i in order]
-    of_runs = one.samples.unit == "queries"
+def _column_of_comparison(comparison: SystemComparison, order: Sequence[int]) -> _Column:
+    """Return the column of a comparison, with systems in an order."""
+    samples = comparison.samples
+    digits, (low, high) = samples.digits, comparison.intervals().tolist()
+    better = comparison.tests.better(comparison.level)[np.ix_(order, order)]
+    values = [float(comparison.resampled.estimate[i]) for i in order]
     return _Column(
-        trec_title(one.samples.name) if of_runs else one.samples.title,
-        one.samples.higher_is_better,
+        trec_title(samples.name) if samples.unit == "queries" else samples.title,
+        samples.higher_is_better,
         [f"{value:,.{digits}f}" for value in values],
-        place_marks(values, digits, one.samples.higher_is_better),
+        place_marks(values, digits, samples.higher_is_better),
         [letters(beaten.nonzero()[0], len(order)) for beaten in better],
         below=[f"[{low[i]:,.{digits}f}, {high[i]:,.{digits}f}]" for i in order],
     )
 
 
-def _compared_caption(compared: Sequence[SystemComparison]) -> str:
-    """The number of items compared, the intervals and tests, and the meaning of the marks."""
-    sizes = dict.fromkeys(f"{len(one.samples):,} {one.samples.unit}" for one in compared)
-    tests = dict.fromkeys(one.tests.samples.unit for one in compared)
-    first = compared[0]
+def _caption_of_comparisons(comparisons: Sequence[SystemComparison]) -> str:
+    """Return the caption: numbers of items, intervals and tests, and the meaning of the marks."""
+    samples = [comparison.samples for comparison in comparisons]
+    sizes = dict.fromkeys(f"{len(of_measure):,} {of_measure.unit}" for of_measure in samples)
+    tests = dict.fromkeys(comparison.tests.samples.unit for comparison in comparisons)
+    first = comparisons[0]
     test = f"{TEST_NAMES[first.tests.test]} over {' or '.join(tests)}"
     return (
         f"Means over {' or '.join(sizes)}. Below: {first.resampling.percent:g}% bootstrap "
@@ -179,7 +183,7 @@ def _compared_caption(compared: Sequence[SystemComparison]) -> str:
 
 
 def _kind(samples: Samples) -> str:
-    """Side, average and rank type; "" for measures of runs."""
+    """Return side, average and rank type of a measure; "" for measures of runs."""
     return "" if samples.unit == "queries" else kind_of(Measure.parse(samples.name))
 
 
@@ -190,6 +194,7 @@ def _float(
     columns: Sequence[_Column],
     levels: Levels,
 ) -> str:
+    """Return a LaTeX float; `corner` is the heading of the names."""
     spec = "@{}l" + "".join("r@{}l" if column.is_pair else "r" for column in columns) + "@{}"
     lines = [
         r"% \usepackage{booktabs,graphicx}",
@@ -213,23 +218,27 @@ def _float(
 
 
 def _head(corner: str, columns: Sequence[_Column], levels: Levels) -> Iterable[str]:
+    """Yield the LaTeX lines of the headings."""
     for level in levels:
-        cells, rules, first, own = [""], [], 2, iter(columns)
+        cells, rules, first, remaining = [""], [], 2, iter(columns)
         for text, size in level:
-            wide = sum(1 + next(own).is_pair for _ in range(size))
-            cells.append(rf"\multicolumn{{{wide}}}{{c}}{{{latex_text(text)}}}")
-            rules.append(rf"\cmidrule(lr){{{first}-{first + wide - 1}}}")
-            first += wide
+            width = sum(1 + next(remaining).is_pair for _ in range(size))
+            cells.append(rf"\multicolumn{{{width}}}{{c}}{{{latex_text(text)}}}")
+            rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
+            first += width
         yield " & ".join(cells) + r" \\"
         yield " ".join(rules)
     titles = [
-        one.over(latex_text(one.title) + arrow(one.better, r" $\uparrow$", r" $\downarrow$"))
-        for one in columns
+        column.over(
+            latex_text(column.title) + arrow(column.better, r" $\uparrow$", r" $\downarrow$")
+        )
+        for column in columns
     ]
     yield " & ".join([corner, *titles]) + r" \\"
 
 
 def _rows(names: Sequence[str], columns: Sequence[_Column]) -> Iterable[str]:
+    """Yield the LaTeX lines of the rows."""
     with_more = any(column.below for column in columns)
     for row, name in enumerate(names):
         if row and with_more:
@@ -238,23 +247,27 @@ def _rows(names: Sequence[str], columns: Sequence[_Column]) -> Iterable[str]:
         for column in columns:
             number = _latex_number(column.numbers[row])
             marked = (number, rf"\textbf{{{number}}}", rf"\underline{{{number}}}")
-            cells.append(marked[column.places[row]])
+            cells.append(marked[column.rank_marks[row]])
             cells += [column.follows(row)] if column.is_pair else []
         yield " & ".join(cells) + r" \\"
         if with_more:
-            below = [one.over(rf"\scriptsize {_latex_number(one.below[row])}") for one in columns]
+            below = [
+                column.over(rf"\scriptsize {_latex_number(column.below[row])}")
+                for column in columns
+            ]
             yield " & ".join(["", *below]) + r" \\"
 
 
 def _latex_number(text: str) -> str:
-    return _dashed(latex_text(text), "--")
+    """Return a number, or two with a dash between them, as LaTeX."""
+    return _replace_dashes(latex_text(text), "--")
 
 
 # -- Other formats -------------------------------------------------------------------------------
 
 
 def markdown(table: ModelTable) -> str:
-    """A Markdown (GitHub) table; a column's upper headings precede its own."""
+    """Return a Markdown (GitHub) table; titles of columns include the headings above them."""
     titles = [
         _markdown_text(title + arrow(column.measure.higher_is_better))
         for title, column in zip(table.titles(), table.columns, strict=True)
@@ -267,7 +280,7 @@ def markdown(table: ModelTable) -> str:
 
 
 def html_text(table: ModelTable) -> str:
-    """A ``table`` element without style: every heading with its scope, the caption below."""
+    """Return a ``table`` element without style; headings have a scope."""
     head = []
     for level in table.levels():
         spans = "".join(
@@ -276,15 +289,15 @@ def html_text(table: ModelTable) -> str:
         )
         head.append(f"<tr><td></td>{spans}</tr>")
     titles = "".join(
-        f'<th scope="col">{escape_html(one.title + arrow(one.better))}</th>'
-        for one in _columns_of(table)
+        f'<th scope="col">{escape_html(column.title + arrow(column.better))}</th>'
+        for column in _columns_of(table)
     )
     head.append(f'<tr><th scope="col">Model</th>{titles}</tr>')
     marks = ("<strong>{}</strong>", "<u>{}</u>", "<sup>{}</sup>", " ± {}")
     body = [
         f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
         for name, *cells in _body(
-            table, marks, escape_html, lambda text: _dashed(escape_html(text))
+            table, marks, escape_html, lambda text: _replace_dashes(escape_html(text))
         )
     ]
     lines = [
@@ -302,7 +315,7 @@ def html_text(table: ModelTable) -> str:
 
 
 def typst(table: ModelTable) -> str:
-    """A Typst ``figure``; users' names are in strings, where nothing is markup."""
+    """Return a Typst ``figure``; names are strings, in which nothing is markup."""
     n = len(table.columns)
     lines = [
         "#figure(",
@@ -316,16 +329,19 @@ def typst(table: ModelTable) -> str:
             f"table.cell(colspan: {size}, align: center, {_typst(text)})" for text, size in level
         ]
         lines.append(f"    [], {', '.join(spans)},")
-    titles = [_typst(one.title + arrow(one.better)) for one in _columns_of(table)]
+    titles = [_typst(column.title + arrow(column.better)) for column in _columns_of(table)]
     lines += [f"    {', '.join(['[Model]', *titles])},", "    table.hline(),"]
     marks = ("strong({})", "underline({})", " + super({})", ' + " ± " + {}')
-    rows = _body(table, marks, _typst, lambda text: _dashed(_typst(text)))
+    rows = _body(table, marks, _typst, lambda text: _replace_dashes(_typst(text)))
     lines += [f"    {', '.join(row)}," for row in rows]
     return "\n".join([*lines, "    table.hline(),", "  ),", ") <tab-models>"]) + "\n"
 
 
 def csv_text(table: ModelTable) -> str:
-    """One line per model below keys; full values without marks. Empty: not evaluated."""
+    """Return CSV with a line per model below keys: full values without marks.
+
+    Cells of models that were not evaluated are empty.
+    """
     several = len(table.protocols) > 1
     heads, columns = ["model"], [[table.name(row) for row in range(len(table.models))]]
     for column in table.columns:
@@ -341,7 +357,7 @@ def csv_text(table: ModelTable) -> str:
 
 
 def plain(table: ModelTable) -> str:
-    """Aligned columns of text; a star marks the best of each, and the caption follows."""
+    """Return aligned columns of text and the caption; a star marks the best of each column."""
     lines = [["model", *(c.measure.title for c in table.columns)]]
     lines += _body(table, ("{}*", "{} ", " {}", " ± {}"), str, str)
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
@@ -362,7 +378,7 @@ FORMATS: dict[str, Callable[[ModelTable], str]] = {
     "typst": typst,
     "csv": csv_text,
 }
-"""A function for each format that has tables of models."""
+"""The function of each format for tables of models."""
 
 
 def _body(
@@ -371,13 +387,16 @@ def _body(
     escape_name: Callable[[str], str],
     escape: Callable[[str], str],
 ) -> list[list[str]]:
-    """Names and values with marks for the best and second best, superscripts and deviation."""
+    """Return the cells of all rows: names, and values with marks.
+
+    - marks: Templates for best, second best, superscripts and deviations.
+    """
     columns, lines = _columns_of(table), []
     for row in range(len(table.models)):
-        cells = [escape_name(table.lettered(row))]
+        cells = [escape_name(table.name_with_letter(row))]
         for column in columns:
-            text, place = escape(column.numbers[row]), column.places[row]
-            text = marks[place - 1].format(text) if place else text
+            text, rank = escape(column.numbers[row]), column.rank_marks[row]
+            text = marks[rank - 1].format(text) if rank else text
             letters, spread = column.marks[row], column.spreads[row]
             text += marks[2].format(escape(letters)) if letters else ""
             cells.append(text + marks[3].format(escape(spread)) if spread else text)
@@ -385,27 +404,29 @@ def _body(
     return lines
 
 
-def _dashed(text: str, dash: str = "\N{EN DASH}") -> str:
-    """A number, or two with an en dash between them."""
+def _replace_dashes(text: str, dash: str = "\N{EN DASH}") -> str:
+    """Replace the hyphens between digits, as in ranges of numbers."""
     return re.sub(r"(?<=\d)-(?=\d)", dash, text)
 
 
 def _markdown_text(text: str) -> str:
-    """Every character that Markdown could take for markup, with a backslash before it."""
+    """Put a backslash before every character that Markdown could read as markup."""
     return re.sub(r"([\\`*_{}\[\]<>#|~!])", r"\\\1", _one_line(text)).replace("&", "&amp;")
 
 
 def _typst(text: str) -> str:
+    """Return a text as a Typst string."""
     quoted = _one_line(readable(text)).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{quoted}"'
 
 
 def _one_line(text: str) -> str:
+    """Replace control characters and line ends by blanks."""
     return re.sub(r"[\x00-\x1f\x7f\u0085\u2028\u2029]", " ", text)
 
 
 def _widen(widths: list[int], levels: Levels) -> None:
-    """Make room for headings that are wider than the columns below them."""
+    """Widen columns whose upper headings are wider."""
     for level in levels:
         first = 1
         for text, size in level:
@@ -415,6 +436,7 @@ def _widen(widths: list[int], levels: Levels) -> None:
 
 
 def _level_line(spans: Sequence[tuple[str, int]], widths: list[int]) -> str:
+    """Return a line of upper headings, each centred over its columns."""
     text, first = " " * widths[0], 1
     for heading, size in spans:
         span = sum(widths[first : first + size]) + 2 * (size - 1)

@@ -1,6 +1,6 @@
-"""The standard results table: one row per model, one column per measure, on one or more graphs.
+"""The standard results table: a row per model, a column per measure, on one or more graphs.
 
-The caption says what was evaluated: graph, split, filter, candidates, averages, ties.
+The caption describes the evaluation: graph, split, filter, candidates, averages, ties.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ AVERAGES = {
 
 @dataclass(frozen=True)
 class Protocol:
-    """How models were evaluated on a graph.
+    """The protocol of the evaluation of models on a graph.
 
     - text: Split, filter and candidates: "test split, filtered by train, among all 40 entities".
-    - sampled: Whether the candidates of every model were.
-    - differences: One sentence per reason why models are incomparable.
+    - sampled: True if the candidates of every model were sampled.
+    - differences: A sentence per reason why models are incomparable.
     """
 
     text: str
@@ -72,7 +72,7 @@ class Protocol:
 
 
 def protocol_of(systems: Mapping[str, Ranks]) -> Protocol:
-    """How the first of several models was evaluated, and how others differ."""
+    """Return the protocol of the first of several models, and the differences of others."""
     (first, ranks), *others = systems.items()
     facts = ranks.provenance
     differences = [
@@ -85,12 +85,13 @@ def protocol_of(systems: Mapping[str, Ranks]) -> Protocol:
         text=", ".join(filter(None, (split, _filter(facts), _candidates(facts)))),
         questions=len(np.unique(ranks.question)),
         instances=len(ranks),
-        sampled=all(one.sampled for one in systems.values()),
+        sampled=all(of_system.sampled for of_system in systems.values()),
         differences=tuple(differences),
     )
 
 
 def _average(averaging: str, protocol: Protocol, counted: bool) -> str:
+    """Return the description of an average; with the number of items if `counted`."""
     text = AVERAGES[averaging]
     if counted:
         return text.format(instances=protocol.instances, questions=protocol.questions)
@@ -98,6 +99,7 @@ def _average(averaging: str, protocol: Protocol, counted: bool) -> str:
 
 
 def _ties(measures: Sequence[Measure]) -> str:
+    """Return the sentence on ties."""
     kinds = list(dict.fromkeys(m.rank_type for m in measures if m.rank_type is not None))
     sentences = [TIES[kind] for kind in kinds]
     trec = list(dict.fromkeys(measure.title for measure in measures if measure.is_trec))
@@ -106,6 +108,7 @@ def _ties(measures: Sequence[Measure]) -> str:
 
 
 def _filter(facts: Provenance) -> str:
+    """Return the description of the filter."""
     if facts.filter_splits is None:
         return "" if facts.sides == "all" else "filter not recorded"
     if not facts.filter_splits:
@@ -118,25 +121,26 @@ def _filter(facts: Provenance) -> str:
 
 
 def _candidates(facts: Provenance) -> str:
+    """Return the description of the candidates; "" if their number is unknown."""
     if facts.sampled:
         return "among SAMPLED candidates"
     if facts.restricted:
         return f"candidates restricted by {facts.restricted}"
     kinds = {"relation": "relations", "all": "candidates"}
-    what = kinds.get(facts.sides or "", "entities")
+    answers = kinds.get(facts.sides or "", "entities")
     n = facts.n_relations if facts.sides == "relation" else facts.n_entities
-    return f"among all {n:,} {what}" if n else ""
+    return f"among all {n:,} {answers}" if n else ""
 
 
 COLUMNS = ("mrr", "hits@1", "hits@3", "hits@10", "mr")
-"""The usual measures of papers, shown by default."""
+"""Default measures, which are the usual ones of papers."""
 
 ABSENT = "\N{EN DASH}"
 
 
 @dataclass(frozen=True)
 class Significance:
-    """How differences are tested: see `kgtrec.study.comparison.significance.pairwise`."""
+    """Settings of the tests of differences; see `kgtrec.study.comparison.significance.pairwise`."""
 
     test: str = "randomisation"
     correction: str = "holm"
@@ -145,19 +149,19 @@ class Significance:
     seed: int = 0
 
     def method(self) -> str:
-        """In words: "paired t-test, Holm's correction, p < 0.05"."""
+        """Return the method in words: "paired t-test, Holm's correction, p < 0.05"."""
         return f"{TEST_NAMES[self.test]}, {CORRECTION_NAMES[self.correction]}, p < {self.level:g}"
 
 
 @dataclass(frozen=True)
 class ModelColumn:
-    """One measure of all models on one graph.
+    """The values of a measure for all models on a graph.
 
     - dataset: Name of the graph, and of the protocol if there are several.
-    - values: One value per model; NaN if a model was not evaluated.
+    - values: Value of each model; NaN if a model was not evaluated.
     - beaten: Rows of the models that each model significantly beats; None if not tested.
-    - deviations: Standard deviation over the runs of each model; NaN for one run. Empty if no model
-      has several.
+    - deviations: Standard deviation over the runs of each model; NaN for a single run. Empty if no
+      model has several.
     """
 
     dataset: str
@@ -168,16 +172,16 @@ class ModelColumn:
     deviations: tuple[float, ...] = ()
 
     def printed(self) -> list[str]:
-        """The values as printed in the table; an en dash if there is none."""
+        """Return the values as printed in the table; an en dash for NaN."""
         return [ABSENT if math.isnan(v) else f"{v:,.{self.digits}f}" for v in self.values]
 
     def spreads(self) -> list[str]:
-        """The deviations of models with several runs as printed in the table, else ""."""
+        """Return the deviations as printed in the table; "" for models with a single run."""
         deviations = self.deviations or (math.nan,) * len(self.values)
         return ["" if math.isnan(v) else f"{v:,.{self.digits}f}" for v in deviations]
 
     def places(self) -> list[int]:
-        """See `place_marks`."""
+        """Return 1 for the best, 2 for the second best, 0 for others; see `place_marks`."""
         return place_marks(self.values, self.digits, self.measure.higher_is_better)
 
 
@@ -186,7 +190,7 @@ class ModelTable(ShownInLines):
     """Models by measures.
 
     - columns: Columns with the same heading are neighbours.
-    - protocols: What was evaluated, by the names of the graphs.
+    - protocols: Protocols by the names of the graphs.
     - sampled: Models with ranks among sampled candidates, which are lower; their rows mention it.
     """
 
@@ -197,32 +201,33 @@ class ModelTable(ShownInLines):
     sampled: frozenset[str] = frozenset()
 
     def name(self, row: int) -> str:
-        """A row's name: the model, and whether its candidates were sampled."""
+        """Return the name of a row: the model, with a note if its candidates were sampled."""
         model = self.models[row]
         return f"{model} (sampled)" if model in self.sampled else model
 
-    def lettered(self, row: int) -> str:
-        """The name with the letter that superscripts use for it, if there are any."""
+    def name_with_letter(self, row: int) -> str:
+        """Return the name of a row with the letter for superscripts, if there are any."""
         if self.significance is None or all(column.beaten is None for column in self.columns):
             return self.name(row)
         return f"({letter(row, len(self.models))}) {self.name(row)}"
 
     def levels(self) -> list[list[tuple[str, int]]]:
-        """Lines of headings above the measures: (text, columns it spans), first the graphs.
+        """Return lines of headings above the measures: texts, and the columns that each spans.
 
-        A line that would be the same for every column is left out: the caption has it.
+        The first line has the graphs. A line with the same text for every column is omitted, as the
+        caption contains it.
         """
         lines = []
         if len(self.protocols) > 1:
             lines.append(spans(column.dataset for column in self.columns))
         pairs = [(column.dataset, kind_of(column.measure)) for column in self.columns]
         if len({kind for _, kind in pairs}) > 1:
-            # A span ends with its graph, even if the next one has the same text.
+            # A span ends with its graph, even if the first span of the next graph has its text.
             lines.append([(kind, size) for (_, kind), size in spans(pairs)])
         return lines
 
     def titles(self) -> list[str]:
-        """Heading of each column with all headings above it: "tail, micro: MRR"."""
+        """Return the heading of each column with the headings above it: "tail, micro: MRR"."""
         above = [[text for text, size in line for _ in range(size)] for line in self.levels()]
         return [
             ": ".join([*(line[i] for line in above), c.measure.title])
@@ -237,15 +242,17 @@ class ModelTable(ShownInLines):
         return html_text(self)
 
     def caption(self) -> str:
-        """What was evaluated, how ties count, and what the marks mean."""
+        """Return the caption: the evaluation, the treatment of ties, the meaning of the marks."""
         measures = [column.measure for column in self.columns]
         protocols = list(self.protocols.values())
         sentences = [
-            f"{name}: {one.text}." if name else f"{one.text[:1].upper()}{one.text[1:]}."
-            for name, one in self.protocols.items()
+            f"{name}: {protocol.text}."
+            if name
+            else f"{protocol.text[:1].upper()}{protocol.text[1:]}."
+            for name, protocol in self.protocols.items()
         ]
-        sides = list(dict.fromkeys(SIDE_NAMES.get(one.side, one.side) for one in measures))
-        averages = dict.fromkeys(one.averaging for one in measures)
+        sides = list(dict.fromkeys(SIDE_NAMES.get(m.side, m.side) for m in measures))
+        averages = dict.fromkeys(measure.averaging for measure in measures)
         counted = len(protocols) == 1 and sides == ["both sides"]
         sentences += [
             f"Predicted: {', '.join(sides)}.",
@@ -256,11 +263,11 @@ class ModelTable(ShownInLines):
         if any(column.deviations for column in self.columns):
             sentences.append("Mean and standard deviation over runs.")
         if self.significance is not None and any(c.beaten is not None for c in self.columns):
-            what = f"Superscripts: significantly better than these ({self.significance.method()})"
+            marks = f"Superscripts: significantly better than these ({self.significance.method()})"
             untested = [c.measure.title for c in self.columns if c.beaten is None]
             missing = ", ".join(dict.fromkeys(untested))
-            sentences.append(f"{what}; {missing} not tested." if missing else f"{what}.")
-        sentences += chain.from_iterable(one.differences for one in protocols)
+            sentences.append(f"{marks}; {missing} not tested." if missing else f"{marks}.")
+        sentences += chain.from_iterable(protocol.differences for protocol in protocols)
         return " ".join(sentences)
 
 
@@ -280,11 +287,11 @@ def table_of_models(
         Models may be missing on some graphs. Several runs of a model appear as their mean, with the
         standard deviation over runs.
     columns : sequence of keys or Measure
-        Keys without a side are shown for every side of `sides`.
+        Measures. Keys without a side are shown for every side of `sides`.
     sides : sequence of {"head", "tail", "both"}, optional
-        By default all evaluated sides together.
+        Sides of the measures; by default, all evaluated sides together.
     significance : Significance, optional
-        Test all pairs of models on each graph, and mark what is significant.
+        Test all pairs of models on each graph, and mark significant differences.
     digits : int, optional
         Decimals of all columns, instead of each measure's default.
 
@@ -293,18 +300,21 @@ def table_of_models(
     UsageError
         No model, an unknown key or side, or a side that was not evaluated.
     InputError
-        Models to be tested that did not answer the same questions.
+        Models that are tested did not answer the same questions.
 
     Examples
     --------
     ``print(latex(table_of_models({"FB15k-237": {"TransE": ranks}})))``
     """
     runs = {
-        name: {model: [one] if isinstance(one, Ranks) else list(one) for model, one in own.items()}
-        for name, own in systems.items()
+        name: {
+            model: [ranks] if isinstance(ranks, Ranks) else list(ranks)
+            for model, ranks in by_model.items()
+        }
+        for name, by_model in systems.items()
     }
-    models = tuple(dict.fromkeys(model for ranks in runs.values() for model in ranks))
-    several = any(len(one) > 1 for ranks in runs.values() for one in ranks.values())
+    models = tuple(dict.fromkeys(model for by_model in runs.values() for model in by_model))
+    several = any(len(ranks) > 1 for by_model in runs.values() for ranks in by_model.values())
     test = significance.test if significance else "bootstrap"
     refuse_if(
         (not models, "a table of models needs at least one model; give files of ranks"),
@@ -314,29 +324,29 @@ def table_of_models(
             f"both drawn; use the bootstrap test ({argument('test', 'bootstrap')}), not {test}",
         ),
     )
-    own_columns = [
+    model_columns = [
         column if digits is None else replace(column, digits=digits)
-        for dataset, ranks in runs.items()
+        for dataset, by_model in runs.items()
         for column in _columns(
-            dataset, ranks, models, _measures(ranks, columns, sides), significance
+            dataset, by_model, models, _parse_columns(by_model, columns, sides), significance
         )
     ]
-    protocols = {name: _protocol(ranks) for name, ranks in runs.items()}
+    protocols = {name: _protocol(by_model) for name, by_model in runs.items()}
     sampled = frozenset(
         model
-        for ranks in runs.values()
-        for model, own in ranks.items()
-        if any(run.sampled for run in own)
+        for by_model in runs.values()
+        for model, ranks in by_model.items()
+        if any(run.sampled for run in ranks)
     )
-    return ModelTable(models, tuple(own_columns), protocols, significance, sampled)
+    return ModelTable(models, tuple(model_columns), protocols, significance, sampled)
 
 
-def _measures(
+def _parse_columns(
     ranks: Mapping[str, Sequence[Ranks]],
     columns: Sequence[str | Measure],
     sides: Sequence[str] | None,
 ) -> list[Measure]:
-    """Measures of every requested side; measures of one kind are neighbours."""
+    """Return the measures of every requested side; measures of the same kind are neighbours."""
     for side in sides or ():
         choose("side", side, SIDES)
     present = sides_present(next(iter(ranks.values()))[0])
@@ -351,11 +361,12 @@ def _measures(
             for column, is_free in zip(columns, free, strict=True)
         ]
     )
-    return [*chain.from_iterable(group_pairs((kind_of(one), one) for one in measures).values())]
+    by_kind = group_pairs((kind_of(measure), measure) for measure in measures)
+    return [*chain.from_iterable(by_kind.values())]
 
 
 def _protocol(ranks: Mapping[str, Sequence[Ranks]]) -> Protocol:
-    """Protocol of the first of several folds; without folds, of all runs with their differences."""
+    """Return the protocol of the first fold, or that of all runs if they have no common folds."""
     try:
         folds = folds_of(ranks)
     except InputError:
@@ -368,7 +379,7 @@ def _protocol(ranks: Mapping[str, Sequence[Ranks]]) -> Protocol:
 
 
 def _by_run(systems: Mapping[str, Sequence[Ranks]]) -> dict[str, Ranks]:
-    """All runs by unique names: the model's, with a number if it has several runs."""
+    """Return all runs by unique names: the model's, with a number if it has several runs."""
     return {
         name if len(runs) == 1 else f"{name} (run {number})": ranks
         for name, runs in systems.items()
@@ -383,6 +394,7 @@ def _columns(
     measures: Sequence[Measure],
     significance: Significance | None,
 ) -> list[ModelColumn]:
+    """Return the columns of a graph, a column per measure."""
     results = {model: [Result(run) for run in runs] for model, runs in ranks.items()}
     several = any(len(runs) > 1 for runs in ranks.values())
     columns = []
@@ -390,7 +402,7 @@ def _columns(
         values = [[result[measure] for result in results.get(model, ())] for model in models]
         means = tuple(map(_mean, values))
         spread = tuple(map(_deviation, values)) if several else ()
-        beaten = _beaten(ranks, measure, models, significance) if significance else None
+        beaten = _find_beaten(ranks, measure, models, significance) if significance else None
         columns.append(ModelColumn(dataset, measure, means, measure.digits, beaten, spread))
     return columns
 
@@ -410,39 +422,45 @@ def _mean(values: Sequence[Value]) -> Value:
     return fmean(map(float, values)) if len(values) > 1 else values[0] if values else math.nan
 
 
-def _beaten(
+def _find_beaten(
     ranks: Mapping[str, Sequence[Ranks]],
     measure: Measure,
     models: Sequence[str],
-    how: Significance,
+    significance: Significance,
 ) -> tuple[tuple[int, ...], ...] | None:
-    """Rows of the models that each is significantly better than; None if nothing is paired."""
+    """Return the rows of the models that each model significantly beats; None if not testable."""
     if len(ranks) < 2:
         return None
     try:
-        better = _better(ranks, measure, how)
-    except UsageError:  # AMRI and the like: not a mean over items
+        better = _test_better(ranks, measure, significance)
+    except UsageError:  # measures such as AMRI are not a mean over items
         return None
     rows = [models.index(model) for model in ranks]
     beaten = {
-        row: tuple(sorted(rows[j] for j in own.nonzero()[0]))
-        for row, own in zip(rows, better, strict=True)
+        row: tuple(sorted(rows[j] for j in is_beaten.nonzero()[0]))
+        for row, is_beaten in zip(rows, better, strict=True)
     }
     return tuple(beaten.get(row, ()) for row in range(len(models)))
 
 
-def _better(ranks: Mapping[str, Sequence[Ranks]], measure: Measure, how: Significance) -> Bools:
-    """Whether each model is significantly better than each other, bool (models, models)."""
+def _test_better(
+    ranks: Mapping[str, Sequence[Ranks]], measure: Measure, significance: Significance
+) -> Bools:
+    """Return True if model i is significantly better than j, bool (models, models)."""
     if any(len(runs) > 1 for runs in ranks.values()):
         (replicates,) = compare_replicates(
             ranks,
             [measure],
-            correction=how.correction,
-            resampling=replace(COMPARING, seed=how.seed),
+            correction=significance.correction,
+            resampling=replace(COMPARING, seed=significance.seed),
         )
-        return replicates.better(how.level)
+        return replicates.better(significance.level)
     (samples,) = samples_of_ranks({name: runs[0] for name, runs in ranks.items()}, [measure])
     tests = pairwise(
-        samples, how.test, how.correction, permutations=how.permutations, seed=how.seed
+        samples,
+        significance.test,
+        significance.correction,
+        permutations=significance.permutations,
+        seed=significance.seed,
     )
-    return tests.better(how.level)
+    return tests.better(significance.level)

@@ -342,7 +342,7 @@ class SampledCounts(ShownInLines):
     others_equal: Int64
 
     def _lines(self) -> tuple[str, str]:
-        sampled, estimated = (ranks.mean() for ranks in (self.ranks.rank(), self.estimated_ranks()))
+        sampled, estimated = (ranks.mean() for ranks in (self.ranks.rank(), self.estimate_ranks()))
         return (
             f"{len(self.ranks):,} answers among drawn candidates, by {self.draw.source}",
             f"sampled MR {sampled:,.1f}, estimated MR among all {estimated:,.1f}",
@@ -369,7 +369,7 @@ class SampledCounts(ShownInLines):
         """Number of these candidates that were drawn, shape (strata, n)."""
         return self.draw.drawn[self.question].T
 
-    def estimated_ranks(self) -> Float64:
+    def estimate_ranks(self) -> Float64:
         """Estimate the realistic ranks among all candidates (Horvitz-Thompson), shape (n,).
 
         The estimate is 1, plus greater + equal / 2 of each stratum over its inclusion probability.

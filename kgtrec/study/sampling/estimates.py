@@ -173,7 +173,7 @@ class FullEstimates(ShownAsTables):
         exact tails of the draw and Hoeffding's inequality. If all questions were ranked in full,
         every value is exact, and its interval a point.
         """
-        sampled, mean = self.counts.ranks.rank(), float(self.counts.estimated_ranks().mean())
+        sampled, mean = self.counts.ranks.rank(), float(self.counts.estimate_ranks().mean())
         reach = half_width(self.counts.rank_variances(), self.level) / len(sampled)
         exact = self._exact_ranks()
         if exact is not None:
@@ -189,7 +189,7 @@ class FullEstimates(ShownAsTables):
 
     def _exact_ranks(self) -> Float64 | None:
         """Return the ranks among all candidates, (n,); None if one of them is unknown."""
-        ranks, unknown = self.counts.estimated_ranks().copy(), self.counts.incomplete.copy()
+        ranks, unknown = self.counts.estimate_ranks().copy(), self.counts.incomplete.copy()
         if self.full is not None:
             ranks[self._checked_instances], unknown[self._checked_instances] = (
                 self.full.rank(),
@@ -245,7 +245,7 @@ class FullEstimates(ShownAsTables):
         """Sums of f - m over the answers of each question that was ranked in full."""
         if self.full is None:
             return {}
-        estimated, true = self.counts.estimated_ranks()[self._checked_instances], self.full.rank()
+        estimated, true = self.counts.estimate_ranks()[self._checked_instances], self.full.rank()
         number = len(self.check.questions)
         return {
             name: sums_of(self.full.question, f(true) - f(estimated), number)
@@ -259,7 +259,7 @@ class FullEstimates(ShownAsTables):
         n, f = len(self.counts.question), DECREASING[name]
         p = self.check.probability[self.check.questions]
         difference = self._differences[name] / p
-        total = float(f(self.counts.estimated_ranks()).sum() + difference.sum())
+        total = float(f(self.counts.estimate_ranks()).sum() + difference.sum())
         reach = half_width((1 - p) * difference**2, self.level)
         reach = reach or self._unseen_width(name)
         return total / n, max(0.0, (total - reach) / n), min(1.0, (total + reach) / n)
@@ -271,7 +271,7 @@ class FullEstimates(ShownAsTables):
         2. Each of these is assumed to change as much as its answers allow.
         """
         questions, f = self.counts.draw.questions, DECREASING[name]
-        value = f(self.counts.estimated_ranks())
+        value = f(self.counts.estimate_ranks())
         most = np.maximum(value, f(self.counts.ranks.rank()) - value)
         squares = sums_of(self.counts.question, most**2, len(questions))[self.check.questions]
         p = self.check.probability[self.check.questions]
@@ -282,7 +282,7 @@ class FullEstimates(ShownAsTables):
         """Return NaN and the bounds of a metric, or its value if all candidates were drawn."""
         incomplete, f = self.counts.incomplete, DECREASING[name]
         if not incomplete.any():  # these are the ranks among all
-            value = float(f(self.counts.estimated_ranks()).mean())
+            value = float(f(self.counts.estimate_ranks()).mean())
             return value, value, value
         miss = (1 - self.level) / 10
         unsure = self.counts.question, incomplete

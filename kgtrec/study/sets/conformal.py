@@ -53,12 +53,12 @@ def fit_limits(values: Float64, relations: list[str] | None, error: Fraction, le
     if relations is None:
         return Limits({None: order_statistic(values, error)}, {None: len(values)})
     names, code, counts = np.unique(relations, return_inverse=True, return_counts=True)
-    group = np.where(counts < least, -1, np.arange(len(names)))[code.reshape(-1)]
+    group_of = np.where(counts < least, -1, np.arange(len(names)))[code.reshape(-1)]
     named: dict[int, str | None] = {-1: None, **dict(enumerate(names.tolist()))}
-    members = {number: values[group == number] for number in np.unique(group).tolist()}
+    members = {number: values[group_of == number] for number in np.unique(group_of).tolist()}
     return Limits(
-        {named[number]: order_statistic(own, error) for number, own in members.items()},
-        {named[number]: len(own) for number, own in members.items()},
+        {named[number]: order_statistic(group, error) for number, group in members.items()},
+        {named[number]: len(group) for number, group in members.items()},
     )
 
 

@@ -96,7 +96,7 @@ def test_estimated_ranks_and_variances_over_every_draw() -> None:
     true = full_ranks(questions, scores)
     counted = [study.count_sampled(draw, scores) for draw in every_draw(questions)]
     assert len(counted) >= 36
-    estimates = np.array([counts.estimated_ranks() for counts in counted])
+    estimates = np.array([counts.estimate_ranks() for counts in counted])
     np.testing.assert_allclose(estimates.mean(axis=0), true, rtol=1e-12)
     assert estimates.std(axis=0).max() > 0.5
     owner = questions.instance_question
@@ -111,7 +111,7 @@ def test_corrected_estimates_add_the_differences_of_the_second_draw() -> None:
     scores = tied_scores(questions)
     true = full_ranks(questions, scores)
     counts = study.count_sampled(study.draw_candidates(questions, 10, seed=1), scores)
-    guessed = counts.estimated_ranks().tolist()
+    guessed = counts.estimate_ranks().tolist()
     assert np.abs(np.subtract(guessed, true)).max() > 1
     probability = np.random.default_rng(5).uniform(0.2, 0.9, len(questions))
     chosen = np.arange(0, len(questions), 2)
