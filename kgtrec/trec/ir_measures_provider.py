@@ -71,31 +71,32 @@ class _Setting:
         # Recall points as in pytrec_eval; the lists have been ordered by float64 before.
         return EvalOptions(level=level, judged_only=self.judged_only, compat=9)
 
-    def applied(self, lists: Lists) -> Lists:
-        """The lists with these settings applied to the relevances."""
+    def apply(self, lists: Lists) -> Lists:
+        """Return the lists with these settings applied to the relevances."""
         if not (self.gains or self.is_binary):
             return lists
-        judged = sort_relevance(lists.judged_offsets, self._seen(lists.judged))
-        relevance = np.where(lists.relevance == UNJUDGED, UNJUDGED, self._seen(lists.relevance))
+        judged = sort_relevance(lists.judged_offsets, self._relabel(lists.judged))
+        relevance = np.where(lists.relevance == UNJUDGED, UNJUDGED, self._relabel(lists.relevance))
         return replace(lists, relevance=relevance, judged=judged)
 
-    def _seen(self, relevance: Any) -> Any:
+    def _relabel(self, relevance: Any) -> Any:
+        """Return relevances with binary values or gains, as set."""
         if self.is_binary:
             return (relevance >= self.level).astype(np.int64)
-        seen = relevance.copy()
+        relabelled = relevance.copy()
         for level, gain in self.gains:
-            seen[relevance == level] = gain
-        return seen
+            relabelled[relevance == level] = gain
+        return relabelled
 
 
-def _own_name(measure: Any) -> str:
-    """Our name of a measure."""
+def _find_name(measure: Any) -> str:
+    """Return the name in kgtrec of a measure of ir_measures."""
     is_exponential = measure.NAME == "nDCG" and measure["dcg"] == "exp-log2"
     return _name_in_table(measure) + f"_{EXPONENTIAL}" * is_exponential
 
 
 def _name_in_table(measure: Any) -> str:
-    """Name from the row with the measure's parameter, else from the row without parameters."""
+    """Return the name from the row with the measure's parameter, else from the row without any."""
     bare = ""
     for our_name, row in TABLE.items():
         name, _, parameter = row.ir_measures.rstrip(")").partition("(")
@@ -116,6 +117,7 @@ def _name_in_table(measure: Any) -> str:
 
 
 def _setting(measure: Any) -> _Setting:
+    """Return the settings in the parameters of a measure."""
     parameters = {name: measure[name] for name in measure.SUPPORTED_PARAMS}
     level, gains = parameters.get("rel", 1), parameters.get("gains", NOT_PROVIDED)
     return _Setting(
@@ -133,7 +135,8 @@ _LIMITED: dict[str, dict[str, Any]] = {
 }
 
 
-def _supported() -> list[Any]:
+def _build_supported() -> list[Any]:
+    """Return the measures of ir_measures that kgtrec supports."""
     names = dict.fromkeys(row.ir_measures.partition("(")[0] for row in TABLE.values())
     supported = []
     for name in filter(None, names):
@@ -147,7 +150,7 @@ class KgtrecProvider(providers.Provider):
     """Measures of trec_eval, RR and Judged with a cutoff, and RBP with a level of relevance."""
 
     NAME = "kgtrec"
-    SUPPORTED_MEASURES = _supported()
+    SUPPORTED_MEASURES = _build_supported()
 
     def _evaluator(self, measures: Iterable[Any], qrels: Any) -> ProvidedEvaluator:
         measures = list(measures)
@@ -171,7 +174,7 @@ class ProvidedEvaluator(providers.Evaluator):
         self.judgements = read_judged_queries(qrels)
         self.columns: dict[_Setting, dict[Any, Column]] = {}
         for measure in measures:
-            (column,) = resolve([_own_name(measure)])
+            (column,) = resolve([_find_name(measure)])
             self.columns.setdefault(_setting(measure), {})[measure] = column
 
     def _iter_calc(self, run: Any) -> Iterator[Any]:
@@ -183,7 +186,7 @@ class ProvidedEvaluator(providers.Evaluator):
         lists = read_lists(self.judgements, run_data(data), cut)
         for setting, group in self.columns.items():
             columns = list(dict.fromkeys(group.values()))
-            by_column = values(setting.applied(lists), columns, setting.options)
+            by_column = values(setting.apply(lists), columns, setting.options)
             for measure, column in group.items():
                 row = by_column[column.name].tolist()
                 for query, value in zip(lists.queries, row, strict=True):

@@ -487,22 +487,17 @@ def data_sensitivity(
     tau = _correlate_subsets(
         draw, len(sizes) * repeats, values_on, whole, most, n_threads, progress
     )
-    keys = [measure.key for measure in specs]
-    titles = [
-        measure.title
-        if measure.is_trec or measure.averaging == "stratified"
-        else f"{measure.averaging} {measure.title}"
-        for measure in specs
-    ]
-    return Sensitivity(
-        tuple(keys),
-        distinct_titles(titles, keys),
-        tuple(ranks),
-        sizes,
-        tau.reshape(len(specs), len(sizes), repeats),
-        n_triples,
-        seed,
-    )
+    keys, titles = [measure.key for measure in specs], [*map(_title_with_average, specs)]
+    tau = tau.reshape(len(specs), len(sizes), repeats)
+    distinct = distinct_titles(titles, keys)
+    return Sensitivity(tuple(keys), distinct, tuple(ranks), sizes, tau, n_triples, seed)
+
+
+def _title_with_average(measure: Measure) -> str:
+    """Return the title of a measure, such as "micro MRR"; trec_eval's have no average."""
+    if measure.is_trec or measure.averaging == "stratified":
+        return measure.title
+    return f"{measure.averaging} {measure.title}"
 
 
 def _correlate_subsets(

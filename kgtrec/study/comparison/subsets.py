@@ -317,7 +317,7 @@ def _answer_values(ranks: Ranks, measure: Measure, tied: int = 1) -> Float64:
 
 
 def _trec_measure(measure: Measure) -> tuple[str, int]:
-
+    """Return trec_eval's measure and its cutoff; UsageError if ranks do not determine it."""
     column = resolve([measure.metric])[0]
     if column.measure not in _SEEN:
         known = must_be(column.measure, _SEEN)
