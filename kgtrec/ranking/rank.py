@@ -69,13 +69,17 @@ def rank(
     Parameters
     ----------
     source : object
-        A matrix (numpy, or anything with DLPack or ``__array__``); the path of a ``.npy`` file, of
-        a folder of ``.npy`` shards (joined by name, ``2.npy`` before ``10.npy``) or of an ``.npz``
-        with a factorised model; a mapping with ``head`` and ``tail`` matrices of one row per triple
-        (which implies ``rows="instances"``); `Factors`; a callable ``score(batch)``; or an iterable
-        of matrices. Rows in question order, columns in entity-id order. For questions about some of
-        the triples (`entities`, `relations` of `Graph.questions`), or separate ones, a matrix,
-        files or `Factors` may also have the rows of all questions of the split.
+        Scores, with rows in question order and columns in entity-id order:
+
+        - a matrix (numpy, or anything with DLPack or ``__array__``);
+        - the path of a ``.npy`` file, of a folder of ``.npy`` shards (joined by name, ``2.npy``
+          before ``10.npy``), or of an ``.npz`` with a factorised model;
+        - a mapping with ``head`` and ``tail`` matrices of one row per triple, which implies
+          ``rows="instances"``;
+        - `Factors`, a callable ``score(batch)``, or an iterable of matrices.
+
+        If questions are about some of the triples (`entities`, `relations` of `Graph.questions`),
+        or separate, a matrix, files or `Factors` may have the rows of all questions of the split.
     questions : Questions, or mapping of str to Questions
         A single pass over the scores ranks several questions that differ only in their filters
         (`Graph.questions_by_filter`).

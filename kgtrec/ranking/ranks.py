@@ -56,8 +56,8 @@ class Ranks:
     Attributes
     ----------
     greater, equal, tied_ahead, candidates : ndarray of int64
-        Numbers of micro candidates: those that score higher than the answer, those that tie with
-        it, those of the latter that precede it in trec order, and all, the answer included.
+        Numbers of micro candidates that score higher than the answer, and that tie with it. Number
+        of tied ones that precede the answer in trec order. Number of all, the answer included.
     macro_greater, macro_equal, macro_tied_ahead, macro_candidates : ndarray of int64
         The same among the question-level candidates.
     answer_nan, macro_answer_nan : ndarray of bool

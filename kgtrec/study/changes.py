@@ -36,11 +36,11 @@ class AnswerChanges(ShownAsTables):
     """Ranks of the same answers by two models.
 
     - names: Names of the model before and the model after.
-    - before, after: The same instances in the same order.
-    - best, int64 (q, 4): One row per question that both runs list; None without runs. The columns
-      are the side (0 asks for the head, 1 for the tail, 2 for the relation), and three flags: both
-      models put the same entity first, the first entity of the model before is an answer, and
-      that of the model after is an answer.
+    - before, after: Ranks of the same instances in the same order.
+    - best, int64 (q, 4): A row per question that both runs list; None without runs. The first
+      column is the side: 0 asks for the head, 1 for the tail, 2 for the relation. Then come three
+      flags. The first is 1 if both models put the same entity first. The others are 1 if the first
+      entity of the model before, and of the model after, is an answer.
     """
 
     names: tuple[str, str]

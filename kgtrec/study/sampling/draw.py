@@ -1,12 +1,14 @@
 """Candidates drawn for every question, with exactly known inclusion probabilities.
 
-The design is stratified. Every entity has a weight for a relation's heads, and one for its tails.
-Weights give target probabilities (proportional to the weight, plus an even part so that none is 0,
-at most 1); entities of about the same target form a stratum; and each question draws a fixed number
-from each stratum, evenly and without replacement. An entity's inclusion probability is then drawn /
-size of its stratum. Unlike Poisson sampling or draws with replacement, lists have one length,
-counts of a stratum stay integers, no entity is scored twice, and the exact hypergeometric tails are
-known. The price, probabilities in steps of 4, costs little precision.
+The design is stratified. Every entity has a weight for the heads of a relation, and another for its
+tails. Target probabilities are proportional to the weights, plus an even part so that none is 0,
+and at most 1. Entities with about the same target form a stratum. Each question draws a fixed
+number from each stratum, evenly and without replacement. So the inclusion probability of an entity
+is the number drawn from its stratum, divided by the size of the stratum.
+
+Poisson sampling and draws with replacement lack some advantages of this design: lists have the same
+length, counts of a stratum stay integers, no entity is scored twice, and the exact hypergeometric
+tails are known. The price, probabilities in steps of 4, costs little precision.
 """
 
 from __future__ import annotations
