@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,23 +16,26 @@ from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
 from kgtrec.cli.compare.inputs import QRELS, choose_measures, name_systems
 
+if TYPE_CHECKING:
+    from kgtrec.study.comparison.gate import Gate
+
 CODES = {"pass": 0, "fail": 20, "undecided": 21}
 """Exit codes by verdict. No error has 20 or 21."""
 
 
 @click.command(cls=Command)
-@click.argument("files", nargs=2, metavar="BASE NEW", type=shared.READ)
+@shared.files("files", "BASE [NEW]")
 @shared.option(
     "-m --measure keys",
     "hits@10 (both.realistic.micro.hits@10), tail.macro.mrr, map_cut_20, ...; with --qrels map, "
-    "P.10, ...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 and nDCG@20.",
+    "P.10, ...; repeatable. Default: those of a reference; otherwise micro and macro MRR, with "
+    "--qrels MAP@20 and nDCG@20.",
     multiple=True,
     metavar="KEY",
 )
 @shared.option(
     "--margin",
     "The loss that is accepted in each measure: 0.005, or 5% of the base's value.",
-    required=True,
     metavar="M",
 )
 @shared.option(
@@ -53,9 +60,15 @@ CODES = {"pass": 0, "fail": 20, "undecided": 21}
     type=shared.PRINT_TO,
     metavar="FILE",
 )
-def command(files: tuple[str, str], keys: tuple[str, ...], **options: Any) -> Report:
+@shared.option(
+    "--save",
+    "Only write BASE to FILE as a reference: its values per question. FILE is then a BASE.",
+    type=shared.WRITE,
+    metavar="FILE",
+)
+def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
     """Is NEW worse than BASE by the margin or more, and could this test set have shown it? Both are
-    ranks (`kgtrec rank`) of the same questions, or TREC runs with --qrels.
+    ranks (`kgtrec rank`) of the same questions, or TREC runs with --qrels. BASE can be a reference.
 
     The gain of a measure is NEW - BASE, or BASE - NEW if lower is better. Its bounds are those of a
     paired t interval over questions. The gate passes if the lower bound of every measure is above
@@ -66,27 +79,18 @@ def command(files: tuple[str, str], keys: tuple[str, ...], **options: Any) -> Re
     \b
     kgtrec gate main.parquet branch.parquet -m mrr -m hits@10 --margin 0.005
     kgtrec gate main.run branch.run --qrels test.qrels -m ndcg_cut_10 --margin 5%
-    kgtrec gate main.parquet branch.parquet --margin 0.01 --format junit -o gate.xml
+    kgtrec gate main.parquet -m mrr --save reference.json
+    kgtrec gate reference.json branch.parquet --margin 0.01 --format junit -o gate.xml
 
     Exit codes: 0 pass; 20 fail; 21 undecided (--strict: 20); others as in `kgtrec --help`.
     """
-    from kgtrec.study import gate
-
-    qrels, strict = options["qrels"], options["strict"]
-    systems: dict[str, Any] = dict(name_systems(files, qrels))
-    measures = choose_measures(keys, qrels)
-    if qrels is None:
-        systems = dict(load_comparable(systems))
-    before, after = systems
-    decided = gate(
-        systems[before],
-        systems[after],
-        measures,
-        options["margin"],
-        level=options["level"],
-        qrels=qrels,
-        names=(before, after),
+    if options["save"]:
+        return _save(files, keys, options["qrels"], options["save"])
+    shared.refuse(
+        (len(files) != 2, f"a gate needs BASE and NEW; give two files, not {len(files)}"),
+        (options["margin"] is None, "--margin is missing; give the accepted loss: 0.005 or 5%"),
     )
+    decided = _decide(files, keys, options)
     sections = [
         (decided.heading(), [decided.table()], decided.sentence()),
         ("The smallest drop that this test set finds", [decided.resolution_table()], ""),
@@ -97,7 +101,58 @@ def command(files: tuple[str, str], keys: tuple[str, ...], **options: Any) -> Re
         sections, decided.to_dict(), decided.table(), notes=[*decided.notes]
     )
     assert report.text is not None
+    strict = options["strict"]
     junit = partial(decided.to_junit, strict=strict)
     report.forms = {**report.forms, "text": report.text, "junit": junit}
     report.code = CODES["fail" if strict and decided.verdict == "undecided" else decided.verdict]
     return report
+
+
+def _decide(files: tuple[str, ...], keys: tuple[str, ...], options: Mapping[str, Any]) -> Gate:
+    """The verdict on two files."""
+    from kgtrec.study import Reference, gate
+
+    qrels, base = options["qrels"], files[0]
+    reference = Reference.load(base) if _is_json(base) else None
+    others = name_systems(files if reference is None else files[1:], qrels, least=1)
+    systems: dict[str, Any] = dict(others if qrels else load_comparable(others))
+    if reference is not None:
+        name = Path(base).stem
+        systems = {base if name in systems else name: reference, **systems}
+        keys = keys or tuple(reference.measures)
+    measures = choose_measures(keys, qrels)
+    before, after = systems
+    return gate(
+        systems[before],
+        systems[after],
+        measures,
+        options["margin"],
+        level=options["level"],
+        qrels=qrels,
+        names=(before, after),
+    )
+
+
+def _save(files: tuple[str, ...], keys: tuple[str, ...], qrels: Any, path: str) -> Report:
+    """Write the reference of a file."""
+    from kgtrec.study import Reference
+
+    idle = shared.typed(["margin", "level", "strict", "form", "output"])
+    shared.refuse(
+        (len(files) != 1, f"--save writes only BASE; give one file, not {len(files)}"),
+        (idle, f"--save gives no verdict; leave out {', '.join(idle)}"),
+    )
+    measures = choose_measures(keys, qrels)
+    ((name, file),) = name_systems(files, qrels, least=1).items()
+    system: Any = file if qrels else load_comparable({name: file})[name]
+    reference = Reference.of(system, measures, qrels=qrels, name=name)
+    content = f"{', '.join(reference.measures)} of {reference.size()}"
+    return Report(files=[(path, reference.save)], content=content, notes=[*reference.notes])
+
+
+def _is_json(path: str) -> bool:
+    """Whether a file can be a reference; ranks and runs begin differently."""
+    if os.path.isfile(path):
+        with suppress(OSError), open(path, "rb") as file:
+            return file.read(1) == b"{"
+    return False

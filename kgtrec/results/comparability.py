@@ -52,10 +52,20 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
     ...     print("; ".join(same.reasons))
     """
     first, second = (each if isinstance(each, Ranks) else each.ranks for each in (a, b))
-    ours, theirs = first.provenance, second.provenance
+    reasons = provenance_reasons(first.provenance, second.provenance)
+    if not reasons and (len(first) != len(second) or (first.candidates != second.candidates).any()):
+        reasons.append(PARTIAL)
+    return Comparability(tuple(reasons))
+
+
+PARTIAL = "one of them is only a part of the evaluation"
+
+
+def provenance_reasons(ours: Provenance, theirs: Provenance) -> list[str]:
+    """Return why evaluations of these provenances cannot be compared; empty if they can."""
     if not (ours.has_questions and theirs.has_questions):
-        unknown = ("one of them does not record which questions were asked",)
-        return Comparability(() if ours.has_questions == theirs.has_questions else unknown)
+        unknown = ["one of them does not record which questions were asked"]
+        return [] if ours.has_questions == theirs.has_questions else unknown
     reasons = []
     for name, tell in _FACTS.items():
         mine, its = tell(ours), tell(theirs)
@@ -64,9 +74,7 @@ def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
             reasons.append(f"{name}: {mine} against {its}")
     if not reasons and differences(ours, theirs, ["questions_hash"]):
         reasons.append("questions, answers or candidates differ (the hashes are not equal)")
-    if not reasons and (len(first) != len(second) or (first.candidates != second.candidates).any()):
-        reasons.append("one of them is only a part of the evaluation")
-    return Comparability(tuple(reasons))
+    return reasons
 
 
 def _graph(facts: Provenance) -> str:
@@ -113,6 +121,13 @@ def _unlinkable(facts: Provenance) -> str | None:
         return None
     return {"place": "keep their places", "drop": "are dropped"}[lists["unlinkable"]]
 
+
+COMPARED = (
+    *("graph_name", "graph_hash", "split", "sides", "context", "context_filter", "filter_splits"),
+    *("extra_known", "restricted", "sampled", "subset", "outside", "predictions", "tie_tolerance"),
+    "questions_hash",
+)
+"""Fields of a provenance on which `provenance_reasons` depends."""
 
 # Text for each fact; None if it makes no difference. A graph's folder may have any name: its
 # triples and labels decide.

@@ -38,6 +38,7 @@ from kgtrec.study.comparison.rankings import depth_curves as depth_curves
 from kgtrec.study.comparison.rankings import rankings_by_part as rankings_by_part
 from kgtrec.study.comparison.rankings import rankings_of_samples as rankings_of_samples
 from kgtrec.study.comparison.rankings import rankings_of_values as rankings_of_values
+from kgtrec.study.comparison.reference import Reference as Reference
 from kgtrec.study.comparison.report import compare as compare
 from kgtrec.study.comparison.report import compare_replicates as compare_replicates
 from kgtrec.study.comparison.report import multiplicity as multiplicity

@@ -25,7 +25,6 @@ from kgtrec.cli.compare.inputs import (
     check_permutations,
     choose_measures,
     name_systems,
-    notes_on_missing,
     read_samples,
     stack_measures,
 )
@@ -343,6 +342,7 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
     """
     from kgtrec.study.comparison import correlation
     from kgtrec.study.comparison.correlation import reproduction_of
+    from kgtrec.study.comparison.samples import notes_on_missing
 
     systems = name_systems(files, qrels)
     result, missing = reproduction_of(qrels, systems, choose_measures(keys, qrels))

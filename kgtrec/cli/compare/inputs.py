@@ -59,7 +59,7 @@ def check_permutations(test: str) -> None:
     shared.refuse((is_idle, f"--permutations needs --test randomisation, not {test}"))
 
 
-def name_systems(files: tuple[str, ...], qrels: object) -> dict[str, str]:
+def name_systems(files: tuple[str, ...], qrels: object, least: int = 2) -> dict[str, str]:
     """Return files by name: file names without endings, or full paths if these are equal.
 
     UsageError for a repeated file, a single file, or the wrong kind of files.
@@ -70,7 +70,7 @@ def name_systems(files: tuple[str, ...], qrels: object) -> dict[str, str]:
     twice = next((file for n, file in enumerate(files) if file in files[:n]), None)
     shared.refuse(
         (twice is not None, f"{twice!r} is named twice; name each system once"),
-        (len(files) < 2, f"one file cannot be compared ({files[0]!r}); give two or more"),
+        (len(files) < least, f"one file cannot be compared ({files[0]!r}); give two or more"),
     )
     _check_kinds((*files, str(qrels)) if qrels else files, bool(qrels))
     if qrels:  # named as in pools
@@ -124,21 +124,12 @@ def read_samples(
 ) -> tuple[list[Samples], list[str]]:
     """Read the values of all systems, per measure; return them and notes."""
     from kgtrec.study import samples_of_ranks, samples_of_runs
+    from kgtrec.study.comparison.samples import notes_on_missing
 
     if qrels is None:
         return samples_of_ranks(load_comparable(systems), keys), []
     samples, missing = samples_of_runs(qrels, systems, keys, entities=n_entities)
     return samples, notes_on_missing(missing, f"of {len(samples[0]):,} ")
-
-
-def notes_on_missing(missing: Mapping[str, int], of_all: str = "", more: str = "") -> list[str]:
-    """Return notes on the queries that are not in the runs, per system."""
-    return [
-        f"{name}: {count:,} {of_all}queries of the qrels are not in the run; they count as if "
-        f"nothing were retrieved{more}"
-        for name, count in missing.items()
-        if count
-    ]
 
 
 def stack_measures(tables: Mapping[str, Table]) -> Table:

@@ -19,40 +19,29 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.arrays import Int64
 from kgtrec._internal.bootstrap import ROUNDING
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec._internal.text import visible
 from kgtrec.errors import UsageError, refuse_if
-from kgtrec.measures.metric import same
-from kgtrec.ranking.ranks import Ranks
-from kgtrec.study.changes import AnswerChanges
-from kgtrec.study.comparison.samples import (
-    Samples,
-    align_ranks,
-    checked,
-    samples_of_aligned,
-    samples_of_runs,
-    short_name,
-)
+from kgtrec.ranking.instances import answer_label, question_text
+from kgtrec.study.comparison.reference import ORDERS, Reference
+from kgtrec.study.comparison.samples import Samples, short_name
 from kgtrec.study.comparison.significance import corrected
-from kgtrec.trec.measures.names import resolve
-from kgtrec.trec.measures.ties import has_tie_form
-from kgtrec.trec.measures.trec_measure import EvalOptions
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
-ORDERS = ("usual", "optimistic", "pessimistic")
-"""Orders of tied answers: that of the measure, all answers win their ties, and all lose them."""
 POWER = 0.8
 LARGEST = 5
 """Losses and gains that are listed."""
+NOT_LISTED = "not listed"
+"""The rank of a document that a run lacks."""
 _MOST_UNITS = 1 << 50
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -83,8 +72,8 @@ class Gain:
 
     @classmethod
     def of(cls, samples: Samples) -> Gain:
-        """The gain from the first system to the second."""
-        values = samples.by_cluster().values
+        """The gain from the first system to the second; items are clusters."""
+        values = samples.values
         gains = samples.sign * (values[:, 1] - values[:, 0])
         deviation = float(gains.std(ddof=1))
         if deviation <= ROUNDING * np.abs(gains).max():
@@ -107,25 +96,19 @@ class Gain:
     def resolution(self, level: float, n: int | None = None) -> float:
         """The smallest detectable drop on n units, by default on those that there are.
 
-        NaN if all units gain the same: their spread is then unknown.
+        It is 0 if all units gain the same, which then also show no spread.
         """
         n = n or self.n
         both = _quantile(1 - level, n) + _quantile(POWER, n)
-        return both * self.error * math.sqrt(self.n / n) if self.error else math.nan
+        return both * self.error * math.sqrt(self.n / n)
 
     def needed(self, level: float, drop: float) -> int | None:
         """Number of units whose resolution is `drop`; None if that is unknown or too large."""
         if not self.error:
             return None
-        low, high = 1, 2
-        while self.resolution(level, high) > drop:
-            low, high = high, 2 * high
-            if high > _MOST_UNITS:
-                return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.resolution(level, middle) > drop else (low, middle)
-        return high
+        sizes = range(2, _MOST_UNITS)
+        first = bisect_left(sizes, True, key=lambda n: self.resolution(level, n) <= drop)
+        return sizes[first] if first < len(sizes) else None
 
 
 def _quantile(probability: float, n: int) -> float:
@@ -173,7 +156,7 @@ class MeasureVerdict:
             "margin": self.margin,
             "verdict": self.verdict,
             "n": gain.n,
-            "unit": self.samples.by_cluster().unit,
+            "unit": self.samples.unit,
             "resolution": gain.resolution(self.level),
             "n_for_margin": gain.needed(self.level, self.margin),
             "verdicts_by_ties": dict(zip(ORDERS, self.verdicts, strict=True)),
@@ -190,20 +173,17 @@ class MeasureVerdict:
             f"(gain {gain}, between {low} and {high})."
         )
         if len(set(self.verdicts)) > 1:
-            orders = ", ".join(
-                f"{order} {name}" for order, name in facts["verdicts_by_ties"].items()
-            )
+            orders = ", ".join(map(" ".join, facts["verdicts_by_ties"].items()))
             return f"{text} The order of tied answers decides: {orders}. Break the ties."
+        units = f"{facts['n']:,} {facts['unit']}"
+        if not self.gain.error:
+            text += f" All {units} gain the same; without a spread, the smallest drop is 0."
+            return text + " A larger margin passes." * (self.verdict == UNDECIDED)
         if self.verdict != UNDECIDED:
             return text
-        if not self.gain.error:
-            return f"{text} All {facts['unit']} gain the same; a larger margin passes."
         least = facts["n_for_margin"]
         more = "no number of them is enough for" if least is None else f"about {least:,} can show"
-        return (
-            f"{text} {facts['n']:,} {facts['unit']} can show a drop of {resolution}; "
-            f"{more} one as small as the margin."
-        )
+        return f"{text} {units} can show a drop of {resolution}; {more} one as small as the margin."
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,18 +255,14 @@ class Gate(ShownAsTables):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
-        losses, gains = (
-            [dict(zip(table.keys, row, strict=True)) for row in table.rows]
-            for table in (self.losses, self.gains)
-        )
         return {
             "verdict": self.verdict,
             "base": self.names[0],
             "new": self.names[1],
             "level": self.level,
             "power": POWER,
-            "losses": losses,
-            "gains": gains,
+            "losses": _rows_of(self.losses),
+            "gains": _rows_of(self.gains),
             "measures": [measure.to_dict() for measure in self.measures],
             "notes": [*self.notes],
         }
@@ -299,10 +275,13 @@ class Gate(ShownAsTables):
         failing = {FAIL, UNDECIDED} if strict else {FAIL}
         verdicts = [measure.verdict for measure in self.measures]
         suite.set("tests", str(len(verdicts)))
+        suite.set("errors", "0")
         suite.set("failures", str(sum(verdict in failing for verdict in verdicts)))
         suite.set("skipped", str(sum(v == UNDECIDED and not strict for v in verdicts)))
         for measure in self.measures:
-            case = SubElement(suite, "testcase", classname="kgtrec.gate", name=measure.name)
+            case = SubElement(
+                suite, "testcase", classname="kgtrec.gate", name=measure.name, time="0"
+            )
             if measure.verdict != PASS:
                 kind = "failure" if measure.verdict in failing else "skipped"
                 SubElement(case, kind, message=visible(measure.sentence()))
@@ -314,7 +293,7 @@ class Gate(ShownAsTables):
 def gate(
     base: Any,
     new: Any,
-    measures: Sequence[str] = ("mrr",),
+    measures: Sequence[str] | None = None,
     margin: str | float = 0.0,
     *,
     level: float = 0.05,
@@ -326,9 +305,10 @@ def gate(
     Parameters
     ----------
     base, new : Ranks, or path or RunColumns
-        Ranks of the same questions; or, with `qrels`, runs.
-    measures : sequence of str
-        Measures that are means, such as "mrr", "macro.hits@10", "map_cut_20".
+        Ranks of the same questions; or, with `qrels`, runs. The base can also be a `Reference`.
+    measures : sequence of str, optional
+        Measures that are means, such as "mrr", "macro.hits@10", "map_cut_20". By default those of
+        the reference, or "mrr".
     margin : float or str
         The accepted loss of every measure: 0.005, or "5%" of the base's value.
     level : float
@@ -349,49 +329,48 @@ def gate(
         An unknown measure or one that is not a mean, a margin that is neither a number nor a
         percentage, or a level outside (0, 0.5).
     InputError
-        Systems that cannot be compared, see `kgtrec.study.samples_of_ranks`.
+        Systems of other questions, filters or candidates.
     """
     if not 0 < level < 0.5:
         raise UsageError(f"{argument('level', level)} is not between 0 and 0.5; 0.05 is usual")
     margin_of(margin, 0.0)
-    keys = [measures] if isinstance(measures, str) else measures
-    before, after = names
-    refuse_if((before == after, f"both systems are named {before!r}; give different names"))
-    systems = {before: base, after: new}
-    notes: list[str] = []
-    if qrels is None:
-        aligned = align_ranks(systems)
-        orders = _samples_by_ties(aligned, keys)
-        changes = AnswerChanges(names, aligned[before], aligned[after], (1,), None)
-        losses, gains = (changes.largest(LARGEST, kind) for kind in ("lost", "gained"))
+    refuse_if((names[0] == names[1], f"both systems are named {names[0]!r}; name them differently"))
+    if isinstance(base, Reference):
+        measures = base.measures if measures is None else measures
     else:
-        orders, notes = _samples_of_runs_by_ties(qrels, systems, keys)
-        losses, gains = (_largest_of_runs(qrels, systems, orders[0][0], sign) for sign in (-1, 1))
-    _check_means(orders[0])
+        measures = ("mrr",) if measures is None else measures
+        base = Reference.of(base, measures, qrels=qrels, name=names[0])
+    base.check_same_questions(new, qrels, names)
+    after = Reference.of(new, measures, qrels=qrels, name=names[1])
+    orders = [
+        [_paired(names, *pair) for pair in zip(*order, strict=True)]
+        for order in zip(base.select(after.orders[0]), after.orders, strict=True)
+    ]
     margins = [margin_of(margin, float(samples.means()[0])) for samples in orders[0]]
-    by_order = [[Gain.of(samples) for samples in order] for order in orders]
-    decided = [_decide(of_order, margins, level) for of_order in by_order]
-    rows = zip(orders[0], margins, by_order[0], zip(*decided, strict=True), strict=True)
+    gains = [[Gain.of(samples) for samples in order] for order in orders]
+    decided = zip(*(_decide(of_order, margins, level) for of_order in gains), strict=True)
+    rows = zip(orders[0], margins, gains[0], decided, strict=True)
     verdicts = [MeasureVerdict(*row[:3], level, row[3]) for row in rows]
-    return Gate(names, tuple(verdicts), level, losses, gains, tuple(notes))
+    losses, won = (_largest(base, after, orders[0][0], sign) for sign in (-1, 1))
+    notes = dict.fromkeys([*base.notes, *after.notes])
+    return Gate(names, tuple(verdicts), level, losses, won, tuple(notes))
 
 
-def _check_means(several: Sequence[Samples]) -> None:
-    """UsageError for measures without an interval of the mean, and for a single unit."""
-    curved = [short_name(samples.name) for samples in several if samples.transform is not same]
-    single = [samples for samples in several if samples.by_cluster().n_clusters < 2]
-    refuse_if(
-        (
-            curved,
-            f"{', '.join(curved)}: not a plain mean, so a margin has no paired interval; "
-            "choose a measure such as mrr or hits@10",
-        ),
-        (
-            single,
-            f"a verdict needs two or more {single[0].by_cluster().unit if single else ''}, "
-            "not 1; evaluate on more questions",
-        ),
-    )
+def _rows_of(table: Table) -> list[dict[str, Any]]:
+    """Rows for JSON; the rank of a document that is not listed is null."""
+    return [
+        {
+            key: None if key.startswith("rank_") and cell == NOT_LISTED else cell
+            for key, cell in zip(table.keys, row, strict=True)
+        }
+        for row in table.rows
+    ]
+
+
+def _paired(names: tuple[str, str], before: Samples, after: Samples) -> Samples:
+    """The samples of both systems side by side."""
+    values = np.column_stack([before.values, after.values])
+    return replace(after, systems=names, values=values, weight=None)
 
 
 def _decide(gains: Sequence[Gain], margins: Sequence[float], level: float) -> list[str]:
@@ -408,89 +387,27 @@ def _decide(gains: Sequence[Gain], margins: Sequence[float], level: float) -> li
     ]
 
 
-def _samples_by_ties(aligned: Mapping[str, Ranks], keys: Sequence[str]) -> list[list[Samples]]:
-    """Samples in each of `ORDERS`."""
-    measures = checked(keys)
-    ends = [ends_of_ties(ranks) for ranks in aligned.values()]
-    orders = [aligned, *(dict(zip(aligned, end, strict=True)) for end in zip(*ends, strict=True))]
-    return [samples_of_aligned(order, measures) for order in orders]
-
-
-def ends_of_ties(ranks: Ranks) -> tuple[Ranks, Ranks]:
-    """The ranks without ties: if all answers win their ties, and if all lose them.
-
-    Of an answer beyond the end of its list, the first and the last possible rank.
-    """
-    best, worst = ranks.listed_ends() or (ranks, ranks)
-    return _break_ties(best, won=True), _break_ties(worst, won=False)
-
-
-def _break_ties(ranks: Ranks, *, won: bool) -> Ranks:
-    columns: dict[str, Any] = ranks.columns()
-    before, n_answers = _places_in_ties(ranks, won=won)
-    lost = 0 if won else 1
-    columns["greater"] = ranks.greater + lost * ranks.equal
-    # Answers of a question that tie have consecutive ranks, before or behind all others.
-    beyond = lost * (ranks.macro_equal + 1 - n_answers)
-    columns["macro_greater"] = ranks.macro_greater + before + beyond
-    for name in ("equal", "tied_ahead", "macro_equal", "macro_tied_ahead"):
-        columns[name] = np.zeros_like(columns[name])
-    return Ranks(columns, ranks.manifest, ranks.relation_labels, ranks.entity_labels)
-
-
-def _places_in_ties(ranks: Ranks, *, won: bool) -> tuple[Int64, Int64]:
-    """How many answers of the same tie precede each answer, and how many there are."""
-    grade = np.zeros(len(ranks), np.int64) if ranks.grade is None else ranks.grade
-    order = np.lexsort((-grade if won else grade, ranks.macro_greater, ranks.question))
-    keys = np.stack([ranks.question, ranks.macro_greater])[:, order]
-    starts = np.flatnonzero(np.append(True, (np.diff(keys) != 0).any(axis=0)))
-    sizes = np.diff(np.append(starts, len(order)))
-    before, n_answers = np.empty((2, len(order)), np.int64)
-    before[order] = np.arange(len(order)) - np.repeat(starts, sizes)
-    n_answers[order] = np.repeat(sizes, sizes)
-    return before, n_answers
-
-
-def _samples_of_runs_by_ties(
-    qrels: Any, systems: Mapping[str, Any], keys: Sequence[str]
-) -> tuple[list[list[Samples]], list[str]]:
-    """Samples in each of `ORDERS`, and notes. Some measures know only trec_eval's order of ties."""
-    if of_answers := [key for key in keys if key.startswith("kg_")]:
-        raise UsageError(
-            f"{', '.join(of_answers)}: a gate of runs has no measures of answers; give ranks, or a "
-            "measure such as map_cut_20"
-        )
-    usual, missing = samples_of_runs(qrels, systems, keys)
-    notes = [
-        f"{name}: {count:,} queries of the qrels are not in the run; they count as if nothing "
-        "were retrieved"
-        for name, count in missing.items()
-        if count
-    ]
-    tied = [column.name for column in resolve(keys) if has_tie_form(column, EvalOptions())]
-    notes += [
-        f"{samples.name}: tied documents are only in trec_eval's order, so ties may decide"
-        for samples in usual
-        if samples.name not in tied
-    ]
-    orders = [usual]
-    for end in ("max", "min") if tied else ():
-        ends, _ = samples_of_runs(qrels, systems, tied, ties=end)
-        by_name = {samples.name: samples for samples in ends}
-        orders.append([by_name.get(samples.name, samples) for samples in usual])
-    return orders if tied else [usual] * 3, notes
-
-
-def _largest_of_runs(qrels: Any, systems: Mapping[str, Any], samples: Samples, sign: int) -> Table:
-    """The queries with the largest gains (sign 1) or losses (-1), and their first ranks."""
-    first, _ = samples_of_runs(qrels, systems, ["recip_rank"])
-    gains = sign * samples.sign * (samples.values[:, 1] - samples.values[:, 0])
+def _largest(before: Reference, after: Reference, samples: Samples, sign: int) -> Table:
+    """The largest gains (sign 1) or losses (-1): of answers by reciprocal rank, and of the queries
+    of runs by the first measure."""
+    old, new = before.ranks, after.ranks
+    if after.ranked is None:
+        gains = sign * samples.sign * (samples.values[:, 1] - samples.values[:, 0])
+    else:
+        gains = sign * (1 / new - 1 / old)
     order = np.argsort(-gains, kind="stable")[:LARGEST]
-    rows = order[gains[order] > 0]
-    with np.errstate(divide="ignore"):
-        ranks = 1 / first[0].values[rows]
-    before, after = samples.systems
-    columns: list[Any] = ["query", (before, "base", samples.digits), (after, "new", samples.digits)]
+    rows = order[gains[order] > 0].tolist()
+    base, changed = samples.systems
+    if after.ranked is not None:
+        labels = [answer_label(after.ranked, int(after.ranked.answer[row])) for row in rows]
+        questions = [question_text(after.ranked, row) for row in rows]
+        columns: list[Any] = ["question", "answer", (base, "before", 1), (changed, "after", 1)]
+        return Table.of_columns(columns, questions, labels, old[rows], new[rows], names=2)
+    ranks = [
+        [NOT_LISTED if math.isinf(rank) else rank for rank in ranks[rows].tolist()]
+        for ranks in (old, new)
+    ]
+    columns = ["query", (base, "base", samples.digits), (changed, "new", samples.digits)]
     columns += ["rank before:0", "rank after:0"]
-    cells = [samples.items[row] for row in rows.tolist()]
-    return Table.of_columns(columns, cells, *samples.values[rows].T, *ranks.T)
+    queries = [after.questions[row] for row in rows]
+    return Table.of_columns(columns, queries, *samples.values[rows].T, *ranks)

@@ -368,6 +368,7 @@ def samples_of_runs(
     *,
     entities: int | None = None,
     ties: str | None = None,
+    least: int = 2,
 ) -> tuple[list[Samples], dict[str, int]]:
     """Compute trec_eval measures per query for several runs, over all queries of the qrels.
 
@@ -385,6 +386,8 @@ def samples_of_runs(
         Number of entities of the graph; kg_mr needs it.
     ties : {"expected", "min", "max"}, optional
         Mean, smallest or largest value over all orders of tied documents, as in `kgtrec eval`.
+    least : int
+        Number of runs from which on they are accepted.
 
     Returns
     -------
@@ -401,12 +404,12 @@ def samples_of_runs(
     InputError
         A run shares no query with the qrels.
     UsageError
-        Fewer than two runs; unknown measures, or counts, which have no mean.
+        Fewer runs than `least`; unknown measures, or counts, which have no mean.
     """
     from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import score
 
-    if len(runs) < 2:
+    if len(runs) < least:
         raise UsageError(f"{len(runs)} run cannot be compared; give two or more")
     if isinstance(qrels, Mapping):
         qrels = {query: row for query, row in qrels.items() if row}
@@ -458,6 +461,16 @@ def _check_columns(columns: Iterable[Any], micro: Iterable[Any]) -> None:
             "kg_mr, which ranks systems the same way",
         ),
     )
+
+
+def notes_on_missing(missing: Mapping[str, int], of_all: str = "", more: str = "") -> list[str]:
+    """Return notes on the queries that are not in the runs, per system."""
+    return [
+        f"{name}: {count:,} {of_all}queries of the qrels are not in the run; they count as if "
+        f"nothing were retrieved{more}"
+        for name, count in missing.items()
+        if count
+    ]
 
 
 def _of_answers(column: Column, scored: Mapping[str, Scored]) -> list[Float64]:

@@ -18,7 +18,8 @@ from scipy import stats
 import kgtrec
 from kgtrec.errors import UsageError
 from kgtrec.study import gate
-from kgtrec.study.comparison.gate import Gain, _decide, ends_of_ties, margin_of
+from kgtrec.study.comparison.gate import Gain, _decide, margin_of
+from kgtrec.study.comparison.reference import ends_of_ties
 from kgtrec.trec import evaluate
 
 
@@ -123,6 +124,29 @@ def test_bounds_are_those_of_scipys_paired_t_test(level: float) -> None:
     assert gain.p_not_worse(0.07) == pytest.approx(shifted.pvalue)
 
 
+@given(st.integers(0, 2**32), st.integers(3, 40), st.sampled_from([0.01, 0.05, 0.4]))
+def test_a_gate_of_untied_runs_is_scipys_paired_t_test(seed: int, n: int, level: float) -> None:
+    """Reciprocal ranks of one relevant document per query, among documents that never tie."""
+    rng = np.random.default_rng(seed)
+    ranks = rng.integers(1, 9, (2, n))
+    ranks[:, :2] = [[1, 2], [5, 3]]  # the gains differ
+    qrels = {f"q{k}": {"d": 1} for k in range(n)}
+    runs = [
+        {
+            f"q{k}": {"d": 0.0, **{f"x{above}": 1.0 + above for above in range(rank - 1)}}
+            for k, rank in enumerate(row.tolist())
+        }
+        for row in ranks
+    ]
+    (measure,) = gate(*runs, ["recip_rank"], 0.1, level=level, qrels=qrels).measures
+    test = stats.ttest_rel(1 / ranks[1], 1 / ranks[0])
+    interval, facts = test.confidence_interval(1 - 2 * level), measure.to_dict()
+    assert (facts["low"], facts["high"]) == pytest.approx((interval.low, interval.high))
+    verdict = "pass" if interval.low > -0.1 else "fail" if interval.high < -0.1 else "undecided"
+    if min(abs(interval.low + 0.1), abs(interval.high + 0.1)) > 1e-9:
+        assert measure.verdict == verdict
+
+
 @given(st.floats(1e-4, 10), st.integers(2, 5_000), st.sampled_from([0.01, 0.05, 0.2]))
 def test_the_number_needed_is_the_least_that_suffices(drop: float, n: int, level: float) -> None:
     gain = Gain(0.0, 0.1, n)
@@ -132,13 +156,13 @@ def test_the_number_needed_is_the_least_that_suffices(drop: float, n: int, level
     assert needed == 2 or gain.resolution(level, needed - 1) > drop
 
 
-def test_nothing_is_known_of_the_spread_if_all_gain_the_same() -> None:
+def test_no_number_of_questions_follows_if_all_gain_the_same() -> None:
     rng = np.random.default_rng(0)
     base = rng.random(20)
     for shift in (0.0, 0.1):
         gain = Gain.of(samples(np.column_stack([base, base + shift])))
         assert gain.error == 0
-        assert math.isnan(gain.resolution(0.05))
+        assert gain.resolution(0.05) == 0
         assert gain.needed(0.05, 0.1) is None
     assert Gain(0.0, 0.1, 20).needed(0.05, 0.0) is None
 
@@ -192,6 +216,16 @@ def test_a_larger_margin_is_never_stricter(seed: int, first: float, second: floa
         for margin in sorted((first, second))
     )
     assert all(a <= b for a, b in zip(few, more, strict=True))
+
+
+@given(st.integers(0, 3), st.floats(0, 500), st.sampled_from(["mrr", "mr", "hits@3"]))
+def test_a_percentage_is_that_share_of_the_bases_value(seed: int, percent: float, key: str) -> None:
+    base, new = pairs(seed)
+    (relative,) = gate(base, new, [key], f"{percent}%").measures
+    value = relative.to_dict()["base"]
+    assert value == pytest.approx(kgtrec.Result(base)[f"both.realistic.micro.{key}"])
+    (absolute,) = gate(base, new, [key], percent / 100 * value).measures
+    assert relative.to_dict() == absolute.to_dict()
 
 
 # -- Ties ------------------------------------------------------------------------------------------
@@ -281,6 +315,13 @@ def test_runs_have_the_values_of_an_evaluation() -> None:
     assert decided.gains.rows == [("q0", 0.5, 1.0, 2.0, 1.0)]
 
 
+def test_a_document_that_a_run_lacks_has_no_rank() -> None:
+    new = {query: {"b": 1.0} if query == "q4" else row for query, row in run(0).items()}
+    decided = gate(run(0), new, ["recip_rank"], 1, qrels=QRELS)
+    assert decided.losses.rows == [("q4", 1.0, 0.0, 1.0, "not listed")]
+    assert decided.to_dict()["losses"][0]["rank_after"] is None
+
+
 @pytest.mark.parametrize("strict", [False, True])
 def test_junit_counts_its_cases(strict: bool) -> None:
     base, new = run(0, 1), run(1, 2, 3)
@@ -292,6 +333,12 @@ def test_junit_counts_its_cases(strict: bool) -> None:
     assert counts["failures"] == len(suite.findall("testcase/failure")) == 2 * strict
     assert counts["skipped"] == len(suite.findall("testcase/skipped")) == 2 * (not strict)
     assert suite.get("name") == "kgtrec gate a\\x1b b<&"
+    # What the schemas of Jenkins (xUnit plugin, junit-10.xsd) and Maven Surefire require.
+    assert {"name", "tests", "errors", "failures", "skipped"} == {*suite.attrib}
+    assert {*suite.find("testcase").attrib} == {"name", "classname", "time"}
+    parts = [[part.tag for part in case] for case in suite]
+    assert parts == [["failure" if strict else "skipped", "system-out"]] * 2
+    assert {key for case in suite for part in case for key in part.attrib} == {"message"}
 
 
 def test_largest_losses_are_those_of_the_ranks() -> None:
