@@ -65,7 +65,8 @@ HEADINGS = {
         "--output --write-run --write-qrels --write-sample-qrels --write-questions "
         "--write-candidates --write-full-questions --write-split --write-runs --run-depth --tag "
         "--write-pairs --write-ranks --save --html --conflicts --format --show --largest --digits "
-        "--plot --plot-pairs --plot-rankings --plot-cells --style --show-engines --path --quiet --help --version"
+        "--plot --plot-pairs --plot-rankings --plot-cells --style --show-engines --path --quiet "
+        "--help --version"
     ),
 }
 

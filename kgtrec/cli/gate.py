@@ -137,7 +137,7 @@ def _save(files: tuple[str, ...], keys: tuple[str, ...], qrels: Any, path: str) 
     """Write the reference of a file."""
     from kgtrec.study import Reference
 
-    idle = shared.typed(["margin", "level", "strict", "form", "output"])
+    idle = shared.list_typed(["margin", "level", "strict", "form", "output"])
     shared.refuse(
         (len(files) != 1, f"--save writes only BASE; give one file, not {len(files)}"),
         (idle, f"--save gives no verdict; leave out {', '.join(idle)}"),

@@ -224,7 +224,7 @@ def _reasons(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
             return [f"their qrels have {counts} queries"]
         names = [name for name in ours if ours[name] != theirs[name]]
         return [f"their qrels have other {names[0].replace('_', ' ')}"] if names else []
-    sources = (Provenance.of({"questions": facts["source"]}) for facts in (ours, theirs))
+    sources = (Provenance.from_manifest({"questions": facts["source"]}) for facts in (ours, theirs))
     reasons = provenance_reasons(*sources)
     if not reasons and ours["answers"] != theirs["answers"]:
         reasons.append(PARTIAL)
