@@ -53,7 +53,7 @@ HEADINGS = {
         "--policy --per --least --cover "
         "--count-entities --count-relations --sparsity --density --train-share --values "
         "--study --figure "
-        "--correlation --sizes --repeats --epsilon --per-query --no-summary --complete "
+        "--correlation --sizes --shares --repeats --epsilon --per-query --no-summary --complete "
         "--best --stability "
         "--relevance-level --judged-only --max-documents --collection --compat --ties --debug"
     ),

@@ -26,6 +26,7 @@ from kgtrec.cli._types import Number as Number
 from kgtrec.cli._types import PathType
 from kgtrec.cli._types import Seed as Seed
 from kgtrec.cli._types import Share as Share
+from kgtrec.cli._types import Shares as Shares
 from kgtrec.cli._types import parse_counts as parse_counts
 from kgtrec.errors import UsageError
 from kgtrec.errors import refuse_if as refuse

@@ -121,6 +121,20 @@ class Share(Number):
         super().__init__(0, 1, min_open=True, max_open=not whole)
 
 
+class Shares(click.ParamType):
+    """Shares between 0 and 1, such as ``0.05,0.2``: a tuple of floats, ascending, each once."""
+
+    name = "shares"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        share = Share(whole=False)
+        return tuple(sorted({share.convert(p.strip(), param, ctx) for p in value.split(",")}))
+
+
 class Choice(click.Choice[str]):
     """One of several words. The message about another word suggests the most similar one."""
 

@@ -44,6 +44,8 @@ from kgtrec.study.comparison.report import compare_replicates as compare_replica
 from kgtrec.study.comparison.report import multiplicity as multiplicity
 from kgtrec.study.comparison.samples import samples_of_ranks as samples_of_ranks
 from kgtrec.study.comparison.samples import samples_of_runs as samples_of_runs
+from kgtrec.study.comparison.sensitivity import data_sensitivity_of_runs as data_sensitivity_of_runs
+from kgtrec.study.comparison.sensitivity import sensitivity_of_table as sensitivity_of_table
 from kgtrec.study.comparison.significance import discriminate as discriminate
 from kgtrec.study.comparison.significance import pairwise as pairwise
 from kgtrec.study.comparison.verdicts import compare_verdicts as compare_verdicts

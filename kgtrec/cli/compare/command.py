@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kgtrec._internal.bootstrap import Resampling
     from kgtrec._internal.table import Table
     from kgtrec.study.comparison.choice import ChosenRuns
-    from kgtrec.study.comparison.rankings import Rankings
+    from kgtrec.study.comparison.rankings import Rankings, Sensitivity
     from kgtrec.study.comparison.report import Multiplicity, SystemComparison
     from kgtrec.study.comparison.samples import Samples
     from kgtrec.study.comparison.verdicts import Verdicts
@@ -241,28 +241,43 @@ def _rankings(comparisons: Sequence[SystemComparison], resampling: Resampling) -
 
 @click.command(cls=Command, short_help="Do random parts of the test triples rank systems alike?")
 @SYSTEMS
+@QRELS
 @MEASURES
+@shared.option(
+    "--shares",
+    "Shares of the test triples to keep, such as 0.05,0.2,0.8.  [default: 0.01, 0.05, 0.1, ..., "
+    "0.95]",
+    type=shared.Shares(),
+    metavar="S,S,...",
+)
 @shared.repeats(50)
 @shared.seed("Seed of the parts.")
 @shared.FORMAT
 @shared.PLOT
 @shared.STYLE
-def stability(files: tuple[str, ...], keys: tuple[str, ...], repeats: int, seed: int) -> Report:
-    """Do random parts of the test triples, from 1 to 95 % of them, rank the systems as all do?
+def stability(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
+    """Do random parts of the test triples, from 1 to 95 % of them, rank the systems as all do (Zhou
+    et al. 2022, section 5.1, Figure 7)?
+
+    FILEs are ranks, or TREC runs with --qrels: parts are then of the relevant judgements, and a
+    document without a kept judgement is not relevant. Or one table of published values (.csv,
+    .tsv): a row per system, share and repeat, with columns system, share (1: the whole test set)
+    and perhaps repeat.
 
     \b
     kgtrec compare stability *.parquet --plot sensitivity.pdf
+    kgtrec compare stability --qrels complete.qrels *.run -m map_cut_20 --shares 0.1,0.5
+    kgtrec compare stability published.csv -m micro_mrr
     """
     from kgtrec import plots
-    from kgtrec.study.comparison.rankings import data_sensitivity
 
-    ranks = load_comparable(name_systems(files, None))
-    keys = tuple(choose_measures(keys, None, ()))
-    sensitivity = data_sensitivity(ranks, keys or None, repeats=repeats, seed=seed, progress=None)
+    sensitivity, parts = _compute_sensitivity(files, keys, options)
+    known = "the test set"
+    if sensitivity.triples:
+        known = f"the {sensitivity.triples:,} {sensitivity.unit}"
     heading = (
         f"Mean tau-b of the ranking of {len(sensitivity.systems)} systems on random parts of "
-        f"the {sensitivity.triples:,} test triples to that on all ({repeats} parts of "
-        "each size)"
+        f"{known.replace('triples', 'test triples')} to that on all ({parts})"
     )
     whole = sensitivity.spread_table()
     return Report.from_sections(
@@ -271,6 +286,54 @@ def stability(files: tuple[str, ...], keys: tuple[str, ...], repeats: int, seed:
         whole,
         figures={"plot": lambda: plots.sensitivity(sensitivity)},
     )
+
+
+def _compute_sensitivity(
+    files: tuple[str, ...], keys: tuple[str, ...], options: Mapping[str, Any]
+) -> tuple[Sensitivity, str]:
+    """Compute the sensitivity of ranks, runs or a table; also return how many parts there are."""
+    from kgtrec.study.comparison import rankings, sensitivity
+
+    qrels, repeats = options["qrels"], options["repeats"]
+    parts = f"{repeats} parts of each size"
+    if files[0].endswith(labels.TABLES):
+        return _sensitivity_of_table(files, keys, options)
+    how: dict[str, Any] = {"repeats": repeats, "seed": options["seed"], "progress": None}
+    if options["shares"]:
+        how["shares"] = options["shares"]
+    systems = name_systems(files, qrels)
+    if qrels is None:
+        measures = tuple(choose_measures(keys, None, ())) or None
+        return rankings.data_sensitivity(load_comparable(systems), measures, **how), parts
+    from kgtrec.trec import read_qrels
+
+    measures = keys or sensitivity.MEASURES_OF_RUNS
+    judged = read_qrels(qrels)
+    return sensitivity.data_sensitivity_of_runs(judged, systems, measures, **how), parts
+
+
+def _sensitivity_of_table(
+    files: tuple[str, ...], keys: tuple[str, ...], options: Mapping[str, Any]
+) -> tuple[Sensitivity, str]:
+    """Compute the sensitivity in a table of values, which has its own parts."""
+    from kgtrec.study.comparison.parts import read_value_table
+    from kgtrec.study.comparison.sensitivity import sensitivity_of_table
+
+    idle = [name for name in ("qrels", "shares", "repeats", "seed") if shared.on_command_line(name)]
+    shared.refuse(
+        (
+            len(files) > 1,
+            f"{files[0]!r} contains the values of all systems; give this table alone",
+        ),
+        (
+            idle,
+            f"{', '.join(map(shared.option_of, idle))}: a table of values has its own parts; "
+            "leave it out",
+        ),
+    )
+    table = read_value_table(files[0])
+    result = sensitivity_of_table(table, keys or labels.usual_columns([table], micro=False))
+    return result, f"up to {result.tau.shape[2]} parts of each size"
 
 
 @click.command(cls=Command, short_help="Which measure distinguishes systems best?")

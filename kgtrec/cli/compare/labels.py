@@ -384,7 +384,7 @@ def _compare_tables(
     by, ratios = options["by"], options["ratios"]
     _check_parts(options)
     tables = [of_parts.read_value_table(each) for each in (path, other)]
-    keys = keys or _usual_columns(tables, micro=ratios is not None)
+    keys = keys or usual_columns(tables, micro=ratios is not None)
     names = name_label_sets(path, other)
     if ratios is not None:
         counts = read_relation_counts(ratios)
@@ -417,14 +417,15 @@ def _compare_tables(
     return _whole_report(names, measures, rankings, ("systems",), DRAWN, notes)
 
 
-def _usual_columns(tables: Sequence[of_parts.ValueTable], *, micro: bool) -> list[str]:
-    """Return the columns of micro and macro MRR that both tables have; UsageError for none."""
+def usual_columns(tables: Sequence[of_parts.ValueTable], *, micro: bool) -> list[str]:
+    """Return the columns of micro and macro MRR that all tables have; UsageError for none."""
     usual = ["micro_mrr", "mrr"] if micro else ["micro_mrr", "macro_mrr", "mrr"]
     shared_keys = [key for key in usual if all(table.column(key) for table in tables)]
     if not shared_keys:
+        paths = " and ".join(str(table.path) for table in tables)
+        lack = "do not both have" if len(tables) > 1 else "does not have"
         raise UsageError(
-            f"{tables[0].path} and {tables[1].path} do not both have micro_mrr, macro_mrr or mrr; "
-            "choose the columns to compare: -m COLUMN"
+            f"{paths} {lack} micro_mrr, macro_mrr or mrr; choose the columns to compare: -m COLUMN"
         )
     return shared_keys
 

@@ -21,7 +21,7 @@ from kgtrec._internal.arguments import MOST_PARTS, check_count, random_generator
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
 from kgtrec._internal.runtime import progress_bar
-from kgtrec._internal.table import ShownAsTables, Table
+from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all
 from kgtrec.ranking.kernel import available_cores, share_rows
@@ -360,6 +360,8 @@ class Sensitivity(ShownAsTables):
     - shares, float64 (S,): Shares of the triples that are kept.
     - tau, float64 (m, S, repeats): tau-b to the ranking on all triples; NaN if a subset ties all
       systems.
+    - triples: Number of test triples; 0 if a table of values does not say it.
+    - unit: "triples", or "judgements" of runs.
     """
 
     measures: tuple[str, ...]
@@ -369,6 +371,7 @@ class Sensitivity(ShownAsTables):
     tau: Float64
     triples: int
     seed: int
+    unit: str = "triples"
 
     def mean(self) -> Float64:
         """Return the mean tau over the repeats, float64 (m, S).
@@ -384,15 +387,22 @@ class Sensitivity(ShownAsTables):
     def table(self) -> Table:
         """Return a table with a row per share: the mean tau over the repeats by each measure."""
         titles = dict(zip(self.measures, self.titles, strict=True))
-        return table_by_measure(("share", "triples"), self._parts(), titles, self.mean())
+        return table_by_measure(self._heads(), self._parts(), titles, self.mean())
 
-    def _parts(self) -> list[tuple[str, int]]:
-        """Return each share as text, and the number of triples that it keeps."""
-        return [(f"{s:.0%}", max(1, round(s * self.triples))) for s in self.shares.tolist()]
+    def _heads(self) -> tuple[str, ...]:
+        return ("share", self.unit) if self.triples else ("share",)
+
+    def _parts(self) -> list[tuple[Cell, ...]]:
+        """Return each share as text, and the number of triples that it keeps, if it is known."""
+        shares = [(share, f"{100 * share:.4g}%") for share in self.shares.tolist()]
+        if not self.triples:
+            return [(text,) for _, text in shares]
+        return [(text, max(1, round(share * self.triples))) for share, text in shares]
 
     def spread_table(self) -> Table:
         """Return a table with a row per measure and share: mean tau, and the middle 95 %."""
-        columns = "measure, share, triples, tau-b=tau_b:4, low=tau_b.low:4, high=tau_b.high:4"
+        heads = ", ".join(self._heads())
+        columns = f"measure, {heads}, tau-b=tau_b:4, low=tau_b.low:4, high=tau_b.high:4"
         names = np.repeat(self.measures, len(self.shares))
         parts = zip(*self._parts() * len(self.measures), strict=True)
         values = (taus.ravel() for taus in (self.mean(), *self.spread()))
@@ -410,7 +420,8 @@ class Sensitivity(ShownAsTables):
         k, at = np.unravel_index(np.nanargmin(mean), mean.shape)
         text = (
             f"Most stable first, by the mean over all sizes: {stable}. Least of all: "
-            f"{self.titles[k]} on {self.shares[at]:.0%} of the triples, {mean[k, at]:.4f}."
+            f"{self.titles[k]} on {100 * self.shares[at]:.4g}% of the {self.unit}, "
+            f"{mean[k, at]:.4f}."
         )
         if not ranked.all():
             text += " nan: all systems tie in all parts; left out of the means."
@@ -464,31 +475,21 @@ def data_sensitivity(
         Systems cannot be compared.
     """
     specs = parse_all(measures or MEASURES)
-    sizes = np.asarray(shares, np.float64)
-    fits = sizes.ndim == 1 and len(sizes) and ((sizes > 0) & (sizes < 1)).all()
-    refuse_if(
-        (
-            len(ranks) < 3,
-            f"{len(ranks)} systems are too few to rank; data sensitivity needs 3 or more",
-        ),
-        (not fits, f"shares {list(shares)!r} must be between 0 and 1, as in 0.05"),
-    )
+    sizes = check_parts(len(ranks), shares)
     repeats = check_count("repeats", repeats, most=MOST_PARTS)
     aligned = align_ranks(ranks)
     n_triples = len(np.unique(next(iter(aligned.values())).triple))
-
-    def draw(numbers: range) -> Bools:
-        return _subsets(n_triples, sizes, repeats, numbers, seed)
-
-    values_on = subset_values(aligned, specs)
-    whole = values_on(np.ones((1, n_triples), bool))
-    most = max(1, min(_TOGETHER, _WEIGHTS // max(map(len, aligned.values()))))
-    n_threads = available_cores() if threads is None else threads
-    tau = _correlate_subsets(
-        draw, len(sizes) * repeats, values_on, whole, most, n_threads, progress
+    n_weights = max(map(len, aligned.values()))
+    tau = correlate_parts(
+        subset_values(aligned, specs),
+        (n_triples, n_weights),
+        sizes,
+        repeats,
+        seed=seed,
+        threads=threads,
+        progress=progress,
     )
     keys, titles = [measure.key for measure in specs], [*map(_title_with_average, specs)]
-    tau = tau.reshape(len(specs), len(sizes), repeats)
     distinct = distinct_titles(titles, keys)
     return Sensitivity(tuple(keys), distinct, tuple(ranks), sizes, tau, n_triples, seed)
 
@@ -498,6 +499,48 @@ def _title_with_average(measure: Measure) -> str:
     if measure.is_trec or measure.averaging == "stratified":
         return measure.title
     return f"{measure.averaging} {measure.title}"
+
+
+def check_parts(n_systems: int, shares: Sequence[float]) -> Float64:
+    """Return the shares as an array; UsageError if one is not, or systems are too few to rank."""
+    sizes = np.asarray(shares, np.float64)
+    fits = sizes.ndim == 1 and len(sizes) and ((sizes > 0) & (sizes < 1)).all()
+    refuse_if(
+        (
+            n_systems < 3,
+            f"{n_systems} systems are too few to rank; data sensitivity needs 3 or more",
+        ),
+        (not fits, f"shares {list(shares)!r} must be between 0 and 1, as in 0.05"),
+    )
+    return sizes
+
+
+def correlate_parts(
+    values_on: SubsetValues,
+    counts: tuple[int, int],
+    sizes: Float64,
+    repeats: int,
+    *,
+    seed: int,
+    threads: int | None,
+    progress: bool | None,
+) -> Float64:
+    """Correlate rankings on random parts with that on all items, float64 (measures, S, repeats).
+
+    `counts` has the number of items, and of the weights of a subset.
+    """
+    n_items, n_weights = counts
+
+    def draw(numbers: range) -> Bools:
+        return _subsets(n_items, sizes, repeats, numbers, seed)
+
+    whole = values_on(np.ones((1, n_items), bool))
+    most = max(1, min(_TOGETHER, _WEIGHTS // n_weights))
+    n_threads = available_cores() if threads is None else threads
+    tau = _correlate_subsets(
+        draw, len(sizes) * repeats, values_on, whole, most, n_threads, progress
+    )
+    return tau.reshape(len(whole), len(sizes), repeats)
 
 
 def _correlate_subsets(

@@ -235,7 +235,6 @@ def _by_question(
     of_side, triple = _of_side(first, side), _triple_index(first)
     question = first.question[of_side]
     sizes = np.unique(question, return_counts=True)[1]
-    starts = np.cumsum(sizes) - sizes
     by_firsts, by_places = ([*kinds[kind].values()] for kind in ("first", "place"))
     systems: list[tuple[Any, ...]] = []
     for ranks in aligned.values():
@@ -248,26 +247,99 @@ def _by_question(
         ]
         systems.append((triple[rows], *values, _changes_of_ties(ranks, rows, by_firsts)))
 
+    return _in_own_order(systems, sizes, len(by_firsts), len(by_places))
+
+
+def _in_own_order(
+    systems: Sequence[tuple[Any, ...]], sizes: Int64, n_first: int, n_place: int
+) -> SubsetValues:
+    """Return the function for measures whose weights depend on the order of the answers.
+
+    - systems: For each system, whose rows are sorted by question and then in its own order: the
+      index of each row's triple, values of the `n_first` measures of the kind "first" and of the
+      `n_place` of the kind "place", float64 (measures, rows), and the function for ties.
+    - sizes: Number of answers of each question, int64 (questions,).
+    """
+    starts = np.cumsum(sizes) - sizes
+
     def values_of(subsets: Bools) -> Float64:
         transposed = np.ascontiguousarray(subsets.T).view(np.uint8)
         counts = np.add.reduceat(transposed[systems[0][0]], starts, dtype=np.uint32)
         share = np.repeat(1.0 / np.maximum(counts, 1), sizes, axis=0)
-        sums = np.empty((len(by_firsts) + len(by_places), len(subsets), len(systems)))
+        sums = np.empty((n_first + n_place, len(subsets), len(systems)))
         for system, (triples, by_first, by_place, changes) in enumerate(systems):
             chosen = transposed[triples]
             # Number of chosen answers of the question, up to each answer.
             running = np.cumsum(chosen, axis=0, dtype=np.uint32)
             running -= np.repeat(running[starts] - chosen[starts], sizes, axis=0)
-            if by_firsts:
+            if n_first:
                 weight = np.where(running == 1, chosen, np.uint8(0)).astype(np.float64)
-                sums[: len(by_firsts), :, system] = _product(by_first, weight)
-                sums[: len(by_firsts), :, system] += changes(chosen, weight)
-            if by_places:
-                sums[len(by_firsts) :, :, system] = _product(by_place, (chosen * running) * share)
+                sums[:n_first, :, system] = _product(by_first, weight)
+                sums[:n_first, :, system] += changes(chosen, weight)
+            if n_place:
+                sums[n_first:, :, system] = _product(by_place, (chosen * running) * share)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(sums / (counts > 0).sum(axis=0)[:, None])
 
     return values_of
+
+
+def subset_values_of_runs(question: Int64, ranks: Float64, measures: Sequence[str]) -> SubsetValues:
+    """Return a function that computes measures of runs on subsets of their answers.
+
+    It takes subsets, bool (B, n_answers), and returns values, float64 (measures, B, s).
+
+    Parameters
+    ----------
+    question : ndarray of int64, shape (n_answers,)
+        Question of each answer (relevant document), ascending.
+    ranks : ndarray of float64, shape (n_answers, s)
+        Rank of each answer in the run of each system; infinite if the run lacks it.
+    measures : sequence of str
+        Measures of trec_eval that follow from the ranks of the answers.
+    """
+    sizes = np.unique(question, return_counts=True)[1]
+    columns = [_parse_trec_measure(name) for name in measures]
+    kinds = [_SEEN[name][0] for name, _ in columns]
+    firsts, places, eachs = (
+        [i for i, kind in enumerate(kinds) if kind == wanted]
+        for wanted in ("first", "place", "each")
+    )
+    systems: list[tuple[Any, ...]] = []
+    for of_system in ranks.T:
+        order = np.lexsort((of_system, question))
+        values = [_SEEN[name][1](of_system[order], k) for name, k in columns]
+        rows = [
+            np.array([values[i] for i in numbers]).reshape(len(numbers), len(order))
+            for numbers in (firsts, places)
+        ]
+        systems.append((order, *rows, lambda chosen, weight: 0.0))
+    in_order = _in_own_order(systems, sizes, len(firsts), len(places))
+    parts = [([*firsts, *places], in_order)] if firsts or places else []
+    every, starts = np.arange(len(question)), np.cumsum(sizes) - sizes
+    for number in eachs:
+        name, k = columns[number]
+        seen = _SEEN[name][1](ranks, k)
+        parts.append(([number], _weigh(seen, every, starts=starts, divisor=_DIVISORS[name](k))))
+
+    def values_of(subsets: Bools) -> Float64:
+        results = np.empty((len(columns), len(subsets), ranks.shape[1]))
+        for numbers, values_on in parts:
+            results[numbers] = values_on(subsets).reshape(len(numbers), len(subsets), -1)
+        return results
+
+    return values_of
+
+
+def _parse_trec_measure(name: str) -> tuple[str, int]:
+    """Return the measure and its cutoff (0: none); UsageError unless it follows from ranks."""
+    columns = resolve([name])
+    if len(columns) != 1 or columns[0].measure not in _SEEN:
+        known = [measure if measure == "recip_rank" else f"{measure}_K" for measure in _SEEN]
+        raise UsageError(
+            f"{name!r} has no value on parts of the judgements; {must_be(name, known)}"
+        )
+    return columns[0].measure, int(columns[0].cutoff or 0)
 
 
 def _changes_of_ties(

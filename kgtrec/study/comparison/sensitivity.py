@@ -1,0 +1,167 @@
+"""Stability on fewer labels, of runs with their qrels and of tables of published values.
+
+`rankings.data_sensitivity` does it for ranks, as Zhou et al. (2022, section 5.1, Figure 7). A run
+with qrels has no triples: random parts of its relevant judgements are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kgtrec._internal.arguments import MOST_PARTS, check_count
+from kgtrec._internal.arrays import Float64, Int64
+from kgtrec.errors import FileError, InputError, UsageError, refuse_if
+from kgtrec.study.comparison.correlation import tau_b
+from kgtrec.study.comparison.parts import ValueTable, values_of_table
+from kgtrec.study.comparison.rankings import (
+    REPEATS,
+    SHARES,
+    Sensitivity,
+    check_parts,
+    correlate_parts,
+)
+from kgtrec.study.comparison.subsets import subset_values_of_runs
+from kgtrec.trec.files.columns import RunData, name_bytes
+from kgtrec.trec.measures.judge import read_lists
+from kgtrec.trec.measures.relevant import View
+from kgtrec.trec.measures.trec_measure import EvalOptions
+
+MEASURES_OF_RUNS = ("map_cut_20", "ndcg_cut_20", "recip_rank", "success_10")
+
+
+def data_sensitivity_of_runs(
+    qrels: Mapping[str, Mapping[str, int]],
+    runs: Mapping[str, RunData | str],
+    measures: Sequence[str] = MEASURES_OF_RUNS,
+    *,
+    shares: Sequence[float] = SHARES,
+    repeats: int = REPEATS,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: bool | None = False,
+) -> Sensitivity:
+    """Does the ranking of runs survive if fewer relevant documents are judged?
+
+    Random parts of the relevant judgements are kept, and the others count as not relevant; a query
+    without a kept judgement is left out. A run counts as having retrieved nothing for a query that
+    it lacks (trec_eval -c).
+
+    Parameters
+    ----------
+    qrels : mapping of query to mapping of document to relevance
+        Documents from relevance 1 are relevant; grades make no difference.
+    runs : mapping of str to path, RunColumns, or mapping of query to document to score
+        By the names of the systems, three at least.
+    measures : sequence of str
+        map_cut_K, ndcg_cut_K, recall_K, P_K, success_K or recip_rank.
+    shares, repeats, seed, threads, progress
+        See `data_sensitivity`; parts are of the judgements.
+    """
+    sizes = check_parts(len(runs), shares)
+    repeats = check_count("repeats", repeats, most=MOST_PARTS)
+    question, ranks = _ranks_in_runs(qrels, runs)
+    n = len(question)
+    values_on = subset_values_of_runs(question, ranks, measures)
+    tau = correlate_parts(
+        values_on, (n, n), sizes, repeats, seed=seed, threads=threads, progress=progress
+    )
+    names = tuple(measures)
+    return Sensitivity(names, names, tuple(runs), sizes, tau, n, seed, "judgements")
+
+
+def _ranks_in_runs(
+    qrels: Mapping[str, Mapping[str, int]], runs: Mapping[str, RunData | str]
+) -> tuple[Int64, Float64]:
+    """Return the query of every relevant document, int64 (n,), and its rank in each run, (n, s).
+
+    Ranks are in trec_eval's order, and infinite for documents that a run lacks.
+    """
+    relevant = {
+        query: [document for document, grade in row.items() if grade > 0]
+        for query, row in qrels.items()
+    }
+    queries = sorted(
+        (query for query, row in relevant.items() if row),
+        key=lambda query: name_bytes(query, "query"),
+    )
+    if not queries:
+        raise InputError("no query has a relevant document; give the qrels of these runs")
+    sizes = [len(relevant[query]) for query in queries]
+    # The relevance is the number of the document, which tells each of them in the judged list.
+    numbered = {query: {d: i for i, d in enumerate(relevant[query], start=1)} for query in queries}
+    starts = np.cumsum([0, *sizes])
+    ranks = np.full((int(starts[-1]), len(runs)), np.inf)
+    for column, (name, run) in enumerate(runs.items()):
+        lists = read_lists(numbered, run, absent=True)
+        if lists.unanswered == len(queries):
+            raise InputError(f"{name} shares no query with the qrels; give the qrels of this run")
+        hits = View(lists, EvalOptions()).hits
+        ranks[starts[hits.query] + lists.relevance[hits.position] - 1, column] = hits.place + 1
+    return np.repeat(np.arange(len(queries)), sizes), ranks
+
+
+WHOLE_TEST_SET = 1.0
+"""Share of rows that are about the whole test set."""
+
+
+def sensitivity_of_table(table: ValueTable, measures: Sequence[str]) -> Sensitivity:
+    """Correlate published rankings on parts of the test set with that on all of it.
+
+    The table has a column ``share`` (from 0 to 1; rows with 1 are about the whole test set), and
+    may have a column ``repeat`` that numbers the parts of each share.
+
+    Raises
+    ------
+    UsageError
+        No column ``share``, no row with share 1, no other row, or fewer than three systems.
+    FileError
+        A share that is not a number from 0 to 1.
+    """
+    by = [name for name in ("share", "repeat") if table.column(name)]
+    if "share" not in by:
+        raise UsageError(
+            f"{table.path} has no column 'share'; stability needs the values of systems on parts "
+            "of the test set, with the share of it that each row is about (1: all)"
+        )
+    per_measure = values_of_table(table, measures, by)
+    shares = _read_shares(table)
+    parts = {part: shares[part[0]] for part in per_measure[0].parts}
+    wholes = [part for part, share in parts.items() if share == WHOLE_TEST_SET]
+    refuse_if(
+        (len(wholes) != 1, f"{table.path}: {len(wholes)} parts have share 1; give one"),
+        (len(parts) == len(wholes), f"{table.path}: no part has a share below 1; add such rows"),
+    )
+    sizes = check_parts(
+        len(per_measure[0].systems), sorted({s for s in parts.values() if s < WHOLE_TEST_SET})
+    )
+    of_share = [[part for part, share in parts.items() if share == size] for size in sizes]
+    tau = np.full((len(per_measure), len(sizes), max(map(len, of_share))), np.nan)
+    for row, values in zip(tau, per_measure, strict=True):
+        whole = values.parts[wholes[0]]
+        for line, names in zip(row, of_share, strict=True):
+            for repeat, name in enumerate(names):
+                if np.isfinite(values.parts[name]).all() and np.isfinite(whole).all():
+                    line[repeat] = tau_b(values.parts[name][None, :], whole)[0]
+    keys = tuple(values.measure for values in per_measure)
+    return Sensitivity(keys, keys, per_measure[0].systems, sizes, tau, 0, 0, "test set")
+
+
+def _read_shares(table: ValueTable) -> dict[str, float]:
+    """Return the number of each share in the table; FileError if it is not one from 0 to 1."""
+    column, numbers = str(table.column("share")), {}
+    for line, row in table.rows:
+        try:
+            numbers[row[column]] = float(row[column])
+        except ValueError:
+            numbers[row[column]] = math.nan
+        if not 0 < numbers[row[column]] <= WHOLE_TEST_SET:
+            raise FileError(
+                table.path,
+                line,
+                found=f"{row[column]!r} under {column!r}",
+                hint="write the share of the test set, above 0 and up to 1",
+            )
+    return numbers
