@@ -108,8 +108,8 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     if options["stability"]:
         return _stability(files, options)
     from kgtrec import read_graph
-    from kgtrec.cluster.inputs import parse_filter
     from kgtrec.errors import about
+    from kgtrec.questions.requests import parse_filter
     from kgtrec.study import rank_pairs
     from kgtrec.study.pairs.measures import parse_measures
 

@@ -6,5 +6,6 @@ compressed rows.
 
 Read `questions` first, the data; `api` adds the methods for users. `graph_terms` has the terms of
 questions such as (?, r, t) and (h, r, ?), `terms` those of other questions. `filters` decides which
-facts of a graph are known, `answers` reads the other forms, and `candidates` restricts candidates.
+facts of a graph are known, `answers` reads the other forms, `candidates` restricts candidates, and
+`requests` has the options of commands.
 """

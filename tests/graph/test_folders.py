@@ -21,8 +21,8 @@ from profiles import examples
 from refusals import each_row
 
 import kgtrec
-from kgtrec.cluster.inputs import QuestionRequest
 from kgtrec.errors import FileError, FilterWarning, GraphWarning, InputError
+from kgtrec.questions.requests import QuestionRequest
 
 # -- One folder of each form -----------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from kgtrec.errors import UsageError, about
 
 if TYPE_CHECKING:
     from kgtrec import Questions, Ranks, Result
-    from kgtrec.cluster.inputs import AnswerRequest
+    from kgtrec.questions.requests import AnswerRequest
 
 Options = dict[str, Any]
 Outputs = dict[str, dict[str, str | None]]
@@ -152,7 +152,7 @@ def rank(**options: Any) -> Report:
 
 def _outputs(options: Options) -> Outputs:
     """Return the files of each filter; UsageError for repeated filters or shared files."""
-    from kgtrec.cluster.inputs import filter_name
+    from kgtrec.questions.requests import filter_name
 
     names = [filter_name(text) for text in options["filters"]]
     for name in names:

@@ -12,7 +12,7 @@ from kgtrec.cli._report import note
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
+    from kgtrec.questions.requests import AnswerRequest, QuestionRequest
 
 of_answers = shared.all_of(
     shared.reads(
@@ -359,7 +359,7 @@ def check_parts(options: Mapping[str, Any]) -> None:
 
 def question_request(options: Mapping[str, Any]) -> QuestionRequest:
     """Make the request of the options of `of_questions` and the graph's folder."""
-    from kgtrec.cluster.inputs import QuestionRequest
+    from kgtrec.questions.requests import QuestionRequest
 
     names = [each.name for each in fields(QuestionRequest) if each.name in options]
     return QuestionRequest(**{name: options[name] for name in names}, say=note)
@@ -367,7 +367,7 @@ def question_request(options: Mapping[str, Any]) -> QuestionRequest:
 
 def answer_request(options: Mapping[str, Any]) -> AnswerRequest:
     """Make the request of the options of `of_answers` and the file of candidates."""
-    from kgtrec.cluster.inputs import AnswerRequest
+    from kgtrec.questions.requests import AnswerRequest
 
     names = (
         "questions",

@@ -15,7 +15,7 @@ from kgtrec.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from kgtrec.cluster import shards
-    from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
+    from kgtrec.questions.requests import AnswerRequest, QuestionRequest
 
 
 def rank_shard(request: QuestionRequest | AnswerRequest, options: Mapping[str, Any]) -> Report:
@@ -84,9 +84,7 @@ def _open_shard(
     settings = Settings.convert(run_depth=options["run_depth"], **ranking_settings(options))
     files = describe_scores(options["scores"], folder)
     shape = files.n_rows, files.n_columns
-    store = open_question_store(
-        folder, request.describe, lambda: request.ask(*shape), settings.rows, files.n_columns
-    )
+    store = open_question_store(folder, request, settings.rows, shape)
     files = fit_files(files, store, settings.higher_is_better)
     inputs = shards.build_shard_inputs(store, files, settings)
     return shards.open_shard(inputs, folder, number, count, options["by"] or "auto")

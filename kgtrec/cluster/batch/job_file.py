@@ -13,11 +13,11 @@ from typing import Any
 from kgtrec._internal.locations import files_below, is_location, local_path, read_bytes
 from kgtrec._internal.structured import parse_toml
 from kgtrec._internal.urls import is_url, url_text
-from kgtrec.cluster.inputs import AnswerRequest, QuestionRequest
 from kgtrec.cluster.plan import memory_bytes
 from kgtrec.errors import FileError, InputError, KgtrecError, PathName, choose
 from kgtrec.graph.formats import split_format
 from kgtrec.measures import parse_all
+from kgtrec.questions.requests import AnswerRequest, QuestionRequest
 from kgtrec.ranking.settings import Settings
 
 _GRAPH = "{graph}"
