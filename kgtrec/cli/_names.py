@@ -52,7 +52,7 @@ HEADINGS = {
         "--one-threshold --bins --percentile --edges --enough --vary --at --points "
         "--policy --per --least --cover "
         "--count-entities --count-relations --sparsity --density --train-share --values "
-        "--study --figure "
+        "--study --figure --slope --strength "
         "--correlation --sizes --shares --repeats --epsilon --per-query --no-summary --complete "
         "--best --stability "
         "--relevance-level --judged-only --max-documents --collection --compat --ties --debug"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgtrec._internal.table import Table
     from kgtrec.study.openworld import Comparison
 
 SPARSITIES = (0.2, 0.5, 0.8)
@@ -23,7 +25,7 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
 
 
 @click.command(cls=Command)
-@click.argument("files", nargs=-1, metavar="[A.parquet B.parquet]", type=shared.READ)
+@click.argument("files", nargs=-1, metavar="[A.parquet B.parquet ...]", type=shared.READ)
 @shared.option(
     "--sparsity sparsities",
     "Share of the true answers that the test set lacks; "
@@ -62,13 +64,13 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
 @shared.option(
     "--n-answers answers",
     "With --values: mean number of test answers per question "
-    "(test triples / questions); with --figure: a whole number of them [43].",
+    "(test triples / questions); with --figure and --strength: a whole number of true ones [43].",
     type=shared.Number(),
     metavar="N",
 )
 @shared.option(
     "--n-entities entities",
-    "With --values, --figure expected and simulated: entities of the graph [14505].",
+    "With --values, --strength, --figure expected and simulated: entities of the graph [14505].",
     type=_SIMULATED,
     metavar="N",
 )
@@ -111,10 +113,24 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
     "simulated questions, with bands of two standard errors (Yang et al., Figure 1; "
     "also csv, json).",
 )
+@shared.flag(
+    "--slope",
+    "Print how fast the metric grows with the strength of a model (Yang et al., Corollaries 4.1 to "
+    "4.3), how it falls with the correlation of missing and predicted answers (4.5), and delta of "
+    "Lemma 4.1 with its bound: at each --strength, or at the strengths estimated for files of "
+    "ranks.",
+)
+@shared.option(
+    "--strength strengths",
+    "With --slope: share of the true answers that the model predicts; repeatable.",
+    type=shared.Number(0, 1),
+    multiple=True,
+    metavar="L",
+)
 @shared.option(
     "--correlation correlations",
-    "With --figure simulated: correlation of missing and "
-    "predicted; with several, one panel per sparsity (Figure 2).  [default: 0]",
+    "With --figure simulated and --slope: correlation of missing and "
+    "predicted; with several, the figure has one panel per sparsity (Figure 2).  [default: 0]",
     type=shared.Number(),
     multiple=True,
     metavar="RHO",
@@ -134,6 +150,8 @@ def command(**_options: Any) -> Report:
     kgtrec openworld a.parquet b.parquet --sparsity 0.3 --sparsity 0.6
     kgtrec openworld a.parquet b.parquet --density 0.7 --format json
     kgtrec openworld --values 0.190 0.193 --n-questions 500 --n-answers 28 --sparsity 0.35
+    kgtrec openworld --slope a.parquet b.parquet c.parquet --sparsity 0.3
+    kgtrec openworld --slope --strength 0.3 --strength 0.9 --sparsity 0.35 --correlation 0.1
     kgtrec openworld --study small --plot curves.pdf
     kgtrec openworld --figure expected -m hits@10 --plot expected.pdf
     kgtrec openworld --figure approximation --sparsity 0.1 --sparsity 0.5 --plot bound.pdf
@@ -148,6 +166,8 @@ def command(**_options: Any) -> Report:
         shared.refuse(row)
     if request.figure is not None:
         return _figure(request)
+    if request.slope:
+        return _slopes(request)
     if request.study is not None:
         return _study_report(request.study, request.seed)
     if request.values is None and not request.files:
@@ -163,10 +183,15 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
         getattr(request, name) for name in ("figure", "study", "values", "files")
     )
     drawn, simulated, bare = figure is not None, figure == "simulated", request.plot is None
+    slope = request.slope
     whole = request.answers is None or request.answers == int(request.answers)
     of_ranks = not drawn and (study or values is None) and (study or files)
     return [
-        (request.correlations and not simulated, "--correlation goes with --figure simulated"),
+        *_slope_contradictions(request),
+        (
+            request.correlations and not simulated and not slope,
+            "--correlation goes with --figure simulated or --slope",
+        ),
         (
             drawn and (files or values or study),
             "--figure shows formulas: omit files, --values and --study",
@@ -192,7 +217,7 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
         *(
             (
                 of_ranks and getattr(request, name) is not None,
-                f"{shared.option_of(name)} goes with --values or --figure",
+                f"{shared.option_of(name)} goes with --values, --figure or --slope --strength",
             )
             for name in ("questions", "answers", "entities")
         ),
@@ -201,6 +226,60 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
             "--study removes facts itself: omit --sparsity and --density",
         ),
     ]
+
+
+def _slope_contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
+    """Possible contradictions to --slope and --strength."""
+    slope, strengths, files = request.slope, request.strengths, request.files
+    whole = request.answers is None or request.answers == int(request.answers)
+    return [
+        (strengths and not slope, "--strength goes with --slope"),
+        (
+            slope and (request.figure or request.study or request.values),
+            "--slope prints numbers of its own: omit --figure, --study and --values",
+        ),
+        (slope and request.plot, "--slope draws no figure; omit --plot, or use --figure expected"),
+        (
+            slope and bool(strengths) == bool(files),
+            "--slope needs strengths from one source: give --strength L, or files of ranks",
+        ),
+        (slope and request.questions is not None, "--n-questions goes with --values or --figure"),
+        (slope and not whole, "--slope needs a whole number for --n-answers"),
+    ]
+
+
+def _slopes(request: SimpleNamespace) -> Report:
+    """Derivatives at the strengths that are given, or estimated for ranks."""
+    from kgtrec.study.openworld import compare, derivatives
+
+    rhos = request.correlations or (0.0,)
+    if request.strengths:
+        sizes: dict[str, Any] = {}
+        if request.answers is not None:
+            sizes["n_answers"] = int(request.answers)
+        if request.entities is not None:
+            sizes["n_entities"] = request.entities
+        betas = _betas(request)
+        result = derivatives.slopes(
+            request.strengths, betas, metric=request.metric, rhos=rhos, **sizes
+        )
+    else:
+        loaded = load_ranks({file: file for file in request.files})
+        first = next(iter(loaded.values()))
+        unknown = bool(request.densities) and request.train_share is None
+        betas = _betas(request, compare.train_share_of(first) if unknown else None)
+        names = shared.system_names(request.files, ())
+        loaded = dict(
+            zip(names if len({*names}) == len(names) else loaded, loaded.values(), strict=True)
+        )
+        result = derivatives.slopes_of_ranks(loaded, betas, request.metric, rhos)
+    return _rows_report(result.table(), lambda: str(result))
+
+
+def _rows_report(table: Table, text: Callable[[], str] | None, **more: Any) -> Report:
+    """A report of a table whose JSON is a list of its rows."""
+    rows = [dict(zip(table.keys, row, strict=True)) for row in table.rows]
+    return Report(text, lambda: rows, table, **more)
 
 
 def _betas(request: SimpleNamespace, train_share: float | None = None) -> tuple[float, ...]:
@@ -245,12 +324,8 @@ def _figure(request: SimpleNamespace) -> Report:
         for rho in request.correlations or (0.0,)
     ]
     table = simulation_table(runs, metric)
-    return Report(
-        None,
-        lambda: [dict(zip(table.keys, row, strict=True)) for row in table.rows],
-        table,
-        figures={"plot": lambda: plots.simulated(runs if len(runs) > 1 else runs[0], metric)},
-    )
+    figures = {"plot": lambda: plots.simulated(runs if len(runs) > 1 else runs[0], metric)}
+    return _rows_report(table, None, figures=figures)
 
 
 def _compare_files(request: SimpleNamespace) -> Comparison:

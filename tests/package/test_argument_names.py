@@ -35,7 +35,7 @@ ONLY_IN_PYTHON = {
         "qualifiers",
         "reference",
     ),
-    *("removals", "rho", "smoothing", "strength", "text", "value", "width"),
+    *("removals", "rho", "smoothing", "text", "value", "width"),
 }
 """Arguments without an option: their functions have no command, or the command sets them."""
 

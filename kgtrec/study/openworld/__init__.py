@@ -1,9 +1,10 @@
 """Evaluation under the open-world assumption (Yang et al. 2022).
 
 Missing answers make every rank metric saturate and, by chance, misorder models. ``formulas`` has
-the assumptions, exact moments, lemmas and theorems, and ``simulate`` simulates them. ``compare``
-judges two models at a sparsity. ``experiment`` compares sparse with full metrics in a closed world.
-``results`` contains the results and their wording.
+the assumptions, exact moments, lemmas and theorems, and ``simulate`` simulates them.
+``derivatives`` shows how fast metrics grow with strength. ``compare`` judges two models at a
+sparsity. ``experiment`` compares sparse with full metrics in a closed world. ``results`` contains
+the results and their wording.
 
 The functions share their parameters. Values out of range are a UsageError.
 
@@ -19,17 +20,22 @@ The functions share their parameters. Values out of range are a UsageError.
 from __future__ import annotations
 
 from kgtrec.study.openworld.compare import compare_ranks, compare_values, question_values
+from kgtrec.study.openworld.derivatives import Slope, Slopes, slopes, slopes_of_ranks
 from kgtrec.study.openworld.experiment import family_study
 from kgtrec.study.openworld.formulas import (
+    approximate_slope_by_rho,
     approximation,
     approximation_error,
     correlation_range,
+    delta_bound,
     expectation,
     expectation_main,
     inconsistency,
     moments,
+    must_fall_with_rho,
     queries_needed,
     slope,
+    slope_by_rho,
     sparsity_of_density,
     split_strength,
 )
@@ -43,20 +49,28 @@ __all__ = [
     "Outlook",
     "Panel",
     "Simulation",
+    "Slope",
+    "Slopes",
+    "approximate_slope_by_rho",
     "approximation",
     "approximation_error",
     "compare_ranks",
     "compare_values",
     "correlation_range",
+    "delta_bound",
     "expectation",
     "expectation_main",
     "family_study",
     "inconsistency",
     "moments",
+    "must_fall_with_rho",
     "queries_needed",
     "question_values",
     "simulate",
     "slope",
+    "slope_by_rho",
+    "slopes",
+    "slopes_of_ranks",
     "sparsity_of_density",
     "split_strength",
 ]

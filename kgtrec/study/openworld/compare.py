@@ -101,11 +101,11 @@ class Mixture:
         """Return the expected metric of questions with a test answer at each strength, (L,)."""
         parts = [
             weight * moments(strength, self.beta, count, self.n_entities, metric).mean
-            for count, weight in self._shares()
+            for count, weight in self.shares()
         ]
         return np.asarray(np.sum(parts, axis=0))
 
-    def _shares(self) -> list[tuple[int, float]]:
+    def shares(self) -> list[tuple[int, float]]:
         """Return each number of answers, and the share of the questions that have it."""
         return list(zip(self.n_answers.tolist(), self.weight.tolist(), strict=True))
 
@@ -113,7 +113,7 @@ class Mixture:
         """Return the expected metric of a perfect model, whose strength is 1."""
         total = 0.0
         sums = sum_of_gains(metric, int(self.n_answers.max()) + 1)
-        for count, weight in self._shares():
+        for count, weight in self.shares():
             missing = np.arange(count)
             chance = binomial(missing, count, self.beta)
             value = chance @ (sums[missing + 1] / (missing + 1)) / chance.sum()
@@ -126,7 +126,7 @@ class Mixture:
         The covariance is that of models that have only the missing answers in common.
         """
         variance, covariance = np.zeros(2), 0.0
-        for count, weight in self._shares():
+        for count, weight in self.shares():
             both = moments(pair, self.beta, count, self.n_entities, metric)
             variance += weight * both.variance
             covariance += weight * float(both.covariance[0, 1])
@@ -186,7 +186,7 @@ def outlook_at(seen: Seen, beta: float, level: float) -> Outlook:
     questions = Mixture.from_answers(seen.answers, beta, seen.n_entities)
     complete = Mixture(0.0, questions.n_answers, questions.weight, seen.n_entities)
     nodes, curve = questions.curve(seen.metric)
-    strengths, rise = _fit_strengths(seen, questions, nodes, curve)
+    strengths, rise = fit_strengths(seen.values, questions, nodes, curve, seen.metric)
     pair, usable = _pair(strengths), _pair(np.nan_to_num(strengths, nan=1.0))
     variance, covariance = questions.spread(usable, seen.metric)
     gap, count = seen.values[1] - seen.values[0], len(seen.answers)
@@ -218,21 +218,21 @@ def _pair(values: Float64) -> tuple[float, float]:
     return float(values[0]), float(values[1])
 
 
-def _fit_strengths(
-    seen: Seen, questions: Mixture, nodes: Float64, curve: Float64
+def fit_strengths(
+    observed: Sequence[float], questions: Mixture, nodes: Float64, curve: Float64, metric: str
 ) -> tuple[Float64, float]:
-    """Return the strength of each model, (2,), and the slope of the metric between them.
+    """Return the strength for each observed value, (L,), and the slope of the metric between them.
 
     The strength is 0 if the observed value is too low, and NaN if it is too high.
     """
     from scipy.interpolate import PchipInterpolator
 
-    values, ceiling = np.array(seen.values), float(curve[-1])
+    values, ceiling = np.array(observed), float(curve[-1])
     smooth = PchipInterpolator(nodes, curve)
     rising = smooth.derivative()
-    strength = np.array([_solve_increasing(smooth, min(value, ceiling)) for value in seen.values])
+    strength = np.array([_solve_increasing(smooth, min(value, ceiling)) for value in observed])
     for _ in range(NEWTON):  # from the interpolated to the exact expectation
-        strength = strength + (values - questions.mean(strength, seen.metric)) / rising(strength)
+        strength = strength + (values - questions.mean(strength, metric)) / rising(strength)
         strength = np.clip(strength, 0.0, 1.0)
     strength = np.where(values > ceiling * (1 + ROUNDING), np.nan, strength)
     return strength, float(rising(np.mean(np.nan_to_num(strength, nan=1.0))))
@@ -349,9 +349,7 @@ def compare_ranks(
     values, answers = np.array([question_values(ranks, metric) for ranks in both]).swapaxes(0, 1)
     control = np.array([question_values(ranks, CONTROL)[0].mean() for ranks in both])
     answers, gaps = answers[0], values[1] - values[0]
-    # The candidates of an instance are the false and missing ones, and its answer. Those of a
-    # question also contain its other answers.
-    n_entities = round(float(first.candidates.mean()) - 1 + float(answers.max()))
+    n_entities = count_candidates(first, answers)
     seen = Seen(
         _pair(values.mean(axis=1)),
         answers,
@@ -361,6 +359,15 @@ def compare_ranks(
         metric,
     )
     return _compare(seen, sparsity, level, names, first.sampled)
+
+
+def count_candidates(ranks: Ranks, answers: Float64) -> int:
+    """Return the mean number of candidates of a question with the most answers.
+
+    The candidates of an instance are the false and missing ones, and its answer. Those of a
+    question also contain its other answers.
+    """
+    return round(float(ranks.candidates.mean()) - 1 + float(answers.max()))
 
 
 def compare_values(

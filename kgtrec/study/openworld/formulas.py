@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from kgtrec._internal.argument_names import argument
@@ -342,6 +343,74 @@ def slope(strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr")
     return np.asarray(binomial(counts, n_answers, strengths * beta) @ gain(metric)(counts + 1))
 
 
+def slope_by_rho(
+    strength: ArrayLike, beta: float, n_answers: int, metric: str = "mrr", rho: float = 0.0
+) -> Float64:
+    """Compute the derivative of `expectation_main` by the correlation, at fixed strength.
+
+    With h(m) = F(m+1)/(m+1), expectation_main is l2 E[h(M)], M from Binomial(N, l1 beta). So its
+    derivative is dl2/drho E[h(M)] + l2 N beta dl1/drho E[h(j+1) - h(j)], j from Binomial(N-1, l1
+    beta), with dl1/drho = sqrt(l (1-l) alpha/beta) and dl2/drho = -sqrt(l (1-l) beta/alpha). The
+    derivative of a distribution function in appendix A.1.2 leads to the second term.
+    """
+    check_answers(n_answers)
+    l1, l2 = split_strength(strength, beta, rho)
+    whole, alpha = np.asarray(strength, np.float64), 1.0 - beta
+    counts = np.arange(n_answers + 1)
+    mean_gain = sum_of_gains(metric, n_answers + 1)[1:] / (counts + 1)
+    value = binomial(counts, n_answers, l1 * beta) @ mean_gain
+    fall = binomial(counts[:-1], n_answers - 1, l1 * beta) @ np.diff(mean_gain)
+    spread = np.sqrt(whole * (1.0 - whole))
+    return np.asarray(
+        spread * (l2 * n_answers * math.sqrt(alpha * beta) * fall - math.sqrt(beta / alpha) * value)
+    )
+
+
+def approximate_slope_by_rho(
+    strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0
+) -> Float64:
+    """Compute the derivative of `approximation` by the correlation (proof of Corollary 4.5).
+
+    sqrt(l (1-l) alpha/beta) / (beta (N+1) l1^2) (l2 - (ln l1 + d) l / alpha), with d = ln beta +
+    ln(N+2) + gamma. UsageError if the sparsity, or the strength on missing answers, is 0.
+    """
+    l1, l2 = _check_positive(strength, beta, n_answers, rho)
+    whole, alpha = np.asarray(strength, np.float64), 1.0 - beta
+    level = _log_level(l1, beta, n_answers)
+    scale = np.sqrt(whole * (1.0 - whole) * alpha / beta) / (beta * (n_answers + 1) * l1**2)
+    return np.asarray(scale * (l2 - level * whole / alpha))
+
+
+def must_fall_with_rho(
+    strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0
+) -> npt.NDArray[np.bool_]:
+    """Return whether the condition of Corollary 4.5 holds: then `approximation` falls with rho.
+
+    l1 beta (N+2) >= exp(alpha + sqrt(alpha beta (1-l) / l) - gamma).
+    """
+    check_answers(n_answers)
+    l1, _ = split_strength(strength, beta, rho)
+    whole, alpha = np.asarray(strength, np.float64), 1.0 - beta
+    with np.errstate(divide="ignore"):  # no strength, no finite limit
+        limit = alpha + np.sqrt(alpha * beta * (1.0 - whole) / whole) - np.euler_gamma
+        return np.asarray(np.log(l1 * beta * (n_answers + 2)) >= limit)
+
+
+def delta_bound(
+    strength: ArrayLike, beta: float, n_answers: int, n_entities: int = ENTITIES, rho: float = 0.0
+) -> Float64:
+    """Compute the bound of Lemma 4.1 (correlated: Lemma A.1) on delta for MRR, as printed.
+
+    (1 - l2) ln(n_entities - N) / (n_entities - N). Delta is `expectation` minus `expectation_main`,
+    the share of answers that are not predicted. The proof bounds 1/k by ln k - ln(k-1), which fails
+    at k = 1: if few missing answers are predicted, delta can be larger.
+    """
+    check_entities(n_answers, n_entities)
+    _, l2 = split_strength(strength, beta, rho)
+    false = n_entities - n_answers
+    return np.asarray((1.0 - l2) * math.log(false) / false)
+
+
 def approximation(strength: ArrayLike, beta: float, n_answers: int, rho: float = 0.0) -> Float64:
     """Approximate the expected MRR by logarithms (Theorem 4.1; with correlation, Theorem 4.3).
 
@@ -350,8 +419,13 @@ def approximation(strength: ArrayLike, beta: float, n_answers: int, rho: float =
     is 0.
     """
     missing, recorded = _check_positive(strength, beta, n_answers, rho)
-    level = np.log(missing) + (math.log(beta) + math.log(n_answers + 2) + np.euler_gamma)
+    level = _log_level(missing, beta, n_answers)
     return recorded / missing * level / (beta * (n_answers + 1))
+
+
+def _log_level(missing: Float64, beta: float, n_answers: int) -> Float64:
+    """Return ln l1 + ln beta + ln(N+2) + gamma, the numerator of the approximation."""
+    return np.log(missing) + (math.log(beta) + math.log(n_answers + 2) + np.euler_gamma)
 
 
 def approximation_error(

@@ -142,6 +142,120 @@ def test_error_bound_of_the_logarithm_holds(beta, n_answers, rho):
     assert (distance <= ow.approximation_error(inside, beta, n_answers, rho) + 1e-14).all()
 
 
+def plain_expectation(l1, l2, beta, n_answers, false, metric):
+    """The lemma's expectation and delta, summed over missing and predicted missing answers."""
+    main, delta = 0.0, 0.0
+    for m in range(n_answers + 1):
+        of_m = math.comb(n_answers, m) * beta**m * (1 - beta) ** (n_answers - m)
+        for predicted in range(m + 1):
+            chance = of_m * math.comb(m, predicted) * l1**predicted * (1 - l1) ** (m - predicted)
+            above = [PLAIN[metric](r) for r in range(1, predicted + 2)]
+            below = [PLAIN[metric](r) for r in range(predicted + 1, false + m + 2)]
+            main += chance * l2 * sum(above) / len(above)
+            delta += chance * (1 - l2) * sum(below) / len(below)
+    return main, delta
+
+
+def parts_of(strength, beta, rho):
+    """Definition 4.1: the strength on missing and on recorded answers."""
+    spread = math.sqrt(strength * (1 - strength))
+    odds = beta / (1 - beta)
+    return strength + spread * rho / math.sqrt(odds), strength - spread * rho * math.sqrt(odds)
+
+
+SLOPES = [
+    (strength, beta, rho, n, false, metric)
+    for strength in (0.1, 0.45, 0.8)
+    for beta in (0.1, 0.35, 0.7)
+    for rho in (-0.1, 0.0, 0.12)
+    for n, false in ((1, 3), (6, 20))
+    for metric in ("mrr", "hits@2", "log_mrr", "p_mrr@0.5")
+]
+
+
+def test_derivatives_by_the_correlation_and_delta():
+    """All numbers of a row of `slopes` against sums in plain Python and their differences."""
+    step = 1e-5
+    for strength, beta, rho, n, false, metric in SLOPES:
+        main, delta = plain_expectation(*parts_of(strength, beta, rho), beta, n, false, metric)
+        up, down = (
+            plain_expectation(*parts_of(strength, beta, rho + way), beta, n, false, metric)[0]
+            for way in (step, -step)
+        )
+        (row,) = ow.slopes([strength], [beta], n, n + false, metric, [rho]).rows
+        assert row.expected == pytest.approx(main + delta, rel=1e-10)
+        assert row.delta == pytest.approx(delta, rel=1e-7, abs=1e-12)
+        assert row.by_rho == pytest.approx((up - down) / (2 * step), rel=1e-6, abs=1e-9)
+        assert (row.strength, row.sparsity, row.rho, row.answers) == (strength, beta, rho, n)
+        assert math.isnan(row.by_strength) == (rho != 0)
+        if rho == 0:
+            up, down = (
+                plain_expectation(strength + way, strength + way, beta, n, false, metric)[0]
+                for way in (step, -step)
+            )
+            assert row.by_strength == pytest.approx((up - down) / (2 * step), rel=1e-6, abs=1e-9)
+        if metric != "mrr":
+            assert np.isnan([row.by_rho_log, row.must_fall, row.bound]).all()
+            continue
+        l1, l2 = parts_of(strength, beta, rho)
+        close = [float(ow.approximation(strength, beta, n, rho + way)) for way in (step, -step)]
+        assert row.by_rho_log == pytest.approx((close[0] - close[1]) / (2 * step), rel=1e-6)
+        assert row.bound == pytest.approx((1 - l2) * math.log(false) / false)
+        spread = math.sqrt((1 - beta) * beta * (1 - strength) / strength)
+        holds = l1 * beta * (n + 2) >= math.exp(1 - beta + spread - 0.5772156649015329)
+        assert row.must_fall == holds
+        assert row.by_rho_log < 0 or not holds  # Corollary 4.5
+
+
+def test_slopes_at_the_ends():
+    """Perfect and useless models, and complete labels: no correlation is possible there."""
+    nothing = float(ow.slope_by_rho(0.5, 0.0, 4, "mrr", 0.0))
+    ends = ow.slope_by_rho([0.0, 1.0], 0.4, 4)
+    assert (nothing, *ends) == (0, 0, 0)
+    first, second = ow.slopes([0.0, 1.0], [0.4]).rows
+    assert first.must_fall == 0
+    assert math.isnan(first.by_rho_log)
+    assert first.by_strength == 1  # E[1/f(1)] for no predicted answers
+    assert (second.delta, second.bound) == (pytest.approx(0), 0)
+
+
+def test_the_printed_bound_of_delta_can_be_exceeded():
+    low, high = ow.slopes([0.1], [0.05, 0.35]).rows
+    assert low.delta > low.bound
+    assert high.delta < high.bound
+    assert "exceeds its bound in 1 of 2 rows" in str(ow.slopes([0.1], [0.05, 0.35]))
+
+
+def test_slopes_at_estimated_strengths():
+    """Ranks of questions with 2 and 4 test answers, drawn at a known strength."""
+    rng, rows = np.random.default_rng(3), []
+    for question, n in enumerate([2, 4] * 3000):
+        ranks, missing = draw_ranks(rng, 0.6, 0.5, 0.0, 2 * n, 60, 1)
+        rows += [
+            (question, int(r)) for r, lost in zip(ranks[0], missing[0], strict=True) if not lost
+        ]
+    question, rank = np.array(rows).T
+    zero, n = np.zeros(len(rows), int), len(rows)
+    counts = {"greater": rank - 1, "equal": zero, "tied_ahead": zero, "candidates": zero + 55}
+    counts |= {f"macro_{name}": column for name, column in counts.items()}
+    columns = counts | dict.fromkeys(
+        ("side", "relation", "given", "answer", "answer_popularity", "relation_popularity"), zero
+    )
+    columns |= {"question": question, "triple": np.arange(n), "answer_nan": zero > 0}
+    columns["macro_answer_nan"] = zero > 0
+    drawn = kgtrec.Ranks(columns)
+    (row,) = ow.slopes_of_ranks({"drawn": drawn}, [0.5]).rows
+    assert row.model == "drawn"
+    assert row.strength == pytest.approx(0.6, abs=0.06)
+    sizes = np.bincount(question)
+    sizes = sizes[sizes > 0]
+    assert row.answers == pytest.approx(2 * sizes.mean())
+    parts = [float(ow.slope(row.strength, 0.5, 2 * n)) for n in sizes]
+    assert row.by_strength == pytest.approx(np.mean(parts))
+    (perfect,) = ow.slopes_of_ranks({"best": drawn.subset(drawn.greater == 0)}, [0.5]).rows
+    assert np.isnan([perfect.strength, perfect.expected, perfect.by_rho]).all()
+
+
 @pytest.mark.parametrize("metric", [*ALL, "hits@10", "p_mrr@0.1"])
 @pytest.mark.parametrize(("beta", "n_answers"), [(0.35, 43), (0.0, 5), (0.9, 3)])
 def test_slope_is_the_finite_difference(metric, beta, n_answers):
