@@ -217,7 +217,8 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
         *(
             (
                 of_ranks and getattr(request, name) is not None,
-                f"{shared.option_of(name)} goes with --values, --figure or --slope --strength",
+                f"{shared.option_of(name)} goes with --values or --figure"
+                + ", or with --slope --strength" * (name != "questions"),
             )
             for name in ("questions", "answers", "entities")
         ),
