@@ -19,7 +19,8 @@ GROUPED_FROM = 14
 
 HEADINGS = {
     "Input": (
-        "--graph --graphs --scores --predictions --predictions-format --qrels --run --against "
+        "--graph --graphs --scores --predictions --predictions-format --unanswerable --qrels --run "
+        "--against "
         "--against-graph --pool --judgements --seed-triples --questions --answers --queries "
         "--documents --known-has-answers --left --right --left-labels --right-labels --matrix "
         "--pairs --valid-triples --test-triples --valid-negatives --test-negatives --valid-scores "
@@ -64,7 +65,8 @@ HEADINGS = {
     "Output": (
         "--output --write-run --write-qrels --write-sample-qrels --write-questions "
         "--write-candidates --write-full-questions --write-split --write-runs --run-depth --tag "
-        "--write-pairs --write-ranks --save --html --conflicts --format --show --largest --digits "
+        "--write-pairs --write-sets --write-ranks --save --html --conflicts --format --show "
+        "--largest --digits "
         "--plot --plot-pairs --plot-rankings --plot-cells --style --show-engines --path --quiet "
         "--help --version"
     ),

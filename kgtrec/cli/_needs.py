@@ -32,7 +32,7 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
             "--scores",
         ),
     ),
-    "sets": (("--least", "--per"), ("--graph", "--by")),
+    "sets": (("--least", "--per"), ("--graph", "--by --scores --predictions")),
     "audit": (("--split --sides", "--graph"),),
     "openworld": (("--seed", "--study --figure=simulated"),),
     "judge merge": (("--seed", "--conflicts"),),

@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import load_ranks
-from kgtrec.cli._report import Command, Report
+from kgtrec.cli._report import Command, Report, note
+
+if TYPE_CHECKING:
+    from kgtrec import Questions
 
 TIES = ("all", "none", "expected")
 UNITS = ("answer", "question-any", "question-all")
+_OF_LISTS = ("format", "unlinkable", "unanswerable")
 
 
 @click.command(cls=Command)
-@click.argument("ranks", type=shared.READ, metavar="RANKS")
+@click.argument("ranks", required=False, type=shared.READ, metavar="[RANKS]")
 @shared.option(
     "--policy",
-    "top:K, the K best candidates; or conformal:A, as many as contain the answer with probability "
-    "1 - A, chosen on --valid.",
+    "top:K, the K best; conformal:A, as many as contain the answer with probability 1 - A, chosen "
+    "on --valid. Of --scores also conformal-gap:A, within a distance of the best score; "
+    "threshold:T; threshold:best-f1 or threshold:precision=P, chosen on --valid. Of --predictions: "
+    "lists.",
     required=True,
     metavar="NAME",
 )
-@shared.reads("--valid", "Ranks of the validation split, ranked with --filter valid.")
+@shared.reads(
+    "--valid",
+    "Ranks of the validation split, ranked with --filter valid; or, with --scores, its scores.",
+)
+@shared.graph("Folder of the graph, for --scores, --predictions and some values of --by.")
+@shared.reads("--scores", "Instead of RANKS: a .npy matrix, or an .npz with vectors.")
+@shared.split("Split that --scores or --predictions answer.")
+@shared.LOWER_IS_BETTER
+@shared.reads("--predictions", "Instead of RANKS: lists that name sets; an empty one abstains.")
+@shared.option("--predictions-format format", "Format of the lists, such as jsonl.", metavar="NAME")
+@shared.reads("--unanswerable", "Lists of questions without any answer, in the same format.")
+@shared.choice(
+    "--unlinkable",
+    ["error", "place", "drop"],
+    "A prediction that names no entity is an error, or a wrong candidate, or is left out.",
+    default="error",
+)
 @shared.choice("--per", ["relation"], "A limit per relation instead of one for all.")
 @shared.option(
     "--least",
@@ -47,12 +69,23 @@ UNITS = ("answer", "question-any", "question-all")
 @shared.option(
     "--by", "Print parts of the questions, such as `relation` or `category,side`.", metavar="GROUP"
 )
-@shared.graph("Folder of the graph, for some values of --by.")
+@shared.choice(
+    "--show",
+    ["sets", "risk", "abstention"],
+    "Print the sets' measures; or risk against coverage in descending order of the best score; or "
+    "how well empty sets tell questions without an answer.",
+    default="sets",
+)
+@shared.writes(
+    "--write-sets sets_file",
+    "Write the sets as JSON lines, for --predictions. Needs --scores or --predictions.",
+)
 @shared.intervals("questions", 2000)
 @shared.FORMAT
-def command(ranks: str, by: str | None, **options: Any) -> Report:
-    """Turn scores into a set of candidates per question, and judge the sets: precision, recall, F1,
-    sizes and coverage.
+@shared.THREADS
+def command(ranks: str | None, **options: Any) -> Report:
+    """Turn ranks, scores or lists into a set of candidates per question, and judge the sets:
+    precision, recall, F1, sizes and coverage.
 
     Micro measures divide sums over all questions, others are means over questions. Answers of one
     question compete with each other, and facts of other splits are not candidates.
@@ -60,24 +93,87 @@ def command(ranks: str, by: str | None, **options: Any) -> Report:
     \b
     kgtrec sets test.parquet --policy top:10
     kgtrec sets test.parquet --policy conformal:0.1 --valid valid.parquet --per relation
-    kgtrec sets test.parquet --policy conformal:0.1 --valid valid.parquet --by relation
+    kgtrec sets --graph G --scores s.npy --valid v.npy --policy threshold:best-f1
+    kgtrec sets --graph G --predictions p.jsonl --predictions-format jsonl --policy lists
     """
     from kgtrec import read_graph
     from kgtrec.study import answer_sets
 
-    files = {"test": ranks, **({"valid": options["valid"]} if options["valid"] else {})}
-    loaded = load_ranks(files, compared=False)
+    _check(ranks, options)
+    names = ("policy", "least", "cover", "ties", "format", "unlinkable", "unanswerable", "threads")
     sets = answer_sets(
-        loaded["test"],
-        options["policy"],
-        valid=loaded.get("valid"),
+        **_sources(ranks, options),
+        **{name: options[name] for name in names},
         per=options["per"] or "",
-        least=options["least"],
-        cover=options["cover"],
-        ties=options["ties"],
+        keep=options["scores"] is not None
+        and (options["sets_file"] is not None or options["show"] == "risk"),
+        higher_is_better=not options["lower_is_better"],
         resampling=shared.resampling(options),
     )
-    if by is None:
-        return Report.from_table(sets.table(), notes=[*sets.notes])
-    graph = None if options["graph"] is None else read_graph(options["graph"])
-    return Report.from_table(sets.slice(by, graph=graph), notes=[*sets.notes])
+    if options["show"] == "risk":
+        curve = sets.risk_curve()
+        table, notes = curve.table(), [f"AURC {curve.aurc:.4f}", *sets.notes]
+    elif options["show"] == "abstention":
+        table, notes = sets.abstention(), [*sets.notes]
+    elif options["by"] is not None:
+        graph = None if options["graph"] is None else read_graph(options["graph"])
+        table, notes = sets.slice(options["by"], graph=graph), [*sets.notes]
+    else:
+        table, notes = sets.table(), [*sets.notes]
+    return Report.from_table(table, notes=notes, files=[(options["sets_file"], sets.write)])
+
+
+def _check(ranks: str | None, options: dict[str, Any]) -> None:
+    """Refuse sources that are missing, or several, and options without effect."""
+    sources = [ranks, options["scores"], options["predictions"]]
+    shared.refuse(
+        (
+            sum(source is not None for source in sources) != 1,
+            "give one of RANKS, --scores PATH and --predictions FILE",
+        ),
+        (
+            ranks is None and options["graph"] is None,
+            "scores and predictions need their graph: --graph DIR",
+        ),
+        (
+            options["predictions"] is not None and options["format"] is None,
+            "--predictions needs --predictions-format, such as jsonl",
+        ),
+        (
+            ranks is not None and options["sets_file"],
+            "--write-sets needs --scores or --predictions",
+        ),
+        (
+            (options["predictions"] is None) == (options["policy"] == "lists"),
+            "--predictions and --policy lists need each other; give both, or neither",
+        ),
+        (options["by"] is not None and options["show"] != "sets", "give either --by or --show"),
+    )
+    shared.leave_out(
+        (options["predictions"] is None, _OF_LISTS, "without --predictions, leave out {}"),
+        (
+            options["scores"] is None,
+            ("lower_is_better", "threads"),
+            "without --scores, leave out {}",
+        ),
+        (ranks is not None, ("split",), "with RANKS, leave out {}"),
+    )
+
+
+def _sources(ranks: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Load the source of the sets and that of valid, with their questions."""
+    valid = options["valid"]
+    if ranks is not None:
+        files = {"source": ranks, **({"valid": valid} if valid else {})}
+        return dict(load_ranks(files, compared=False))
+    sources: dict[str, Any] = {"questions": _questions(options, options["split"], "all")}
+    sources["source"] = options["scores"] or options["predictions"]
+    if valid is not None:
+        sources |= {"valid": valid, "valid_questions": _questions(options, "valid", "valid")}
+    return sources
+
+
+def _questions(options: dict[str, Any], split: str, filters: str) -> Questions:
+    from kgtrec.questions.requests import QuestionRequest
+
+    return QuestionRequest(options["graph"], split, filters=(filters,), say=note).questions()

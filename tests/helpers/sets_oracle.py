@@ -191,3 +191,23 @@ def most_of(
     """How many best candidates each question of test has, by conformal prediction."""
     limit = limits_of(valid, lambda q, a: valid.places(q, a)[1], error, cover, per, least)
     return {question: limit(question[1]) for question in test.questions}
+
+
+def best_threshold(valid: Oracle, relations: Iterable[int], precision: Fraction | None) -> float:
+    """The threshold of the highest micro F1, or the lowest one that reaches a precision.
+
+    Thresholds are scores of answers; infinity: none reaches it.
+    """
+    questions = [q for q in valid.questions if q[1] in {*relations}]
+    part = valid.only(questions)
+    choices = sorted({valid.scores[q][a] for q in questions for a in valid.answers[q]})
+    values = {}
+    for lowest in choices:
+        named = part.above(dict.fromkeys(questions, lowest))
+        hits = sum(len(valid.answers[q] & named[q]) for q in questions)
+        size = sum(map(len, named.values()))
+        total = size + sum(len(valid.answers[q]) for q in questions)
+        values[lowest] = Fraction(hits, size) if precision else Fraction(2 * hits, total)
+    if precision is not None:
+        return min((t for t in choices if values[t] >= precision), default=math.inf)
+    return max(choices, key=lambda t: (values[t], t))

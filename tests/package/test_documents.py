@@ -390,6 +390,7 @@ SEVERAL_TYPES = {"--output", "--side", "--columns"}
 """A folder of `demo`, which need not exist; sides in several columns of `report`; a file of labels,
 or measures."""
 SEVERAL_TEXTS = {"--graph", "--scores", "--qrels", "--run", "--type-constraints", "--names"} | {
+    "--predictions",
     "--against",
     "--relation-types",
     "--relations",

@@ -45,20 +45,28 @@ def order_statistic(values: Array, error: Fraction) -> float:
     return float(np.partition(values, int(index) - 1)[int(index) - 1])
 
 
-def fit_limits(values: Float64, relations: list[str] | None, error: Fraction, least: int) -> Limits:
-    """Return the limit of all units, or of each relation with `least` units or more.
+def group_relations(
+    relations: list[str] | None, n_units: int, least: int
+) -> tuple[Int64, list[str | None]]:
+    """Return the group of each unit, and the relation of each group; None: all others.
 
-    `relations` names the relation of each unit; None: one limit for all.
+    `relations` names the relation of each unit; None: one group. Relations with fewer than `least`
+    units share a group.
     """
     if relations is None:
-        return Limits({None: order_statistic(values, error)}, {None: len(values)})
+        return np.zeros(n_units, np.int64), [None]
     names, code, counts = np.unique(relations, return_inverse=True, return_counts=True)
-    group_of = np.where(counts < least, -1, np.arange(len(names)))[code.reshape(-1)]
-    named: dict[int, str | None] = {-1: None, **dict(enumerate(names.tolist()))}
-    members = {number: values[group_of == number] for number in np.unique(group_of).tolist()}
+    group = np.where(counts < least, len(names), np.arange(len(names)))[code.reshape(-1)]
+    present, group = np.unique(group, return_inverse=True)
+    return group.reshape(-1), [[*names.tolist(), None][i] for i in present]
+
+
+def fit_limits(values: Float64, group: Int64, names: list[str | None], error: Fraction) -> Limits:
+    """Return the limit of each group of units."""
+    members = [values[group == number] for number in range(len(names))]
+    limits = [order_statistic(each, error) for each in members]
     return Limits(
-        {named[number]: order_statistic(group, error) for number, group in members.items()},
-        {named[number]: len(group) for number, group in members.items()},
+        dict(zip(names, limits, strict=True)), dict(zip(names, map(len, members), strict=True))
     )
 
 

@@ -12,7 +12,10 @@ TIES = ("all", "none", "expected")
 UNITS = ("answer", "question-any", "question-all")
 POLICIES = {
     "top": "top:10",
+    "threshold": "threshold:0.5, threshold:best-f1 or threshold:precision=P",
     "conformal": "conformal:0.1",
+    "conformal-gap": "conformal-gap:0.1",
+    "lists": "lists",
 }
 """An example of each policy of `answer_sets`, by its name."""
 

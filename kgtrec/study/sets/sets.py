@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,11 +14,13 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.csr import Csr, number_values
+from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import Cell, ShownAsTables, Table
-from kgtrec.errors import UsageError
+from kgtrec.errors import PathName, UsageError
 from kgtrec.ranking.instances import term_of
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.slices import parse_by, rows_by_part
+from kgtrec.study.sets.abstention import RiskCurve, abstention_table, risk_curve
 from kgtrec.study.sets.conformal import units_of
 from kgtrec.study.sets.measures import (
     MEASURES,
@@ -35,6 +38,14 @@ SLICED = ("size", "micro.precision", "micro.recall", "micro.f1", "macro.f1")
 
 
 @dataclass(frozen=True, eq=False)
+class Unanswerable:
+    """Sizes of the sets of questions that have no answer, and their confidence, float64 (m,)."""
+
+    sizes: Float64
+    confidence: Float64 | None
+
+
+@dataclass(frozen=True, eq=False)
 class AnswerSets(ShownAsTables):
     """The sets of a policy, judged by the answers.
 
@@ -47,6 +58,8 @@ class AnswerSets(ShownAsTables):
     - claim: The claimed coverage, and the unit that it is about; NaN without a claim.
     - sets: The candidates of each set by id, best first; None if only sizes are known.
     - limits: The limit of each group, by relation; of all others by None.
+    - confidence, float64 (Q,): How sure each set is, such as its best score; None: unknown.
+    - unanswerable: Sets of questions without an answer, which no other measure counts.
     - notes: What readers must know.
     """
 
@@ -60,6 +73,8 @@ class AnswerSets(ShownAsTables):
     unit: str = "answer"
     sets: Csr | None = None
     limits: dict[str | None, float] = field(default_factory=dict)
+    confidence: Float64 | None = None
+    unanswerable: Unanswerable | None = None
     notes: tuple[str, ...] = ()
 
     def _lines(self) -> tuple[str, str]:
@@ -156,3 +171,46 @@ class AnswerSets(ShownAsTables):
         titles += ["recall=micro.recall:4", "F1=micro.f1:4", "mean F1=macro.f1:4"]
         titles += ["coverage:4"] * (self.claim == self.claim)
         return Table.of([*names, *titles], rows, len(names))
+
+    def risk_curve(self) -> RiskCurve:
+        """Risk against coverage by confidence; unanswerable questions are always wrong."""
+        parts = [(self.confidence, 1 - self.any_and_all[0], self.sizes)]
+        if (others := self.unanswerable) is not None:
+            parts.append((others.confidence, np.ones(len(others.sizes)), others.sizes))
+        confidence, wrong, sizes = zip(*parts, strict=True)
+        known = [each for each in confidence if each is not None]
+        if len(known) < len(parts):
+            raise UsageError(
+                "a curve of risk needs the confidence of each set, such as its best score; judge "
+                "scores, or lists of pairs [label, score]"
+            )
+        return risk_curve(np.concatenate(known), np.concatenate(wrong), np.concatenate(sizes))
+
+    def abstention(self) -> Table:
+        """Precision, recall and F1 of empty sets, for questions without an answer."""
+        if self.unanswerable is None:
+            raise UsageError(
+                f"abstention needs questions without an answer; give {argument('unanswerable')}"
+            )
+        return abstention_table(self.sizes, self.unanswerable.sizes)
+
+    def write(self, path: PathName) -> None:
+        """Write the sets as JSON lines, which `kgtrec rank --predictions` and policy lists read.
+
+        Raises UsageError if the candidates are not kept, or the questions are not those of a graph.
+        """
+        labels, ranks = self.ranks.entity_labels, self.ranks
+        if self.sets is None or labels is None or not np.isin(ranks.side, (0, 1)).all():
+            raise UsageError(
+                "only sets of candidates of head and tail questions can be written; judge scores"
+            )
+        relations = ranks.relation_labels or []
+        rows = np.unique(self.question, return_index=True)[1]
+        with atomic_write(path) as file:
+            for number, row in enumerate(rows.tolist()):
+                record = {
+                    ("tail", "head")[ranks.side[row]]: labels[int(ranks.given[row])],
+                    "relation": relations[int(ranks.relation[row])],
+                    "predictions": [labels[entity] for entity in self.sets[number].tolist()],
+                }
+                file.write(f"{json.dumps(record)}\n".encode())

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sets_oracle import Oracle, judged, most_of, world
+from sets_oracle import Oracle, best_threshold, judged, limits_of, most_of, world
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
@@ -146,6 +146,126 @@ def test_the_table_has_every_value_between_its_ends() -> None:
     assert sets["size.median"] == median(sets.sizes)
     with pytest.raises(kgtrec.UsageError, match="no measure 'f1'"):
         sets["f1"]
+
+
+@given(SEEDS, st.integers(1, 13), st.sampled_from(["all", "none"]), st.integers(0, 6))
+def test_scores_show_all_ties_at_the_border(seed: int, k: int, ties: str, levels: int) -> None:
+    test, _ = world(seed, levels)
+    sets = answer_sets(test.matrix, f"top:{k}", test.asked, ties=ties, keep=True, resampling=FEW)
+    named = test.best(dict.fromkeys(test.questions, k), ties)
+    assert_judged(sets, judged(test, named))
+    assert sets.sets is not None
+    assert [{*sets.sets[q].tolist()} for q in range(len(named))] == [*named.values()]
+    assert not sets.notes
+
+
+@given(SEEDS, CLAIMS, st.sampled_from(["", "relation"]), st.integers(0, 6), st.booleans())
+def test_conformal_sets_of_scores_are_those_of_places_and_of_gaps(
+    seed: int, error: str, per: str, levels: int, lower: bool
+) -> None:
+    test, valid = world(seed, levels)
+    sign = -1 if lower else 1
+    for policy in ("conformal", "conformal-gap"):
+        sets = answer_sets(
+            sign * test.matrix,
+            f"{policy}:{error}",
+            test.asked,
+            valid=sign * valid.matrix,
+            valid_questions=valid.asked,
+            per=per,
+            least=4,
+            higher_is_better=not lower,
+            resampling=FEW,
+        )
+        if policy == "conformal":
+            most = most_of(valid, test, Fraction(error), "answer", per, 4)
+            named = test.best(most, "all")
+        else:
+            limit = limits_of(
+                valid,
+                lambda q, a: max(valid.scores[q].values()) - valid.scores[q][a],
+                Fraction(error),
+                "answer",
+                per,
+                4,
+            )
+            lowest = {q: max(test.scores[q].values()) - limit(q[1]) for q in test.questions}
+            named = test.above(lowest)
+        assert_judged(sets, judged(test, named))
+
+
+@given(SEEDS, st.integers(0, 30), st.sampled_from(["best-f1", "precision=1/3", "precision=0.7"]))
+def test_thresholds_are_the_best_on_valid(seed: int, levels: int, aim: str) -> None:
+    test, valid = world(seed, levels)
+    precision = Fraction(aim.partition("=")[2]) if "=" in aim else None
+    counts = [sum(u[1] == r for u in valid.units("answer")) for r in range(3)]
+    least = sorted(counts)[1]
+    alone = [r for r in range(3) if counts[r] >= least]
+    others = [r for r in range(3) if r not in alone and counts[r]]
+    for per in ("", "relation"):
+        sets = answer_sets(
+            test.matrix,
+            f"threshold:{aim}",
+            test.asked,
+            valid=valid.matrix,
+            valid_questions=valid.asked,
+            per=per,
+            least=max(least, 1),
+            resampling=FEW,
+        )
+        groups = [[r] for r in alone if counts[r]] + [others] * bool(others) if per else [[0, 1, 2]]
+        lowest = dict.fromkeys(test.questions, math.inf)
+        for group in groups:
+            threshold = best_threshold(valid, group, precision)
+            fallback = group is others and bool(per)
+            for question in test.questions:
+                if question[1] in group or (fallback and not counts[question[1]]):
+                    lowest[question] = threshold
+        assert_judged(sets, judged(test, test.above(lowest)))
+
+
+@pytest.mark.parametrize("grid", [2, 3])
+def test_the_search_for_thresholds_does_not_depend_on_the_grid(
+    grid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgtrec.study.sets.scored.GRID", grid)
+    for seed in range(8):
+        test_thresholds_are_the_best_on_valid.hypothesis.inner_test(  # type: ignore[attr-defined]
+            seed, 200, "best-f1" if seed % 2 else "precision=0.2"
+        )
+
+
+@given(SEEDS, st.integers(0, 6), st.integers(-6, 6), st.booleans())
+def test_thresholds_of_users_are_scores(seed: int, levels: int, at: int, lower: bool) -> None:
+    test, _ = world(seed, levels)
+    sign = -1 if lower else 1
+    sets = answer_sets(
+        sign * test.matrix,
+        f"threshold:{sign * at}/8",
+        test.asked,
+        higher_is_better=not lower,
+        resampling=FEW,
+    )
+    assert_judged(sets, judged(test, test.above(dict.fromkeys(test.questions, at / 8))))
+
+
+def test_models_of_vectors_have_the_sets_of_their_scores() -> None:
+    random = np.random.default_rng(0)
+    test, valid = world(4, levels=3, n=30)
+    entities = random.normal(size=(30, 5)).astype(np.float32)
+    models = [
+        kgtrec.Factors(random.normal(size=(len(each.asked), 5)).astype(np.float32), entities)
+        for each in (test, valid)
+    ]
+    for policy in ("top:3", "conformal:0.2", "conformal-gap:0.2", "threshold:best-f1"):
+        tables = []
+        for form in (lambda model: model, lambda model: model.scores(0, len(model.queries))):
+            fitted = {"valid": form(models[1]), "valid_questions": valid.asked}
+            sets = answer_sets(
+                form(models[0]), policy, test.asked, **fitted if policy != "top:3" else {}
+            )
+            tables.append(sets.table().to_csv())
+        assert tables[0] == tables[1], policy
 
 
 def resplit(ranks: kgtrec.Ranks, rows: Any, split: str) -> kgtrec.Ranks:
