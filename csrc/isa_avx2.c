@@ -266,9 +266,7 @@ static void widen_f16_avx2(const uint16_t *x, size_t n, float *out) {
 KGT_TARGET_END
 
 static bool available(void) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && kgt_cpu_has_f16c() &&
-           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-           __builtin_cpu_supports("popcnt");
+    return kgt_cpu_has(KGT_AVX2 | KGT_FMA | KGT_F16C | KGT_BMI | KGT_BMI2 | KGT_POPCNT);
 }
 
 const kgt_kernel kgt_kernel_avx2 = {

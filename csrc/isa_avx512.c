@@ -291,10 +291,8 @@ static void widen_f16_avx512(const uint16_t *x, size_t n, float *out) {
 KGT_TARGET_END
 
 static bool available(void) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && kgt_cpu_has_f16c() &&
-           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+    return kgt_cpu_has(KGT_AVX512F | KGT_AVX512BW | KGT_AVX512DQ | KGT_AVX512VL | KGT_AVX2 |
+                       KGT_FMA | KGT_F16C | KGT_BMI2 | KGT_POPCNT);
 }
 
 const kgt_kernel kgt_kernel_avx512 = {

@@ -122,9 +122,7 @@ static void product_madd(const uint8_t *queries, const int8_t *panels, size_t gr
 KGT_TARGET_END
 
 static bool available(void) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-           __builtin_cpu_supports("popcnt");
+    return kgt_cpu_has(KGT_AVX2 | KGT_FMA | KGT_BMI | KGT_BMI2 | KGT_POPCNT);
 }
 
 const kgt_bytes kgt_bytes_avx2madd = {
@@ -174,7 +172,7 @@ static void product_vnni(const uint8_t *queries, const int8_t *panels, size_t gr
 
 KGT_TARGET_END
 
-static bool available_vnni(void) { return available() && kgt_cpu_has_avxvnni(); }
+static bool available_vnni(void) { return available() && kgt_cpu_has(KGT_AVXVNNI); }
 
 const kgt_bytes kgt_bytes_avxvnni = {
     .name = "avxvnni",

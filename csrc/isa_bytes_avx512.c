@@ -18,10 +18,8 @@ KGT_TARGET_END
 /* ---- processors that cannot multiply bytes: only distances ---- */
 
 static bool available(void) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+    return kgt_cpu_has(KGT_AVX512F | KGT_AVX512BW | KGT_AVX512DQ | KGT_AVX512VL | KGT_AVX2 |
+                       KGT_FMA | KGT_BMI2 | KGT_POPCNT);
 }
 
 const kgt_bytes kgt_bytes_avx512sad = {
@@ -149,7 +147,7 @@ static void reaching_vnni(const uint8_t *queries, const int8_t *panels, size_t g
 
 KGT_TARGET_END
 
-static bool available_vnni(void) { return available() && __builtin_cpu_supports("avx512vnni"); }
+static bool available_vnni(void) { return available() && kgt_cpu_has(KGT_AVX512VNNI); }
 
 const kgt_bytes kgt_bytes_avx512vnni = {
     .name = "avx512vnni",

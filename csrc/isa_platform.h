@@ -94,11 +94,59 @@ __extension__ typedef unsigned __int128 kgt_u128;
 #if KGT_X86
 #include <cpuid.h>
 
-/* Not every gcc and clang has f16c in its builtin. Callers also ask the builtin for avx2, and that
- * answer includes whether the system saves the vector registers. */
-KGT_INLINE bool kgt_cpu_has_f16c(void) {
-    unsigned a, b, c = 0, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+/* Bits of kgt_cpu_features. */
+enum {
+    KGT_FMA = 1 << 0,
+    KGT_F16C = 1 << 1,
+    KGT_POPCNT = 1 << 2,
+    KGT_BMI = 1 << 3,
+    KGT_BMI2 = 1 << 4,
+    KGT_AVX2 = 1 << 5,
+    KGT_AVX512F = 1 << 6,
+    KGT_AVX512DQ = 1 << 7,
+    KGT_AVX512BW = 1 << 8,
+    KGT_AVX512VL = 1 << 9,
+    KGT_AVX512VNNI = 1 << 10,
+    KGT_AVXVNNI = 1 << 11,
+};
+
+/* Which vector registers the system saves when it changes threads: XCR0. 0 without XGETBV. */
+KGT_INLINE unsigned kgt_saved_registers(unsigned leaf_1_ecx) {
+    if ((leaf_1_ecx >> 27 & 1) == 0) return 0;
+    unsigned low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (void)high, low;
+}
+
+/* Features that the processor has and the system supports. The compiler's builtin is not enough: in
+ * some builds (zig's clang, for musl, Windows and old glibc) it answers no to everything. */
+KGT_INLINE unsigned kgt_cpu_features(void) {
+    const unsigned avx_state = 0x6, avx512_state = 0xe6;
+    unsigned a = 0, b = 0, c = 0, d = 0, features = 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
+    const unsigned saved = kgt_saved_registers(c);
+    if ((c >> 23 & 1) != 0) features |= KGT_POPCNT;
+    const bool avx = (saved & avx_state) == avx_state && (c >> 28 & 1) != 0;
+    if (avx && (c >> 12 & 1) != 0) features |= KGT_FMA;
+    if (avx && (c >> 29 & 1) != 0) features |= KGT_F16C;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return features;
+    if ((b >> 3 & 1) != 0) features |= KGT_BMI;
+    if ((b >> 8 & 1) != 0) features |= KGT_BMI2;
+    if (avx && (b >> 5 & 1) != 0) features |= KGT_AVX2;
+    if (avx && (saved & avx512_state) == avx512_state) {
+        if ((b >> 16 & 1) != 0) features |= KGT_AVX512F;
+        if ((b >> 17 & 1) != 0) features |= KGT_AVX512DQ;
+        if ((b >> 30 & 1) != 0) features |= KGT_AVX512BW;
+        if ((b >> 31 & 1) != 0) features |= KGT_AVX512VL;
+        if ((c >> 11 & 1) != 0) features |= KGT_AVX512VNNI;
+    }
+    if (avx && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) != 0)
+        features |= KGT_AVXVNNI;
+    return features;
+}
+
+KGT_INLINE bool kgt_cpu_has(unsigned features) {
+    return (kgt_cpu_features() & features) == features;
 }
 
 /* Compares the maker's name, in three registers. */
@@ -113,11 +161,6 @@ KGT_INLINE unsigned kgt_cpu_family(void) {
     __get_cpuid(1, &a, &b, &c, &d);
     const unsigned family = a >> 8 & 15;
     return family == 15 ? family + (a >> 20 & 255) : family;
-}
-
-KGT_INLINE bool kgt_cpu_has_avxvnni(void) {
-    unsigned a = 0, b, c, d;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) != 0;
 }
 #endif
 

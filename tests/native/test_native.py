@@ -8,6 +8,7 @@ valgrind), the check is skipped with that reason.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -126,6 +127,23 @@ def sanitized(tmp_path_factory) -> Path:
     if subprocess.run(command, capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine's C compiler has no sanitizers")
     return build(compiler, SANITIZE, folder / "paths")
+
+
+FLAGS_OF_PATHS = {
+    "avx2": "avx2 fma f16c bmi1 bmi2 popcnt",
+    "avx512": "avx512f avx512bw avx512dq avx512vl avx2 fma f16c bmi2 popcnt",
+    "avx512vnni": "avx512f avx512bw avx512dq avx512vl avx2 fma f16c bmi2 popcnt avx512_vnni",
+    "avxvnni": "avx2 fma f16c bmi1 bmi2 popcnt avx_vnni",
+}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the flags of x86-64")
+def test_paths_are_available_if_linux_names_their_features():
+    """A compiler whose builtin knows no feature once made wheels that ran the scalar path alone."""
+    text = Path("/proc/cpuinfo").read_text("utf-8")
+    flags = {*re.search(r"^flags\s*:(.*)$", text, re.M)[1].split()}
+    for path, needed in FLAGS_OF_PATHS.items():
+        assert (path in _core.available_paths()) == ({*needed.split()} <= flags), path
 
 
 @pytest.mark.slow

@@ -191,7 +191,7 @@ static kgt_nans nans_of(const outputs *out) {
 
 /* ---- rows ---- */
 
-typedef enum { PACKED, STRIDED, REVERSED, UNALIGNED, COLUMNS, N_LAYOUTS } layout;
+typedef enum { PACKED, STRIDED, REVERSED, SHIFTED, COLUMNS, N_LAYOUTS } layout;
 
 /* Few values, so that many tie; sometimes a zero of either sign, an infinity or NaN. */
 static void write_score(char *place, kgt_dtype dtype, bool nans) {
@@ -213,7 +213,7 @@ static void write_score(char *place, kgt_dtype dtype, bool nans) {
 static kgt_scores random_scores(int64_t n_rows, int64_t n_entities, kgt_dtype dtype, layout layout,
                                 bool nans, char **memory) {
     const int64_t size = dtype == KGT_F64 ? 8 : dtype == KGT_F32 ? 4 : 2;
-    const int64_t step = layout == STRIDED ? 3 * size : size, shift = layout == UNALIGNED;
+    const int64_t step = layout == STRIDED ? 3 * size : size, shift = layout == SHIFTED;
     const int64_t span = (n_rows * n_entities - 1) * step + size;
     *memory = exact((size_t)(span + shift), 1);
     memset(*memory, 0, (size_t)(span + shift));
@@ -274,7 +274,7 @@ static void check_block(const char *path, int64_t n_rows, int64_t n_entities, in
     kgt_path_force("scalar");
     rank_rows(&scores, &made, depth, ranges, &due);
     kgt_path_force(path);
-    if (spoils("rows")) write_score(memory + (layout == UNALIGNED), dtype, true);
+    if (spoils("rows")) write_score(memory + (layout == SHIFTED), dtype, true);
     rank_rows(&scores, &made, depth, ranges, &got);
     expect_same_outputs(&got, &due, "kgt_rank_rows", details);
     outputs_close(&got);
