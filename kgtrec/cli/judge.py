@@ -318,24 +318,38 @@ def export(sheet: str, output: str | None) -> Report:
 
 @command.command(short_help="List everything that is wrong with sheets, by line.")
 @shared.files("files", "SHEET...")
-def check(files: tuple[str, ...]) -> Report:
+@shared.choice(
+    "--evidence",
+    ["optional", "required"],
+    "required: every answer Y needs a link (http or https) as evidence.",
+    default="optional",
+)
+@shared.reads("--sources", "Verified sources, a host per line: report links to other hosts.")
+def check(files: tuple[str, ...], evidence: str, sources: str | None) -> Report:
     """List unknown labels, duplicates, contradictions and malformed lines; exit code 2 if any.
+
+    --evidence and --sources check the links as Zhou et al. do (2022, section 3.1). A source covers
+    its subdomains: wikipedia.org allows en.wikipedia.org.
 
     \b
     kgtrec judge check sheets/*.judged.tsv
+    kgtrec judge check sheets/*.judged.tsv --evidence required --sources sources.txt
     """
+    from kgtrec.study.judging import evidence as links
     from kgtrec.study.judging import journal as journals
     from kgtrec.study.judging import sheets as sheet_files
 
+    hosts = links.read_sources(sources) if sources else None
     n_faults, faulty, lines = 0, [], []
     for file in files:
         sheet, faults = sheet_files.scan_sheet(file)
+        if not faults:
+            sheet = journals.read_judged_sheet(file)
+            faults = links.find_missing_evidence(sheet.items, evidence == "required", hosts)
         lines += [f"{file}:{fault.line}: {fault.problem}; {fault.hint}" for fault in faults]
         if faults:
             n_faults += len(faults)
             faulty.append(str(file))
-        else:
-            sheet = journals.read_judged_sheet(file)
         lines.append(f"{file}: {_count_text(sheet)}, {len(faults):,} faults")
     error = ""
     if faulty:

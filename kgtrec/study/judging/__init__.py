@@ -5,4 +5,5 @@
 ``journal`` keeps every answer, and ``server`` is the local web page (``page/``) for answering.
 ``agreement`` computes the agreement of annotators, and merges their judgements; ``coefficients``
 has the formulas.
+``evidence`` checks the links that annotators give.
 """

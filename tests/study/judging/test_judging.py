@@ -30,6 +30,7 @@ from kgtrec.study.judging.coefficients import (
     gwet_ac1,
     krippendorff_alpha,
 )
+from kgtrec.study.judging.evidence import find_missing_evidence, read_sources
 from kgtrec.study.judging.journal import read_judged_sheet
 from kgtrec.study.judging.questions import (
     Context,
@@ -465,3 +466,47 @@ def test_edited_questions_are_not_overwritten(tmp_path: Path) -> None:
         assert path.read_text() == text
     path.write_text("")  # as mktemp makes it
     write_templates(path, made)
+
+
+HOSTS = {
+    "https://a.org/x": "a.org",
+    "http://www.b.net": "b.net",
+    "HTTPS://x.a.org": "x.a.org",
+    "http://ba.org/?https": "ba.org",
+    "http://[x": "",
+    "https://c.a.org:80/a.org": "c.a.org",
+}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["Y", "N", "?", ""]),
+            st.lists(
+                st.sampled_from(["", "no link", *HOSTS]),
+                max_size=2,
+            ),
+        ),
+        min_size=1,
+    ),
+    st.booleans(),
+    st.none() | st.sets(st.sampled_from(["a.org", "b.net", "x.a.org"])),
+)
+def test_missing_evidence_in_plain_words(rows: list, required: bool, sources: set | None) -> None:
+    items, due = [], []
+    for line, (label, cells) in enumerate(rows, start=2):
+        items.append(Item("h", "r", str(line), "", label, " ".join(cells), line=line))
+        hosts = [HOSTS[cell] for cell in cells if cell in HOSTS]
+        lacks = required and label == "Y" and not hosts
+        strange = sources is not None and any(
+            not any(h == s or h.endswith(f".{s}") for s in sources) for h in hosts
+        )
+        if lacks or strange:
+            due.append((line, lacks))
+    faults = find_missing_evidence(items, required, sources)
+    assert [(fault.line, "without a link" in fault.problem) for fault in faults] == due
+
+
+def test_sources_are_read(tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_text("Wikipedia.org\r\nhttps://www.imdb.com/title \nwww.a.b.net\n")
+    assert read_sources(tmp_path / "s.txt") == {"wikipedia.org", "imdb.com", "a.b.net"}
