@@ -46,14 +46,23 @@ NOTED: dict[str, tuple[tuple[str, str], ...]] = {
 }
 """As `NEEDS`, but users may have a reason for such options, so a note says they have no effect."""
 
+IDLE: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "classify": (("--bins", "--show=relations --show=intervals", "--plot"),),
+}
+"""Per command, options, others with which they have no effect, and others that need them anyway."""
+
 
 def check_needs(ctx: click.Context) -> list[str]:
-    """Raise UsageError for options of `NEEDS` without the others; return notes on `NOTED`."""
+    """Raise UsageError for options that `NEEDS` or `IDLE` refuse; return notes on `NOTED`."""
     refuse_if(
         *(
             (True, f"{names}: no effect without {needs}; leave out")
             for names, needs in _idle(ctx, NEEDS)
-        )
+        ),
+        *(
+            (True, f"{names}: no effect with {other}; leave out")
+            for names, other in _idle_beside(ctx)
+        ),
     )
     return [f"{names}: no effect without {needs}" for names, needs in _idle(ctx, NOTED)]
 
@@ -62,18 +71,43 @@ def _idle(
     ctx: click.Context, table: Mapping[str, tuple[tuple[str, str], ...]]
 ) -> Iterator[tuple[str, str]]:
     """Yield the typed options of each row whose needed options are all absent, and these."""
-    words = " ".join(ctx.command_path.split()[1:])
-    values: dict[str, object] = {}
-    for parameter in ctx.command.params:
-        if ctx.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
-            values[long_name(parameter)] = ctx.params.get(str(parameter.name))
-
-    def is_given(need: str) -> bool:
-        option, _, value = need.partition("=")
-        return option in values and (not value or values[option] == value)
-
-    for options, needs in table.get(words, ()):
+    values = _typed_values(ctx)
+    for options, needs in table.get(_command_of(ctx), ()):
         typed = [option for option in options.split() if option in values]
-        if typed and not any(map(is_given, needs.split())):
+        if typed and not _present(needs, values):
             *most, last = (need.replace("=", " ") for need in needs.split())
             yield ", ".join(typed), " or ".join(filter(None, [", ".join(most), last]))
+
+
+def _idle_beside(ctx: click.Context) -> Iterator[tuple[str, str]]:
+    """Yield the typed options of each row of `IDLE` and the other that makes them idle."""
+    values = _typed_values(ctx)
+    for options, others, exceptions in IDLE.get(_command_of(ctx), ()):
+        typed = [option for option in options.split() if option in values]
+        beside = _present(others, values)
+        if typed and beside and not _present(exceptions, values):
+            yield ", ".join(typed), beside[0].replace("=", " ")
+
+
+def _command_of(ctx: click.Context) -> str:
+    """Return the words of a command, without the program."""
+    return " ".join(ctx.command_path.split()[1:])
+
+
+def _typed_values(ctx: click.Context) -> dict[str, object]:
+    """Return the values of the typed options by name."""
+    return {
+        long_name(parameter): ctx.params.get(str(parameter.name))
+        for parameter in ctx.command.params
+        if ctx.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+    }
+
+
+def _present(needs: str, values: Mapping[str, object]) -> list[str]:
+    """Return the options that are typed, if `=` with that value."""
+    return [
+        need
+        for need in needs.split()
+        if (parts := need.partition("="))[0] in values
+        and (not parts[2] or values[parts[0]] == parts[2])
+    ]

@@ -187,7 +187,7 @@ class GraphData:
         from kgtrec.graph.readers.dictionaries import number_by_dictionaries
         from kgtrec.graph.readers.fields import read_label_triples
         from kgtrec.graph.readers.unread import unread_files
-        from kgtrec.graph.tsv import find_split_files
+        from kgtrec.graph.tsv import check_folder, find_split_files
 
         declared, location = split_format(fspath(folder))
         if is_location(location):
@@ -201,9 +201,10 @@ class GraphData:
                 )
         source = graph_place(folder, format, columns)
         is_usual = source.format == "tsv" and source.columns in (None, "hrt")
-        files = find_split_files(source.folder) if is_usual else {}
+        files = find_split_files(source.folder, check=False) if is_usual else {}
         is_native = bool(files) and (source.is_declared or not is_numbered(files))
-        if is_native:
+        if is_native:  # another reader checks the folder itself
+            check_folder(source.folder, files)
             draws = sys.stderr.isatty() if progress is None else progress
             name, tables = "tsv", read_label_triples(files, source.columns, draws, form="tsv")
         else:

@@ -373,8 +373,11 @@ def pick_splits(folder: Path, names: Iterable[str], split_of: Mapping[str, str])
     return {split: files[split] for split in SPLITS if split in files}
 
 
-def find_split_files(folder: PathName) -> dict[str, Path]:
-    """Find the files of a folder's splits (train, valid, test), else OpenKE's."""
+def find_split_files(folder: PathName, check: bool = True) -> dict[str, Path]:
+    """Find the files of a folder's splits (train, valid, test), else OpenKE's.
+
+    With `check`, refuses or reports further files that look like splits, as `check_folder` does.
+    """
     folder = Path(folder)
     entries = entries_of(folder, "give the folder that contains train.txt, valid.txt and test.txt")
     names = [entry.name for entry in entries if entry.is_file()]
@@ -382,7 +385,8 @@ def find_split_files(folder: PathName) -> dict[str, Path]:
     named = pick_splits(folder, names, _NAMES) or pick_splits(folder, names, _NUMBERED)
     if not named:
         raise _no_split(folder)
-    _check_overlooked(folder, entries, named)
+    if check:
+        _check_overlooked(folder, entries, named)
     return named
 
 

@@ -179,7 +179,7 @@ def test_options_that_need_others_exist() -> None:
         " ".join(words): {name for one in command.params for name in one.opts}
         for words, command in fuzz_options.tree()
     }
-    for table in (_needs.NEEDS, _needs.NOTED):
+    for table in (_needs.NEEDS, _needs.NOTED, _needs.IDLE):
         for command, rows in table.items():
             for row in rows:
                 named = {word.partition("=")[0] for part in row for word in part.split()}

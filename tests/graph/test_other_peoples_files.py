@@ -473,3 +473,22 @@ def test_a_fault_is_cured_or_told(
     assert said or labelled(graph) == right, (fault, rows)
     if fault == "time":
         assert [int(time) for time in graph.contexts] == sorted(map(int, graph.contexts))
+
+
+def test_a_further_file_of_openke_is_reported_once(tmp_path: Path) -> None:
+    texts = {
+        "entity2id": "3\na 0\nb 1\nc 2\n",
+        "relation2id": "1\nr 0\n",
+        "train2id": "2\n0 1 0\n1 2 0\n",
+        "train2id_old": "1\n0 1 0\n",
+        "test2id": "1\n2 0 0\n",
+    }
+    for name, text in texts.items():
+        write(tmp_path / f"{name}.txt", text)
+    for folder in (str(tmp_path), f"openke:{tmp_path}"):
+        with warnings.catch_warnings(record=True) as shown:
+            warnings.simplefilter("always")
+            kgtrec.read_graph(folder)
+        said = [str(one.message) for one in shown if "train2id_old.txt" in str(one.message)]
+        assert len(said) == 1, said
+        assert "'train2id_old.txt' is not read: split 'train' is read from" in said[0]

@@ -44,6 +44,13 @@ def lines_of(data: dict[str, dict[str, Any]], form: Callable[[str, str, Any], st
     return "".join(f"{form(q, d, v)}\n" for q, of in data.items() for d, v in of.items())
 
 
+def records(data: dict[str, dict[str, Any]], *names: str, **how: Any) -> str:
+    """A list of records with these names of query, document and value, and another field."""
+    rows = [(q, d, v) for q, of in data.items() for d, v in of.items()]
+    some = [dict(zip(names, row, strict=True)) | {"note": i} for i, row in enumerate(rows)]
+    return json.dumps(some, **how)
+
+
 QRELS_FORMS: dict[str, Callable[[dict[str, dict[str, Any]]], str]] = {
     "qrels": lambda data: lines_of(data, "{} 0 {} {}".format),
     "whole": lambda data: lines_of(data, "{} 0 {} {}.0".format),
@@ -55,6 +62,11 @@ QRELS_FORMS: dict[str, Callable[[dict[str, dict[str, Any]]], str]] = {
     "floats": lambda data: json.dumps(
         {q: {d: float(v) for d, v in of.items()} for q, of in data.items()}
     ),
+    "texts": lambda data: json.dumps(
+        {q: {d: str(v) for d, v in of.items()} for q, of in data.items()}
+    ),
+    "records": lambda data: records(data, "query", "doc", "label"),
+    "BEIR's records": lambda data: records(data, "query-id", "corpus-id", "score", indent=1),
 }
 
 RUN_FORMS: dict[str, Callable[[dict[str, dict[str, Any]]], str]] = {
@@ -64,6 +76,13 @@ RUN_FORMS: dict[str, Callable[[dict[str, dict[str, Any]]], str]] = {
         "qid Q0 docno rank score tag\n" + lines_of(data, "{} Q0 {} 1 {!r} tag".format)
     ),
     "json": json.dumps,
+    "texts": lambda data: json.dumps(
+        {q: {d: repr(v) for d, v in of.items()} for q, of in data.items()}
+    ),
+    "records": lambda data: records(data, "qid", "docno", "score"),
+    "records of texts": lambda data: records(
+        {q: {d: repr(v) for d, v in of.items()} for q, of in data.items()}, "Query", "Doc", "Score"
+    ),
 }
 
 
@@ -378,6 +397,19 @@ def test_ordinary_second_columns(folder: Path, second: list[str]) -> None:
         (True, '{"q": {"d": "x"}}', "file: the score of document 'd' under query 'q' is 'x'; it"),
         (True, '{"q": 5}', "file: query 'q' has 5; give it a dict"),
         (True, "{}", "file: the JSON has no documents; give {query: {document: score}}"),
+        (True, '[["q", "d", 1]]', r"record 1 of the JSON is .*; give {query: .*, or records with"),
+        (True, '[{"qid": 1, "doc": 2, "rank": 1}]', "record 1 of the JSON is .*; give {query:"),
+        (True, '[{"q": 1}, {"doc": "d", "score": 1}]', "record 1 of the JSON is .*; give {query:"),
+        (True, '[{"qid": 1, "topic": 1, "doc": 2, "score": 1}]', "record 1 of the JSON is"),
+        (True, '[{"qid": [1], "doc": 2, "score": 1}]', "record 1 of the JSON is"),
+        (True, "[]", "file: the JSON has no documents"),
+        (
+            False,
+            '[{"qid": 1, "doc": 2, "rel": 1}, {"qid": "1", "doc": "2", "rel": 0}]',
+            "file: document '2' twice under query '1'; keep one of them",
+        ),
+        (False, '{"q": {"d": "0.5"}}', "file: the relevance of document 'd' .* is '0.5'; it must"),
+        (True, "qid,docno,score\nq,d,1\n", "file:1: the heading 'qid,docno,score' is one of CSV"),
         (False, '{"q": {"d": 0.5}}', r"file: the relevance .* ndcg\.1=0\.5"),
     ],
 )

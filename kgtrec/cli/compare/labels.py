@@ -87,13 +87,22 @@ def parts(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
 
 
 def _check_parts(options: Mapping[str, Any]) -> None:
-    """Refuse both --by and --ratios, and --graph without --by."""
+    """Refuse both --by and --ratios, and --graph without parts that need it."""
+    from kgtrec.cli.report import GRAPH_PARTS
+    from kgtrec.results.slices import parse_by
+
     shared.refuse(
         (
             options["by"] is not None and options["ratios"] is not None,
             "--ratios and --by are different reports; choose one",
         ),
         (options["graph"] and options["by"] is None, "--graph needs --by; leave it out"),
+        (
+            options["graph"]
+            and options["by"] is not None
+            and GRAPH_PARTS.isdisjoint(parse_by(options["by"], None)),
+            f"--by {options['by']} needs no graph; leave --graph out",
+        ),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,17 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec.errors import FileError, about
-from kgtrec.trec.files.forms import recognise, settle_ranks
+from kgtrec.trec.files.forms import parse_field_names, recognise, settle_ranks
 from kgtrec.trec.files.parse import Packed, pack_lines
 from kgtrec.trec.files.subtopics import warn_of_subtopics
-from kgtrec.trec.files.text import DuplicateDocument, PathName, Text, decode_name, read_text
+from kgtrec.trec.files.text import (
+    DuplicateDocument,
+    PathName,
+    Text,
+    decode_name,
+    number_of,
+    read_text,
+)
 
 
 def read_documents(
@@ -79,6 +87,9 @@ def _score_by_rank(text: Text, packed: Packed) -> Packed:
 # -- JSON ----------------------------------------------------------------------------------------
 
 
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+
+
 class _Repeated(ValueError):
     """Name that one object of JSON has twice."""
 
@@ -99,13 +110,56 @@ def _documents_of_json(text: Text, in_order: bool) -> Packed:
         raise FileError(text.path, error.lineno, found=problem, hint=hint) from None
     except (UnicodeDecodeError, RecursionError) as error:
         raise FileError(text.path, found=f"this is not JSON ({error})", hint=hint) from None
+    if isinstance(data, list):
+        data = _group_records(text, data, hint)
     if not isinstance(data, dict):
         raise FileError(text.path, found=f"the JSON is {_shorten(data)}", hint=hint)
     if not any(data.values()):
         raise FileError(text.path, found="the JSON has no documents", hint=hint)
+    data = {query: _parse_numbers(documents, text.is_run) for query, documents in data.items()}
     pack = pack_run if text.is_run else pack_qrels
     with about(text.path):
         return pack(data, in_order=in_order)
+
+
+def _group_records(text: Text, records: list[Any], hint: str) -> dict[str, dict[str, Any]]:
+    """Make {query: {document: value}} of records, whose names of fields say which is which."""
+    value = "score" if text.is_run else "relevance"
+    hint = f"{hint}, or records with the names query, document and {value}"
+    data: dict[str, dict[str, Any]] = {}
+    for number, record in enumerate(records, start=1):
+        roles = parse_field_names(record, text.is_run) if isinstance(record, dict) else None
+        query, document = (record[roles[role]] if roles else None for role in ("query", "document"))
+        if roles is None or not _is_name(query) or not _is_name(document):
+            problem = f"record {number} of the JSON is {_shorten(record)}"
+            raise FileError(text.path, found=problem, hint=hint)
+        documents = data.setdefault(str(query), {})
+        if str(document) in documents:
+            problem = f"document {str(document)!r} twice under query {str(query)!r}"
+            raise DuplicateDocument(text.path, found=problem, hint="keep one of them")
+        documents[str(document)] = record[roles["value"]]
+    return data
+
+
+def _is_name(value: Any) -> bool:
+    """Return whether a value of JSON is a name: a text or a whole number."""
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
+def _parse_numbers(documents: Any, is_run: bool) -> Any:
+    """Replace texts that state scores or whole relevances by these; leave all others unchanged."""
+    if not isinstance(documents, dict):
+        return documents
+    return {name: _parse_number(value, is_run) for name, value in documents.items()}
+
+
+def _parse_number(value: Any, is_run: bool) -> Any:
+    if not isinstance(value, str):
+        return value
+    if _WHOLE.fullmatch(value):
+        return int(value)  # exactly, beyond 2^53 too
+    number = number_of(value.encode("utf-8", "surrogatepass"))
+    return number if number is not None and (is_run or number.is_integer()) else value
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kgtrec._internal.argument_names import argument
@@ -22,14 +22,14 @@ RUN_FORMATS = {
     TREC_RUN: "TREC's lines; other forms are recognised if their first line identifies them",
     "msmarco": "lines of `query document rank`; lower ranks are better",
     "scores": "lines of `query document score`",
-    "json": "{query: {document: score}}",
+    "json": "{query: {document: score}}, or a list of records with query, document and score",
 }
 """Forms of runs (``run_format``, -T), and what each contains."""
 
 QRELS_FORMATS = {
     TREC_QRELS: "TREC's lines; other forms are recognised if their first line identifies them",
     "beir": "lines of `query document relevance`",
-    "json": "{query: {document: relevance}}",
+    "json": "{query: {document: relevance}}, or a list of records with these three",
 }
 """Forms of qrels (``qrels_format``, -R) besides judgements in groups."""
 
@@ -50,7 +50,7 @@ _MEANINGS = {
     name.encode(): meaning for meaning, names in _SPELLINGS.items() for name in names.split()
 }
 
-_JSON = re.compile(rb"\s*\{\s*[\"}]")
+_JSON = re.compile(rb"\s*(\{\s*[\"}]|\[\s*[\[{\]])")
 
 
 def recognise(text: Text, requested: str | None = None) -> Text:
@@ -77,7 +77,10 @@ def recognise(text: Text, requested: str | None = None) -> Text:
     if requested == "json" or (requested == default and _JSON.match(text.data, text.start)):
         if requested == default:
             value = "score" if text.is_run else "relevance"
-            _note(text, f"read as JSON, {{query: {{document: {value}}}}}")
+            shape = f"{{query: {{document: {value}}}}}"
+            if bytes(text.data[text.start : text.start + 64]).lstrip().startswith(b"["):
+                shape = f"records of query, document and {value}"
+            _note(text, f"read as JSON, {shape}")
         return replace(text, form="json")
     lines = _lines(text)
     first = next(lines, None)
@@ -103,12 +106,33 @@ def recognise(text: Text, requested: str | None = None) -> Text:
     return text
 
 
+_NOT_NAMES = (b"{", b"[{", b"#", b'"')
+"""Beginnings of a first line that may be JSON, a comment or a heading."""
+
+
 def _is_ordinary(text: Text) -> bool:
     """Return whether the first line has TREC's columns, and is neither a heading nor a comment."""
     fields = bytes(text.data[text.start : text.data.find(b"\n", text.start)]).split(None, 6)
     if not (len(fields) > 5 if text.is_run else len(fields) == 4):
         return False
-    return fields[0].lower() not in _MEANINGS and not fields[0].startswith((b"{", b"#", b'"'))
+    return fields[0].lower() not in _MEANINGS and not fields[0].startswith(_NOT_NAMES)
+
+
+def parse_field_names(names: Iterable[str], is_run: bool) -> dict[str, str] | None:
+    """Return the fields of a record that are its query, document and value, by these words.
+
+    None if one is missing, or if two fields have one meaning. Qrels may call the relevance a score,
+    as BEIR does, if nothing else is called a relevance.
+    """
+    meanings: dict[str, list[str]] = {}
+    for name in names:
+        meanings.setdefault(_MEANINGS.get(name.lower().encode(), ""), []).append(name)
+    values = ("score",) if is_run else ("relevance", "score")
+    value = next((word for word in values if word in meanings), "")
+    words = {"query": "query", "document": "document", "value": value}
+    if not value or any(len(meanings.get(word, ())) != 1 for word in words.values()):
+        return None
+    return {role: meanings[word][0] for role, word in words.items()}
 
 
 def check_format(requested: str, is_run: bool) -> None:
@@ -196,6 +220,8 @@ def _other_order(
     """Return the error for a heading with columns in another order, with the converting line."""
     shown = quote_bytes(line)
     problem = f"the heading {shown} names columns in another order than kgtrec reads"
+    if separator == ",":
+        problem = f"the heading {shown} is one of CSV, but kgtrec reads columns with blanks between"
     values = ("score", "rank") if text.is_run else ("relevance", "score")
     value = next((name for name in values if name in meanings), None)
     if value is None:
