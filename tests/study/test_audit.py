@@ -16,6 +16,7 @@ import kgtrec
 from kgtrec.errors import UsageError
 from kgtrec.measures import RANK_TYPES
 from kgtrec.study import audit, protocols_of
+from kgtrec.study.auditing.claims import ranks_by_filter
 
 Table = dict[str, str]
 METRICS: dict[str, Callable[[list[Fraction]], Fraction]] = {
@@ -163,3 +164,48 @@ def test_no_number_agrees_with_an_undefined_value(graph: kgtrec.Graph) -> None:
     ranks, _ = kgtrec.rank(scores_of(asked, 0, 9), single)
     with pytest.raises(UsageError, match="none of the numbers of m can be computed"):
         protocols_of({"m": {"mrr": "1.00", "amri": "0.50"}}, {"m": ranks})
+
+
+def positions_in_sort_order(
+    questions: kgtrec.Questions, scores: np.ndarray, last: bool, macro: bool
+) -> list[int]:
+    """The place of each answer in a list of candidates that Python's stable sort orders."""
+    places = []
+    for row, (answers, known, removed) in enumerate(
+        zip(questions.answers, questions.known, questions.removed, strict=True)
+    ):
+        for answer in answers.tolist():
+            out = {*removed.tolist()} if macro else {*known.tolist()} - {answer}
+            columns = [c for c in range(scores.shape[1]) if c not in out]
+            if last:
+                listed = sorted(columns, key=lambda c, row=row: scores[row, c])[::-1]
+            else:
+                listed = sorted(columns, key=lambda c, row=row: -scores[row, c])
+            places.append(1 + listed.index(answer))
+    return places
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ranks_by_sort_order_are_tried(seed: int) -> None:
+    """Names are in another order than columns, so that only columns can decide."""
+    rng = np.random.default_rng(seed)
+    arrays = {name: rng.integers(0, (9, 2, 9), (12, 3)) for name in ("train", "valid", "test")}
+    names = [f"e{n}" for n in rng.permutation(9)]
+    graph = kgtrec.Graph.from_arrays(**arrays, entities=names, n_relations=2)
+    questions = graph.questions()
+    scores = rng.integers(0, 3, (len(questions), 9)).astype(np.float32)
+    ranks = ranks_by_filter(scores, graph)
+    for order, last in (("first by column", False), ("last by column", True)):
+        ordered = ranks[f"all, {order}"]
+        places = positions_in_sort_order(questions, scores, last, macro=False)
+        assert ordered.rank("realistic").tolist() == places == ordered.rank("pessimistic").tolist()
+        macro = positions_in_sort_order(questions, scores, last, macro=True)
+        assert ordered.macro_rank().tolist() == macro
+        mrr = sum(1 / place for place in places) / len(places)
+        mr = sum(places) / len(places)
+        table = {"m": {"mrr": f"{mrr:.6f}", "mr": f"{mr:.4f}"}}
+        agreeing = [match.words for match in protocols_of(table, {"m": ranks}).matches["m"]]
+        assert f"ties {order}" in agreeing
+    assert "raw, last by column" in ranks
+    unlike = rng.permuted(np.tile(np.arange(9.0), (len(questions), 1)), axis=1)
+    assert not any("column" in name for name in ranks_by_filter(unlike, graph))

@@ -30,6 +30,7 @@ from kgtrec.measures.averaging import SIDES
 from kgtrec.measures.metric import RankMetric, inverse, inverse_exp, same
 from kgtrec.measures.random_baseline import Chance, Tally
 from kgtrec.measures.rank_metrics import RANK_ROWS
+from kgtrec.questions.api import Graph
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.parts import ValueTable, measure_of_heading, read_value_table
@@ -375,8 +376,22 @@ _FILTER_WORDS = {
     "valid": "train and valid filtered",
     "train+test": "train and test filtered",
 }
+TIE_ORDERS = ("first by column", "last by column")
+"""Ranks by sort order: the position among ties in the order of columns, or in its reverse.
+
+These names follow the filter's. A stable sort by descending score gives the first, a stable sort by
+ascending score that is reversed the last (Berrendorf et al. 2020, section 2.1 and appendix).
+"""
 CUTOFFS = range(1, 101)
 """Cutoffs that are tried for a share of hits that no protocol gives."""
+
+
+def _filter_words(name: str) -> str:
+    """Describe a filter, and the order of ties if its name gives one."""
+    order = next((order for order in TIE_ORDERS if name.endswith(order)), "")
+    bare = name.removesuffix(order).removesuffix(", ")
+    words = [] if order and bare == FILTERS[0] else [_FILTER_WORDS.get(bare, f"filter {bare}")]
+    return ", ".join([*words, *[f"ties {order}"] * bool(order)])
 
 
 class TriedProtocol(NamedTuple):
@@ -391,7 +406,7 @@ class TriedProtocol(NamedTuple):
         """Return the differences from the default protocol in words."""
         words = (
             f"{self.side} only",
-            _FILTER_WORDS.get(self.filter, f"filter {self.filter}"),
+            _filter_words(self.filter),
             f"{self.rank_type} ranks",
             f"{self.averaging} average",
         )
@@ -528,6 +543,7 @@ def _find_matches(
     every = [
         TriedProtocol(side, filtered, *rest)
         for filtered, side, *rest in product(filters, sides, RANK_TYPES, AVERAGES)
+        if not filtered.endswith(TIE_ORDERS) or rest[0] == default.rank_type
     ]
     for protocol in sorted(every, key=lambda protocol: len(protocol.differs_from(default))):
         values: dict[str, float] = {}
@@ -581,13 +597,49 @@ def _find_other_cutoffs(claims: Sequence[Claim], result: Result) -> Iterator[str
 def ranks_by_filter(
     scores: Any, graph: Any, type_constraints: str | None = None, **options: Any
 ) -> dict[str, Ranks]:
-    """Rank under every filter that papers use, and under type constraints if these are given."""
+    """Rank under every filter that papers use, and under type constraints if these are given.
+
+    If there are ties, the ranks by sort order under every filter follow (`TIE_ORDERS`). Facts with
+    a context have none.
+    """
     from kgtrec.ranking.rank import rank
 
     has = [each for each in FILTERS if isinstance(each, str) or set(each) <= set(graph.splits)]
     questions = graph.questions_by_filter(has, **options)
     ranked = {name: ranks for name, (ranks, _) in rank(scores, questions, run_depth=0).items()}
+    tied = any(ranks.equal.any() or ranks.macro_equal.any() for ranks in ranked.values())
     if type_constraints is not None:
         fewer = questions["all"].restrict(type_constraints=type_constraints, outside="worst")
         ranked["type-constrained candidates"] = rank(scores, fewer, run_depth=0)[0]
+    if tied and graph.contexts is None:
+        named = name_by_column(graph).questions_by_filter(has, **options)
+        for name, (ranks, _) in rank(scores, named, run_depth=0).items():
+            for order, last in zip(TIE_ORDERS, (False, True), strict=True):
+                ranked[f"{name}, {order}"] = order_ties_by_column(ranks, last)
     return ranked
+
+
+def name_by_column(graph: Graph) -> Graph:
+    """Return a graph whose entities are named so that the order of names is that of columns."""
+    width, splits = len(str(graph.n_entities)), dict[str, Any](graph.splits)
+    return type(graph).from_arrays(
+        **splits,
+        entities=[f"{column:0{width}}" for column in range(graph.n_entities)],
+        n_relations=graph.n_relations,
+    )
+
+
+def order_ties_by_column(ranks: Ranks, last: bool) -> Ranks:
+    """Return ranks without ties: tied candidates stand in the order of columns, or in its reverse.
+
+    `ranks` must be of questions whose candidates' names are in the order of columns. As in
+    trec_eval, the later of two tied names is ahead in them.
+    """
+    columns = ranks.columns()
+    for prefix in ("", "macro_"):
+        later = columns[f"{prefix}tied_ahead"]
+        ahead = later if last else columns[f"{prefix}equal"] - later
+        nothing = np.zeros(len(ranks), np.int64)
+        columns[f"{prefix}greater"] = columns[f"{prefix}greater"] + ahead
+        columns |= {f"{prefix}equal": nothing, f"{prefix}tied_ahead": nothing}
+    return Ranks(columns, ranks.manifest, ranks.relation_labels, ranks.entity_labels)
