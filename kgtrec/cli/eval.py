@@ -300,7 +300,7 @@ def _evaluate(
         notes += [f"{run.file}: " * (len(runs) > 1) + text for text in texts]
     notes += [
         f"-m {name}: its parameters are ignored, as in trec_eval: the first ones count"
-        for name in every.ignored_parameters(request.measures or ())
+        for name in every.list_ignored_parameters(request.measures or ())
     ]
     return _report(scored, request, notes)
 

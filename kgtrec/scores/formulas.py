@@ -412,9 +412,9 @@ def _refuse_idle(model: str, parts: Parts) -> None:
     for option, models in _DECLARED_FOR.items():
         value = values[option]
         if value not in (None, "none") and model not in models:
+            named = argument(option, value)
             raise UsageError(
-                f"{argument(option, value)} has no effect on {model}, only on {_listed(models)}; "
-                "leave it out"
+                f"{named} has no effect on {model}, only on {_join_words(models)}; leave it out"
             )
     if parts.phases is not None and model == "rotate" and not has_phases(parts):
         raise UsageError(
@@ -423,8 +423,8 @@ def _refuse_idle(model: str, parts: Parts) -> None:
         )
 
 
-def _listed(words: tuple[str, ...]) -> str:
-    """Words as a sentence lists them."""
+def _join_words(words: tuple[str, ...]) -> str:
+    """Join words by commas and "and"."""
     *most, last = words
     return f"{', '.join(most)} and {last}" if most else last
 

@@ -249,7 +249,7 @@ def required_depth(name: str) -> int | None:
     return column.sees if column is not None and column.row.kind == "rank" else None
 
 
-def ignored_parameters(measures: Iterable[str]) -> list[str]:
+def list_ignored_parameters(measures: Iterable[str]) -> list[str]:
     """List the names of ``-m`` whose parameters `resolve` with ``command_line`` ignores."""
     seen: set[str] = set()
     ignored = []
