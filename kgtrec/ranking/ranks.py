@@ -192,7 +192,7 @@ class Ranks:
 
     @cached_property
     def answer_popularity(self) -> Int64:
-        """Number of triples, in all splits, in which the answer occurs."""
+        """Number of occurrences of the answer in the triples of all splits."""
         return self._column_of_source("answer_popularity")
 
     @cached_property

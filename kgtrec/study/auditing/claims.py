@@ -66,7 +66,7 @@ class Rounding:
 
 
 class Claim(NamedTuple):
-    """One printed number, and the model and measure that it is claimed for.
+    """A printed number, and the model and measure that it is claimed for.
 
     - text: The number as it was printed, with "%" behind percentages.
     - low, high: Ends of the interval of exact values that are printed as this number.
@@ -395,7 +395,7 @@ def _filter_words(name: str) -> str:
 
 
 class TriedProtocol(NamedTuple):
-    """One way to compute numbers from scores."""
+    """A way to compute numbers from scores."""
 
     side: str
     filter: str

@@ -186,7 +186,7 @@ def _warn_of_few(samples: Samples) -> None:
 
 
 def corrected(p: Float64, method: str = "holm") -> Float64:
-    """Correct p-values of several tests, float64 (m,), for their number; float64 (m,)."""
+    """Correct the p-values of several tests for their number; float64 (m,) in and out."""
     choose("correction", method, CORRECTION_NAMES)
     p = np.asarray(p, np.float64)
     m = len(p)

@@ -277,7 +277,7 @@ def make_batches(
 
 
 def _is_file_name(annotator: str) -> bool:
-    """Whether files of sheets can begin with this name on common systems."""
+    """Return True if names of sheets can begin with this name on common systems."""
     fits = 0 < len(os.fsencode(annotator)) <= _LONGEST_NAME and not set(annotator) & set("/\0")
     return fits and annotator[0] != "." and annotator_of(annotator) == annotator
 

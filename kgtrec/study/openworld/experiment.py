@@ -290,7 +290,7 @@ def family_study(
 
 
 class _Case(NamedTuple):
-    """One way of hiding facts.
+    """A way of hiding facts.
 
     - sparse: Questions with the recorded answers only.
     - missing: True for the facts of the full test set that are missing.

@@ -46,7 +46,7 @@ _SEPARATORS = frozenset("\t\n\r")
 
 
 class Fault(NamedTuple):
-    """One fault of a file: its line (from 1), the problem, and a remedy."""
+    """A fault of a file: its line (from 1), the problem, and a remedy."""
 
     line: int
     problem: str

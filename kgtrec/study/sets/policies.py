@@ -60,12 +60,12 @@ class Policy:
 
     @property
     def needs_valid(self) -> bool:
-        """Whether the policy is chosen on the validation split."""
+        """True if the policy is chosen on the validation split."""
         return bool(self.aim) or self.name.startswith("conformal")
 
     @property
     def needs_scores(self) -> bool:
-        """Whether ranks are not enough."""
+        """True if the policy needs scores, because ranks are not enough."""
         return self.name in ("threshold", "conformal-gap")
 
 

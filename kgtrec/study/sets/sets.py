@@ -91,7 +91,7 @@ class AnswerSets(ShownAsTables):
 
     @cached_property
     def columns(self) -> Float64:
-        """What the measures are made from, float64 (Q, 10)."""
+        """Columns per question from which the measures are computed, float64 (Q, 10)."""
         n = len(self.sizes)
         answers = np.bincount(self.question, minlength=n).astype(np.float64)
         hits: Float64 = np.bincount(self.question, self.inside, n).astype(np.float64)
@@ -120,7 +120,7 @@ class AnswerSets(ShownAsTables):
         return self.any_and_all[int(self.unit == "question-all")][self.question[rows]], rows
 
     def _coverage_gap(self) -> float:
-        """Mean distance of coverage from the claim over relations; NaN without relations."""
+        """Return the mean distance of coverage from the claim over relations; NaN without any."""
         term, (covered, rows) = term_of(self.ranks, "relation"), self._units
         if term is None:
             return float("nan")
@@ -128,7 +128,7 @@ class AnswerSets(ShownAsTables):
         return float(np.abs(coverage - self.claim).mean())
 
     def table(self) -> Table:
-        """A row per measure with its interval: binomial for the claim, else over questions."""
+        """Return a row per measure with its interval: binomial for the claim, else over questions."""
         ends = measure_intervals(self.columns, self.resampling).T.tolist()
         rows: list[tuple[Cell, ...]] = [
             (title, key, self[key], *end)
@@ -145,9 +145,9 @@ class AnswerSets(ShownAsTables):
         return Table.of(columns, rows)
 
     def slice(self, by: str | Iterable[str], *, graph: Graph | None = None) -> Table:
-        """Measures of parts of the questions; `by` and `graph` are those of `Result.slice`.
+        """Return measures of parts of the questions; `by` and `graph` as for `Result.slice`.
 
-        With a claim, also the coverage of each part.
+        With a claim, the table has the coverage of each part.
         """
         parts = rows_by_part(self.ranks, by, graph=graph)
         covered, of_units = self._units

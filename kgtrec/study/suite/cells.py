@@ -30,7 +30,7 @@ HEADINGS = ("graph", "model", "seed", "metric", "value", "n")
 
 @dataclass(frozen=True, eq=False)
 class SuiteCells(ShownAsTables):
-    """One measure of every model on every graph.
+    """The values of a measure for every model on every graph.
 
     - values, float64 (models, graphs): Means over seeds; NaN: missing.
     - seeds, int64 (models, graphs): Number of seeds.
