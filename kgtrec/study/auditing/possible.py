@@ -66,7 +66,7 @@ class Problem(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """Lines of numbers that exclude each other, with the values that the others allow for each."""
+        """Numbers that exclude each other, with the values that the others allow for each."""
         if self.kind == "count":
             (claim,), ((low, high),) = self.claims, self.allowed
             return [

@@ -213,6 +213,7 @@ def _read_rows(path: PathName) -> list[_Row]:
 
 
 def _parse_label(path: PathName, line: int, text: str) -> bool:
+    """Return a label as bool; FileError for any other text."""
     label = LABELS.get(text.strip())
     if label is None:
         hint = "write 1 for true, and 0 or -1 for false; a score comes after the label"
@@ -221,6 +222,7 @@ def _parse_label(path: PathName, line: int, text: str) -> bool:
 
 
 def _parse_score(path: PathName, line: int, text: str) -> float:
+    """Return a score as float; FileError if it is not a finite number."""
     try:
         value = float(text)
     except ValueError:

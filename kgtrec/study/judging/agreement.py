@@ -84,7 +84,7 @@ class Agreement:
         return counts if counts[:, _INDEX["?"]].any() else counts[:, : _INDEX["?"]]
 
     def is_masked(self) -> bool:
-        """Whether kappa and alpha are low although annotators agree: nearly all labels are equal.
+        """Return True if kappa and alpha are low only because nearly all labels are equal.
 
         That is, one label has `PREVALENT` of all labels, and AC1 is higher than kappa, or for
         several annotators alpha, by `MASKED` or more.

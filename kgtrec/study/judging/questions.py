@@ -205,16 +205,19 @@ def _split_words(label: str) -> str:
 
 
 def _is_participle(word: str) -> bool:
+    """Return True if a word looks like a participle, such as `born` or `located`."""
     return word in _IRREGULAR or (word.endswith("ed") and len(word) > 4)
 
 
 def _is_plural(phrase: str) -> bool:
+    """Return True if a phrase is in the plural."""
     words = phrase.split()
     end = next((i for i, word in enumerate(words) if word in _PREPOSITIONS or word == "per"), None)
     return any(_singular(word) != word for word in words[:end])
 
 
 def _singular(word: str) -> str:
+    """Return the singular of a word, or the word if it is not a plural."""
     if word in _PLURALS:
         return _PLURALS[word]
     if len(word) < 4 or word in _NO_PLURALS or word in _VERBS:

@@ -341,6 +341,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise JudgingError("requests from other sites are refused", HTTPStatus.FORBIDDEN)
 
     def _check_token(self) -> None:
+        """Raise JudgingError unless the request has the token of this server."""
         token = self.headers.get("X-Judge-Token", "").encode("utf-8", "replace")
         if not secrets.compare_digest(token, self.server.token.encode()):
             problem = "the token belongs to another server"
@@ -359,6 +360,7 @@ class _Handler(BaseHTTPRequestHandler):
         return _json(self.server.state(numbers.get("row"), numbers.get("after")))
 
     def _post(self) -> tuple[bytes, str]:
+        """Do what the path of the request names; return the answer and its content type."""
         acts = {"/api/answer": self.server.save_answer, "/api/undo": self.server.undo_answer}
         act = acts.get(self.path)
         if act is None:
@@ -387,6 +389,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _number(name: str, values: list[str]) -> int:
+    """Return the row that a parameter names; JudgingError if it is not a number."""
     text = values[-1]
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise JudgingError(f"{name} {text[:40]!r} is not a row", HTTPStatus.BAD_REQUEST)

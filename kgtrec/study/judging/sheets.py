@@ -155,6 +155,7 @@ def write_new_sheet(path: PathName, items: Iterable[Item]) -> None:
 
 
 def _refuse_existing(path: PathName) -> None:
+    """Raise UsageError if a sheet or its journal exists, as it may have judgements."""
     for old in (fspath(path), f"{fspath(path)}.journal"):
         if exists(old) and not is_folder(old):
             raise UsageError(

@@ -379,6 +379,7 @@ def _describe_outlook(result: Comparison, at: Outlook) -> str:
 
 
 def _describe_probability(result: Comparison, at: Outlook) -> str:
+    """Return the sentence on the probability of the other order."""
     chance = (
         f"{_format_percent(at.p_model)} by Theorem 4.2 with exact variances, as if the models "
         "erred independently"
@@ -470,6 +471,7 @@ def _list_doubts(result: Comparison) -> list[str]:
 
 
 def _advise_on_ceiling(result: Comparison) -> str:
+    """Return advice for a value above that of a perfect model."""
     return (
         f"Either less than {100 * result.highest_sparsity:.3g} % is missing, or recorded answers "
         "are easier to predict than missing ones (a negative correlation)."

@@ -137,6 +137,7 @@ def _check_weights(
     n = questions.n_entities
 
     def check_values(side: int, relation: int) -> Float64:
+        """Return the weights of a side of a relation; InputError unless all are 0 or more."""
         values = np.asarray(weights(side, relation), np.float64)
         if values.shape != (n,) or not np.isfinite(values).all() or (values < 0).any():
             problem = (
@@ -225,6 +226,7 @@ class CandidateDraw(ShownInLines):
         return distinct([to_keys(part, n) for part in (self.questions.answers, *lists)])
 
     def _candidate_lists(self, csr: Csr, columns: str) -> CandidateLists:
+        """Return lists as the candidates of the questions, with columns as for `by_stratum`."""
         n, every = self.questions.n_entities, np.arange(len(csr))
         if columns == "entities":
             return CandidateLists("candidates", csr, every, None, n)

@@ -128,7 +128,7 @@ class AnswerSets(ShownAsTables):
         return float(np.abs(coverage - self.claim).mean())
 
     def table(self) -> Table:
-        """Return a row per measure with its interval: binomial for the claim, else over questions."""
+        """Return a row per measure with its interval: binomial for the claim, or over questions."""
         ends = measure_intervals(self.columns, self.resampling).T.tolist()
         rows: list[tuple[Cell, ...]] = [
             (title, key, self[key], *end)
