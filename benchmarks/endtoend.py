@@ -12,7 +12,7 @@ from rows import Row, Settings, at_least, at_most, not_run, require
 from timing import Contestant, compete
 
 import kgtrec
-from kgtrec._internal.runtime import available_cores
+from kgtrec._internal.threads import available_cores
 from kgtrec.ranking.kernel import NativeRanking
 from kgtrec.ranking.ranker import prepare_rows
 from kgtrec.ranking.settings import Settings as Options

@@ -23,7 +23,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import check_seed, random_generator
 from kgtrec._internal.arrays import Float64, Int64
-from kgtrec._internal.runtime import available_cores, share_rows
+from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec.errors import UsageError
 
 _BLOCK = 50  # draws whose weights are in memory together

@@ -23,8 +23,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from kgtrec._internal.locations import is_location, local_path, reachable, sent
-from kgtrec._internal.runtime import can_start_threads
 from kgtrec._internal.text import visible
+from kgtrec._internal.threads import can_start_threads
 from kgtrec.errors import FileError, refuse_url
 
 if TYPE_CHECKING:

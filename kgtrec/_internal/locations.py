@@ -20,7 +20,7 @@ from functools import lru_cache
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from kgtrec._internal.runtime import MORE_THREADS
+from kgtrec._internal.threads import MORE_THREADS
 from kgtrec._internal.urls import LOCATION, is_url, url_text
 from kgtrec.errors import FileError, PathName, refuse_url
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from kgtrec._internal.runtime import MORE_THREADS, NO_THREAD
 from kgtrec._internal.text import visible
+from kgtrec._internal.threads import MORE_THREADS, NO_THREAD
 from kgtrec._version import __version__
 from kgtrec.cli._process import (
     LeaveAtExit,

@@ -31,7 +31,7 @@ from kgtrec._internal.locations import (
     path_below,
     read_bytes,
 )
-from kgtrec._internal.runtime import progress_bar
+from kgtrec._internal.progress import progress_bar
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import stamps_of
 from kgtrec.cluster.parts import Inputs, join_parts, merge_parts, rank_block

@@ -21,7 +21,7 @@ import numpy as np
 from kgtrec._core import LABEL_PAD, LabelTable, TripleLines, renumber_triples
 from kgtrec._internal.arrays import Int32
 from kgtrec._internal.encodings import explain_encoding, wide_encoding
-from kgtrec._internal.runtime import available_cores, can_start_threads
+from kgtrec._internal.threads import available_cores, can_start_threads
 from kgtrec._internal.unpacking import UnpackedStream
 from kgtrec.errors import FileError, FilterWarning, PathName, refuse
 from kgtrec.graph.labels import Labels, order_labels

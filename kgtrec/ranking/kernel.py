@@ -16,7 +16,7 @@ import numpy as np
 
 from kgtrec import _core
 from kgtrec._internal.arrays import Array, Float64, Int32, Int64
-from kgtrec._internal.runtime import available_cores, share_rows
+from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec._version import __version__
 from kgtrec.errors import InputError
 from kgtrec.ranking.rows import QuestionLists, Rows

@@ -19,7 +19,7 @@ import numpy as np
 from kgtrec import _core
 from kgtrec._internal.arrays import Array, Float64, Int32, Int64
 from kgtrec._internal.csr import contains
-from kgtrec._internal.runtime import share_rows
+from kgtrec._internal.threads import share_rows
 from kgtrec.errors import InputError
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors

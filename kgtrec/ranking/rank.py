@@ -12,7 +12,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array, Int64
-from kgtrec._internal.runtime import progress_bar
+from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.terms import PLURAL

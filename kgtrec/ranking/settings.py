@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.runtime import available_cores
+from kgtrec._internal.threads import available_cores
 from kgtrec.errors import UsageError, choose
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgtrec._internal import files, runtime
+from kgtrec._internal import files, threads
 from kgtrec._internal.files import atomic_write, make_folder, write_together
 
 UID = 61_234  # a user without other processes, whose number of threads is set
@@ -41,19 +41,19 @@ def test_a_failed_block_removes_its_folders(tmp_path: Path) -> None:
 
 
 def test_threads_are_counted_by_starting_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert runtime.can_start_threads(3)
-    start, started = runtime.start_new_thread, []
+    assert threads.can_start_threads(3)
+    start, started = threads.start_new_thread, []
 
     def start_two(*arguments: object) -> int:
         if len(started) == 2:
-            raise RuntimeError(runtime.NO_THREAD)
+            raise RuntimeError(threads.NO_THREAD)
         started.append(arguments)
         return start(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runtime, "start_new_thread", start_two)
-    assert not runtime.can_start_threads(3)
+    monkeypatch.setattr(threads, "start_new_thread", start_two)
+    assert not threads.can_start_threads(3)
     started.clear()
-    assert runtime.can_start_threads(2)
+    assert threads.can_start_threads(2)
 
 
 def limited(n_threads: int, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

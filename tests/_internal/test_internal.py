@@ -29,7 +29,7 @@ from kgtrec._internal import bootstrap as room
 from kgtrec._internal.bootstrap import Resampling, ratio_intervals, resample_means
 from kgtrec._internal.csr import contains, finder, number_values, order_by
 from kgtrec._internal.files import arrow_file, atomic_write, write_array
-from kgtrec._internal.runtime import share_rows
+from kgtrec._internal.threads import share_rows
 from kgtrec.errors import FileError, UsageError
 
 TRIPLES = np.array([[0, 0, 3], [4, 1, 0], [3, 1, 4], [6, 0, 6]])

@@ -17,7 +17,7 @@ import pytest
 from transcripts import ended
 
 import kgtrec
-from kgtrec._internal import runtime
+from kgtrec._internal import threads
 from kgtrec._internal.structured import DEEPEST, parse_json, parse_toml
 from kgtrec._internal.text import LONGEST_MESSAGE
 from kgtrec._internal.unpacking import LARGEST_UNCHECKED
@@ -317,9 +317,9 @@ def test_work_goes_on_with_fewer_threads(monkeypatch: pytest.MonkeyPatch) -> Non
     def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(runtime, "start_new_thread", refuse)
+    monkeypatch.setattr(threads, "start_new_thread", refuse)
     finished: list[int] = []
-    runtime.share_rows(lambda first, _: finished.append(first), [(n, n + 1) for n in range(9)], 4)
+    threads.share_rows(lambda first, _: finished.append(first), [(n, n + 1) for n in range(9)], 4)
     assert finished == [*range(9)]
 
 

@@ -19,7 +19,7 @@ import pytest
 
 import kgtrec
 from kgtrec import study
-from kgtrec._internal.runtime import progress_bar
+from kgtrec._internal.progress import progress_bar
 from kgtrec._internal.table import MOST, Table
 from kgtrec.study import openworld
 
@@ -104,7 +104,7 @@ def test_bars_are_shown_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert progress_bar(3, "steps").enter_result.disable  # no terminal here
     shell = type("ZMQInteractiveShell", (), {})()
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    monkeypatch.setattr("kgtrec._internal.runtime.find_spec", lambda name: None)
+    monkeypatch.setattr("kgtrec._internal.progress.find_spec", lambda name: None)
     with progress_bar(3, "steps") as bar:
         assert not bar.disable
     assert progress_bar(3, "steps", show=False).enter_result.disable

@@ -16,7 +16,7 @@ import pytest
 from slow import slow_after
 
 import kgtrec
-from kgtrec._internal.runtime import share_rows
+from kgtrec._internal.threads import share_rows
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking import ranker as ranker_module
 from kgtrec.ranking.kernel import NativeRanking

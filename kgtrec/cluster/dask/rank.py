@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import require_local_folder
-from kgtrec._internal.runtime import progress_bar
+from kgtrec._internal.progress import progress_bar
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import hash_text, read_json, stamps_of, write_json
 from kgtrec.cluster.dask.shipment import Work, Workers

@@ -25,7 +25,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.csr import offsets_of
-from kgtrec._internal.runtime import progress_bar
+from kgtrec._internal.progress import progress_bar
 from kgtrec.cluster.dask.shipment import Shipment, Work, Workers, locate_inputs
 from kgtrec.cluster.dask.workers import (
     ClusterError,

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.runtime import MORE_THREADS, NO_THREAD, available_cores
+from kgtrec._internal.threads import MORE_THREADS, NO_THREAD, available_cores
 from kgtrec._version import __version__
 from kgtrec.cluster.plan import memory_bytes
 from kgtrec.errors import FileError, KgtrecError, UsageError

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from kgtrec._internal.arguments import MOST_PARTS, check_count, random_generator
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling
-from kgtrec._internal.runtime import progress_bar
+from kgtrec._internal.progress import progress_bar
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.measures import Measure, parse_all

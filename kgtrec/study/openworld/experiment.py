@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.arrays import Bools, Float64, Int64
-from kgtrec._internal.runtime import progress_bar
+from kgtrec._internal.progress import progress_bar
 from kgtrec.errors import UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.rank import rank

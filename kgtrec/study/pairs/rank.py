@@ -12,8 +12,9 @@ import numpy as np
 from kgtrec._internal.arguments import check_count
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import number_values
-from kgtrec._internal.runtime import available_cores, progress_bar
+from kgtrec._internal.progress import progress_bar
 from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec._internal.threads import available_cores
 from kgtrec.errors import UsageError, choose
 from kgtrec.graph.statistics.relations import relation_categories
 from kgtrec.questions.api import Graph

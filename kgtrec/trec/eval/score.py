@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgtrec._internal.runtime import available_cores, share_rows
+from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec.errors import InputError, KgtrecWarning, refuse
 from kgtrec.trec.eval.remarks import quote_name, remarks_of
 from kgtrec.trec.eval.request import Request

@@ -22,7 +22,7 @@ from kgtrec import _core
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import offsets_of
-from kgtrec._internal.runtime import available_cores, share_rows
+from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec.errors import InputError, RunWarning
 from kgtrec.trec.files import text
 from kgtrec.trec.files.faults import explain

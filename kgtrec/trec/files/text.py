@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeGuard
 from kgtrec import _core
 from kgtrec._internal.encodings import explain_encoding, wide_encoding
 from kgtrec._internal.locations import fetched, is_location
-from kgtrec._internal.runtime import available_cores, share_rows
+from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec._internal.unpacking import UnpackedStream, check_expansion
 from kgtrec.errors import FileError, KgtrecWarning, UsageError
 
