@@ -301,7 +301,7 @@ def subset_values_of_runs(question: Int64, ranks: Float64, measures: Sequence[st
     sizes = np.unique(question, return_counts=True)[1]
     columns = [_parse_trec_measure(name) for name in measures]
     kinds = [_SEEN[name][0] for name, _ in columns]
-    firsts, places, eachs = (
+    by_first, by_place, separate = (
         [i for i, kind in enumerate(kinds) if kind == wanted]
         for wanted in ("first", "place", "each")
     )
@@ -311,13 +311,13 @@ def subset_values_of_runs(question: Int64, ranks: Float64, measures: Sequence[st
         values = [_SEEN[name][1](of_system[order], k) for name, k in columns]
         rows = [
             np.array([values[i] for i in numbers]).reshape(len(numbers), len(order))
-            for numbers in (firsts, places)
+            for numbers in (by_first, by_place)
         ]
         systems.append((order, *rows, lambda chosen, weight: 0.0))
-    in_order = _in_own_order(systems, sizes, len(firsts), len(places))
-    parts = [([*firsts, *places], in_order)] if firsts or places else []
+    in_order = _in_own_order(systems, sizes, len(by_first), len(by_place))
+    parts = [([*by_first, *by_place], in_order)] if by_first or by_place else []
     every, starts = np.arange(len(question)), np.cumsum(sizes) - sizes
-    for number in eachs:
+    for number in separate:
         name, k = columns[number]
         seen = _SEEN[name][1](ranks, k)
         parts.append(([number], _weigh(seen, every, starts=starts, divisor=_DIVISORS[name](k))))

@@ -185,7 +185,7 @@ def _name_sets(
 def _read(
     policy: Policy,
     source: Any,
-    asked: Questions | None,
+    questions: Questions | None,
     higher_is_better: bool,
     threads: int | None,
 ) -> Ranks | ScoredQuestions:
@@ -197,13 +197,13 @@ def _read(
             f"{argument('policy', policy.text)} needs scores, and these are ranks; choose top:10 "
             "or conformal:0.1",
         ),
-        (is_ranks and asked is not None, "ranks know their questions; leave the questions out"),
-        (not is_ranks and asked is None, "scores need their questions; give them, too"),
+        (is_ranks and questions is not None, "ranks know their questions; leave the questions out"),
+        (not is_ranks and questions is None, "scores need their questions; give them, too"),
     )
-    if is_ranks or asked is None:
+    if is_ranks or questions is None:
         ranks: Ranks = source
         return ranks
-    return ScoredQuestions(source, asked, higher_is_better, threads)
+    return ScoredQuestions(source, questions, higher_is_better, threads)
 
 
 def _judge_scores(

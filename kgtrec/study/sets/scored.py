@@ -103,12 +103,12 @@ class ScoredQuestions:
         cut = np.flatnonzero(most < candidates)
         if not len(cut):
             return limits
-        places = most[cut].astype(np.int64)
-        run = self.best(int(places.max()))[1]
-        last = run.scores[run.offsets[cut] + places - 1].astype(np.float64)
+        sizes = most[cut].astype(np.int64)
+        run = self.best(int(sizes.max()))[1]
+        last = run.scores[run.offsets[cut] + sizes - 1].astype(np.float64)
         limits[cut] = self.below(last)
         if ties == "none":
-            wide = self.count_above(limits[:, None])[cut, 0] > places
+            wide = self.count_above(limits[:, None])[cut, 0] > sizes
             limits[cut[wide]] = last[wide]
         return limits
 
