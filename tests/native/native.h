@@ -28,6 +28,9 @@ void *exact(size_t count, size_t size);
 void check_rows(const char *path);
 void check_factors(const char *path);
 
+/* Scores of the pairs of a relation, counted together. */
+void check_pair_counts(void);
+
 /* Products of bytes, and bounds from them, if the path has any. */
 void check_bytes(void);
 

@@ -53,6 +53,7 @@ FOUND_BY = {
     "maxima_f32": "maxima",
     "kgt_rank_rows": "rows",
     "kgt_rank_factors": "factors, codes",
+    "kgt_pairs": "pair_counts, pair_vectors",
     "kgt_trec_lists": "files",
     "kgt_trec_write_run": "lines",
     "kgt_label_order": "labels",

@@ -19,16 +19,18 @@
 #include "native.h"
 
 static const char *const WRONGS[] = {
-    "count_end",  "count_ties",   "count_nan",     "compress",      "select",         "fold_low",
-    "fold_twice", "fold_nan",     "tile",          "tile_l1",       "norms",          "pair",
-    "pair_l1",    "widen_f16",    "count_f16",     "maxima",        "rows",           "factors",
-    "overread",   "files",        "lines",         "sort_keys",     "product",        "pairs",
-    "refine",     "quantise",     "quantise_fine", "fine bound",    "bound",          "transpose",
-    "locate",     "histogram",    "tied_up_to",    "labels",        "product_l1",     "refine_l1",
-    "pairs_l1",   "quantise_l1",  "bound l1",      "fine bound l1", "query bound l1", "count_short",
-    "pairs_f64",  "pairs_l1_f64", "rounding",      "judge",         "highest_lower",  "cells",
-    "cells_nan",  "codes",        "reaching",      "mark",          "tile_moduli",    "pair_moduli",
-    "tile_mode",  "tile_hake",    "pair_mode",     "pair_hake",
+    "count_end",      "count_ties",    "count_nan",   "compress",     "select",
+    "fold_low",       "fold_twice",    "fold_nan",    "tile",         "tile_l1",
+    "norms",          "pair",          "pair_l1",     "widen_f16",    "count_f16",
+    "maxima",         "rows",          "factors",     "overread",     "files",
+    "lines",          "sort_keys",     "product",     "pairs",        "refine",
+    "quantise",       "quantise_fine", "fine bound",  "bound",        "transpose",
+    "locate",         "histogram",     "tied_up_to",  "labels",       "product_l1",
+    "refine_l1",      "pairs_l1",      "quantise_l1", "bound l1",     "fine bound l1",
+    "query bound l1", "count_short",   "pairs_f64",   "pairs_l1_f64", "rounding",
+    "judge",          "highest_lower", "cells",       "cells_nan",    "codes",
+    "reaching",       "mark",          "tile_moduli", "pair_moduli",  "tile_mode",
+    "tile_hake",      "pair_mode",     "pair_hake",   "pair_counts",  "pair_vectors",
 };
 
 /* Most failures that are printed. */
@@ -315,6 +317,7 @@ static bool check_path(const char *name) {
     check_primitives(&kernel);
     check_rows(name);
     check_factors(name);
+    check_pair_counts();
     const long long failures = n_failures - failures_before;
     printf("%s: %lld checks against scalar, %lld failed\n", name, n_checks - checks_before,
            failures);

@@ -192,3 +192,23 @@ def test_blocks_and_threads_make_no_difference(case):
         assert np.array_equal(due.best.head, other.best.head)
         assert np.array_equal(due.best.tail, other.best.tail)
         assert np.array_equal(due.best.tied, other.best.tied)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_rows_longer_than_a_block_have_the_counts_of_a_sort(dtype):
+    """Three heads with 5,000 tails each, of which some tie; more answers than a few."""
+    rng = np.random.default_rng(8)
+    tails = rng.choice(5_000, 60, replace=False)
+    triples = np.stack([rng.integers(0, 3, 60), np.zeros(60, int), tails], axis=1)
+    graph = kgtrec.Graph.from_arrays(test=triples, n_entities=5_000, n_relations=1)
+    scores = rng.integers(-999, 1_000, (3, 5_000)).astype(dtype)
+    ranks = study.rank_pairs({0: scores}, graph, filter="raw", heads=[0, 1, 2], k=50)
+    values = scores.reshape(-1).astype(float)
+    cells = np.sort(triples[:, 0] * 5_000 + triples[:, 2])
+    assert (ranks.head * 5_000 + ranks.tail).tolist() == cells.tolist()
+    assert ranks.counts.greater.tolist() == [int((values > values[c]).sum()) for c in cells]
+    assert ranks.counts.equal.tolist() == [int((values == values[c]).sum()) - 1 for c in cells]
+    best = sorted(range(15_000), key=lambda cell: (-values[cell], cell))
+    head, tail = np.divmod(best[:50], 5_000)
+    assert ranks.best.head.tolist() == head.tolist()
+    assert ranks.best.tail.tolist() == tail.tolist()
