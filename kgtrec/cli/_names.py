@@ -19,8 +19,8 @@ GROUPED_FROM = 14
 
 HEADINGS = {
     "Input": (
-        "--graph --graphs --scores --predictions --predictions-format --unanswerable --qrels --run "
-        "--against "
+        "--graph --graphs --scores --predictions --predictions-format --unanswerable --dangling "
+        "--qrels --run --against "
         "--against-graph --pool --judgements --seed-triples --questions --answers --queries "
         "--documents --known-has-answers --left --right --left-labels --right-labels --matrix "
         "--pairs --valid-triples --test-triples --valid-negatives --test-negatives --valid-scores "
@@ -51,7 +51,7 @@ HEADINGS = {
     "Measures": (
         "--measure --k --columns --side --by --spread --rank-types --ranks --criterion "
         "--one-threshold --bins --percentile --edges --enough --vary --at --points "
-        "--policy --per --least --cover "
+        "--policy --per --least --cover --assign "
         "--count-entities --count-relations --sparsity --density --train-share --values "
         "--study --figure --slope --strength "
         "--correlation --sizes --shares --repeats --epsilon --per-query --no-summary --complete "

@@ -25,7 +25,7 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "pairs": (("--unknown", "--heads --tails --relations"),),
     "merge": (_OF_RUNS,),
-    "align": (_OF_RUNS,),
+    "align": (_OF_RUNS, ("--dangling", "--assign")),
     "estimate": (
         (
             "--lower-is-better --nan --score-columns --write-full-questions --full-scores",

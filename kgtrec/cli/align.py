@@ -52,6 +52,16 @@ ARRAYS = ("left", "right", "matrix")
     "such as 100,1000,all; 'auto' chooses eight.",
     metavar="N,N,...",
 )
+@shared.choice(
+    "--assign",
+    ["mutual", "stable", "optimal"],
+    "Assign one to one instead, and judge the pairs: those that are each other's best; or so that "
+    "no two entities prefer each other; or with the largest sum of similarities.",
+)
+@shared.reads(
+    "--dangling",
+    "With --assign: left entities without a counterpart, one per line; they should have none.",
+)
 @shared.repeats(5)
 @shared.seed("Seed of the parts.")
 @shared.PLOT
@@ -69,6 +79,7 @@ def command(**options: Any) -> Report:
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv -o ranks.parquet
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --csls 10 -o ranks.parquet
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --sizes 100,1000,all
+    kgtrec align --left zh.npy --right en.npy --pairs test.tsv --csls 10 --assign stable
     """
     from kgtrec import plots
     from kgtrec.study.alignment import size_experiment
@@ -87,6 +98,8 @@ def command(**options: Any) -> Report:
         "similarity": options["similarity"] if matrix is None else matrix,
     }
     with about(", ".join(options[name] for name in ARRAYS if options[name])):
+        if options["assign"] is not None:
+            return _assign(loaded, model, options)
         if options["sizes"] is None:
             return _align(loaded, model, options)
         experiment = size_experiment(
@@ -118,10 +131,26 @@ def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any
     return Report(lambda: str(result), result.to_dict, forms=forms, files=files)
 
 
+def _assign(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> Report:
+    """Assign one to one; print the measures of sets, and those of abstention."""
+    from kgtrec.study import assign
+
+    for name in ("sides", "threads"):
+        del model[name]
+    dangling = loaded["dangling"]
+    sets = assign(loaded["pairs"], **model, method=options["assign"], dangling=dangling)
+    tables = {"sets": sets.table()}
+    if len(dangling):
+        tables["abstention"] = sets.abstention()
+    report = Report.from_tables(tables)
+    report.rows = tables["sets"]
+    return report
+
+
 def _check(options: dict[str, Any]) -> None:
     """Refuse options that are missing, contradict each other, or have no effect."""
     left, right, matrix = (options[name] is not None for name in ARRAYS)
-    ranks = options["sizes"] is None
+    ranks, assigned = options["sizes"] is None, options["assign"] is not None
     shared.refuse(
         (
             not matrix and not (left and right),
@@ -142,8 +171,16 @@ def _check(options: dict[str, Any]) -> None:
             "them out",
         ),
         (
-            ranks and options["output"] is None,
+            ranks and not assigned and options["output"] is None,
             "give a file for the ranks: -o FILE (or --sizes for the experiment)",
+        ),
+        (
+            assigned and (not ranks or shared.on_command_line("sides")),
+            "--assign is one experiment, from both sides; leave out --sizes and --sides",
+        ),
+        (
+            assigned and any(options[name] for name in ("output", "run", "qrels")),
+            "--assign writes no ranks; leave out -o, --write-run and --write-qrels",
         ),
         (
             not ranks and any(options[name] for name in ("output", "run", "qrels")),
@@ -158,7 +195,7 @@ def _check(options: dict[str, Any]) -> None:
 
 def _load(options: dict[str, Any]) -> dict[str, Any]:
     """Read all files: arrays, labels (None if not given), sizes and pairs of row numbers."""
-    from kgtrec.graph.id_files import read_names, read_pairs
+    from kgtrec.graph.id_files import read_labels, read_names, read_pairs
     from kgtrec.graph.labels import Labels
     from kgtrec.scores.files import load_matrix
 
@@ -174,6 +211,8 @@ def _load(options: dict[str, Any]) -> dict[str, Any]:
         names.append(Labels.decimal(size) if path is None else read_names(path, size))
         loaded[key] = None if path is None else names[-1]
     loaded["pairs"] = read_pairs(options["pairs"], *names)
+    path = options["dangling"]
+    loaded["dangling"] = [] if path is None else read_labels(path, names[0])[0].tolist()
     return loaded
 
 

@@ -64,14 +64,18 @@ def similarities(left: Any, right: Any, similarity: Any, csls: int) -> Similarit
     return _Tables(left, right, name, int(csls)) if name else _Matrix(similarity, int(csls))
 
 
-def _penalize_hubs(model: Similarities, questions: Questions) -> tuple[Array, Array, Float64]:
+def penalize_hubs(
+    model: Similarities, questions: Questions, dangling: Sequence[int] = ()
+) -> tuple[Array, Array, Float64]:
     """Compute the penalties of CSLS: half the mean similarity of each entity to its neighbours.
 
     Returns the left and the right entities of the test alignments, by ids of their side, and the
-    penalty of every entity, 0 for entities that are not candidates.
+    penalty of every entity, 0 for entities that are not candidates. Dangling entities are further
+    left ones.
     """
     triples = questions.triples.astype(np.int64)
-    lefts, rights = np.unique(triples[:, 0]), np.unique(triples[:, 2]) - model.n_left
+    lefts = np.union1d(triples[:, 0], np.asarray(dangling, np.int64))
+    rights = np.unique(triples[:, 2]) - model.n_left
     penalties = np.zeros(model.n_left + model.n_right)
     pairs = ((lefts, rights, 0, 1), (rights, lefts, model.n_left, 0)) if model.csls else ()
     for rows_of_side, others, start, side in pairs:
@@ -122,7 +126,7 @@ class _Tables:
 
     def scores(self, questions: Questions) -> Factors:
         """Return scores of the questions, from which `kgtrec.rank` computes ranks."""
-        _, _, bias = _penalize_hubs(self, questions)
+        _, _, bias = penalize_hubs(self, questions)
         dtype = np.float64 if self.table.dtype == np.float64 else np.float32
         return Factors(
             self.table[questions.entity],
@@ -160,7 +164,7 @@ class _Matrix:
 
     def scores(self, questions: Questions) -> Iterator[Array]:
         """Return scores of the questions, from which `kgtrec.rank` computes ranks."""
-        lefts, rights, bias = _penalize_hubs(self, questions)
+        lefts, rights, bias = penalize_hubs(self, questions)
         width = self.n_left + self.n_right
         dtype = np.dtype(np.float64) if self.csls else self.matrix.dtype
         sides = questions.side

@@ -1,0 +1,177 @@
+"""One-to-one assignment in entity alignment: each entity has one counterpart at most.
+
+The similarity of a pair is the same from both sides, so peeling off pairs that are each other's
+best, round by round, gives the stable assignment of Gale and Shapley (1962); equal similarities
+go to the first row. Its first round is the mutual best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kgtrec._internal.argument_names import argument
+from kgtrec._internal.arrays import Array, Float64, Int64
+from kgtrec._internal.bootstrap import Resampling
+from kgtrec.errors import InputError, UsageError, must_be
+from kgtrec.ranking.rank import rank
+from kgtrec.scores.mapped_files import reading
+from kgtrec.study.alignment import alignment_questions, penalize_hubs, similarities
+from kgtrec.study.sets.ranked import any_and_all
+from kgtrec.study.sets.sets import AnswerSets, Unanswerable
+
+METHODS = ("mutual", "stable", "optimal")
+DENSE = 5000
+"""Entities of a side up to which the optimal assignment considers all pairs."""
+BEST = 50
+"""Most similar entities of each one that it considers above that."""
+
+
+def assign(
+    pairs: npt.ArrayLike,
+    left: Any = None,
+    right: Any = None,
+    *,
+    method: str = "stable",
+    dangling: Sequence[int] = (),
+    similarity: Any = "cosine",
+    csls: int = 0,
+    left_labels: Sequence[str] | None = None,
+    right_labels: Sequence[str] | None = None,
+    resampling: Resampling | None = None,
+) -> AnswerSets:
+    """Assign right entities to left ones, one to one, and judge the assignment as answer sets.
+
+    Parameters
+    ----------
+    pairs, left, right, similarity, csls, left_labels, right_labels
+        As for `kgtrec.align`.
+    method : {"mutual", "stable", "optimal"}
+        Pairs that are each other's best; no two entities that prefer each other; or the largest sum
+        of similarities. Above `DENSE` entities, the optimum is over the `BEST` of each entity.
+    dangling : sequence of int
+        Left entities without a counterpart. They compete with the others, and should have none.
+    resampling : Resampling, optional
+        Settings of the intervals.
+
+    Raises
+    ------
+    UsageError
+        Sides of different size without dangling entities.
+    InputError
+        As for `kgtrec.align`; a dangling entity that has a counterpart.
+    """
+    if method not in METHODS:
+        unknown = argument("method", method, option="assign")
+        raise UsageError(f"{unknown} is unknown; {must_be(method, METHODS)}")
+    with reading("embeddings", left, right, similarity):
+        model = similarities(left, right, similarity, csls)
+        questions = alignment_questions(
+            pairs,
+            model.n_left,
+            model.n_right,
+            left_labels=left_labels,
+            right_labels=right_labels,
+            sides="tail",
+        )
+        alone = _check_dangling(dangling, questions.triples[:, 0], model.n_left)
+        lefts, rights, bias = penalize_hubs(model, questions, alone.tolist())
+        if not len(alone) and len(lefts) != len(rights):
+            raise UsageError(
+                f"{len(lefts):,} left and {len(rights):,} right entities cannot be assigned one to "
+                "one; leave out pairs that share an entity, or name left entities without a "
+                f"counterpart: {argument('dangling')}"
+            )
+        scores = np.concatenate([*model.blocks(lefts, rights, 1)]).astype(np.float64)
+        scores -= bias[lefts, None] + bias[None, model.n_left + rights]
+        if not np.isfinite(scores).all():
+            raise InputError("similarities are infinite, so none is the largest; fix the model")
+        ranks = rank(model.scores(questions), questions, progress=False)[0]
+    chosen = _ASSIGN[method](scores)
+    partner = np.full(model.n_left, -1)
+    partner[lefts[chosen >= 0]] = rights[chosen[chosen >= 0]] + model.n_left
+    question = questions.instance_question.astype(np.int64)
+    inside = partner[questions.entity[question]] == questions.answers.ids
+    return AnswerSets(
+        method,
+        ranks,
+        inside.astype(np.float64),
+        (partner[questions.entity] >= 0).astype(np.float64),
+        any_and_all(inside, question, len(questions)),
+        resampling or Resampling(),
+        unanswerable=Unanswerable((partner[alone] >= 0).astype(np.float64), None)
+        if len(alone)
+        else None,
+    )
+
+
+def _check_dangling(dangling: Sequence[int], lefts: Array, n_left: int) -> Int64:
+    """Return the ids of left entities without a counterpart, ascending."""
+    ids = np.unique(np.asarray(dangling, np.int64))
+    wrong = ids[(ids < 0) | (ids >= n_left) | np.isin(ids, lefts)]
+    if len(wrong):
+        raise InputError(
+            f"dangling entity {wrong[0]} is not an id below {n_left}, or a pair has it; give left "
+            "entities without a counterpart"
+        )
+    return ids
+
+
+def assign_mutual(scores: Float64, rounds: int = 1) -> Int64:
+    """Return the column of each row after so many rounds of mutual best pairs; -1: none."""
+    scores, chosen = scores.copy(), np.full(len(scores), -1)
+    rows, columns = (np.arange(n) for n in scores.shape)
+    while rounds and len(rows) and len(columns):
+        best = scores.argmax(axis=1)
+        mutual = scores.argmax(axis=0)[best] == np.arange(len(rows))
+        chosen[rows[mutual]] = columns[best[mutual]]
+        rest = np.setdiff1d(np.arange(len(columns)), best[mutual])
+        scores = scores[np.ix_(~mutual, rest)]
+        rows, columns, rounds = rows[~mutual], columns[rest], rounds - 1
+    return chosen
+
+
+def assign_stable(scores: Float64) -> Int64:
+    """Return the column of each row in the stable assignment; -1: none."""
+    return assign_mutual(scores, min(scores.shape))
+
+
+def assign_optimal(scores: Float64) -> Int64:
+    """Return the column of each row in the assignment with the largest sum; -1: none."""
+    from scipy.optimize import linear_sum_assignment
+
+    chosen, best = np.full(len(scores), -1), BEST
+    while max(scores.shape) > DENSE and best < min(scores.shape):
+        found = _optimal_among(scores, best)
+        if found is not None:
+            chosen[found[0]] = found[1]
+            return chosen
+        best *= 2  # the best of each entity do not allow to assign all
+    rows, columns = linear_sum_assignment(scores, maximize=True)
+    chosen[rows] = columns
+    return chosen
+
+
+def _optimal_among(scores: Float64, best: int) -> tuple[Array, Array] | None:
+    """Return rows and columns of the optimum among the best of each; None if there is none."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    near = np.zeros(scores.shape, bool)
+    for axis in (0, 1):
+        at = np.argpartition(scores, -best, axis=axis).take(range(-best, 0), axis=axis)
+        np.put_along_axis(near, at, True, axis=axis)
+    rows, columns = np.nonzero(near)
+    weights = scores[near] - scores.min() + 1  # an edge of weight 0 would be none
+    try:
+        return min_weight_full_bipartite_matching(
+            csr_array((weights, (rows, columns)), scores.shape), maximize=True
+        )
+    except ValueError:
+        return None
+
+
+_ASSIGN = {"mutual": assign_mutual, "stable": assign_stable, "optimal": assign_optimal}
