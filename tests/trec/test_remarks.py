@@ -352,3 +352,18 @@ def test_names_of_columns_that_nobody_judged():
     assert row == {"q": {"map": 0.0}}
     named = trec.Evaluator({"q": {"y": 1, "5": 1}}, ["map"], documents=["x", "y"])
     assert named.evaluate_scores(np.array([[1.0, 2.0]])) == {"q": {"map": 0.5}}
+
+
+@pytest.mark.parametrize("measure", ["map", "infAP"])  # in the native core, and through lists
+@pytest.mark.parametrize("documents", [None, ["0", "1", "10", "11", "12"]])
+def test_numbers_of_documents_of_which_none_is_judged(measure, documents) -> None:
+    qrels = {"q": {"0": 1, "1": 0}, "r": {"0": 1}}
+    evaluator = trec.Evaluator(qrels, [measure], documents=documents)
+    scores = np.arange(6.0).reshape(2, 3)
+    numbers = np.array([[10, 11, 12], [12, 11, 10]] if documents is None else [[2, 3, 4]] * 2)
+    with pytest.warns(RunWarning, match="none of documents= is judged; the first are '10' there"):
+        evaluator.evaluate_scores(scores, numbers)
+    numbers[1, 0] = 0  # one judged document anywhere is enough
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RunWarning)
+        evaluator.evaluate_scores(scores, numbers)

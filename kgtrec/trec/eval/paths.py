@@ -195,8 +195,6 @@ class ScoreRows:
         Without `queries`, the rows are those of `__init__`.
         """
         request, numbered = self._request, self._documents
-        foreign = numbered.foreign()
-        remarks = [foreign_documents(*foreign)] if foreign else []
         matrix = matrix_of(scores, mask, request.options.compat < 10)
         numbers = self._numbers if queries is None else self._numbers_of(queries)
         if len(numbers) != len(matrix):
@@ -205,6 +203,8 @@ class ScoreRows:
                 "row per query of Evaluator.queries, or name the queries of the rows"
             )
         names, measures = numbered.order_of(documents, matrix.shape[1]), self._measures
+        foreign = numbered.foreign() or numbered.foreign_number(names)
+        remarks = [foreign_documents(*foreign)] if foreign else []
         cells, twice, tied, parts = numbered.native.of_scores(
             matrix,
             names,

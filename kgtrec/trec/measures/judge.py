@@ -388,7 +388,8 @@ class NumberedDocuments:
 
         self._judged, self.is_decimal = judged, documents is None
         named = [name_bytes(name, "document") for name in documents or ()]
-        turn = {name: i for i, name in enumerate(sorted({*named}))}
+        self._vocabulary = sorted({*named})
+        turn = {name: i for i, name in enumerate(self._vocabulary)}
         if len(turn) < len(named):
             twice = next(name for i, name in enumerate(named) if name in named[:i])
             raise InputError(
@@ -406,7 +407,24 @@ class NumberedDocuments:
         numbers = np.array([turn.get(name, -1 - i) for i, name in enumerate(names)], np.int64)
         order = np.lexsort((numbers, owners(ends)))
         graded = np.frombuffer(relevance, np.int64)[order]
+        self._judged_numbers = np.unique(numbers[numbers >= 0])
         self.native = _core.TrecNumbers(ends, numbers[order], graded, judged.judged)
+
+    def foreign_number(self, numbers: Int64 | None) -> tuple[str, str] | None:
+        """Return a document's number and a judged document if no number is judged, else None.
+
+        `numbers` are as from `order_of`, int64 (rows, width). The first row alone mostly decides.
+        """
+        if numbers is None or not self._first:
+            return None
+        if any(np.isin(part, self._judged_numbers).any() for part in (numbers[:1], numbers)):
+            return None
+        listed = numbers[numbers >= 0]
+        if not len(listed):
+            return None
+        first = int(listed[0])
+        name = str(first) if self.is_decimal else decode_name(self._vocabulary[first])
+        return name, decode_name(self._first)
 
     def foreign(self) -> tuple[str, str] | None:
         """Return a document of the vocabulary and one of the qrels if none is in both, else
