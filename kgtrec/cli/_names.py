@@ -29,7 +29,7 @@ HEADINGS = {
     ),
     "Questions and candidates": (
         "--split --sides --context --filter --known --entities --relations --type-constraints "
-        "--candidates --min-answers --heads --tails --keep-known --exclude-query-document "
+        "--candidates --min-answers --among --heads --tails --keep-known --exclude-query-document "
         "--outside --unknown --size --share --draw-by --full --half-width --observed "
         "--entity-types --relation-types --n-entities --n-instances --averaged-runs --percent "
         "--truncated --n-questions --n-answers"

@@ -44,6 +44,15 @@ ARRAYS = ("left", "right", "matrix")
     default=0,
     metavar="K",
 )
+@shared.choice(
+    "--among",
+    ["test", "all"],
+    "Candidates: the entities of the test alignments, or all entities of the other graph "
+    "(Berrendorf et al. 2020, sections 1 and 3.2).",
+    default="test",
+)
+@shared.reads("--heads", "Instead of --among: left candidates, one per line, as in --pairs.")
+@shared.reads("--tails", "Instead of --among: right candidates, likewise.")
 @shared.sides("head: the left entity is asked for; tail: the right one.")
 @shared.ranking_files(required=False)
 @shared.option(
@@ -69,15 +78,17 @@ ARRAYS = ("left", "right", "matrix")
 @shared.THREADS
 @shared.STYLE
 def command(**options: Any) -> Report:
-    """Rank test alignments in both directions, among the entities of the test alignments.
+    """Rank test alignments in both directions, among the entities of the test alignments, all
+    entities of the other graph, or lists.
 
-    MR and Hits@k depend on the number of these entities; --sizes shows how much. Compare AMR
-    between test sets. AMR is at least 2 / (n + 1), where every answer is first. Compare AMRI for
-    models that are almost always right.
+    MR and Hits@k depend on the number of candidates; --sizes shows how much. Compare AMR between
+    test sets and choices of candidates. AMR is at least 2 / (n + 1), where every answer is first.
+    Compare AMRI for models that are almost always right.
 
     \b
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv -o ranks.parquet
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --csls 10 -o ranks.parquet
+    kgtrec align --left zh.npy --right en.npy --pairs test.tsv --among all -o ranks.parquet
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --sizes 100,1000,all
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --csls 10 --assign stable
     """
@@ -94,6 +105,7 @@ def command(**options: Any) -> Report:
         "right": loaded["right"],
         "csls": options["csls"],
         "sides": options["sides"],
+        "candidates": loaded["candidates"],
         "threads": options["threads"],
         "similarity": options["similarity"] if matrix is None else matrix,
     }
@@ -124,7 +136,11 @@ def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any
     questions = None
     if options["qrels"]:
         questions = alignment_questions(
-            loaded["pairs"], *loaded["sizes"], sides=options["sides"], **labels
+            loaded["pairs"],
+            *loaded["sizes"],
+            sides=options["sides"],
+            candidates=loaded["candidates"],
+            **labels,
         )
     files = output_files(result, questions, {name: options[name] for name in FILES}, options)
     forms = {"csv": result.to_csv, "markdown": result.to_markdown, "latex": result.to_latex}
@@ -135,7 +151,7 @@ def _assign(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, An
     """Assign one to one; print the measures of sets, and those of abstention."""
     from kgtrec.study import assign
 
-    for name in ("sides", "threads"):
+    for name in ("sides", "candidates", "threads"):
         del model[name]
     dangling = loaded["dangling"]
     sets = assign(loaded["pairs"], **model, method=options["assign"], dangling=dangling)
@@ -166,6 +182,14 @@ def _check(options: dict[str, Any]) -> None:
             "more similar; negate distances)",
         ),
         (
+            (options["heads"] is None) != (options["tails"] is None),
+            "give both lists of candidates, --heads FILE and --tails FILE, or none",
+        ),
+        (
+            options["heads"] is not None and shared.on_command_line("among"),
+            "--heads and --tails replace --among; leave it out",
+        ),
+        (
             ranks and any(map(shared.on_command_line, ("repeats", "seed"))),
             "--repeats and --seed set how --sizes draws random parts; add --sizes, or leave "
             "them out",
@@ -177,6 +201,11 @@ def _check(options: dict[str, Any]) -> None:
         (
             assigned and (not ranks or shared.on_command_line("sides")),
             "--assign is one experiment, from both sides; leave out --sizes and --sides",
+        ),
+        (
+            assigned and (options["heads"] is not None or shared.on_command_line("among")),
+            "--assign assigns the entities of the test alignments; leave out --among, --heads and "
+            "--tails",
         ),
         (
             assigned and any(options[name] for name in ("output", "run", "qrels")),
@@ -213,6 +242,12 @@ def _load(options: dict[str, Any]) -> dict[str, Any]:
     loaded["pairs"] = read_pairs(options["pairs"], *names)
     path = options["dangling"]
     loaded["dangling"] = [] if path is None else read_labels(path, names[0])[0].tolist()
+    loaded["candidates"] = options["among"]
+    if options["heads"] is not None:
+        paths = (options["heads"], options["tails"])
+        loaded["candidates"] = [
+            read_labels(path, labels)[0] for path, labels in zip(paths, names, strict=True)
+        ]
     return loaded
 
 

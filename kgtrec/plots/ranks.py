@@ -329,7 +329,8 @@ def alignment_sizes(experiments: SizeExperiment | Mapping[str, SizeExperiment]) 
         axes.set(xscale="log", ylabel=metric_title(name))
         axes.set_ylim(bottom=min(0.0, *(repeats.min() for repeats in values)))
     for axes, _ in panels[-2:]:
-        axes.set_xlabel("test alignments = candidates")
+        of_tests = all(experiment.candidates == "test" for experiment in several.values())
+        axes.set_xlabel("test alignments" + " = candidates" * of_tests)
         axes.tick_params(labelbottom=True)
     return legend_above(fig, [range_patch("all repeats (line: mean)")])
 

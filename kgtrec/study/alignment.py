@@ -2,9 +2,9 @@
 
 Embeddings of two graphs and pairs of entities come in, ranks go out. A test alignment is a triple
 (left, sameAs, right), so ranks, ties, measures, runs and qrels are those of link prediction.
-Candidates are only the entities of that side in the test alignments (Berrendorf et al. 2020,
-section 1). So MR and Hits@k depend on their number and cannot be compared between test sets; AMR
-can (section 3.2).
+Candidates are the entities of that side in the test alignments (Berrendorf et al. 2020, section 1),
+all entities of that side, or a list. MR and Hits@k depend on their number and cannot be compared
+between test sets; AMR can (section 3.2).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.graph.labels import Labels
 from kgtrec.measures import Measure
 from kgtrec.questions.api import Graph, Questions
+from kgtrec.questions.candidates import label_ids
 from kgtrec.ranking.rank import rank
 from kgtrec.results.result import Result, evaluate
 from kgtrec.scores.arrays import as_array, score_dtype
@@ -69,13 +70,11 @@ def penalize_hubs(
 ) -> tuple[Array, Array, Float64]:
     """Compute the penalties of CSLS: half the mean similarity of each entity to its neighbours.
 
-    Returns the left and the right entities of the test alignments, by ids of their side, and the
-    penalty of every entity, 0 for entities that are not candidates. Dangling entities are further
-    left ones.
+    Returns the left and the right candidates, by ids of their side, and the penalty of every
+    entity, 0 for entities that are not candidates. Dangling entities are further left ones.
     """
-    triples = questions.triples.astype(np.int64)
-    lefts = np.union1d(triples[:, 0], np.asarray(dangling, np.int64))
-    rights = np.unique(triples[:, 2]) - model.n_left
+    lefts, rights = _read_candidates(questions, model.n_left)
+    lefts = np.union1d(lefts, np.asarray(dangling, np.int64))
     penalties = np.zeros(model.n_left + model.n_right)
     pairs = ((lefts, rights, 0, 1), (rights, lefts, model.n_left, 0)) if model.csls else ()
     for rows_of_side, others, start, side in pairs:
@@ -86,6 +85,14 @@ def penalize_hubs(
         ]
         penalties[start + rows_of_side] = np.concatenate(means) / 2
     return lefts, rights, penalties
+
+
+def _read_candidates(questions: Questions, n_left: int) -> tuple[Int64, Int64]:
+    """Return the left and the right candidates of `alignment_questions`, by ids of their side."""
+    lists = questions.candidate_lists
+    assert lists is not None  # alignment_questions restricts both sides
+    lefts, rights = (lists.lists[number].astype(np.int64) for number in (0, 1))
+    return lefts, rights - n_left
 
 
 def _split_rows(n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
@@ -235,6 +242,8 @@ def _normalize(name: str, table: Array) -> Array:
 
 
 RELATION = "sameAs"
+CANDIDATES = ("test", "all")
+"""Candidates by name: the entities of the test alignments, or all entities of the other graph."""
 METRICS = ("mr", "mrr", "hits@1", "hits@10", "amr", "amri")
 
 
@@ -246,8 +255,9 @@ def alignment_questions(
     left_labels: Sequence[str] | None = None,
     right_labels: Sequence[str] | None = None,
     sides: str = "both",
+    candidates: Any = "test",
 ) -> Questions:
-    """Return the questions of test alignments, whose candidates are the entities of these.
+    """Return the questions of test alignments.
 
     Parameters
     ----------
@@ -260,6 +270,10 @@ def alignment_questions(
         prefix: ``left:…`` or ``right:…``.
     sides : {"both", "head", "tail"}
         "head": the left entity is asked for, "tail": the right one.
+    candidates : {"test", "all"} or pair of array-like of int
+        The entities of the test alignments (Berrendorf et al. 2020, section 1), all entities of the
+        other graph, or lists of left and of right ids. Metrics other than AMR and AMRI depend on
+        the number of candidates (section 3.2).
 
     Returns
     -------
@@ -269,7 +283,10 @@ def alignment_questions(
     Raises
     ------
     InputError
-        Pairs of another shape or type, ids out of range, or a pair twice.
+        Pairs of another shape or type, ids out of range, or a pair twice; a list of candidates
+        without the entity of a pair.
+    UsageError
+        `candidates` is something else.
     """
     rows = _check_pairs(pairs)
     n_left = _check_size("left", n_left, left_labels, rows[:, 0])
@@ -277,8 +294,37 @@ def alignment_questions(
     triples = np.stack([rows[:, 0], np.zeros(len(rows), np.int64), rows[:, 1] + n_left], axis=1)
     labels = _join_labels(n_left, left_labels, n_right, right_labels)
     graph = Graph.from_arrays(test=triples, entities=labels, relations=[RELATION])
-    lefts, rights = np.unique(triples[:, 0]), np.unique(triples[:, 2])
-    return graph.questions(sides=sides).restrict(heads={0: lefts}, tails={0: rights})
+    lefts, rights = _find_candidates(candidates, rows, n_left, n_right, sides)
+    return graph.questions(sides=sides).restrict(heads={0: lefts}, tails={0: rights + n_left})
+
+
+def _find_candidates(
+    candidates: Any, rows: Int64, n_left: int, n_right: int, sides: str
+) -> tuple[Int64, Int64]:
+    """Return the left and the right candidates by ids of their side; see `alignment_questions`."""
+    if isinstance(candidates, str):
+        choose("candidates", candidates, CANDIDATES, also="a list of left and one of right ids")
+        if candidates == "all":
+            return np.arange(n_left), np.arange(n_right)
+        return np.unique(rows[:, 0]), np.unique(rows[:, 1])
+    if not isinstance(candidates, Sequence) or len(candidates) != 2:
+        raise UsageError(
+            f"candidates have type {type(candidates).__name__}; give 'test', 'all', or a list of "
+            "left and one of right ids"
+        )
+    lists = []
+    for name, ids, size, column, side in zip(
+        ("left", "right"), candidates, (n_left, n_right), (0, 1), ("head", "tail"), strict=True
+    ):
+        distinct = label_ids(f"{name} candidates", ids, size).astype(np.int64)
+        missing = np.flatnonzero(~np.isin(rows[:, column], distinct))
+        if len(missing) and sides in ("both", side):
+            raise InputError(
+                f"pairs, row {missing[0]}: {name} id {rows[missing[0], column]} is not among the "
+                f"{len(distinct)} {name} candidates ({len(missing)} such rows); add it"
+            )
+        lists.append(distinct)
+    return lists[0], lists[1]
 
 
 def align(
@@ -291,6 +337,7 @@ def align(
     left_labels: Sequence[str] | None = None,
     right_labels: Sequence[str] | None = None,
     sides: str = "both",
+    candidates: Any = "test",
     measures: Sequence[Any] | None = None,
     run_depth: int = 20,
     threads: int | None = None,
@@ -313,7 +360,7 @@ def align(
         candidate's mean similarity to its `csls` most similar entities of the other side (all, if
         there are fewer). The order is that of CSLS: this is half of it, less a term that all
         candidates of a question share.
-    left_labels, right_labels, sides
+    left_labels, right_labels, sides, candidates
         As for `alignment_questions`.
     measures, run_depth, threads, progress
         As for `kgtrec.evaluate`.
@@ -338,6 +385,7 @@ def align(
             left_labels=left_labels,
             right_labels=right_labels,
             sides=sides,
+            candidates=candidates,
         )
         result = evaluate(
             model.scores(questions),
@@ -353,6 +401,9 @@ def align(
         "n_left": model.n_left,
         "n_right": model.n_right,
     }
+    if not isinstance(candidates, str) or candidates != "test":
+        name = candidates if isinstance(candidates, str) else "lists"
+        result.ranks.manifest["alignment"]["candidates"] = name
     return result
 
 
@@ -363,11 +414,13 @@ class SizeExperiment(ShownAsTables):
     - sizes, int64 (S,): Numbers of test alignments, ascending.
     - values: Per metric (realistic ranks, micro), float64 (S, repeats): its values on random test
       sets of each size. Within a repeat, each test set is part of the next larger one.
+    - candidates: "test" (those of each test set), "all", or "lists".
     """
 
     sizes: Int64
     values: dict[str, Float64]
     sides: str
+    candidates: str = "test"
 
     def table(self) -> Table:
         """Return a table with one row per size: mean and standard deviation over the repeats."""
@@ -391,6 +444,7 @@ def size_experiment(
     similarity: Any = "cosine",
     csls: int = 0,
     sides: str = "both",
+    candidates: Any = "test",
     metrics: Sequence[str] = METRICS,
     threads: int | None = None,
 ) -> SizeExperiment:
@@ -398,7 +452,7 @@ def size_experiment(
 
     Parameters
     ----------
-    pairs, left, right, similarity, csls, sides
+    pairs, left, right, similarity, csls, sides, candidates
         As for `align`. CSLS uses only the candidates of each part.
     sizes : sequence of int, optional
         Test alignments in a part. By default up to eight, evenly spaced on a logarithmic scale from
@@ -428,12 +482,17 @@ def size_experiment(
             order = random_generator(seed, repeat).permutation(len(rows))
             for number, size in enumerate(chosen):
                 questions = alignment_questions(
-                    rows[np.sort(order[:size])], model.n_left, model.n_right, sides=sides
+                    rows[np.sort(order[:size])],
+                    model.n_left,
+                    model.n_right,
+                    sides=sides,
+                    candidates=candidates,
                 )
                 result = Result(rank(model.scores(questions), questions, threads=threads)[0])
                 for metric, key in keys.items():
                     values[metric][number, repeat] = result[key]
-    return SizeExperiment(np.array(chosen, dtype=np.int64), values, sides)
+    name = candidates if isinstance(candidates, str) else "lists"
+    return SizeExperiment(np.array(chosen, dtype=np.int64), values, sides, name)
 
 
 def _choose_sizes(sizes: Sequence[int] | None, n_pairs: int) -> list[int]:

@@ -44,10 +44,12 @@ def csls(
 
 
 def slow_ranks(
-    pairs: list[tuple[int, int]], values: dict[tuple[int, int], float]
+    pairs: list[tuple[int, int]],
+    values: dict[tuple[int, int], float],
+    candidates: tuple[list[int], list[int]] | None = None,
 ) -> dict[tuple[int, int, int], tuple[int, int, int]]:
-    """(left, right, side) -> greater, equal, candidates."""
-    lefts, rights = {x for x, _ in pairs}, {y for _, y in pairs}
+    """(left, right, side) -> greater, equal, candidates; by default those of the pairs."""
+    lefts, rights = candidates or ([*{x for x, _ in pairs}], [*{y for _, y in pairs}])
     counts = {}
     for x, y in pairs:
         heads = [o for o in lefts if o != x and (o, y) not in pairs]
@@ -98,6 +100,62 @@ def test_ranks_with_all_their_ties(case: tuple, name: str, dtype: str) -> None:
     assert fast_ranks(result.ranks, len(left)) == expected
     matrix = np.array([*values.values()], dtype).reshape(len(left), len(right))
     assert fast_ranks(align(pairs, similarity=matrix).ranks, len(left)) == expected
+
+
+@given(case=cases(), data=st.data(), k=st.sampled_from([0, 0, 2]))
+def test_ranks_among_all_entities_and_among_lists(case: tuple, data: st.DataObject, k: int) -> None:
+    pairs, left, right = case
+    n_left, n_right = len(left), len(right)
+    lists = tuple(
+        sorted(data.draw(st.sets(st.integers(0, n - 1))) | {pair[side] for pair in pairs})
+        for side, n in enumerate((n_left, n_right))
+    )
+    values = all_values("dot", left, right)
+    for candidates, due in (("all", (range(n_left), range(n_right))), (lists, lists)):
+        scaled = csls(values, [*due[0]], [*due[1]], k) if k else values
+        expected = slow_ranks(pairs, scaled, due)
+        matrix = np.array([*values.values()]).reshape(n_left, n_right)
+        for model in ((left.astype("f8"), right.astype("f8"), "dot"), (None, None, matrix)):
+            result = align(pairs, *model[:2], similarity=model[2], csls=k, candidates=candidates)
+            got = fast_ranks(result.ranks, n_left)
+            assert {key: sizes[2] for key, sizes in got.items()} == {
+                key: sizes[2] for key, sizes in expected.items()
+            }
+            if k == 0:  # integers: no rounding, so ties are ties
+                assert got == expected
+            named = "all" if candidates == "all" else "lists"
+            assert result.ranks.manifest["alignment"]["candidates"] == named
+
+
+def test_csls_among_all_entities() -> None:
+    """Scores without ties: the neighbours are among all entities, as the candidates are."""
+    rng = np.random.default_rng(4)
+    left, right = rng.normal(size=(9, 4)), rng.normal(size=(11, 4))
+    pairs = [(1, 3), (4, 0), (8, 7)]
+    every = [*range(9)], [*range(11)]
+    scaled = csls(all_values("dot", left, right), *every, 3)
+    expected = slow_ranks(pairs, scaled, every)
+    for model in (
+        {"left": left, "right": right, "similarity": "dot"},
+        {"similarity": left @ right.T},
+    ):
+        assert fast_ranks(align(pairs, csls=3, candidates="all", **model).ranks, 9) == expected
+
+
+def test_amr_depends_less_on_the_choice_of_candidates_than_mr() -> None:
+    """Berrendorf et al., section 3.2: with all entities, MR grows with their number."""
+    left, right, pairs = noisy_world(400, 1.0)
+    few, every = (
+        size_experiment(
+            pairs, left, right, sizes=[50, 400], repeats=3, metrics=["mr", "amr"], candidates=name
+        )
+        for name in ("test", "all")
+    )
+    ratio = {key: few.values[key][0].mean() / every.values[key][0].mean() for key in few.values}
+    assert ratio["mr"] < 0.25
+    assert 0.6 < ratio["amr"] < 1.6
+    assert few.values["mr"][1].tolist() == every.values["mr"][1].tolist()  # all are test entities
+    assert (few.candidates, every.candidates) == ("test", "all")
 
 
 @pytest.mark.parametrize("name", SIMILARITIES)
