@@ -389,7 +389,16 @@ NAMES = [name for names in HEADINGS.values() for name in names.split()]
 SEVERAL_TYPES = {"--output", "--side", "--columns"}
 """A folder of `demo`, which need not exist; sides in several columns of `report`; a file of labels,
 or measures."""
-SEVERAL_TEXTS = {"--graph", "--scores", "--qrels", "--run", "--type-constraints", "--names"} | {
+SEVERAL_TEXTS = {
+    "--heads",
+    "--tails",
+    "--graph",
+    "--scores",
+    "--qrels",
+    "--run",
+    "--type-constraints",
+    "--names",
+} | {
     "--predictions",
     "--against",
     "--relation-types",
