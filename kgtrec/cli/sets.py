@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import load_ranks
-from kgtrec.cli._report import Command, Report, note
+from kgtrec.cli._report import Command, File, Report, note
 
 if TYPE_CHECKING:
     from kgtrec import Questions
+    from kgtrec.study.sets.sets import AnswerSets
 
 TIES = ("all", "none", "expected")
 UNITS = ("answer", "question-any", "question-all")
@@ -25,8 +27,9 @@ _OF_LISTS = ("format", "unlinkable", "unanswerable")
     "top:K, the K best; conformal:A, as many as contain the answer with probability 1 - A, chosen "
     "on --valid. Of --scores also conformal-gap:A, within a distance of the best score; "
     "threshold:T; threshold:best-f1 or threshold:precision=P, chosen on --valid. Of --predictions: "
-    "lists.",
+    "lists. Repeatable: compare policies by paired tests over questions.",
     required=True,
+    multiple=True,
     metavar="NAME",
 )
 @shared.reads(
@@ -80,8 +83,12 @@ _OF_LISTS = ("format", "unlinkable", "unanswerable")
     "--write-sets sets_file",
     "Write the sets as JSON lines, for --predictions. Needs --scores or --predictions.",
 )
+@shared.TEST
+@shared.CORRECTION
 @shared.intervals("questions", 2000)
 @shared.FORMAT
+@shared.PLOT
+@shared.STYLE
 @shared.THREADS
 def command(ranks: str | None, **options: Any) -> Report:
     """Turn ranks, scores or lists into a set of candidates per question, and judge the sets:
@@ -96,31 +103,76 @@ def command(ranks: str | None, **options: Any) -> Report:
     kgtrec sets --graph G --scores s.npy --valid v.npy --policy threshold:best-f1
     kgtrec sets --graph G --predictions p.jsonl --predictions-format jsonl --policy lists
     """
-    from kgtrec import read_graph
-    from kgtrec.study import answer_sets
+    from kgtrec import plots, read_graph
 
     _check(ranks, options)
-    names = ("policy", "least", "cover", "ties", "format", "unlinkable", "unanswerable", "threads")
-    sets = answer_sets(
-        **_sources(ranks, options),
-        **{name: options[name] for name in names},
-        per=options["per"] or "",
-        keep=options["scores"] is not None
-        and (options["sets_file"] is not None or options["show"] == "risk"),
+    sources = _sources(ranks, options)
+    judged = {text: _judge(text, sources, options) for text in options["policy"]}
+    if len(judged) > 1:
+        return _compare(judged, options)
+    sets = judged[options["policy"][0]]
+    notes, figure = [*sets.notes], partial(plots.set_coverage, sets)
+    if options["show"] == "risk":
+        curve = sets.risk_curve()
+        table, notes = curve.table(), [f"AURC {curve.aurc:.4f}", *notes]
+        figure = partial(plots.risk_coverage, {sets.policy: curve})
+    elif options["show"] == "abstention":
+        table = sets.abstention()
+    elif options["by"] is not None:
+        graph = None if options["graph"] is None else read_graph(options["graph"])
+        table = sets.slice(options["by"], graph=graph)
+    else:
+        table = sets.table()
+    files: list[File] = [(options["sets_file"], sets.write)]
+    return Report.from_table(table, notes=notes, files=files, figures={"plot": figure})
+
+
+def _judge(text: str, sources: dict[str, Any], options: dict[str, Any]) -> AnswerSets:
+    """Judge the sets of a policy. Of several, each gets the options that it has."""
+    from kgtrec.study import answer_sets
+    from kgtrec.study.sets.policies import Policy
+
+    policy, several = Policy.parse(text), len(options["policy"]) > 1
+    names = ("least", "cover", "ties", "format", "unlinkable", "unanswerable", "threads")
+    values = {**sources, **{name: options[name] for name in names}, "per": options["per"] or ""}
+    if several and not policy.needs_valid:
+        values |= {"valid": None, "valid_questions": None, "per": ""}
+    if several and not policy.name.startswith("conformal"):
+        values["cover"] = "answer"
+    if several and policy.name != "top":
+        values["ties"] = "all"
+    kept = options["sets_file"] is not None or options["show"] == "risk"
+    return answer_sets(
+        **values,
+        policy=text,
+        keep=kept and options["scores"] is not None,
         higher_is_better=not options["lower_is_better"],
         resampling=shared.resampling(options),
     )
-    if options["show"] == "risk":
-        curve = sets.risk_curve()
-        table, notes = curve.table(), [f"AURC {curve.aurc:.4f}", *sets.notes]
-    elif options["show"] == "abstention":
-        table, notes = sets.abstention(), [*sets.notes]
-    elif options["by"] is not None:
-        graph = None if options["graph"] is None else read_graph(options["graph"])
-        table, notes = sets.slice(options["by"], graph=graph), [*sets.notes]
-    else:
-        table, notes = sets.table(), [*sets.notes]
-    return Report.from_table(table, notes=notes, files=[(options["sets_file"], sets.write)])
+
+
+def _compare(judged: dict[str, AnswerSets], options: dict[str, Any]) -> Report:
+    """Print values of the policies, and paired tests of coverage and of mean F1."""
+    from kgtrec.study import compare, samples_of_sets
+
+    shared.leave_out(
+        (True, ("by", "show", "sets_file", "plot"), "with several policies, leave out {}")
+    )
+    compared = [
+        compare(
+            samples,
+            options["test"] or "randomisation",
+            options["correction"],
+            clustered=True,
+            resampling=shared.resampling(options),
+        )
+        for samples in samples_of_sets(judged)
+    ]
+    tables = {one.samples.title: (one.value_table(), one.pair_table()) for one in compared}
+    notes = dict.fromkeys(text for sets in judged.values() for text in sets.notes)
+    sections = [(title, [*pair], "") for title, pair in tables.items()]
+    data = {title: [table.to_dict() for table in pair] for title, pair in tables.items()}
+    return Report.from_sections(sections, data, compared[0].value_table(), notes=[*notes])
 
 
 def _check(ranks: str | None, options: dict[str, Any]) -> None:
@@ -144,12 +196,14 @@ def _check(ranks: str | None, options: dict[str, Any]) -> None:
             "--write-sets needs --scores or --predictions",
         ),
         (
-            (options["predictions"] is None) == (options["policy"] == "lists"),
+            (options["predictions"] is None) == ("lists" in options["policy"]),
             "--predictions and --policy lists need each other; give both, or neither",
         ),
         (options["by"] is not None and options["show"] != "sets", "give either --by or --show"),
     )
+    several = len(options["policy"]) > 1
     shared.leave_out(
+        (not several, ("test", "correction"), "with one --policy, leave out {}"),
         (options["predictions"] is None, _OF_LISTS, "without --predictions, leave out {}"),
         (
             options["scores"] is None,

@@ -4,7 +4,8 @@
 - ranks.py: rank distribution, widths of ties, rank types, slices, alignment sizes
 - compare.py: compared systems (intervals, pairs, p-value curves, rankings, pools without one
   system); many models on many graphs (ranks, critical differences, cells)
-- studies.py: calibration, beta curves and grids, popularity, metrics under missing answers
+- studies.py: calibration, beta curves and grids, popularity, metrics under missing answers,
+  coverage and risk of answer sets
 
 All functions are here and load on first use: ``from kgtrec import plots``, then
 ``plots.save(plots.beta_curves({name: curve}), "beta.pdf")``. Every function takes ranks or results

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from kgtrec.graph.statistics.popularity import Frequencies
     from kgtrec.study.classification.classify import ReliabilityCurve
+    from kgtrec.study.sets.abstention import RiskCurve
+    from kgtrec.study.sets.sets import AnswerSets
     from kgtrec.study.stratified import BetaGrid
 
 
@@ -403,3 +405,55 @@ def _keep_possible(
     """Return the strengths at which a correlation is possible."""
     ranges = [correlation_range(float(strength), beta) for strength in strengths]
     return strengths[[rho == 0 or low <= rho <= high for low, high in ranges]]
+
+
+@apply_style()
+def set_coverage(sets: AnswerSets) -> Figure:
+    """Coverage of each relation against the claim; relations with more answers are further right.
+
+    Parameters
+    ----------
+    sets : AnswerSets
+        With a claim, as of policy ``conformal:0.1``.
+
+    Raises
+    ------
+    UsageError
+        Sets without a claim.
+    """
+    if sets.claim != sets.claim:
+        raise UsageError(
+            f"policy {sets.policy} claims no coverage; draw the sets of a conformal policy"
+        )
+    table = sets.slice("relation")
+    answers, coverage = (
+        [row[table.keys.index(key)] for row in table.rows] for key in ("answers", "coverage")
+    )
+    fig, axes = figure(height=2.4)
+    style = series_style(0, True)
+    axes.axhline(sets.claim, color="#888888", linewidth=0.8, linestyle=":", label="claim")
+    axes.plot(
+        answers, coverage, label="relations", color=style["color"], marker="o", linestyle="none"
+    )
+    axes.set(xscale="log", xlabel="answers", ylabel="coverage", ylim=(-0.02, 1.02))
+    return legend_above(fig)
+
+
+@apply_style()
+def risk_coverage(curves: Mapping[str, RiskCurve]) -> Figure:
+    """Risk against coverage, one line per model or policy, with the area under it.
+
+    Parameters
+    ----------
+    curves : mapping of str to RiskCurve
+        By the name in the legend.
+    """
+    require(curves, "curve of risk")
+    fig, axes = figure(height=2.4)
+    rows = (
+        (f"{short(name)} (AURC {curve.aurc:.3f})", curve.coverage, curve.risk)
+        for name, curve in curves.items()
+    )
+    draw_lines(axes, rows, spaced=True)
+    axes.set(xlabel="coverage", ylabel="risk", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    return legend_above(fig)

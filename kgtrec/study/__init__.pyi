@@ -85,6 +85,7 @@ from kgtrec.study.semantics import fitting_observed as fitting_observed
 from kgtrec.study.semantics import semantic_shares as semantic_shares
 from kgtrec.study.sets.answer_sets import answer_sets as answer_sets
 from kgtrec.study.sets.assignment import assign as assign
+from kgtrec.study.sets.paired import samples_of_sets as samples_of_sets
 from kgtrec.study.stratified import beta_curve as beta_curve
 from kgtrec.study.stratified import beta_grid as beta_grid
 from kgtrec.study.stratified import read_relation_counts as read_relation_counts

@@ -17,6 +17,7 @@ from figure_cases import MEASURES, NAMES, SAMPLES, compared, graph, ranks_of_all
 from matplotlib import rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from sets_oracle import world
 from slow import slow_after, slow_but
 
 import kgtrec
@@ -37,6 +38,8 @@ from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.experiment import MODELS, family_study
 from kgtrec.study.openworld.simulate import simulate
 from kgtrec.study.pooling.depths import Reuse, with_intervals
+from kgtrec.study.sets.answer_sets import answer_sets
+from kgtrec.study.sets.sets import AnswerSets
 from kgtrec.study.stratified import beta_curve, beta_grid
 from kgtrec.study.suite.cells import SuiteCells
 from kgtrec.study.suite.suite import Suite, suites
@@ -104,6 +107,18 @@ def classified() -> list[ReliabilityCurve]:
     return kgtrec.classify(part, part, resampling=Resampling(resamples=100)).curves
 
 
+def conformal_sets() -> AnswerSets:
+    test, valid = world(3, levels=9, n=20)
+    return answer_sets(
+        test.matrix,
+        "conformal:0.2",
+        test.asked,
+        valid=valid.matrix,
+        valid_questions=valid.asked,
+        keep=True,
+    )
+
+
 def timed_results() -> dict[str, Result]:
     random = np.random.default_rng(4)
     facts = np.unique(random.integers(0, (20, 2, 20, 9), (300, 4)), axis=0)
@@ -133,6 +148,10 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         {name: np.arange(9) / 9 for name in NAMES}, "MRR"
     ),
     "reliability_curves": lambda: plots.reliability_curves(classified()),
+    "set_coverage": lambda: plots.set_coverage(conformal_sets()),
+    "risk_coverage": lambda: plots.risk_coverage(
+        {name: conformal_sets().risk_curve() for name in NAMES}
+    ),
     "alignment_sizes": alignment,
     "beta_curves": curves,
     "beta_heat_map": lambda: plots.beta_heat_map(
