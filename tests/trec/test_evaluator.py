@@ -80,6 +80,7 @@ def test_every_run_has_the_values_of_pytrec_eval(qrels, runs) -> None:
         assert trec.evaluate(qrels, run, MEASURES, compat=9, ties="name") == due
 
 
+@pytest.mark.filterwarnings("ignore:none of documents= is judged")
 @given(qrels=st.dictionaries(queries, judgements, min_size=1), data=st.data())
 def test_arrays_have_the_values_of_dicts(qrels, data) -> None:
     ties = data.draw(st.sampled_from(["name", "expected", "min", "max"]))
