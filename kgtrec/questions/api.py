@@ -118,8 +118,8 @@ class Questions(QuestionData):
     kind : {"entity", "relation"}
         The kind of candidates; `candidate_labels` has their labels, and `n_labels` their number.
     context : ndarray of int32, shape (Q,), or None
-        The question's time, by its place in ``graph.contexts``, or its set of (other) qualifiers,
-        by its place there and in ``graph.qualifiers``.
+        The number of the question's time in ``graph.contexts``; or the number of its set of
+        (other) qualifiers there and in ``graph.qualifiers``.
     answers : Csr
         Entities (or relations) that answer the question in the evaluated split.
     known, removed : Csr

@@ -93,7 +93,7 @@ def _keep_pairs(terms: GraphTerms, rows: Int64) -> GraphTerms:
 
 
 def pair_rows(terms: GraphTerms, pairs: Int64) -> Int64:
-    """Return the place in `triple_rows` of each (side, triple) pair; InputError for left out ones.
+    """Return the index in `triple_rows` of each (side, triple) pair; InputError if it is left out.
 
     A pair is numbered by side, then by evaluated triple.
     """
