@@ -178,6 +178,9 @@ def _read_labels(graph: Graph, options: dict[str, Any]) -> tuple[dict[str, Any],
 
     The ids are in the order of the file, which is that of the rows or columns of a matrix.
     """
+    import numpy as np
+
+    from kgtrec.errors import refuse
     from kgtrec.graph.id_files import read_labels
 
     ids: dict[str, Any] = {}
@@ -187,6 +190,10 @@ def _read_labels(graph: Graph, options: dict[str, Any]) -> tuple[dict[str, Any],
             continue
         labels = graph.relations if name == "relations" else graph.entities
         ids[name], unknown = read_labels(path, labels, options["unknown"])
+        repeated = np.flatnonzero(np.bincount(ids[name], minlength=1) > 1).tolist()
+        if repeated and name != "relations":
+            label = labels[repeated[0]]
+            refuse(path, None, f"{label!r} is there more than once", "write each entity once")
         if unknown:
             notes.append(f"{path}: ignored {unknown:,} labels that the graph lacks")
     return ids, notes

@@ -284,8 +284,9 @@ class _Counting:
             first = int(differs[0])
             pair = self.describe_pair(int(self.cells[at][first]))
             raise InputError(
-                f"{pair} scored {self._known[at][first]!r} and then {again[first]!r}: the scores "
-                "must be the same whenever they are asked; switch off dropout and sampling"
+                f"{pair} scored {float(self._known[at][first])!r} and then "
+                f"{float(again[first])!r}: the scores must be the same whenever they "
+                "are asked; switch off dropout and sampling"
             )
 
     def describe_pair(self, cell: int) -> str:
