@@ -307,6 +307,14 @@ def _find_rules(pool: Pool, types: str | None, by_category: bool) -> list[str] |
     type=shared.Count(0),
     metavar="K",
 )
+@shared.option(
+    "--examples",
+    "Also print the N questions with the most added answers: original and added ones (Zhou et al. "
+    "2022, Table 2).",
+    type=shared.Count(),
+    metavar="N",
+)
+@shared.reads("--names name_file", "With --examples: names of entities, lines id<TAB>name.")
 @shared.split("Split of the seeds and runs.")
 @shared.QUESTION_NAMES
 @shared.form("table", "json")
@@ -346,6 +354,7 @@ def complete(
     """
     from kgtrec import read_graph
     from kgtrec.study import run_lists
+    from kgtrec.study.judging.questions import read_names
     from kgtrec.study.pooling import completion, unjudged
     from kgtrec.study.pooling.edited_files import read_judgements
     from kgtrec.study.pooling.lists import doubts, system_names
@@ -370,6 +379,9 @@ def complete(
     tables = {"depths": completion.depth_table(by_depth)}
     if rules is not None and any(rules):
         tables["rules"] = completion.rule_table(pool, rules, judged)
+    if options["examples"]:
+        labels = read_names(options["name_file"]) if options["name_file"] else {}
+        tables["examples"] = done.example_table(options["examples"], labels)
     lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
     shown, notes = _run_tables(lists, done, columns, options)
     written = _run_files(options["run_dir"], names)
@@ -400,6 +412,10 @@ def _check_run_options(runs: tuple[str, ...], options: dict[str, Any]) -> None:
         (
             not runs and of_runs,
             "--measure, --top and --within are about RUNs, but there are none; give some",
+        ),
+        (
+            options["name_file"] and not options["examples"],
+            "--names are for --examples; add --examples N, or leave them out",
         ),
     )
 

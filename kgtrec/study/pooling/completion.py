@@ -24,7 +24,12 @@ from kgtrec.graph.statistics.relations import Categories
 from kgtrec.questions.api import Graph
 from kgtrec.study.pooling.edited_files import EditedFile, Judgements, lines_of_triples
 from kgtrec.study.pooling.pool import SIDES, Pool, mark_ruled_out
-from kgtrec.study.pooling.seeds import SeedQuestions, find_indices, questions_of
+from kgtrec.study.pooling.seeds import (
+    SeedQuestions,
+    describe_question,
+    find_indices,
+    questions_of,
+)
 
 RelationTypes = Mapping[int, tuple[str, str]]
 """Relation to the types of its heads and of its tails."""
@@ -125,6 +130,8 @@ def rule_table(pool: Pool, rules: Sequence[str], judgements: Judgements | None =
     return Table.of_columns(heads, names, *columns)
 
 
+SHOWN_ANSWERS = 5
+"""Original, and added, answers of a question that an example shows."""
 TRUE, FALSE, UNKNOWN = 1, 0, -1
 """Labels: true; false; pooled but undecided (trec_eval's -1)."""
 
@@ -276,6 +283,29 @@ class Completion(ShownAsTables):
             labels=np.repeat(self.labels, 2)[rows[order]],
             nameless=len(keys) - len(named),
         )
+
+    def example_table(self, most: int, names: Mapping[str, str] | None = None) -> Table:
+        """Return the questions with the most added answers (Zhou et al. 2022, Table 2).
+
+        Each of at most `most` questions has a row per original answer (a seed) and per added one
+        (true and pooled), up to `SHOWN_ANSWERS` of both; "of" is the number of all. `names`
+        replaces labels of entities.
+        """
+        graph, names = self.seeds.graph, names or {}
+        keys, answers = (column.ravel() for column in questions_of(graph, self.triples))
+        number = find_indices(self.seeds.keys, keys)
+        is_seed = np.repeat(np.arange(len(self)) < len(self.seeds.seeds), 2)
+        is_added = np.repeat(self.labels == TRUE, 2) & ~is_seed
+        counts = np.bincount(number[is_added & (number >= 0)], minlength=len(self.seeds))
+        order = np.argsort(-counts, kind="stable")[: min(most, int((counts > 0).sum()))]
+        rows: list[tuple[Cell, ...]] = []
+        for question in order.tolist():
+            text = describe_question(graph, int(self.seeds.keys[question]), names)
+            for kind, chosen in (("original", is_seed), ("added", is_added)):
+                found = answers[(number == question) & chosen].tolist()
+                labels = [graph.entities[entity] for entity in found[:SHOWN_ANSWERS]]
+                rows += [(text, kind, names.get(label, label), len(found)) for label in labels]
+        return Table.of("question, answers, entity, of", rows, names=3)
 
     def table(self) -> Table:
         """Return the labels as one row; see `depth_table`."""

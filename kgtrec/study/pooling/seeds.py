@@ -305,11 +305,17 @@ def split_names(graph: Graph, split: str) -> Names:
 
 
 def question_text(graph: Graph, key: int) -> str:
-    """Return the text of a question for messages, such as ``(a, r, ?)``."""
+    """Return the text of a question for messages, in quotes, such as ``'(a, r, ?)'``."""
+    return repr(describe_question(graph, key, {}))
+
+
+def describe_question(graph: Graph, key: int, names: Mapping[str, str]) -> str:
+    """Return the text of a question, such as ``(a, r, ?)``; `names` replaces labels of entities."""
     of_relation, entity = divmod(key, graph.n_entities)
     side, relation = divmod(of_relation, graph.n_relations)
     known, label = graph.entities[entity], graph.relations[relation]
-    return repr(f"({known}, {label}, ?)" if side else f"(?, {label}, {known})")
+    known = names.get(known, known)
+    return f"({known}, {label}, ?)" if side else f"(?, {label}, {known})"
 
 
 def read_question_ids(path: PathName, graph: Graph) -> Names:

@@ -251,3 +251,35 @@ def test_pool_files_with_a_sample(tmp_path: Path) -> None:
     assert again.drawn.tolist() == pool.drawn.tolist()
     assert 0 < pool.drawn.sum() < len(pool)
     assert [one.drawn for one in read_pooled(path)] == pool.drawn.tolist()
+
+
+@examples(0.5)
+@given(judged_cases(), st.integers(1, 4))
+def test_examples_are_those_of_plain_loops(judged: JudgedCase, most: int) -> None:
+    case, labels = judged
+    completion = done(case, labels)
+    graph = completion.seeds.graph
+    names = {graph.entities[1]: "Entity One"}
+    seeds = [tuple(triple) for triple in completion.seeds.seeds.tolist()]
+    every = list(labelled(completion).items())
+    found = []
+    for side, end in [(0, 2), (1, 0)]:  # the questions for heads, then those for tails
+        for known in dict.fromkeys((triple[1], triple[end]) for triple in seeds):
+            of = [
+                (triple, label)
+                for triple, label in every
+                if (triple[1], triple[end]) == known and label == 1
+            ]
+            original = [t[2 - end] for t, _ in of if t in seeds]
+            added = [t[2 - end] for t, _ in of if t not in seeds]
+            found.append((side, *known, original, added))
+    found = sorted((f for f in found if f[4]), key=lambda f: -len(f[4]))[:most]
+    due = []
+    for side, relation, known, *lists in found:
+        label = names.get(graph.entities[known], graph.entities[known])
+        ends = (label, "?") if side else ("?", label)
+        text = f"({ends[0]}, {graph.relations[relation]}, {ends[1]})"
+        for kind, entities in zip(("original", "added"), lists, strict=True):
+            shown = [graph.entities[entity] for entity in entities[:5]]
+            due += [(text, kind, names.get(one, one), len(entities)) for one in shown]
+    assert completion.example_table(most, names).rows == due
