@@ -67,8 +67,8 @@ HEADINGS = {
         "--write-candidates --write-full-questions --write-split --write-runs --run-depth --tag "
         "--write-pairs --write-sets --write-ranks --save --html --conflicts --format --show "
         "--largest --digits "
-        "--plot --plot-pairs --plot-rankings --plot-cells --style --show-engines --path --quiet "
-        "--help --version"
+        "--plot --plot-pairs --plot-rankings --plot-histogram --plot-cells --style --show-engines "
+        "--path --quiet --help --version"
     ),
 }
 

@@ -25,6 +25,11 @@ from kgtrec.cli._report import Command, Report
 )
 @shared.form("table", "json", text="json contains every table, in full precision.")
 @shared.PLOT
+@shared.draws(
+    "--plot-histogram",
+    "Draw how frequent entities and relations are, with fitted tail indices (Mohamed et al. 2020, "
+    "Figures 1 and 5).",
+)
 @shared.STYLE
 def command(graph: str, percentile: float, enough: float) -> Report:
     """Describe the graph in DIR: its splits, how popular its entities and relations are, the
@@ -49,5 +54,8 @@ def command(graph: str, percentile: float, enough: float) -> Report:
     return Report(
         lambda: str(result),
         forms={"json": result.to_json},
-        figures={"plot": lambda: plots.popularity(frequencies)},
+        figures={
+            "plot": lambda: plots.popularity(frequencies),
+            "plot_histogram": lambda: plots.frequency_histogram(frequencies),
+        },
     )

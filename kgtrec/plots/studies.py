@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kgtrec.errors import UsageError, choose
+from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.plots.style import (
     COLUMN,
     apply_style,
@@ -172,6 +172,38 @@ def popularity(frequencies: Mapping[str, Frequencies]) -> Figure:
         ylim=(0, 102),
         ylabel="% of triples that involve one",
     )
+    return legend_above(fig)
+
+
+@apply_style()
+def frequency_histogram(frequencies: Mapping[str, Frequencies]) -> Figure:
+    """Histogram of frequencies on logarithmic axes, with fitted tails (Mohamed et al., Figure 1).
+
+    Bins are 1, 2-3, 4-7, 8-15, ...; the line is a power law fitted to the most frequent items.
+
+    Parameters
+    ----------
+    frequencies : mapping of str to Frequencies
+        By the name in the legend, such as "entities" and "relations", or of several graphs.
+    """
+    require(frequencies, "frequencies")
+    fig, axes = figure()
+    for number, (name, counts) in enumerate(frequencies.items()):
+        style = series_style(number, True)
+        ends, shares = counts.histogram()
+        middle = np.sqrt(ends[:-1] * ends[1:])
+        seen = shares > 0
+        try:
+            fit = counts.tail()
+        except InputError:  # too few items for a tail
+            fit = None
+        label = short(name) if fit is None else f"{short(name)}: tail index {fit.exponent:.2f}"
+        axes.plot(middle[seen], shares[seen], label=label, **(style | {"linestyle": "none"}))
+        if fit is not None:
+            points = np.geomspace(fit.least, max(ends[-1], fit.least + 1), 50)
+            tail = fit.density(points) * fit.items / max(int((counts.counts > 0).sum()), 1)
+            axes.plot(points, tail, color=style["color"], linewidth=1)
+    axes.set(xscale="log", yscale="log", xlabel="triples of an item", ylabel="share of items")
     return legend_above(fig)
 
 

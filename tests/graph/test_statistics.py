@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from study_cases import N_ENTITIES, N_RELATIONS, Triples, category, graphs, listed, percentile, wn18
 
 import kgtrec
+from kgtrec.errors import InputError
 from kgtrec.graph.statistics.leakage import find_leaks
 from kgtrec.graph.statistics.popularity import (
     entity_frequencies,
@@ -21,6 +23,7 @@ from kgtrec.graph.statistics.popularity import (
     triple_mix,
 )
 from kgtrec.graph.statistics.relations import CATEGORIES, UNSEEN, relation_categories
+from kgtrec.graph.statistics.tails import fit_tail
 
 SPLITS = [None, "all", "train", "train,test", ["valid", "test"]]
 NAMES = [(), (), ("train",), ("train", "test"), ("valid", "test")]
@@ -242,3 +245,63 @@ def test_the_benchmarks(shared_data: Path) -> None:
     half = find_leaks(kgtrec.read_graph(shared_data / "wn18rr"))
     assert {m.kind for m in half.mirrors} == {"symmetric"}
     assert half.mirrored / half.triples == pytest.approx(0.336, abs=0.001)
+
+
+def slow_fit(counts: list[int], grid: list[float]) -> tuple[float, int, float]:
+    """The least distance over all starts; exponents on a grid, and sums in place of zeta."""
+    best = (math.inf, 0.0, 0)
+    for least in sorted(set(counts))[:-1]:
+        tail = sorted(count for count in counts if count >= least)
+        if len(tail) < 10:
+            break
+        logs = sum(math.log(count) for count in tail)
+        scored = []
+        for exponent in grid:
+            # Terms up to n, and the integral of the others (Euler and Maclaurin).
+            n = 3000
+            whole = sum(x**-exponent for x in range(least, n)) + n**-exponent / 2
+            whole += n ** (1 - exponent) / (exponent - 1) + exponent * n ** (-exponent - 1) / 12
+            scored.append((len(tail) * math.log(whole) + exponent * logs, exponent, whole))
+        _, exponent, whole = min(scored)
+        distance = upto = 0.0
+        for x in range(least, tail[-1] + 1):
+            upto += x**-exponent / whole
+            if x in tail:
+                share = sum(count <= x for count in tail) / len(tail)
+                distance = max(distance, abs(share - upto))
+        best = min(best, (distance, exponent, least))
+    return best[1], best[2], best[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tails_are_those_of_a_slow_search(seed: int) -> None:
+    counts = np.random.default_rng(seed).zipf(2.2, 40).clip(max=60)
+    fit = fit_tail(np.append(counts, [0, 0]))
+    grid = [
+        fit.exponent + 0.005 * step for step in range(-60, 61) if fit.exponent + 0.005 * step > 1.01
+    ]
+    exponent, least, distance = slow_fit(counts.tolist(), grid)
+    assert (fit.least, fit.items) == (least, (counts >= least).sum())
+    assert fit.exponent == pytest.approx(exponent, abs=0.006)
+    assert fit.distance == pytest.approx(distance, abs=0.003)
+
+
+def test_tail_indices_of_known_power_laws() -> None:
+    for exponent in (1.8, 2.5):
+        counts = np.random.default_rng(1).zipf(exponent, 20_000)
+        assert fit_tail(counts).exponent == pytest.approx(exponent, abs=0.06)
+    with pytest.raises(InputError, match="a tail needs 10 items with two or more"):
+        fit_tail(np.full(30, 4))
+    with pytest.raises(InputError, match="9 items occur"):
+        fit_tail(np.arange(10))
+
+
+@given(graphs())
+def test_histograms_count_every_item_that_occurs(graph: kgtrec.Graph) -> None:
+    for frequencies in (entity_frequencies(graph), relation_frequencies(graph)):
+        counts = [count for count in frequencies.counts.tolist() if count]
+        ends, shares = frequencies.histogram()
+        for low, high, share in zip(ends[:-1], ends[1:], shares, strict=True):
+            number = sum(low <= count < high for count in counts)
+            assert share * (high - low) * max(len(counts), 1) == pytest.approx(number)
+        assert sum(shares * np.diff(ends)) == pytest.approx(1.0 if counts else 0.0)

@@ -160,6 +160,9 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "popularity": lambda: plots.popularity(
         {"entities": entity_frequencies(graph()), "relations": relation_frequencies(graph())}
     ),
+    "frequency_histogram": lambda: plots.frequency_histogram(
+        {"entities": entity_frequencies(graph()), "relations": relation_frequencies(graph())}
+    ),
     "expected_metric": plots.expected_metric,
     "approximation_quality": plots.approximation_quality,
     "simulated": lambda: plots.simulated(simulate(repeats=9)),

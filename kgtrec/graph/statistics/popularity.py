@@ -13,6 +13,7 @@ from kgtrec._internal.csr import inverse
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError, must_be
 from kgtrec.graph.graph import GraphData
+from kgtrec.graph.statistics.tails import TailFit, fit_tail
 from kgtrec.graph.triples import count_entities, drop_duplicates
 
 SplitNames = str | Iterable[str] | None
@@ -195,6 +196,21 @@ class Frequencies(ShownAsTables):
             )
         items = math.ceil(round(len(self.ids) * percent / 100, 9))
         return items, float(self.reached[items - 1] / max(self.triples, 1))
+
+    def tail(self) -> TailFit:
+        """Fit a power law to the most frequent items; see `fit_tail`."""
+        return fit_tail(self.counts)
+
+    def histogram(self) -> tuple[Float64, Float64]:
+        """Return ends of bins 1, 2, 4, 8, ..., and the share of the items per count in each.
+
+        Items that never occur are left out. Shapes: float64 (bins + 1,) and (bins,).
+        """
+        occurring = self.counts[self.counts > 0]
+        n_bins = int(self.counts.max(initial=1)).bit_length()
+        ends: Float64 = np.exp2(np.arange(n_bins + 1))
+        numbers = np.histogram(occurring, ends)[0]
+        return ends, np.asarray(numbers / (max(len(occurring), 1) * np.diff(ends)))
 
     def table(self, percents: Sequence[float] = TOP) -> Table:
         """Return a row per top x %: items, count of the least frequent, share of triples."""
