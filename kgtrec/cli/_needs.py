@@ -71,7 +71,7 @@ def _idle(
     ctx: click.Context, table: Mapping[str, tuple[tuple[str, str], ...]]
 ) -> Iterator[tuple[str, str]]:
     """Yield the typed options of each row whose needed options are all absent, and these."""
-    values = _typed_values(ctx)
+    values = _read_typed(ctx)
     for options, needs in table.get(_command_of(ctx), ()):
         typed = [option for option in options.split() if option in values]
         if typed and not _present(needs, values):
@@ -81,7 +81,7 @@ def _idle(
 
 def _idle_beside(ctx: click.Context) -> Iterator[tuple[str, str]]:
     """Yield the typed options of each row of `IDLE` and the other that makes them idle."""
-    values = _typed_values(ctx)
+    values = _read_typed(ctx)
     for options, others, exceptions in IDLE.get(_command_of(ctx), ()):
         typed = [option for option in options.split() if option in values]
         beside = _present(others, values)
@@ -94,7 +94,7 @@ def _command_of(ctx: click.Context) -> str:
     return " ".join(ctx.command_path.split()[1:])
 
 
-def _typed_values(ctx: click.Context) -> dict[str, object]:
+def _read_typed(ctx: click.Context) -> dict[str, object]:
     """Return the values of the typed options by name."""
     return {
         long_name(parameter): ctx.params.get(str(parameter.name))

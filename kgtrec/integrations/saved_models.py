@@ -357,15 +357,15 @@ def from_arrays(names: Iterable[str], values: Mapping[str, float], model: str) -
     return SavedModel(program, None, norm, phases, normalize, origin=origin, pairs=pairs)
 
 
-def from_weights(values: Mapping[str, float], place: str) -> SavedModel:
-    """HAKE with the single values of its checkpoint; ``place`` says where they come from."""
+def from_weights(values: Mapping[str, float], source: str) -> SavedModel:
+    """Return HAKE with the single values of its checkpoint; ``source`` is their origin."""
     return SavedModel(
         _HAKE,
         "hake",
         phases=values.get("embedding_range"),
         phase_weight=values.get("phase_weight"),
         modulus_weight=values.get("modulus_weight"),
-        origin=dict.fromkeys(("model", "phases", "phase_weight", "modulus_weight"), place),
+        origin=dict.fromkeys(("model", "phases", "phase_weight", "modulus_weight"), source),
     )
 
 

@@ -94,7 +94,7 @@ def _check_whole(lists: PredictedLists, used: Int64) -> None:
 
 
 def _refuse_label(lists: PredictedLists, questions: Questions, at: int) -> None:
-    """Raise an error that names an entry of a list that is no candidate."""
+    """Raise an error that names an entry of a list that is not a candidate."""
     owner = int(np.searchsorted(lists.offsets, at, side="right")) - 1
     entity = int(lists.entities[at])
     name = questions.candidate_labels[entity] if entity >= 0 else lists.names[-2 - entity]

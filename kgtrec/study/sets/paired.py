@@ -32,7 +32,7 @@ def samples_of_sets(
     Raises
     ------
     UsageError
-        Fewer than two systems, or a measure that is no mean over answers or questions.
+        Fewer than two systems, or a measure that is not a mean over answers or questions.
     InputError
         Systems that do not have the same questions and answers.
     """
