@@ -373,7 +373,7 @@ def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Rep
 
 def _notes(run: Scored, request: Request) -> list[str]:
     """Return the notes on a run: remarks of readers, missing z-scores, and ties."""
-    from kgtrec.trec.eval.remarks import remarks_on_answers
+    from kgtrec.trec.eval.answer_notes import remarks_on_answers
 
     notes = [remark.marked for remark in run.remarks]
     if run.missing:

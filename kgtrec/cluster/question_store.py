@@ -42,7 +42,7 @@ from kgtrec.errors import FileError, PathName, system_error
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.triples import QualifierSets
 from kgtrec.questions.api import Graph, Questions
-from kgtrec.questions.candidates import CandidateLists
+from kgtrec.questions.candidate_lists import CandidateLists
 from kgtrec.questions.graph_terms import GraphTerms
 from kgtrec.questions.terms import NamedTerms, Term
 from kgtrec.ranking.rows import RowPlan, plan_rows

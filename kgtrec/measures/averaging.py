@@ -15,8 +15,7 @@ average over groups of cells with the same relation or value of the term.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +27,8 @@ from kgtrec.errors import InputError, UsageError
 from kgtrec.measures.random_baseline import Chance, ChanceOf, Tally
 from kgtrec.measures.ties import PairedTies, Ranked, Scaled, Ties
 from kgtrec.questions.terms import NAMES, SIDES
-from kgtrec.ranking.instances import term_names, term_of
 
 if TYPE_CHECKING:
-    from kgtrec.measures.measure import Measure
-    from kgtrec.questions.terms import Term
     from kgtrec.ranking.ranks import Ranks
 
 
@@ -74,13 +70,6 @@ def require_side(request: object, side: str, present: tuple[str, ...]) -> str:
     return side
 
 
-def use_side_of_ranks(measures: Iterable[Measure], ranks: Ranks) -> list[Measure]:
-    """Return the measures, with side "all" instead of "both" if the questions have no graph."""
-    if sides_present(ranks) != ("all",):
-        return list(measures)
-    return [replace(item, side="all") if item.side == "both" else item for item in measures]
-
-
 def require_graph(request: object, ranks: Ranks) -> None:
     """Raise UsageError if the request needs triples but the ranks' questions have no graph."""
     if not ranks.of_graph:
@@ -89,21 +78,6 @@ def require_graph(request: object, ranks: Ranks) -> None:
             f"{request} needs relations or triples, but these questions are not of a graph; "
             f"group.METRIC(TERM) averages over the values of a term ({known})"
         )
-
-
-def term_of_group(measure: Measure, ranks: Ranks) -> tuple[Term, list[str]]:
-    """Return the term of a group average, and the values of it that the measure names."""
-    name, _, named = measure.term.partition(":")
-    term = term_of(ranks, name)
-    if term is None:
-        known = ", ".join(term_names(ranks)) or "none"
-        raise UsageError(f"{measure}: questions have no term {name!r}; their terms: {known}")
-    names = [each.strip() for each in named.split("+")] if named else []
-    values = term.texts(np.unique(term.codes))
-    if missing := [each for each in names if each not in values]:
-        problem = f"no question has {name} {missing[0]!r}, only {', '.join(values)}"
-        raise UsageError(f"{measure}: {problem}")
-    return term, names
 
 
 class Cells:

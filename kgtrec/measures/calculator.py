@@ -20,9 +20,8 @@ from kgtrec.measures.averaging import (
     require_graph,
     require_side,
     sides_present,
-    term_of_group,
 )
-from kgtrec.measures.measure import Measure
+from kgtrec.measures.measure import Measure, term_of_group
 from kgtrec.measures.metric import GroupMoments
 from kgtrec.measures.stratified import Strata, average_strata
 from kgtrec.measures.ties import Ranked, Scaled

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from kgtrec._internal.arrays import Float64
 from kgtrec.errors import UsageError, list_problems
+from kgtrec.measures.averaging import sides_present
 from kgtrec.measures.keys import (
     FORM,
     KeyParts,
@@ -18,7 +22,12 @@ from kgtrec.measures.keys import (
     split_key,
 )
 from kgtrec.measures.ties import Ranked
+from kgtrec.ranking.instances import term_names, term_of
 from kgtrec.trec.measures.names import Column, key_column
+
+if TYPE_CHECKING:
+    from kgtrec.questions.terms import Term
+    from kgtrec.ranking.ranks import Ranks
 
 
 @dataclass(frozen=True, repr=False)
@@ -228,3 +237,25 @@ def parse_all(keys: Iterable[str | Measure]) -> list[Measure]:
         head = f"{len(problems):,} keys are not measures"
         raise UsageError(list_problems(head, [*problems[:_SHOWN_PROBLEMS], *rest]))
     return list(dict.fromkeys(measures))
+
+
+def use_side_of_ranks(measures: Iterable[Measure], ranks: Ranks) -> list[Measure]:
+    """Return the measures, with side "all" instead of "both" if the questions have no graph."""
+    if sides_present(ranks) != ("all",):
+        return list(measures)
+    return [replace(item, side="all") if item.side == "both" else item for item in measures]
+
+
+def term_of_group(measure: Measure, ranks: Ranks) -> tuple[Term, list[str]]:
+    """Return the term of a group average, and the values of it that the measure names."""
+    name, _, named = measure.term.partition(":")
+    term = term_of(ranks, name)
+    if term is None:
+        known = ", ".join(term_names(ranks)) or "none"
+        raise UsageError(f"{measure}: questions have no term {name!r}; their terms: {known}")
+    names = [each.strip() for each in named.split("+")] if named else []
+    values = term.texts(np.unique(term.codes))
+    if missing := [each for each in names if each not in values]:
+        problem = f"no question has {name} {missing[0]!r}, only {', '.join(values)}"
+        raise UsageError(f"{measure}: {problem}")
+    return term, names

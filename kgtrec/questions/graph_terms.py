@@ -25,7 +25,6 @@ from kgtrec.questions.terms import NAMES, SIDES, MissingTermError, Term, copy_ro
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
     from kgtrec.graph.labels import Labels
-    from kgtrec.questions.questions import QuestionData
 
 
 class Side(NamedTuple):
@@ -303,7 +302,7 @@ class GraphTerms:
         """Number of evaluated triples per relation: int64, shape (n_relations,)."""
         return np.bincount(self.triples[:, 1], minlength=self.graph.n_relations)
 
-    def popularity(self, _: QuestionData) -> tuple[Int64, Int64]:
+    def popularity(self, _: object) -> tuple[Int64, Int64]:
         """Count the triples of each candidate in all splits, and of each relation in this one."""
         graph = self.graph
         if self.kind == "entity":

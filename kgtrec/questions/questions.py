@@ -27,7 +27,7 @@ from kgtrec.questions.terms import PLURAL, TERM, NamedTerms, NoGraphError, copy_
 if TYPE_CHECKING:
     from kgtrec.graph.graph import GraphData
     from kgtrec.graph.labels import Labels
-    from kgtrec.questions.candidates import CandidateLists
+    from kgtrec.questions.candidate_lists import CandidateLists
     from kgtrec.questions.graph_terms import GraphTerms
     from kgtrec.questions.terms import Term
 

@@ -6,16 +6,16 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from kgtrec._internal.arrays import Int64
+from kgtrec._internal.csr import Csr
 from kgtrec.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
-    from kgtrec.questions.questions import QuestionData
 
 NAMES = ("head", "tail", "relation", "qualifier", "all")
 """Names of the sides, indexed by code. "all" is for questions that do not come from a graph."""
@@ -54,6 +54,16 @@ class MissingTermError(UsageError, AttributeError):
 
 class NoGraphError(MissingTermError):
     """Questions without a graph were used for something that needs one."""
+
+
+class KnownAnswers(Protocol):
+    """Questions, with the answers to be ranked and the known ones that filters remove."""
+
+    @property
+    def answers(self) -> Csr: ...
+
+    @property
+    def removed(self) -> Csr: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +199,7 @@ class NamedTerms:
         name = f" of {self.facts['name']}" if self.facts.get("name") else ""
         return name, "", f"terms: {', '.join(self.terms) or 'none'}"
 
-    def popularity(self, questions: QuestionData) -> tuple[Int64, None]:
+    def popularity(self, questions: KnownAnswers) -> tuple[Int64, None]:
         """Count how often each candidate is a known answer; None stands for relations."""
         known = np.concatenate([questions.answers.ids, questions.removed.ids])
         return np.bincount(known, minlength=len(self.candidate_labels)), None

@@ -16,7 +16,7 @@ from kgtrec._internal.arrays import Bools, Int32, Int64
 from kgtrec._internal.csr import Csr, offsets_of, spans, take
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
-from kgtrec.questions.candidates import CandidateLists
+from kgtrec.questions.candidate_lists import CandidateLists
 from kgtrec.ranking.columns import MACRO, MICRO, cache_of, get_or_make
 from kgtrec.scores.arrays import as_array, to_host
 

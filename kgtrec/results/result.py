@@ -21,8 +21,8 @@ from kgtrec._internal.table import (
 )
 from kgtrec.errors import InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
-from kgtrec.measures.averaging import use_side_of_ranks
 from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_of
+from kgtrec.measures.measure import use_side_of_ranks
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.settings import EvaluateOptions, Settings

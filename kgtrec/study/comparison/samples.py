@@ -37,9 +37,9 @@ from kgtrec.measures.averaging import (
     require_graph,
     require_side,
     sides_present,
-    term_of_group,
 )
 from kgtrec.measures.calculator import OF_GRAPHS
+from kgtrec.measures.measure import term_of_group
 from kgtrec.measures.metric import FALLING, OfMean, same
 from kgtrec.results.comparability import comparable
 from kgtrec.trec.measures.names import Column, resolve

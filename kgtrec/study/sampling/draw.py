@@ -29,7 +29,8 @@ from kgtrec._internal.csr import Csr, distinct, to_csr, to_keys
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import InputError, UsageError, choose, refuse_if
 from kgtrec.questions.api import Questions
-from kgtrec.questions.candidates import CandidateLists, apply_lists
+from kgtrec.questions.candidate_lists import CandidateLists
+from kgtrec.questions.candidates import apply_lists
 from kgtrec.questions.graph_terms import ASKS
 from kgtrec.questions.terms import NAMES as SIDE_NAMES
 from kgtrec.scores.files import load_matrix

@@ -15,8 +15,9 @@ import numpy as np
 from kgtrec import _core
 from kgtrec.errors import InputError, UsageError
 from kgtrec.trec.eval import score as scoring
+from kgtrec.trec.eval.answer_notes import remarks_on_answers
 from kgtrec.trec.eval.measure_rows import ArrayValues, MeasureRow, NativeValues, TieValues, rows_of
-from kgtrec.trec.eval.remarks import foreign_documents, remarks_of, remarks_on_answers
+from kgtrec.trec.eval.remarks import foreign_documents, remarks_of
 from kgtrec.trec.eval.request import Request
 from kgtrec.trec.files.columns import name_bytes, native_documents, pack_run, queries_of
 from kgtrec.trec.files.text import decode_name

@@ -12,14 +12,11 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Int64
-from kgtrec.errors import AnswerNote, KgtrecWarning, QueryWarning, RunWarning
+from kgtrec.errors import KgtrecWarning, QueryWarning, RunWarning
 from kgtrec.trec.measures.names import Column
 from kgtrec.trec.measures.trec_measure import EvalOptions
 
 if TYPE_CHECKING:
-    from kgtrec.trec.eval.kg_metrics import GraphFiltered
-    from kgtrec.trec.eval.request import Request
-    from kgtrec.trec.eval.score import Scored
     from kgtrec.trec.measures.judge import JudgedQueries
     from kgtrec.trec.measures.relevant import QueryMatch, Signs
 
@@ -211,41 +208,3 @@ def _negative(judged: JudgedQueries, numbers: Int64) -> Iterable[KgtrecWarning]:
         f"{count} below 0 (the first is {first}); {option} drops such documents like those "
         "without a judgement"
     )
-
-
-# -- Measures of answers, and runs that a graph filters --------------------------------------------
-
-
-def remarks_on_answers(run: Scored, request: Request) -> Iterable[KgtrecWarning]:
-    """Note what a graph removed from a run, and which answers ``kg_`` measures count."""
-    if run.filtered is not None:
-        yield AnswerNote(_describe_filter(run.filtered, request))
-    elif request.micro:
-        yield AnswerNote(
-            "kg_ measures use ranks as listed: other answers in the qrels do not count, but "
-            "answers known from other splits do, unless the run is filtered; "
-            f"{argument('questions', option='graph')} filters it"
-        )
-    if run.micro is not None and run.micro.missing.any():
-        text = "low and high bound the metrics for every rank they may have"
-        if request.entities is None and request.questions is None:
-            number = argument("entities", option="n_entities")
-            text = f"without {number} their ranks are unbounded: low counts them as 0"
-        total = f"{run.micro.missing.sum():,} of {run.micro.answers.sum():,} answers"
-        yield AnswerNote(f"{total} are not in the run; {text}")
-
-
-def _describe_filter(filtered: GraphFiltered, request: Request) -> str:
-    """Describe what a graph removed from a run, and the documents that it lacks."""
-    questions = request.questions
-    assert questions is not None
-    text = (
-        f"filtered by {questions.graph.name or 'the graph'}: {filtered.known:,} documents that "
-        f"{', '.join(questions.filter_splits)} know left the run"
-    )
-    if n := filtered.unlinkable:
-        fate = "are not in the graph and keep their places (the first is {})"
-        if n == 1:
-            fate = "is not in the graph and keeps its place ({})"
-        text += f"; {n:,} {fate.format(quote_name(filtered.stranger))}"
-    return text

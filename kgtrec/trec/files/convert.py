@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,6 @@ from kgtrec.trec.files.parse import name_buffers
 from kgtrec.trec.files.run import Run, read_qrels_columns, read_run_columns
 from kgtrec.trec.files.text import PathName, decode_name, is_path
 
-if TYPE_CHECKING:
-    from kgtrec.questions.api import Questions
-
-
 Name = str | int
 
 
@@ -54,6 +50,19 @@ class RanxData(Protocol):
     def to_dict(self) -> Any: ...
 
 
+class QuestionsLike(Protocol):
+    """Questions of `kgtrec.questions`, whose answers are qrels."""
+
+    @property
+    def answers(self) -> Any: ...
+
+    @property
+    def grades(self) -> Any: ...
+
+    @property
+    def candidate_labels(self) -> Any: ...
+
+
 RunLike: TypeAlias = (
     "PathName | Mapping[Name, Mapping[Name, float]] | Mapping[str, Mapping[str, float]]"
     " | Mapping[int, Mapping[int, float]] | Iterable[tuple[Any, ...]] | Frame | RanxData"
@@ -61,7 +70,7 @@ RunLike: TypeAlias = (
 )
 QrelsLike: TypeAlias = (
     "PathName | Mapping[Any, Mapping[Any, Any]] | Iterable[tuple[Any, ...]] | Frame | RanxData"
-    " | QrelsColumns | Questions"
+    " | QrelsColumns | QuestionsLike"
 )
 """Accepted forms of a run, and of qrels (with one more level for judgements in groups)."""
 
