@@ -53,7 +53,7 @@ HEADINGS = {
         "--one-threshold --bins --percentile --edges --enough --vary --at --points "
         "--policy --per --least --cover --assign "
         "--count-entities --count-relations --sparsity --density --train-share --values "
-        "--study --figure --slope --strength "
+        "--study --figure --slope --strength --corrected --question "
         "--correlation --sizes --shares --repeats --epsilon --per-query --no-summary --complete "
         "--best --stability "
         "--relevance-level --judged-only --max-documents --collection --compat --ties --debug"

@@ -9,6 +9,7 @@ import click
 from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
+from kgtrec.errors import about
 
 if TYPE_CHECKING:
     from kgtrec._internal.table import Table
@@ -35,6 +36,16 @@ SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
     default=10,
     metavar="N",
 )
+@shared.flag(
+    "--corrected",
+    "BEFORE and AFTER are ranks of one model with sparse and completed labels: print the ranks "
+    "without and with correction (Yang et al. 2022, Table 1).",
+)
+@shared.option(
+    "--question",
+    "With --corrected: only the answers of this question of BEFORE, such as tail12.",
+    metavar="NAME",
+)
 @shared.FORMAT
 def command(
     ranks: tuple[str, str],
@@ -43,6 +54,8 @@ def command(
     cutoffs: str,
     show: str,
     largest: int,
+    corrected: bool,
+    question: str | None,
 ) -> Report:
     """Show which answers one model gets right and another does not: answers gained and lost among
     the k best, how often both put the same entity first, and the largest changes of rank.
@@ -54,9 +67,20 @@ def command(
     kgtrec changes old.parquet new.parquet
     kgtrec changes old.parquet new.parquet --run old.run --run new.run
     kgtrec changes old.parquet new.parquet --show lost --largest 50 --format csv > lost.csv
+    kgtrec changes sparse.parquet completed.parquet --corrected --question tail12
     """
     from kgtrec.study.changes import answer_changes
 
+    typed = shared.list_typed(("runs", "names", "cutoffs", "show"))
+    shared.refuse(
+        (question is not None and not corrected, "--question needs --corrected"),
+        (
+            corrected and typed,
+            f"{', '.join(typed)}: of two models; leave out with --corrected",
+        ),
+    )
+    if corrected:
+        return _corrections(ranks, question, largest)
     labels = shared.system_names(ranks, names)
     shared.refuse(
         shared.one_per_file("--run", runs, ranks),
@@ -66,6 +90,23 @@ def command(
     loaded = load_comparable(dict(zip(labels, ranks, strict=True)))
     changes = answer_changes(loaded, runs or None, cutoffs=shared.parse_cutoffs(cutoffs))
     return _report(changes, show, largest)
+
+
+def _corrections(files: tuple[str, str], question: str | None, largest: int) -> Report:
+    """Report ranks without and with correction."""
+    from kgtrec import Ranks
+    from kgtrec.study.corrections import label_corrections
+
+    before, after = (Ranks.load(file) for file in files)
+    with about(", ".join(files)):
+        corrections = label_corrections(before, after)
+    if question is not None:
+        return Report.from_table(corrections.of_question(question))
+    tables = {"corrections": corrections.table(), "largest": corrections.largest(largest)}
+    notes = []
+    if corrections.n_new:
+        notes = [f"{corrections.n_new:,} questions have only added answers; left out"]
+    return Report.from_tables(tables, notes=notes)
 
 
 def _report(changes: AnswerChanges, show: str, largest: int) -> Report:

@@ -49,6 +49,7 @@ from kgtrec.study.comparison.sensitivity import sensitivity_of_table as sensitiv
 from kgtrec.study.comparison.significance import discriminate as discriminate
 from kgtrec.study.comparison.significance import pairwise as pairwise
 from kgtrec.study.comparison.verdicts import compare_verdicts as compare_verdicts
+from kgtrec.study.corrections import label_corrections as label_corrections
 from kgtrec.study.openworld.simulate import family_tree as family_tree
 from kgtrec.study.openworld.simulate import random_removal as random_removal
 from kgtrec.study.openworld.simulate import ranked_removal as ranked_removal
