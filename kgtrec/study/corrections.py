@@ -235,5 +235,5 @@ def _check_same_scores(ranks: Ranks, rows: Int64, without: Float64, expected: Fl
             f"answers, first {answer_label(ranks, int(ranks.answer[row]))!r} of "
             f"{question_text(ranks, row)}: rank {expected[wrong[0]]:g} without correction, but "
             f"{without[row]:g} by the completed ranks; give ranks of the same scores, with filters "
-            "that differ only in the added answers"
+            "that differ only in the added answers, none of which is in another split"
         )

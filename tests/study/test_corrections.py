@@ -71,7 +71,8 @@ def world(seed: int) -> tuple[kgtrec.Graph, kgtrec.Graph, int]:
     n = 8
     train = rng.integers(0, (n, 2, n), (5, 3))
     test = np.unique(rng.integers(0, (n, 2, n), (18, 3)), axis=0)
-    test = rng.permutation(test)
+    known = {tuple(row) for row in train.tolist()}  # an added answer must not be known before
+    test = rng.permutation([row for row in test.tolist() if tuple(row) not in known])
     size = int(rng.integers(1, len(test)))
     names = [f"e{number}" for number in rng.permutation(n)]
     return (
