@@ -43,7 +43,7 @@ HEADINGS = {
     "Pooling and judging": (
         "--depth --sample --places --by-category --rules --blank --by-rule --by-relation "
         "--stratified --in-relation-order --annotators --overlap --batch --port --no-browser "
-        "--link --facts --evidence --sources --reverse --within --top --examples"
+        "--link --facts --evidence --sources --reverse --within --top --examples --alpha"
     ),
     "Parts of a job": (
         "--shard --plan --shard-by --memory --scheduler --workers --patience --status"

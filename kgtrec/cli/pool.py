@@ -315,6 +315,12 @@ def _find_rules(pool: Pool, types: str | None, by_category: bool) -> list[str] |
     metavar="N",
 )
 @shared.reads("--names name_file", "With --examples: names of entities, lines id<TAB>name.")
+@shared.flag(
+    "--alpha",
+    "Also estimate how much more often popular relations and answers are observed, and the "
+    "exponent beta at which to read the curves of kgtrec stratify (Mohamed et al. 2020, equation "
+    "2).",
+)
 @shared.split("Split of the seeds and runs.")
 @shared.QUESTION_NAMES
 @shared.form("table", "json")
@@ -379,6 +385,10 @@ def complete(
     tables = {"depths": completion.depth_table(by_depth)}
     if rules is not None and any(rules):
         tables["rules"] = completion.rule_table(pool, rules, judged)
+    if options["alpha"]:
+        from kgtrec.study.pooling.alpha import alpha_table, estimate_alphas
+
+        tables["alpha"] = alpha_table(estimate_alphas(done))
     if options["examples"]:
         labels = read_names(options["name_file"]) if options["name_file"] else {}
         tables["examples"] = done.example_table(options["examples"], labels)

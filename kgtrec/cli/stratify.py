@@ -67,6 +67,10 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     Rare ones count more to the right of a curve. beta_e = 0 and beta_r = -1 is the micro average,
     and beta_e = beta_r = 0 the mean over relations.
 
+    If true triples of x are observed with a probability proportional to N(x)^alpha, the nearly
+    unbiased exponent is alpha / (alpha + 1) (equation 2): 0.33, 0.50 and 0.67 for alpha = 0.5, 1
+    and 2. Ranks do not show alpha; `kgtrec complete --alpha` estimates it from completed labels.
+
     \b
     kgtrec stratify ranks.parquet
     kgtrec stratify a.parquet b.parquet --vary beta_r -m mrr --format csv
