@@ -16,7 +16,7 @@ import numpy as np
 
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.csr import Csr, offsets_of, spans
-from kgtrec.errors import InputError
+from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.blocks import nan_error, rank_all, tie_thresholds
 from kgtrec.ranking.columns import MACRO
@@ -45,6 +45,11 @@ class ScoredQuestions:
         if isinstance(scores, (str, PathLike)):
             loaded = load_scores(scores)
             scores = loaded if isinstance(loaded, Factors) else load_matrix(scores)
+        if questions.candidate_lists is not None or questions.column_of is not None:
+            raise UsageError(
+                "sets of scores need all candidates in the order of ids; rank these questions, and "
+                "judge their ranks"
+            )
         self.questions, self._source = questions, scores
         _check_shape(scores, questions)
         self._settings = Settings.convert(higher_is_better=higher_is_better, threads=threads)

@@ -16,6 +16,7 @@ from sets_oracle import Oracle, Question, judged, world
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
+from kgtrec.errors import FileError
 from kgtrec.study import answer_sets
 from kgtrec.study.sets.abstention import risk_curve
 
@@ -125,3 +126,14 @@ def test_risk_falls_with_the_best_score(tmp_path: Path) -> None:
     assert again.values == sets.values
     assert again.sets is not None
     assert [{*again.sets[q].tolist()} for q in range(len(named))] == [*named.values()]
+
+
+def test_candidates_that_a_question_does_not_have_are_refused() -> None:
+    test, _ = world(2, levels=0)
+    few = test.asked.restrict(candidates=[sorted(a) for a in test.answers.values()])
+    other = next(e for e in test.scores[test.questions[0]] if e not in few.answers[0])
+    lists = [record(test.questions[0], [str(other)])]
+    with pytest.raises(FileError, match=rf":1: '{other}' is not a candidate of its que"):
+        answer_sets(lists, "lists", few)
+    with pytest.raises(kgtrec.UsageError, match="sets of scores need all candidates"):
+        answer_sets(test.matrix, "top:2", few)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import permutations
+from itertools import combinations, permutations
 from statistics import mean, median
 from typing import Any
 
@@ -157,6 +157,23 @@ def test_scores_show_all_ties_at_the_border(seed: int, k: int, ties: str, levels
     assert sets.sets is not None
     assert [{*sets.sets[q].tolist()} for q in range(len(named))] == [*named.values()]
     assert not sets.notes
+
+
+@given(SEEDS, st.integers(1, 4))
+def test_the_k_best_are_greedy_and_no_other_k_have_more_expected_hits(seed: int, k: int) -> None:
+    """Scores as probabilities of being an answer: the greedy choice equals enumeration."""
+    test, _ = world(seed, levels=0, n=6)
+    matrix = test.matrix / test.matrix.max()
+    sets = answer_sets(matrix, f"top:{k}", test.asked, keep=True, resampling=FEW)
+    assert sets.sets is not None
+    for number, scores in enumerate(test.scores.values()):
+        best = max(
+            sum(matrix[number, candidate] for candidate in chosen)
+            for chosen in combinations(scores, min(k, len(scores)))
+        )
+        named = sets.sets[number]
+        assert len(named) == min(k, len(scores))
+        assert matrix[number, named].sum() == pytest.approx(best, rel=1e-6)
 
 
 @given(SEEDS, CLAIMS, st.sampled_from(["", "relation"]), st.integers(0, 6), st.booleans())
