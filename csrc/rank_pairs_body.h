@@ -56,35 +56,33 @@ void FN(kgt_pairs_close)(FN(kgt_pairs) * pairs) {
     FN(kgt_worker_close)(&pairs->worker);
 }
 
-/* Counts scores for many thresholds. True if any is NaN. */
-static bool FN(pairs_by_levels)(FN(kgt_worker) * worker, const T *x, int64_t n) {
-    const FN(kgt_ops) *ops = &worker->kernel->OPS;
-    const bool compressing = worker->sparse && ops->compress != NULL;
+/* Counts scores for many thresholds: those that compression kept, or all. True if any is NaN; for
+ * kept scores, compression has told. */
+static bool FN(pairs_by_levels)(FN(kgt_worker) * worker, const T *x, int64_t n, bool kept) {
     bool nan = false;
-    if (compressing) {
-        const int64_t reach =
-            (int64_t)ops->compress(x, (size_t)n, worker->lowest, worker->survivors, &nan);
-        worker->sparse = reach < n / 2;
-        x = worker->survivors;
-        n = reach;
-    }
-    if (FN(levels_few)(&worker->levels)) return FN(compare_levels)(worker, x, n) || nan;
+    if (FN(levels_few)(&worker->levels)) return FN(compare_levels)(worker, x, n);
     if (FN(by_cells)(worker)) {
         const int64_t n_left = FN(find_bins)(worker, x, n, &nan);
         FN(add_bins)(worker, 0, n_left, n);
         return nan;
     }
-    if (!compressing) nan = ops->count(x, (size_t)n, NULL, 0, NULL, NULL, NULL);
+    if (!kept) nan = worker->kernel->OPS.count(x, (size_t)n, NULL, 0, NULL, NULL, NULL);
     FN(levels_count)(worker, x, (size_t)n);
     return nan;
 }
 
-/* Writes down the cells whose scores reach the bound. */
-static void FN(sieve)(FN(kgt_pairs) * pairs, const T *x, int64_t n, int64_t cell) {
-    kgt_pair_counts *out = pairs->out;
-    const T bound = (T)out->bound;
+/* How many scores reach the bound. */
+static int64_t FN(count_reach)(const FN(kgt_pairs) * pairs, const T *x, int64_t n) {
+    const T bound = (T)pairs->out->bound;
     int64_t greater = 0, reach = 0;
     pairs->worker.kernel->OPS.count(x, (size_t)n, &bound, 1, &greater, &reach, NULL);
+    return reach;
+}
+
+/* Writes down the cells of the `reach` scores that reach the bound. */
+static void FN(sieve)(FN(kgt_pairs) * pairs, const T *x, int64_t n, int64_t cell, int64_t reach) {
+    kgt_pair_counts *out = pairs->out;
+    const T bound = (T)out->bound;
     for (int64_t i = 0; reach > 0 && i < n; i++) {
         if (!(x[i] >= bound)) continue;
         reach--;
@@ -99,14 +97,30 @@ static void FN(sieve)(FN(kgt_pairs) * pairs, const T *x, int64_t n, int64_t cell
 /* Counts n <= KGT_BLOCK scores of neighbouring cells. */
 static void FN(pairs_block)(FN(kgt_pairs) * pairs, const T *x, int64_t n, int64_t cell) {
     FN(kgt_worker) *worker = &pairs->worker;
+    const FN(kgt_ops) *ops = &worker->kernel->OPS;
     if (pairs->counted > MOST_COUNTED) {
         FN(pairs_flush)(pairs);
         FN(pairs_begin)(pairs);
     }
     pairs->counted += n;
-    pairs->out->nan |= worker->by_levels ? FN(pairs_by_levels)(worker, x, n)
+    const bool compressing = worker->by_levels && worker->sparse && ops->compress != NULL;
+    const T *kept = x;
+    int64_t n_kept = n;
+    if (compressing) {
+        kept = worker->survivors;
+        n_kept = (int64_t)ops->compress(x, (size_t)n, worker->lowest, worker->survivors,
+                                        &pairs->out->nan);
+        worker->sparse = n_kept < n / 2;
+    }
+    if (pairs->out->capacity > 0) {
+        /* Scores that reach the bound of the best usually reach the lowest threshold, too. */
+        const bool among_kept = (T)pairs->out->bound >= worker->lowest;
+        const int64_t reach =
+            among_kept ? FN(count_reach)(pairs, kept, n_kept) : FN(count_reach)(pairs, x, n);
+        if (reach > 0) FN(sieve)(pairs, x, n, cell, reach);
+    }
+    pairs->out->nan |= worker->by_levels ? FN(pairs_by_levels)(worker, kept, n_kept, compressing)
                                          : FN(count_block)(worker, x, n, pairs->out->n, NULL);
-    if (pairs->out->capacity > 0) FN(sieve)(pairs, x, n, cell);
 }
 
 void FN(kgt_pairs_row)(FN(kgt_pairs) * pairs, const kgt_row *row, int64_t cell) {

@@ -295,14 +295,16 @@ class _Counting:
         return f"the pair of entities {head} and {tail} of relation {self._name!r}"
 
     def _count(self, part: _Part, start: int, first: int, stop: int) -> None:
-        """Count rows of a part, in several calls if there are too many candidates for the best."""
-        best, rows = self.best, stop - first
-        if best.depth and not best.is_full and rows * self._width > CELLS_KEPT and rows > 1:
-            some = first + max(1, CELLS_KEPT // self._width)
-            if some < stop:
-                self._count(part, start, first, some)
-                self._count(part, start, some, stop)
-                return
+        """Count rows of a part, in several calls if there are too many candidates for the best.
+
+        A call has at most as many rows as all calls before it. So the worst of the best pairs so
+        far excludes nearly all scores of the call.
+        """
+        most = max(1, CELLS_KEPT // self._width, start + first)
+        if self.best.depth and stop - first > most:
+            self._count(part, start, first, first + most)
+            self._count(part, start, first + most, stop)
+            return
         if not self._try_count(part, start, first, stop):
             middle = (first + stop) // 2
             self._count(part, start, first, middle)
