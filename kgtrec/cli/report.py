@@ -14,7 +14,7 @@ import click
 from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import bounds_block, bounds_by_key, list_batch_ranks, load_ranks, warn_about
-from kgtrec.cli._report import Command, Report, blocks, note, single_or_all
+from kgtrec.cli._report import Command, Report, blocks, single_or_all
 from kgtrec.errors import UsageError, about, choose
 
 S = TypeVar("S")
@@ -422,12 +422,13 @@ def _models_report(files: tuple[str, ...], options: Options) -> Report:
     for side in sides or ():
         choose("side", side, averaging.SIDES, also="several, as in head,tail")
     systems = _load_systems(files, options["names"], options["replicates"])
-    for idle in _idle_options(systems, options):
-        note(idle)
     table = table_of_models(
         systems, columns, sides=sides, significance=significance, digits=options["digits"]
     )
-    return Report(forms={form: partial(render, table) for form, render in formats.FORMATS.items()})
+    return Report(
+        forms={form: partial(render, table) for form, render in formats.FORMATS.items()},
+        notes=[*_idle_options(systems, options)],
+    )
 
 
 def _idle_options(systems: dict[str, dict[str, list[Ranks]]], options: Options) -> Iterator[str]:
