@@ -16,6 +16,7 @@ import torch
 from pykeen.evaluation import RankBasedEvaluator
 
 from kgtrec.errors import InputError, UsageError
+from kgtrec.graph.labels import Labels
 from kgtrec.integrations._filtered_rows import FilteredRows
 from kgtrec.integrations._models import (
     Int64,
@@ -187,6 +188,8 @@ def evaluate(
     slice_size: int | None = None,
     sides: str = "both",
     filter: str | Collection[str] | None = None,
+    entities: Collection[int | str] | None = None,
+    relations: Collection[int | str] | None = None,
     **options: Any,
 ) -> Result:
     """Rank a model of PyKEEN on a split of a data set; see `kgtrec.integrations`.
@@ -202,9 +205,19 @@ def evaluate(
         Entities scored at a time, by default all.
     filter
         As for `Graph.questions`.
+    entities, relations : collection of int or of str, optional
+        Numbers or labels. Evaluate only triples of these entities and relations; the entities are
+        also the only candidates, as PyKEEN's page "Understanding the Evaluation" describes.
     """
     require_entity_sides(sides)
-    questions = graph_of(dataset).questions(split, sides, filter=filter)
+    graph = graph_of(dataset)
+    questions = graph.questions(
+        split,
+        sides,
+        filter=filter,
+        entities=_numbers(entities, graph.entities),
+        relations=_numbers(relations, graph.relations),
+    )
     if model.num_entities != questions.n_entities:
         raise InputError(
             f"the model has {model.num_entities} entities and the data set "
@@ -244,6 +257,16 @@ def graph_of(dataset: Any) -> Graph:
     if not type(dataset).__module__.startswith("pykeen.datasets.base"):
         graph.name = type(dataset).__name__
     return graph
+
+
+def _numbers(items: Collection[int | str] | None, labels: Labels) -> Int64 | None:
+    """Return numbers as int64; labels are looked up."""
+    if items is None:
+        return None
+    listed = list(items)
+    if listed and all(isinstance(item, str) for item in listed):
+        return labels.ids([str(item) for item in listed])
+    return np.asarray(listed)
 
 
 def _ids(ids: Collection[int] | None) -> Int64 | None:

@@ -456,3 +456,44 @@ def test_another_data_set_is_refused(model: Any) -> None:
     other = TriplesFactory.from_labeled_triples(triples)
     with pytest.raises(InputError, match="the model has 14 entities and the data set 3"):
         evaluate(model, EagerDataset(other, other))
+
+
+def test_one_call_for_some_entities_and_relations(dataset: Any, model: Any) -> None:
+    """The entities restrict triples and candidates, as in our evaluator; labels are numbers."""
+    entities, relations = list(range(2, 12)), [0, 3, 5, 9, 20, 30]
+    _, _, evaluator = both(
+        dataset,
+        model,
+        restrict_entities_to=entities,
+        restrict_relations_to=relations,
+        pre_filtered_triples=False,
+    )
+    result = evaluate(model, dataset, entities=entities, relations=relations, progress=False)
+    due = evaluator.result
+    for key in ("both.micro.mrr", "head.micro.mr", "tail.micro.hits@3", "both.micro.amri"):
+        assert result[key] == due[key]
+    assert result.ranks.candidates.max() <= len(entities)
+    graph = graph_of(dataset)
+    named = evaluate(
+        model,
+        dataset,
+        entities=graph.entities[entities],
+        relations=graph.relations[relations],
+        progress=False,
+    )
+    assert named["both.micro.mrr"] == due["both.micro.mrr"]
+    with pytest.raises(InputError, match="99"):
+        evaluate(model, dataset, entities=[99], progress=False)
+
+
+def test_whitelists_of_the_pipeline(dataset: Any) -> None:
+    """PyKEEN's whitelists restrict only the triples."""
+    names = ["embassy", "treaties", "exports3"]
+    ours, theirs = (
+        trained(dataset, evaluator=one, evaluation_relation_whitelist=names)
+        for one in (KgtrecEvaluator, RankBasedEvaluator)
+    )
+    for key in ("both.realistic.inverse_harmonic_mean_rank", "both.realistic.hits_at_10"):
+        assert ours.metric_results.get_metric(key) == pytest.approx(
+            theirs.metric_results.get_metric(key)
+        )
