@@ -167,6 +167,7 @@ def test_paths_under_valgrind(program):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # two minutes on a quiet machine; the emulator is slow on a busy one
 def test_neon_under_an_emulator(tmp_path):
     compiler, emulator = tool("aarch64-linux-gnu-gcc"), tool("qemu-aarch64", "qemu-aarch64-static")
     emulated = build(compiler, [*RELEASE, "-static"], tmp_path / "paths")
