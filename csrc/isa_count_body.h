@@ -24,8 +24,8 @@ KGT_INLINE bool FN(count_width)(const X *x, size_t n, const T *t, const int widt
     const bool whole_row = n > 2 * KGT_BLOCK, apart = whole_row && !kgt_reads_one_stream();
     const size_t whole = KGT_GROUP * LANES, pairs = n / (2 * whole);
     const size_t step = apart ? whole : 2 * whole, leap = apart ? pairs * whole : whole;
-    const size_t ahead = apart       ? KGT_AHEAD_APART / sizeof(X)
-                         : whole_row ? kgt_ahead_alone()
+    const size_t ahead = apart       ? KGT_AHEAD_TWO_STREAMS / sizeof(X)
+                         : whole_row ? kgt_ahead_one_stream()
                                      : KGT_AHEAD;
     for (size_t pair = 0; pair < pairs; pair++) {
         KGT_UNROLL

@@ -11,25 +11,27 @@
 
 /* Scores are read and compared in blocks that stay in the first-level cache. */
 #define KGT_BLOCK 2048
-/* Prefetch distances ahead of the comparison, in bytes: for blocks that are compared several times,
- * and for the two halves of a long row (there divided by a score's size). */
+/* How far ahead of the comparison scores are prefetched, in bytes: for blocks that are compared
+ * several times, and for a long row that is read as two streams, its halves. For halves, the
+ * distance is divided by the size of a score. */
 #define KGT_AHEAD 3072
-#define KGT_AHEAD_APART 4096
-/* The same for a long row read as one stream, on processors whose cores read more in one stream
- * than in two; 0 on others. Set with the path. It affects only the speed. */
+#define KGT_AHEAD_TWO_STREAMS 4096
+/* The same for a long row that is read as one stream; 0 on processors that read two streams faster.
+ * It is set with the path and affects only the speed. */
 extern atomic_uint kgt_stream_ahead;
 
-KGT_INLINE size_t kgt_ahead_alone(void) {
+KGT_INLINE size_t kgt_ahead_one_stream(void) {
     return atomic_load_explicit(&kgt_stream_ahead, memory_order_relaxed);
 }
-KGT_INLINE bool kgt_reads_one_stream(void) { return kgt_ahead_alone() > 0; }
+KGT_INLINE bool kgt_reads_one_stream(void) { return kgt_ahead_one_stream() > 0; }
 
 /* Functions that pack values may store a whole vector past the last one. */
 #define KGT_SLACK 64
 /* Scores of a row that are counted before the best of them are picked. Their maxima fit the
  * first-level cache, the scores the second-level one. Most benchmarks' rows are no longer. */
 #define KGT_STRETCH 16384
-/* Scores per maximum, and places for the maxima of n scores. */
+/* Scores per maximum. The number of maxima is rounded up to a multiple of KGT_FOLD; KGT_MAXIMA(n)
+ * is their number for n scores. */
 #define KGT_GROUP 4
 #define KGT_FOLD 16
 #define KGT_MAXIMA(n) (((n) + KGT_GROUP * KGT_FOLD - 1) / (KGT_GROUP * KGT_FOLD) * KGT_FOLD)
@@ -46,12 +48,12 @@ KGT_INLINE bool kgt_reads_one_stream(void) { return kgt_ahead_alone() > 0; }
  * make each addition wait for the one before. */
 #define KGT_TURNS 4
 
-/* Cells of equal width from `low` on; the first is cell KGT_UNDER. Lower values share the cells
- * before it, in turn. Higher values are in the last cell. */
+/* A grid over the scores: cells of equal width from `low` on, where cell KGT_UNDER begins. Lower
+ * scores go to the cells before it, in turn. Scores above the grid go to cell `last`. */
 #define KGT_UNDER 16
 typedef struct {
     float low, scale; /* finite; scale: cells per unit */
-    float last;
+    float last;       /* number of the last cell */
 } kgt_cells;
 
 /* clang-format off */
@@ -113,7 +115,7 @@ typedef struct {
     size_t (*fold)(const float *x, size_t n, size_t group, float *out);
     void (*locate)(const float *x, size_t n, const float *levels, int steps, int32_t *out,
                    uint32_t *histogram);
-    int in_registers; /* quick steps of locate, with their levels in registers */
+    int in_registers; /* most steps of locate with all levels in registers, which is quick */
     bool (*cells)(const float *x, size_t n, const kgt_cells *grid, int32_t *out);
     int64_t (*tied_up_to)(const float *x, size_t n, float t, const int32_t *position, int32_t last);
     bool (*count_short)(const float *x, size_t n, float t, size_t after, const uint64_t *outside,

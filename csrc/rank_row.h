@@ -11,7 +11,7 @@ typedef struct {
     const int32_t *gather; /* NULL: in order */
     const int32_t *ids;    /* entity of place i, ascending; NULL: first + i */
     int64_t n, stride;
-    const char *next; /* the next row, prefetched bit by bit while the best are picked */
+    const char *next; /* the next row, prefetched in portions while the best are picked */
     int32_t first;
     kgt_dtype dtype;
     bool negate;
@@ -140,6 +140,8 @@ KGT_LEVELS(f64, double)
         const kgt_kernel *kernel;                                                                  \
         const kgt_task *task;                                                                      \
         const int64_t *slot; /* as in kgt_best */                                                  \
+        /* Scores: copied ones, those that compress keeps, maxima of groups, maxima of maxima,     \
+         * those of a filter's entities. Then indices that select returns, and a filter's ids. */  \
         T *stretch, *survivors, *maxima, *coarse, *gathered;                                       \
         int32_t *selected, *held;                                                                  \
         /* Per target of the rows in flight: scores, and the counts of the pass. */                \
@@ -171,8 +173,8 @@ KGT_LEVELS(f64, double)
     /* After the pass: adds its counts, less those of the known entities. */                       \
     void kgt_row_settle_##suffix(kgt_worker_##suffix *worker, const kgt_row *row,                  \
                                  int64_t task_row, int64_t offset, const kgt_counts *counts);      \
-    /* All of it at once, for a row of few entities; false, and nothing done, where the row is not \
-     * so short, has none or many answers, or holds a NaN. target_scores as for the pass. */       \
+    /* Pass and settle at once, for a row of few entities. Returns false and does nothing if the   \
+     * row is longer, has no or many answers, or holds a NaN. target_scores: as for the pass. */   \
     bool kgt_row_short_##suffix(kgt_worker_##suffix *worker, const kgt_row *row, int64_t task_row, \
                                 const double *target_scores, const kgt_counts *counts,             \
                                 const kgt_best *best);                                             \

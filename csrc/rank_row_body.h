@@ -95,7 +95,8 @@ static bool FN(in_place)(const kgt_row *row) { return row->plain && row->dtype =
 KGT_INLINE void FN(copy_some)(const T *x, const int64_t step, int64_t n, const bool negate,
                               T *copy) {
     const int64_t line = 64 / (int64_t)sizeof(T);
-    const uintptr_t ahead = (uintptr_t)x + (kgt_ahead_alone() ? kgt_ahead_alone() : KGT_AHEAD);
+    const uintptr_t ahead =
+        (uintptr_t)x + (kgt_ahead_one_stream() ? kgt_ahead_one_stream() : KGT_AHEAD);
     int64_t i = 0;
     for (; i + line <= n; i += line) {
         for (int64_t j = 0; j < step; j++)
@@ -166,8 +167,8 @@ static bool FN(count_plain)(const FN(kgt_worker) * worker, const kgt_row *row, i
     return kernel->OPS.count(x, length, t, m, greater, at_least, maxima);
 }
 
-/* True if the block holds a NaN; maxima as for the primitive. Compressing pays once several
- * thresholds share the survivors. */
+/* Counts the scores of a block against all thresholds; true if it holds a NaN. maxima: as for the
+ * primitive. Compressing pays if several thresholds share the survivors. */
 static bool FN(count_block)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t n_targets,
                             T *maxima) {
     const FN(kgt_ops) *ops = &worker->kernel->OPS;
@@ -197,9 +198,9 @@ static int64_t FN(equal_so_far)(const FN(kgt_worker) * worker, int64_t target) {
     return worker->at_least[target] - worker->greater[target];
 }
 
-/* Ties ahead of an answer in trec order are those with a later document name. If ids are in the
- * order of names, these have a higher id. So the number of ties at or behind the answer suffices:
- * `behind` is set when the pass leaves the block with the answer. */
+/* Sets behind[target], the number of ties at or behind an answer in trec order, once the block with
+ * the answer is counted. If ids are in the order of names, ties ahead of the answer have higher
+ * ids: they are all of its ties less `behind`. local: the answer's index in the block. */
 static void FN(note_behind)(FN(kgt_worker) * worker, const T *x, int64_t n, int64_t local,
                             int64_t target) {
     const int64_t equal = FN(equal_so_far)(worker, target);
@@ -218,7 +219,7 @@ static void FN(note_behind)(FN(kgt_worker) * worker, const T *x, int64_t n, int6
 
 /* ---- the row ---- */
 
-/* The place of the first candidate's NaN among n scores from place `start` on; -1 if none. */
+/* The id of the first candidate with a NaN among the n scores from place `start` on; -1 if none. */
 static int64_t FN(first_nan)(const kgt_row *row, const T *x, int64_t start, int64_t n,
                              kgt_span outside, kgt_span targets) {
     for (int64_t i = 0; i < n; i++) {
@@ -229,7 +230,8 @@ static int64_t FN(first_nan)(const kgt_row *row, const T *x, int64_t start, int6
     return -1;
 }
 
-/* Counts the NaN of a row that holds some: all NaN, less those that are no candidates. */
+/* Adds the number of NaN candidates of a row that holds NaN: all NaN, less those that are no
+ * candidates. */
 static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
                           const kgt_nans *nans) {
     const kgt_task *task = worker->task;
@@ -257,7 +259,7 @@ static void FN(note_nans)(const FN(kgt_worker) * worker, const kgt_row *row, int
     nans->count[task_row] += count;
 }
 
-/* Few answers, and scores that need no copy, are compared in a single pass. */
+/* Whether a single pass suffices: few answers, and scores that need no copy. */
 static bool FN(fits_single_pass)(const kgt_row *row, int64_t n_targets, const FN(kgt_top) * top) {
     if (!row->plain || n_targets > 2) return false;
     return FN(in_place)(row) || (top == NULL && sizeof(T) == sizeof(float));
@@ -307,7 +309,7 @@ static bool FN(pass_block)(FN(kgt_worker) * worker, const kgt_row *row, const T 
     return nan;
 }
 
-/* The one pass over the scores. True if a NaN was met, candidate or not. */
+/* Passes over the scores of a row once. True if any is NaN, of a candidate or not. */
 static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span targets,
                      kgt_span removed, FN(kgt_top) * top) {
     FN(kgt_offer) offer = {.worker = worker, .row = row, .top = top, .removed = removed};
@@ -333,43 +335,43 @@ static bool FN(pass)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span targe
     return nan;
 }
 
-/* A copy of the worker whose arrays for the targets in flight begin at one row's targets. */
-static FN(kgt_worker) FN(seated)(const FN(kgt_worker) * worker, int64_t offset) {
-    FN(kgt_worker) seat = *worker;
-    seat.thresholds += offset;
-    seat.greater += offset;
-    seat.at_least += offset;
-    seat.behind += offset;
-    return seat;
+/* A copy of the worker for one row in flight: arrays per target begin with this row's targets. */
+static FN(kgt_worker) FN(worker_at)(const FN(kgt_worker) * worker, int64_t offset) {
+    FN(kgt_worker) row_worker = *worker;
+    row_worker.thresholds += offset;
+    row_worker.greater += offset;
+    row_worker.at_least += offset;
+    row_worker.behind += offset;
+    return row_worker;
 }
 
 void FN(kgt_row_pass)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row, int64_t offset,
                       const double *target_scores, FN(kgt_top) * top, const kgt_nans *nans) {
     const kgt_task *task = worker->task;
-    FN(kgt_worker) seat = FN(seated)(worker, offset);
+    FN(kgt_worker) row_worker = FN(worker_at)(worker, offset);
     const kgt_span targets = kgt_span_of(task->targets, task_row);
-    seat.lowest = INFINITY;
+    row_worker.lowest = INFINITY;
     for (int64_t j = 0; j < targets.n; j++) {
         const T threshold = target_scores
                                 ? (T)target_scores[j]
-                                : FN(value)(&seat, row, kgt_row_place(row, targets.ids[j]));
-        seat.thresholds[j] = threshold;
-        if (threshold < seat.lowest) seat.lowest = threshold;
-        seat.greater[j] = seat.at_least[j] = seat.behind[j] = 0;
+                                : FN(value)(&row_worker, row, kgt_row_place(row, targets.ids[j]));
+        row_worker.thresholds[j] = threshold;
+        if (threshold < row_worker.lowest) row_worker.lowest = threshold;
+        row_worker.greater[j] = row_worker.at_least[j] = row_worker.behind[j] = 0;
     }
-    seat.sparse = true;
-    seat.by_levels = targets.n > KGT_FEW_TARGETS;
-    seat.levels.n_tied = 0;
-    if (seat.by_levels) {
-        FN(levels_build)(&seat, targets.n);
-        FN(cells_build)(&seat, row->n);
+    row_worker.sparse = true;
+    row_worker.by_levels = targets.n > KGT_FEW_TARGETS;
+    row_worker.levels.n_tied = 0;
+    if (row_worker.by_levels) {
+        FN(levels_build)(&row_worker, targets.n);
+        FN(cells_build)(&row_worker, row->n);
     }
     kgt_span removed = {NULL, 0};
     if (top != NULL) removed = kgt_span_of(task->removed, task->row_question[task_row]);
-    const bool nan = FN(pass)(&seat, row, targets, kgt_span_within(removed, row), top);
-    if (task->position != NULL) FN(find_behind)(&seat, row, targets);
-    worker->levels = seat.levels; /* for kgt_row_settle */
-    if (nan) FN(note_nans)(&seat, row, task_row, nans);
+    const bool nan = FN(pass)(&row_worker, row, targets, kgt_span_within(removed, row), top);
+    if (task->position != NULL) FN(find_behind)(&row_worker, row, targets);
+    worker->levels = row_worker.levels; /* for kgt_row_settle */
+    if (nan) FN(note_nans)(&row_worker, row, task_row, nans);
 }
 
 #include "rank_settle_body.h"

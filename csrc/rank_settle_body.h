@@ -100,17 +100,17 @@ static void FN(settle_once)(FN(kgt_worker) * worker, const kgt_row *row, kgt_spa
 void FN(kgt_row_settle)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task_row,
                         int64_t offset, const kgt_counts *counts) {
     const kgt_task *task = worker->task;
-    FN(kgt_worker) seat = FN(seated)(worker, offset);
+    FN(kgt_worker) row_worker = FN(worker_at)(worker, offset);
     const int64_t target = task->targets.offsets[task_row], question = task->row_question[task_row];
     const kgt_span targets = kgt_span_of(task->targets, task_row);
     const kgt_span known = kgt_span_within(kgt_span_of(task->known, question), row);
     const kgt_span removed = kgt_span_within(kgt_span_of(task->removed, question), row);
     if (targets.n == 1 && kgt_same_but(known, removed, targets.ids[0])) {
-        FN(settle_once)(&seat, row, known, removed, targets, target, counts);
+        FN(settle_once)(&row_worker, row, known, removed, targets, target, counts);
         return;
     }
-    FN(add_counts)(&seat, row, known, targets, counts->greater + target, counts->equal + target,
-                   counts->tied_ahead + target);
-    FN(add_counts)(&seat, row, removed, targets, counts->macro_greater + target,
+    FN(add_counts)(&row_worker, row, known, targets, counts->greater + target,
+                   counts->equal + target, counts->tied_ahead + target);
+    FN(add_counts)(&row_worker, row, removed, targets, counts->macro_greater + target,
                    counts->macro_equal + target, counts->macro_tied_ahead + target);
 }
