@@ -71,13 +71,13 @@ class FileError(InputError):
         return f"{place}: {'; '.join(self._marked)}"
 
     def at(self, path: str) -> FileError:
-        """The same error for another path, such as the URL of a copy."""
+        """Return the same error for another path, such as the URL of a copy."""
         self.path = path
         self.say(self._text())
         return self
 
     def add(self, text: str) -> FileError:
-        """The same error with a text after its hint."""
+        """Return the same error with a text after its hint."""
         found, hint = self._marked
         self._marked = found, hint + text
         self.hint += text
@@ -112,7 +112,7 @@ def no_memory_for(path: PathName) -> FileError:
 
 @contextmanager
 def about(place: PathName | None) -> Iterator[None]:
-    """Begin the message of an InputError that names no file with this place, if there is one."""
+    """Begin the message of an InputError in the context with a place, unless it names a file."""
     try:
         yield
     except InputError as error:
@@ -129,7 +129,7 @@ def list_problems(head: str, problems: Sequence[str]) -> str:
 def suggestion(
     word: str, known: Iterable[str], otherwise: str = "", n: int = 1, cutoff: float = 0.6
 ) -> str:
-    """``did you mean 'x'?`` with the `n` most similar names, or another hint if none is similar."""
+    """Suggest the `n` most similar names (``did you mean 'x'?``), or `otherwise` without one."""
     from difflib import get_close_matches
 
     names = {name.lower(): name for name in reversed([*known])}
@@ -138,7 +138,7 @@ def suggestion(
 
 
 def must_be(value: object, choices: Iterable[object], also: str = "") -> str:
-    """What an unknown value can be: ``it must be 'a', 'b' or 'c' (did you mean 'b'?)``.
+    """List the choices for a message: ``it must be 'a', 'b' or 'c' (did you mean 'b'?)``.
 
     A long list shows only similar names, if there are any. `also` may be ``a .npy file``.
     """
@@ -154,13 +154,13 @@ def must_be(value: object, choices: Iterable[object], also: str = "") -> str:
 def choose(
     name: str, value: object, choices: Iterable[object], found: str = "is unknown", also: str = ""
 ) -> None:
-    """UsageError unless the value of an argument is one of the choices; `also` as in `must_be`."""
+    """Raise UsageError unless an argument has one of the choices; `also` as in `must_be`."""
     if value not in (known := list(choices)):
         raise UsageError(f"{argument(name, value)} {found}; {must_be(value, known, also)}")
 
 
 def refuse_if(*rows: tuple[object, str]) -> None:
-    """UsageError with the sentences of all rows whose condition holds."""
+    """Raise UsageError with the sentences of all rows (condition, sentence) that apply."""
     if problems := [problem for applies, problem in rows if applies]:
         raise UsageError("; ".join(problems))
 
@@ -170,7 +170,7 @@ _MOUNT = "copy or mount it and give its path, or use a URL of s3, gs or file"
 
 
 def refuse_url(path: PathName, found: str = _ELSEWHERE, hint: str = _MOUNT) -> None:
-    """FileError if this is a URL, instead of making a folder of that name."""
+    """Raise FileError for a URL, so that no folder of that name is made."""
     if is_url(os.fspath(path)):
         url = url_text(os.fspath(path))
         raise FileError("", found=found, hint=hint).at(url)

@@ -52,7 +52,7 @@ LARGEST = 25
 def changes_data(
     systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns]
 ) -> list[dict[str, Any]]:
-    """Changes from each model to each later one; nothing for a single model."""
+    """Return the changes from each model to each later one; an empty list for a single model."""
     if len(systems) < 2:
         return []
     labelled = all(ranks.entity_labels is not None for ranks in systems.values())
@@ -78,7 +78,7 @@ FIRST = 3
 
 
 def questions_data(systems: Mapping[str, Ranks], runs: Mapping[str, RunColumns]) -> dict[str, Any]:
-    """Instances to look at, with every model's rank and, from runs, its first candidate."""
+    """Return instances to look at, with the rank by every model and, from runs, its first ones."""
     first = next(iter(systems.values()))
     chosen = {name: _chosen(name, systems) for name in systems}
     rows = np.unique(np.concatenate([rows for lists in chosen.values() for rows in lists.values()]))
@@ -120,7 +120,7 @@ def _best_candidates(
     systems: Mapping[str, Ranks],
     runs: Mapping[str, RunColumns],
 ) -> list[list[list[Head] | None]]:
-    """Per row and model the best candidates of its question: (label, whether it is an answer)."""
+    """Return the best candidates by row and model: pairs (label, whether it is an answer)."""
     ids = ranks.subset(rows).question_ids
     asked = ranks.subset(np.isin(ranks.question, ranks.question[rows]))
     is_named = runs and ranks.entity_labels is not None
@@ -164,7 +164,7 @@ def page_data(
     correction: str = "holm",
     level: float = 0.05,
 ) -> dict[str, Any]:
-    """All that the page shows."""
+    """Compute the data of the page, in plain JSON types."""
     if not systems:
         raise UsageError("a report page needs at least one model; give files of ranks")
     aligned = align_ranks(systems) if len(systems) > 1 else dict(systems)
@@ -226,7 +226,7 @@ def _warnings(results: Mapping[str, Result]) -> list[str]:
 
 
 def _outcome(table: ModelTable) -> list[str]:
-    """How much was evaluated, and the best model by each micro measure."""
+    """Say how much was evaluated, and which model is best by each micro measure."""
     (protocol,) = table.protocols.values()
     size = f"{protocol.questions:,} questions with {protocol.instances:,} answers"
     if len(table.models) == 1:
@@ -262,7 +262,7 @@ def _tie_summary(ties: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _part_summary(table: ModelTable, parts: Mapping[str, Any]) -> list[str]:
-    """Where the best model by MRR has its highest and its lowest value."""
+    """Say on which sides the best model by MRR has its highest and its lowest value."""
     column = table.columns[0]
     row = column.places().index(1) if 1 in column.places() else 0
     values = [*zip(parts["names"], parts["values"]["mrr"][row], strict=True)]
@@ -276,7 +276,7 @@ def _part_summary(table: ModelTable, parts: Mapping[str, Any]) -> list[str]:
 
 
 def _average_summary(results: Mapping[str, Result], graph: Graph | None, side: str) -> list[str]:
-    """The categories of the answers, and micro and macro MRR of each model; with a graph."""
+    """Say micro and macro MRR of each model, and categories of answers; nothing without a graph."""
     ranks = next(iter(results.values())).ranks
     if graph is None or not ranks.of_graph or "train" not in graph.splits or side == "qualifier":
         return []
@@ -287,12 +287,12 @@ def _average_summary(results: Mapping[str, Result], graph: Graph | None, side: s
 
 
 def _ends(value: Value) -> list[float] | None:
-    """The ends of an interval; None for a single number."""
+    """Return the ends of an interval; None for a single number."""
     return [value.low, value.high] if isinstance(value, Interval) else None
 
 
 def _definitions(measures: Iterable[Measure], side: str) -> dict[str, dict[str, Any]]:
-    """The explanation of each measure that the page shows on hovering, by its key."""
+    """Return the explanation of each measure by its key, which the page shows on hovering."""
     definitions: dict[str, dict[str, Any]] = {}
     for measure in [*measures, *(Measure.parse(f"{side}.{metric}") for metric in BY_PART)]:
         row = None if measure.is_trec else find_metric(measure.metric)
@@ -326,8 +326,11 @@ def _valued(
     graph: Graph | None,
     resampling: Resampling | None = None,
 ) -> tuple[list[SystemValues], dict[str, Any]]:
-    """Values of the first metric by the parts of each dimension; and those of all metrics of
-    `BY_PART` as lists: metric, model, part of any dimension."""
+    """Compute values by the parts of each dimension.
+
+    Returns the values of the first metric by dimension, and lists with the values of all metrics of
+    `BY_PART`, by metric, model and part of any dimension.
+    """
     keys = [f"{next(iter(results.values())).sides[-1]}.{metric}" for metric in BY_PART]
     valued = [
         values_by_part(results, by, keys, graph=graph, resampling=resampling) for by in dimensions
@@ -348,7 +351,7 @@ def _valued(
 
 
 def _parts(results: Mapping[str, Result], graph: Graph | None, side: str) -> dict[str, Any]:
-    """Values and intervals on sides or terms, with a graph on categories and quartiles."""
+    """Compute values and intervals on sides or terms; with a graph, on categories and quartiles."""
     terms = term_names(next(iter(results.values())).ranks)
     dimensions = ["side", "qualifiers"] if side == "qualifier" else ["side", *terms]
     if graph is not None:
@@ -379,7 +382,7 @@ def _part_names(values: SystemValues, by: str) -> list[str]:
 def _relations(
     results: Mapping[str, Result], graph: Graph | None, side: str
 ) -> dict[str, Any] | None:
-    """Values by relation; None for questions without a graph."""
+    """Compute values by relation; None for questions without a graph."""
     if not next(iter(results.values())).ranks.of_graph:
         return None
     (valued,), lists = _valued(results, ["relation"], graph)
@@ -395,7 +398,7 @@ def _relations(
 
 
 def _distribution(systems: Mapping[str, Ranks]) -> dict[str, Any]:
-    """Share of instances with a realistic rank of at most k."""
+    """Compute the share of instances with a realistic rank of at most k, for some k."""
     most = max(int(ranks.candidates.max()) for ranks in systems.values())
     cuts = np.unique(np.round(np.geomspace(1, max(2, most), CUTS)).astype(np.int64))
     share = [
@@ -406,7 +409,7 @@ def _distribution(systems: Mapping[str, Ranks]) -> dict[str, Any]:
 
 
 def _popularity(systems: Mapping[str, Ranks]) -> dict[str, Any]:
-    """Metrics by how popular the predicted entity is, in bins from one power of 2 to the next."""
+    """Compute metrics by popularity of the answer, in bins from one power of 2 to the next."""
     first = next(iter(systems.values()))
     counts = first.answer_popularity
     code = np.where(counts > 0, np.floor(np.log2(np.maximum(counts, 1))) + 1, 0).astype(np.int64)
@@ -462,7 +465,7 @@ def _comparisons(
 
 
 def _numbers(values: Iterable[Value]) -> list[float | None]:
-    """Plain numbers; None for values that are not finite."""
+    """Convert values to plain numbers; None for values that are not finite."""
     return [float(value) if math.isfinite(value) else None for value in values]
 
 
@@ -470,7 +473,7 @@ SCRIPTS = ("charts.js", "tables.js", "report.js")
 
 
 def page_text(data: dict[str, Any]) -> str:
-    """The whole page."""
+    """Return the HTML of the page from the data of `page_data`."""
     task = "Ranking" if data["side"] == "all" else "Link prediction"
     heading = ": ".join(filter(None, (task, data["graph"])))
     script = "".join(_asset(name) for name in SCRIPTS)
@@ -488,7 +491,7 @@ def page_text(data: dict[str, Any]) -> str:
 
 
 def embedded_json(value: object) -> str:
-    """JSON that is safe in a ``script`` element: in ASCII, without ``<``, ``>`` and ``&``."""
+    """Return JSON that is safe in a ``script`` element: ASCII without ``<``, ``>`` and ``&``."""
     text = json.dumps(finite(value), allow_nan=False, separators=(",", ":"))
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
