@@ -29,7 +29,7 @@ from kgtrec._internal.urls import url_text
 from kgtrec.cluster.content_hash import MOST_HASHED_WHOLE, describe_files, hash_text
 from kgtrec.cluster.question_store import read_rows
 from kgtrec.errors import FileError, InputError, PathName, UsageError
-from kgtrec.ranking.rows import is_run
+from kgtrec.ranking.rows import is_consecutive
 from kgtrec.scores.arrays import score_dtype
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import (
@@ -157,7 +157,7 @@ class ScoreFiles(Files):
             (self.parts[number], targets, part_rows)
             for number, targets, part_rows in self._by_part(rows)
         ]
-        if len(parts) == 1 and is_run(rows):
+        if len(parts) == 1 and is_consecutive(rows):
             part, _, part_rows = parts[0]
             whole: Array = part.open()[
                 int(part_rows[0]) : int(part_rows[0]) + len(part_rows), columns

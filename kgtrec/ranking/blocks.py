@@ -106,7 +106,7 @@ def _widen_ties(
     scores: ScoreBlock | Factors,
     rank: Callable[[NativeRanking], None],
 ) -> None:
-    """Replace the micro counts of exact ties by those under the tolerance, for rows just ranked.
+    """Replace the micro counts of rows just ranked by counts with the tolerance of ties.
 
     Ordinal ranks stay: a candidate that was greater and is tied now still counts as ahead. The
     interval depends on the answer's score alone, so counts of ranges of entities add up.
@@ -114,11 +114,11 @@ def _widen_ties(
     n_rows, width = scores.shape
     targets, tolerance = state.targets_of(start, start + n_rows), state.settings.tolerance
     assert tolerance is not None  # callers ask
-    answers, above = state.answer_scores(scores, targets), []
+    answers, counts_above = state.answer_scores(scores, targets), []
     for limits in tie_thresholds(answers, state.dtype, tolerance):
         part = state.with_thresholds(start, start + n_rows, limits)
         rank(part)
-        above.append(part.counts[GREATER])
+        counts_above.append(part.counts[GREATER])
     # The answer is above the lower end too, unless the filter or the range excludes it.
     n_labels, ids = part.lists.n_labels, part.plan.targets
     row = np.repeat(np.arange(n_rows), np.diff(part.plan.target_offsets))
@@ -126,14 +126,14 @@ def _widen_ties(
     if state.answers is not None:
         itself &= (ids >= state.first_entity) & (ids < state.first_entity + width)
     exact, finite = state.counts[MICRO, targets], np.isfinite(answers)
-    greater = np.where(finite, above[0], exact[GREATER])
-    equal = np.where(finite, above[1] - itself - greater, exact[EQUAL])
+    greater = np.where(finite, counts_above[0], exact[GREATER])
+    equal = np.where(finite, counts_above[1] - itself - greater, exact[EQUAL])
     tied_ahead = exact[GREATER] + exact[TIED_AHEAD] - greater
     state.counts[MICRO, targets] = np.stack([greater, equal, tied_ahead])
 
 
-Refuse = Callable[[int, int, int], Exception]
-"""A function that makes an error from a question, its first NaN entity, and the number of more."""
+MakeNanError = Callable[[int, int, int], Exception]
+"""A function that returns an error for a question, its first NaN entity, and how many follow."""
 
 
 def nan_error(
@@ -149,10 +149,10 @@ def nan_error(
     )
 
 
-def rank_block(state: NativeRanking, block: ScoreBlock, refuse: Refuse) -> None:
-    """Rank a block of score rows, for all entities or for the state's range."""
+def rank_block(state: NativeRanking, block: ScoreBlock, make_error: MakeNanError) -> None:
+    """Rank a block of score rows into `state`, for all entities or for its range of them."""
     state.rank_rows(block)
-    _check_nan(state, (block.start, block.stop), block, refuse)
+    _check_nan(state, (block.start, block.stop), block, make_error)
     if state.settings.tolerance is not None:
         _widen_ties(state, block.start, block, lambda part: part.rank_rows(block.at(0)))
 
@@ -162,7 +162,7 @@ def rank_all(
     rows: Rows,
     scores: ScoreBlock | Factors,
     settings: Settings,
-    refuse: Refuse,
+    make_error: MakeNanError,
     *,
     first_entity: int = 0,
     answers: Float64 | None = None,
@@ -171,11 +171,11 @@ def rank_all(
     """Rank all rows by scores or by a factorised model, for all entities or for a range.
 
     `first_entity` and `answers` are those of `NativeRanking`. For a factorised model, `advance` is
-    called with the number of rows done.
+    called with the number of rows done; by default, `int` ignores it.
     """
     if isinstance(scores, ScoreBlock):
         state = NativeRanking(lists, rows, settings, scores.dtype, first_entity, answers)
-        rank_block(state, scores, refuse)
+        rank_block(state, scores, make_error)
         return state
     factors, ordered, targets = scores, rows, None
     if lists.candidate_lists is not None:
@@ -185,7 +185,7 @@ def rank_all(
         factors = Factors(factors.queries[order], *factors.table)
     state = NativeRanking(lists, ordered, settings, factors.dtype.name, first_entity, answers)
     state.rank_factors(factors, advance)
-    _check_nan(state, (0, rows.n_rows), factors, refuse)
+    _check_nan(state, (0, rows.n_rows), factors, make_error)
     if settings.tolerance is not None:
         _widen_ties(state, 0, factors, lambda part: part.rank_factors(factors))
     if targets is not None:  # restore the order of the rows
@@ -196,9 +196,12 @@ def rank_all(
 
 
 def _check_nan(
-    state: NativeRanking, rows: tuple[int, int], scores: ScoreBlock | Factors, refuse: Refuse
+    state: NativeRanking,
+    rows: tuple[int, int],
+    scores: ScoreBlock | Factors,
+    make_error: MakeNanError,
 ) -> None:
-    """Refuse the NaN candidates of rows just ranked, or mark the answers among them."""
+    """Raise the error for NaN candidates of rows just ranked. If NaN is worst, mark NaN answers."""
     if state.answers is not None:
         state.target_nan[:] = np.isnan(state.answers)
     if not state.task.any_nan:
@@ -209,7 +212,7 @@ def _check_nan(
     if state.settings.nan == "error":
         row = rows[0] + int(with_nan[0])
         entity, more = int(state.nan_entity[row]), int(state.nan_count[row]) - 1
-        raise refuse(int(state.plan.question[row]), entity, more)
+        raise make_error(int(state.plan.question[row]), entity, more)
     if state.answers is None:
         targets = state.targets_of(*rows)
         state.target_nan[targets] = np.isnan(state.answer_scores(scores, targets))

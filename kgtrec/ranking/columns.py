@@ -138,16 +138,16 @@ def build_count_columns(
 
 
 def build_instance_columns(
-    questions: Questions, popular: tuple[Int64, Int64 | None]
+    questions: Questions, popularity: tuple[Int64, Int64 | None]
 ) -> dict[str, Array]:
     """Return the columns of `Ranks` that are not counted.
 
-    - popular: The result of the questions' `popularity`: int64 per candidate and per relation.
+    - popularity: The result of ``origin.popularity``: int64 per candidate and per relation.
       The latter is None if the questions come from no graph.
     """
     question = questions.instance_question.astype(np.int64)  # take() needs this type
     answer = questions.answers.ids.astype(np.int64)
-    of_candidates, of_relations = popular
+    of_candidates, of_relations = popularity
     columns: dict[str, Any] = {
         "triple": questions.instance_triple,
         "question": question,

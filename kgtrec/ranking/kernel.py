@@ -85,9 +85,9 @@ class NativeRanking:
     written to separate memory. Counts are integers and the best entities are totally ordered, so
     results have the same bits for every number of threads and every size of block.
 
-    A ranking of a range of entities has its `first_entity` and the scores of all `answers`.
-    Otherwise, the scores of the answers are in the rows.
-
+    - first_entity: Id of the first entity, for a range of entities; otherwise 0.
+    - answers, float64 (n_targets,) or None: Scores of all answers, for a range of entities. None if
+      each row has the scores of its answers.
     - counts, int64 (6, n_targets): Greater, equal and tied ahead, among micro and then macro
       candidates.
     - nan_count, nan_entity, (n_rows,): Number of NaN candidates of each row, and the first of them.
@@ -158,14 +158,14 @@ class NativeRanking:
         self.nan_count[start:stop] = 0
 
     def select(self, rows: Int64) -> tuple[NativeRanking, Int64]:
-        """Select rows, in the given order. Return their ranking and their questions' numbers."""
+        """Return an empty ranking of some rows, numbered from 0, and the question of each row."""
         lists, plan, questions = self._select_inputs(rows)
         return NativeRanking(lists, plan, self.settings, self.dtype), questions
 
     def _select_inputs(self, rows: Int64) -> tuple[QuestionLists, Rows, Int64]:
-        """Select rows. Return their filter lists, a row plan, and the original question numbers.
+        """Return the filter lists and plan of some rows, and the original question of each.
 
-        Lists and plan are renumbered from 0.
+        In lists and plan, rows and questions are numbered from 0.
         """
         plan, numbers = self.plan.select(rows)[0], np.arange(len(rows))
         slots = np.where(plan.slot < 0, -1, numbers)
@@ -197,7 +197,7 @@ class NativeRanking:
         return lengths, ids[used], scores[used]
 
     def take_over(self, part: NativeRanking, rows: Int64) -> None:
-        """Copy the results of the ranking of some rows that `select` returned."""
+        """Copy the results of `part`, the ranking that ``select(rows)`` returned, into this one."""
         plan, targets = self.plan.select(rows)
         self.written[rows] = True
         self.counts[:, targets] = part.counts
@@ -229,7 +229,7 @@ class NativeRanking:
                     target_scores=self.answers,
                 )
 
-        share_rows(rank_part, _even_parts(start, block.stop, self.threads), self.threads)
+        share_rows(rank_part, _divide_evenly(start, block.stop, self.threads), self.threads)
 
     def target_scores(self, scores: ScoreBlock | Factors, out: Float64) -> None:
         """Write the answers' scores to ``out``, from a block of rows or a factorised model.
@@ -269,8 +269,8 @@ class NativeRanking:
     def rank_factors(self, factors: Factors, advance: Callable[[int], Any] = int) -> None:
         """Rank all rows by a factorised model; call ``advance`` with the number of rows done."""
         answer_scores = np.empty(len(self.plan.targets)) if self.answers is None else self.answers
-        parts = self._factor_parts(factors.dtype.itemsize)
-        codes = self._codes(factors, parts)
+        parts = self._divide_rows(factors.dtype.itemsize)
+        codes = self._quantise(factors, parts)
 
         def rank_part(start: int, stop: int) -> None:
             queries = factors.queries[start:stop]
@@ -282,7 +282,7 @@ class NativeRanking:
                 *factors.table,
                 start,
                 first_entity=self.first_entity,
-                ids=self._candidates(start),
+                ids=self._candidates_of_row(start),
                 target_scores=answer_scores,
                 codes=codes,
             )
@@ -302,7 +302,7 @@ class NativeRanking:
         pairs, tiled, refined, close = np.sum([(0, 0, 0, 0), *self._tallies], axis=0).tolist()
         return ((tiled + close) / pairs, max(0, refined - close) / pairs) if pairs else None
 
-    def _codes(self, factors: Factors, parts: list[tuple[int, int]]) -> _core.Codes | None:
+    def _quantise(self, factors: Factors, parts: list[tuple[int, int]]) -> _core.Codes | None:
         """Quantise the entities for ranking by bounds, once for all parts, with all threads.
 
         Returns None for one part, restricted candidates, or a mapped table, which is read a block
@@ -319,17 +319,17 @@ class NativeRanking:
             depth=self.best_ids.shape[1],
             most_bytes=_CODES_BYTES * self.threads,
         )
-        share_rows(codes.take, _even_parts(0, codes.n_parts, self.threads), self.threads)
+        share_rows(codes.take, _divide_evenly(0, codes.n_parts, self.threads), self.threads)
         return codes
 
-    def _candidates(self, row: int) -> Int32 | None:
+    def _candidates_of_row(self, row: int) -> Int32 | None:
         """Return the restricted candidates of a row, which all rows of its part share."""
         if self._candidate_lists is None:
             return None
         number = self._candidate_lists.of[self.plan.question[row]]
         return None if number < 0 else self._candidate_lists.lists[int(number)]
 
-    def _factor_parts(self, itemsize: int) -> list[tuple[int, int]]:
+    def _divide_rows(self, itemsize: int) -> list[tuple[int, int]]:
         """Divide the rows into parts, one per call of the core.
 
         The rows of a part have the same candidate list, and are few enough for the scratch memory
@@ -346,11 +346,11 @@ class NativeRanking:
         for low, high in pairwise(changes):
             n = -(-(high - low) // height)  # equal per thread if there are enough
             n = n if n < self.threads else -(-n // self.threads) * self.threads
-            parts += _even_parts(low, high, n)
+            parts += _divide_evenly(low, high, n)
         return parts
 
 
-def _even_parts(start: int, stop: int, n: int) -> list[tuple[int, int]]:
+def _divide_evenly(start: int, stop: int, n: int) -> list[tuple[int, int]]:
     """Divide the rows from `start` to `stop - 1` into at most n contiguous parts of even size."""
     n = min(n, stop - start)
     bounds = [start + (stop - start) * part // n for part in range(n + 1)] if n else []

@@ -79,7 +79,7 @@ class Entries:
         return np.cumsum(new) - 1
 
 
-def without_repeats(
+def drop_repeats(
     lists: PredictedLists, used: Int64, tie_order: Int64, listed: bool = False
 ) -> tuple[Entries, int]:
     """Return the sorted entries of the used lists and the number of repeats dropped.
@@ -98,9 +98,9 @@ class ListCounter:
     """A counter of the entries before answers in their lists, and tied with them.
 
     - entries: Sorted entries.
-    - questions: Questions
-    - counted, bool (n,): True for entries that are candidates of an answer. The answer itself may
-      be False.
+    - questions: Questions whose labels the entries name.
+    - counted, bool (n,): True for entries to count before others. The filter makes it False, also
+      for answers.
     """
 
     def __init__(self, entries: Entries, questions: Questions, counted: Bools) -> None:
@@ -224,18 +224,18 @@ def rank_lists_with_run(
             "restrict by entities or by relation"
         )
     lists = _read_lists(predictions, questions, format)
-    matches = _match(lists, questions)
+    matches = _match_lists(lists, questions)
     listed = list_order == "listed"
     position = questions.candidate_labels.trec_order
     ascending = np.arange(questions.n_labels) if position is None else position.astype(np.int64)
     tie_order = questions.n_labels - 1 - ascending
-    entries, repeats = without_repeats(lists, matches.used, tie_order, listed)
+    entries, repeats = drop_repeats(lists, matches.used, tie_order, listed)
     n_unlinkable = int((entries.entity < 0).sum())
     if unlinkable == "drop":
         entries = entries.select(entries.entity >= 0)
-    micro = _counter(entries, questions, matches.question[entries.owner], questions.known)
-    together, n_apart = _by_question(entries, matches, len(questions))
-    macro = _counter(together, questions, together.owner, questions.removed)
+    micro = _make_counter(entries, questions, matches.question[entries.owner], questions.known)
+    joined, n_several = _join_lists(entries, matches, len(questions))
+    macro = _make_counter(joined, questions, joined.owner, questions.removed)
     counts = np.empty((6, questions.n_instances), dtype=np.int64)
     answer = questions.answers.ids.astype(np.int64)
     counts[MICRO], unlisted = micro.counts(matches.of_instance, answer, questions.candidates)
@@ -258,11 +258,11 @@ def rank_lists_with_run(
             "not_asked": matches.not_asked,
             "same_again": matches.same_again,
             "questions_without_list": int((matches.of_question < 0).sum()),
-            "questions_of_several_lists": n_apart,
+            "questions_of_several_lists": n_several,
             "list_order": None if lists.scores is None else list_order,
             "unlinkable": unlinkable,
             "n_unlinkable": n_unlinkable,
-            **({"stranger": _first_stranger(lists, questions)} if n_unlinkable else {}),
+            **({"stranger": _find_first_unlinkable(lists, questions)} if n_unlinkable else {}),
             "repeats": repeats,
         },
     }
@@ -271,7 +271,7 @@ def rank_lists_with_run(
     return ranks, macro.run(len(questions))
 
 
-def _first_stranger(lists: PredictedLists, questions: Questions) -> dict[str, Any]:
+def _find_first_unlinkable(lists: PredictedLists, questions: Questions) -> dict[str, Any]:
     """Return the first label that names no entity, its location, and the entity with a near label.
 
     The location is a query of a run, or a line of another list. Empty if the lists have no names.
@@ -341,7 +341,7 @@ class _Matches:
     same_again: int = 0
 
 
-def _match(lists: PredictedLists, questions: Questions) -> _Matches:
+def _match_lists(lists: PredictedLists, questions: Questions) -> _Matches:
     """Match lists with questions and instances; InputError if none matches.
 
     FileError if a question has two different lists.
@@ -390,19 +390,21 @@ def _check_same(
     first = {(int(question[i]), int(instance[i])): int(i) for i in used} if len(again) else {}
     for number in again.tolist():
         other = first[int(question[number]), int(instance[number])]
-        if _content(lists, number) != _content(lists, other):
+        if _list_bytes(lists, number) != _list_bytes(lists, other):
             problem = f"its question already has a list in line {int(lists.line[other])}"
             refuse(lists.path, int(lists.line[number]), problem, "keep one list per question")
 
 
-def _content(lists: PredictedLists, number: int) -> tuple[bytes, bytes]:
-    """Return the entities and the scores of a list as bytes, for comparison."""
+def _list_bytes(lists: PredictedLists, number: int) -> tuple[bytes, bytes]:
+    """Return the entities and the scores of a list as bytes, to compare lists."""
     span = slice(lists.offsets[number], lists.offsets[number + 1])
     scores = b"" if lists.scores is None else lists.scores[span].tobytes()
     return lists.entities[span].tobytes(), scores
 
 
-def _counter(entries: Entries, questions: Questions, question: Int64, filtered: Csr) -> ListCounter:
+def _make_counter(
+    entries: Entries, questions: Questions, question: Int64, filtered: Csr
+) -> ListCounter:
     """Return a counter of the entries that the filter keeps, and of unlinkable labels."""
     entity = np.maximum(entries.entity, 0)
     keys = question * questions.n_labels + entity
@@ -412,7 +414,7 @@ def _counter(entries: Entries, questions: Questions, question: Int64, filtered: 
     return ListCounter(entries, questions, ~out | (entries.entity < 0))
 
 
-def _by_question(entries: Entries, matches: _Matches, n_questions: int) -> tuple[Entries, int]:
+def _join_lists(entries: Entries, matches: _Matches, n_questions: int) -> tuple[Entries, int]:
     """Return the entries of each question, and the number of questions with several lists.
 
     A question has the entries of all its lists if they have scores, else those of its first list.
@@ -421,12 +423,12 @@ def _by_question(entries: Entries, matches: _Matches, n_questions: int) -> tuple
     """
     question = matches.question[entries.owner]
     lists_of = np.bincount(matches.question, minlength=n_questions)
-    n_apart = int((lists_of > 1).sum())
+    n_several = int((lists_of > 1).sum())
     if entries.scores is None:
         first = matches.of_question[question] == entries.owner
-        return entries.select(first).with_owners(question[first]), n_apart
+        return entries.select(first).with_owners(question[first]), n_several
     if entries.listed:  # lists of one question are merged by score; in each, the place decides
         falling = np.where(lists_of[question] > 1, -entries.scores, 0.0)
         order = np.lexsort((falling, question))
         entries, question = entries.select(order), question[order]
-    return entries.with_owners(question).sort(), n_apart
+    return entries.with_owners(question).sort(), n_several

@@ -35,7 +35,9 @@ _ROWS_READ = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class PairQuestion:
-    """The question (?, relation, ?): cells of `PairAxes`, ascending and distinct.
+    """The question (?, relation, ?). Its pairs are cells, ascending and distinct.
+
+    A cell is the number of a pair in `PairAxes`: by head, then by tail.
 
     - answers: Evaluated pairs.
     - known: Pairs that are not candidates of micro ranks; may contain answers.
@@ -167,7 +169,10 @@ class _Best:
         return 0 < self.depth == len(self.cells)
 
     def add(self, cells: Int64, scores: Float64, tied: int) -> None:
-        """Merge later cells; `tied` more of them have the score of the last best pair."""
+        """Merge the best pairs of a later call.
+
+        `tied` more pairs of that call have the score of the last best pair.
+        """
         cells, scores = np.append(self.cells, cells), np.append(self.scores, scores)
         order = np.lexsort((cells, -scores))
         last = self.scores[-1] if self.is_full else None
@@ -209,12 +214,12 @@ class _Counting:
         self._excluded = question.removed if not keep_known else np.empty(0, np.int64)
         self.best = _Best(depth)
         self._dtype = ""
-        self._last: tuple[int, _Part] | None = None
+        self._cached_part: tuple[int, _Part] | None = None
 
-    def _part(self, start: int) -> _Part:
+    def _read_part(self, start: int) -> _Part:
         """Return the part that begins with a row; the last part is cached for the second pass."""
-        if self._last is not None and self._last[0] == start:
-            return self._last[1]
+        if self._cached_part is not None and self._cached_part[0] == start:
+            return self._cached_part[1]
         heads = self._axes.heads[start : start + self._heads_per_call]
         scores = score_heads(self._source, self._question.relation, heads, self._axes, self._name)
         if isinstance(scores, Factors):
@@ -233,7 +238,7 @@ class _Counting:
                 f"the scores of relation {self._name!r} have dtype {dtype}, but those of earlier "
                 f"heads {self._dtype}; ties are exact only within one dtype: give all alike"
             )
-        self._dtype, self._last = dtype, (start, part)
+        self._dtype, self._cached_part = dtype, (start, part)
         return part
 
     def _tail_ids(self) -> Int32 | None:
@@ -258,7 +263,7 @@ class _Counting:
         for start in range(0, len(self._axes.heads), self._heads_per_call):
             at = self._find_cells(start, start + self._heads_per_call)
             if at.start < at.stop:
-                scores[at] = self._scores_of_part(start, self._part(start))
+                scores[at] = self._scores_of_part(start, self._read_part(start))
         return scores
 
     def count_all(self, levels: Float64, known: Float64, advance: Callable[[int], object]) -> None:
@@ -270,7 +275,7 @@ class _Counting:
         self._levels, self._known = levels, known
         self.counts = np.zeros((2, len(levels)), np.int64)
         for start in range(0, len(self._axes.heads), self._heads_per_call):
-            part = self._part(start)
+            part = self._read_part(start)
             self._check_repeated(start, part)
             self._count(part, start, 0, len(part))
             advance(len(part))

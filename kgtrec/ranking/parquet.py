@@ -62,6 +62,7 @@ def _check_description(metadata: Any, table: Any, columns: Mapping[str, Array]) 
 
 
 _FEW_LABELS = 1 << 16
+"""Most labels that are converted here. For more, pyarrow's compute module is worth its import."""
 
 
 def column_values(values: Any) -> Any:
@@ -112,10 +113,10 @@ def encode_labels(labels: Any, ids: Int64) -> Any:
     """
     if isinstance(labels, (Labels, EntityLabels)):
         return labels.arrow_of(ids)
-    return _encode(labels[i] for i in ids.tolist())
+    return _encode_texts(labels[i] for i in ids.tolist())
 
 
-def _encode(labels: Iterable[str]) -> Any:
+def _encode_texts(labels: Iterable[str]) -> Any:
     """Return labels as a pyarrow array of bytes."""
     import pyarrow as pa
 
@@ -194,10 +195,10 @@ def find_used_ids(columns: Mapping[str, Array], manifest: Mapping[str, Any]) -> 
     facts = Provenance.from_manifest(manifest)
     labelled = [f"{TERM}{name}" for name, labels in facts.terms.items() if labels is not None]
     labelled += (*IDS, "question") if facts.question_ids else IDS
-    return {name: _ids_in(ids) for name, ids in columns.items() if name in labelled}
+    return {name: _distinct_ids(ids) for name, ids in columns.items() if name in labelled}
 
 
-def _ids_in(ids: Array) -> Int64:
+def _distinct_ids(ids: Array) -> Int64:
     """Return the ids of a column; ascending, each once. Negative ids name no entity.
 
     A mask takes less memory than a sorted copy, unless ids are sparse.
@@ -227,26 +228,26 @@ def write_blocks(
 
     dictionaries = {
         name: column_values(encode_labels(labels, used[name]))
-        for name, labels in _labels(used, relation_labels, entity_labels).items()
+        for name, labels in _labels_of_columns(used, relation_labels, entity_labels).items()
     }
-    for name, texts in _texts(used, manifest).items():
-        dictionaries[name] = column_values(_encode(map(texts, used[name].tolist())))
+    for name, texts in _label_functions(used, manifest).items():
+        dictionaries[name] = column_values(_encode_texts(map(texts, used[name].tolist())))
     n_sides = 4 if "given_relation" in used else 3 if "given_tail" in used else 2
-    sides = column_values(_encode(NAMES[:n_sides]))
+    sides = column_values(_encode_texts(NAMES[:n_sides]))
     header = {"format": FORMAT, "manifest": manifest, "relation_labels": relation_labels}
     metadata = {_KEY: json.dumps(header).encode()}
     with atomic_write(path) as file, ExitStack() as stack:
         writer = None
         for columns in blocks:
             rank = columns.get(_RANK)
-            table = {name: _array(values) for name, values in columns.items() if name != _RANK}
+            table = {name: _to_arrow(values) for name, values in columns.items() if name != _RANK}
             if "side" in columns:
                 table["side"] = _dictionary_array(columns["side"], sides)
             for name, values in dictionaries.items():
                 codes = np.searchsorted(used[name], columns[name])
                 table[f"{name}_label"] = _dictionary_array(codes, values)
             if rank is not None:
-                table[_RANK] = _array(rank)
+                table[_RANK] = _to_arrow(rank)
             whole = pa.table(table).replace_schema_metadata(metadata)
             if writer is None:
                 options = {"compression": "zstd", "write_page_checksum": True}
@@ -254,7 +255,9 @@ def write_blocks(
             writer.write_table(whole, ROW_GROUP)
 
 
-def _texts(used: Iterable[str], manifest: Mapping[str, Any]) -> dict[str, Callable[[int], str]]:
+def _label_functions(
+    used: Iterable[str], manifest: Mapping[str, Any]
+) -> dict[str, Callable[[int], str]]:
     """Return functions from ids to labels, for the columns whose labels are in the manifest."""
     facts = Provenance.from_manifest(manifest)
     texts: dict[str, Callable[[int], str]] = {
@@ -266,7 +269,7 @@ def _texts(used: Iterable[str], manifest: Mapping[str, Any]) -> dict[str, Callab
     return {name: texts[name] for name in sorted(used) if name in texts}
 
 
-def _labels(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[str, Any]:
+def _labels_of_columns(columns: Mapping[str, Any], relations: Any, entities: Any) -> dict[str, Any]:
     """Return the labels of entities or relations for each column that gets labels from them."""
     entity_columns = _entity_columns(columns) if entities is not None else ()
     labels = dict.fromkeys(entity_columns, entities)
@@ -294,10 +297,10 @@ def _dictionary_array(codes: Array, values: Any) -> Any:
     """Return ``values[codes]`` as a dictionary-encoded pyarrow array."""
     import pyarrow as pa
 
-    return pa.DictionaryArray.from_arrays(_array(codes.astype(np.int32)), values)
+    return pa.DictionaryArray.from_arrays(_to_arrow(codes.astype(np.int32)), values)
 
 
-def _array(values: Array) -> Any:
+def _to_arrow(values: Array) -> Any:
     """Return integers or truth values as a pyarrow array.
 
     `pyarrow.array` would import numpy.ma, and pandas if installed, to check for their types.
@@ -321,11 +324,11 @@ def read_ranks(
     """
     with fetched(path) as local:
         table, metadata = _read_table(local)
-    header = _header(path, table)
+    header = _read_header(path, table)
     try:
-        columns = _columns(table)
+        columns = _read_columns(table)
         _check_description(metadata, table, columns)
-        return columns, header, _entities(table, columns)
+        return columns, header, _read_entity_labels(table, columns)
     except MemoryError:
         raise no_memory_for(path) from None
     except Exception as error:  # pyarrow raises its own errors, and Python's
@@ -347,11 +350,15 @@ def _read_table(path: PathName) -> tuple[Any, Any]:
         if isinstance(error, FileNotFoundError):
             raise not_ranks(path, "the file does not exist") from None
         reason = getattr(error, "strerror", None)
-        reason = reason or _other_kind(path) or f"not a readable Parquet file ({first_line(error)})"
+        reason = (
+            reason
+            or _describe_other_kind(path)
+            or f"not a readable Parquet file ({first_line(error)})"
+        )
         raise not_ranks(path, reason) from None
 
 
-def _other_kind(path: PathName) -> str:
+def _describe_other_kind(path: PathName) -> str:
     """Return a description of a file that does not begin like Parquet; "" if it does."""
     with suppress(OSError), open(path, "rb") as file:
         start = file.read(1 << 10)
@@ -363,8 +370,8 @@ def _other_kind(path: PathName) -> str:
     return ""
 
 
-def _columns(table: Any) -> dict[str, Array]:
-    """Return the columns of a table but the labels; InputError if one has another type or nulls."""
+def _read_columns(table: Any) -> dict[str, Array]:
+    """Return all columns of a table except labels; InputError for a wrong type, or nulls."""
     import pyarrow as pa
 
     if len(set(table.column_names)) < table.num_columns:
@@ -378,15 +385,15 @@ def _columns(table: Any) -> dict[str, Array]:
         if name == _RANK:
             fitting = pa.types.is_float64(kind)
         if name == "side":
-            columns["side"] = _side_codes(column)
+            columns["side"] = _read_side_codes(column)
         elif column.null_count or not fitting:
             raise InputError(f"column {name!r} has {kind} with {column.null_count} nulls")
         else:
-            columns[name] = _numbers(column)
+            columns[name] = _to_numpy(column)
     return columns
 
 
-def _numbers(column: Any) -> Array:
+def _to_numpy(column: Any) -> Array:
     """Return a column of numbers or truth values without nulls as an array.
 
     It shares contiguous bytes without a copy. pyarrow's own `to_numpy` imports pandas, if
@@ -407,7 +414,7 @@ def _numbers(column: Any) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
 
 
-def _side_codes(column: Any) -> Int64:
+def _read_side_codes(column: Any) -> Int64:
     """Return the codes of a column of side names, int64 (n,); 0 for other names."""
     import pyarrow as pa
 
@@ -415,13 +422,13 @@ def _side_codes(column: Any) -> Int64:
     for chunk in column.chunks:
         texts, rows = chunk, np.arange(len(chunk))
         if pa.types.is_dictionary(chunk.type) and not chunk.null_count:
-            texts, rows = chunk.dictionary, _numbers(chunk.indices)
+            texts, rows = chunk.dictionary, _to_numpy(chunk.indices)
         numbers = [NAMES.index(text) if text in NAMES else 0 for text in texts.to_pylist()]
         codes.append(np.array(numbers, np.int64)[rows])
     return np.concatenate(codes)
 
 
-def _header(path: PathName, table: Any) -> dict[str, Any]:
+def _read_header(path: PathName, table: Any) -> dict[str, Any]:
     """Return the header in a table's metadata; FileError if it is missing or damaged."""
     metadata = table.schema.metadata or {}
     if _KEY not in metadata:
@@ -450,7 +457,7 @@ def _header(path: PathName, table: Any) -> dict[str, Any]:
     return header | {"relation_labels": labels}
 
 
-def _entities(table: Any, columns: Mapping[str, Array]) -> EntityLabels | None:
+def _read_entity_labels(table: Any, columns: Mapping[str, Array]) -> EntityLabels | None:
     """Return the labels of entities, or None if the table has none; InputError if damaged."""
     import pyarrow as pa
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_SORTED = 1 << 18  # candidates that are sorted at a time
+_SORTED_AT_ONCE = 1 << 18  # candidates that are sorted at a time
 
 
 @dataclass(frozen=True, order=True)
@@ -146,8 +146,8 @@ def extract_part(
         nan_count = nan_count[rows]
     slots = _run_slots(plan.slot)
     is_all = rows is None and len(slots) == len(state.best_length)
-    every = is_all and bool((slots[1:] > slots[:-1]).all())
-    lengths, documents, scores = state.best(slice(None) if every else slots)  # no copy
+    in_order = is_all and bool((slots[1:] > slots[:-1]).all())
+    lengths, documents, scores = state.best(slice(None) if in_order else slots)  # no copy
     return PartialRanks(
         task,
         counts,
@@ -164,7 +164,7 @@ def extract_part(
 
 
 def _run_slots(slot: Int64) -> Int64:
-    """Return the slots of the rows that give a question's run."""
+    """Return the slots of those rows whose best candidates become a question's run."""
     return slot[slot >= 0] if (slot < 0).any() else slot
 
 
@@ -174,6 +174,8 @@ def _check_cover(
     """Raise UsageError unless ordered parts contain each row (or entity) exactly once.
 
     - unit: "rows" or "entities", for messages.
+    - spans: First row of each part, and its last row plus 1.
+    - start, end: The same of all parts together; no check of the end if it is None.
     """
     for first, stop in spans if end is None else (*spans, (end, end)):
         if first > start:
@@ -235,7 +237,7 @@ def _merge_best(
     lengths = np.minimum(left.lengths.astype(np.int64) + right.lengths, depth).astype(np.int32)
     documents = np.empty(int(lengths.sum()), dtype=np.int32)
     scores = np.empty(len(documents), dtype=left.scores.dtype)
-    step, target = max(1, _SORTED // max(1, 2 * depth)), offsets_of(lengths)
+    step, target = max(1, _SORTED_AT_ONCE // max(1, 2 * depth)), offsets_of(lengths)
     both = [(part, offsets_of(part.lengths)) for part in (left, right)]
     for start in range(0, len(lengths), step):
         stop = min(start + step, len(lengths))
@@ -267,7 +269,7 @@ def assemble(
     whole = join_rows(ordered)
     counted = plan.collect(whole.counts, whole.answer_nan)
     ranks = Ranks.from_counts(questions, *counted, lambda: describe_scores)
-    return ranks, _run(questions, whole.settings, *_by_question(whole, plan.slot))
+    return ranks, _to_run(questions, whole.settings, *_sort_by_question(whole, plan.slot))
 
 
 def join_rows(parts: Sequence[PartialRanks]) -> PartialRanks:
@@ -308,10 +310,10 @@ def build_ranks(
 def build_run(state: NativeRanking, questions: Questions, *, copied: bool = False) -> Run:
     """Return the run of a finished native ranking; ``copied`` as in `build_ranks`."""
     lengths, *best = state.best(slice(None), copied=copied)
-    return _run(questions, state.settings, offsets_of(lengths), *best)
+    return _to_run(questions, state.settings, offsets_of(lengths), *best)
 
 
-def _run(
+def _to_run(
     questions: Questions, settings: Settings, offsets: Int64, documents: Int32, scores: Array
 ) -> Run:
     """Return the best candidates of all questions as a run."""
@@ -322,10 +324,10 @@ def _run(
 def describe_parts(
     ordered: Sequence[PartialRanks], n_rows: int, questions: Questions, **more: int
 ) -> dict[str, Any]:
-    """Return the manifest's entry on scores, for parts in the order of their rows.
+    """Check that parts, in the order of their rows, are a whole ranking; describe their scores.
 
-    It reads no counts. `more` are further entries. UsageError if the parts do not belong to this
-    ranking, overlap, or leave rows or entities out.
+    Returns the manifest's entry on scores, with `more` entries. It reads no counts. UsageError if
+    the parts do not belong to this ranking, overlap, or leave rows or entities out.
     """
     expected = replace(ordered[0].provenance, questions_hash=questions.fingerprint)
     for part in ordered:
@@ -354,7 +356,7 @@ def _describe_scores(
     return entry
 
 
-def _by_question(part: PartialRanks, slot: Int64) -> tuple[Int64, Int32, Array]:
+def _sort_by_question(part: PartialRanks, slot: Int64) -> tuple[Int64, Int32, Array]:
     """Return offsets, ids and scores of the kept candidates, sorted by question instead of row."""
     question, starts = _run_slots(slot), offsets_of(part.lengths)
     if (question[1:] > question[:-1]).all():
@@ -372,7 +374,7 @@ _FACTS = {
 }
 _ARRAYS = ("counts", "answer_nan", "lengths", "documents", "scores")
 _DIGEST = 32
-_START = b"\xff\xff\xff\xff"  # the first bytes of every Arrow IPC stream
+_ARROW_START = b"\xff\xff\xff\xff"  # the first bytes of every Arrow IPC stream
 
 
 def write_parts(
@@ -391,7 +393,7 @@ def write_parts(
     with atomic_write(path) as file:
         sink, writer = _HashingFile(file), None
         for part in parts:
-            batch = _batch(part, about, arrays or {})
+            batch = _to_batch(part, about, arrays or {})
             if writer is None:
                 writer = pa.ipc.new_stream(sink, batch.schema)
             writer.write_batch(batch)
@@ -417,7 +419,7 @@ class _HashingFile:
         self.file.flush()
 
 
-def _batch(
+def _to_batch(
     part: PartialRanks, about: dict[str, Any], arrays: Mapping[str, Array]
 ) -> pa.RecordBatch:
     """Return a part and further arrays as a record batch of one row."""
@@ -448,7 +450,7 @@ def read_parts(path: PathName) -> Iterator[PartialRanks]:
         for batch in reader:
             batch.validate(full=True)
             for row in range(batch.num_rows):
-                yield _part(batch.slice(row, 1))
+                yield _read_part(batch.slice(row, 1))
 
 
 def read_with_arrays(path: PathName, names: Iterable[str]) -> tuple[PartialRanks, dict[str, Array]]:
@@ -456,19 +458,19 @@ def read_with_arrays(path: PathName, names: Iterable[str]) -> tuple[PartialRanks
     with _open_parts(path) as (_, reader):
         batch = reader.read_next_batch()
         batch.validate(full=True)
-        return _part(batch.slice(0, 1)), {name: _array(batch, name) for name in names}
+        return _read_part(batch.slice(0, 1)), {name: _read_array(batch, name) for name in names}
 
 
-def _array(row: pa.RecordBatch, name: str) -> Array:
+def _read_array(row: pa.RecordBatch, name: str) -> Array:
     """Return the array in a column of a record batch of one row."""
     array: Array = row.column(name)[0].values.to_numpy(zero_copy_only=False)
     return array
 
 
-def _part(row: pa.RecordBatch) -> PartialRanks:
+def _read_part(row: pa.RecordBatch) -> PartialRanks:
     """Return the part in a row; ValueError if its arrays do not fit together."""
     facts = {name: row.column(name)[0].as_py() for name in _FACTS}
-    arrays: dict[str, Any] = {name: _array(row, name) for name in _ARRAYS}
+    arrays: dict[str, Any] = {name: _read_array(row, name) for name in _ARRAYS}
     task = Task(*(facts.pop(name) for name in _TASK))
     score_type = np.float64 if facts["dtype"] == "float64" else np.float32
     dtypes = (np.int64, np.bool_, np.int32, np.int32, score_type)
@@ -524,8 +526,8 @@ def _check_digest(path: Path) -> None:
     """Raise ValueError if a file was changed after writing, FileError if it is another kind."""
     hasher, left = hashlib.blake2b(digest_size=_DIGEST), path.stat().st_size - _DIGEST
     with open(path, "rb") as file:
-        head = file.read(len(_START))
-        if not _START.startswith(head):
+        head = file.read(len(_ARROW_START))
+        if not _ARROW_START.startswith(head):
             refuse(path, None, "not a shard of a ranking", "move it out of the folder")
         file.seek(0)
         while left > 0 and (piece := file.read(min(left, 1 << 20))):

@@ -81,8 +81,8 @@ class Provenance:
     def from_manifest(cls, manifest: Mapping[str, Any]) -> Provenance:
         """Read a manifest; missing entries and None become defaults."""
         facts = _facts(manifest)
-        known = {name: facts[name] for name in _KINDS if facts.get(name) is not None}
-        tuples = {name: tuple(known[name]) for name in _TUPLES if name in known}
+        known = {name: facts[name] for name in _FIELD_TYPES if facts.get(name) is not None}
+        tuples = {name: tuple(known[name]) for name in _TUPLE_FIELDS if name in known}
         return cls(has_questions=bool(manifest.get("questions")), **known | tuples)
 
     @classmethod
@@ -94,11 +94,23 @@ class Provenance:
         return cls(questions_hash=questions_hash, dtype=dtype, tie_tolerance=tolerance, **facts)
 
 
-# The first word of each field's type, and its type in JSON. None fits every type.
-_FIRST = {each.name: str(each.type).replace("[", " ").split()[0] for each in fields(Provenance)}
-_JSON = {"str": str, "int": int, "bool": bool, "tuple": list, "Sequence": list, "Mapping": dict}
-_KINDS = {name: _JSON[word] for name, word in _FIRST.items() if name != "has_questions"}
-_TUPLES = [name for name, word in _FIRST.items() if word == "tuple"]
+# The first word of each field's annotation decides the type of its value in JSON. Every value may
+# also be None.
+_TYPE_WORDS = {
+    each.name: str(each.type).replace("[", " ").split()[0] for each in fields(Provenance)
+}
+_JSON_TYPES = {
+    "str": str,
+    "int": int,
+    "bool": bool,
+    "tuple": list,
+    "Sequence": list,
+    "Mapping": dict,
+}
+_FIELD_TYPES = {
+    name: _JSON_TYPES[word] for name, word in _TYPE_WORDS.items() if name != "has_questions"
+}
+_TUPLE_FIELDS = [name for name, word in _TYPE_WORDS.items() if word == "tuple"]
 
 
 def _facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,7 +127,9 @@ def is_sound(manifest: Mapping[str, Any]) -> bool:
     if not all(isinstance(manifest.get(part, {}), dict) for part in ("questions", "scores")):
         return False
     known = {name: fact for name, fact in _facts(manifest).items() if fact is not None}
-    if not all(isinstance(known[name], kind) for name, kind in _KINDS.items() if name in known):
+    if not all(
+        isinstance(known[name], kind) for name, kind in _FIELD_TYPES.items() if name in known
+    ):
         return False
     names = [known.get("question_ids"), known.get("model_facts"), *known.get("terms", {}).values()]
     return (
@@ -172,7 +186,7 @@ def describe_differences(a: Any, b: Any, names: Iterable[str]) -> str:
 def check_alike(who: str, a: Provenance, b: Provenance, names: Sequence[str] = PARTS) -> None:
     """Raise UsageError if two parts do not belong to the same evaluation.
 
-    `who` names the parts in the message.
+    `who` names the two parts in the message.
     """
     differing = differences(a, b, names)
     if differing:

@@ -109,7 +109,7 @@ def rank(
         "rank", RankOptions, options, run_depth=run_depth, threads=threads
     )
     several = questions if isinstance(questions, Mapping) else {"": questions}
-    states = rank_all_rows(source, several, settings, progress)
+    states = rank_natively(source, several, settings, progress)
     ranked = {
         name: (build_ranks(state, each), build_run(state, each))
         for (name, each), state in zip(several.items(), states, strict=True)
@@ -117,17 +117,17 @@ def rank(
     return ranked if several is questions else ranked[""]
 
 
-def rank_all_rows(
+def rank_natively(
     source: Any, named: Mapping[str, Questions], settings: Settings, progress: bool | None = None
 ) -> list[NativeRanking]:
-    """Rank questions by name, as `rank` does, and return the native rankings in their order.
+    """Rank as `rank` does, but return the native rankings, in the order of the named questions.
 
-    Callers build ranks and runs from these if they need them.
+    Callers build only what they need: ranks, runs or both.
     """
     if isinstance(source, Mapping):  # a matrix per side has a row per triple
         settings = replace(settings, rows="instances")
     if len(named) != 1:
-        _check_alike(named)
+        _check_same_questions(named)
     questions = list(named.values())
     plans = [prepare_rows(each, settings) for each in questions]
     first, n_rows = questions[0], plans[0][1].n_rows
@@ -162,10 +162,10 @@ def _rank_factors(
     n_rows, states = plans[0][1].n_rows, []
     check_factors(questions[0], n_rows, factors.shape, settings)
     for (lists, plan), each in zip(plans, questions, strict=True):
-        refuse = partial(nan_error, each)
+        make_error = partial(nan_error, each)
         ordered = factors if lists.column_of is None else factors.select_entities(lists.column_of)
         with progress_bar(n_rows, "rows", show) as bar:
-            states.append(rank_all(lists, plan, ordered, settings, refuse, advance=bar.update))
+            states.append(rank_all(lists, plan, ordered, settings, make_error, advance=bar.update))
     return states
 
 
@@ -209,13 +209,13 @@ def _rank_blocks(
     return states
 
 
-def _check_alike(questions: Mapping[str, Questions]) -> None:
-    """Raise UsageError if not all questions are the same, in the same order."""
+def _check_same_questions(questions: Mapping[str, Questions]) -> None:
+    """Raise UsageError unless all questions are alike, apart from their filters."""
     if not questions:
         raise UsageError("the mapping of questions is empty; graph.questions_by_filter() makes one")
     (name, first), *others = questions.items()
     for other, second in others:
-        arrays, other_arrays = _collect_asked(first), _collect_asked(second)
+        arrays, other_arrays = _collect_unfiltered(first), _collect_unfiltered(second)
         if arrays.keys() != other_arrays.keys() or not all(
             np.array_equal(array, other_arrays[key]) for key, array in arrays.items()
         ):
@@ -225,10 +225,10 @@ def _check_alike(questions: Mapping[str, Questions]) -> None:
             )
 
 
-def _collect_asked(questions: Questions) -> dict[str, Any]:
-    """Return the questions in their order, and the meaning of rows and columns, by name.
+def _collect_unfiltered(questions: Questions) -> dict[str, Any]:
+    """Return values by name that are equal if two sets of questions differ only in filters.
 
-    Filters and known answers are not among the values.
+    They contain the questions in their order, and the meaning of rows and columns.
     """
     text, before, after = questions.origin.hash_parts()
     shape = {"text": text, "width": questions.n_columns, "rows": questions.triple_rows}

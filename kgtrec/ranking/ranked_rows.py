@@ -51,14 +51,14 @@ class RankedRows:
 
     @classmethod
     def from_ranking(cls, state: NativeRanking, row_ids: Int64, questions: Questions) -> RankedRows:
-        """Return some rows of a native ranking."""
+        """Return a copy of some rows of a native ranking."""
         task = Task(0, len(row_ids), 0, questions.n_labels)
         part = extract_part(state, task, questions.fingerprint, rows=row_ids)
-        part = replace(part, settings=_no_deeper(part.settings, questions.n_labels))
+        part = replace(part, settings=_limit_depth(part.settings, questions.n_labels))
         return cls(part, row_ids, state.nan_count[row_ids])
 
     def write_to(self, state: NativeRanking, chosen: Bools) -> None:
-        """Copy the rows that the mask `chosen` marks to a native ranking."""
+        """Write the rows that the mask `chosen` marks into a native ranking."""
         part = self.part
         rows, targets = state.plan.select(self.row_ids)
         chosen_targets = np.repeat(chosen, np.diff(rows.target_offsets))
@@ -78,21 +78,21 @@ class RankedRows:
         self, questions: Questions, settings: Settings, plan: RowPlan, lists: QuestionLists
     ) -> None:
         """Raise UsageError if these are not rows of a ranking with these questions and settings."""
-        mine, here = self.part, _no_deeper(settings, questions.n_labels)
-        width = min(here.run_depth, lists.most_candidates) if here.run_depth else 0
-        due = Provenance.from_settings(questions.fingerprint, here, mine.dtype)
-        check_alike("these rows and this ranker", mine.provenance, due)
-        fitting = (np.diff(self.row_ids) > 0).all() and len(self.row_ids) == mine.task.stop_row
+        part, limited = self.part, _limit_depth(settings, questions.n_labels)
+        width = min(limited.run_depth, lists.most_candidates) if limited.run_depth else 0
+        expected = Provenance.from_settings(questions.fingerprint, limited, part.dtype)
+        check_alike("these rows and this ranker", part.provenance, expected)
+        fitting = (np.diff(self.row_ids) > 0).all() and len(self.row_ids) == part.task.stop_row
         fitting = fitting and 0 <= self.row_ids[0] <= self.row_ids[-1] < plan.n_rows
         rows = plan.select(self.row_ids)[0] if fitting else None
         if (
             rows is None
-            or mine.counts.shape != (6, len(rows.targets))
-            or mine.answer_nan.shape != rows.targets.shape
-            or len(mine.lengths) != int((rows.slot >= 0).sum())
+            or part.counts.shape != (6, len(rows.targets))
+            or part.answer_nan.shape != rows.targets.shape
+            or len(part.lengths) != int((rows.slot >= 0).sum())
             or len(self.nan_counts) != len(self.row_ids)
-            or not 0 <= mine.lengths.min(initial=0) <= mine.lengths.max(initial=0) <= width
-            or len(mine.documents) != int(mine.lengths.sum(dtype=np.int64))
+            or not 0 <= part.lengths.min(initial=0) <= part.lengths.max(initial=0) <= width
+            or len(part.documents) != int(part.lengths.sum(dtype=np.int64))
         ):
             raise UsageError("these rows contradict the ranking that they name; rank them again")
 
@@ -114,6 +114,6 @@ class RankedRows:
         return cls(part, **arrays)
 
 
-def _no_deeper(settings: Settings, most: int) -> Settings:
+def _limit_depth(settings: Settings, most: int) -> Settings:
     """Return the settings with a run depth of at most `most`, the number of candidates."""
     return replace(settings, run_depth=min(settings.run_depth, most))

@@ -29,7 +29,7 @@ from kgtrec.ranking.rows import (
     RowClaims,
     RowPlan,
     as_index,
-    is_run,
+    is_consecutive,
     parse_rows,
     plan_rows,
 )
@@ -161,8 +161,8 @@ class Ranker:
         )
         self._state: NativeRanking | None = None
         self._paths: set[str] = set()  # kernel paths of merged rows
-        self._users: set[object] = set()  # claims of calls that write to the state
-        self._lock = Lock()  # held while the state is made
+        self._users: set[object] = set()  # claims of calls that write to `_state`
+        self._lock = Lock()  # held while `_state` is made
 
     @property
     def n_rows(self) -> int:
@@ -291,10 +291,10 @@ class Ranker:
             # Within `rank_new`, so that rows of a file that is cut short do not count as scored.
             with reading("scores", block.array):
                 if new.all():
-                    self._rank(ids, block, self._open(block.dtype, claim))
+                    self._rank(ids, block, self._state_for(block.dtype, claim))
                 elif new.any():
                     some = block.select(np.flatnonzero(new))
-                    self._rank(ids[new], some, self._open(block.dtype, claim))
+                    self._rank(ids[new], some, self._state_for(block.dtype, claim))
 
         self._work_on_claimed(ids, rank_new)
 
@@ -323,20 +323,20 @@ class Ranker:
 
     def _rank(self, ids: Int64, block: ScoreBlock, state: NativeRanking) -> None:
         """Rank claimed rows: in place, or separately if they are out of order."""
-        refuse = partial(nan_error, self.questions)
-        if is_run(ids):
+        make_error = partial(nan_error, self.questions)
+        if is_consecutive(ids):
             first = int(ids[0])
             state.reset(first, first + len(ids))
             for piece in block.at(first).pieces():
-                rank_block(state, piece, refuse)
+                rank_block(state, piece, make_error)
             return
         part, questions = state.select(ids)
         for piece in block.at(0).pieces():
-            rank_block(part, piece, lambda row, *nan: refuse(int(questions[row]), *nan))
+            rank_block(part, piece, lambda row, *nan: make_error(int(questions[row]), *nan))
         state.take_over(part, ids)
 
-    def _open(self, dtype: str, claim: object) -> NativeRanking:
-        """Return the state for a claim; the first rows with scores decide its dtype."""
+    def _state_for(self, dtype: str, claim: object) -> NativeRanking:
+        """Return the native ranking that a claim writes to; the first rows decide its dtype."""
         at_work = self._claims.at_work
         with self._lock:
             self._users = {user for user in self._users if user in at_work}
@@ -406,11 +406,11 @@ class Ranker:
         if self._state is not None and self._claims.scored.any():
             self._state.check_dtype(ranked.part.dtype)
 
-        def take_over(claim: object, new: Bools) -> None:
-            ranked.write_to(self._open(ranked.part.dtype, claim), new)
+        def write_new(claim: object, new: Bools) -> None:
+            ranked.write_to(self._state_for(ranked.part.dtype, claim), new)
             self._paths.update(ranked.part.path.split(", "))
 
-        self._work_on_claimed(ranked.row_ids, take_over)
+        self._work_on_claimed(ranked.row_ids, write_new)
 
     def finish(self) -> tuple[Ranks, Run]:
         """Return ranks and run of all rows; another call returns equal, separate objects.

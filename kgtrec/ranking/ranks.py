@@ -98,11 +98,13 @@ class Ranks:
         if source is None:
             facts = {} if manifest is None else manifest
             columns = _complete_columns(columns, facts)
-            others = {name: column for name, column in columns.items() if name not in _COUNTED}
+            others = {
+                name: column for name, column in columns.items() if name not in _RANKED_COLUMNS
+            }
             source = StoredSource(others, facts, relation_labels, entity_labels)
         self._source: RanksSource = source
         counted: Mapping[str, Any] = columns
-        for name in _COUNTED:
+        for name in _RANKED_COLUMNS:
             setattr(self, name, counted.get(name))
 
     @classmethod
@@ -326,10 +328,11 @@ class Ranks:
         return 0 if self.unlisted is None else int(np.count_nonzero(self.unlisted))
 
     def listed_ends(self) -> tuple[Ranks, Ranks] | None:
-        """Return the ranks if answers beyond a list follow right after it, and if they come last.
+        """Return the best and the worst possible ranks of answers beyond their lists.
 
-        Returns None if every rank is known. If several answers of a question are beyond its list,
-        they get consecutive macro ranks.
+        In the first ranks, they follow right after the list. In the second, they come last. If
+        several answers of a question are beyond its list, they get consecutive macro ranks. Returns
+        None if every rank is known.
         """
         if self.unlisted is None or self.macro_unlisted is None:
             return None
@@ -480,8 +483,8 @@ class Ranks:
         return joined
 
 
-_COUNTED = (*COUNTED, "candidates", "macro_candidates", "unlisted", "macro_unlisted")
-"""Columns that a ranking counts. The others come from the questions."""
+_RANKED_COLUMNS = (*COUNTED, "candidates", "macro_candidates", "unlisted", "macro_unlisted")
+"""Columns that come from a ranking. All others come from the questions."""
 
 
 def _list_required_columns(provenance: Provenance) -> list[str]:
@@ -567,7 +570,7 @@ def _find_fault(ranks: Ranks) -> str | None:
 
 
 def _find_fault_of_terms(ranks: Ranks) -> str | None:
-    """Return the fault that questions or values of terms are missing or have no name, or None."""
+    """Return a fault if there are no rows, or if a question or value of a term has no name."""
     if not len(ranks):
         return "there are no rows"
     facts = ranks.provenance
@@ -580,7 +583,7 @@ def _find_fault_of_terms(ranks: Ranks) -> str | None:
 
 
 def _find_rank_fault(ranks: Ranks, rank: Float64 | None) -> str | None:
-    """Return the fault that a file's column ``rank`` fits its counts by no rank type, or None."""
+    """Return a fault if a file's column ``rank`` agrees with its counts under no rank type."""
     if rank is None:
         return None
     rows = []

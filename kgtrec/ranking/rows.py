@@ -1,4 +1,4 @@
-"""Rows of scores: the answers that each row counts, and a guard so that no row is ranked twice."""
+"""Rows of scores: the answers that each row counts, and claims so that no row is ranked twice."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class QuestionLists:
 
     @cached_property
     def native(self) -> Lists:
-        """The lists as an object of the C core."""
+        """The same lists as an object of the C core."""
         restricted = self.candidate_lists
         return Lists(
             self.n_labels,
@@ -88,7 +88,10 @@ class QuestionLists:
 
 
 def label_order(position: Int32 | None) -> Order | None:
-    """Return the byte order of labels from their positions in it; None: ids are in that order."""
+    """Return the byte order of labels, from the position of each label in it.
+
+    None, as argument and as result, stands for ids in that order.
+    """
     if position is None:
         return None
     entity_at = np.empty_like(position)
@@ -161,7 +164,10 @@ class RowPlan(Rows):
 
 
 def plan_rows(questions: Questions, rows: str) -> RowPlan:
-    """Plan a row per question, or a row per (triple, side). The plan is cached."""
+    """Return the rows of a ranking and their answers. The plan is cached with the questions.
+
+    - rows: "questions" for a row per question, "instances" for a row per (triple, side).
+    """
 
     def make() -> RowPlan:
         if rows == "instances":
@@ -202,23 +208,25 @@ def _plan_instances(questions: Questions) -> RowPlan:
     first[np.unique(question, return_index=True)[1]] = True
     starts = np.where(first, questions.answers.offsets[question], instance)
     counts = np.where(first, lengths[question], 1)
-    offsets, counted = spans(starts, counts)  # the instance of each target
+    offsets, instance_of_target = spans(starts, counts)
     row = np.repeat(np.arange(n_rows), counts)
     macro = np.empty(n_rows, dtype=np.int64)
-    whole = np.flatnonzero(first[row])
-    macro[counted[whole]] = whole
+    of_macro = np.flatnonzero(first[row])
+    macro[instance_of_target[of_macro]] = of_macro
     micro = np.empty(n_rows, dtype=np.int64)
-    of_row = np.flatnonzero(counted == instance[row])
-    micro[counted[of_row]] = of_row
+    of_micro = np.flatnonzero(instance_of_target == instance[row])
+    micro[instance_of_target[of_micro]] = of_micro
     slot = np.where(first, question, -1)
-    return RowPlan(question, offsets, questions.answers.ids[counted], slot, micro, macro)
+    return RowPlan(question, offsets, questions.answers.ids[instance_of_target], slot, micro, macro)
 
 
 class RowClaims:
-    """A guard so that every row is ranked once, even if several threads pass it.
+    """Claims of rows, so that each row is ranked only once, even by several threads.
 
-    `scored` marks the rows that are ranked. `at_work` contains the rows that calls are ranking now,
-    by their claims. Each call removes its claim when it ends.
+    A claim is an object that a call makes for itself. The call removes it when it ends.
+
+    - scored, bool (n_rows,): True for rows that are ranked.
+    - at_work: Rows that calls are ranking now, by claim.
     """
 
     def __init__(self, n_rows: int, duplicates: str, describe: Callable[[int], str]) -> None:
@@ -235,7 +243,7 @@ class RowClaims:
         with self._lock:
             if self._finished:
                 raise UsageError("this ranker is finished; make a new one")
-            new = np.ones(len(rows), dtype=bool) if is_run(rows) else self._first(rows)
+            new = np.ones(len(rows), dtype=bool) if is_consecutive(rows) else self._mark_first(rows)
             # Check rows at work first: a call marks its rows as scored before it releases them.
             for other in list(self.at_work.values()):
                 claimed = np.isin(rows, other)
@@ -257,8 +265,8 @@ class RowClaims:
             self.at_work[claim] = rows if new.all() else rows[new]
             return new
 
-    def _first(self, rows: Int64) -> Bools:
-        """Return a mask of the first occurrence of each row."""
+    def _mark_first(self, rows: Int64) -> Bools:
+        """Mark the first occurrence of each row; UsageError for a repeated row, unless ignored."""
         first = np.zeros(len(rows), dtype=bool)
         first[np.unique(rows, return_index=True)[1]] = True
         if not self._ignore and not first.all():
@@ -306,7 +314,7 @@ def parse_rows(rows: Any, n_rows: int) -> Int64:
     return ids.astype(np.int64)
 
 
-def is_run(rows: Int64) -> bool:
+def is_consecutive(rows: Int64) -> bool:
     """Return True if rows are consecutive and ascending."""
     if len(rows) < 2:
         return True
@@ -315,11 +323,11 @@ def is_run(rows: Int64) -> bool:
 
 def as_index(rows: Int64) -> slice | Int64:
     """Return rows as an index: a slice, which numpy reads faster, if they are consecutive."""
-    return slice(int(rows[0]), int(rows[-1]) + 1) if is_run(rows) else rows
+    return slice(int(rows[0]), int(rows[-1]) + 1) if is_consecutive(rows) else rows
 
 
 def name_rows(rows: Int64) -> str:
     """Name rows in a message: "rows 3 to 9"."""
-    if is_run(rows):
+    if is_consecutive(rows):
         return f"rows {rows[0]} to {rows[-1]}"
     return f"{len(rows)} rows between {rows.min()} and {rows.max()}"

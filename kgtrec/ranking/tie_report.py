@@ -37,7 +37,8 @@ def tie_report(counts_of: Callable[[int, int], tuple[Int64, Int64]], n: int) -> 
     tied = total = most = 0
     cut = dict.fromkeys(_DEPTHS, 0)
 
-    def width_of_mrr(start: int, stop: int) -> float:
+    def add_block(start: int, stop: int) -> float:
+        """Add the counts of a block to the totals; return the sum of its widths of 1/rank."""
         nonlocal tied, total, most
         greater, equal = counts_of(start, stop)
         tied += int(np.count_nonzero(equal))
@@ -49,6 +50,6 @@ def tie_report(counts_of: Callable[[int, int], tuple[Int64, Int64]], n: int) -> 
             cut[k] += int(np.count_nonzero((best <= k) & (worst > k)))
         return float(np.add.reduce(1 / best - 1 / worst))
 
-    mrr = tree_sum(width_of_mrr, 0, n) / n
+    mrr = tree_sum(add_block, 0, n) / n
     width = {"mr": total / n, "mrr": mrr, **{f"hits@{k}": count / n for k, count in cut.items()}}
     return {"tied_share": tied / n, "mean_equal": total / n, "max_equal": most, "width": width}

@@ -536,13 +536,13 @@ def evaluate(
     if questions is None:
         raise UsageError("questions of the scores are missing; pass graph.questions()")
     from kgtrec.ranking.partial import build_ranks, build_run
-    from kgtrec.ranking.rank import rank_all_rows
+    from kgtrec.ranking.rank import rank_natively
 
     settings = Settings.from_options("evaluate", EvaluateOptions, options, run_depth=20)
     depths = map(_depth, [*COMPARED, *(m.metric for m in parsed or () if m.is_trec)])
     settings = replace(settings, run_depth=max(settings.run_depth, *depths))
     several = questions if isinstance(questions, Mapping) else {"": questions}
-    states = rank_all_rows(scores, several, settings, progress)
+    states = rank_natively(scores, several, settings, progress)
     results = {
         name: Result(
             build_ranks(state, each),
