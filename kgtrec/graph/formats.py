@@ -263,7 +263,10 @@ def split_format(folder: str) -> tuple[str, str]:
 
 
 def _recognise_format(folder: Path) -> str:
-    """Return the format that the names of a folder's files fit; "tsv" if none does."""
+    """Return the format that the names of a folder's files fit; "tsv" if none does.
+
+    OpenKE's folders are "tsv" here, too: `Graph.read` tells by `openke.is_numbered`.
+    """
     if folder.suffix in _PICKLES and folder.is_file():
         refuse(folder, None, "a pickle, not a folder of splits", _UNPICKLED)
     try:

@@ -374,7 +374,7 @@ def pick_splits(folder: Path, names: Iterable[str], split_of: Mapping[str, str])
 
 
 def find_split_files(folder: PathName, check: bool = True) -> dict[str, Path]:
-    """Find the files of a folder's splits (train, valid, test), else OpenKE's.
+    """Find the files of a folder's splits: ``train.txt`` and so on, or else ``train2id.txt``.
 
     With `check`, refuses or reports further files that look like splits, as `check_folder` does.
     """

@@ -329,8 +329,10 @@ class Weighing:
 
 
 def _per_group(per_cell: Array, groups: Groups) -> Array:
-    """Add the cells of each group. A single group is summed pairwise, relations sequentially: they
-    have one cell per side."""
+    """Add the cells of each group.
+
+    A single group is summed pairwise. Relations are summed in order, as they have a cell per side.
+    """
     if len(groups) == 1:
         return np.add.reduce(per_cell[groups[0]], keepdims=True)
     if not groups:

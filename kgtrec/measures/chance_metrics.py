@@ -126,8 +126,10 @@ class _Base:
         return self._form(name, title, range, _index, defaults | overrides)
 
     def z_score(self, name: str, title: str, **overrides: Any) -> RankMetric:
-        """Build the row of the z-score, in standard deviations of a random scorer; higher is
-        better."""
+        """Build the row of the z-score, in standard deviations of a random scorer.
+
+        Higher is better.
+        """
         m = self.row.symbol
         spread = f"Var[{m}]" if self.is_rank else "Var"
         gap = f"E[{m}] - {m}" if self.is_rank else f"{m} - E"

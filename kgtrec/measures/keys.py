@@ -40,8 +40,9 @@ STEMS = {stem: metric for metric in METRICS for stem in metric.stems}
 
 @lru_cache(maxsize=1024)
 def find_metric(name: str) -> tuple[RankMetric, int | float] | None:
-    """Find the row of a metric by its name or alias; returns it with its parameter (0 if it takes
-    none).
+    """Find the row of a metric by its name or alias.
+
+    Returns it with its parameter, 0 if it takes none.
 
     ``hits@10``, ``hits_at_10`` and ``hits.10`` all give (hits@k, 10), and ``p_mrr@0.5`` gives
     (p_mrr@p, 0.5). None for an unknown name, a missing or surplus parameter, a cutoff below 1,
@@ -286,8 +287,10 @@ def fill_parameter(name: str, cutoff: str = "10") -> str:
 
 
 def near_metric(word: str, others: Iterable[str] = ()) -> str:
-    """Return "did you mean ...?" with the most similar names, or "". Suggestions have the word's
-    cutoff."""
+    """Return "did you mean ...?" with the most similar names, or "".
+
+    Suggestions have the cutoff of the word.
+    """
     match = re.search(r"(?<=[@_.])[1-9][0-9]*$", word)
     cutoff = match[0] if match else "10"
     trec = [name + row.ending for name, row in TABLE.items() if is_key(row)]

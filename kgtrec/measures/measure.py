@@ -179,8 +179,10 @@ _TREC_TITLES = {
 
 
 def trec_title(name: str) -> str:
-    """Return the heading of a trec_eval measure: "nDCG@10" for "ndcg_cut_10"; other names
-    unchanged."""
+    """Return the heading of a trec_eval measure: "nDCG@10" for "ndcg_cut_10".
+
+    Other names are unchanged.
+    """
     stem = name.rstrip("0123456789")
     return _TREC_TITLES.get(stem, stem) + name[len(stem) :]
 

@@ -30,8 +30,10 @@ _MOST_TANGENT = 0.7  # up to here a power series of the logarithms is cheaper th
 
 
 def median(items: Tally, parameter: float) -> Chance:
-    """Compute the expectation of the median of unweighted ranks; the variance is NaN (see the
-    module)."""
+    """Compute the expectation of the median of unweighted ranks.
+
+    The variance is NaN (see the module).
+    """
     law = _Law.from_tally(items)
     low, high = law.window()
     first, count, start = _pieces(law, low + 1, high)
@@ -70,8 +72,7 @@ class _Law:
         return float((self.count * np.minimum(x / self.size, 1.0)).sum())
 
     def window(self) -> tuple[int, int]:
-        """Return the last rank that the median surely exceeds, and the first that it surely does
-        not."""
+        """Return the last rank that is surely below the median, and the first surely not below."""
         top = int(self.size[-1])
         low = _first(lambda x: not self._is_sure(x, below=True), 0, top) - 1
         return low, _first(lambda x: self._is_sure(x, below=False), max(low, 0), top)
@@ -103,10 +104,10 @@ class _Law:
         return out
 
     def _transform(self) -> tuple[Float64, np.ndarray]:
-        """Return frequencies t, and the factor of the characteristic function at each (t = 0 is
-        apart).
+        """Return frequencies t, and the factor of the characteristic function at each.
 
-        The period is odd and so long that only values with a negligible probability alias.
+        Frequency 0 comes first; its factor is computed separately. The period is odd and so long
+        that only values with a negligible probability alias.
         """
         reach = int(2 * np.sqrt(_NEGLIGIBLE / 2 * self.n)) + 2
         whole = 2 * reach >= self.n
@@ -170,8 +171,10 @@ def _pieces(law: _Law, low: int, high: int) -> tuple[Int64, Int64, Float64]:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Find the least number in low .. high for which a condition holds that stays true from there
-    on."""
+    """Find the least number in low .. high for which a condition holds.
+
+    If it holds for a number, it must hold for all larger ones.
+    """
     while low < high:
         middle = (low + high) // 2
         if holds(middle):

@@ -32,8 +32,10 @@ def _rank(ties: Ranked, rank_type: str) -> Float64:
 
 
 def mean_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
-    """Return the rank. Expected: the realistic rank, or the exact mean of a question's first
-    answer."""
+    """Return the rank of each item.
+
+    Expected: the realistic rank, or the exact mean of a question's first answer.
+    """
     return ties.ranks(rank_type)
 
 
@@ -105,8 +107,7 @@ def min_max_power(ties: Ranked, rank_type: str, a: float) -> Scaled:
 
 
 def log_rank_by_candidates(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
-    """Compute the natural logarithm of the rank, times the number of candidates other than the
-    answer."""
+    """Compute the natural logarithm of the rank, times the number of other candidates."""
     return Scaled(other_candidates(ties).scaled * log_rank(ties, rank_type, parameter).scaled, 1)
 
 
@@ -118,8 +119,10 @@ def other_candidates(ties: Ranked) -> Scaled:
 
 
 def geometric_by_candidates(moments: GroupMoments) -> Float64:
-    """Compute exp of the mean of ln r, each weighted by the other candidates; NaN if there are
-    none."""
+    """Compute exp of the mean of ln r, each weighted by its number of other candidates.
+
+    NaN if there are no other candidates.
+    """
     weight = moments.weighing.mean(
         "other candidates", lambda ties, _: other_candidates(ties), moments.groups
     )
@@ -149,8 +152,10 @@ def median_deviation(moments: GroupMoments) -> Float64:
 
 
 def _medians(moments: GroupMoments, distances: bool = False) -> Float64:
-    """Compute the median rank per group and, for `distances`, the median distance from it, float64
-    (2, groups)."""
+    """Compute the median rank per group and, for `distances`, the median distance from it.
+
+    Returns float64 (2, groups).
+    """
     medians = []
     for ties, weight in moments.items():
         if moments.rank_type == "expected":
@@ -179,8 +184,10 @@ def variance(moments: GroupMoments) -> Float64:
 
 
 def _median(values: Float64, weight: Float64 | None) -> float:
-    """Find the least value with half of the weight up to it; at exactly half, the midpoint with the
-    next."""
+    """Find the least value with half of the weight up to it.
+
+    At exactly half, it is the midpoint between this value and the next.
+    """
     if weight is None:
         return float(np.median(values))
     order = np.argsort(values, kind="stable")
@@ -195,8 +202,10 @@ def _median(values: Float64, weight: Float64 | None) -> float:
 def _median_of_pooled_ranks(
     ties: Ranked, weight: Float64 | None, around: int | None = None
 ) -> float:
-    """Find the median of the pooled ranks, or of their distance from `around`; in quarters of a
-    rank."""
+    """Find the median of the pooled ranks, or of their distance from `around`.
+
+    The result is in quarters of a rank.
+    """
     weights = np.ones(len(ties)) if weight is None else weight
     total = weights.sum()
 

@@ -82,8 +82,10 @@ class Ties:
         return twice
 
     def ranks(self, rank_type: str) -> Scaled:
-        """Return the rank; for ``expected`` its mean over the tie, as for a question's first
-        answer."""
+        """Return the rank of each item.
+
+        For ``expected``, it is the mean over the tie, as for a question's first answer.
+        """
         if rank_type != "expected":
             return Scaled(self.twice_rank(rank_type), 2)
         if np.all(self.answers == 1):

@@ -224,8 +224,7 @@ def _unlinkable(facts: Mapping[str, Any]) -> str:
 
 
 def _restrictions(facts: Provenance) -> Iterator[str]:
-    """Yield a sentence per restriction of questions and candidates, and per addition to the
-    filter."""
+    """Yield a sentence per restriction of questions or candidates, and per addition to filters."""
     subset, lists = facts.subset, facts.lists
     if subset:
         sizes = [f"{subset[name]:,} {name}" for name in ("entities", "relations") if subset[name]]

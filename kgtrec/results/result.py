@@ -230,8 +230,7 @@ class Result(Mapping[str, Value]):
         return Table.of(columns, rows)
 
     def wide_table(self) -> Table:
-        """Return one row per side, one column per published metric; or one row per requested
-        key."""
+        """Return a table of published metrics with a row per side, or a row per requested key."""
         if self.measures is None:
             return self.side_table(tables.WIDE)
         rows = [
@@ -247,8 +246,9 @@ class Result(Mapping[str, Value]):
         return tables.of_measures(self._ranks, ("side",), measures, rows)
 
     def rank_types(self, measures: Sequence[str | Measure] | None = None) -> Table:
-        """Return all rank types, one row each; ``ranks.tie_report()`` explains their
-        differences.
+        """Return a table with a row per rank type.
+
+        ``ranks.tie_report()`` explains their differences.
 
         A scorer that gives many candidates the same score (a constant, or a saturated sigmoid)
         looks perfect by optimistic ranks, and random by realistic ones.

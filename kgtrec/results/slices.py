@@ -139,8 +139,9 @@ def rows_by_part(
     *,
     graph: Graph | None = None,
 ) -> dict[tuple[str, ...], Int64]:
-    """Return the rows of the instances in each part, by the names of the part, in the order of
-    `slice_result`.
+    """Return the rows of the instances in each part, by the names of the part.
+
+    Parts are in the order of `slice_result`.
 
     Parts that divide questions are refused for measures of whole questions.
     """
@@ -197,8 +198,10 @@ def _rows(
 
 
 def side_of_part(side: str, present: Sequence[str]) -> str | None:
-    """Return the side to request from a part: its only one for "both"; None if it lacks the
-    side."""
+    """Return the side to request from a part; None if the part lacks it.
+
+    For "both", it is the only side of the part.
+    """
     if side in present:
         return side
     return present[-1] if side == "both" else None

@@ -309,7 +309,10 @@ def order_lines(
 
 
 def pack_lines(text: Text, threads: int | None = None, *, in_order: bool = True) -> Packed:
-    """Read the documents of a text's lines, in its order; queries as in `order_lines`."""
+    """Read the document and the score or relevance of each line, in csrc/trec_file.c.
+
+    Queries are in the order of `order_lines`.
+    """
     is_run = text.is_run
     groups, names, lines, capacity = order_lines(text, threads, in_order)
     count = np.zeros(len(names), dtype=np.int64)
