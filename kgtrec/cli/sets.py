@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TIES = ("all", "none", "expected")
 UNITS = ("answer", "question-any", "question-all")
-_OF_LISTS = ("format", "unlinkable", "unanswerable")
+_OF_LISTS = ("format", "unlinkable")
 
 
 @click.command(cls=Command)
@@ -42,7 +42,11 @@ _OF_LISTS = ("format", "unlinkable", "unanswerable")
 @shared.LOWER_IS_BETTER
 @shared.reads("--predictions", "Instead of RANKS: lists that name sets; an empty one abstains.")
 @shared.option("--predictions-format format", "Format of the lists, such as jsonl.", metavar="NAME")
-@shared.reads("--unanswerable", "Lists of questions without any answer, in the same format.")
+@shared.reads(
+    "--unanswerable",
+    "Questions without any answer: with --scores a .npy matrix, a row each; with --predictions "
+    "lists in the same format.",
+)
 @shared.choice(
     "--unlinkable",
     ["error", "place", "drop"],
@@ -75,9 +79,15 @@ _OF_LISTS = ("format", "unlinkable", "unanswerable")
 @shared.choice(
     "--show",
     ["sets", "risk", "abstention"],
-    "Print the sets' measures; or risk against coverage in descending order of the best score; or "
+    "Print the sets' measures; or risk against coverage in descending order of confidence; or "
     "how well empty sets tell questions without an answer.",
     default="sets",
+)
+@shared.choice(
+    "--confidence",
+    ["best", "gap"],
+    "With --show risk: the best score, or its distance from the second best.",
+    default="best",
 )
 @shared.writes(
     "--write-sets sets_file",
@@ -133,8 +143,12 @@ def _judge(text: str, sources: dict[str, Any], options: dict[str, Any]) -> Answe
     from kgtrec.study.sets.policies import Policy
 
     policy, several = Policy.parse(text), len(options["policy"]) > 1
-    names = ("least", "cover", "ties", "format", "unlinkable", "unanswerable", "threads")
-    values = {**sources, **{name: options[name] for name in names}, "per": options["per"] or ""}
+    names = ("least", "cover", "ties", "format", "unlinkable", "unanswerable", "confidence")
+    values = {
+        **sources,
+        **{name: options[name] for name in (*names, "threads")},
+        "per": options["per"] or "",
+    }
     if several and not policy.needs_valid:
         values |= {"valid": None, "valid_questions": None, "per": ""}
     if several and not policy.name.startswith("conformal"):
@@ -210,7 +224,8 @@ def _check(ranks: str | None, options: dict[str, Any]) -> None:
             ("lower_is_better", "threads"),
             "without --scores, leave out {}",
         ),
-        (ranks is not None, ("split",), "with RANKS, leave out {}"),
+        (ranks is not None, ("split", "unanswerable"), "with RANKS, leave out {}"),
+        (options["show"] != "risk", ("confidence",), "without --show risk, leave out {}"),
     )
 
 

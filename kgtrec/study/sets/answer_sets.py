@@ -23,10 +23,11 @@ from kgtrec.study.sets.conformal import (
     units_of,
 )
 from kgtrec.study.sets.listed import judge_lists
-from kgtrec.study.sets.policies import TIES, UNITS, Policy
+from kgtrec.study.sets.policies import CONFIDENCES, TIES, UNITS, Policy
 from kgtrec.study.sets.ranked import any_and_all, judge_best
 from kgtrec.study.sets.scored import ScoredQuestions, choose_limits
 from kgtrec.study.sets.sets import AnswerSets
+from kgtrec.study.sets.without_answer import check_group, judge_unanswerable
 
 USUAL = Resampling()
 LEAST = 100
@@ -48,6 +49,7 @@ def answer_sets(
     format: str | None = None,
     unanswerable: Any = None,
     unlinkable: str = "error",
+    confidence: str = "best",
     higher_is_better: bool = True,
     threads: int | None = None,
     resampling: Resampling = USUAL,
@@ -80,14 +82,17 @@ def answer_sets(
     ties : {"all", "none", "expected"}
         For ``top:K``: what becomes of candidates that tie at the border.
     keep : bool
-        Whether `AnswerSets.sets` has the candidates, which may need much memory, and `confidence`
-        the best scores.
+        Whether `AnswerSets.sets` has the candidates, which may need much memory, and
+        `AnswerSets.confidence` how sure each set is.
     format : str, optional
         Of a file of lists: "jsonl", ...
-    unanswerable : path or records, optional
-        Lists of questions without an answer, which should be empty; in the same format.
+    unanswerable : array, path or records, optional
+        Questions without an answer, whose sets should be empty: scores, shape (m, n_entities), or
+        lists in the same format.
     unlinkable : {"error", "place", "drop"}
         A label that names no entity is an error, counts as a wrong candidate, or is left out.
+    confidence : {"best", "gap"}
+        How sure a set is: its best score, or the distance from it to the second best.
     higher_is_better, threads
         As for `kgtrec.rank`.
     resampling : Resampling
@@ -110,6 +115,7 @@ def answer_sets(
     """
     chosen = Policy.parse(policy)
     check_options(chosen, per, cover, ties, valid is not None)
+    choose("confidence", confidence, CONFIDENCES)
     if chosen.name == "lists":
         if isinstance(source, Ranks) or questions is None:
             raise UsageError(f"{argument('policy', policy)} needs lists and their questions")
@@ -119,6 +125,7 @@ def answer_sets(
             format,
             unanswerable=unanswerable,
             unlinkable=unlinkable,
+            confidence=confidence,
             resampling=resampling,
         )
     test = _read(chosen, source, questions, higher_is_better, threads)
@@ -128,7 +135,24 @@ def answer_sets(
         fitted = _read(chosen, valid, valid_questions, higher_is_better, threads)
         check_valid(ranks, _ranks_of(fitted))
         limits = fit(chosen, fitted, per, check_count("least", least), cover)
-    named = _name_sets(test, chosen, limits, ties, keep)
+    named = _name_sets(test, chosen, limits, ties, keep, confidence)
+    if unanswerable is not None:
+        if not isinstance(test, ScoredQuestions):
+            raise UsageError(
+                f"{argument('unanswerable')} needs scores or lists, and these are ranks; leave it "
+                "out"
+            )
+        check_group(per)
+        bound = limits.of_group[None]
+        named["unanswerable"] = judge_unanswerable(
+            unanswerable,
+            test.questions.n_labels,
+            chosen,
+            bound if chosen.name != "threshold" or chosen.aim else _below(test, bound),
+            ties=ties,
+            confidence=confidence,
+            higher_is_better=higher_is_better,
+        )
     claims = chosen.name.startswith("conformal")
     return AnswerSets(
         policy,
@@ -159,8 +183,18 @@ def _number_limits(policy: Policy, higher_is_better: bool) -> Limits:
     return Limits({None: float(-policy.number if negated else policy.number)}, {})
 
 
+def _below(scored: ScoredQuestions, threshold: float) -> float:
+    """Return the largest number below a threshold, in the type of the scores."""
+    return float(scored.below(np.array([threshold]))[0])
+
+
 def _name_sets(
-    source: Ranks | ScoredQuestions, policy: Policy, limits: Limits, ties: str, keep: bool
+    source: Ranks | ScoredQuestions,
+    policy: Policy,
+    limits: Limits,
+    ties: str,
+    keep: bool,
+    confidence: str,
 ) -> dict[str, Any]:
     """Return the fields of `AnswerSets` that say what is named."""
     by_ranks, ranks = isinstance(source, Ranks) or ties == "expected", _ranks_of(source)
@@ -178,7 +212,8 @@ def _name_sets(
     shares = any_and_all(inside > 0, source.question, len(sizes))
     named: dict[str, Any] = {"inside": inside, "sizes": sizes, "any_and_all": shares}
     if keep:
-        named |= {"sets": source.sets(sizes.astype(np.int64)), "confidence": source.gaps()[0]}
+        sets = source.sets(sizes.astype(np.int64))
+        named |= {"sets": sets, "confidence": source.confidence(confidence)}
     return named
 
 

@@ -15,6 +15,7 @@ from kgtrec.predictions.readers import PREDICTIONS, lists_of_records
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.lists import rank_lists
 from kgtrec.study.sets.ranked import any_and_all
+from kgtrec.study.sets.scored import distance_to_second
 from kgtrec.study.sets.sets import AnswerSets, Unanswerable
 
 UNLINKABLE = ("error", "place", "drop")
@@ -27,6 +28,7 @@ def judge_lists(
     *,
     unanswerable: Any = None,
     unlinkable: str = "error",
+    confidence: str = "best",
     resampling: Any,
 ) -> AnswerSets:
     """Judge the sets of predicted lists; parameters as for `answer_sets`."""
@@ -62,10 +64,10 @@ def judge_lists(
         any_and_all(inside > 0, question, n),
         resampling,
         sets=sets,
-        confidence=_confidence(lists, used, lists.question[used], n),
+        confidence=_confidence(lists, used, lists.question[used], n, confidence),
         unanswerable=None
         if unanswerable is None
-        else _read_unanswerable(unanswerable, questions, format),
+        else _read_unanswerable(unanswerable, questions, format, confidence),
         notes=(f"{missing:,} of {n:,} questions have no list: they abstain.",) * bool(missing),
     )
 
@@ -107,19 +109,36 @@ def _refuse_label(lists: PredictedLists, questions: Questions, at: int) -> None:
     )
 
 
-def _confidence(lists: PredictedLists, rows: Int64, number: Int64, n: int) -> Float64 | None:
-    """Return the best score of each list, -infinity without one; None if lists have no scores."""
+def _confidence(
+    lists: PredictedLists, rows: Int64, number: Int64, n: int, kind: str
+) -> Float64 | None:
+    """Return the best score of each list, or its distance from the second best.
+
+    -infinity for an empty list, and an infinite distance for one label; None without scores.
+    """
     if lists.scores is None:
         return None
-    best = np.full(n, -np.inf)
     position = np.full(len(lists), -1)
     position[rows] = number
     owner = position[owners(lists.offsets)]
-    np.maximum.at(best, owner[owner >= 0], lists.scores[owner >= 0])
-    return best
+    used = owner >= 0
+    owner, scores = owner[used], np.asarray(lists.scores, np.float64)[used]
+    order = np.lexsort((-scores, owner))
+    owner, scores = owner[order], scores[order]
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    best, second = np.full(n, -np.inf), np.full(n, -np.inf)
+    best[owner[first]] = scores[first]
+    if kind == "best":
+        return best
+    next_ = first[np.diff(first, append=len(owner)) > 1] + 1
+    second[owner[next_]] = scores[next_]
+    has_none = np.bincount(owner, minlength=n) == 0
+    return np.where(has_none, -np.inf, distance_to_second(best, second))
 
 
-def _read_unanswerable(predictions: Any, questions: Questions, format: str | None) -> Unanswerable:
+def _read_unanswerable(
+    predictions: Any, questions: Questions, format: str | None, kind: str
+) -> Unanswerable:
     """Return the lists of questions without an answer."""
     lists = _read(predictions, questions, format)
     known = np.flatnonzero(lists.question >= 0)
@@ -127,5 +146,5 @@ def _read_unanswerable(predictions: Any, questions: Questions, format: str | Non
         problem = "this question has answers in the graph"
         refuse(lists.path, int(lists.line[known[0]]), problem, "leave it out here")
     every = np.arange(len(lists))
-    confidence = _confidence(lists, every, every, len(lists))
+    confidence = _confidence(lists, every, every, len(lists), kind)
     return Unanswerable(np.diff(lists.offsets).astype(np.float64), confidence)

@@ -10,6 +10,7 @@ from kgtrec.errors import UsageError, choose
 
 TIES = ("all", "none", "expected")
 UNITS = ("answer", "question-any", "question-all")
+CONFIDENCES = ("best", "gap")
 POLICIES = {
     "top": "top:10",
     "threshold": "threshold:0.5, threshold:best-f1 or threshold:precision=P",

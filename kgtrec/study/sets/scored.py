@@ -117,6 +117,16 @@ class ScoredQuestions:
             limits[cut[wide]] = last[wide]
         return limits
 
+    def confidence(self, kind: str) -> Float64:
+        """Return the best score of each question, or its distance from the second best."""
+        run = self.best(2 if kind == "gap" else 1)[1]
+        starts, lengths = run.offsets[:-1], np.diff(run.offsets)
+        best = run.scores[starts].astype(np.float64)
+        if kind == "best":
+            return best
+        second = run.scores[starts + (lengths > 1)].astype(np.float64)
+        return distance_to_second(best, np.where(lengths > 1, second, -np.inf))
+
     def gaps(self) -> tuple[Float64, Float64]:
         """Return the best score of each question, float64 (Q,), and the distance of each answer
         from it, in the type of the scores, float64 (n,)."""
@@ -143,6 +153,12 @@ class ScoredQuestions:
         run = self.best(int(sizes.max(initial=0)))[1]
         rows = spans(run.offsets[:-1], sizes)[1]
         return Csr(offsets_of(sizes), run.documents[rows])
+
+
+def distance_to_second(best: Float64, second: Float64) -> Float64:
+    """Return best - second; infinity without a second, 0 if both are the same infinity."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(best == second, 0.0, best - second)
 
 
 def _check_shape(scores: Any, questions: Questions) -> None:
