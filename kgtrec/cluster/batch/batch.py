@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -148,11 +148,20 @@ def run_batch(
             records.write_summary(final)
             return final
         finally:
-            # Without workers, jobs that were interrupted end soon. They would leave files.
-            wait(running, _END_SECONDS)
-            _remove_unfinished(records)
-            if not any(records.parts.glob("**/*.part")):  # nothing to go on with
-                _remove(records.work_folder)
+            try:
+                _clean_up(records, running)
+            except BaseException:  # a signal during the work below: finish it, then end
+                _clean_up(records, running)
+                raise
+
+
+def _clean_up(records: Records, running: Sequence[Future[Outcome]]) -> None:
+    """Remove what jobs leave: unfinished files, and the folder for parts if it has none."""
+    # Without workers, jobs that were interrupted end soon. They would leave files.
+    wait(running, _END_SECONDS)
+    _remove_unfinished(records)
+    if not any(records.parts.glob("**/*.part")):  # nothing to go on with
+        _remove(records.work_folder)
 
 
 def _remove_unfinished(records: Records) -> None:

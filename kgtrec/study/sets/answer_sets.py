@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from kgtrec._internal.arguments import check_count
 from kgtrec._internal.arrays import Float64
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.csr import number_values
-from kgtrec.errors import UsageError, choose, refuse_if
+from kgtrec.errors import PathName, UsageError, about, choose, refuse_if
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.provenance import describe_differences
 from kgtrec.ranking.ranks import Ranks
@@ -128,14 +129,17 @@ def answer_sets(
             confidence=confidence,
             resampling=resampling,
         )
-    test = _read(chosen, source, questions, higher_is_better, threads)
-    ranks = _ranks_of(test)
+    with about(_path_of(source)):
+        test = _read(chosen, source, questions, higher_is_better, threads)
+        ranks = _ranks_of(test)
     limits = _number_limits(chosen, higher_is_better)
     if valid is not None:
-        fitted = _read(chosen, valid, valid_questions, higher_is_better, threads)
-        check_valid(ranks, _ranks_of(fitted))
-        limits = fit(chosen, fitted, per, check_count("least", least), cover)
-    named = _name_sets(test, chosen, limits, ties, keep, confidence)
+        with about(_path_of(valid)):
+            fitted = _read(chosen, valid, valid_questions, higher_is_better, threads)
+            check_valid(ranks, _ranks_of(fitted))
+            limits = fit(chosen, fitted, per, check_count("least", least), cover)
+    with about(_path_of(source)):
+        named = _name_sets(test, chosen, limits, ties, keep, confidence)
     if unanswerable is not None:
         if not isinstance(test, ScoredQuestions):
             raise UsageError(
@@ -144,15 +148,16 @@ def answer_sets(
             )
         check_group(per)
         bound = limits.of_group[None]
-        named["unanswerable"] = judge_unanswerable(
-            unanswerable,
-            test.questions.n_labels,
-            chosen,
-            bound if chosen.name != "threshold" or chosen.aim else _below(test, bound),
-            ties=ties,
-            confidence=confidence,
-            higher_is_better=higher_is_better,
-        )
+        with about(_path_of(unanswerable)):
+            named["unanswerable"] = judge_unanswerable(
+                unanswerable,
+                test.questions.n_labels,
+                chosen,
+                bound if chosen.name != "threshold" or chosen.aim else _below(test, bound),
+                ties=ties,
+                confidence=confidence,
+                higher_is_better=higher_is_better,
+            )
     claims = chosen.name.startswith("conformal")
     return AnswerSets(
         policy,
@@ -164,6 +169,11 @@ def answer_sets(
         limits=limits.of_group,
         notes=(*notes_of(limits, chosen), *_tie_note(test, ties)),
     )
+
+
+def _path_of(source: Any) -> PathName | None:
+    """Return the path of a file of scores, for messages; None for other sources."""
+    return source if isinstance(source, (str, PathLike)) else None
 
 
 def _ranks_of(source: Ranks | ScoredQuestions) -> Ranks:
