@@ -51,7 +51,7 @@ HEADINGS = {
     "Measures": (
         "--measure --k --columns --side --by --spread --rank-types --ranks --criterion "
         "--one-threshold --bins --percentile --edges --enough --vary --at --points "
-        "--policy --per --least --cover --assign "
+        "--policy --per --least --cover --confidence --assign "
         "--count-entities --count-relations --sparsity --density --train-share --values "
         "--study --figure --slope --strength --corrected --question "
         "--correlation --sizes --shares --repeats --epsilon --per-query --no-summary --complete "
