@@ -10,7 +10,6 @@ numpy when they need it.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import stat
@@ -23,6 +22,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from kgtrec._internal.locations import is_location, local_path, reachable, sent
+from kgtrec._internal.system import IS_WINDOWS, is_for_writing, sync
 from kgtrec._internal.text import visible
 from kgtrec._internal.threads import can_start_threads
 from kgtrec.errors import FileError, refuse_url
@@ -121,7 +121,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             # user's umask, not the 0600 of tempfile.
             with open(temporary, "xb") as raw, _compress(raw, Path(path).suffix) as file:
                 yield file
-            _sync(temporary)  # otherwise the name could survive a crash without the bytes
+            sync(temporary)  # otherwise the name could survive a crash without the bytes
         group = _OPEN_GROUP.get()
         if group is not None:
             group.add(os.fspath(path), stack.pop_all())  # the name comes later
@@ -200,18 +200,10 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
 def sync_folder(folder: str | os.PathLike[str]) -> None:
     """Wait until the names in a folder are on the disk, if the file system supports it."""
     try:
-        _sync(folder)
+        sync(folder)
     except OSError as error:
         if error.errno not in _NO_FOLDER_SYNC:
             raise
-
-
-def _sync(path: str | os.PathLike[str]) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def make_folder(folder: str | os.PathLike[str]) -> None:
@@ -281,6 +273,7 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
 
 
 _DESCRIPTORS = re.compile(r"/proc/(\d+)(?:/task/\d+)?/fd")
+_OWN_DESCRIPTORS = "/dev/fd"  # a folder of its own on macOS; on Linux a link to the above
 _LINKS = 40  # that Linux follows at most
 
 
@@ -292,6 +285,8 @@ def _descriptor(path: str | os.PathLike[str]) -> tuple[int, int] | None:
         match = _DESCRIPTORS.fullmatch(os.path.realpath(folder))
         if match and name.isdecimal():
             return int(match[1]), int(name)
+        if folder == _OWN_DESCRIPTORS and name.isdecimal() and not match:
+            return os.getpid(), int(name)
         try:
             step = os.path.join(folder, os.readlink(step))
         except (OSError, ValueError):
@@ -308,8 +303,7 @@ def _own_descriptor(path: str | os.PathLike[str]) -> int | None:
     if process != os.getpid():
         return None
     try:
-        mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
-        problem = "this descriptor is open only for reading" if mode == os.O_RDONLY else ""
+        problem = "" if is_for_writing(number) else "this descriptor is open only for reading"
     except OSError:
         problem = "this descriptor is not open"
     if problem:
@@ -348,10 +342,8 @@ def _unwritable(path: str | os.PathLike[str], target: Path, error: OSError) -> F
     elif isinstance(error, IsADirectoryError):
         problem, hint = "this is a folder", "give the name of a file to write"
     elif isinstance(error, PermissionError):
-        problem, hint = (
-            "no permission to write here",
-            "choose another place or change its permissions",
-        )
+        problem = "no permission to write here" + " or another program has it open" * IS_WINDOWS
+        hint = "choose another place or change its permissions"
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
         problem, hint = "the disk is full", "free some space or choose another place"
     else:

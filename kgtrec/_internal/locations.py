@@ -20,6 +20,7 @@ from functools import lru_cache
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from kgtrec._internal.system import IS_WINDOWS
 from kgtrec._internal.threads import MORE_THREADS
 from kgtrec._internal.urls import LOCATION, is_url, url_text
 from kgtrec.errors import FileError, PathName, refuse_url
@@ -114,6 +115,8 @@ def local_path(path: str | os.PathLike[str]) -> str | None:
     from urllib.parse import unquote
 
     path = unquote(url.removeprefix("file://"), errors="surrogateescape")
+    if IS_WINDOWS:
+        path = path.removeprefix("/")  # of /C:/folder
     if "\0" in path:
         hint = "check the characters after %"
         raise FileError("", found="the URL contains a null byte", hint=hint).at(url)
@@ -137,7 +140,8 @@ def path_below(folder: str | os.PathLike[str], name: str, source: PathName = "")
     from pathlib import Path
 
     normal = os.path.normpath(name)
-    if not name or "\0" in name or os.path.isabs(name) or normal.split("/")[0] in ("..", "."):
+    is_absolute = os.path.isabs(name) or bool(os.path.splitdrive(normal)[0])
+    if not name or "\0" in name or is_absolute or normal.split(os.sep)[0] in ("", "..", "."):
         raise FileError(
             source or folder,
             found=f"it has a name that leads out of its folder ({name!r})",

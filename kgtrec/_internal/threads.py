@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from _thread import start_new_thread
 from collections.abc import Callable
 from threading import Lock, RLock
 from time import monotonic, sleep
 from typing import Any
+
+from kgtrec._internal.system import available_cores as available_cores
+from kgtrec._internal.system import running_threads
 
 
 def share_rows(
@@ -97,7 +99,6 @@ NO_THREAD = "can't start new thread"
 MORE_THREADS = "allow more processes and threads (ulimit -u)"
 """The remedy."""
 
-_TASKS = "/proc/self/task"  # Linux: a name per thread of this process
 _ENDED = 0.2  # seconds that ended threads get to leave the list of the system
 
 
@@ -107,7 +108,7 @@ def can_start_threads(number: int) -> bool:
     They are started and ended again: limits are those of a user, a container or a service, and no
     call tells how much of them is left.
     """
-    before = len(os.listdir(_TASKS))
+    before = running_threads()
     barrier = Lock()
     try:
         with barrier:
@@ -117,7 +118,7 @@ def can_start_threads(number: int) -> bool:
         return False
     finally:
         until = monotonic() + _ENDED
-        while len(os.listdir(_TASKS)) > before and monotonic() < until:
+        while running_threads() > before and monotonic() < until:
             sleep(0.0001)  # a thread counts until the system has removed it
     return True
 
@@ -126,10 +127,3 @@ def _pass(barrier: Lock) -> None:
     """Wait at a barrier, and let the next one pass."""
     with barrier:
         pass
-
-
-def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import ClassVar, NoReturn
 
+from kgtrec._internal.system import ENDING_SIGNALS, HANGUP
+
 
 class Terminated(KeyboardInterrupt):
     """Raised for SIGTERM or SIGHUP, so that these clean up as Ctrl-C does."""
@@ -21,7 +23,7 @@ class Terminated(KeyboardInterrupt):
 
     def __init__(self, number: int) -> None:
         Terminated.came = Terminated.came or self
-        super().__init__("hung up" if number == signal.SIGHUP else "terminated")
+        super().__init__("hung up" if number == HANGUP else "terminated")
         self.signal = number
 
 
@@ -95,8 +97,7 @@ def signals_as_exceptions() -> Iterator[None]:
         return
     _came.clear()
     defaults = {
-        signal.SIGTERM: signal.SIG_DFL,
-        signal.SIGHUP: signal.SIG_DFL,
+        **dict.fromkeys(ENDING_SIGNALS, signal.SIG_DFL),
         signal.SIGINT: signal.default_int_handler,
     }
     caught = {n: default for n, default in defaults.items() if signal.getsignal(n) == default}

@@ -159,7 +159,7 @@ class PathType(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         path = str(value)
         local = (local_path(path) or "") if is_url(path) else path  # refuses null bytes
-        longest = max(len(os.fsencode(name)) for name in local.split("/"))
+        longest = max(len(os.fsencode(name)) for name in local.replace(os.sep, "/").split("/"))
         if longest > self.LONGEST_NAME or len(os.fsencode(local)) > self.LONGEST:
             limit = f"names have at most {self.LONGEST_NAME} bytes, paths {self.LONGEST}"
             raise FileError(shorten(path, 80), found="the name is too long", hint=limit)

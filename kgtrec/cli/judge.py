@@ -279,12 +279,14 @@ def _browser(url: str) -> Iterator[None]:
     import webbrowser
     from pathlib import Path
 
-    # It has the mode 0600, and is deleted with the context.
-    with tempfile.NamedTemporaryFile("w", prefix="kgtrec-judge-", suffix=".html") as page:
-        page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={url}">\n')
-        page.flush()
+    # It has the mode 0700, and is deleted with the context.
+    with tempfile.TemporaryDirectory(prefix="kgtrec-judge-") as folder:
+        page = Path(folder, "page.html")
+        page.write_text(
+            f'<!doctype html><meta http-equiv="refresh" content="0; url={url}">\n', "ascii"
+        )
+        there = page.as_uri()
         # Some browsers block the caller.
-        there = Path(page.name).as_uri()
         threading.Thread(target=webbrowser.open, args=(there,), daemon=True).start()
         yield
 

@@ -30,6 +30,7 @@ from kgtrec._internal.files import (
     write_array,
 )
 from kgtrec._internal.locations import path_below, require_local_folder
+from kgtrec._internal.system import read_at
 from kgtrec._version import __version__
 from kgtrec.cluster.content_hash import (
     explain_unreadable,
@@ -84,7 +85,7 @@ def read_rows(array: Array, ids: Array) -> Array:
         # With the interface of `RangedFile`.
         opened = SimpleNamespace(
             url=str(array.filename),
-            read=lambda start, n_bytes: os.pread(file.fileno(), n_bytes, start),
+            read=lambda start, n_bytes: read_at(file.fileno(), n_bytes, start),
         )
         return RangedArray(opened, array.offset, array.shape, array.dtype, gap=_GAP_BYTES)[ids]
 

@@ -10,7 +10,6 @@ values) read a few columns of all instances.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -22,6 +21,7 @@ import numpy as np
 from kgtrec._internal.arrays import Array, Bools, Int32, Int64
 from kgtrec._internal.csr import Csr, spans
 from kgtrec._internal.files import atomic_write
+from kgtrec._internal.system import allocate
 from kgtrec.cluster.parts import Inputs
 from kgtrec.cluster.question_store import Store, read_rows
 from kgtrec.errors import PathName
@@ -73,7 +73,7 @@ class StoredRanks:
             # not a signal there.
             with open(folder / name, "wb") as file:
                 size = np.dtype(dtype).itemsize * int(np.prod(shape))
-                os.posix_fallocate(file.fileno(), 0, size)
+                allocate(file.fileno(), size)
         for name in ("documents", "scores"):
             (folder / name).touch()
 

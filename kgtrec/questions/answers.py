@@ -7,6 +7,7 @@ Each form becomes an `AnswerTable`: names, flat lists with their offsets, grades
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -140,7 +141,7 @@ def build_table(
     answers: Any, known: Any, candidates: Any, ids: Any, terms: Any, grades: Any, level: int
 ) -> AnswerTable:
     """Build a table from the arguments of `Questions.from_answers`."""
-    if is_path(answers) and ".jsonl" in str(answers).rpartition("/")[2]:
+    if is_path(answers) and ".jsonl" in os.path.basename(str(answers)):
         extra = {"known": known, "candidates": candidates, "ids": ids, "terms": terms}
         wrong = [name for name, value in (*extra.items(), ("grades", grades)) if value is not None]
         if wrong:

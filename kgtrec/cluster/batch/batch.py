@@ -7,7 +7,6 @@ is a file, and a batch has no other state: to resume a killed batch, start it ag
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import time
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import is_location
+from kgtrec._internal.system import lock
 from kgtrec.cluster.batch.job_file import Job, JobBatch, complete_key
 from kgtrec.cluster.batch.records import Outcome, Records
 from kgtrec.cluster.dask.rank import CLIENT_BYTES, make_scratch_folder, rank_parts
@@ -209,7 +209,7 @@ def _lock_folders(batch: JobBatch) -> Iterator[None]:
             locked.append(folder)
             file = stack.enter_context(open(folder / ".lock", "w"))
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(file.fileno())
             except BlockingIOError:
                 raise UsageError(
                     f"another batch is writing to {folder}; wait for it, or give another folder as "

@@ -11,7 +11,6 @@ comes later fetches them like any other. Links end with their workers, so no fil
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 import secrets
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kgtrec._internal.arrays import Array
+from kgtrec._internal.system import locked_folder
 from kgtrec.cluster.dask.workers import (
     PiecesGone,
     TaskOptions,
@@ -241,7 +241,8 @@ def locate_inputs(where: Inputs | Shipment) -> Inputs:
 
     folder = Path(get_worker().local_directory) / where.name
     if not folder.is_dir():
-        with _lock, _lock_host(folder.parent.parent):
+        # One worker per host fetches the files; without locks, each does.
+        with _lock, locked_folder(folder.parent.parent):
             if not folder.is_dir():
                 published = set(get_client().list_datasets())
                 for other in folder.parent.glob("kgtrec-*"):
@@ -257,18 +258,6 @@ def locate_inputs(where: Inputs | Shipment) -> Inputs:
         where.inputs.files, find_file, *(str(folder / name) for name in _ORDER_NAMES)
     )
     return replace(where.inputs, folder=str(folder / where.inputs.folder), files=files)
-
-
-@contextmanager
-def _lock_host(folder: Path) -> Iterator[None]:
-    """Hold a lock on a folder, so that only one worker per host fetches the files."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # file systems without locks: each process may fetch
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _link_files(shipment: Shipment, folder: Path) -> bool:

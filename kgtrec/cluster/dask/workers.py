@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.argument_names import argument
+from kgtrec._internal.system import ENDING_SIGNALS, interrupts_held_back
 from kgtrec._internal.threads import MORE_THREADS, NO_THREAD, available_cores
 from kgtrec._version import __version__
 from kgtrec.cluster.plan import memory_bytes
@@ -98,22 +98,20 @@ def _hold_back_signals() -> Iterator[None]:
         return
     received: list[int] = []
     handlers: dict[int, Any] = {}
-    for kind in (signal.SIGTERM, signal.SIGHUP):
+    for kind in ENDING_SIGNALS:
         if callable(handler := signal.getsignal(kind)):
             handlers[kind] = handler
             signal.signal(kind, lambda number, frame: received.append(number))
-    resource_tracker.ensure_running()  # if started later, it would unblock SIGINT
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        with interrupts_held_back():
+            try:
+                yield
+            finally:
+                for number, handler in handlers.items():
+                    signal.signal(number, handler)
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        try:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)  # here a waiting Ctrl-C is raised
-        finally:
-            for number in received:
-                os.kill(os.getpid(), number)
+        for number in received:
+            signal.raise_signal(number)
 
 
 TimedOut = (TimeoutError, asyncio.TimeoutError)

@@ -10,7 +10,6 @@ removed or changed by others saves nothing more.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -26,6 +25,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import exists, is_location, read_bytes
 from kgtrec._internal.structured import parse_json
+from kgtrec._internal.system import BINARY, lock, write_at
 from kgtrec.errors import FileError, KgtrecError, PathName, UsageError, refuse_url
 from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, scan_sheet, sheet_counts
 from kgtrec.study.pooling.edited_files import LABELS
@@ -212,7 +212,7 @@ class Journal:
         self._broken = False
         self._file = -1
         # The sheet is locked too: somebody may move its journal away while it is served.
-        self._sheet_file = os.open(sheet, os.O_RDONLY | os.O_CLOEXEC)
+        self._sheet_file = os.open(sheet, os.O_RDONLY | BINARY)
         try:
             self._lock_file(self._sheet_file, needed=False)
             self._open_and_replay()
@@ -223,7 +223,7 @@ class Journal:
     def _lock_file(self, number: int, needed: bool = True) -> None:
         """Lock an open file until it is closed; UsageError if another server has locked it."""
         try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(number)
         except BlockingIOError:
             raise UsageError(
                 f"{self.sheet.path} is open in another `kgtrec judge serve`; use its page, or "
@@ -236,7 +236,7 @@ class Journal:
     def _open_and_replay(self) -> None:
         """Open and lock the journal, apply its answers, and drop an incomplete last line."""
         try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | BINARY, 0o644)
         except OSError as error:
             raise _journal_error(self.path, error) from None
         self._lock_file(self._file)
@@ -333,7 +333,7 @@ class Journal:
         try:
             done = 0
             while done < len(line):
-                done += os.pwrite(self._file, line[done:], self._size + done)
+                done += write_at(self._file, line[done:], self._size + done)
             os.fsync(self._file)
         except OSError:
             self._broken = True

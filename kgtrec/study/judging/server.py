@@ -32,6 +32,7 @@ from urllib.parse import parse_qs, urlsplit
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import check_writable
 from kgtrec._internal.structured import parse_json
+from kgtrec._internal.system import IS_WINDOWS, is_private
 from kgtrec.errors import FileError, KgtrecError, UsageError
 from kgtrec.study.judging.journal import Journal, JudgingError, check_earlier_state
 from kgtrec.study.judging.questions import Context
@@ -78,8 +79,7 @@ def _read_private_key(path: Path) -> bytes | None:
     with open(path, "rb") as file:
         status = os.fstat(file.fileno())
         key = file.read(_BYTES + 1)
-    is_private = status.st_uid == os.geteuid() and not status.st_mode & 0o077
-    return key if is_private and len(key) == _BYTES else None
+    return key if is_private(status) and len(key) == _BYTES else None
 
 
 ADDRESS = "127.0.0.1"
@@ -117,6 +117,7 @@ class JudgeServer(ThreadingHTTPServer):
     request_queue_size = 64
     # No other process may take over the port while this one has it.
     allow_reuse_port = False
+    allow_reuse_address = not IS_WINDOWS  # there, it would let another process take the port
 
     def __init__(
         self,

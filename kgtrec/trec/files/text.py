@@ -13,7 +13,7 @@ import warnings
 import zlib
 from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from threading import Lock
@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeGuard
 from kgtrec import _core
 from kgtrec._internal.encodings import explain_encoding, wide_encoding
 from kgtrec._internal.locations import fetched, is_location
+from kgtrec._internal.system import IS_WINDOWS, empty_memory, read_at, read_into
 from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec._internal.unpacking import UnpackedStream, check_expansion
 from kgtrec.errors import FileError, KgtrecWarning, UsageError
@@ -226,21 +227,19 @@ def _read_plain(raw: BinaryIO) -> bytes | bytearray | mmap.mmap:
     if not stat.S_ISREG(status.st_mode) or status.st_size <= len(_BYTE_ORDER_MARK):
         return _read(raw)  # a pipe; or nothing but the mark, without a line
     if status.st_size <= _PART:
-        content = os.pread(raw.fileno(), status.st_size, 0)
+        content = read_at(raw.fileno(), status.st_size, 0)
         if len(content) == status.st_size:
             return content if content.endswith(b"\n") else content + b"\n"
-    ends = os.pread(raw.fileno(), 1, status.st_size - 1) == b"\n"
+    ends = read_at(raw.fileno(), 1, status.st_size - 1) == b"\n"
     size = status.st_size + (not ends)
     try:
-        data = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        data = empty_memory(size)
     except OSError:  # ENOMEM: not a fault of the file
         raise MemoryError(f"no memory for {size:,} bytes of {os.fsdecode(raw.name)}") from None
-    with suppress(OSError):  # a kernel without huge pages
-        data.madvise(mmap.MADV_HUGEPAGE)
     with memoryview(data) as view:
 
         def fill(at: int, stop: int) -> None:
-            while at < stop and (got := os.preadv(raw.fileno(), [view[at:stop]], at)):
+            while at < stop and (got := read_into(raw.fileno(), view[at:stop], at)):
                 at += got
 
         cuts = [*range(0, status.st_size, _PART), status.st_size]
@@ -412,6 +411,8 @@ def _state(path: str) -> tuple[int, ...] | None:
     plain."""
     if path == "-" or path.endswith((".gz", ".zst", ".lz4")) or is_location(path):
         return None
+    if IS_WINDOWS and not path.isascii():
+        return None  # the core opens files by names in the system's code page
     try:
         now = os.stat(path)
     except (OSError, ValueError):
