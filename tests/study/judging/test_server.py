@@ -520,7 +520,7 @@ def test_the_browser_is_started_without_the_token(tmp_path: Path, monkeypatch) -
         assert "SECRET" not in address
         page = Path(address.removeprefix("file://"))
         assert "url=http://127.0.0.1:8765/#SECRET" in page.read_text()
-        assert page.stat().st_mode & 0o777 == 0o600
+        assert page.parent.stat().st_mode & 0o777 == 0o700  # so nobody else can read the page
     assert not page.exists()
 
 
