@@ -93,7 +93,7 @@ def whole(graph: kgtrec.Graph, options: argparse.Namespace) -> None:
             ranks = study.rank_some(factors, questions, check.questions, progress=False)
             estimates = study.full_estimates(counts, check, ranks)
             values = [float(value) for value in estimates.table().rows[1][1:]]
-            needed = estimates.needed("MRR", 0.002) or 0
+            needed = estimates.questions_needed("MRR", 0.002) or 0
             print(
                 f"{name:<9} {size:>5} {true:9.4f} {values[0]:9.4f} {values[1]:9.4f} "
                 f"{values[2]:8.4f} {values[3]:8.4f} {needed:7,} {estimates.cost(needed):6.1%}",

@@ -123,12 +123,12 @@ def _table4(files: Files) -> Iterator[Row]:
 
 def _reweighted(files: Files, system: str, metric: str) -> float:
     """FB-Test-S-C's metrics by relation, with the ratios of FB-Test-S (Equation 1)."""
-    from kgtrec.study.stratified import reweighted_mean
+    from kgtrec.study.stratified import reweight_mean
 
     graph = _relation_counts(files)
     lines = [x for x in files.table(f"{COMPLETE}/lp_per_rel.csv") if x["System"] == system]
     values = [float(line[metric]) for line in lines]
-    return reweighted_mean(values, [graph.get(line["Relation"], 0) for line in lines])
+    return reweight_mean(values, [graph.get(line["Relation"], 0) for line in lines])
 
 
 def _relation_counts(files: Files) -> dict[str, int]:

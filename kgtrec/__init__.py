@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 
 
-def _compiled_folder(source: str) -> str:
+def _find_compiled_folder(source: str) -> str:
     """The folder that has ``_core``: this one, or that of the installed package which it hides.
 
     In a checkout after ``pip install .`` Python finds the source folder first, which has no
@@ -35,7 +35,7 @@ def _compiled_folder(source: str) -> str:
 
 
 if os.path.exists(os.path.join(__path__[0], "_core.pyx")):  # not so where it is installed
-    __path__[:] = [_compiled_folder(__path__[0])]
+    __path__[:] = [_find_compiled_folder(__path__[0])]
 
 from kgtrec._internal.lazy import lazy_exports  # noqa: E402 - a module of the folder that was chosen
 

@@ -66,9 +66,9 @@ class FileError(InputError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        place = visible(self.path) or "''"  # shows that the name is empty
-        place = place if self.line is None else f"{place}:{self.line}"
-        return f"{place}: {'; '.join(self._marked)}"
+        text = visible(self.path) or "''"  # shows that the name is empty
+        text = text if self.line is None else f"{text}:{self.line}"
+        return f"{text}: {'; '.join(self._marked)}"
 
     def at(self, path: str) -> FileError:
         """Return the same error for another path, such as the URL of a copy."""
@@ -111,14 +111,14 @@ def no_memory_for(path: PathName) -> FileError:
 
 
 @contextmanager
-def about(place: PathName | None) -> Iterator[None]:
-    """Begin the message of an InputError in the context with a place, unless it names a file."""
+def about(source: PathName | None) -> Iterator[None]:
+    """Begin the message of an InputError in the context with `source`, unless it names a file."""
     try:
         yield
     except InputError as error:
-        if isinstance(error, FileError) or not place:
+        if isinstance(error, FileError) or not source:
             raise
-        raise InputError(f"{visible(os.fspath(place))}: {error.marked}") from None
+        raise InputError(f"{visible(os.fspath(source))}: {error.marked}") from None
 
 
 def list_problems(head: str, problems: Sequence[str]) -> str:
@@ -143,7 +143,7 @@ def must_be(value: object, choices: Iterable[object], also: str = "") -> str:
     A long list shows only similar names, if there are any. `also` may be ``a .npy file``.
     """
     known = list(choices)
-    near = suggestion(str(value), [one for one in known if isinstance(one, str)], n=2)
+    near = suggestion(str(value), [choice for choice in known if isinstance(choice, str)], n=2)
     if near and len(known) > 12:
         return near
     *most, last = [*map(repr, known), *filter(None, [also])] or ["absent here"]

@@ -81,7 +81,7 @@ class Resampling:
         return tail, 1 - tail
 
     def columns(self, digits: int, keys: str = "") -> tuple[str, str]:
-        """Return the two ends as columns of `Table.of`; `keys` begins their keys."""
+        """Return the two ends as columns of `Table.from_rows`; `keys` begins their keys."""
         return f"{self.percent:g}% from={keys}low:{digits}", f"to={keys}high:{digits}"
 
 

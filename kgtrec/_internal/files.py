@@ -21,7 +21,7 @@ from os import PathLike
 from threading import RLock
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from kgtrec._internal.locations import is_location, local_path, reachable, sent
+from kgtrec._internal.locations import is_location, local_path, reachable, upload_copy
 from kgtrec._internal.system import IS_WINDOWS, is_for_writing, sync
 from kgtrec._internal.text import visible
 from kgtrec._internal.threads import can_start_threads
@@ -114,7 +114,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     with ExitStack() as stack:
         temporary = stack.enter_context(
-            sent(path) if local is None else _rename_when_written(local)
+            upload_copy(path) if local is None else _rename_when_written(local)
         )
         with _explain_target_errors(local or temporary, temporary):
             # Exclusive creation with the usual mode, so that the file gets the permissions of the

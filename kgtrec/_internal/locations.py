@@ -167,7 +167,7 @@ def require_local_folder(path: str | os.PathLike[str], content: str) -> Path:
 
 
 @contextmanager
-def fetched(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Path]:
+def local_copy(path: str | os.PathLike[str], folders: bool = False) -> Iterator[Path]:
     """Yield a local path for a path or URL; the copy of a URL exists until the context ends.
 
     A `FileError` about the copy, or a file in it, names the URL instead.
@@ -206,7 +206,7 @@ def name_in_errors(url: str | os.PathLike[str], copy: str | os.PathLike[str]) ->
 
 
 @contextmanager
-def sent(url: str | os.PathLike[str]) -> Iterator[Path]:
+def upload_copy(url: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a local path, whose file is sent to a URL when the context ends without error."""
     url = _url(url)
     with _temporary_folder() as folder:
@@ -318,7 +318,7 @@ def _name_below(url: str, folder: str, key: str) -> str:
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Return the content of a file, on this machine or at a URL."""
-    with fetched(path) as copy:
+    with local_copy(path) as copy:
         return copy.read_bytes()
 
 

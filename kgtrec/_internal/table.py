@@ -115,7 +115,7 @@ class Table:
         assert len(widths) == 1, f"columns of different counts: {sorted(widths)}"
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         columns: str | Sequence[str | tuple[str, str, int]],
         rows: Sequence[tuple[Cell, ...]],
@@ -137,12 +137,12 @@ class Table:
         return cls([*titles], [*keys], [*decimals], rows, names)
 
     @classmethod
-    def of_columns(
+    def from_columns(
         cls, heads: str | Sequence[str | tuple[str, str, int]], *columns: Any, names: int = 1
     ) -> Table:
-        """Return a table (`of`) from the cells of each column, an array or another iterable."""
+        """Return a table from the cells of each column: an array or another iterable."""
         cells = [column.tolist() if hasattr(column, "tolist") else column for column in columns]
-        return cls.of(heads, list(zip(*cells, strict=True)), names)
+        return cls.from_rows(heads, list(zip(*cells, strict=True)), names)
 
     def in_order(self, order: Any) -> Table:
         """Return a table of only these rows, by number, in this order."""

@@ -101,7 +101,7 @@ def _corrections(files: tuple[str, str], question: str | None, largest: int) -> 
     with about(", ".join(files)):
         corrections = label_corrections(before, after)
     if question is not None:
-        return Report.from_table(corrections.of_question(question))
+        return Report.from_table(corrections.question_table(question))
     tables = {"corrections": corrections.table(), "largest": corrections.largest(largest)}
     notes = []
     if corrections.n_new:

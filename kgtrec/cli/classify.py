@@ -90,7 +90,7 @@ def command(show: str, **options: Any) -> Report:
         for split in ("test", "valid")
     ]
     if options["lower_is_better"]:
-        parts = [part.negated() for part in parts]
+        parts = [part.negate() for part in parts]
     result = classify(
         *parts,
         criterion=options["criterion"],

@@ -145,7 +145,7 @@ def _save(files: tuple[str, ...], keys: tuple[str, ...], qrels: Any, path: str) 
     measures = choose_measures(keys, qrels)
     ((name, file),) = name_systems(files, qrels, least=1).items()
     system: Any = file if qrels else load_comparable({name: file})[name]
-    reference = Reference.of(system, measures, qrels=qrels, name=name)
+    reference = Reference.from_system(system, measures, qrels=qrels, name=name)
     content = f"{', '.join(reference.measures)} of {reference.size()}"
     return Report(files=[(path, reference.save)], content=content, notes=[*reference.notes])
 

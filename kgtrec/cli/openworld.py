@@ -325,7 +325,7 @@ def _figure(request: SimpleNamespace) -> Report:
         for rho in request.correlations or (0.0,)
     ]
     table = simulation_table(runs, metric)
-    figures = {"plot": lambda: plots.simulated(runs if len(runs) > 1 else runs[0], metric)}
+    figures = {"plot": lambda: plots.simulations(runs if len(runs) > 1 else runs[0], metric)}
     return _rows_report(table, None, figures=figures)
 
 

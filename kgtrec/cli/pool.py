@@ -437,7 +437,7 @@ def _completion_files(
     from kgtrec.study.pooling.edited_files import write_triples
 
     def write_sample(path: str) -> None:
-        done.sample.qrels(options["reverse"]).of_answered().write(path)
+        done.sample.qrels(options["reverse"]).keep_answered().write(path)
 
     def write_split(path: str) -> None:
         write_triples(path, graph, done.split)

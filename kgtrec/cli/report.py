@@ -352,7 +352,7 @@ def _parts_report(
 ) -> Report:
     """Report slices of every file, quartiles over them, other ratios, or rank types."""
     from kgtrec import Result, read_graph
-    from kgtrec.study import read_relation_counts, reweighted_table, spreads
+    from kgtrec.study import read_relation_counts, reweight_table, spreads
     from kgtrec.study.stratified import coverage_note
 
     loaded = load_ranks({file: file for file in files})
@@ -363,7 +363,7 @@ def _parts_report(
     if options["ratios"] is not None:
         counts = read_relation_counts(options["ratios"])
         tables = {
-            file: reweighted_table(result, counts, measures) for file, result in results.items()
+            file: reweight_table(result, counts, measures) for file, result in results.items()
         }
         texts = {file: coverage_note(result, counts) for file, result in results.items()}
         notes = [f"{file}: {text}" for file, text in texts.items() if text]

@@ -79,7 +79,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec stratify ranks.parquet --graph FB15k-237 --vary b -m probe@1 -m probe@0
     """
     from kgtrec import read_graph
-    from kgtrec.study.stratified import recounted
+    from kgtrec.study.stratified import recount_popularity
 
     graph, counted = options["graph"], (options["entities"], options["relations"])
     probe = options["vary"] in ("b", "c", "b,c")
@@ -107,7 +107,10 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     loaded = load_ranks({file: file for file in files})
     loaded_graph = read_graph(graph) if graph else None
     if loaded_graph is not None and not probe:
-        loaded = {file: recounted(ranks, loaded_graph, *counted) for file, ranks in loaded.items()}
+        loaded = {
+            file: recount_popularity(ranks, loaded_graph, *counted)
+            for file, ranks in loaded.items()
+        }
     grids = {file: _compute_grid(ranks, options, loaded_graph) for file, ranks in loaded.items()}
     tables = {file: grid.table() for file, grid in grids.items()}
 

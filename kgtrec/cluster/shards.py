@@ -39,7 +39,7 @@ from kgtrec.cluster.plan import Plan, make_plan
 from kgtrec.cluster.question_store import Store
 from kgtrec.cluster.score_files import Files, identify_scores
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose, refuse
-from kgtrec.measures import required_depth
+from kgtrec.measures import find_depth
 from kgtrec.questions.api import Questions
 from kgtrec.ranking.blocks import tie_thresholds
 from kgtrec.ranking.partial import PartialRanks, join_rows, read_about, read_parts, write_parts
@@ -172,7 +172,7 @@ def build_shard_inputs(store: Store, files: Files, settings: Settings) -> Inputs
     """Return the inputs of shards, which keep enough candidates for the checks of `merge`."""
     if settings.tolerance is not None:
         tie_thresholds(np.zeros(1), files.dtype, settings.tolerance)
-    depth = max(settings.run_depth, *(required_depth(name) or 0 for name in COMPARED))
+    depth = max(settings.run_depth, *(find_depth(name) or 0 for name in COMPARED))
     return Inputs(str(store.folder), files, replace(settings, run_depth=depth, rows=store.rows))
 
 

@@ -247,7 +247,7 @@ def _compare_systems(systems: Mapping[str, Result], keys: Mapping[str, str]) -> 
 def _table(titles: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> Table:
     """Return a table whose first column names systems."""
     columns = [(title, title, 1 if title in ("MR", "% tied") else 3) for title in titles]
-    return Table.of(["system", *columns], rows)
+    return Table.from_rows(["system", *columns], rows)
 
 
 def _section(title: str, table: Table, *texts: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.arrays import Array, Int32, Int64
-from kgtrec._internal.locations import fetched, is_location
+from kgtrec._internal.locations import is_location, local_copy
 from kgtrec._internal.table import lines_as_html
 from kgtrec.errors import (
     FilterWarning,
@@ -32,6 +32,7 @@ from kgtrec.graph.triples import (
     SPLITS,
     QualifierSets,
     as_triples,
+    build_value_rows,
     check_ids,
     check_qualifiers,
     count_entities,
@@ -40,7 +41,6 @@ from kgtrec.graph.triples import (
     number_sets,
     pack_triples,
     set_labels,
-    value_rows,
 )
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class GraphData:
 
         declared, location = split_format(fspath(folder))
         if is_location(location):
-            with fetched(location, folders=True) as copy:
+            with local_copy(location, folders=True) as copy:
                 return cls.read(
                     f"{declared}{copy}",
                     format=format,
@@ -385,13 +385,13 @@ class GraphData:
         """Return facts for questions about qualifiers' values, one per qualifier: int32 (n, 4)."""
         self.split(split)  # raises, naming the splits that exist
         if split not in self._qualifier_facts:
-            self._qualifier_facts[split] = self.of_qualifiers(value_rows, self.facts[split])
+            self._qualifier_facts[split] = self.map_qualifiers(build_value_rows, self.facts[split])
         return self._qualifier_facts[split]
 
-    def of_qualifiers(
+    def map_qualifiers(
         self, how: Callable[..., Int32], facts: Int32, sets: QualifierSets | None = None
     ) -> Int32:
-        """Apply `value_rows` or `given_rows` to the facts whose primary triple has qualifiers.
+        """Apply `build_value_rows` or `build_given_rows` to the facts that have qualifiers.
 
         Returns int32 (m, 4). ``sets`` are the graph's own by default.
         """

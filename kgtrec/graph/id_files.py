@@ -18,7 +18,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.csr import K, offsets_of
-from kgtrec._internal.locations import fetched
+from kgtrec._internal.locations import local_copy
 from kgtrec._internal.unpacking import check_members
 from kgtrec.errors import FileError, PathName, choose, refuse
 from kgtrec.graph.labels import Labels, first_repeat
@@ -246,7 +246,7 @@ def read_delimited_rows(
 @contextmanager
 def regular_file(path: PathName) -> Iterator[Path]:
     """Provide a local path of the file until the context ends; FileError if it is not a file."""
-    with fetched(path) as local_path:
+    with local_copy(path) as local_path:
         if not local_path.exists():
             refuse(path, None, "the file does not exist", "check the name and the folder")
         if local_path.is_dir():

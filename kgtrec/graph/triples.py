@@ -345,7 +345,7 @@ def n_qualifiers(label: str) -> int:
     return label.count("=")
 
 
-def value_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
+def build_value_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
     """Return facts for questions about values of qualifiers, fact by fact: int32 (m, 4).
 
     Columns: statement, relation, value, set of the fact's other qualifiers.
@@ -354,8 +354,8 @@ def value_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
     return _rows(statement[owner], sets.pairs[at], sets.without[at])
 
 
-def given_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
-    """Return facts as `value_rows` does, with each other qualifier of the relation as the value.
+def build_given_rows(sets: QualifierSets, facts: Int32, statement: Int64) -> Int32:
+    """Return facts as `build_value_rows` does, with the relation's other qualifiers as values.
 
     The question gives these values, so they are not answers.
     """

@@ -23,7 +23,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array
-from kgtrec._internal.locations import fetched, is_location
+from kgtrec._internal.locations import is_location, local_copy
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.graph.graph import GraphData
 from kgtrec.integrations.saved_models import (
@@ -181,7 +181,7 @@ def _read_vectors(
 ) -> _Vectors:
     """Read the vectors and settle the formula; ``declared`` has other arguments by name."""
     arguments = {"model": model} | {name: declared.get(name) for name in _DECLARED}
-    with fetched(path, folders=True) as copy:
+    with local_copy(path, folders=True) as copy:
         vectors, values = split_single_values(_load(copy))
         config = read_configuration(copy, model_config)
         if config.program:
@@ -251,7 +251,7 @@ def _with_weights(
 
 def count_entities(path: PathName) -> int:
     """Count the entities with vectors in a file; errors are those of `load_factors`."""
-    with fetched(path, folders=True) as copy:
+    with local_copy(path, folders=True) as copy:
         vectors, _ = split_single_values(_load(copy))
     return len(_by_role(path, vectors)["entity"])
 
@@ -410,7 +410,7 @@ def load_embeddings(path: PathName) -> dict[str, Array]:
         A file that is missing, damaged or of another kind, that only pickle could read, or whose
         library is not installed.
     """
-    with fetched(path, folders=True) as copy:
+    with local_copy(path, folders=True) as copy:
         return _load(copy)
 
 

@@ -20,7 +20,7 @@ import torch
 from torch.torch_version import TorchVersion  # a str, in the options of every trained checkpoint
 
 from kgtrec._internal.arrays import Array
-from kgtrec._internal.locations import exists, fetched, is_folder
+from kgtrec._internal.locations import exists, is_folder, local_copy
 from kgtrec.errors import FileError, PathName, UsageError
 from kgtrec.integrations.embeddings import factors_of, load_weights
 from kgtrec.questions.api import Questions
@@ -102,7 +102,7 @@ def _read(path: PathName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         raise FileError(path, found="the file does not exist", hint="give a checkpoint (.pt)")
     convert = "convert it where LibKGE is installed: " + CONVERT.format(path=path)
     known = [(_Config, "kge.config.Config"), TorchVersion]
-    with fetched(path) as copy, torch.serialization.safe_globals(known):
+    with local_copy(path) as copy, torch.serialization.safe_globals(known):
         loaded = load_weights(copy, "weights and a configuration", convert)
     parts = loaded if isinstance(loaded, Mapping) else {}
     config, model = parts.get("config"), parts.get("model")

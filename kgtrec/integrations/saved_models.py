@@ -15,7 +15,7 @@ from typing import Any
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array
-from kgtrec._internal.locations import fetched
+from kgtrec._internal.locations import local_copy
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.scores.files import one_line
 from kgtrec.scores.formulas import REFUSED
@@ -181,7 +181,7 @@ def read_configuration(arrays: Path, path: PathName | None = None) -> Configurat
         It must be the configuration of a program that kgtrec knows.
     """
     if path is not None:
-        with fetched(path) as copy:
+        with local_copy(path) as copy:
             config = _read(copy, path)
         if not config.program:
             raise FileError(

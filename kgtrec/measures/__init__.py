@@ -19,7 +19,7 @@ from kgtrec.measures.keys import AVERAGINGS, METRICS, RankMetric, random_scorer
 from kgtrec.measures.measure import Measure, headings, parse_all
 from kgtrec.measures.stratified import stratified_grid
 from kgtrec.measures.ties import RANK_TYPES
-from kgtrec.trec.measures.names import required_depth
+from kgtrec.trec.measures.names import find_depth
 
 __all__ = [
     "AVERAGINGS",
@@ -27,9 +27,9 @@ __all__ = [
     "RANK_TYPES",
     "Measure",
     "RankMetric",
+    "find_depth",
     "headings",
     "parse_all",
     "random_scorer",
-    "required_depth",
     "stratified_grid",
 ]

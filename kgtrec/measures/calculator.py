@@ -170,7 +170,7 @@ class Calculator:
 
 def calculator_of(ranks: Ranks, trec: Callable[[str], Float64]) -> Calculator:
     """Make the calculator for these ranks; `trec` as for `Calculator`."""
-    ends = ranks.listed_ends()
+    ends = ranks.best_and_worst()
     if ends is None:
         return Calculator(ranks, trec)
     return ListedCalculator(ranks, trec, [Calculator(end, MeasuresOfRanks(end)) for end in ends])

@@ -26,6 +26,6 @@ from kgtrec.plots.studies import popularity as popularity
 from kgtrec.plots.studies import reliability_curves as reliability_curves
 from kgtrec.plots.studies import risk_coverage as risk_coverage
 from kgtrec.plots.studies import set_coverage as set_coverage
-from kgtrec.plots.studies import simulated as simulated
+from kgtrec.plots.studies import simulations as simulations
 from kgtrec.plots.studies import sparse_full as sparse_full
 from kgtrec.plots.style import save as save

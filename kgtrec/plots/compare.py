@@ -243,7 +243,7 @@ def _draw_left_out(axes: Any, reuse: Reuse, order: Sequence[int]) -> None:
     axes.plot(full, rows, "o", color="#000000", label="all judgements")
     for row, i in enumerate(order):
         took_part = reuse.systems[i] in reuse.contributors
-        text = f"{reuse.place[i]} → {reuse.place_left_out[i]}" if took_part else "not in the pool"
+        text = f"{reuse.rank[i]} → {reuse.rank_left_out[i]}" if took_part else "not in the pool"
         axes.text(1.02, row, text, transform=axes.get_yaxis_transform(), fontsize=6.5, va="center")
 
 
@@ -285,7 +285,7 @@ def bump_chart(rankings: Rankings | Sequence[Rankings]) -> Figure:
 
 def _draw_bump(axes: Any, rankings: Rankings) -> None:
     """Draw the lines of all systems, and the agreement of neighbouring rankings."""
-    rows, positions = _system_rows(rankings), rankings.places()
+    rows, positions = _system_rows(rankings), rankings.system_ranks()
     n_rankings, n_systems = rows.shape
     columns = np.arange(n_rankings)
     order = np.argsort(rows[0]).tolist()
@@ -325,11 +325,11 @@ def _draw_bump(axes: Any, rankings: Rankings) -> None:
 
 
 def _system_rows(rankings: Rankings) -> NDArray[np.int64]:
-    """Return the row of each system in each ranking, 0 on top; shape as `Rankings.places`.
+    """Return the row of each system in each ranking, 0 on top; shape as `Rankings.system_ranks`.
 
     Equal systems keep the order of the previous ranking.
     """
-    positions = rankings.places()
+    positions = rankings.system_ranks()
     rows = np.empty_like(positions)
     before = np.arange(positions.shape[1])
     for k, order in enumerate(positions):

@@ -286,7 +286,7 @@ def approximation_quality(betas: Sequence[float] = BETAS, n_answers: int = N_ANS
 
 
 @apply_style()
-def simulated(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> Figure:
+def simulations(runs: Simulation | Sequence[Simulation], metric: str = "mrr") -> Figure:
     """Figures 1 and 2: simulated means with a band of two standard errors, exact lines dotted.
 
     Parameters

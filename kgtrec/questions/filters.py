@@ -33,11 +33,11 @@ from kgtrec.graph.readers.text import read_known_file
 from kgtrec.graph.triples import (
     QualifierSets,
     as_triples,
+    build_given_rows,
+    build_value_rows,
     check_ids,
-    given_rows,
     number_sets,
     set_labels,
-    value_rows,
 )
 from kgtrec.questions.candidates import label_ids
 from kgtrec.questions.graph_terms import COLUMNS, AskedSide, GraphTerms
@@ -127,7 +127,7 @@ def _join_qualifiers(graph: GraphData, triples: Int64, counts: Int64, pairs: Int
         np.column_stack([triples, column]).astype(np.int32)
         for column in (id_of[numbers["known"]], numbers["known"])
     )
-    return KnownFacts(facts, graph.of_qualifiers(value_rows, in_file, file_sets))
+    return KnownFacts(facts, graph.map_qualifiers(build_value_rows, in_file, file_sets))
 
 
 def _find_ids(labels: Labels | None, names: Any) -> Int64:
@@ -356,10 +356,12 @@ def _others(
     graph = side.graph
     for part in extra:
         values = part.values
-        others.append(graph.of_qualifiers(value_rows, part.facts) if values is None else values)
+        others.append(
+            graph.map_qualifiers(build_value_rows, part.facts) if values is None else values
+        )
     known = [(rows, static) for rows in others]
     # A question for one of several values gives the others: these are known unless nothing is.
-    of_question = graph.of_qualifiers(given_rows, graph.facts[split])
+    of_question = graph.map_qualifiers(build_given_rows, graph.facts[split])
     return [*known, (of_question, False)] if filters or extra else known
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.locations import fetched, is_location
+from kgtrec._internal.locations import is_location, local_copy
 from kgtrec.errors import UsageError
 from kgtrec.graph.formats import split_format
 from kgtrec.graph.id_files import read_column_order, read_labels, read_names
@@ -54,7 +54,7 @@ class QuestionRequest:
     def with_local_copy(self) -> Iterator[QuestionRequest]:
         """Yield the request; a graph at a URL is replaced by a local copy."""
         form, graph = split_format(self.graph)
-        with fetched(graph, folders=True) as copy:
+        with local_copy(graph, folders=True) as copy:
             yield replace(self, graph=f"{form}{copy}") if is_location(graph) else self
 
     @property

@@ -20,7 +20,7 @@ import numpy as np
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.csr import distinct, find_sorted
 from kgtrec._internal.files import arrow_file, atomic_write, read_parquet
-from kgtrec._internal.locations import fetched
+from kgtrec._internal.locations import local_copy
 from kgtrec._internal.structured import parse_json
 from kgtrec.errors import FileError, InputError, PathName, no_memory_for, refuse
 from kgtrec.graph.labels import Labels
@@ -322,7 +322,7 @@ def read_ranks(
     Returns its columns, its header (``manifest``, ``relation_labels``) and its entity labels. A
     column ``rank``, if present, is float64. All others are integers or truth values.
     """
-    with fetched(path) as local:
+    with local_copy(path) as local:
         table, metadata = _read_table(local)
     header = _read_header(path, table)
     try:

@@ -27,7 +27,7 @@ from kgtrec import _core
 from kgtrec._internal.arrays import Array, Bools, Int32, Int64
 from kgtrec._internal.csr import offsets_of, spans
 from kgtrec._internal.files import arrow_file, atomic_write
-from kgtrec._internal.locations import fetched
+from kgtrec._internal.locations import local_copy
 from kgtrec._internal.structured import parse_json
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, PathName, UsageError, refuse, system_error
@@ -498,7 +498,7 @@ def _open_parts(path: PathName) -> Iterator[tuple[dict[str, Any], Any]]:
     import pyarrow as pa
 
     try:
-        with fetched(path) as copy:
+        with local_copy(path) as copy:
             _check_digest(copy)
             with arrow_file(copy) as file, pa.ipc.open_stream(file) as reader:
                 about = parse_json(reader.schema.metadata[b"kgtrec_parts"])

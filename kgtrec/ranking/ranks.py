@@ -327,12 +327,12 @@ class Ranks:
         """Number of instances whose answer is beyond the end of its predicted list."""
         return 0 if self.unlisted is None else int(np.count_nonzero(self.unlisted))
 
-    def listed_ends(self) -> tuple[Ranks, Ranks] | None:
-        """Return the best and the worst possible ranks of answers beyond their lists.
+    def best_and_worst(self) -> tuple[Ranks, Ranks] | None:
+        """Return these ranks twice: with the best and with the worst ranks beyond predicted lists.
 
-        In the first ranks, they follow right after the list. In the second, they come last. If
-        several answers of a question are beyond its list, they get consecutive macro ranks. Returns
-        None if every rank is known.
+        At best, answers beyond the end of a list follow right after it. At worst, they come last.
+        Several such answers of a question get consecutive macro ranks. Returns None if every rank
+        is known.
         """
         if self.unlisted is None or self.macro_unlisted is None:
             return None
@@ -392,7 +392,7 @@ class Ranks:
             candidates per instance; ``width``: optimistic minus pessimistic value (absolute) of mr,
             mrr and hits@k.
         """
-        ends = self.listed_ends()  # answers beyond a list have unknown ranks, but do not tie
+        ends = self.best_and_worst()  # answers beyond a list have unknown ranks, but do not tie
         counted = self if ends is None else ends[0]
 
         def counts(start: int, stop: int) -> tuple[Int64, Int64]:

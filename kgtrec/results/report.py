@@ -11,7 +11,7 @@ import numpy as np
 
 from kgtrec._internal.table import WIDTH, Table, format_cell
 from kgtrec.graph.statistics.overlap import SplitOverlap
-from kgtrec.measures import Measure, required_depth
+from kgtrec.measures import Measure, find_depth
 from kgtrec.measures.averaging import SIDES
 from kgtrec.questions.questions import is_usual_filter
 from kgtrec.ranking.provenance import Provenance
@@ -306,7 +306,7 @@ def _trec_notes(result: Result) -> Iterator[str]:
             f"{', '.join(unchecked)}: computed natively from the answers' ordinal ranks; without "
             "a run, they are not compared with pytrec_eval."
         )
-    whole = [name for name in shown if required_depth(name) is None]
+    whole = [name for name in shown if find_depth(name) is None]
     if whole and result.run is not None:
         yield (
             f"{', '.join(whole)}: computed from the run, which has the {result.run.depth:,} best "

@@ -20,7 +20,7 @@ from kgtrec._internal.table import (
     lines_as_html,
 )
 from kgtrec.errors import InputError, UsageError
-from kgtrec.measures import RANK_TYPES, Measure, parse_all, required_depth
+from kgtrec.measures import RANK_TYPES, Measure, find_depth, parse_all
 from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_of
 from kgtrec.measures.measure import use_side_of_ranks
 from kgtrec.questions.api import Questions
@@ -227,7 +227,7 @@ class Result(Mapping[str, Value]):
             ends = (value.low, value.high) if isinstance(value, Interval) else (value, value)
             names = (measure.side, measure.rank_type or "", measure.averaging, metric)
             rows.append((self.label + measure.key, *names, *ends[: len(values)]))
-        return Table.of(columns, rows)
+        return Table.from_rows(columns, rows)
 
     def wide_table(self) -> Table:
         """Return a table of published metrics with a row per side, or a row per requested key."""
@@ -237,13 +237,13 @@ class Result(Mapping[str, Value]):
             (self.label + measure.key, format_cell(self[measure], measure.digits))
             for measure in self.measures
         ]
-        return Table.of("key,value", rows)
+        return Table.from_rows("key,value", rows)
 
     def side_table(self, tails: Sequence[str]) -> Table:
         """Return one row per side; `tails` are keys without their side."""
         rows = [(side, *(self[f"{side}.{tail}"] for tail in tails)) for side in self.sides]
         measures = [Measure.parse(f"{self.sides[-1]}.{tail}") for tail in tails]
-        return tables.of_measures(self._ranks, ("side",), measures, rows)
+        return tables.measure_table(self._ranks, ("side",), measures, rows)
 
     def rank_types(self, measures: Sequence[str | Measure] | None = None) -> Table:
         """Return a table with a row per rank type.
@@ -276,7 +276,7 @@ class Result(Mapping[str, Value]):
             for kind in RANK_TYPES
         ]
         keys = [measure.key.replace(f".{measure.rank_type}.", ".") for measure in parsed]
-        return tables.of_measures(self._ranks, ("ranks",), parsed, rows, keys=keys)
+        return tables.measure_table(self._ranks, ("ranks",), parsed, rows, keys=keys)
 
     def slice(
         self,
@@ -559,4 +559,4 @@ def evaluate(
 @cache
 def _depth(metric: str) -> int:
     """Return the number of candidates that a measure needs in runs; 0 if none."""
-    return required_depth(metric) or 0
+    return find_depth(metric) or 0

@@ -29,7 +29,7 @@ from kgtrec.measures.averaging import SIDES, sides_present
 from kgtrec.measures.calculator import Calculator
 from kgtrec.ranking.instances import term_names, term_of, triple_ids
 from kgtrec.results.comparability import check_graph
-from kgtrec.results.tables import BY_RELATION, BY_SIDE, of_measures
+from kgtrec.results.tables import BY_RELATION, BY_SIDE, measure_table
 from kgtrec.results.triple_labels import UNLABELLED, TripleLabels, triple_labels
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def slice_result(
     noted = [name for name, part in parts.items() if part.notes]
     ends = [f"{name} " * (len(noted) > 1) + end for name in noted for end in ("from", "to")]
     counts = (*ends, "questions", "instances")
-    return of_measures(calculator.ranks, dimensions, parsed, rows, counts, keys)
+    return measure_table(calculator.ranks, dimensions, parsed, rows, counts, keys)
 
 
 def rows_by_part(

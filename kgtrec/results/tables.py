@@ -64,10 +64,10 @@ def by_filter(results: Mapping[str, Result], side: str, tails: Sequence[str]) ->
     """Build a table with one row per filter; `tails` are keys without their side."""
     measures = [Measure.parse(f"{side}.{tail}") for tail in tails]
     rows = [(name, *(result[m] for m in measures)) for name, result in results.items()]
-    return of_measures(next(iter(results.values())).ranks, ("filter",), measures, rows)
+    return measure_table(next(iter(results.values())).ranks, ("filter",), measures, rows)
 
 
-def of_measures(
+def measure_table(
     ranks: Ranks,
     names: tuple[str, ...],
     measures: Sequence[Measure],
@@ -106,4 +106,4 @@ def by_relation(calculator: Calculator, measures: Sequence[Measure]) -> Table:
     columns = [calculator.per_relation(measure).tolist() for measure in measures]
     entries = zip(names, count.tolist(), *columns, strict=True)
     rows = sorted(entries, key=lambda row: (-row[1], row[0]))
-    return of_measures(calculator.ranks, ("relation",), measures, rows, ("count",))
+    return measure_table(calculator.ranks, ("relation",), measures, rows, ("count",))

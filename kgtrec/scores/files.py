@@ -20,7 +20,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.files import PARSING, map_array
-from kgtrec._internal.locations import RangedFile, fetched, is_location, names_in
+from kgtrec._internal.locations import RangedFile, is_location, local_copy, names_in
 from kgtrec._internal.unpacking import check_members
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.questions.api import Questions
@@ -63,7 +63,7 @@ def load_matrix(path: PathName) -> Array:
     Read the matrix within `reading`, which notices a file that changes. For a URL, it is a copy,
     which takes space on the disk until the matrix is dropped.
     """
-    with fetched(path) as copy:
+    with local_copy(path) as copy:
         try:
             os.stat(copy)
             matrix = _load_matrix(copy)
@@ -76,7 +76,7 @@ def load_matrix(path: PathName) -> Array:
 def _load_from_url(url: str) -> MatrixSource | Factors:
     """Load scores from a URL as `load_scores` does; rows of matrices are read on request."""
     if url.endswith(".npz"):
-        with fetched(url) as copy:
+        with local_copy(url) as copy:
             return _load_factors(copy)
     names = names_in(url)
     if names is not None:

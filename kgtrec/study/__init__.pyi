@@ -90,9 +90,9 @@ from kgtrec.study.sets.paired import samples_of_sets as samples_of_sets
 from kgtrec.study.stratified import beta_curve as beta_curve
 from kgtrec.study.stratified import beta_grid as beta_grid
 from kgtrec.study.stratified import read_relation_counts as read_relation_counts
-from kgtrec.study.stratified import recounted as recounted
-from kgtrec.study.stratified import reweighted as reweighted
-from kgtrec.study.stratified import reweighted_table as reweighted_table
+from kgtrec.study.stratified import recount_popularity as recount_popularity
+from kgtrec.study.stratified import reweight as reweight
+from kgtrec.study.stratified import reweight_table as reweight_table
 from kgtrec.study.stratified import spreads as spreads
 from kgtrec.study.suite.cells import read_numbers as read_numbers
 from kgtrec.study.suite.suite import suite_of_ranks as suite_of_ranks

@@ -430,7 +430,7 @@ class SizeExperiment(ShownAsTables):
             heads += [(Measure.parse(f"both.{metric}").title, metric, 4), ("±", f"{metric}.sd", 4)]
             degrees = min(1, values.shape[1] - 1)  # one repeat has no spread
             columns += [values.mean(axis=1), values.std(axis=1, ddof=degrees)]
-        return Table.of_columns(["pairs", *heads], self.sizes, *columns)
+        return Table.from_columns(["pairs", *heads], self.sizes, *columns)
 
 
 def size_experiment(

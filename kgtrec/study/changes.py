@@ -53,7 +53,7 @@ class AnswerChanges(ShownAsTables):
         return f" from {self.names[0]} to {self.names[1]}"
 
     def _lines(self) -> tuple[str, str]:
-        gained, lost = (int(mask.sum()) for mask in self.gained_and_lost(self.cutoffs[0]))
+        gained, lost = (int(mask.sum()) for mask in self.mark_changes(self.cutoffs[0]))
         return (
             f"{len(self.before):,} instances",
             f"Hits@{self.cutoffs[0]}: {gained:,} gained, {lost:,} lost",
@@ -63,7 +63,7 @@ class AnswerChanges(ShownAsTables):
         tables = [self.table(), self.best_table(), self.largest()]
         return "\n\n".join(table.to_text() for table in tables if table is not None)
 
-    def gained_and_lost(self, k: int) -> tuple[Bools, Bools]:
+    def mark_changes(self, k: int) -> tuple[Bools, Bools]:
         """Mark instances among the k best after but not before, and the reverse; bool (n,) each."""
         before, after = (ranks.rank() <= k for ranks in (self.before, self.after))
         return after & ~before, before & ~after
@@ -74,7 +74,7 @@ class AnswerChanges(ShownAsTables):
         ranks = [model_ranks.rank() for model_ranks in (self.before, self.after)]
         for name, chosen in by_side(self.before.side):
             for k in self.cutoffs:
-                gained, lost = (int(mask[chosen].sum()) for mask in self.gained_and_lost(k))
+                gained, lost = (int(mask[chosen].sum()) for mask in self.mark_changes(k))
                 hits = [float((model_ranks[chosen] <= k).mean()) for model_ranks in ranks]
                 n = int(chosen.sum())
                 rows.append((name, f"Hits@{k}", n, *hits, gained, lost, (gained + lost) / n))
@@ -89,7 +89,7 @@ class AnswerChanges(ShownAsTables):
             "lost",
             "changed:4",
         ]
-        return Table.of(columns, rows, names=2)
+        return Table.from_rows(columns, rows, names=2)
 
     def best_table(self) -> Table | None:
         """Return a table that counts questions per side by the first entities of both models.
@@ -123,7 +123,7 @@ class AnswerChanges(ShownAsTables):
             "both right",
             "both wrong",
         ]
-        return Table.of(columns, rows)
+        return Table.from_rows(columns, rows)
 
     def largest(self, n: int = 10, kind: str = "changed") -> Table:
         """Return a table of the `n` instances whose reciprocal ranks differ most."""
@@ -133,7 +133,7 @@ class AnswerChanges(ShownAsTables):
         order = np.argsort(-order_by[kind], kind="stable")[:n]
         rows = order[order_by[kind][order] > 0].tolist()
         before, after = self.names
-        return Table.of_columns(
+        return Table.from_columns(
             ["question", "answer", f"{before}=before:1", f"{after}=after:1"],
             [question_text(self.before, row) for row in rows],
             [answer_label(self.before, int(self.before.answer[row])) for row in rows],

@@ -64,7 +64,7 @@ class LabelCorrections(ShownAsTables):
             "side, questions, test answers=test, missing answers=missing, MRR without=without:4, "
             "test with=test_with:4, all with=all_with:4"
         )
-        return Table.of(columns, rows)
+        return Table.from_rows(columns, rows)
 
     def _summary(self, chosen: Bools) -> tuple[Cell, ...]:
         test = chosen & ~self.is_missing
@@ -77,7 +77,7 @@ class LabelCorrections(ShownAsTables):
             _mean_of_questions(self.ranks.question[chosen], 1 / self.corrected[chosen]),
         )
 
-    def of_question(self, name: str) -> Table:
+    def question_table(self, name: str) -> Table:
         """Return the ranks of a question's answers, test answers first, as Table 1 of the paper.
 
         UsageError if the sparse ranks have no question of this name.
@@ -99,7 +99,7 @@ class LabelCorrections(ShownAsTables):
     def _list(self, rows: Int64) -> Table:
         names = [self.names[number] for number in self.ranks.question[rows].tolist()]
         answers = self.ranks.answer[rows].tolist()
-        return Table.of_columns(
+        return Table.from_columns(
             "name, question, answer, label, rank without=without:1, rank with=corrected:1",
             names,
             [question_text(self.ranks, row) for row in rows.tolist()],
@@ -145,10 +145,10 @@ def label_corrections(sparse: Ranks, completed: Ranks) -> LabelCorrections:
     """
     for ranks in (sparse, completed):
         _check(ranks)
-    asked, known = _key_questions(sparse), _key_questions(completed)
-    shared = {known[key]: number for key, number in asked.items() if key in known}
+    in_sparse, in_completed = _key_questions(sparse), _key_questions(completed)
+    shared = {in_completed[key]: number for key, number in in_sparse.items() if key in in_completed}
     part = completed.subset(np.isin(completed.question, list(shared)))
-    before = _key_answers(sparse, {number: number for number in asked.values()})
+    before = _key_answers(sparse, {number: number for number in in_sparse.values()})
     after = _key_answers(part, shared)
     lacking = before.keys() - after.keys()
     if lacking:
@@ -166,7 +166,7 @@ def label_corrections(sparse: Ranks, completed: Ranks) -> LabelCorrections:
     _check_same_scores(part, rows, without, expected)
     names = dict(zip(sparse.question.tolist(), sparse.question_ids, strict=True))
     by_number = {number: names[other] for number, other in shared.items()}
-    return LabelCorrections(part, is_missing, without, by_number, len(known) - len(shared))
+    return LabelCorrections(part, is_missing, without, by_number, len(in_completed) - len(shared))
 
 
 def _check(ranks: Ranks) -> None:
@@ -182,9 +182,9 @@ def _check(ranks: Ranks) -> None:
         "whose filter lacks their own split": facts.filter_splits is not None
         and facts.split not in facts.filter_splits,
     }
-    if found := [reason for reason, applies in reasons.items() if applies]:
+    if problems := [reason for reason, applies in reasons.items() if applies]:
         raise UsageError(
-            f"ranks {' and '.join(found)} do not show what added labels change; rank heads and "
+            f"ranks {' and '.join(problems)} do not show what added labels change; rank heads and "
             "tails of a graph among all entities, filtered by all splits"
         )
 
@@ -211,15 +211,15 @@ def _uncorrect(ranks: Ranks, is_missing: Bools) -> Float64:
     Missing answers of the same question that score higher, or as high, move an answer down.
     """
     order = np.lexsort((ranks.macro_greater, ranks.question))
-    question, place = ranks.question[order], ranks.macro_greater[order]
+    question, greater = ranks.question[order], ranks.macro_greater[order]
     starts = np.flatnonzero(np.append(True, np.diff(question) != 0))
-    ties = np.flatnonzero(np.append(True, (np.diff(question) != 0) | (np.diff(place) != 0)))
+    ties = np.flatnonzero(np.append(True, (np.diff(question) != 0) | (np.diff(greater) != 0)))
     before = np.concatenate([[0], np.cumsum(is_missing[order])])
-    of_question = starts[np.searchsorted(starts, np.arange(len(order)), side="right") - 1]
+    question_table = starts[np.searchsorted(starts, np.arange(len(order)), side="right") - 1]
     number = np.searchsorted(ties, np.arange(len(order)), side="right") - 1
     first, last = ties[number], np.append(ties[1:], len(order))[number]
     above, equal = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
-    above[order] = before[first] - before[of_question]
+    above[order] = before[first] - before[question_table]
     equal[order] = before[last] - before[first]
     equal -= is_missing  # an answer does not compete with itself
     return ranks.rank() + above + equal / 2

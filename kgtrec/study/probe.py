@@ -64,7 +64,7 @@ class ProbeGrid(ShownAsTables):
         cells = np.concatenate([pairs, self.values]).reshape(2 + len(self.metrics), -1)
         label = "sampled." if self.sampled else ""
         titles = [(Measure.parse(name).title, f"{label}{name}", 4) for name in self.metrics]
-        return Table.of_columns([("b", "b", 2), ("c", "c", 2), *titles], *cells, names=2)
+        return Table.from_columns([("b", "b", 2), ("c", "c", 2), *titles], *cells, names=2)
 
 
 def probe_grid(

@@ -174,7 +174,7 @@ class SemanticShares(ShownAsTables):
                         for k, row in zip(self.cutoffs, means, strict=True)
                     ]
         columns = "system, side, measure, over, n, value:4, low:4, high:4, chance:4"
-        return Table.of(columns, rows, names=4)
+        return Table.from_rows(columns, rows, names=4)
 
     def _means(self, system: int, chosen: Bools, weights: Float64) -> list[list[float]]:
         """Return the weighted mean, its interval and chance for each k; draw whole questions."""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from kgtrec._internal.arguments import MOST_POINTS, check_count
 from kgtrec._internal.arrays import Array, Float64, Int64
-from kgtrec._internal.locations import fetched
+from kgtrec._internal.locations import local_copy
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import FileError, InputError, PathName, UsageError, choose
 from kgtrec.graph.statistics.popularity import (
@@ -107,7 +107,7 @@ class BetaGrid(ShownAsTables):
         ]
         first = f"{label} beta_e".lstrip()
         columns = [(first, "beta_e", digits), ("beta_r", "beta_r", digits), *metrics]
-        return Table.of_columns(columns, *cells, names=2)
+        return Table.from_columns(columns, *cells, names=2)
 
 
 def beta_grid(
@@ -127,7 +127,7 @@ def beta_grid(
     Parameters
     ----------
     ranks : Ranks
-        Ranks with popularities as weights: `recounted` replaces the default ones.
+        Ranks with popularities as weights: `recount_popularity` replaces the default ones.
     beta_e, beta_r : array_like of float, optional
         Exponents for entities and for relations, in [-1, 1]. Default: 21 from -1 to 1.
     metrics : str, iterable of str, or mapping of name to function
@@ -231,7 +231,7 @@ def _apply_to_ranks(ranks: Ranks, name: str, function: RankFunction, rank_type: 
 # --- popularity -----------------------------------------------------------------------------------
 
 
-def recounted(
+def recount_popularity(
     ranks: Ranks, graph: Graph, entities: SplitNames = None, relations: SplitNames = None
 ) -> Ranks:
     """Return the same ranks with popularities counted on chosen splits.
@@ -313,7 +313,7 @@ def read_relation_counts(path: PathName) -> dict[str, int]:
     """
     from kgtrec.graph.readers.fields import read_label_triples
 
-    with fetched(path) as copy:
+    with local_copy(path) as copy:
         if not copy.is_file():
             hint = "give a file of triples, such as test.txt"
             raise FileError(path, found="the file does not exist", hint=hint)
@@ -326,7 +326,7 @@ def read_relation_counts(path: PathName) -> dict[str, int]:
 # --- other ratios ---------------------------------------------------------------------------------
 
 
-def reweighted_mean(values: ArrayLike, counts: ArrayLike) -> float:
+def reweight_mean(values: ArrayLike, counts: ArrayLike) -> float:
     """Return the sum of ratio(p) * value(p) over the relations p that have a value.
 
     InputError if the lengths differ, or no relation has both a value and a count.
@@ -352,7 +352,7 @@ def is_micro_mean(measure: Measure) -> bool:
     return measure.averaging == "micro" and not measure.is_trec and measure.row[0].of_mean is same
 
 
-def reweighted(
+def reweight(
     result: Result, measure: str | Measure, counts: ArrayLike | Mapping[str, float]
 ) -> float:
     """Compute a micro metric with the relation ratios of another set of triples.
@@ -385,10 +385,10 @@ def reweighted(
     by_label = _by_label(result, counts)
     rows = result.slice("relation", [spec]).rows
     weights = [by_label.get(str(row[0]), 0.0) for row in rows]
-    return reweighted_mean([float(row[-1]) for row in rows], weights)
+    return reweight_mean([float(row[-1]) for row in rows], weights)
 
 
-def reweighted_table(
+def reweight_table(
     result: Result,
     counts: ArrayLike | Mapping[str, float],
     measures: Sequence[str | Measure] | None = None,
@@ -398,17 +398,17 @@ def reweighted_table(
     Parameters
     ----------
     result, counts
-        As in `reweighted`.
+        As in `reweight`.
     measures : sequence of keys or Measure, optional
         Micro averages; by default MR, MRR and Hits@1, 3, 10.
     """
     side = result.sides[-1]
     specs = parse_all(measures or [f"{side}.realistic.micro.{name}" for name in USUAL])
-    return Table.of_columns(
+    return Table.from_columns(
         "measure, own ratios=own:4, given ratios=given:4",
         [result.label + measure.key for measure in specs],
         [result[measure] for measure in specs],
-        [reweighted(result, measure, counts) for measure in specs],
+        [reweight(result, measure, counts) for measure in specs],
     )
 
 
@@ -487,4 +487,4 @@ def spreads(table: Table) -> Table:
         quartiles = np.percentile(known, (0, 25, 50, 75, 100)).tolist()
         heads.append(head)
         columns.append((*quartiles, float(known.mean()), len(known)))
-    return Table.of_columns([("over groups", "over groups", 0), *heads], STATISTICS, *columns)
+    return Table.from_columns([("over groups", "over groups", 0), *heads], STATISTICS, *columns)

@@ -53,20 +53,20 @@ def test_expected_metric_ends_where_the_correlation_does():
 
 
 def test_simulation_bands_are_two_standard_errors():
-    from kgtrec.plots.studies import simulated
+    from kgtrec.plots.studies import simulations
 
     runs = [ow.simulate((0.4, 0.6, 0.8), (0.2, 0.5), rho=rho, repeats=40) for rho in (0.0, 0.1)]
-    one = simulated(runs[0]).axes[0]
+    one = simulations(runs[0]).axes[0]
     assert lines_of(one)["β = 0.2"][:, 1] == pytest.approx(runs[0].mean["mrr"][0])
     band = one.collections[0].get_paths()[0].vertices
     top = runs[0].mean["mrr"][0] + 2 * runs[0].error("mrr")[0]
     assert band[:, 1].max() == pytest.approx(top.max())
-    several = simulated(runs)
+    several = simulations(runs)
     assert len(several.axes) == 2
     with pytest.raises(UsageError, match="was not simulated"):
-        simulated(runs[0], "log_mrr")
+        simulations(runs[0], "log_mrr")
     with pytest.raises(UsageError, match="have different sparsities"):
-        simulated([runs[0], ow.simulate((0.5,), (0.3,), repeats=5)])
+        simulations([runs[0], ow.simulate((0.5,), (0.3,), repeats=5)])
 
 
 def test_sparse_full_draws_every_checkpoint_in_one_style_a_model():

@@ -73,7 +73,7 @@ def small() -> Case:
 
 def places_of(pool: Pool) -> dict[tuple[int, ...], dict[str, int]]:
     """Triple to the places of the systems that have it."""
-    rows = zip(pool.triples.tolist(), pool.places.tolist(), strict=True)
+    rows = zip(pool.triples.tolist(), pool.best_ranks.tolist(), strict=True)
     return {
         tuple(triple): {n: p for n, p in zip(pool.systems, own, strict=True) if p}
         for triple, own in rows

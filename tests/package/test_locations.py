@@ -188,7 +188,7 @@ def test_keys_of_a_bucket_do_not_leave_the_folder(
     store = Listing(["b/g/train.txt", key])
     monkeypatch.setattr(locations, "file_system", lambda url: (store, url.partition("://")[2]))
     said = r"^s3://b/g: it has a name that leads out of its folder"
-    with pytest.raises(FileError, match=said), locations.fetched("s3://b/g", folders=True):
+    with pytest.raises(FileError, match=said), locations.local_copy("s3://b/g", folders=True):
         pass
     for listed in (locations.files_below, locations.names_in):
         with pytest.raises(FileError, match=said):
@@ -199,12 +199,12 @@ def test_keys_of_a_bucket_do_not_leave_the_folder(
 def test_steps_within_the_folder_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Listing(["b/g/train.txt", "b/g/a/../valid.txt", "b/g/.hidden/..x"])
     monkeypatch.setattr(locations, "file_system", lambda url: (store, url.partition("://")[2]))
-    with locations.fetched("s3://b/g", folders=True) as copy:
+    with locations.local_copy("s3://b/g", folders=True) as copy:
         names = sorted(str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file())
     assert names == [".hidden/..x", "train.txt", "valid.txt"]
     store.keys.append("b/g/valid.txt")
     said = "several objects have the same name"
-    with pytest.raises(FileError, match=said), locations.fetched("s3://b/g", folders=True):
+    with pytest.raises(FileError, match=said), locations.local_copy("s3://b/g", folders=True):
         pass
 
 
@@ -212,7 +212,7 @@ def test_the_last_step_of_a_url_does_not_leave_the_folder(tmp_path: Path, monkey
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     store = Listing([])
     monkeypatch.setattr(locations, "file_system", lambda url: (store, url.partition("://")[2]))
-    for place in (locations.fetched, locations.sent):
+    for place in (locations.local_copy, locations.upload_copy):
         with pytest.raises(FileError, match=r"^s3://b/g/\.\."), place("s3://b/g/.."):
             pass
 
@@ -325,7 +325,7 @@ def test_a_copy_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(locations, "file_system", lambda url: (store, url.partition("://")[2]))
     with small_disk(tmp_path / "disk", "64k") as disk:
         monkeypatch.setattr(tempfile, "tempdir", str(disk))
-        with pytest.raises(FileError) as raised, locations.fetched("s3://large"):
+        with pytest.raises(FileError) as raised, locations.local_copy("s3://large"):
             pass
         assert not list(disk.iterdir())
     assert str(raised.value).startswith(

@@ -165,8 +165,8 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     ),
     "expected_metric": plots.expected_metric,
     "approximation_quality": plots.approximation_quality,
-    "simulated": lambda: plots.simulated(simulate(repeats=9)),
-    "simulated, correlated": lambda: plots.simulated(
+    "simulations": lambda: plots.simulations(simulate(repeats=9)),
+    "simulations, correlated": lambda: plots.simulations(
         [simulate(repeats=9, rho=rho) for rho in (0.0, 0.1)]
     ),
     "comparison": lambda: plots.comparison(
@@ -348,7 +348,7 @@ def test_names_at_the_ends_of_lines_stay_apart_and_inside() -> None:
 # Others have such a figure with more panels or fewer lines, or are drawn in the style of a paper.
 SLOW = {
     "sparse_full",
-    "simulated, correlated",
+    "simulations, correlated",
     "beta_curves",
     "beta_heat_map",
     "suite_cells",

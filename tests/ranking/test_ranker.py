@@ -285,5 +285,5 @@ def test_where_both_ends_of_a_list_agree_a_value_is_a_number() -> None:
     assert (reciprocal.low, reciprocal.high) == (1 / 9, 1 / 3)
     assert type(first) is float  # at any place but the first
     assert first == 0.0
-    best, worst = result.ranks.listed_ends()
+    best, worst = result.ranks.best_and_worst()
     assert (best.rank().tolist(), worst.rank().tolist()) == ([3.0], [9.0])

@@ -18,7 +18,7 @@ from kgtrec.errors import InputError
 from kgtrec.graph.statistics.relations import kl_divergence
 from kgtrec.study import answer_changes
 from kgtrec.study.reporting.page import page_data
-from kgtrec.study.stratified import read_relation_counts, reweighted, reweighted_mean
+from kgtrec.study.stratified import read_relation_counts, reweight, reweight_mean
 from kgtrec.trec.files.run import read_run_columns
 
 N = 15
@@ -152,14 +152,14 @@ def test_reweighting_by_hand(case: Case, counts: list[int]) -> None:
     total = sum(counts[r] for r in relations)
     for name, f in (("mr", lambda r: r), ("mrr", lambda r: 1 / r), ("hits@1", lambda r: r <= 1)):
         key = f"{result.sides[-1]}.realistic.micro.{name}"
-        assert reweighted(result, key, own) == pytest.approx(result[key], rel=1e-12)
+        assert reweight(result, key, own) == pytest.approx(result[key], rel=1e-12)
         if not total:
             with pytest.raises(InputError, match="share relations"):
-                reweighted(result, key, counts)
+                reweight(result, key, counts)
             continue
         values = f(ranks.rank())
         due = sum(counts[r] / total * values[ranks.relation == r].mean() for r in relations)
-        assert reweighted(result, key, counts) == pytest.approx(due, rel=1e-12)
+        assert reweight(result, key, counts) == pytest.approx(due, rel=1e-12)
 
 
 @pytest.mark.data
@@ -178,5 +178,5 @@ def test_published_metrics_with_the_sparse_ratios(shared_data: Path) -> None:
         own = {r["Relation"]: r for r in per_relation if r["System"] == row["System"]}
         for metric in metrics:
             values = [float(own[label][metric]) if label in own else math.nan for label in counts]
-            value = reweighted_mean(values, list(counts.values()))
+            value = reweight_mean(values, list(counts.values()))
             assert value == pytest.approx(float(row[metric]), rel=1e-12)

@@ -50,7 +50,7 @@ def test_table_1_of_the_paper() -> None:
         olympics(("swimming", "sailing", *MISSING)),
     )
     corrections = label_corrections(sparse, completed)
-    rows = [(row[2], row[3], *row[4:]) for row in corrections.of_question("tail0").rows]
+    rows = [(row[2], row[3], *row[4:]) for row in corrections.question_table("tail0").rows]
     assert sorted(rows[:2]) == [("sailing", "test", 5, 1), ("swimming", "test", 5, 1)]
     assert rows[2:] == [
         ("water polo", "missing", 1, 1),
@@ -146,7 +146,7 @@ def test_the_command_and_its_refusals(tmp_path: Path) -> None:
     assert code == 0
     assert 'tail0,"(1956, held, ?)",canoe sprint,missing,7.0,3.0' in text
     with pytest.raises(UsageError, match="have no question 'tail9'; they have tail0"):
-        label_corrections(sparse, completed).of_question("tail9")
+        label_corrections(sparse, completed).question_table("tail9")
     raw = kgtrec.Graph.from_arrays(test=[[0, 0, 1]]).questions(filter="raw")
     ranks, _ = kgtrec.rank(np.zeros((2, 2), np.float32), raw, progress=False)
     with pytest.raises(UsageError, match="whose filter lacks their own split"):

@@ -11,7 +11,7 @@ from study_cases import graphs, listed
 import kgtrec
 from kgtrec import Result
 from kgtrec.study.probe import probe_grid
-from kgtrec.study.stratified import recounted
+from kgtrec.study.stratified import recount_popularity
 
 exponents = st.sampled_from([-1.0, 0.0, 0.5, 2.0, 10.0])
 
@@ -57,7 +57,8 @@ def test_counts_of_train_only() -> None:
     graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1], [0, 1, 2]], test=[[0, 0, 2], [1, 0, 0]])
     ranks = evaluated(graph).ranks
     one, other = (
-        probe_grid(own, graph, 1, 1).values for own in (ranks, recounted(ranks, graph, "test"))
+        probe_grid(own, graph, 1, 1).values
+        for own in (ranks, recount_popularity(ranks, graph, "test"))
     )
     assert np.array_equal(one, other)
     assert probe_grid(ranks, graph, 1, 1).table().names == 2

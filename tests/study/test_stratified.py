@@ -12,7 +12,7 @@ from study_cases import graphs, listed
 import kgtrec
 from kgtrec import Result
 from kgtrec.measures import RANK_TYPES
-from kgtrec.study.stratified import beta_curve, beta_grid, betas, coverage_note, recounted
+from kgtrec.study.stratified import beta_curve, beta_grid, betas, coverage_note, recount_popularity
 
 
 def evaluated(graph: kgtrec.Graph, seed: int = 0, levels: int = 4) -> Result:
@@ -47,7 +47,7 @@ def test_any_function_of_the_rank(case: Case, rank_type: str) -> None:
 @given(graphs(), st.sampled_from(["train", "test", "train,test", "all"]))
 def test_recounted(graph: kgtrec.Graph, splits: str) -> None:
     ranks = evaluated(graph).ranks
-    result = recounted(ranks, graph, splits, splits)
+    result = recount_popularity(ranks, graph, splits, splits)
     triples = listed(graph, *(() if splits == "all" else splits.split(",")))
     for row in range(len(ranks)):
         answer, relation = int(ranks.answer[row]), int(ranks.relation[row])
@@ -61,7 +61,7 @@ def test_recounted_leaves_what_is_not_asked_for() -> None:
     graph = kgtrec.Graph.from_arrays(train=[[0, 0, 1], [1, 0, 2]], test=[[1, 0, 2], [1, 1, 1]])
     ranks = evaluated(graph).ranks
     before = ranks.answer_popularity.copy()
-    other = recounted(ranks, graph, relations="train")
+    other = recount_popularity(ranks, graph, relations="train")
     assert other.manifest["popularity"] == {"relations": ["train"]}
     assert "popularity" not in ranks.manifest
     for one in (ranks, other):
@@ -84,10 +84,13 @@ def test_recounted_on_the_default_splits_is_the_default(sides: str) -> None:
     questions = graph.questions(sides=sides, context="qualifiers" if more else None)
     scores = np.zeros((len(questions), questions.n_labels), np.float32)
     ranks = kgtrec.rank(scores, questions)[0]
-    same = recounted(ranks, graph, "all", "test")
+    same = recount_popularity(ranks, graph, "all", "test")
     assert same.answer_popularity.tolist() == ranks.answer_popularity.tolist()
     assert same.relation_popularity.tolist() == ranks.relation_popularity.tolist()
-    assert recounted(ranks, graph, "test").answer_popularity.sum() < same.answer_popularity.sum()
+    assert (
+        recount_popularity(ranks, graph, "test").answer_popularity.sum()
+        < same.answer_popularity.sum()
+    )
 
 
 def test_notes_count_instances_of_relations_without_labels() -> None:

@@ -233,7 +233,7 @@ def test_names_of_queries_may_differ_in_length_by_much(sizes, tmp_path) -> None:
 
 
 def double_hits(view: View, column: Column) -> np.ndarray:
-    near = view.hits.query[view.hits.place < int(column.cutoff or 0)]
+    near = view.hits.query[view.hits.rank < int(column.cutoff or 0)]
     return 2.0 * np.bincount(near, minlength=len(view.num_rel))
 
 

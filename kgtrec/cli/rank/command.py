@@ -316,13 +316,13 @@ def merge(folder: str, **options: Any) -> Report:
     kgtrec merge s3://results/shards -o s3://results/ranks.parquet
     """
     from kgtrec import Result
-    from kgtrec._internal.locations import fetched
+    from kgtrec._internal.locations import local_copy
     from kgtrec.cluster.shards import merge_shards, read_depth, shard_files
     from kgtrec.trec.files.run import check_tag
 
     check_tag(options["tag"])
     files, run_depth = {name: options[name] for name in FILES}, options["run_depth"]
-    with fetched(folder, folders=True) as local:
+    with local_copy(folder, folders=True) as local:
         outputs = {shared.option_of(name): path for name, path in files.items()}
         check_outputs(
             outputs, [("an input", f"{folder}/{file.name}") for file in shard_files(local)]

@@ -33,7 +33,7 @@ from kgtrec.cluster.question_store import Store, save_questions
 from kgtrec.cluster.score_files import describe_scores
 from kgtrec.cluster.stored_ranks import StoredRanks, evaluate_stored, result_bytes
 from kgtrec.errors import FileError, InputError, KgtrecError, UsageError
-from kgtrec.measures import Measure, parse_all, required_depth
+from kgtrec.measures import Measure, find_depth, parse_all
 from kgtrec.scores.mapped_files import reading
 from kgtrec.trec.measures.agreement import COMPARED
 
@@ -262,7 +262,7 @@ class _JobRunner:
         self.tasks = tasks
         keys = [complete_key(key) for key in batch.measures]
         names = [*COMPARED, *(m.metric for m in parse_all(keys) if m.is_trec)]
-        self.depth = max(20, *(required_depth(name) or 0 for name in names))
+        self.depth = max(20, *(find_depth(name) or 0 for name in names))
         self.load = Load(max(0, memory_bytes(batch.memory) - CLIENT_BYTES))
         self.stopped = Event()
         self._lock = Lock()

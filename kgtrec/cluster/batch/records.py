@@ -23,10 +23,10 @@ from typing import Any
 from kgtrec._internal.files import make_folder, write_text
 from kgtrec._internal.locations import (
     exists,
-    fetched,
     files_below,
     is_folder,
     is_location,
+    local_copy,
     names_in,
     read_bytes,
     remove,
@@ -204,7 +204,7 @@ class Records:
         path = self.ranks(job)
         if not exists(path):
             raise FileNotFoundError
-        with fetched(path) as copy:
+        with local_copy(path) as copy:
             return hash_file(copy)
 
     def _path_text(self, job: Job) -> str:

@@ -107,7 +107,7 @@ class Leaks(ShownAsTables):
             )
             for mirror in self.mirrors
         ]
-        return Table.of("relation,mirrors=other,kind,triples,%:1", rows, names=3)
+        return Table.from_rows("relation,mirrors=other,kind,triples,%:1", rows, names=3)
 
 
 def find_leaks(

@@ -45,7 +45,7 @@ def triples_of(graph: GraphData, splits: SplitNames = None, distinct: bool = Fal
 def share_table(title: str, key: str, counts: Mapping[str, int], triples: int) -> Table:
     """Return a row per kind of triple: its name, number, and share of all triples."""
     rows = [(name, count, 100 * count / max(triples, 1)) for name, count in counts.items()]
-    return Table.of([(title, key, 0), "triples", "%:1"], rows)
+    return Table.from_rows([(title, key, 0), "triples", "%:1"], rows)
 
 
 TOP = (1, 2, 5, 10, 20, 50, 100)
@@ -216,7 +216,7 @@ class Frequencies(ShownAsTables):
         """Return a row per top x %: items, count of the least frequent, share of triples."""
         items, shares = zip(*map(self.top, percents), strict=True)
         heads = f"top {self.noun}=top,{self.noun}=items,times each ≥=least,% of triples=percent:1"
-        return Table.of_columns(
+        return Table.from_columns(
             heads,
             [f"{percent:g} %" for percent in percents],
             items,
@@ -269,7 +269,7 @@ class Correlations(ShownAsTables):
             ("subject, relation", self.subject_relation, self.subject_relation_rank),
             ("object, relation", self.object_relation, self.object_relation_rank),
         ]
-        return Table.of("popularity of=pair,Pearson=pearson:3,Spearman=spearman:3", rows)
+        return Table.from_rows("popularity of=pair,Pearson=pearson:3,Spearman=spearman:3", rows)
 
 
 def popularity_correlations(graph: GraphData, splits: SplitNames = None) -> Correlations:

@@ -48,7 +48,9 @@ class Categories(ShownInLines):
     def _sizes(self) -> Table:
         """Return a row per category: its relations."""
         counts = np.bincount(self.code, minlength=len(CATEGORIES))
-        return Table.of_columns("category,relations", (*CATEGORIES, UNSEEN)[: len(counts)], counts)
+        return Table.from_columns(
+            "category,relations", (*CATEGORIES, UNSEEN)[: len(counts)], counts
+        )
 
     def __getitem__(self, relation: int) -> str:
         """Return the category of a relation id; "unseen" if it has no triple in `splits`."""
@@ -64,14 +66,14 @@ class Categories(ShownInLines):
         names = [*CATEGORIES, UNSEEN] if (self.code == len(CATEGORIES)).any() else [*CATEGORIES]
         codes = [self.code, *(self.code[rows[:, 1]] for rows in graph.splits.values())]
         columns = [np.bincount(code, minlength=len(names)) for code in codes]
-        return Table.of_columns(["category", "relations", *graph.splits], names, *columns)
+        return Table.from_columns(["category", "relations", *graph.splits], names, *columns)
 
     def listing(self, graph: GraphData) -> Table:
         """Return a row per relation: its category and both averages."""
         heads = "relation,category,tails/head=tails_per_head:3,heads/tail=heads_per_tail:3"
         names = map(self.__getitem__, range(len(self.code)))
         averages = self.tails_per_head, self.heads_per_tail
-        return Table.of_columns(heads, graph.relations, names, *averages)
+        return Table.from_columns(heads, graph.relations, names, *averages)
 
 
 def relation_categories(
@@ -182,7 +184,7 @@ def split_divergences(graph: GraphData) -> Table:
         (name, *(kl_divergence(counts, other) for other in sets.values()))
         for name, counts in sets.items()
     ]
-    return Table.of(["reference", *(f"{name}:4" for name in sets)], rows)
+    return Table.from_rows(["reference", *(f"{name}:4" for name in sets)], rows)
 
 
 def check_counts(name: str, counts: ArrayLike) -> Float64:

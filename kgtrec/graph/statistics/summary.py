@@ -115,7 +115,7 @@ def _splits(graph: GraphData) -> Table:
     if graph.qualifiers is not None:
         rows = [(*row, n) for row, n in zip(rows, graph.n_qualified.values(), strict=True)]
         heads += ",qualified=with_qualifiers"
-    return Table.of(heads, rows)
+    return Table.from_rows(heads, rows)
 
 
 def _present(graph: GraphData, split: str) -> list[Bools]:

@@ -240,7 +240,7 @@ class Sizes:
     candidates: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of_counts(cls, instances: int | None, entities: int, side: str = "both") -> Sizes:
+    def from_counts(cls, instances: int | None, entities: int, side: str = "both") -> Sizes:
         """Build sizes from the number of ranks that a side's numbers average.
 
         Heads and tails have equally many.
@@ -257,7 +257,7 @@ class Sizes:
         return cls(counts, entities)
 
     @classmethod
-    def of_questions(cls, questions: Any) -> Sizes:
+    def from_questions(cls, questions: Any) -> Sizes:
         """Build the sizes of questions, for both sides together and for each."""
         question, candidates = questions.instance_question, np.asarray(questions.candidates)
         side = np.asarray(questions.side)[question]
@@ -454,7 +454,7 @@ class ProtocolSearch(ShownAsTables):
             for model, matches in self.matches.items()
             for match in matches
         ]
-        return Table.of("model, verdict, protocol, difference %:2", rows, names=3)
+        return Table.from_rows("model, verdict, protocol, difference %:2", rows, names=3)
 
     def text(self) -> str:
         """Return a text that describes the protocols."""

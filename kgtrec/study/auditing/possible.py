@@ -123,7 +123,7 @@ class Audit(ShownAsTables):
                 for claim, interval in zip(problem.claims, problem.allowed, strict=True)
             ]
         columns = "model, numbers, verdict, conflict, printed, at least=low:5, at most=high:5"
-        return Table.of(columns, rows)
+        return Table.from_rows(columns, rows)
 
     def text(self) -> str:
         """Return a text: a verdict per model, its conflicts, and the assumptions."""
@@ -188,12 +188,12 @@ def audit(
     False
     """
     if questions is not None:
-        sizes = Sizes.of_questions(questions)
+        sizes = Sizes.from_questions(questions)
         side = questions.sides if side == "both" else side
     elif entities is None:
         raise UsageError("entities is required: the number of candidates bounds the ranks")
     else:
-        sizes = Sizes.of_counts(instances, entities, side)
+        sizes = Sizes.from_counts(instances, entities, side)
     rounding = Rounding(percent, truncated)
     by_model, ignored = read_claims(tables, rounding, side)
     problems: list[Problem] = []

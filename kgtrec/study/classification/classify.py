@@ -494,7 +494,7 @@ class Classification(ShownAsTables):
         """Return a table of each metric over all test triples, and of its mean over relations."""
         columns = "all triples=metric, value=micro:4, low:4, high:4, mean over relations=macro:4"
         means = map(self.mean, METRICS)
-        return Table.of_columns(columns, TITLES.values(), *self.overall.values.T, means)
+        return Table.from_columns(columns, TITLES.values(), *self.overall.values.T, means)
 
     def mean(self, name: str) -> float:
         """Return the mean of a metric over relations that have it (macro); NaN if none has."""
@@ -521,7 +521,7 @@ class Classification(ShownAsTables):
             "relation, threshold=threshold_of, true=n_true, false=n_false, from=threshold:3, "
             + ", ".join(f"{title}={name}:3" for name, title in TITLES.items())
         )
-        return Table.of(heads, rows)
+        return Table.from_rows(heads, rows)
 
     def interval_table(self) -> Table:
         """Return a table with the value and interval of each metric and relation."""
@@ -530,7 +530,7 @@ class Classification(ShownAsTables):
             for number, each in self.of_relation.items()
             for title, values in zip(TITLES.values(), each.values.tolist(), strict=True)
         ]
-        return Table.of("relation, metric, value:4, low:4, high:4", rows, names=2)
+        return Table.from_rows("relation, metric, value:4, low:4, high:4", rows, names=2)
 
     def calibration_table(self) -> Table:
         """Return a table of Brier score and ECE before and after calibration on valid."""
@@ -539,7 +539,7 @@ class Classification(ShownAsTables):
             "low=ece_low:4, high=ece_high:4"
         )
         values = np.array([(*curve.brier, *curve.ece) for curve in self.curves]).T
-        return Table.of_columns(columns, [curve.name for curve in self.curves], *values)
+        return Table.from_columns(columns, [curve.name for curve in self.curves], *values)
 
     def curve_table(self) -> Table:
         """Return a table of the reliability curves, with one row per bin."""
@@ -555,7 +555,7 @@ class Classification(ShownAsTables):
             )
         ]
         columns = "probabilities, bin, triples=n, predicted:4, true=observed:4"
-        return Table.of(columns, rows, names=2)
+        return Table.from_rows(columns, rows, names=2)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all values of the tables, under plain names.

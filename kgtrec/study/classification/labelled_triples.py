@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kgtrec._internal.arrays import Bools, Float64, Int64
-from kgtrec._internal.locations import fetched
+from kgtrec._internal.locations import local_copy
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import FileError, InputError, PathName, UsageError, refuse_if
 from kgtrec.graph.id_files import lines_of, text_of
@@ -44,7 +44,7 @@ class LabelledTriples(ShownInLines):
         True for a true triple. 0, 1 and -1 are accepted, too.
     scores : ndarray of float64, shape (n,)
         Higher for more plausible; finite.
-    places : sequence of str, length n or 0
+    origins : sequence of str, length n or 0
         Origin of each triple, for messages.
 
     Raises
@@ -56,7 +56,7 @@ class LabelledTriples(ShownInLines):
     triples: Int64
     labels: Bools
     scores: Float64
-    places: Sequence[str] = ()
+    origins: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         triples = as_triples("triples", self.triples).astype(np.int64)
@@ -65,10 +65,10 @@ class LabelledTriples(ShownInLines):
         object.__setattr__(self, "triples", triples)
         object.__setattr__(self, "labels", _check_labels(self.labels, len(triples)))
         object.__setattr__(self, "scores", _check_scores(self.scores, len(triples)))
-        if self.places and len(self.places) != len(triples):
+        if self.origins and len(self.origins) != len(triples):
             raise InputError(
-                f"there are {len(self.places):,} places for {len(triples):,} triples; give one per "
-                "triple, or none"
+                f"there are {len(self.origins):,} origins for {len(triples):,} triples; give one "
+                "per triple, or none"
             )
 
     def __len__(self) -> int:
@@ -81,9 +81,9 @@ class LabelledTriples(ShownInLines):
             f"scores {self.scores.min():.4g} to {self.scores.max():.4g}",
         )
 
-    def negated(self) -> LabelledTriples:
+    def negate(self) -> LabelledTriples:
         """Return the same triples with negated scores, for distances."""
-        return LabelledTriples(self.triples, self.labels, -self.scores, self.places)
+        return LabelledTriples(self.triples, self.labels, -self.scores, self.origins)
 
     def contradictions(self, name: str) -> str:
         """Return a sentence that counts the triples with both labels, or "" if there are none.
@@ -105,7 +105,7 @@ class LabelledTriples(ShownInLines):
         )
 
     def _describe_row(self, row: int) -> str:
-        return f"at {self.places[row]}" if self.places else f"in row {row}"
+        return f"at {self.origins[row]}" if self.origins else f"in row {row}"
 
 
 def _check_labels(labels: Any, size: int) -> Bools:
@@ -271,7 +271,7 @@ def _collect_scores(rows: list[_Row], path: PathName | None) -> Float64:
             f"{scored[0]} has scores, but a scores file was given, too; leave out one of the two"
         )
     if str(path).endswith(".npy"):
-        with fetched(path) as copy:
+        with local_copy(path) as copy:
             (values,) = read_arrays(copy).values()
     else:
         values = np.array([_parse_score(path, line, text_of(raw)) for line, raw in lines_of(path)])

@@ -80,7 +80,7 @@ class ChosenRuns(ShownAsTables):
             f"best by test=best:{digits}",
             f"optimism:{digits}",
         ]
-        table = Table.of_columns(
+        table = Table.from_columns(
             columns,
             self.systems,
             map(len, self.values),

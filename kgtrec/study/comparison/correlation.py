@@ -281,7 +281,7 @@ def agreement_table(
         "high=tau_ap.high:4",
     )
     named = ((head, head.replace(" ", "_"), 0) for head in heads)
-    return Table.of([*named, *("systems",) * count_systems, *taus], rows, len(heads))
+    return Table.from_rows([*named, *("systems",) * count_systems, *taus], rows, len(heads))
 
 
 def percentile_interval(drawn: Float64, resampling: Resampling) -> tuple[float, float]:
@@ -501,7 +501,7 @@ class Reproduction(ShownAsTables):
         """Return a table with a row per pair: the similarity of its lists."""
         columns = "original, reproduced, tau union:4, RBO=rbo:4, residual=rbo_residual:4"
         names = zip(*self.pairs, strict=True)
-        return Table.of_columns(columns, *names, self.tau, self.overlap, self.residual, names=2)
+        return Table.from_columns(columns, *names, self.tau, self.overlap, self.residual, names=2)
 
     def table(self) -> Table:
         """Return a table with a row per measure: RMSE of each pair, and effects of two pairs."""
@@ -511,7 +511,7 @@ class Reproduction(ShownAsTables):
             titles += ["effect ratio", "delta RI"]
             columns += [self.effect_ratio, self.improvement]
         heads = [(title, title.lower().replace(" ", "_"), 4) for title in titles]
-        return Table.of_columns(["measure", *heads], self.measures, *columns)
+        return Table.from_columns(["measure", *heads], self.measures, *columns)
 
 
 def reproduction_of(

@@ -34,7 +34,7 @@ from kgtrec.errors import UsageError, refuse_if
 from kgtrec.ranking.instances import answer_label, question_text
 from kgtrec.study.comparison.reference import ORDERS, Reference
 from kgtrec.study.comparison.samples import Samples, short_name
-from kgtrec.study.comparison.significance import corrected
+from kgtrec.study.comparison.significance import correct_p_values
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
 POWER = 0.8
@@ -46,7 +46,7 @@ _MOST_UNITS = 1 << 50
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-def margin_of(margin: str | float, base: float) -> float:
+def parse_margin(margin: str | float, base: float) -> float:
     """The margin ``0.005``, or ``5%`` of the base's value; UsageError for anything else."""
     text = str(margin).strip()
     number = text.removesuffix("%")
@@ -71,7 +71,7 @@ class Gain:
     n: int
 
     @classmethod
-    def of(cls, samples: Samples) -> Gain:
+    def from_samples(cls, samples: Samples) -> Gain:
         """The gain from the first system to the second; items are clusters."""
         values = samples.values
         gains = samples.sign * (values[:, 1] - values[:, 0])
@@ -102,7 +102,7 @@ class Gain:
         both = _quantile(1 - level, n) + _quantile(POWER, n)
         return both * self.error * math.sqrt(self.n / n)
 
-    def needed(self, level: float, drop: float) -> int | None:
+    def units_needed(self, level: float, drop: float) -> int | None:
         """Number of units whose resolution is `drop`; None if that is unknown or too large."""
         if not self.error:
             return None
@@ -158,7 +158,7 @@ class MeasureVerdict:
             "n": gain.n,
             "unit": self.samples.unit,
             "resolution": gain.resolution(self.level),
-            "n_for_margin": gain.needed(self.level, self.margin),
+            "n_for_margin": gain.units_needed(self.level, self.margin),
             "verdicts_by_ties": dict(zip(ORDERS, self.verdicts, strict=True)),
         }
 
@@ -238,7 +238,7 @@ class Gate(ShownAsTables):
         rows = [
             tuple("-" if row[key] is None else row[key] for _, key, _ in columns) for row in facts
         ]
-        return Table.of(columns, rows)
+        return Table.from_rows(columns, rows)
 
     def heading(self) -> str:
         """The verdict in one line."""
@@ -333,21 +333,21 @@ def gate(
     """
     if not 0 < level < 0.5:
         raise UsageError(f"{argument('level', level)} is not between 0 and 0.5; 0.05 is usual")
-    margin_of(margin, 0.0)
+    parse_margin(margin, 0.0)
     refuse_if((names[0] == names[1], f"both systems are named {names[0]!r}; name them differently"))
     if isinstance(base, Reference):
         measures = base.measures if measures is None else measures
     else:
         measures = ("mrr",) if measures is None else measures
-        base = Reference.of(base, measures, qrels=qrels, name=names[0])
+        base = Reference.from_system(base, measures, qrels=qrels, name=names[0])
     base.check_same_questions(new, qrels, names)
-    after = Reference.of(new, measures, qrels=qrels, name=names[1])
+    after = Reference.from_system(new, measures, qrels=qrels, name=names[1])
     orders = [
-        [_paired(names, *pair) for pair in zip(*order, strict=True)]
+        [_pair_samples(names, *pair) for pair in zip(*order, strict=True)]
         for order in zip(base.select(after.orders[0]), after.orders, strict=True)
     ]
-    margins = [margin_of(margin, float(samples.means()[0])) for samples in orders[0]]
-    gains = [[Gain.of(samples) for samples in order] for order in orders]
+    margins = [parse_margin(margin, float(samples.means()[0])) for samples in orders[0]]
+    gains = [[Gain.from_samples(samples) for samples in order] for order in orders]
     decided = zip(*(_decide(of_order, margins, level) for of_order in gains), strict=True)
     rows = zip(orders[0], margins, gains[0], decided, strict=True)
     verdicts = [MeasureVerdict(*row[:3], level, row[3]) for row in rows]
@@ -367,7 +367,7 @@ def _rows_of(table: Table) -> list[dict[str, Any]]:
     ]
 
 
-def _paired(names: tuple[str, str], before: Samples, after: Samples) -> Samples:
+def _pair_samples(names: tuple[str, str], before: Samples, after: Samples) -> Samples:
     """The samples of both systems side by side."""
     values = np.column_stack([before.values, after.values])
     return replace(after, systems=names, values=values, weight=None)
@@ -376,7 +376,7 @@ def _paired(names: tuple[str, str], before: Samples, after: Samples) -> Samples:
 def _decide(gains: Sequence[Gain], margins: Sequence[float], level: float) -> list[str]:
     """The verdict by each measure; failures are corrected for the number of measures."""
     pairs = list(zip(gains, margins, strict=True))
-    p = corrected(np.array([gain.p_not_worse(margin) for gain, margin in pairs]), "holm")
+    p = correct_p_values(np.array([gain.p_not_worse(margin) for gain, margin in pairs]), "holm")
     return [
         PASS
         if gain.mean - gain.reach(level) > -margin
@@ -402,7 +402,7 @@ def _largest(before: Reference, after: Reference, samples: Samples, sign: int) -
         labels = [answer_label(after.ranked, int(after.ranked.answer[row])) for row in rows]
         questions = [question_text(after.ranked, row) for row in rows]
         columns: list[Any] = ["question", "answer", (base, "before", 1), (changed, "after", 1)]
-        return Table.of_columns(columns, questions, labels, old[rows], new[rows], names=2)
+        return Table.from_columns(columns, questions, labels, old[rows], new[rows], names=2)
     ranks = [
         [NOT_LISTED if math.isinf(rank) else rank for rank in ranks[rows].tolist()]
         for ranks in (old, new)
@@ -410,4 +410,4 @@ def _largest(before: Reference, after: Reference, samples: Samples, sign: int) -
     columns = ["query", (base, "base", samples.digits), (changed, "new", samples.digits)]
     columns += ["rank before:0", "rank after:0"]
     queries = [after.questions[row] for row in rows]
-    return Table.of_columns(columns, queries, *samples.values[rows].T, *ranks)
+    return Table.from_columns(columns, queries, *samples.values[rows].T, *ranks)

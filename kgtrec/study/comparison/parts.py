@@ -22,7 +22,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Float64
 from kgtrec._internal.bootstrap import Resampling, resample_means
-from kgtrec._internal.locations import fetched
+from kgtrec._internal.locations import local_copy
 from kgtrec._internal.table import Cell, ShownAsTables, ShownInLines, Table, text_of_cell
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.measures import AVERAGINGS, Measure, parse_all
@@ -31,7 +31,7 @@ from kgtrec.results.result import Result
 from kgtrec.results.slices import rows_by_part
 from kgtrec.study.comparison.correlation import tau_b
 from kgtrec.study.comparison.samples import align_ranks, samples_of_aligned, transform_of
-from kgtrec.study.stratified import is_micro_mean, reweighted, reweighted_mean
+from kgtrec.study.stratified import is_micro_mean, reweight, reweight_mean
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
@@ -117,7 +117,7 @@ class SystemValues(ShownAsTables):
         heads = self.dimensions or ("questions",)
         named = [(name, name, 0) for name in (*heads, *self.counts)]
         systems = [(name, name, self.digits) for name in self.systems]
-        return Table.of([*named, *systems, "best", "tau-b=tau_b:4"], rows, len(heads))
+        return Table.from_rows([*named, *systems, "best", "tau-b=tau_b:4"], rows, len(heads))
 
     def _best(self, values: Float64) -> list[str]:
         """Return the names of the best systems; empty if no end is better or no value is known."""
@@ -232,7 +232,7 @@ def values_by_ratios(
     by_measure = []
     for measure in parse_all(measures):
         pairs = [
-            (result[measure], reweighted(result, measure, counts)) for result in results.values()
+            (result[measure], reweight(result, measure, counts)) for result in results.values()
         ]
         values, at_other_ratios = np.array(pairs).T
         parts: dict[tuple[str, ...], Float64] = {("own",): values, ("given",): at_other_ratios}
@@ -347,7 +347,7 @@ def read_value_table(path: str | os.PathLike[str]) -> ValueTable:
     path = str(path)
     cells_of = _CELLS.get(os.path.splitext(path)[1])
     try:
-        with fetched(path) as copy, copy.open(encoding="utf-8-sig", newline="") as stream:
+        with local_copy(path) as copy, copy.open(encoding="utf-8-sig", newline="") as stream:
             if cells_of is not None:
                 read = [(number, cells_of(line)) for number, line in enumerate(stream, 1)]
                 if path.endswith(".tex"):
@@ -537,7 +537,7 @@ def values_at_ratios(
         weights = [counts.get(part[0], 0.0) for part in values.parts]
         try:
             means = {
-                system: reweighted_mean([row[index] for row in values.parts.values()], weights)
+                system: reweight_mean([row[index] for row in values.parts.values()], weights)
                 for index, system in enumerate(values.systems)
             }
         except InputError as problem:

@@ -78,7 +78,7 @@ class Rankings(ShownAsTables):
         index = pairs_of(len(self.names)).tolist().index(pair)
         return (self.over_questions or self.over_systems)[index]
 
-    def places(self) -> Int64:
+    def system_ranks(self) -> Int64:
         """Return the place of each system, int64 (k, s); systems that tie share a place.
 
         The place is 1 plus the number of better systems.
@@ -90,13 +90,13 @@ class Rankings(ShownAsTables):
 
         The best system by the first ranking comes first.
         """
-        place_of = self.places()
+        ranks = self.system_ranks()
         heads = [
             head for name in self.names for head in ((name, name, 4), ("place", f"{name}.place", 0))
         ]
-        columns = chain.from_iterable(zip(self.values, place_of, strict=True))
-        table = Table.of_columns(["system", *heads], self.systems, *columns)
-        return table.in_order(np.argsort(place_of[0], kind="stable"))
+        columns = chain.from_iterable(zip(self.values, ranks, strict=True))
+        table = Table.from_columns(["system", *heads], self.systems, *columns)
+        return table.in_order(np.argsort(ranks[0], kind="stable"))
 
 
 def full_agreement(rankings: Sequence[Rankings]) -> str:
@@ -406,7 +406,7 @@ class Sensitivity(ShownAsTables):
         names = np.repeat(self.measures, len(self.shares))
         parts = zip(*self._parts() * len(self.measures), strict=True)
         values = (taus.ravel() for taus in (self.mean(), *self.spread()))
-        return Table.of_columns(columns, names, *parts, *values, names=2)
+        return Table.from_columns(columns, names, *parts, *values, names=2)
 
     def sentence(self) -> str:
         """Return a sentence on the stability of the measures, and on the least stable ranking."""

@@ -31,8 +31,8 @@ from kgtrec.results.comparability import COMPARED, PARTIAL, provenance_reasons
 from kgtrec.study.comparison.samples import (
     Samples,
     align_ranks,
-    checked,
     notes_on_missing,
+    parse_item_measures,
     samples_of_aligned,
     samples_of_runs,
     short_name,
@@ -85,7 +85,7 @@ class Reference(ShownInLines):
         return [samples.name.removeprefix("sampled.") for samples in self.orders[0]]
 
     @classmethod
-    def of(
+    def from_system(
         cls, system: Any, measures: Sequence[str] = ("mrr",), *, qrels: Any = None, name: str = ""
     ) -> Reference:
         """Evaluate a system.
@@ -254,7 +254,7 @@ def _check_means(several: Sequence[Samples]) -> None:
 
 
 def _of_ranks(system: Ranks, keys: Sequence[str], name: str, facts: dict[str, Any]) -> Reference:
-    measures = checked(keys)
+    measures = parse_item_measures(keys)
     (ranks,) = align_ranks({name: system}, least=1).values()
     orders = tuple(
         [samples.by_cluster() for samples in samples_of_aligned({name: order}, measures)]
@@ -289,7 +289,7 @@ def ends_of_ties(ranks: Ranks) -> tuple[Ranks, Ranks]:
 
     Of an answer beyond the end of its list, the first and the last possible rank.
     """
-    best, worst = ranks.listed_ends() or (ranks, ranks)
+    best, worst = ranks.best_and_worst() or (ranks, ranks)
     return _break_ties(best, won=True), _break_ties(worst, won=False)
 
 

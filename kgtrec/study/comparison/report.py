@@ -29,7 +29,7 @@ from kgtrec.results.comparability import comparable
 from kgtrec.study.comparison.samples import (
     Samples,
     align_ranks,
-    checked,
+    parse_item_measures,
     resample,
     samples_of_aligned,
 )
@@ -40,7 +40,7 @@ from kgtrec.study.comparison.significance import (
     Effects,
     PairTests,
     better_pairs,
-    corrected,
+    correct_p_values,
     effects,
     p_of_draws,
     pairs_of,
@@ -96,7 +96,7 @@ class SystemComparison(ShownAsTables):
             "better than",
         ]
         values = np.array([self.resampled.estimate, *self.intervals()])[:, self.order]
-        return Table.of_columns(
+        return Table.from_columns(
             columns,
             [letter(row, many) for row in range(many)],
             [self.samples.systems[i] for i in self.order],
@@ -224,7 +224,7 @@ def _pair_table(
         *["d_z:3", "wins=superiority:3"][: len(sizes)],
     ]
     names = ([samples.systems[i] for i in column] for column in pairs.T)
-    table = Table.of_columns(columns, *names, first - second, *ends, p, fixed, *sizes, names=2)
+    table = Table.from_columns(columns, *names, first - second, *ends, p, fixed, *sizes, names=2)
     return table.in_order(np.lexsort(position[pairs].T[::-1]))
 
 
@@ -345,7 +345,7 @@ class Replicates(ShownAsTables):
 
     def better(self, level: float = 0.05) -> Bools:
         """Return True if system i is significantly better than system j, bool (s, s)."""
-        p = corrected(self.p_values(), self.correction)
+        p = correct_p_values(self.p_values(), self.correction)
         return better_pairs(
             self.means if self.higher_is_better else -self.means, self.pairs, p, level
         )
@@ -366,7 +366,7 @@ class Replicates(ShownAsTables):
             f"least=min:{digits}",
             f"largest=max:{digits}",
         ]
-        table = Table.of_columns(
+        table = Table.from_columns(
             columns,
             self.systems,
             map(len, self.values),
@@ -383,7 +383,7 @@ class Replicates(ShownAsTables):
         It has the difference, its interval, p and corrected p.
         """
         p = self.p_values()
-        return _pair_table(self, self, self.correction, p, corrected(p, self.correction))
+        return _pair_table(self, self, self.correction, p, correct_p_values(p, self.correction))
 
 
 def group_names(names: Sequence[str], *, marked: bool = False) -> list[str]:
@@ -408,7 +408,7 @@ def replicate_samples(
         for name, runs in systems.items()
         for number, ranks in enumerate(runs, start=1)
     }
-    samples = samples_of_aligned(align_ranks(flat, least=1), checked(measures))
+    samples = samples_of_aligned(align_ranks(flat, least=1), parse_item_measures(measures))
     ends = np.cumsum([len(runs) for runs in systems.values()])
     columns = np.split(np.arange(len(flat)), ends[:-1])
     return [(of_measure, columns) for of_measure in samples]
@@ -546,7 +546,7 @@ class Multiplicity(ShownAsTables):
         if self.best_answer is not None:
             names, shares = ["best answer", *names], np.column_stack([self.best_answer, shares])
         columns = "by, models, ambiguity:4, discrepancy:4"
-        return Table.of_columns(columns, names, [len(self.models)] * len(names), *shares)
+        return Table.from_columns(columns, names, [len(self.models)] * len(names), *shares)
 
 
 def multiplicity(

@@ -171,7 +171,7 @@ def table_by_measure(
     columns = np.asarray(values, np.float64).reshape(len(measures), len(parts))
     rows = [(*part, *row) for part, row in zip(parts, columns.T.tolist(), strict=True)]
     titled = ((title, key, 4) for key, title in measures.items())
-    return Table.of([*((head, head, 0) for head in heads), *titled], rows, names)
+    return Table.from_rows([*((head, head, 0) for head in heads), *titled], rows, names)
 
 
 def align_ranks(ranks: Mapping[str, Ranks], least: int = 2) -> dict[str, Ranks]:
@@ -258,11 +258,11 @@ def samples_of_ranks(
     InputError
         Systems cannot be compared; see `align_ranks`.
     """
-    specs = checked(measures)
+    specs = parse_item_measures(measures)
     return samples_of_aligned(align_ranks(ranks), specs)
 
 
-def checked(measures: Sequence[str | Measure]) -> list[Measure]:
+def parse_item_measures(measures: Sequence[str | Measure]) -> list[Measure]:
     """Parse measures; UsageError, which names all of them that have no value per item."""
     specs, problems = parse_all(measures), []
     for measure in specs:

@@ -99,7 +99,7 @@ def _ranks_in_runs(
         if lists.unanswered == len(queries):
             raise InputError(f"{name} shares no query with the qrels; give the qrels of this run")
         hits = View(lists, EvalOptions()).hits
-        ranks[starts[hits.query] + lists.relevance[hits.position] - 1, column] = hits.place + 1
+        ranks[starts[hits.query] + lists.relevance[hits.position] - 1, column] = hits.rank + 1
     return np.repeat(np.arange(len(queries)), sizes), ranks
 
 

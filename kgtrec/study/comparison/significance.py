@@ -136,7 +136,7 @@ def pairwise(
         Samples of at least two items.
     test : {"randomisation", "t", "wilcoxon", "bootstrap"}
     correction : {"holm", "bh", "bonferroni", "none"}
-        See `corrected`.
+        See `correct_p_values`.
     permutations : int
         Draws of the randomisation test.
     seed : int
@@ -169,7 +169,9 @@ def pairwise(
     else:
         statistic = np.array([gap.mean() for gap in _gaps(samples.values, pairs)])
         p = _randomisation_tests(samples.values, pairs, permutations, seed, threads)
-    return PairTests(samples, test, correction, pairs, statistic, p, corrected(p, correction))
+    return PairTests(
+        samples, test, correction, pairs, statistic, p, correct_p_values(p, correction)
+    )
 
 
 def _warn_of_few(samples: Samples) -> None:
@@ -185,7 +187,7 @@ def _warn_of_few(samples: Samples) -> None:
         )
 
 
-def corrected(p: Float64, method: str = "holm") -> Float64:
+def correct_p_values(p: Float64, method: str = "holm") -> Float64:
     """Correct the p-values of several tests for their number; float64 (m,) in and out."""
     choose("correction", method, CORRECTION_NAMES)
     p = np.asarray(p, np.float64)
@@ -362,7 +364,7 @@ class Discrimination(ShownAsTables):
         """
         areas = self.area.tolist()
         order = sorted(range(len(areas)), key=lambda k: (areas[k], self.measures[k]))
-        fixed = np.array([corrected(p, self.correction) for p in self.p])
+        fixed = np.array([correct_p_values(p, self.correction) for p in self.p])
         counts = [(p < level).sum(axis=1) for p in (self.p, fixed)]
         columns = [
             "measure",
@@ -372,7 +374,7 @@ class Discrimination(ShownAsTables):
             "pairs",
         ]
         pairs = [self.p.shape[1]] * len(areas)
-        return Table.of_columns(columns, self.titles, areas, *counts, pairs).in_order(order)
+        return Table.from_columns(columns, self.titles, areas, *counts, pairs).in_order(order)
 
     def curves(self) -> Table:
         """Return a table with a column of descending p-values per measure."""

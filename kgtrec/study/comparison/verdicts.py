@@ -100,7 +100,7 @@ class Verdicts(ShownAsTables):
             "p (corrected)=p.corrected:5",
             "verdict",
         ]
-        return Table.of(columns, rows, names=3 + labelled)
+        return Table.from_rows(columns, rows, names=3 + labelled)
 
     def _word(self, row: int, k: int) -> str:
         """Return the verdict on a pair by a measure in words."""

@@ -167,7 +167,7 @@ def tabulate_agreements(
     columns = [head.strip() for head in heads.split(",")]
     for name, key in (("alpha", "alpha"), ("AC1", "ac1")):
         columns += [f"{name}={key}:3", *how.columns(3, f"{key}_")]
-    return Table.of(columns, rows, names=2)
+    return Table.from_rows(columns, rows, names=2)
 
 
 _NO_PAIR: tuple[Cell, ...] = (math.nan, math.nan, "", "")
@@ -287,7 +287,7 @@ class Merged:
         labels = [item.label for item in self.final]
         rows = [(text, self.counts[key]) for key, text in KINDS.items()]
         rows += [(f"label {label}", labels.count(label)) for label in LABELS]
-        return Table.of("triples, number", rows)
+        return Table.from_rows("triples, number", rows)
 
 
 def read_annotators(paths: Sequence[str], blank: str = "") -> dict[str, list[Item]]:

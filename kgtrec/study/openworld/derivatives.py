@@ -87,7 +87,7 @@ class Slopes(ShownAsTables):
         )
         first = 0 if any(row.model for row in self.rows) else 1
         heads = [head.strip() for head in columns.split(",")][first:]
-        return Table.of(heads, [astuple(row)[first:] for row in self.rows], names=4 - first)
+        return Table.from_rows(heads, [astuple(row)[first:] for row in self.rows], names=4 - first)
 
     def __str__(self) -> str:
         return f"{self.table().to_text()}\n\n{_legend(self)}"

@@ -121,7 +121,7 @@ class FamilyStudy(ShownAsTables):
             "=panel, sparsity:3, range=reach:4, slope ratio=flattening:3, "
             "misordered=inconsistency:4"
         )
-        return Table.of(columns, rows)
+        return Table.from_rows(columns, rows)
 
     def points(self) -> Table:
         """Return a table with one row per checkpoint: all metrics, full and sparse, and rho."""
@@ -136,7 +136,7 @@ class FamilyStudy(ShownAsTables):
         names = [(side, metric) for side in ("full", "sparse") for metric in self.metrics]
         first = ("model", "density:2", "removal", "step")
         heads = [(f"{side} {title_of(metric)}", f"{side}.{metric}", 4) for side, metric in names]
-        return Table.of([*first, *heads, "rho:3"], rows)
+        return Table.from_rows([*first, *heads, "rho:3"], rows)
 
     def __str__(self) -> str:
         first = self.panels[0]
@@ -304,7 +304,7 @@ class Comparison(ShownAsTables):
             "P(wrong)=p_wrong:4",
             "rho=explaining_rho:3",
         ]
-        return Table.of(columns, rows)
+        return Table.from_rows(columns, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all values in plain types for JSON; unknown or infinite values are None."""

@@ -585,4 +585,4 @@ def simulation_table(runs: Sequence[Simulation], metric: str = "mrr") -> Table:
         "correlation:2, sparsity:4, strength:2, questions, mean:4, std:4, error:4, exact:4, "
         "approximation:4"
     )
-    return Table.of(heads, rows, names=3)
+    return Table.from_rows(heads, rows, names=3)

@@ -97,7 +97,7 @@ class BestPairs(ShownAsTables):
     def table(self) -> Table:
         """Return a table with a row per pair."""
         rows: list[tuple[Cell, ...]] = list(self._cells())
-        return Table.of("relation,rank,head,tail,score:4,known", rows, names=4)
+        return Table.from_rows("relation,rank,head,tail,score:4,known", rows, names=4)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the pairs as TSV; see the top of this module."""
@@ -185,7 +185,7 @@ class PairStability(ShownAsTables):
             "k,relations,shared,commonality:4,least:4,greatest:4,Spearman=spearman:4,"
             "of relations=spearman_relations"
         )
-        return Table.of(heads, rows)
+        return Table.from_rows(heads, rows)
 
     def by_relation(self) -> Table:
         """Return a table with a row per relation and k."""
@@ -200,7 +200,7 @@ class PairStability(ShownAsTables):
             for column, name in enumerate(self.relations)
             for row, k in enumerate(self.cutoffs)
         ]
-        return Table.of("relation,k,shared,commonality:4,Spearman=spearman:4", rows, names=2)
+        return Table.from_rows("relation,k,shared,commonality:4,Spearman=spearman:4", rows, names=2)
 
 
 def pair_stability(

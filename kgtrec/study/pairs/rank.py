@@ -120,7 +120,7 @@ class PairRanks(ShownAsTables):
             for measure, by_relation, by_pairs in zip(parsed, per_relation, overall, strict=True)
         ]
         heads = "measure,key,by pairs:4,by relation:4,least:4,greatest:4"
-        return Table.of(heads, rows, names=2)
+        return Table.from_rows(heads, rows, names=2)
 
     def by(self, group: str, measures: Any = None, rank_type: str = "realistic") -> Table:
         """Return a table of measures per relation, or per category of relations.
@@ -143,7 +143,7 @@ class PairRanks(ShownAsTables):
                     relations.tolist(), pairs.tolist(), candidates, values, strict=True
                 )
             ]
-            return Table.of(["relation", "pairs", "candidates", *titles], rows)
+            return Table.from_rows(["relation", "pairs", "candidates", *titles], rows)
         return self._by_category(parsed, relations, titles)
 
     def _by_category(self, parsed: Any, relations: Any, titles: Any) -> Table:
@@ -158,7 +158,7 @@ class PairRanks(ShownAsTables):
             values: list[Bounds] = overall_values(part, parsed, relation_values(part, parsed))
             numbers = [float(bounds.value[0]) for bounds in values]
             rows.append((name, len(chosen), int(keep.sum()), *numbers))
-        return Table.of(["category", "relations", "pairs", *titles], rows)
+        return Table.from_rows(["category", "relations", "pairs", *titles], rows)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the counts of each evaluated pair as TSV; see `RANK_COLUMNS`."""

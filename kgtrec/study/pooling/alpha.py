@@ -64,7 +64,7 @@ def alpha_table(estimates: Sequence[AlphaEstimate]) -> Table:
         (each.noun, each.alpha, each.low, each.high, *each.beta, each.items, each.excluded)
         for each in estimates
     ]
-    return Table.of(columns, rows)
+    return Table.from_rows(columns, rows)
 
 
 def _beta_of(alpha: float) -> float:
@@ -86,7 +86,7 @@ def estimate_alphas(
     true = completion.labels == TRUE
     keys, answers = (column.ravel() for column in questions_of(graph, completion.triples[true]))
     question = find_indices(completion.seeds.keys, keys)
-    asked = question >= 0
+    in_seeds = question >= 0
     is_seed = np.arange(len(completion)) < len(completion.seeds.seeds)
     observed = np.repeat(is_seed[true], 2)
     relation = np.repeat(completion.triples[true, 1], 2)
@@ -94,7 +94,9 @@ def estimate_alphas(
     for noun, item in (("relations", relation), ("answers", answers)):
         try:
             estimates.append(
-                estimate_alpha(question[asked], item[asked], observed[asked], noun, resampling)
+                estimate_alpha(
+                    question[in_seeds], item[in_seeds], observed[in_seeds], noun, resampling
+                )
             )
         except InputError as problem:
             problems.append(str(problem))
@@ -143,8 +145,8 @@ def estimate_alpha(
             f"answer, with {len(np.unique(every[known])):,} different numbers of true ones; it "
             f"needs {FEWEST} with two or more"
         )
-    places = (question, item)
-    counts = [csr_array((w.astype(float), places), shape) for w in (np.ones(len(item)), observed)]
+    cells = (question, item)
+    counts = [csr_array((w.astype(float), cells), shape) for w in (np.ones(len(item)), observed)]
     drawn = on_draws(
         lambda times: _slopes(*(times @ each for each in counts))[:, None], shape[0], how, shape[1]
     )

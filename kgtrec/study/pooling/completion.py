@@ -78,7 +78,7 @@ def trivial_rules(
             fires = wrong[:, side]
         else:
             members = () if categories is None else categories.members(kind)
-            fires = np.isin(pool.triples[:, 1], members) & pool.asked[:, side]
+            fires = np.isin(pool.triples[:, 1], members) & pool.pooled_for[:, side]
         rules[fires & (rules == "")] = name
     return [str(name) for name in rules]
 
@@ -127,7 +127,7 @@ def rule_table(pool: Pool, rules: Sequence[str], judgements: Judgements | None =
         said = judgements.labels_of(pool.triples)
         heads += ", judged N, judged Y"
         columns += [(fired & (said == label)).sum(axis=1) for label in (FALSE, TRUE)]
-    return Table.of_columns(heads, names, *columns)
+    return Table.from_columns(heads, names, *columns)
 
 
 SHOWN_ANSWERS = 5
@@ -176,7 +176,7 @@ class Qrels(ShownInLines):
         """True for questions with an answer (label 1); shape (n_questions,)."""
         return np.bincount(self.owner[self.labels == TRUE], minlength=len(self)) > 0
 
-    def of_answered(self) -> Qrels:
+    def keep_answered(self) -> Qrels:
         """Return the qrels of the questions with an answer; infAP has no estimate for others."""
         keep, owner = self.answered, self.owner
         rows = keep[owner]
@@ -302,10 +302,10 @@ class Completion(ShownAsTables):
         for question in order.tolist():
             text = describe_question(graph, int(self.seeds.keys[question]), names)
             for kind, chosen in (("original", is_seed), ("added", is_added)):
-                found = answers[(number == question) & chosen].tolist()
-                labels = [graph.entities[entity] for entity in found[:SHOWN_ANSWERS]]
-                rows += [(text, kind, names.get(label, label), len(found)) for label in labels]
-        return Table.of("question, answers, entity, of", rows, names=3)
+                entities = answers[(number == question) & chosen].tolist()
+                labels = [graph.entities[entity] for entity in entities[:SHOWN_ANSWERS]]
+                rows += [(text, kind, names.get(label, label), len(entities)) for label in labels]
+        return Table.from_rows("question, answers, entity, of", rows, names=3)
 
     def table(self) -> Table:
         """Return the labels as one row; see `depth_table`."""
@@ -391,7 +391,7 @@ def complete(
 def depth_table(completions: Sequence[Completion]) -> Table:
     """Return a table with one row per completion: the labels at its depth."""
     rows: list[tuple[Cell, ...]] = [(str(c.depth), *c.counts().values()) for c in completions]
-    return Table.of(", ".join(["depth", *completions[0].counts()]), rows)
+    return Table.from_rows(", ".join(["depth", *completions[0].counts()]), rows)
 
 
 def remarks(completion: Completion, judgements: Judgements) -> list[str]:

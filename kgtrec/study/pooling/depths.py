@@ -327,7 +327,7 @@ class Reuse(ShownAsTables):
     - contributors: The systems that contributed to the pool; the others lose nothing.
     - full, left_out, float64 (s,): Value with all judgements, and without those that only this
       system contributed.
-    - place, place_left_out, int64 (s,): Place among all systems (1: the best) with all judgements,
+    - rank, rank_left_out, int64 (s,): Rank among all systems (1: the best) with all judgements,
       and without those that only this system contributed.
     - judged, relevant, int64 (s,): Number of judgements that only this system contributed, and how
       many of them are relevant.
@@ -339,23 +339,23 @@ class Reuse(ShownAsTables):
     contributors: tuple[str, ...]
     full: Float64
     left_out: Float64
-    place: Int64
-    place_left_out: Int64
+    rank: Int64
+    rank_left_out: Int64
     judged: Int64
     relevant: Int64
     tau: Float64
 
     def table(self) -> Table:
         """Return a table with one row per system, the best first."""
-        table = Table.of_columns(
+        table = Table.from_columns(
             "system, all judged=full:4, left out:4, change:4, place, then=place_left_out, "
             "own=judged, relevant, tau-b=tau_b:4",
             self.systems,
             self.full,
             self.left_out,
             self.left_out - self.full,
-            self.place,
-            self.place_left_out,
+            self.rank,
+            self.rank_left_out,
             self.judged,
             self.relevant,
             self.tau,
@@ -365,7 +365,7 @@ class Reuse(ShownAsTables):
     def sentence(self) -> str:
         """Return the result as a sentence."""
         took_part = [i for i, name in enumerate(self.systems) if name in self.contributors]
-        fallen = [i for i in took_part if self.place_left_out[i] > self.place[i]]
+        fallen = [i for i in took_part if self.rank_left_out[i] > self.rank[i]]
         change = np.abs((self.left_out - self.full)[took_part])
         largest = took_part[int(change.argmax())]
         head = (
@@ -373,7 +373,7 @@ class Reuse(ShownAsTables):
             "were left out of the pool"
         )
         if fallen:
-            moved = max(int(self.place_left_out[i] - self.place[i]) for i in fallen)
+            moved = max(int(self.rank_left_out[i] - self.rank[i]) for i in fallen)
             head += f" (by up to {moved} place{'s' * (moved > 1)})"
         return (
             f"{head}; the largest change is {self.left_out[largest] - self.full[largest]:+.4f} "
@@ -383,7 +383,7 @@ class Reuse(ShownAsTables):
 
 def contributors_of(pool: Pool) -> dict[str, dict[str, frozenset[str]]]:
     """Return the systems that contributed each candidate to the pool, by question."""
-    contributed = (pool.places > 0).tolist()
+    contributed = (pool.best_ranks > 0).tolist()
     return pool.by_candidate([frozenset(compress(pool.systems, row)) for row in contributed])
 
 
@@ -436,8 +436,8 @@ def leave_one_out(
         contributors=took_part,
         full=whole,
         left_out=np.diagonal(left),
-        place=ranks_full,
-        place_left_out=np.diagonal(ranks_left_out),
+        rank=ranks_full,
+        rank_left_out=np.diagonal(ranks_left_out),
         judged=judged,
         relevant=relevant,
         tau=tau_b(left, whole),

@@ -79,7 +79,7 @@ class RankedLists(ShownInLines):
     - keys, int64 (n,): Question and entity as one number, question * n_entities + entity.
     - of_seeds, bool (n,): True for answers of the seeds.
     - scores: Score of every entry, shape (n,).
-    - places, int64 (n,): Place of every entry, from 1. If the kind is "filtered", it is the place
+    - ranks, int64 (n,): Rank of every entry, from 1. If the kind is "filtered", it is the place
       among these candidates. If it is "raw", it is the place in the run, with known candidates.
     - missing: Number of seed questions that the run lacks.
     - known: Number of omitted known candidates.
@@ -94,7 +94,7 @@ class RankedLists(ShownInLines):
     keys: Int64
     of_seeds: Bools
     scores: Array
-    places: Int64
+    ranks: Int64
     kind: str
     missing: int
     known: int
@@ -107,11 +107,12 @@ class RankedLists(ShownInLines):
     def _lines(self) -> tuple[str, str]:
         return (
             f"{self.name}: {len(self.entities):,} candidates of {len(self):,} questions",
-            f"{self.kind} places, {self.missing:,} questions missing, {self.found:,} seeds found",
+            f"{self.kind} places, {self.missing:,} questions missing, "
+            f"{self.seeds_listed:,} seeds found",
         )
 
     @property
-    def found(self) -> int:
+    def seeds_listed(self) -> int:
         """Number of answers of the seeds in their lists."""
         return int(self.of_seeds.sum())
 
@@ -130,7 +131,7 @@ class RankedLists(ShownInLines):
         if self.from_scores:  # raw places lack only known candidates
             return 0
         deepest = np.zeros(len(self), np.int64)
-        np.maximum.at(deepest, self.owner, self.places)
+        np.maximum.at(deepest, self.owner, self.ranks)
         return int((deepest < depth).sum()) - self.missing
 
     def to_run(self, seeds: SeedQuestions) -> Run:
@@ -198,7 +199,7 @@ def run_lists(
         keys=keys[kept],
         of_seeds=answers[kept],
         scores=scores[kept],
-        places=filtered if places == "filtered" else raw[kept],
+        ranks=filtered if places == "filtered" else raw[kept],
         kind=places,
         missing=len(seeds) - len(present),
         known=int(removed.sum()),
@@ -284,12 +285,13 @@ def doubts(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int) -> li
             notes.append(
                 f"{system.name}: the lists of {short:,} questions are shorter than depth {depth}"
             )
-        if system.found < 0.1 * answers:
+        if system.seeds_listed < 0.1 * answers:
             advice = "check that the run is not very short, and the names of its questions"
             if system.from_scores:
                 advice = "check the model, and the order of the rows and columns of the scores"
             notes.append(
-                f"{system.name} has {system.found:,} of the seeds' {answers:,} answers; {advice}"
+                f"{system.name} has {system.seeds_listed:,} of the seeds' {answers:,} answers; "
+                f"{advice}"
             )
     return notes
 

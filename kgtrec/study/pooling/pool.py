@@ -94,9 +94,10 @@ class Pool(ShownAsTables):
 
     - depth: Largest place from which candidates were pooled.
     - triples, int64 (n, 3): Sorted by question, then by smallest depth, then by id.
-    - places, int64 (n, n_systems): Best place of the triple in each system, over its head and its
-      tail question; 0 if it is not within the depth.
-    - asked, bool (n, 2): True if the triple was pooled for a head question, or a tail question.
+    - best_ranks, int64 (n, n_systems): Best rank of the triple in each system, from 1, over its
+      head and its tail question; 0 if it is not within the depth.
+    - pooled_for, bool (n, 2): True if the triple was pooled for its head question, and for its
+      tail question.
     - questions: Names of the seed questions for its head and for its tail, "" if no seed asks it.
       The triple was pooled for at least one of them, and its label serves both.
     - draw: Draw of the triples to judge; None to judge all. See `with_sample`.
@@ -108,8 +109,8 @@ class Pool(ShownAsTables):
     systems: tuple[str, ...]
     depth: int
     triples: Int64
-    places: Int64
-    asked: Bools
+    best_ranks: Int64
+    pooled_for: Bools
     questions: Sequence[tuple[str, str]]
     draw: Draw | None = None
 
@@ -125,12 +126,12 @@ class Pool(ShownAsTables):
     @property
     def smallest(self) -> Int64:
         """Smallest depth at which each triple is in the pool, shape (n,)."""
-        return np.where(self.places > 0, self.places, self.depth + 1).min(axis=1)
+        return np.where(self.best_ranks > 0, self.best_ranks, self.depth + 1).min(axis=1)
 
     @property
     def sides(self) -> list[str]:
         """The entity of each triple that is the candidate: "head", "tail" or "both"."""
-        return ["both" if h and t else "head" if h else "tail" for h, t in self.asked.tolist()]
+        return ["both" if h and t else "head" if h else "tail" for h, t in self.pooled_for.tolist()]
 
     def by_candidate(self, values: Sequence[T], names: Names | None = None) -> Labelled[T]:
         """Return the value of each triple by question and by the label of the candidate.
@@ -166,7 +167,7 @@ class Pool(ShownAsTables):
                 f"system {system!r} is not in this pool; its systems are {', '.join(self.systems)}"
             )
         index = self.systems.index(system)
-        remaining = np.delete(self.places, index, axis=1)
+        remaining = np.delete(self.best_ranks, index, axis=1)
         systems = tuple(name for name in self.systems if name != system)
         rows = np.flatnonzero(
             (remaining > 0).any(axis=1)
@@ -174,9 +175,9 @@ class Pool(ShownAsTables):
         return replace(
             self,
             systems=systems,
-            places=remaining[rows],
+            best_ranks=remaining[rows],
             triples=self.triples[rows],
-            asked=self.asked[rows],
+            pooled_for=self.pooled_for[rows],
             questions=[self.questions[row] for row in rows.tolist()],
         )
 
@@ -200,7 +201,7 @@ class Pool(ShownAsTables):
             (str(depth), total[0], total[0] - before[0], *total[1:])
             for depth, (before, total) in enumerate(pairwise(counts.T.tolist()), start=1)
         ]
-        return Table.of(", ".join(["depth, pooled, new", *list(columns)[1:]]), rows)
+        return Table.from_rows(", ".join(["depth, pooled, new", *list(columns)[1:]]), rows)
 
     def system_table(self, lists: Sequence[RankedLists] = ()) -> Table:
         """Return a table with one row per system.
@@ -208,18 +209,18 @@ class Pool(ShownAsTables):
         It contains the numbers of its triples and of those that no other system contributed, and
         properties of its lists, if these are given.
         """
-        brought = self.places > 0
+        brought = self.best_ranks > 0
         n_pooled, alone = brought.sum(axis=0), brought[brought.sum(axis=1) == 1].sum(axis=0)
         heads = "system, pooled, alone, alone %:1"
         columns = [self.systems, n_pooled, alone, 100 * alone / np.maximum(n_pooled, 1)]
         if lists:
             heads += ", seeds found, known out, missing, short"
             more = [
-                (system.found, system.known, system.missing, system.shorter_than(self.depth))
+                (system.seeds_listed, system.known, system.missing, system.shorter_than(self.depth))
                 for system in lists
             ]
             columns += zip(*more, strict=True)
-        return Table.of_columns(heads, *columns)
+        return Table.from_columns(heads, *columns)
 
     def overlap_table(self) -> Table:
         """Return a table of the number of triples that two systems share.
@@ -227,8 +228,8 @@ class Pool(ShownAsTables):
         The diagonal has the number of triples of each system.
         """
         heads = ((name, name, 0) for name in self.systems)
-        brought = (self.places > 0).astype(np.int64)
-        return Table.of_columns(["system", *heads], self.systems, *brought.T @ brought)
+        brought = (self.best_ranks > 0).astype(np.int64)
+        return Table.from_columns(["system", *heads], self.systems, *brought.T @ brought)
 
 
 def check_rules(pool: Pool, rules: Sequence[str] | None) -> Sequence[str]:
@@ -270,7 +271,7 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
     _check_lists(lists, seeds, depth)
     parts = [_select_pooled(system, depth) for system in lists]
     columns = zip(*parts, strict=True)
-    question, entity, place_in_list = (np.concatenate(column) for column in columns)
+    question, entity, rank_in_list = (np.concatenate(column) for column in columns)
     system = np.repeat(np.arange(len(lists)), [len(part[0]) for part in parts])
     questions = seeds.questions
     side, anchor = questions.side[question], questions.entity[question]
@@ -280,12 +281,12 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
     )
     keys = pack_triples(triples.astype(np.int32), questions.n_entities, seeds.graph.n_relations)
     _, first, row = np.unique(keys, return_index=True, return_inverse=True)
-    best_places = np.full((len(first), len(lists)), depth + 1, np.int64)
-    np.minimum.at(best_places, (row, system), place_in_list)
+    best_ranks = np.full((len(first), len(lists)), depth + 1, np.int64)
+    np.minimum.at(best_ranks, (row, system), rank_in_list)
     numbers = np.full((len(first), 2), -1, np.int64)
     numbers[row, side] = question
-    smallest = best_places.min(axis=1)
-    best_places[best_places > depth] = 0
+    smallest = best_ranks.min(axis=1)
+    best_ranks[best_ranks > depth] = 0
     owner = np.where(numbers[:, 0] >= 0, numbers[:, 0], numbers[:, 1])
     triples = triples[first]
     order = np.lexsort((triples[:, 2], triples[:, 0], smallest, owner))
@@ -295,8 +296,8 @@ def make_pool(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int = 1
         systems=tuple(system.name for system in lists),
         depth=depth,
         triples=triples,
-        places=best_places[order],
-        asked=numbers[order] >= 0,
+        best_ranks=best_ranks[order],
+        pooled_for=numbers[order] >= 0,
         questions=[
             (names.get(head, ""), names.get(tail, ""))
             for head, tail in questions_of(seeds.graph, triples)[0].tolist()
@@ -333,8 +334,8 @@ def _check_lists(lists: Sequence[RankedLists], seeds: SeedQuestions, depth: int)
 
 def _select_pooled(lists: RankedLists, depth: int) -> tuple[Int64, Int64, Int64]:
     """Return question, entity and place of the candidates down to a depth, without seeds."""
-    shallow = (lists.places <= depth) & ~lists.of_seeds
-    return lists.owner[shallow], lists.entities[shallow].astype(np.int64), lists.places[shallow]
+    shallow = (lists.ranks <= depth) & ~lists.of_seeds
+    return lists.owner[shallow], lists.entities[shallow].astype(np.int64), lists.ranks[shallow]
 
 
 COLUMNS = ("head", "relation", "tail", "side", "question", "depth", "systems", "rule")
@@ -370,14 +371,14 @@ def _format_rows(pool: Pool, rules: Sequence[str]) -> Iterable[tuple[str, ...]]:
         pool.sides,
         (",".join(filter(None, names)) for names in pool.questions),
         pool.smallest.tolist(),
-        pool.places.tolist(),
+        pool.best_ranks.tolist(),
         rules,
         pool.drawn.tolist(),
         strict=True,
     )
     for triple, side, question, depth, row, rule, drawn in rows:
-        places_of_system = zip(pool.systems, row, strict=True)
-        systems = ",".join(f"{name}:{rank}" for name, rank in places_of_system if rank)
+        rank_per_system = zip(pool.systems, row, strict=True)
+        systems = ",".join(f"{name}:{rank}" for name, rank in rank_per_system if rank)
         more = () if pool.draw is None else (_DRAWN[drawn],)
         yield *triple, side, question, str(depth), systems, rule, *more
 
@@ -398,7 +399,7 @@ def read_pool(path: PathName, graph: Graph) -> tuple[Pool, list[str]]:
     draw = read_draw(file.first[-1])
     header = (*COLUMNS, file.first[-1]) if draw else COLUMNS
     lines = [*file.below(header)]
-    places_of = [_parse_systems(file, number, cells) for number, cells in lines]
+    ranks_of_lines = [_parse_systems(file, number, cells) for number, cells in lines]
     shown = [tuple(cells[name] for name in COLUMNS[:3]) for _, cells in lines]
     in_sample = draw.draws(shown).tolist() if draw else ()
     for (number, cells), drawn in zip(lines, in_sample, strict=False):
@@ -412,17 +413,17 @@ def read_pool(path: PathName, graph: Graph) -> tuple[Pool, list[str]]:
     for (number, _), triple in zip(lines, shown, strict=True):
         file.is_new(number, triple, repr(" ".join(triple)), "keep one of the lines")
     file.refuse_faults()
-    systems = sorted({name for place_of in places_of for name in place_of})
-    best_places = np.array(
-        [[place_of.get(name, 0) for name in systems] for place_of in places_of], np.int64
+    systems = sorted({name for rank_of in ranks_of_lines for name in rank_of})
+    best_ranks = np.array(
+        [[rank_of.get(name, 0) for name in systems] for rank_of in ranks_of_lines], np.int64
     )
     pool = Pool(
         graph=graph,
         systems=tuple(systems),
-        depth=int(best_places.max()),
+        depth=int(best_ranks.max()),
         triples=ids,
-        places=best_places,
-        asked=np.array([ASKED[cells["side"]] for _, cells in lines], bool),
+        best_ranks=best_ranks,
+        pooled_for=np.array([ASKED[cells["side"]] for _, cells in lines], bool),
         questions=[_split_names(cells) for _, cells in lines],
         draw=draw,
     )
@@ -443,15 +444,15 @@ def _parse_systems(file: EditedFile, number: int, cells: Mapping[str, str]) -> d
     elif question.count(",") != 1 and ("," in question or side == "both"):
         names = "give one or two names (two for both)"
         file.fault(number, f"questions {question!r} beside side {side!r}: {names}")
-    place_of: dict[str, int] = {}
+    rank_of: dict[str, int] = {}
     for part in systems.split(","):
         name, _, digits = part.rpartition(":")
-        if not name or not digits.isascii() or not digits.isdigit() or name in place_of:
+        if not name or not digits.isascii() or not digits.isdigit() or name in rank_of:
             file.fault(number, f"systems {systems!r}; write name:place,name:place")
             return {}
-        place_of[name] = int(digits)
-    smallest = min(place_of.values())
+        rank_of[name] = int(digits)
+    smallest = min(rank_of.values())
     if smallest < 1 or depth != str(smallest):
         problem = f"depth {depth!r} with systems {systems!r}: it must be their smallest place"
         file.fault(number, problem)
-    return place_of
+    return rank_of

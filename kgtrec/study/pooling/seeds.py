@@ -59,7 +59,7 @@ class SeedSample(ShownAsTables):
             (name, len(triples), *_sizes(triples))
             for name, triples in ((self.split, whole), ("sample", drawn))
         ]
-        return Table.of("set, triples, relations, entities, questions", rows)
+        return Table.from_rows("set, triples, relations, entities, questions", rows)
 
     def write(self, path: PathName) -> None:
         """Write lines ``head<TAB>relation<TAB>tail``, as in a split."""

@@ -123,7 +123,7 @@ def share_table(
         total = int(counts.sum())
         parts = (100 * counts / max(total, 1)).tolist()
         rows.append((lists.name, str(cutoff), total, *parts, 100 - parts[-1] if total else 0.0))
-    return Table.of(
+    return Table.from_rows(
         "system, top, candidates, seeds %=seed_percent:1, added %:1, false %:1, unjudged %:1, "
         "judged %:1",
         rows,
@@ -298,7 +298,7 @@ def interval_table(by_system: BySystem) -> Table:
         for system, interval in ((system, row[name]) for system, row in by_system.items())
     ]
     columns = "measure, system, value:4, condensed:4, lowest=low:4, highest=high:4, width:4, =note"
-    return Table.of(columns, rows, names=2)
+    return Table.from_rows(columns, rows, names=2)
 
 
 def verdicts(by_system: BySystem) -> list[str]:

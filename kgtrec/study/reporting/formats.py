@@ -143,10 +143,10 @@ def _columns_of(table: ModelTable) -> list[_Column]:
         _Column(
             column.measure.title,
             column.measure.higher_is_better,
-            column.printed(),
-            column.places(),
+            column.format_values(),
+            column.mark_best(),
             [letters(beaten, many) for beaten in column.beaten or [()] * many],
-            column.spreads(),
+            column.format_deviations(),
         )
         for column in table.columns
     ]

@@ -171,16 +171,16 @@ class ModelColumn:
     beaten: tuple[tuple[int, ...], ...] | None = None
     deviations: tuple[float, ...] = ()
 
-    def printed(self) -> list[str]:
+    def format_values(self) -> list[str]:
         """Return the values as printed in the table; an en dash for NaN."""
         return [ABSENT if math.isnan(v) else f"{v:,.{self.digits}f}" for v in self.values]
 
-    def spreads(self) -> list[str]:
+    def format_deviations(self) -> list[str]:
         """Return the deviations as printed in the table; "" for models with a single run."""
         deviations = self.deviations or (math.nan,) * len(self.values)
         return ["" if math.isnan(v) else f"{v:,.{self.digits}f}" for v in deviations]
 
-    def places(self) -> list[int]:
+    def mark_best(self) -> list[int]:
         """Return 1 for the best, 2 for the second best, 0 for others; see `place_marks`."""
         return place_marks(self.values, self.digits, self.measure.higher_is_better)
 

@@ -231,14 +231,16 @@ def _outcome(table: ModelTable) -> list[str]:
     size = f"{protocol.questions:,} questions with {protocol.instances:,} answers"
     if len(table.models) == 1:
         values = [
-            f"{one.measure.title} {one.printed()[0]}"
+            f"{one.measure.title} {one.format_values()[0]}"
             for one in table.columns
             if one.measure.averaging == "micro"
         ]
         return [f"{table.name(0)} on {size}: {', '.join(values)}."]
     best = group_pairs(
         (
-            " and ".join(table.name(row) for row, place in enumerate(one.places()) if place == 1),
+            " and ".join(
+                table.name(row) for row, place in enumerate(one.mark_best()) if place == 1
+            ),
             one.measure.title,
         )
         for one in table.columns
@@ -264,7 +266,7 @@ def _tie_summary(ties: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def _part_summary(table: ModelTable, parts: Mapping[str, Any]) -> list[str]:
     """Say on which sides the best model by MRR has its highest and its lowest value."""
     column = table.columns[0]
-    row = column.places().index(1) if 1 in column.places() else 0
+    row = column.mark_best().index(1) if 1 in column.mark_best() else 0
     values = [*zip(parts["names"], parts["values"]["mrr"][row], strict=True)]
     on_sides = [one for one in values if one[0].endswith((", head", ", tail"))]
     on_sides = on_sides or [one for one in values if one[0] in ("head", "tail")]

@@ -204,7 +204,7 @@ def full_bounds(ranks: Ranks, level: float = 0.95) -> Table:
     for name, f in DECREASING.items():
         ends = mean_bounds(f, least + 1, most + 1, *unsure, level, miss)
         rows.append((name, float(f(ranks.rank()).mean()), float("nan"), *ends))
-    return Table.of(COLUMNS, rows)
+    return Table.from_rows(COLUMNS, rows)
 
 
 def _amri(mean_rank: float, chance: float) -> float:

@@ -152,7 +152,7 @@ class FullEstimates(ShownAsTables):
                 *lines,
                 "without such questions, MRR and Hits@k have bounds instead of estimates",
             ]
-        needed = self.needed("MRR", within)
+        needed = self.questions_needed("MRR", within)
         if needed is not None:
             share = self.cost(needed)
             lines.append(
@@ -185,7 +185,7 @@ class FullEstimates(ShownAsTables):
         for name, f in DECREASING.items():
             value = float(f(sampled).mean())
             rows.append((name, value, *(self._correct(name) or self._bound(name))))
-        return Table.of(COLUMNS, rows)
+        return Table.from_rows(COLUMNS, rows)
 
     def _exact_ranks(self) -> Float64 | None:
         """Return the ranks among all candidates, (n,); None if one of them is unknown."""
@@ -202,7 +202,7 @@ class FullEstimates(ShownAsTables):
         """Instances of the questions that were ranked in full."""
         return instances_of(self.counts.draw.questions, self.check.questions)
 
-    def needed(self, measure: str = "MRR", within: float = 0.002) -> int | None:
+    def questions_needed(self, measure: str = "MRR", within: float = 0.002) -> int | None:
         """Estimate the number of questions to rank in full for an interval of ± `within`.
 
         The estimate is noisy. It uses the questions that were ranked in full; None if there are

@@ -31,7 +31,7 @@ class RiskCurve(ShownAsTables):
         """The risk at some coverages."""
         n = len(self.risk)
         rows = np.unique(np.linspace(0, n - 1, min(n, 10)).round().astype(int))
-        return Table.of_columns("coverage:4, risk:4", self.coverage[rows], self.risk[rows])
+        return Table.from_columns("coverage:4, risk:4", self.coverage[rows], self.risk[rows])
 
 
 def risk_curve(confidence: Float64, wrong: Float64, sizes: Float64) -> RiskCurve:
@@ -60,4 +60,6 @@ def abstention_table(sizes: Float64, unanswerable: Float64) -> Table:
     recall = right / len(unanswerable)
     f1 = 2 * right / (right + wrong + len(unanswerable))
     columns = "questions without answer=unanswerable, empty, precision:4, recall:4, F1=f1:4"
-    return Table.of(columns, [(len(unanswerable), int(right + wrong), precision, recall, f1)])
+    return Table.from_rows(
+        columns, [(len(unanswerable), int(right + wrong), precision, recall, f1)]
+    )

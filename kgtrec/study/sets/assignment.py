@@ -145,9 +145,9 @@ def assign_optimal(scores: Float64) -> Int64:
 
     chosen, best = np.full(len(scores), -1), BEST
     while max(scores.shape) > DENSE and best < min(scores.shape):
-        found = _optimal_among(scores, best)
-        if found is not None:
-            chosen[found[0]] = found[1]
+        optimum = _optimal_among(scores, best)
+        if optimum is not None:
+            chosen[optimum[0]] = optimum[1]
             return chosen
         best *= 2  # the best of each entity do not allow to assign all
     rows, columns = linear_sum_assignment(scores, maximize=True)

@@ -142,7 +142,7 @@ class AnswerSets(ShownAsTables):
             rows.append((title, "coverage", self["coverage"], low, high))
             rows.append(("CovGap over relations", "covgap", self["covgap"], *[float("nan")] * 2))
         columns = ["measure", "key", "value:4", *self.resampling.columns(4)]
-        return Table.of(columns, rows)
+        return Table.from_rows(columns, rows)
 
     def slice(self, by: str | Iterable[str], *, graph: Graph | None = None) -> Table:
         """Return measures of parts of the questions; `by` and `graph` as for `Result.slice`.
@@ -170,7 +170,7 @@ class AnswerSets(ShownAsTables):
         titles = ["questions", "answers", "size:1", "precision=micro.precision:4"]
         titles += ["recall=micro.recall:4", "F1=micro.f1:4", "mean F1=macro.f1:4"]
         titles += ["coverage:4"] * (self.claim == self.claim)
-        return Table.of([*names, *titles], rows, len(names))
+        return Table.from_rows([*names, *titles], rows, len(names))
 
     def risk_curve(self) -> RiskCurve:
         """Risk against coverage by confidence; unanswerable questions are always wrong."""

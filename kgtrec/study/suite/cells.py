@@ -21,7 +21,7 @@ from kgtrec.measures.random_baseline import Tally
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.slices import rows_by_part, side_of_part
 from kgtrec.study.comparison.parts import read_value_table
-from kgtrec.study.comparison.samples import align_ranks, checked, samples_of_aligned
+from kgtrec.study.comparison.samples import align_ranks, parse_item_measures, samples_of_aligned
 
 DRAWING = Resampling(resamples=1_000)
 HEADINGS = ("graph", "model", "seed", "metric", "value", "n")
@@ -73,7 +73,7 @@ class SuiteCells(ShownAsTables):
     def table(self) -> Table:
         """Return a table with one row per model and one column per graph; nan if missing."""
         heads = ((graph, graph, 4) for graph in self.graphs)
-        return Table.of_columns(["model", *heads], self.models, *self.values.T)
+        return Table.from_columns(["model", *heads], self.models, *self.values.T)
 
     @property
     def missing(self) -> list[tuple[str, str]]:
@@ -214,7 +214,7 @@ def _resample_runs(
     is_adjusted = not measure.is_trec and measure.row[0].is_adjusted
     if is_adjusted and measure.averaging != "micro":
         raise UsageError(f"{measure} is not an average over instances; choose a micro average")
-    specs = checked([measure.base if is_adjusted else measure])
+    specs = parse_item_measures([measure.base if is_adjusted else measure])
     (samples,) = samples_of_aligned(align_ranks(named, least=1), specs)
     if not is_adjusted:
         transform = samples.transform

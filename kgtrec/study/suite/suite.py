@@ -21,7 +21,7 @@ from kgtrec.errors import UsageError, choose, must_be
 from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.correlation import percentile_interval
-from kgtrec.study.comparison.significance import corrected, pairs_of, wilcoxon
+from kgtrec.study.comparison.significance import correct_p_values, pairs_of, wilcoxon
 from kgtrec.study.suite.cells import DRAWING, SuiteCells, cells_of_ranks, common_side
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class Suite(ShownAsTables):
             "ties": ties,
             "difference": columns[3],
             "p": columns[4],
-            "corrected": corrected(columns[4]),
+            "corrected": correct_p_values(columns[4]),
         }
 
     def better(self) -> Bools:
@@ -312,7 +312,7 @@ class Suite(ShownAsTables):
             ]
             for row in place_ends
         ]
-        table = Table.of_columns(
+        table = Table.from_columns(
             [
                 "model",
                 "graphs",
@@ -355,7 +355,7 @@ class Suite(ShownAsTables):
 
     def missing_table(self) -> Table:
         """Return a table with one row per missing cell."""
-        return Table.of("model, graph", self.cells.missing, names=2)
+        return Table.from_rows("model, graph", self.cells.missing, names=2)
 
     def bounds_table(self) -> Table:
         """Return a table of the range of each statistic over all possible missing values."""
@@ -380,7 +380,7 @@ class Suite(ShownAsTables):
             "Borda from=borda_low:1",
             "to=borda_high:1",
         ]
-        return Table.of_columns(
+        return Table.from_columns(
             columns,
             self.cells.models,
             (~self.cells.present).sum(axis=1),
@@ -396,7 +396,7 @@ class Suite(ShownAsTables):
         first, second, *others = self.pairs.values()
         names = ([self.cells.models[i] for i in ends] for ends in (first, second))
         columns = "model, against, graphs, wins, ties, difference:4, p:4, p (Holm)=corrected:4"
-        return Table.of_columns(columns, *names, *others, names=2)
+        return Table.from_columns(columns, *names, *others, names=2)
 
     def test_table(self) -> Table:
         """Return a table of Friedman's test, with Nemenyi's critical difference of mean ranks.
@@ -421,7 +421,7 @@ class Suite(ShownAsTables):
                 )
             ]
         )
-        return Table.of(columns, rows)
+        return Table.from_rows(columns, rows)
 
     def notes(self) -> list[str]:
         """Return sentences that readers of the table must know."""

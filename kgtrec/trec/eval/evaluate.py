@@ -13,7 +13,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec.errors import TieWarning, UsageError, choose
 from kgtrec.trec.eval import score as scoring
 from kgtrec.trec.eval.measure_rows import MeasureRow, Rows, TieValues, format_values
-from kgtrec.trec.eval.paths import AnyRuns, Evaluation, NativeRuns, ScoreRows, computed_columns
+from kgtrec.trec.eval.paths import AnyRuns, Evaluation, NativeRuns, ScoreRows, select_value_columns
 from kgtrec.trec.eval.request import Request, read_once
 from kgtrec.trec.files.columns import QrelsColumns, name_bytes
 from kgtrec.trec.files.text import decode_name, is_path
@@ -139,7 +139,7 @@ class Evaluator:
         self._runs, self._native = AnyRuns(self._request, judged), None
         if isinstance(judged, JudgedQueries) and NativeRuns.has_all_of(self._request):
             self._native = NativeRuns(self._request, judged)
-        has_values = bool(computed_columns(self._request) or self._request.micro)
+        has_values = bool(select_value_columns(self._request) or self._request.micro)
         self._is_shown = has_values, bool(self._request.of_all)
 
     @overload
@@ -255,7 +255,7 @@ class Evaluator:
         """
         from kgtrec.trec.measures.ties import check_tie_forms
 
-        check_tie_forms(computed_columns(self._request), self._request.options)
+        check_tie_forms(select_value_columns(self._request), self._request.options)
         if self._request.micro or self._request.options.complete:
             raise UsageError(
                 "evaluate_ties does not accept kg_ measures or complete; leave them out"

@@ -54,7 +54,7 @@ class AnyRuns:
     def evaluate(self, run: Any) -> Evaluation:
         """Evaluate a run."""
         read = scoring.read_run(run, self._request)
-        return evaluation_of(scoring.score_run(self._judged, read, self._request), self._request)
+        return make_evaluation(scoring.score_run(self._judged, read, self._request), self._request)
 
     def evaluate_ties(self, run: Any) -> tuple[TieValues, Sequence[Warning]]:
         """Evaluate a run over all orders of ties; also returns warnings about it."""
@@ -65,7 +65,7 @@ class AnyRuns:
         data = scoring.read_run(run, self._request).data
         lists = read_lists(judged, data, options.cut(None), comments=options.compat >= 10)
         scoring.check_shared(judged, data, lists.match, options)
-        columns = computed_columns(self._request)
+        columns = select_value_columns(self._request)
         plain = values_of(lists, columns, options)
         forms = [values_over_ties(lists, columns, options, ties=kind) for kind in TIES]
         changed = [differ(forms[1][name], forms[2][name]) for name in plain]
@@ -80,7 +80,7 @@ class _NativeMeasures:
     """Measures of queries for the native core, all but runid."""
 
     def __init__(self, request: Request) -> None:
-        self._columns = computed_columns(request)
+        self._columns = select_value_columns(request)
         self._names = [column.name for column in self._columns]
         self._has_runid = len(self._columns) < len(request.columns)
         self.native = core_columns(self._columns, request.options.compat)
@@ -106,7 +106,7 @@ class NativeRuns:
             return False
         if request.is_grouped or request.micro or request.ties or request.questions is not None:
             return False
-        return all(map(in_core, computed_columns(request)))
+        return all(map(in_core, select_value_columns(request)))
 
     def evaluate(self, run: Mapping[Any, Any], ties: bool) -> Evaluation:
         """Evaluate a run; with `ties`, also find their effect."""
@@ -223,7 +223,7 @@ class ScoreRows:
         if measures is None:
             complete = request.options.complete
             lists = numbered.lists(matrix, names, np.array(numbers), parts, complete)
-            evaluation = evaluation_of(scoring.score_lists(lists, request, self._judged), request)
+            evaluation = make_evaluation(scoring.score_lists(lists, request, self._judged), request)
             return evaluation._replace(remarks=[*remarks, *evaluation.remarks])
         if not (_is_ordinary(self._judged, request) and len(numbers) == len(self._judged)):
             remarks += _remarks(self._judged, QueryMatch(numbers, len(numbers)), request)
@@ -242,12 +242,12 @@ class ScoreRows:
         return numbers
 
 
-def computed_columns(request: Request) -> list[Column]:
+def select_value_columns(request: Request) -> list[Column]:
     """Return the measures of queries that have values: all but runid."""
     return [column for column in request.columns if column.measure != "runid"]
 
 
-def evaluation_of(scored: scoring.Scored, request: Request) -> Evaluation:
+def make_evaluation(scored: scoring.Scored, request: Request) -> Evaluation:
     """Return a scored run as an evaluation."""
     values = ArrayValues(scored.queries, scored.values, scored.summary)
     return Evaluation(values, scored.tied, scored.remarks, [*remarks_on_answers(scored, request)])
@@ -264,7 +264,7 @@ def _remarks(
 ) -> Sequence[Warning]:
     """Return warnings about the queries and documents of a run, as `kgtrec eval` prints them."""
     assert match is not None
-    columns = computed_columns(request)
+    columns = select_value_columns(request)
     return remarks_of(judged, match, columns, request.options, command_line=False)
 
 

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeGuard
 
 from kgtrec import _core
 from kgtrec._internal.encodings import explain_encoding, wide_encoding
-from kgtrec._internal.locations import fetched, is_location
+from kgtrec._internal.locations import is_location, local_copy
 from kgtrec._internal.system import IS_WINDOWS, empty_memory, read_at, read_into
 from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec._internal.unpacking import UnpackedStream, check_expansion
@@ -136,7 +136,7 @@ def read_text(path: PathName, is_run: bool) -> Text:
     Files whose names end in .gz, .zst or .lz4 are unpacked; ``-`` is standard input.
     """
     if is_location(path):
-        with fetched(path) as copy:
+        with local_copy(path) as copy:
             return replace(read_text(copy, is_run), path=path)
     name = os.fspath(path)
     data: bytes | bytearray | mmap.mmap

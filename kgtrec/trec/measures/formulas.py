@@ -99,7 +99,7 @@ def residual(view: View, column: Column) -> Float64:
     weight = powers(column.persistence, int(length.max(initial=0)) + 1)
     # Few documents are judged: the weight of all minus theirs; never below 0 by rounding.
     all_weights = np.concatenate(([0.0], np.cumsum(weight)))[length]
-    unjudged = np.maximum(all_weights - judged.total(weight[judged.place]), 0.0)
+    unjudged = np.maximum(all_weights - judged.total(weight[judged.rank]), 0.0)
     residual = weight[length] + (1 - column.persistence) * unjudged
     return np.where(judged.count < length, residual, 0.0)
 
@@ -142,11 +142,11 @@ class _Gained:
 
     @cached_property
     def terms(self) -> Float64:
-        return self.gain / discount(self.listed.place)
+        return self.gain / discount(self.listed.rank)
 
     @cached_property
     def best_terms(self) -> Float64:
-        return self.top / discount(self.best.place)
+        return self.top / discount(self.best.rank)
 
 
 def _find_gains(view: View, column: Column) -> _Gained:
@@ -179,8 +179,8 @@ def ndcg_cut(view: View, column: Column) -> Float64:
     """Compute nDCG among the first k."""
     documents, depth = _find_gains(view, column), int(column.cutoff or 0)
     listed, best = documents.listed, documents.best
-    dcg = listed.total(np.where(listed.place < depth, documents.terms, 0.0))
-    ideal = best.total(np.where(best.place < depth, documents.best_terms, 0.0))
+    dcg = listed.total(np.where(listed.rank < depth, documents.terms, 0.0))
+    ideal = best.total(np.where(best.rank < depth, documents.best_terms, 0.0))
     return ratio(dcg, ideal)
 
 
@@ -197,7 +197,7 @@ def ndcg_at_relevant(view: View, column: Column) -> Float64:
     listed, best = documents.listed, documents.best
     so_far = running_sum(documents.terms, listed)
     ideal_sums = running_sum(documents.best_terms, best)
-    ideal_so_far = _up_to(best, ideal_sums, listed.query, listed.place + 1)
+    ideal_so_far = _up_to(best, ideal_sums, listed.query, listed.rank + 1)
     positive = documents.gain > 0
     at_each = np.where(positive, ratio(so_far, ideal_so_far), 0.0)
     missed = best.count - np.bincount(listed.query[positive], minlength=len(best.count))
@@ -211,7 +211,7 @@ def ndcg_at_levels(view: View, column: Column) -> Float64:
     listed, best, top = documents.listed, documents.best, documents.top
     last = best.ordinal == best.count[best.query]
     drops = np.flatnonzero(last | (np.append(top[1:], np.nan) != top))
-    query, depth = best.query[drops], best.place[drops] + 1
+    query, depth = best.query[drops], best.rank[drops] + 1
     so_far = _up_to(listed, running_sum(documents.terms, listed), query, depth)
     ideal = running_sum(documents.best_terms, best)[drops]
     n_queries = len(best.count)
@@ -230,7 +230,7 @@ def gain_over_cost(view: View, column: Column) -> Float64:
     listed, best, top = documents.listed, documents.best, documents.top
     large = find_places(top >= 1.0, offsets_of(best.count))
     sums = running_sum(top[large.position], large)
-    depth = listed.place + 1
+    depth = listed.rank + 1
     beyond = depth - np.minimum(depth, large.count[listed.query])
     cost = _up_to(large, sums, listed.query, depth) + beyond
     argument = 2 + cost - running_sum(documents.gain, listed)
@@ -260,8 +260,8 @@ def _exact_costs(view: View, column: Column, query: int, listed: Int64) -> list[
     judged = lists.judged[lists.judged_offsets[query] : lists.judged_offsets[query + 1]].tolist()
     large = sorted((gain for r in judged if r >= 0 and (gain := gain_at(r)) >= 1), reverse=True)
     ideal = [Fraction(0), *accumulate(large)]
-    start = 0 if lists.place is not None else int(lists.offsets[query])
-    ranks = (listed - start if lists.place is None else lists.place[listed]) + 1
+    start = 0 if lists.kept_ranks is not None else int(lists.offsets[query])
+    ranks = (listed - start if lists.kept_ranks is None else lists.kept_ranks[listed]) + 1
     gains_so_far = accumulate(map(gain_at, lists.relevance[listed].tolist()))
     return [
         float(2 + ideal[min(rank, len(large))] + max(rank - len(large), 0) - gain)
@@ -293,5 +293,5 @@ def rank_biased(view: View, column: Column) -> Float64:
     scaled = ((least < 0) | (most > 1))[known.query]
     span = (most - least)[known.query]
     gain = np.where(scaled, ratio(gain - least[known.query], span), gain)
-    weight = powers(column.persistence, int(known.place.max(initial=0)) + 1)
-    return (1.0 - column.persistence) * known.total(gain * weight[known.place])
+    weight = powers(column.persistence, int(known.rank.max(initial=0)) + 1)
+    return (1.0 - column.persistence) * known.total(gain * weight[known.rank])

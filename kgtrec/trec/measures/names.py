@@ -242,7 +242,7 @@ def key_column(name: str) -> Column | None:
     return None
 
 
-def required_depth(name: str) -> int | None:
+def find_depth(name: str) -> int | None:
     """Return the number of candidates per question that a key's measure sees; None for the whole
     run."""
     column = key_column(name)

@@ -90,8 +90,8 @@ class Lists:
     - unanswered: Queries of the qrels that the run lacks.
     - unasked: Queries of the run that the qrels lack.
     - match: The queries that both have, if the run comes from a user.
-    - place, int64 (n_documents,) or None: Rank from 0 of each listed document, ascending within a
-      query, if lists of `retrieved` documents omit those that nobody judged.
+    - kept_ranks, int64 (n_documents,) or None: Rank from 0 of each listed document, ascending
+      within a query, if lists of `retrieved` documents omit those that nobody judged.
     """
 
     queries: Sequence[Any]
@@ -104,7 +104,7 @@ class Lists:
     tag: str = ""
     unanswered: int = 0
     unasked: int = 0
-    place: Int64 | None = None
+    kept_ranks: Int64 | None = None
     match: QueryMatch | None = None
 
     def __len__(self) -> int:
@@ -142,7 +142,7 @@ def lists_of_judged(
         retrieved=retrieved,
         judged_offsets=offsets_of(n_judged),
         judged=np.ones(int(n_judged.sum()), np.int64) if best is None else best,
-        place=rank,
+        kept_ranks=rank,
     )
 
 
@@ -151,14 +151,14 @@ class Places:
     """Some documents of the lists, or of the judgements, grouped by query.
 
     - position, int64 (n,): Their positions in the flat array, ascending.
-    - query, place, int64 (n,): Number of the query, and rank within it from 0.
+    - query, rank, int64 (n,): Number of the query, and rank within it from 0.
     - count, start, int64 (n_queries,): Number of documents per query, and index of its first among
       these n.
     """
 
     position: Int64
     query: Int64
-    place: Int64
+    rank: Int64
     count: Int64
     start: Int64
 
@@ -174,8 +174,8 @@ class Places:
 
     def before(self, query: Int64, rank: Int64) -> Int64:
         """Count the documents of the given queries before the given ranks."""
-        width = 1 + max(self.place.max(initial=0), rank.max(initial=0))
-        index = np.searchsorted(self.query * width + self.place, query * width + rank)
+        width = 1 + max(self.rank.max(initial=0), rank.max(initial=0))
+        index = np.searchsorted(self.query * width + self.rank, query * width + rank)
         return index - self.start[query]
 
 
@@ -209,7 +209,7 @@ class View:
     def length(self) -> Int64:
         """Number of listed documents of every query: those retrieved, or fewer after a cut."""
         lists = self.lists
-        return np.diff(lists.offsets) if lists.place is None else lists.retrieved
+        return np.diff(lists.offsets) if lists.kept_ranks is None else lists.retrieved
 
     @property
     def level(self) -> int:
@@ -236,7 +236,7 @@ class View:
         """Documents, places (None: as listed), judgements and level, for the native core."""
         lists = self.lists
         judged = lists.judged_offsets, lists.judged, UNJUDGED, self.level
-        return lists.offsets, lists.place, lists.relevance, self.num_ret, *judged
+        return lists.offsets, lists.kept_ranks, lists.relevance, self.num_ret, *judged
 
     @cached_property
     def hits(self) -> Places:
@@ -250,7 +250,7 @@ class View:
 
     def _find(self, mask: Bools) -> Places:
         """Find the listed documents where `mask` holds."""
-        return find_places(mask, self.lists.offsets, self.lists.place)
+        return find_places(mask, self.lists.offsets, self.lists.kept_ranks)
 
     @cached_property
     def highest(self) -> Int64:

@@ -399,8 +399,8 @@ class _Tied:
     def ideal(self, depth: int | None, exponential: bool) -> Float64:
         """Compute the DCG of the best order of all judged documents."""
         best, top = View(self.lists, self.options).ideal({}, exponential)
-        some = best.place < (np.inf if depth is None else depth)
-        return self.total(best.query[some], top[some] / discount(best.place[some]))
+        some = best.rank < (np.inf if depth is None else depth)
+        return self.total(best.query[some], top[some] / discount(best.rank[some]))
 
     def total(self, query: Int64, terms: Float64) -> Float64:
         """Sum one term per position over every query, in order."""

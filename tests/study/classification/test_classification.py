@@ -49,7 +49,7 @@ def test_triples_that_are_both_true_and_false(tmp_path, monkeypatch) -> None:
     assert (done.code, found in done.err, "accuracy     0.6667" in done.out) == (0, True, True)
     several = kgtrec.LabelledTriples([[0, 0, 1], [2, 0, 3]] * 3, [1, 0, 0, 1, 1, 1], [1.0] * 6)
     with pytest.warns(LabelWarning, match="2 triples .* true in row 0 and false in row 2"):
-        kgtrec.classify(several, several.negated(), criterion="f1")
+        kgtrec.classify(several, several.negate(), criterion="f1")
 
 
 SIZES = st.integers(2, 12)

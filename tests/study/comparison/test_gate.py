@@ -18,7 +18,7 @@ from scipy import stats
 import kgtrec
 from kgtrec.errors import UsageError
 from kgtrec.study import gate
-from kgtrec.study.comparison.gate import Gain, _decide, margin_of
+from kgtrec.study.comparison.gate import Gain, _decide, parse_margin
 from kgtrec.study.comparison.reference import ends_of_ties
 from kgtrec.trec import evaluate
 
@@ -99,7 +99,7 @@ def test_failures_are_corrected_and_passes_are_not() -> None:
     rng = np.random.default_rng(1)
     noise = rng.normal(size=40)
     noise -= noise.mean()
-    gain = Gain.of(samples(np.column_stack([np.zeros(40), noise])))
+    gain = Gain.from_samples(samples(np.column_stack([np.zeros(40), noise])))
     margin = 0.1
     p_just_below = stats.t.ppf(0.03, 39) * gain.error - margin
     low = Gain(p_just_below, gain.error, 40)
@@ -115,7 +115,7 @@ def test_failures_are_corrected_and_passes_are_not() -> None:
 def test_bounds_are_those_of_scipys_paired_t_test(level: float) -> None:
     rng = np.random.default_rng(4)
     values = rng.random((30, 2))
-    gain = Gain.of(samples(values))
+    gain = Gain.from_samples(samples(values))
     test = stats.ttest_rel(values[:, 1], values[:, 0])
     interval = test.confidence_interval(1 - 2 * level)
     reach = gain.reach(level)
@@ -150,7 +150,7 @@ def test_a_gate_of_untied_runs_is_scipys_paired_t_test(seed: int, n: int, level:
 @given(st.floats(1e-4, 10), st.integers(2, 5_000), st.sampled_from([0.01, 0.05, 0.2]))
 def test_the_number_needed_is_the_least_that_suffices(drop: float, n: int, level: float) -> None:
     gain = Gain(0.0, 0.1, n)
-    needed = gain.needed(level, drop)
+    needed = gain.units_needed(level, drop)
     assert needed is not None
     assert gain.resolution(level, needed) <= drop
     assert needed == 2 or gain.resolution(level, needed - 1) > drop
@@ -160,11 +160,11 @@ def test_no_number_of_questions_follows_if_all_gain_the_same() -> None:
     rng = np.random.default_rng(0)
     base = rng.random(20)
     for shift in (0.0, 0.1):
-        gain = Gain.of(samples(np.column_stack([base, base + shift])))
+        gain = Gain.from_samples(samples(np.column_stack([base, base + shift])))
         assert gain.error == 0
         assert gain.resolution(0.05) == 0
-        assert gain.needed(0.05, 0.1) is None
-    assert Gain(0.0, 0.1, 20).needed(0.05, 0.0) is None
+        assert gain.units_needed(0.05, 0.1) is None
+    assert Gain(0.0, 0.1, 20).units_needed(0.05, 0.0) is None
 
 
 # -- How often verdicts are wrong ------------------------------------------------------------------
@@ -180,10 +180,10 @@ def test_wrong_passes_and_the_power_at_the_resolution_are_as_claimed() -> None:
     passes = detected = undecided = 0
     for row in drawn:
         zero = np.zeros(n)
-        at_margin = Gain.of(samples(np.column_stack([zero, row - 0.1])))
+        at_margin = Gain.from_samples(samples(np.column_stack([zero, row - 0.1])))
         passes += at_margin.mean - at_margin.reach(level) > -0.1
         undecided += abs(at_margin.mean + 0.1) <= at_margin.reach(level)
-        at_drop = Gain.of(samples(np.column_stack([zero, row - drop])))
+        at_drop = Gain.from_samples(samples(np.column_stack([zero, row - drop])))
         detected += at_drop.mean + at_drop.reach(level) < 0
     error = 4 * (level * (1 - level) / repeats) ** 0.5
     assert abs(passes / repeats - level) < error
@@ -196,8 +196,8 @@ def test_wrong_passes_and_the_power_at_the_resolution_are_as_claimed() -> None:
 
 @given(st.floats(0, 1e6), st.floats(-10, 10))
 def test_a_margin_is_a_number_or_a_share_of_the_base(amount: float, base: float) -> None:
-    assert margin_of(amount, base) == margin_of(str(amount), base) == amount
-    assert margin_of(f"{amount}%", base) == amount / 100 * abs(base) >= 0
+    assert parse_margin(amount, base) == parse_margin(str(amount), base) == amount
+    assert parse_margin(f"{amount}%", base) == amount / 100 * abs(base) >= 0
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_margin_is_a_number_or_a_share_of_the_base(amount: float, base: float)
 )
 def test_other_margins_are_refused(margin: str) -> None:
     with pytest.raises(UsageError, match=r"is not a number from 0 or a percentage of the base"):
-        margin_of(margin, 1.0)
+        parse_margin(margin, 1.0)
 
 
 @given(st.integers(0, 3), st.floats(0, 1), st.floats(0, 1))

@@ -17,7 +17,7 @@ from kgtrec.study.comparison.rankings import data_sensitivity, rankings_by_part
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.comparison.significance import discriminate
 from kgtrec.study.comparison.subsets import subset_values
-from kgtrec.study.stratified import reweighted
+from kgtrec.study.stratified import reweight
 
 KEYS = (
     *(f"both.{kind}.micro.mrr" for kind in ("optimistic", "pessimistic", "expected", "ordinal")),
@@ -188,7 +188,7 @@ def test_ratios_weigh_relations() -> None:
     key = "both.realistic.micro.mrr"
     due = [
         [of(Result(one)) for one in ranks.values()]
-        for of in (lambda r: r[key], lambda r: reweighted(r, key, counts))
+        for of in (lambda r: r[key], lambda r: reweight(r, key, counts))
     ]
     assert [row[1:4] for row in part.table().rows] == [pytest.approx(one) for one in due]
 
@@ -208,7 +208,9 @@ def test_parts_of_ranks_are_held_against_the_same_parts() -> None:
 def test_our_own_tables_are_read_back_as_they_were(tmp_path, ending: str) -> None:
     """Names that a spreadsheet program could read as formulas have an apostrophe in the file."""
     names = ["=SUM(A1)", "-model", "@home", "'quoted'", "+1b", "plain", 'a"b']
-    table = Table.of("model=model, MRR=mrr:4", [(name, i / 7) for i, name in enumerate(names)])
+    table = Table.from_rows(
+        "model=model, MRR=mrr:4", [(name, i / 7) for i, name in enumerate(names)]
+    )
     path = tmp_path / f"t.{ending}"
     path.write_text(table.to_csv("," if ending == "csv" else "\t"))
     assert "'=SUM(A1)" in path.read_text()

@@ -35,7 +35,7 @@ def saved(reference: Reference, folder: Path) -> Reference:
 @pytest.mark.parametrize("levels", [2, 12])
 def test_a_saved_base_of_ranks_decides_as_the_ranks(levels: int, tmp_path: Path) -> None:
     base, new = systems(2, 5, levels).values()
-    reference = saved(Reference.of(base, KEYS), tmp_path)
+    reference = saved(Reference.from_system(base, KEYS), tmp_path)
     for margin in ("0.02", "8%"):
         assert gate(reference, new, margin=margin).to_dict() == (
             gate(base, new, KEYS, margin).to_dict()
@@ -47,7 +47,7 @@ def test_a_saved_base_of_ranks_decides_as_the_ranks(levels: int, tmp_path: Path)
 def test_a_saved_base_of_a_run_decides_as_the_run(levels: int, tmp_path: Path) -> None:
     keys = ["map", "P.1,2", "bpref"]
     base, new = run(1, levels), run(2, levels)
-    reference = saved(Reference.of(base, keys, qrels=QRELS), tmp_path)
+    reference = saved(Reference.from_system(base, keys, qrels=QRELS), tmp_path)
     from_file = gate(reference, new, margin=0.1, qrels=QRELS).to_dict()
     live = gate(base, new, keys, 0.1, qrels=QRELS).to_dict()
     assert {**from_file, "notes": 0} == {**live, "notes": 0}
@@ -59,7 +59,7 @@ def test_instances_in_another_order_and_saving_twice_change_nothing(tmp_path: Pa
     mixed = base.subset(np.random.default_rng(0).permutation(len(base)))
     texts = set()
     for number, ranks in enumerate((base, mixed)):
-        Reference.of(ranks, KEYS).save(tmp_path / f"{number}.json")
+        Reference.from_system(ranks, KEYS).save(tmp_path / f"{number}.json")
         texts.add((tmp_path / f"{number}.json").read_text("ascii"))
     saved(Reference.load(tmp_path / "0.json"), tmp_path)
     texts.add((tmp_path / "reference.json").read_text("ascii"))
@@ -118,7 +118,7 @@ def list_of_relation(questions: kgtrec.Questions) -> kgtrec.Questions:
 def test_other_questions_filters_and_candidates_are_refused(
     changes: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
-    reference = saved(Reference.of(ranks()), tmp_path)
+    reference = saved(Reference.from_system(ranks()), tmp_path)
     assert gate(reference, ranks(name="in another folder"), margin=1)
     with pytest.raises(InputError, match=rf"base and new cannot be compared: .*{said}"):
         gate(reference, ranks(**changes), margin=1)
@@ -127,7 +127,7 @@ def test_other_questions_filters_and_candidates_are_refused(
 def test_ranks_without_provenance_are_compared_by_their_columns(tmp_path: Path) -> None:
     whole = ranks()
     bare = kgtrec.Ranks(whole.columns())
-    reference = saved(Reference.of(bare), tmp_path)
+    reference = saved(Reference.from_system(bare), tmp_path)
     assert gate(reference, bare, margin=1)
     with pytest.raises(InputError, match="one of them does not record which questions were asked"):
         gate(reference, whole, margin=1)
@@ -139,7 +139,7 @@ def test_ranks_without_provenance_are_compared_by_their_columns(tmp_path: Path) 
 
 
 def test_other_judgements_are_refused(tmp_path: Path) -> None:
-    reference = saved(Reference.of(run(1, 90), ["map"], qrels=QRELS), tmp_path)
+    reference = saved(Reference.from_system(run(1, 90), ["map"], qrels=QRELS), tmp_path)
     shuffled = {query: dict(reversed(row.items())) for query, row in QRELS.items()}
     assert gate(reference, run(1, 90), margin=1, qrels=shuffled)
     others = {
@@ -156,13 +156,13 @@ def test_other_judgements_are_refused(tmp_path: Path) -> None:
 
 
 def test_measures_that_were_not_saved_are_refused(tmp_path: Path) -> None:
-    reference = saved(Reference.of(ranks()), tmp_path)
+    reference = saved(Reference.from_system(ranks()), tmp_path)
     with pytest.raises(
         UsageError, match=r"has values of both.realistic.micro.mrr, not of both.*mr"
     ):
         gate(reference, ranks(), ["mrr", "mr"], 1)
     with pytest.raises(UsageError, match=r"micro.gmr: not a plain mean"):
-        Reference.of(ranks(), ["gmr"])
+        Reference.from_system(ranks(), ["gmr"])
     with pytest.raises(UsageError, match=r"base is not Ranks; give ranks, or a run and its qrels"):
         gate("main.run", "new.run")
 
@@ -180,7 +180,7 @@ def test_every_edit_is_noticed(data: st.DataObject, tmp_path: Path) -> None:
     """Whichever number or text of the file is changed, or whichever entry removed."""
     path = tmp_path / "reference.json"
     if not path.exists():
-        Reference.of(ranks(), ["mrr", "mr"]).save(path)
+        Reference.from_system(ranks(), ["mrr", "mr"]).save(path)
     tree = json.loads(path.read_text("ascii"))
     *above, key = data.draw(st.sampled_from(leaves(tree)))
     node = tree

@@ -26,7 +26,7 @@ from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.report import compare, compare_replicates, multiplicity
 from kgtrec.study.comparison.samples import resample, samples_of_ranks, samples_of_runs
-from kgtrec.study.comparison.significance import corrected, pairs_of, pairwise
+from kgtrec.study.comparison.significance import correct_p_values, pairs_of, pairwise
 from kgtrec.trec.files.columns import RunColumns
 
 
@@ -140,7 +140,7 @@ def test_t_and_wilcoxon_are_scipys() -> None:
     values = rng.normal(size=(400, 4)) + np.array([0, 0.05, 0.1, 0.3])
     values[:, 3] = np.round(values[:, 3])
     t, w = (pairwise(samples(values), test) for test in ("t", "wilcoxon"))
-    assert np.array_equal(t.corrected, corrected(t.p, "holm"))
+    assert np.array_equal(t.corrected, correct_p_values(t.p, "holm"))
     for k, (i, j) in enumerate(pairs_of(4).tolist()):
         theirs = stats.ttest_rel(values[:, i], values[:, j])
         assert (t.statistic[k], t.p[k]) == pytest.approx((theirs.statistic, theirs.pvalue))
@@ -270,8 +270,10 @@ def slow_correction(p: list[float], method: str) -> list[float]:
     st.sampled_from(["holm", "bh", "bonferroni"]),
 )
 def test_corrections(p: list[float], method: str) -> None:
-    assert corrected(np.array(p), method).tolist() == pytest.approx(slow_correction(p, method))
-    assert corrected(np.array(p), "none").tolist() == p
+    assert correct_p_values(np.array(p), method).tolist() == pytest.approx(
+        slow_correction(p, method)
+    )
+    assert correct_p_values(np.array(p), "none").tolist() == p
 
 
 KEYS = (

@@ -224,7 +224,7 @@ def test_labels_of_the_sample_alone(case: Case, share: float, seed: int) -> None
     }
     assert labelled(completion.sample) == {t: x if drawn[t] else -1 for t, x in whole.items()}
     qrels = completion.sample.qrels()
-    answered = qrels.of_answered()
+    answered = qrels.keep_answered()
     assert set(answered.ids) == {qrels.ids[q] for q in qrels.owner[qrels.labels == 1]}
     rows = [
         [(one.ids[q], e, x) for q, e, x in zip(one.owner, one.entities, one.labels, strict=True)]

@@ -351,8 +351,8 @@ def test_leaving_one_out() -> None:
     assert result.left_out.tolist() == pytest.approx([1.0, 1 / 3, 1 / 3])
     # The labels that only b and only c brought: c's v is false, and nobody has decided b's u.
     assert (result.judged.tolist(), result.relevant.tolist()) == ([0, 4, 8], [0, 4, 4])
-    assert result.place.tolist() == [1, 3, 1]
-    assert result.place_left_out.tolist() == [1, 3, 3]
+    assert result.rank.tolist() == [1, 3, 1]
+    assert result.rank_left_out.tolist() == [1, 3, 3]
     due = stats.kendalltau([1.0, 0.5, 1 / 3], result.full).statistic  # without w
     assert result.tau == pytest.approx([1.0, 1.0, due])
     assert "they were left out of the pool (by up to 2 places)" in result.sentence()

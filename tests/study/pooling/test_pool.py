@@ -250,7 +250,7 @@ def test_rules_fire_by_their_definitions(case: Case, types: dict[int, tuple[str,
     rules = trivial_rules(pool, categories=categories, types=types)
     expected = [
         slow_rule(case, triple, sides, types)
-        for triple, sides in zip(pool.triples.tolist(), pool.asked.tolist(), strict=True)
+        for triple, sides in zip(pool.triples.tolist(), pool.pooled_for.tolist(), strict=True)
     ]
     assert rules == expected
     assert set(rules) <= {"", *RULES}

@@ -101,11 +101,11 @@ def test_best_and_second_are_those_that_are_read_as_such(ranks: dict[str, Ranks]
     for digits in (0, 1, 2, 4, None):
         table = table_of_models({"g": ranks}, ("mrr", "mr", "macro.mrr"), digits=digits)
         for column in table.columns:
-            due = slow_places(column.printed(), bool(column.measure.higher_is_better))
-            assert column.places() == due
-    assert table_of_models({"g": ranks}, ["std"]).columns[0].places() == [0] * 4
+            due = slow_places(column.format_values(), bool(column.measure.higher_is_better))
+            assert column.mark_best() == due
+    assert table_of_models({"g": ranks}, ["std"]).columns[0].mark_best() == [0] * 4
     alone = table_of_models({"g": {"a": ranks["s0"]}}, ["mrr"], significance=Significance("t"))
-    assert alone.columns[0].places() == [0]
+    assert alone.columns[0].mark_best() == [0]
     assert alone.columns[0].beaten is None
     assert "Superscripts" not in alone.caption()
 
@@ -154,8 +154,8 @@ def test_models_that_are_not_on_every_graph(ranks: dict[str, Ranks]) -> None:
     assert amri.beaten is None  # it is no mean
     assert "AMRI not tested" in table.caption()
     assert [math.isnan(v) for v in other_mrr.values] == [False, False, True, True]
-    assert other_mrr.printed()[2:] == ["\N{EN DASH}"] * 2
-    assert other_mrr.places()[2:] == [0, 0]
+    assert other_mrr.format_values()[2:] == ["\N{EN DASH}"] * 2
+    assert other_mrr.mark_best()[2:] == [0, 0]
     rows = list(csv.reader(io.StringIO(csv_text(table))))
     assert rows[0][:2] == ["model", "g:both.realistic.micro.mrr"]
     assert rows[0][3] == "h:both.realistic.micro.mrr"

@@ -261,7 +261,7 @@ def test_what_is_needed_is_enough() -> None:
     questions, scores = world(300, 300, 7)
     estimates = study.estimate_full(scores, questions, 40, full=100, seed=1)
     within = 0.01
-    needed = estimates.needed("MRR", within)
+    needed = estimates.questions_needed("MRR", within)
     assert needed is not None
     assert 20 < needed < len(questions)
     widths = []
@@ -269,7 +269,7 @@ def test_what_is_needed_is_enough() -> None:
         rows = study.estimate_full(scores, questions, 40, full=needed, seed=seed).table().to_dict()
         widths.append((rows["MRR"]["high"] - rows["MRR"]["low"]) / 2)
     assert mean(widths) == pytest.approx(within, rel=0.35)
-    assert estimates.needed("MRR", 0.02) < needed
+    assert estimates.questions_needed("MRR", 0.02) < needed
     assert estimates.cost(needed) > estimates.cost(0) > 40 / 300
 
 
