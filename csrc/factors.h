@@ -59,7 +59,7 @@ typedef struct {
 } kgt_tally;
 
 /* The entities of a model as codes, which all calls that rank its rows can share. Open it, then
- * take each part once; threads may take different parts at the same time. After that it is only
+ * encode each part once; threads may encode different parts at the same time. After that it is only
  * read. */
 typedef struct kgt_codes kgt_codes;
 
@@ -70,10 +70,10 @@ kgt_status kgt_codes_open(const kgt_factors *factors, int64_t call_rows, int64_t
                           int64_t most_bytes, kgt_codes **codes);
 void kgt_codes_close(kgt_codes *codes);
 int64_t kgt_codes_parts(const kgt_codes *codes);
-kgt_status kgt_codes_take(kgt_codes *codes, int64_t part);
+kgt_status kgt_codes_encode(kgt_codes *codes, int64_t part);
 
 /* As kgt_rank_rows, from bounds of the scores or from tiles of scores; the score matrix never
- * exists. codes: NULL, or those of the same entities and bias, with all parts taken. */
+ * exists. codes: NULL, or those of the same entities and bias, with all parts encoded. */
 kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task, int64_t first_row,
                             const double *target_scores, const kgt_codes *codes,
                             const kgt_counts *counts, const kgt_best *best, const kgt_nans *nans,

@@ -260,10 +260,11 @@ static void mark_avx512(const int32_t *ids, size_t n, int32_t first, size_t n_wo
         const __m256i id = _mm256_maskz_loadu_epi32(mask, ids + i);
         const __m512i place = _mm512_cvtepi32_epi64(_mm256_sub_epi32(id, _mm256_set1_epi32(first)));
         const __m512i bit = _mm512_sllv_epi64(one, _mm512_and_si512(place, low_bits));
-        const __m512i own = _mm512_srli_epi64(place, 6);
+        const __m512i word_of = _mm512_srli_epi64(place, 6);
         KGT_UNROLL
         for (int word = 0; word < KGT_SHORT_WORDS; word++) {
-            const __mmask8 here = _mm512_mask_cmpeq_epi64_mask(mask, own, _mm512_set1_epi64(word));
+            const __mmask8 here =
+                _mm512_mask_cmpeq_epi64_mask(mask, word_of, _mm512_set1_epi64(word));
             marks[word] = _mm512_mask_or_epi64(marks[word], here, marks[word], bit);
         }
     }

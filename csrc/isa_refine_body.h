@@ -75,12 +75,12 @@ KGT_INLINE size_t FN(refine_some)(const bool l1, const int16_t *query, const int
     for (size_t i = 0; i < n; i += 4) {
         for (size_t j = i + AHEAD; j < i + AHEAD + 4 && j < n; j++)
             FN(fetch_row)(table + places[j] * stride, stride);
-        const unsigned held = n - i < 4 ? (1u << (n - i)) - 1 : 15;
+        const unsigned valid = n - i < 4 ? (1u << (n - i)) - 1 : 15;
         const int16_t *rows[4], *figures[4];
         size_t some[4];
         int32_t products[4];
         for (size_t j = 0; j < 4; j++) {
-            some[j] = places[held >> j & 1 ? i + j : i];
+            some[j] = places[valid >> j & 1 ? i + j : i];
             rows[j] = table + some[j] * stride;
             figures[j] = rows[j] + stride - KGT_FINE_FIGURES;
         }
@@ -92,7 +92,7 @@ KGT_INLINE size_t FN(refine_some)(const bool l1, const int16_t *query, const int
         unsigned reaching;
         const unsigned greater =
             FN(four_bounds)(figures, products, norm, relative, factor, above, below, &reaching);
-        const unsigned close = held & reaching & ~greater;
+        const unsigned close = valid & reaching & ~greater;
         for (size_t j = 0; j < 4; j++) { /* no branch: it could not be predicted */
             sure[some[j] / 64] |= (uint64_t)(greater >> j & 1) << some[j] % 64;
             places[n_close] = (uint16_t)some[j];

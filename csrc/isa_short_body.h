@@ -35,9 +35,9 @@ static bool FN(count_short)(const T *x, size_t n, T t, size_t after, const uint6
         const uint64_t behind = after <= start       ? ~(uint64_t)0
                                 : after < start + 64 ? ~(uint64_t)0 << (after - start)
                                                      : 0;
-        const uint64_t held = ~(uint64_t)0 >> (64 - (end - start)); /* the rest is padding */
+        const uint64_t valid = ~(uint64_t)0 >> (64 - (end - start)); /* the rest is padding */
         for (size_t filter = 0; filter < 2; filter++) {
-            const uint64_t inside = held & ~outside[filter * n_words + word];
+            const uint64_t inside = valid & ~outside[filter * n_words + word];
             out[3 * filter] += __builtin_popcountll(greater & inside);
             out[3 * filter + 1] += __builtin_popcountll(equal & inside);
             out[3 * filter + 2] += __builtin_popcountll(equal & inside & behind);

@@ -58,11 +58,12 @@ kgt_status kgt_label_numbers(kgt_label_table *table, const char *text, int64_t n
                              const kgt_label *labels, int32_t *numbers);
 
 /* Sorts the labels in byte order, after freeing the slots. Label i has the bytes offsets[i] ..
- * offsets[i + 1] - 1 of `bytes`, (n_bytes). place[number], (n), is a label's place in the order. No
- * label holds NUL. */
-kgt_status kgt_label_order(kgt_label_table *table, int64_t *offsets, char *bytes, int32_t *place);
+ * offsets[i + 1] - 1 of `bytes`, (n_bytes). position[number], (n), is a label's position in the
+ * order. No label holds NUL. */
+kgt_status kgt_label_order(kgt_label_table *table, int64_t *offsets, char *bytes,
+                           int32_t *position);
 
-/* Replaces numbers by places in n triples that begin `width` numbers apart. */
+/* Replaces numbers by positions in n triples that begin `width` numbers apart. */
 void kgt_label_renumber(int32_t *triples, int64_t n, int64_t width, const int32_t *entities,
                         const int32_t *relations);
 

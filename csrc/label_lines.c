@@ -27,14 +27,14 @@ static uint64_t low_bytes(const char *at) {
 }
 #endif
 
-/* Writes the places of low bytes between `at` and `stop`, at most HELD, and moves *at to where the
+/* Writes the offsets of low bytes between `at` and `stop`, at most HELD, and moves *at to where the
  * search continues. */
-static int find_low(const char *text, int64_t *at, int64_t stop, uint32_t *places) {
+static int find_low(const char *text, int64_t *at, int64_t stop, uint32_t *offsets) {
     int n = 0;
     for (; *at < stop && n <= HELD - STRIDE; *at += STRIDE) {
         uint64_t mask = low_bytes(text + *at);
         if (stop - *at < STRIDE) mask &= (UINT64_C(1) << (stop - *at)) - 1;
-        for (; mask != 0; mask &= mask - 1) places[n++] = (uint32_t)(*at + __builtin_ctzll(mask));
+        for (; mask != 0; mask &= mask - 1) offsets[n++] = (uint32_t)(*at + __builtin_ctzll(mask));
     }
     return n;
 }
@@ -77,10 +77,10 @@ static bool set_line(kgt_label *labels, const char *text, uint32_t begin, uint32
 }
 
 /* Whether the next low bytes are exactly a line's tabs and its end. */
-static bool is_plain(const char *text, const uint32_t *places, int n_tabs) {
+static bool is_plain(const char *text, const uint32_t *offsets, int n_tabs) {
     for (int i = 0; i < n_tabs; i++)
-        if (text[places[i]] != '\t') return false;
-    return text[places[n_tabs]] == '\n';
+        if (text[offsets[i]] != '\t') return false;
+    return text[offsets[n_tabs]] == '\n';
 }
 
 int kgt_labels_of(int n_tabs) { return n_tabs < 3 ? 3 : 4; }
@@ -88,23 +88,24 @@ int kgt_labels_of(int n_tabs) { return n_tabs < 3 ? 3 : 4; }
 int64_t kgt_label_lines(const char *text, int64_t size, int64_t capacity, kgt_label_scan *scan,
                         kgt_label *labels) {
     const int n_tabs = scan->n_tabs, n_labels = kgt_labels_of(n_tabs);
-    uint32_t places[HELD];
+    uint32_t offsets[HELD];
     int64_t n = 0, searched = scan->at;
-    int held = 0, next = 0;
+    int n_offsets = 0, next = 0;
     uint32_t begin = (uint32_t)scan->at;
     line_parts parts = {.sound = true};
     while (n < capacity) {
-        if (next == held) {
-            held = find_low(text, &searched, size, places);
+        if (next == n_offsets) {
+            n_offsets = find_low(text, &searched, size, offsets);
             next = 0;
-            if (held == 0) break;
+            if (n_offsets == 0) break;
         }
-        if (parts.n_tabs == 0 && held - next > n_tabs && is_plain(text, places + next, n_tabs)) {
+        if (parts.n_tabs == 0 && n_offsets - next > n_tabs &&
+            is_plain(text, offsets + next, n_tabs)) {
             parts.n_tabs = n_tabs;
-            memcpy(parts.tabs, places + next, (size_t)n_tabs * sizeof *parts.tabs);
+            memcpy(parts.tabs, offsets + next, (size_t)n_tabs * sizeof *parts.tabs);
             next += n_tabs;
         }
-        uint32_t at = places[next++];
+        uint32_t at = offsets[next++];
         if (text[at] != '\n') {
             take_low(&parts, text, at);
             continue;

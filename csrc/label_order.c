@@ -105,7 +105,8 @@ static void sort(range some) {
     insertion_sort(some);
 }
 
-kgt_status kgt_label_order(kgt_label_table *table, int64_t *offsets, char *bytes, int32_t *place) {
+kgt_status kgt_label_order(kgt_label_table *table, int64_t *offsets, char *bytes,
+                           int32_t *position) {
     free(table->slots);
     table->slots = NULL;
     item *items = kgt_allocate((size_t)table->n, sizeof *items);
@@ -122,7 +123,7 @@ kgt_status kgt_label_order(kgt_label_table *table, int64_t *offsets, char *bytes
         uint32_t size = kgt_load32(items[i].record + 4);
         memcpy(bytes + offsets[i], items[i].record + HEAD, size);
         offsets[i + 1] = offsets[i] + size;
-        place[kgt_load32(items[i].record)] = (int32_t)i;
+        position[kgt_load32(items[i].record)] = (int32_t)i;
     }
     free(items);
     return KGT_OK;

@@ -33,14 +33,14 @@ static size_t FN(gather_removed)(FN(kgt_offer) * offer, const T *x, int64_t star
     const FN(kgt_worker) *worker = offer->worker;
     const kgt_row *row = offer->row;
     const kgt_span removed = offer->removed;
-    int32_t *held = worker->held;
+    int32_t *gathered_ids = worker->gathered_ids;
     T *gathered = worker->gathered;
     const int64_t from = kgt_lower_bound(removed, kgt_row_id(row, start));
     const int64_t to = kgt_lower_bound(removed, kgt_row_id(row, start + n - 1) + 1);
     if (row->ids == NULL) {
         const int64_t first = row->first + start;
         for (int64_t i = from; i < to; i++) {
-            held[i - from] = removed.ids[i];
+            gathered_ids[i - from] = removed.ids[i];
             gathered[i - from] = x[removed.ids[i] - first];
         }
         return (size_t)(to - from);
@@ -49,7 +49,7 @@ static size_t FN(gather_removed)(FN(kgt_offer) * offer, const T *x, int64_t star
     for (int64_t i = from; i < to; i++) {
         const int64_t place = kgt_row_place(row, removed.ids[i]);
         if (place < 0) continue;
-        held[n_gathered] = removed.ids[i];
+        gathered_ids[n_gathered] = removed.ids[i];
         gathered[n_gathered++] = x[place - start];
     }
     return n_gathered;
@@ -60,7 +60,7 @@ static size_t FN(gather_removed)(FN(kgt_offer) * offer, const T *x, int64_t star
 static size_t FN(reaching)(const FN(kgt_worker) * worker, size_t n_removed, T bound) {
     size_t n_reaching = 0;
     for (size_t i = 0; i < n_removed; i++) {
-        worker->held[n_reaching] = worker->held[i];
+        worker->gathered_ids[n_reaching] = worker->gathered_ids[i];
         n_reaching += worker->gathered[i] >= bound;
     }
     return n_reaching;
@@ -208,8 +208,8 @@ static void FN(offer_stretch)(FN(kgt_offer) * offer, const T *x, int64_t start, 
     size_t cursor = 0; /* the first of them that is not passed yet */
     for (int64_t i = 0; i < n_selected; i++) {
         const int64_t place = selected[i], id = kgt_row_id(offer->row, start + place);
-        while (cursor < n_held && worker->held[cursor] < id) cursor++;
-        if (cursor < n_held && worker->held[cursor] == id) continue;
+        while (cursor < n_held && worker->gathered_ids[cursor] < id) cursor++;
+        if (cursor < n_held && worker->gathered_ids[cursor] == id) continue;
         if (x[place] >= top->bound) FN(keep_value)(top, position, x[place], id);
     }
 }

@@ -61,10 +61,10 @@ static void FN(rank_band)(FN(kgt_worker) * worker, const T *band, const kgt_scor
     packed.negate = false;
     for (int64_t i = 0; i < part->n_rows; i++) {
         const int64_t task_row = first_row + i, target = task->targets.offsets[task_row];
-        const double *own = target_scores + (target - task->targets.offsets[first_row]);
+        const double *answer_scores = target_scores + (target - task->targets.offsets[first_row]);
         const kgt_row row = row_of(&packed, task, i, task_row);
         FN(kgt_top) *top = kgt_slot_of(best, task_row) < 0 ? NULL : worker->tops + i;
-        FN(kgt_row_pass)(worker, &row, task_row, 0, own, top, nans);
+        FN(kgt_row_pass)(worker, &row, task_row, 0, answer_scores, top, nans);
         FN(kgt_row_settle)(worker, &row, task_row, 0, counts);
     }
 }
@@ -96,10 +96,10 @@ static kgt_status FN(rank_columns)(const kgt_scores *scores, const kgt_task *tas
     const kgt_status status = FN(kgt_worker_open)(&worker, task, first_row, n_rows, best, height);
     if (status != KGT_OK) return status;
     T *band = kgt_allocate((size_t)height * BAND_STRIDE, sizeof(T));
-    double *own = kgt_allocate((size_t)(worker.most_targets * height), sizeof(double));
-    for (int64_t first = 0; band && own && first < n_rows; first += height) {
+    double *answer_scores = kgt_allocate((size_t)(worker.most_targets * height), sizeof(double));
+    for (int64_t first = 0; band && answer_scores && first < n_rows; first += height) {
         const int64_t rows = n_rows - first < height ? n_rows - first : height;
-        FN(band_targets)(&worker, scores, first, rows, first_row, target_scores, own);
+        FN(band_targets)(&worker, scores, first, rows, first_row, target_scores, answer_scores);
         for (int64_t range = 0; range < ranges; range++) {
             const int64_t start = n * range / ranges, end = n * (range + 1) / ranges;
             kgt_scores part = *scores;
@@ -107,16 +107,17 @@ static kgt_status FN(rank_columns)(const kgt_scores *scores, const kgt_task *tas
             part.n_entities = end - start;
             part.first_entity += (int32_t)start;
             FN(fill_band)(worker.kernel, scores, first, rows, start, end - start, band);
-            FN(rank_band)(&worker, band, &part, first_row + first, own, counts, best, nans);
+            FN(rank_band)(&worker, band, &part, first_row + first, answer_scores, counts, best,
+                          nans);
         }
         for (int64_t i = 0; i < rows; i++) {
             const int64_t slot = kgt_slot_of(best, first_row + first + i);
             if (slot >= 0) FN(kgt_row_best)(&worker, worker.tops + i, slot, best);
         }
     }
-    const bool complete = band && own;
+    const bool complete = band && answer_scores;
     free(band);
-    free(own);
+    free(answer_scores);
     FN(kgt_worker_close)(&worker);
     return complete ? KGT_OK : KGT_NO_MEMORY;
 }

@@ -115,7 +115,7 @@ static void FN(levels_read)(FN(kgt_worker) * worker, int64_t n_targets) {
 
 /* Counts n gathered scores for every answer. Also notes whether the answer is among them, and how
  * many ties have a higher id. The ids of the scores and of the answers both ascend. */
-static void FN(levels_filter)(FN(kgt_worker) * worker, const int32_t *held, int64_t n,
+static void FN(levels_filter)(FN(kgt_worker) * worker, const int32_t *gathered_ids, int64_t n,
                               kgt_span targets) {
     const FN(kgt_levels) *levels = &worker->levels;
     uint32_t *counted = levels->filter;
@@ -124,8 +124,8 @@ static void FN(levels_filter)(FN(kgt_worker) * worker, const int32_t *held, int6
                                levels->bins, NULL);
     int64_t at = 0;
     for (int64_t j = 0; j < targets.n; j++) {
-        for (; at < n && held[at] <= targets.ids[j]; at++) counted[levels->bins[at]]++;
-        levels->holds[j] = at > 0 && held[at - 1] == targets.ids[j];
+        for (; at < n && gathered_ids[at] <= targets.ids[j]; at++) counted[levels->bins[at]]++;
+        levels->holds[j] = at > 0 && gathered_ids[at - 1] == targets.ids[j];
         levels->ahead[j] = (int32_t)counted[levels->of_target[j]];
     }
     for (; at < n; at++) counted[levels->bins[at]]++;

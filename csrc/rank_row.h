@@ -143,7 +143,7 @@ KGT_LEVELS(f64, double)
         /* Scores: copied ones, those that compress keeps, maxima of groups, maxima of maxima,     \
          * those of a filter's entities. Then indices that select returns, and a filter's ids. */  \
         T *stretch, *survivors, *maxima, *coarse, *gathered;                                       \
-        int32_t *selected, *held;                                                                  \
+        int32_t *selected, *gathered_ids;                                                          \
         /* Per target of the rows in flight: scores, and the counts of the pass. */                \
         T *thresholds;                                                                             \
         int64_t *greater, *at_least, *behind;                                                      \

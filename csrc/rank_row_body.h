@@ -38,7 +38,7 @@ kgt_status FN(kgt_worker_open)(FN(kgt_worker) * worker, const kgt_task *task, in
         FN(kgt_worker_close)(worker);
         return KGT_NO_MEMORY;
     }
-    worker->held = worker->selected + stretch;
+    worker->gathered_ids = worker->selected + stretch;
     worker->survivors = worker->stretch + stretch;
     worker->maxima = worker->survivors + KGT_BLOCK + KGT_SLACK;
     worker->coarse = worker->maxima + maxima;
@@ -68,14 +68,14 @@ void FN(kgt_worker_close)(FN(kgt_worker) * worker) {
 /* ---- reading scores ---- */
 
 static T FN(value)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t i) {
-    const char *place = row->data + (row->gather ? row->gather[i] : i) * row->stride;
+    const char *element = row->data + (row->gather ? row->gather[i] : i) * row->stride;
     T value = 0;
     if (row->dtype == OWN_DTYPE) {
-        memcpy(&value, place, sizeof value);
+        memcpy(&value, element, sizeof value);
     } else {
         uint16_t half;
         float wide;
-        memcpy(&half, place, sizeof half);
+        memcpy(&half, element, sizeof half);
         if (row->dtype == KGT_BF16) {
             const uint32_t bits = (uint32_t)half << 16;
             memcpy(&wide, &bits, sizeof wide);
@@ -125,17 +125,17 @@ static void FN(copy_steps)(const T *x, int64_t step, int64_t n, bool negate, T *
 /* Scores start .. start + n - 1, in place or copied to `copy`. */
 static const T *FN(fetch)(const FN(kgt_worker) * worker, const kgt_row *row, int64_t start,
                           int64_t n, T *copy) {
-    const char *place = row->data + start * row->stride;
-    if (FN(in_place)(row)) return (const T *)(const void *)place;
+    const char *element = row->data + start * row->stride;
+    if (FN(in_place)(row)) return (const T *)(const void *)element;
     if (row->plain && row->dtype == KGT_F16) {
-        worker->kernel->widen_f16((const uint16_t *)(const void *)place, (size_t)n,
+        worker->kernel->widen_f16((const uint16_t *)(const void *)element, (size_t)n,
                                   (float *)(void *)copy);
         return copy;
     }
     const int64_t size = sizeof(T);
     if (row->dtype == OWN_DTYPE && row->gather == NULL && row->stride % size == 0 &&
         (uintptr_t)row->data % (uintptr_t)size == 0) {
-        FN(copy_steps)((const T *)(const void *)place, row->stride / size, n, row->negate, copy);
+        FN(copy_steps)((const T *)(const void *)element, row->stride / size, n, row->negate, copy);
         return copy;
     }
     for (int64_t i = 0; i < n; i++) copy[i] = FN(value)(worker, row, start + i);

@@ -44,13 +44,14 @@ static kgt_status FN(rank_rows)(const kgt_scores *scores, const kgt_task *task, 
         for (int64_t i = 0; i < n; i++) {
             const int64_t task_row = first_row + start + i, slot = kgt_slot_of(best, task_row);
             const kgt_row row = row_of(scores, task, start + i, task_row);
-            const double *own = target_scores ? target_scores + target[i] : NULL;
-            settled[i] = FN(kgt_row_short)(&worker, &row, task_row, own, counts, best);
+            const double *answer_scores = target_scores ? target_scores + target[i] : NULL;
+            settled[i] = FN(kgt_row_short)(&worker, &row, task_row, answer_scores, counts, best);
             if (settled[i]) continue;
             if (target_scores == NULL && i + 1 < left)
                 prefetch_targets(scores, task, start + i + 1, first_row);
             FN(kgt_top) *top = slot < 0 ? NULL : worker.tops;
-            FN(kgt_row_pass)(&worker, &row, task_row, target[i] - target[0], own, top, nans);
+            FN(kgt_row_pass)(&worker, &row, task_row, target[i] - target[0], answer_scores, top,
+                             nans);
             if (top != NULL) FN(kgt_row_best)(&worker, top, slot, best);
             /* The worker has levels for one row only: settle this row before the next. */
             if (target[i + 1] - target[i] > KGT_FEW_TARGETS) n = i + 1;

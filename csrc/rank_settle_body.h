@@ -3,40 +3,41 @@
 
 /* Gathers the scores and ids of the entities of a filter that the row holds. */
 static int64_t FN(gather)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
-                          const int32_t **held) {
+                          const int32_t **gathered_ids) {
     T *gathered = worker->gathered;
     if (FN(in_place)(row) && row->ids == NULL) {
         const T *x = (const T *)(const void *)row->data;
         for (int64_t i = 0; i < filter.n; i++) gathered[i] = x[filter.ids[i] - row->first];
-        *held = filter.ids;
+        *gathered_ids = filter.ids;
         return filter.n;
     }
     if (row->plain && row->ids == NULL && row->dtype == KGT_F16) {
         const uint16_t *x = (const uint16_t *)(const void *)row->data;
-        uint16_t *halves = (uint16_t *)(void *)worker->held;
+        uint16_t *halves = (uint16_t *)(void *)worker->gathered_ids;
         for (int64_t i = 0; i < filter.n; i++) halves[i] = x[filter.ids[i] - row->first];
         worker->kernel->widen_f16(halves, (size_t)filter.n, (float *)(void *)gathered);
-        *held = filter.ids;
+        *gathered_ids = filter.ids;
         return filter.n;
     }
     int64_t n = 0;
     for (int64_t i = 0; i < filter.n; i++) {
         const int64_t place = kgt_row_place(row, filter.ids[i]);
         if (place < 0) continue;
-        worker->held[n] = filter.ids[i];
+        worker->gathered_ids[n] = filter.ids[i];
         gathered[n++] = FN(value)(worker, row, place);
     }
-    *held = worker->held;
+    *gathered_ids = worker->gathered_ids;
     return n;
 }
 
 /* The number of the n gathered scores that tie with an answer and are ahead of it in trec order. */
-static int64_t FN(tied_ahead)(const FN(kgt_worker) * worker, const int32_t *held, int64_t n,
+static int64_t FN(tied_ahead)(const FN(kgt_worker) * worker, const int32_t *gathered_ids, int64_t n,
                               int32_t answer, T threshold) {
     const int32_t *position = worker->task->position;
     int64_t ahead = 0;
     for (int64_t i = 0; i < n; i++) {
-        const bool later = position ? position[held[i]] > position[answer] : held[i] > answer;
+        const bool later =
+            position ? position[gathered_ids[i]] > position[answer] : gathered_ids[i] > answer;
         ahead += later && worker->gathered[i] == threshold;
     }
     return ahead;
@@ -47,15 +48,15 @@ static int64_t FN(tied_ahead)(const FN(kgt_worker) * worker, const int32_t *held
 static void FN(add_counts)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span filter,
                            kgt_span targets, int64_t *greater, int64_t *equal,
                            int64_t *tied_ahead) {
-    const int32_t *held;
-    const int64_t n = FN(gather)(worker, row, filter, &held);
+    const int32_t *gathered_ids;
+    const int64_t n = FN(gather)(worker, row, filter, &gathered_ids);
     for (int64_t j = 0; j < targets.n; j++)
         worker->filter_greater[j] = worker->filter_at_least[j] = 0;
     const bool by_levels = targets.n > KGT_FEW_TARGETS;
     const bool sorted_ties = worker->levels.n_tied > 0;
     if (n > 0 && by_levels) {
-        FN(levels_filter)(worker, held, n, targets);
-        if (sorted_ties) FN(filter_ties)(worker, held, n, targets);
+        FN(levels_filter)(worker, gathered_ids, n, targets);
+        if (sorted_ties) FN(filter_ties)(worker, gathered_ids, n, targets);
     } else if (n > 0)
         worker->kernel->OPS.count(worker->gathered, (size_t)n, worker->thresholds,
                                   (size_t)targets.n, worker->filter_greater,
@@ -75,7 +76,7 @@ static void FN(add_counts)(FN(kgt_worker) * worker, const kgt_row *row, kgt_span
         if (by_levels && (worker->task->position == NULL || sorted_ties))
             tied_ahead[j] -= worker->levels.ahead[j];
         else
-            tied_ahead[j] -= FN(tied_ahead)(worker, held, n, id, threshold);
+            tied_ahead[j] -= FN(tied_ahead)(worker, gathered_ids, n, id, threshold);
     }
 }
 

@@ -73,10 +73,10 @@ static bool FN(short_target)(const FN(kgt_worker) * worker, const kgt_row *row, 
     const bool itself = threshold == threshold && place >= 0;
     for (int64_t filter = 0; filter < 2; filter++) {
         const uint64_t *words = outside + filter * n_words;
-        int64_t *own = count + 3 * filter;
-        if (itself) own[1] -= !(words[place / 64] >> place % 64 & 1);
+        int64_t *counts = count + 3 * filter;
+        if (itself) counts[1] -= !(words[place / 64] >> place % 64 & 1);
         if (worker->task->position == NULL) continue;
-        own[2] = own[1] > 0 ? FN(short_ties)(worker, row, x, threshold, answer, words) : 0;
+        counts[2] = counts[1] > 0 ? FN(short_ties)(worker, row, x, threshold, answer, words) : 0;
     }
     return true;
 }
@@ -161,9 +161,10 @@ bool FN(kgt_row_short)(FN(kgt_worker) * worker, const kgt_row *row, int64_t task
     else
         FN(mark_filter)(worker, row, known, outside);
     for (int64_t j = 0; j < targets.n; j++) {
-        const double *own = target_scores ? target_scores + j : NULL;
+        const double *answer_score = target_scores ? target_scores + j : NULL;
         int64_t count[6];
-        if (!FN(short_target)(worker, row, x, targets.ids[j], own, outside, count)) return false;
+        if (!FN(short_target)(worker, row, x, targets.ids[j], answer_score, outside, count))
+            return false;
         counts->greater[target + j] += count[0];
         counts->equal[target + j] += count[1];
         counts->tied_ahead[target + j] += count[2];

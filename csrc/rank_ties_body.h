@@ -2,16 +2,16 @@
  * type T; part of rank_row_body.h.
  *
  * In most rows an answer ties only with itself. If a few answers have other ties, each is compared
- * with the row again. If more have, their places in the order of names are sorted, level by level.
- * A search finds the first answer of its level that a tie is at or behind, and counts it there.
- * Sums of these counts are the ties of all. */
+ * with the row again. If more have, their positions in the order of names are sorted, level by
+ * level. A search finds the first answer of its level that a tie is at or behind, and counts it
+ * there. Sums of these counts are the ties of all. */
 
 /* Up to so many answers with ties are compared one by one. */
 #define FEW_TIED 128
 
-/* The sorting key of many answers: the bin, then the place in the order of names. */
-static FN(kgt_key) FN(tie_key)(int32_t bin, int32_t place) {
-    return (FN(kgt_key))(uint32_t)bin << 32 | (uint32_t)place;
+/* The sorting key of many answers: the bin, then the position in the order of names. */
+static FN(kgt_key) FN(tie_key)(int32_t bin, int32_t position) {
+    return (FN(kgt_key))(uint32_t)bin << 32 | (uint32_t)position;
 }
 
 static void FN(sort_ties)(FN(kgt_worker) * worker, kgt_span targets) {
@@ -37,10 +37,10 @@ static int64_t FN(find_tie)(const FN(kgt_levels) * levels, FN(kgt_key) key) {
     return from - levels->keys - 1;
 }
 
-/* Counts a score by its bin and place, if it ties with an answer. */
-KGT_INLINE void FN(count_tie)(const FN(kgt_levels) * levels, int32_t bin, int32_t place) {
+/* Counts a score by its bin and position, if it ties with an answer. */
+KGT_INLINE void FN(count_tie)(const FN(kgt_levels) * levels, int32_t bin, int32_t position) {
     if (bin % 2 == 0) return;
-    const int64_t at = FN(find_tie)(levels, FN(tie_key)(bin, place));
+    const int64_t at = FN(find_tie)(levels, FN(tie_key)(bin, position));
     if (at >= 0) levels->filter[at] += levels->keys[at] >> 32 == (uint32_t)bin;
 }
 
@@ -58,11 +58,11 @@ static void FN(sum_ties)(const FN(kgt_levels) * levels) {
 /* The number of counted scores that tie with an answer and are at or behind it. */
 static int64_t FN(ties_behind)(const FN(kgt_worker) * worker, kgt_span targets, int64_t target) {
     const FN(kgt_levels) *levels = &worker->levels;
-    const int32_t place = worker->task->position[targets.ids[target]];
-    return levels->filter[FN(find_tie)(levels, FN(tie_key)(levels->of_target[target], place))];
+    const int32_t position = worker->task->position[targets.ids[target]];
+    return levels->filter[FN(find_tie)(levels, FN(tie_key)(levels->of_target[target], position))];
 }
 
-/* The places in the order of names of the n entities from place `start` on. */
+/* The positions in the order of names of the n entities from place `start` on. */
 static const int32_t *FN(positions)(FN(kgt_worker) * worker, const kgt_row *row, int64_t start,
                                     int64_t n) {
     const int32_t *position = worker->task->position;
@@ -80,15 +80,15 @@ static void FN(compare_ties)(FN(kgt_worker) * worker, const kgt_row *row, kgt_sp
     for (int64_t start = 0; start < row->n; start += KGT_BLOCK) {
         const int64_t n = row->n - start < KGT_BLOCK ? row->n - start : KGT_BLOCK;
         const T *x = FN(fetch)(worker, row, start, n, worker->stretch);
-        const int32_t *places = FN(positions)(worker, row, start, n);
+        const int32_t *positions = FN(positions)(worker, row, start, n);
         if (levels->n_tied > 0) {
             ops->locate(x, (size_t)n, levels->scores, levels->steps, levels->bins, NULL);
-            for (int64_t i = 0; i < n; i++) FN(count_tie)(levels, levels->bins[i], places[i]);
+            for (int64_t i = 0; i < n; i++) FN(count_tie)(levels, levels->bins[i], positions[i]);
             continue;
         }
         for (int64_t i = 0; i < n_tied; i++) {
             const int64_t j = worker->filter_greater[i];
-            worker->behind[j] += ops->tied_up_to(x, (size_t)n, worker->thresholds[j], places,
+            worker->behind[j] += ops->tied_up_to(x, (size_t)n, worker->thresholds[j], positions,
                                                  position[targets.ids[j]]);
         }
     }
@@ -98,8 +98,8 @@ static void FN(find_behind)(FN(kgt_worker) * worker, const kgt_row *row, kgt_spa
     FN(kgt_levels) *levels = &worker->levels;
     int64_t n_tied = 0;
     for (int64_t j = 0; j < targets.n; j++) {
-        const T own = worker->thresholds[j];
-        const int64_t itself = own == own && kgt_row_place(row, targets.ids[j]) >= 0;
+        const T threshold = worker->thresholds[j];
+        const int64_t itself = threshold == threshold && kgt_row_place(row, targets.ids[j]) >= 0;
         const int64_t equal = worker->at_least[j] - worker->greater[j];
         worker->behind[j] = equal == itself ? itself : 0;
         /* filter_greater is unused until counts are settled, so it holds the targets with ties. */
@@ -120,12 +120,13 @@ static void FN(find_behind)(FN(kgt_worker) * worker, const kgt_row *row, kgt_spa
 }
 
 /* The number of n gathered scores with known bins that tie with each answer and are ahead of it. */
-static void FN(filter_ties)(FN(kgt_worker) * worker, const int32_t *held, int64_t n,
+static void FN(filter_ties)(FN(kgt_worker) * worker, const int32_t *gathered_ids, int64_t n,
                             kgt_span targets) {
     const FN(kgt_levels) *levels = &worker->levels;
     const int32_t *position = worker->task->position;
     FN(clear_ties)(levels);
-    for (int64_t i = 0; i < n; i++) FN(count_tie)(levels, levels->bins[i], position[held[i]]);
+    for (int64_t i = 0; i < n; i++)
+        FN(count_tie)(levels, levels->bins[i], position[gathered_ids[i]]);
     FN(sum_ties)(levels);
     for (int64_t j = 0; j < targets.n; j++) {
         const int64_t equal = worker->filter_at_least[j] - worker->filter_greater[j];

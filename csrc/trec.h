@@ -210,14 +210,14 @@ typedef struct {
 } kgt_column;
 
 /* Judged lists. Query i has the documents offsets[i] .. offsets[i + 1] - 1, best first: their
- * relevance (`unjudged`, or anything if they are left out) and their places from 0; where place is
- * NULL, the position in the query. retrieved: documents in the run. judged: the relevance of all
+ * relevance (`unjudged`, or anything if they are left out) and their ranks from 0; where rank is
+ * NULL, the number within the query. retrieved: documents in the run. judged: the relevance of all
  * judged documents, highest first, from judged_offsets[j] to judged_offsets[j + 1] - 1, where j is
  * judged_query[i], or i if that is NULL. A document is relevant from `level` on, and gains its
  * relevance from 1 on. */
 typedef struct {
     int64_t n_queries;
-    const int64_t *offsets, *place, *relevance, *retrieved;
+    const int64_t *offsets, *rank, *relevance, *retrieved;
     const int64_t *judged_query, *judged_offsets, *judged;
     int64_t unjudged, level;
 } kgt_judged_lists;
@@ -228,7 +228,7 @@ kgt_status kgt_trec_values(const kgt_judged_lists *lists, const kgt_column *colu
                            int64_t n_columns, double *values);
 
 /* What says which documents of judged lists tie: their scores, or, if those are NULL and the lists
- * have places and judged documents only, the first place that has a document's score and how many
+ * have ranks and judged documents only, the first rank that has a document's score and how many
  * documents of the row do. */
 typedef struct {
     const double *scores;
@@ -262,7 +262,7 @@ typedef struct {
 
 /* Judged documents, best first; first and size as in kgt_tied_places. */
 typedef struct {
-    int64_t *place, *relevance, *first, *size;
+    int64_t *rank, *relevance, *first, *size;
 } kgt_placed;
 
 /* Writes what a row has of judged documents, one row after the other, and their number, count;

@@ -54,7 +54,7 @@ void kgt_note_fault(kgt_fault *fault, kgt_fault_kind kind, int64_t line, int64_t
 typedef struct {
     kgt_table table;
     int64_t capacity; /* documents that the scratch can hold */
-    struct kgt_place *order, *spare;
+    struct kgt_scored *order, *spare;
     double *heap;
 } kgt_lister;
 

@@ -10,12 +10,12 @@
 #include "trec_decimal.h"
 #include "trec_file.h"
 
-typedef struct kgt_place {
+typedef struct kgt_scored {
     double score;
     uint32_t entry;
-} place;
+} scored;
 
-static bool ahead(const kgt_table *table, place a, place b) {
+static bool ahead(const kgt_table *table, scored a, scored b) {
     if (a.score != b.score) return a.score > b.score;
     const kgt_entry *x = &table->entries[a.entry], *y = &table->entries[b.entry];
     return kgt_compare_bytes(x->name, x->size, y->name, y->size) > 0;
@@ -23,7 +23,7 @@ static bool ahead(const kgt_table *table, place a, place b) {
 
 /* ---- order ---- */
 
-static bool in_order(const kgt_table *table, const place *order, int64_t n) {
+static bool in_order(const kgt_table *table, const scored *order, int64_t n) {
     int64_t i = 1;
     while (i < n && ahead(table, order[i - 1], order[i])) i++;
     return i >= n;
@@ -43,7 +43,7 @@ static void sift(double *heap, int64_t n) {
 }
 
 /* The score of the k-th best of n, k <= n. */
-static double bound_of(double *heap, const place *order, int64_t n, int64_t k) {
+static double bound_of(double *heap, const scored *order, int64_t n, int64_t k) {
     for (int64_t i = 0; i < k; i++) { /* from the bottom up, each new score sinks or rises */
         int64_t at = i;
         for (; at > 0 && order[i].score < heap[(at - 1) / 2]; at = (at - 1) / 2)
@@ -58,8 +58,9 @@ static double bound_of(double *heap, const place *order, int64_t n, int64_t k) {
     return heap[0];
 }
 
-/* Merges runs of `width` places, which are in order, in pairs. */
-static void merge(const kgt_table *table, const place *from, place *to, int64_t n, int64_t width) {
+/* Merges runs of `width` entries, which are in order, in pairs. */
+static void merge(const kgt_table *table, const scored *from, scored *to, int64_t n,
+                  int64_t width) {
     for (int64_t start = 0; start < n; start += 2 * width) {
         int64_t a = start, end_a = start + width < n ? start + width : n;
         int64_t b = end_a, end_b = start + 2 * width < n ? start + 2 * width : n;
@@ -73,13 +74,13 @@ static void merge(const kgt_table *table, const place *from, place *to, int64_t 
 static void sort(kgt_lister *at, int64_t n) {
     for (int64_t width = 1; width < n; width *= 2) {
         merge(&at->table, at->order, at->spare, n, width);
-        place *sorted = at->spare;
+        scored *sorted = at->spare;
         at->spare = at->order;
         at->order = sorted;
     }
 }
 
-/* Sorts at least the `depth` best of n places, and all that tie with the last of them; returns
+/* Sorts at least the `depth` best of n entries, and all that tie with the last of them; returns
  * their number. */
 static int64_t arrange(kgt_lister *at, int64_t n, int64_t depth) {
     if (in_order(&at->table, at->order, n)) return n;
@@ -153,7 +154,7 @@ static bool read_ranks(kgt_table *table, bool in_lines, bool *agree) {
 }
 
 static int by_rank(const void *a, const void *b) {
-    const double x = ((const place *)a)->score, y = ((const place *)b)->score;
+    const double x = ((const scored *)a)->score, y = ((const scored *)b)->score;
     return (x > y) - (x < y);
 }
 
@@ -165,8 +166,8 @@ static void find_contradiction(kgt_lister *lister, kgt_signs *signs) {
     int64_t i = 0, n = table->n, best = 0;
     double lowest = INFINITY, of_first = -INFINITY;
     for (int64_t j = 0; j < n; j++)
-        lister->order[j] = (place){(double)entries[j].relevance, (uint32_t)j};
-    qsort(lister->order, (size_t)n, sizeof(place), by_rank);
+        lister->order[j] = (scored){(double)entries[j].relevance, (uint32_t)j};
+    qsort(lister->order, (size_t)n, sizeof(scored), by_rank);
     const int64_t first = entries[lister->order[0].entry].relevance;
     while (i < n && descends(&at, entries[lister->order[i].entry].relevance,
                              entries[lister->order[i].entry].score))
@@ -250,7 +251,7 @@ static int64_t choose(kgt_lister *at, const kgt_cut *cut, int64_t *retrieved) {
     for (int64_t i = 0; i < n; i++) {
         kgt_entry *entry = &at->table.entries[i];
         if (cut->single) entry->score = (double)(float)entry->score;
-        at->order[i] = (place){entry->score, (uint32_t)i};
+        at->order[i] = (scored){entry->score, (uint32_t)i};
     }
     if (cut->judged_only) n = drop_unjudged(at, n);
     *retrieved = n;
@@ -296,8 +297,8 @@ static bool reserve(kgt_lister *at, int64_t n) {
     free(at->order);
     free(at->spare);
     free(at->heap);
-    at->order = malloc(capacity * sizeof(place));
-    at->spare = malloc(capacity * sizeof(place));
+    at->order = malloc(capacity * sizeof(scored));
+    at->spare = malloc(capacity * sizeof(scored));
     at->heap = malloc(capacity * sizeof(double));
     at->capacity = n;
     return at->order != NULL && at->spare != NULL && at->heap != NULL;

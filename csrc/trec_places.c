@@ -83,39 +83,39 @@ static int64_t documents_of(row *at, bool nan) {
     return n;
 }
 
-/* Turns the column of document j into its place, and its two counts into its group of ties. */
+/* Turns the column of document j into its rank, and its two counts into its group of ties. */
 static void locate(const row *at, kgt_placed out, int64_t j) {
     const kgt_score_rows *rows = at->rows;
-    const int64_t own = out.place[j];
-    const double bound = score_at(rows, at->start + own);
+    const int64_t column = out.rank[j];
+    const double bound = score_at(rows, at->start + column);
     int64_t greater = 0, same = 0, ahead = 0;
     out.size[j] -= out.first[j];
-    out.place[j] = out.first[j];
+    out.rank[j] = out.first[j];
     if (out.size[j] == 1 && !at->hides) return;
     for (int64_t i = 0; i < rows->n; i++) {
         double score = score_at(rows, at->start + i);
         if (!(score >= bound) || name_of(at, i) < 0) continue;
         greater += score > bound;
         same += score == bound;
-        ahead += score == bound && name_after(rows, name_of(at, i), name_of(at, own));
+        ahead += score == bound && name_after(rows, name_of(at, i), name_of(at, column));
     }
     out.first[j] = greater;
     out.size[j] = same;
-    out.place[j] = greater + ahead;
+    out.rank[j] = greater + ahead;
 }
 
 /* Moves document n before those that it precedes, which are in order. */
 static void insert(kgt_placed out, int64_t n) {
-    const int64_t place = out.place[n], relevance = out.relevance[n];
+    const int64_t rank = out.rank[n], relevance = out.relevance[n];
     const int64_t first = out.first[n], size = out.size[n];
     int64_t i = n;
-    for (; i > 0 && out.place[i - 1] > place; i--) {
-        out.place[i] = out.place[i - 1];
+    for (; i > 0 && out.rank[i - 1] > rank; i--) {
+        out.rank[i] = out.rank[i - 1];
         out.relevance[i] = out.relevance[i - 1];
         out.first[i] = out.first[i - 1];
         out.size[i] = out.size[i - 1];
     }
-    out.place[i] = place;
+    out.rank[i] = rank;
     out.relevance[i] = relevance;
     out.first[i] = first;
     out.size[i] = size;
@@ -141,7 +141,7 @@ int64_t kgt_trec_places(const kgt_score_rows *rows, kgt_placed out, int64_t *n_p
                 bounds[n] = rows->doubles[at.start + column];
             else
                 ((float *)bounds)[n] = rows->singles[at.start + column];
-            out.place[n] = column;
+            out.rank[n] = column;
             out.relevance[n++] = rows->relevance[start + position];
         }
         retrieved[i] = documents_of(&at, count(&at, bounds, (size_t)n, out.first, out.size));
@@ -150,7 +150,7 @@ int64_t kgt_trec_places(const kgt_score_rows *rows, kgt_placed out, int64_t *n_p
             insert(out, j);
         }
         n_placed[i] = n;
-        out = (kgt_placed){out.place + n, out.relevance + n, out.first + n, out.size + n};
+        out = (kgt_placed){out.rank + n, out.relevance + n, out.first + n, out.size + n};
     }
     return -1;
 }

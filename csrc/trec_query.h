@@ -4,13 +4,13 @@
 
 #include "trec.h"
 
-/* A relevant document: its place from 0, and numbers of judged non-relevant and pooled before. */
+/* A relevant document: its rank from 0, and numbers of judged non-relevant and pooled before. */
 typedef struct {
-    int64_t place, worse, pooled;
+    int64_t rank, worse, pooled;
 } kgt_hit;
 
 typedef struct {
-    int64_t place;
+    int64_t rank;
     double gain;
 } kgt_gainer;
 
@@ -40,7 +40,7 @@ double kgt_query_value(kgt_query *at, const kgt_column *column);
 
 double kgt_query_ideal_dcg(kgt_query *at, int64_t depth);
 
-/* log2(place + 2), each computed once. */
-double kgt_query_discount(kgt_query *at, int64_t place);
+/* log2(rank + 2), each computed once. */
+double kgt_query_discount(kgt_query *at, int64_t rank);
 
 #endif

@@ -28,8 +28,8 @@ typedef struct {
     member *members;
     group *groups;
     int64_t n_members, n_groups;
-    int64_t *place, *relevance; /* of the members in some order */
-    double *least, *greatest;   /* of every column */
+    int64_t *rank, *relevance; /* of the members in some order */
+    double *least, *greatest;  /* of every column */
     kgt_query query;
 } worker;
 
@@ -84,7 +84,7 @@ static void arrange(worker *at, bool best) {
         end = end_of(at, i);
         for (int64_t j = i; j < end; j++) {
             const member *one = &at->members[best ? j : end - 1 - (j - i)];
-            at->place[j] = one->first + (best ? j - i : one->size - (end - j));
+            at->rank[j] = one->first + (best ? j - i : one->size - (end - j));
             at->relevance[j] = one->relevance;
         }
     }
@@ -201,7 +201,7 @@ static bool compare(worker *at, const kgt_judged_lists *lists, int64_t i, const 
     const int64_t judged = lists->judged_query == NULL ? i : lists->judged_query[i];
     const kgt_judged_lists one = {1,
                                   offsets,
-                                  at->place,
+                                  at->rank,
                                   at->relevance,
                                   &lists->retrieved[i],
                                   &judged,
@@ -230,19 +230,19 @@ static bool open_worker(worker *at, int64_t most, int64_t n_columns) {
     const size_t room = (size_t)most + 1, columns = (size_t)n_columns + 1;
     at->members = malloc(room * sizeof(member));
     at->groups = malloc(room * sizeof(group));
-    at->place = malloc(room * sizeof(int64_t));
+    at->rank = malloc(room * sizeof(int64_t));
     at->relevance = malloc(room * sizeof(int64_t));
     at->least = malloc(columns * sizeof(double));
     at->greatest = malloc(columns * sizeof(double));
     return kgt_query_open(&at->query, most) && at->members != NULL && at->groups != NULL &&
-           at->place != NULL && at->relevance != NULL && at->least != NULL && at->greatest != NULL;
+           at->rank != NULL && at->relevance != NULL && at->least != NULL && at->greatest != NULL;
 }
 
 static void close_worker(worker *at) {
     kgt_query_close(&at->query);
     free(at->members);
     free(at->groups);
-    free(at->place);
+    free(at->rank);
     free(at->relevance);
     free(at->least);
     free(at->greatest);

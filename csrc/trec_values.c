@@ -18,17 +18,17 @@ static double share(double part, double whole) { return whole != 0 ? part / whol
 static double ratio(double part, double whole) { return whole > 0 ? part / whole : 0.0; }
 static double floored(double value) { return log(value > FLOOR ? value : FLOOR); }
 
-static int64_t place_of(const kgt_judged_lists *lists, int64_t start, int64_t i) {
-    return lists->place == NULL ? i - start : lists->place[i];
+static int64_t rank_of(const kgt_judged_lists *lists, int64_t start, int64_t i) {
+    return lists->rank == NULL ? i - start : lists->rank[i];
 }
 
-double kgt_query_discount(kgt_query *at, int64_t place) {
-    if (place >= LOGARITHMS) return log2((double)place + 2.0);
-    while (at->n_logarithms <= place) {
+double kgt_query_discount(kgt_query *at, int64_t rank) {
+    if (rank >= LOGARITHMS) return log2((double)rank + 2.0);
+    while (at->n_logarithms <= rank) {
         at->logarithms[at->n_logarithms] = log2((double)at->n_logarithms + 2.0);
         at->n_logarithms++;
     }
-    return at->logarithms[place];
+    return at->logarithms[rank];
 }
 
 void kgt_query_load(kgt_query *at, const kgt_judged_lists *lists, int64_t i) {
@@ -40,14 +40,14 @@ void kgt_query_load(kgt_query *at, const kgt_judged_lists *lists, int64_t i) {
     for (int64_t d = at->start; d < at->stop; d++) {
         int64_t relevance = lists->relevance[d];
         if (relevance == lists->unjudged) continue;
-        int64_t place = place_of(lists, at->start, d);
+        int64_t rank = rank_of(lists, at->start, d);
         if (relevance >= lists->level)
-            at->hits[at->n_hits++] = (kgt_hit){place, worse, pooled};
+            at->hits[at->n_hits++] = (kgt_hit){rank, worse, pooled};
         else if (relevance >= 0)
             worse++;
         else
             pooled++;
-        if (relevance >= 1) at->gainers[at->n_gainers++] = (kgt_gainer){place, (double)relevance};
+        if (relevance >= 1) at->gainers[at->n_gainers++] = (kgt_gainer){rank, (double)relevance};
     }
     int64_t judged = lists->judged_query == NULL ? i : lists->judged_query[i];
     at->judged = lists->judged + lists->judged_offsets[judged];
@@ -66,7 +66,7 @@ void kgt_query_load(kgt_query *at, const kgt_judged_lists *lists, int64_t i) {
 
 static int64_t hits_within(const kgt_query *at, int64_t depth) {
     int64_t n = 0;
-    while (n < at->n_hits && at->hits[n].place < depth) n++;
+    while (n < at->n_hits && at->hits[n].rank < depth) n++;
     return n;
 }
 
@@ -74,7 +74,7 @@ static int64_t hits_within(const kgt_query *at, int64_t depth) {
 static int64_t known_within(const kgt_query *at, int64_t depth, bool pooled) {
     int64_t n = 0;
     for (int64_t d = at->start; d < at->stop; d++) {
-        if (place_of(at->lists, at->start, d) >= depth) break;
+        if (rank_of(at->lists, at->start, d) >= depth) break;
         int64_t relevance = at->lists->relevance[d];
         n += relevance != at->lists->unjudged && (pooled || relevance >= 0);
     }
@@ -83,8 +83,8 @@ static int64_t known_within(const kgt_query *at, int64_t depth, bool pooled) {
 
 static double precision_sum(const kgt_query *at, int64_t depth) {
     double sum = 0;
-    for (int64_t h = 0; h < at->n_hits && at->hits[h].place < depth; h++)
-        sum += (double)(h + 1) / (double)(at->hits[h].place + 1);
+    for (int64_t h = 0; h < at->n_hits && at->hits[h].rank < depth; h++)
+        sum += (double)(h + 1) / (double)(at->hits[h].rank + 1);
     return sum;
 }
 
@@ -104,18 +104,18 @@ static double bpref(const kgt_query *at) {
 static double inferred_ap(const kgt_query *at) {
     double sum = 0;
     for (int64_t h = 0; h < at->n_hits; h++) {
-        double place = (double)at->hits[h].place, before = (double)h;
+        double rank = (double)at->hits[h].rank, before = (double)h;
         double worse = (double)at->hits[h].worse, pooled = (double)at->hits[h].pooled;
-        double expected = (place / (place + 1.0)) * share(before + worse + pooled, place);
+        double expected = (rank / (rank + 1.0)) * share(before + worse + pooled, rank);
         expected *= (before + EPSILON) / ((before + worse) + 2 * EPSILON);
-        sum += at->hits[h].place == 0 ? 1.0 : 1.0 / (place + 1.0) + expected;
+        sum += at->hits[h].rank == 0 ? 1.0 : 1.0 / (rank + 1.0) + expected;
     }
     return share(sum, (double)at->n_rel);
 }
 
 static double reciprocal_rank(const kgt_query *at, int64_t depth) {
-    if (at->n_hits == 0 || at->hits[0].place >= depth) return 0.0;
-    return 1.0 / (double)(at->hits[0].place + 1);
+    if (at->n_hits == 0 || at->hits[0].rank >= depth) return 0.0;
+    return 1.0 / (double)(at->hits[0].rank + 1);
 }
 
 static double interpolated_precision(kgt_query *at, double point, bool rounds) {
@@ -127,7 +127,7 @@ static double interpolated_precision(kgt_query *at, double point, bool rounds) {
     if (!at->has_best) {
         double best = 0;
         for (int64_t h = at->n_hits - 1; h >= 0; h--) {
-            double precision = (double)(h + 1) / (double)(at->hits[h].place + 1);
+            double precision = (double)(h + 1) / (double)(at->hits[h].rank + 1);
             at->best[h] = best = precision > best ? precision : best;
         }
         at->has_best = true;
@@ -137,7 +137,7 @@ static double interpolated_precision(kgt_query *at, double point, bool rounds) {
 
 static double binary_gain(const kgt_query *at) {
     double sum = 0;
-    for (int64_t h = 0; h < at->n_hits; h++) sum += 1.0 / log2((double)(2 + at->hits[h].place - h));
+    for (int64_t h = 0; h < at->n_hits; h++) sum += 1.0 / log2((double)(2 + at->hits[h].rank - h));
     return share(sum, (double)at->n_rel);
 }
 
@@ -149,8 +149,8 @@ static double set_f(const kgt_query *at, double weight) {
 
 static double dcg(kgt_query *at, int64_t depth) {
     double sum = 0;
-    for (int64_t g = 0; g < at->n_gainers && at->gainers[g].place < depth; g++)
-        sum += at->gainers[g].gain / kgt_query_discount(at, at->gainers[g].place);
+    for (int64_t g = 0; g < at->n_gainers && at->gainers[g].rank < depth; g++)
+        sum += at->gainers[g].gain / kgt_query_discount(at, at->gainers[g].rank);
     return sum;
 }
 

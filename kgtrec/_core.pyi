@@ -87,7 +87,7 @@ class Codes:
         depth: int,
         most_bytes: int,
     ) -> None: ...
-    def take(self, first: int, end: int) -> None: ...
+    def encode(self, first: int, end: int) -> None: ...
 
 def rank_factors(
     task: Task,
@@ -376,7 +376,7 @@ class LabelTable:
     n_bytes: int
     def number(self, lines: TripleLines, column: int, rows: NDArray[np.int32]) -> None: ...
     def close(
-        self, offsets: NDArray[np.int64], text: NDArray[np.uint8], place: NDArray[np.int32]
+        self, offsets: NDArray[np.int64], text: NDArray[np.uint8], position: NDArray[np.int32]
     ) -> None: ...
 
 def renumber_triples(

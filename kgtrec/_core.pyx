@@ -78,21 +78,21 @@ cdef class Order:
     Parameters
     ----------
     position, entity_at : int32 (entities,)
-        Place of an entity's document name in that order, and the inverse.
+        Position of an entity's document name in that order, and the inverse.
     """
 
     cdef readonly object position, entity_at
-    cdef const int32_t[::1] place, entity
+    cdef const int32_t[::1] position_of, entity
 
     def __init__(self, position, entity_at):
         cdef int64_t i, n
         self.position, self.entity_at = position, entity_at
-        self.place, self.entity = position, entity_at
-        n = self.place.shape[0]
+        self.position_of, self.entity = position, entity_at
+        n = self.position_of.shape[0]
         require(0 < n == self.entity.shape[0], "position: wrong length")
         for i in range(n):
-            require(0 <= self.place[i] < n, "position: out of range")
-            require(self.entity[self.place[i]] == i, "entity_at: not the inverse of position")
+            require(0 <= self.position_of[i] < n, "position: out of range")
+            require(self.entity[self.position_of[i]] == i, "entity_at: not the inverse of position")
 
     def __reduce__(self):
         return Order, (self.position, self.entity_at)
@@ -105,7 +105,7 @@ cdef class Lists:
     ----------
     n_entities : int
     known_offsets, known, removed_offsets, removed : int64 (questions + 1,), int32
-        Entities that are no micro candidates, and no macro candidates.
+        Entities that do not compete with an answer in its micro rank, and in its macro rank.
     order : Order or None
         The byte order of document names; None if ids have this order.
     list_offsets, lists, columns : int64, int32, int32 (len(lists),)
@@ -121,12 +121,12 @@ cdef class Lists:
 
     def __init__(self, int64_t n_entities, known_offsets, known, removed_offsets, removed,
                  Order order, list_offsets, lists, columns):
-        cdef const int32_t[::1] places
+        cdef const int32_t[::1] column_of
         cdef int64_t i
         self.arguments = (n_entities, known_offsets, known, removed_offsets, removed, order,
                           list_offsets, lists, columns)
         require(0 < n_entities < 2**31, "entities must number 1 .. 2^31 - 1")
-        require(order is None or order.place.shape[0] == n_entities, "order: wrong length")
+        require(order is None or order.position_of.shape[0] == n_entities, "order: wrong length")
         require(len(removed_offsets) == len(known_offsets), "removed_offsets: wrong length")
         self.n_entities, self.order, self.n_questions = n_entities, order, len(known_offsets) - 1
         self.known = csr_of(known_offsets, known, n_entities, "known")
@@ -137,13 +137,13 @@ cdef class Lists:
         self.lists = csr_of(list_offsets, lists, n_entities, "lists")
         self.n_lists = len(list_offsets) - 1
         if columns is not None:
-            places = columns
-            require(places.shape[0] == len(lists), "columns: wrong length")
+            column_of = columns
+            require(column_of.shape[0] == len(lists), "columns: wrong length")
             self.last_column = -1
-            for i in range(places.shape[0]):
-                require(places[i] >= 0, "columns: out of range")
-                self.last_column = max(self.last_column, places[i])
-            self.columns = &places[0]
+            for i in range(column_of.shape[0]):
+                require(column_of[i] >= 0, "columns: out of range")
+                self.last_column = max(self.last_column, column_of[i])
+            self.columns = &column_of[0]
 
     def __reduce__(self):
         return Lists, self.arguments
@@ -232,7 +232,7 @@ cdef class Task:
         self.task.removed = lists.removed
         self.task.position = self.task.entity_at = NULL
         if lists.order is not None:
-            self.task.position = &lists.order.place[0]
+            self.task.position = &lists.order.position_of[0]
             self.task.entity_at = &lists.order.entity[0]
         self.set_lists(row_list)
         if self.n_targets:
@@ -424,7 +424,7 @@ cdef class Codes:
     """The entities of a factorised model as codes, shared by the calls of `rank_factors` that rank its rows.
 
     Each of these calls has at least `call_rows` rows. `n_parts` is 0 if shared codes do not pay.
-    Take every part once, from any thread, before the first of these calls.
+    Encode every part once, from any thread, before the first of these calls.
     """
 
     cdef c.kgt_codes *codes
@@ -442,13 +442,13 @@ cdef class Codes:
     def n_parts(self):
         return 0 if self.codes == NULL else c.kgt_codes_parts(self.codes)
 
-    def take(self, int64_t first, int64_t end):
-        """Take the parts first .. end - 1."""
+    def encode(self, int64_t first, int64_t end):
+        """Encode the parts first .. end - 1."""
         cdef c.kgt_status status = c.KGT_OK
         require(0 <= first <= end <= self.n_parts, "parts out of range")
         with nogil:
             while first < end and status == c.KGT_OK:
-                status = c.kgt_codes_take(self.codes, first)
+                status = c.kgt_codes_encode(self.codes, first)
                 first += 1
         raise_for(status)
 
@@ -615,7 +615,7 @@ def stratify(const int64_t[::1] relations, const int64_t[::1] triples, const int
     """Write stratified means of values (metrics, rows) to out (metrics, beta_e, beta_r).
 
     Instances are sorted by triple and triples by relation, with the offsets `triples` and `relations`.
-    `row` and `popularity_of` are an instance's column of `values` and place in `popularity`.
+    `row` and `popularity_of` are an instance's column of `values` and index in `popularity`.
     """
     cdef int64_t i, n = row.shape[0]
     cdef bint sound = popularity_of.shape[0] == n
@@ -837,7 +837,7 @@ cdef class TrecDocuments:
                 (<const char *> self.documents.size)[:4 * n], values[:8 * n])
 
     def name(self, int64_t at):
-        """The name of a document, by its place among all."""
+        """The name of a document, by its number among all."""
         require(0 <= at < self.documents.offsets[self.n_queries], "name: out of range")
         cdef const char *start = self.documents.text + self.documents.begin[at]
         return start[:self.documents.size[at]]
@@ -1139,24 +1139,24 @@ cdef class TrecColumns:
     def values(self, tuple documents, double[:, ::1] out):
         """Values of judged lists, (columns, queries).
 
-        documents: offsets, place or None, relevance, retrieved, judged_offsets, judged, unjudged
+        documents: offsets, rank or None, relevance, retrieved, judged_offsets, judged, unjudged
         and level of kgt_judged_lists.
         """
-        cdef const int64_t[::1] offsets, place, relevance, retrieved, judged_offsets, judged
+        cdef const int64_t[::1] offsets, rank, relevance, retrieved, judged_offsets, judged
         cdef int64_t unjudged, level
-        offsets, place, relevance, retrieved, judged_offsets, judged, unjudged, level = documents
+        offsets, rank, relevance, retrieved, judged_offsets, judged, unjudged, level = documents
         cdef c.kgt_judged_lists lists
         cdef c.kgt_status status
         cdef int64_t n = retrieved.shape[0]
         require(offsets.shape[0] == n + 1 == judged_offsets.shape[0], "values: lengths differ")
         check_bounds(offsets, relevance.shape[0])
         check_bounds(judged_offsets, judged.shape[0])
-        require(place is None or place.shape[0] == relevance.shape[0], "place: wrong length")
+        require(rank is None or rank.shape[0] == relevance.shape[0], "rank: wrong length")
         require(out.shape[0] == self.n and out.shape[1] == n, "out: wrong shape")
         lists = c.kgt_judged_lists(n, &offsets[0], NULL, &relevance[0], &retrieved[0], NULL,
                                    &judged_offsets[0], &judged[0], unjudged, level)
-        if place is not None:
-            lists.place = &place[0]
+        if rank is not None:
+            lists.rank = &rank[0]
         with nogil:
             status = c.kgt_trec_values(&lists, self.columns, self.n, &out[0, 0])
         raise_for(status)
@@ -1164,7 +1164,7 @@ cdef class TrecColumns:
     def ties(self, tuple documents, const double[::1] scores not None, bint forms):
         """What the order of documents with equal scores changes; see `changes_of`.
 
-        documents: as for `values`, with all documents; place is None.
+        documents: as for `values`, with all documents; rank is None.
         """
         cdef const int64_t[::1] offsets, relevance, retrieved, judged_offsets, judged
         cdef int64_t unjudged, level
@@ -1184,20 +1184,20 @@ cdef class TrecColumns:
     def placed_ties(self, tuple documents, const int64_t[::1] first, const int64_t[::1] size):
         """As `ties` with its forms, for lists of judged documents alone.
 
-        documents: as for `values`. first, size: the first place with the score of each document,
+        documents: as for `values`. first, size: the first rank with the score of each document,
         and how many documents have it.
         """
-        cdef const int64_t[::1] offsets, place, relevance, retrieved, judged_offsets, judged
+        cdef const int64_t[::1] offsets, rank, relevance, retrieved, judged_offsets, judged
         cdef int64_t unjudged, level
-        offsets, place, relevance, retrieved, judged_offsets, judged, unjudged, level = documents
+        offsets, rank, relevance, retrieved, judged_offsets, judged, unjudged, level = documents
         cdef int64_t n = retrieved.shape[0]
         require(offsets.shape[0] == n + 1 == judged_offsets.shape[0], "ties: lengths differ")
         check_bounds(offsets, relevance.shape[0])
         check_bounds(judged_offsets, judged.shape[0])
-        require(first.shape[0] == size.shape[0] == place.shape[0] == relevance.shape[0],
+        require(first.shape[0] == size.shape[0] == rank.shape[0] == relevance.shape[0],
                 "ties: wrong length")
         cdef c.kgt_judged_lists lists = c.kgt_judged_lists(
-            n, &offsets[0], &place[0], &relevance[0], &retrieved[0], NULL, &judged_offsets[0],
+            n, &offsets[0], &rank[0], &relevance[0], &retrieved[0], NULL, &judged_offsets[0],
             &judged[0], unjudged, level)
         cdef c.kgt_tied_places ties = c.kgt_tied_places(NULL, &first[0], &size[0])
         return changes_of(&lists, &ties, self, True)
@@ -1346,7 +1346,7 @@ cdef class TrecNumbers:
 
         names: one row per row of scores, or one for all; None: the columns' positions.
         Returns bytes of values, (columns, queries); the first row with a judged document twice, or -1;
-        if `ties`, the result of `changes_of`; and if `parts`, bytes of count, retrieved, place and
+        if `ties`, the result of `changes_of`; and if `parts`, bytes of count, retrieved, rank and
         relevance of kgt_trec_places.
         """
         cdef Py_buffer view  # a typed memoryview would cost as much as a short row
@@ -1360,7 +1360,7 @@ cdef class TrecNumbers:
         cdef int64_t *count
         cdef int64_t *retrieved
         cdef int64_t *offsets
-        cdef int64_t *place
+        cdef int64_t *rank
         cdef int64_t *relevance
         cdef int64_t *seen
         cdef double *bounds
@@ -1387,14 +1387,14 @@ cdef class TrecNumbers:
             for i in range(n):
                 block[i] = queries[i]
             count, retrieved, offsets = block + n, block + 2 * n, block + 3 * n
-            place = offsets + n + 1
-            relevance = place + n_judged
-            placed = c.kgt_placed(place, relevance, relevance + n_judged, relevance + 2 * n_judged)
+            rank = offsets + n + 1
+            relevance = rank + n_judged
+            placed = c.kgt_placed(rank, relevance, relevance + n_judged, relevance + 2 * n_judged)
             tied = c.kgt_tied_places(NULL, placed.first, placed.size)
             values = <double *> (relevance + 3 * n_judged)
             rows.judged_query, rows.judged_offsets = block, &self.offsets[0]
             rows.judged, rows.relevance = &self.numbers[0], &self.relevance[0]
-            lists = c.kgt_judged_lists(n, offsets, place, relevance, retrieved, block,
+            lists = c.kgt_judged_lists(n, offsets, rank, relevance, retrieved, block,
                                        &self.offsets[0], &self.ranked[0], unjudged, level)
             seen, bounds = block + size, <double *> (block + size + self.most + 1)
             memset(seen, 0, (self.most + 1) * 8)
@@ -1411,7 +1411,7 @@ cdef class TrecNumbers:
             changes = changes_of(&lists, &tied, columns, False) if ties else ()
             return (<char *> values)[:8 * n * columns.n], -1, changes, () if not parts else (
                 (<char *> count)[:8 * n], (<char *> retrieved)[:8 * n],
-                (<char *> place)[:8 * offsets[n]], (<char *> relevance)[:8 * offsets[n]])
+                (<char *> rank)[:8 * offsets[n]], (<char *> relevance)[:8 * offsets[n]])
         finally:
             free(block)
             PyBuffer_Release(&view)
@@ -1593,17 +1593,17 @@ cdef class LabelTable:
         raise_for(status)
 
     def close(self, int64_t[::1] offsets not None, unsigned char[::1] text not None,
-              int32_t[::1] place not None):
-        """Write the labels in byte order and the place of each number, and free the table.
+              int32_t[::1] position not None):
+        """Write the labels in byte order and the position of each number, and free the table.
 
         Shapes (n + 1,), (n_bytes,) and (n,).
         """
         cdef c.kgt_status status
         require(self.table.records != NULL, "the table is closed")
         require(offsets.shape[0] == self.table.n + 1 and text.shape[0] == self.table.n_bytes
-                and place.shape[0] == self.table.n, "labels: wrong size")
+                and position.shape[0] == self.table.n, "labels: wrong size")
         with nogil:
-            status = c.kgt_label_order(&self.table, &offsets[0], <char *> &text[0], &place[0])
+            status = c.kgt_label_order(&self.table, &offsets[0], <char *> &text[0], &position[0])
             c.kgt_label_close(&self.table)
         raise_for(status)
 

@@ -123,7 +123,7 @@ cdef extern from "factors.h" nogil:
                               int64_t most_bytes, kgt_codes **codes)
     void kgt_codes_close(kgt_codes *codes)
     int64_t kgt_codes_parts(const kgt_codes *codes)
-    kgt_status kgt_codes_take(kgt_codes *codes, int64_t part)
+    kgt_status kgt_codes_encode(kgt_codes *codes, int64_t part)
     kgt_status kgt_rank_factors(const kgt_factors *factors, const kgt_task *task,
                                 int64_t first_row, const double *target_scores,
                                 const kgt_codes *codes, const kgt_counts *counts,
@@ -332,7 +332,7 @@ cdef extern from "trec.h" nogil:
     ctypedef struct kgt_judged_lists:
         int64_t n_queries
         const int64_t *offsets
-        const int64_t *place
+        const int64_t *rank
         const int64_t *relevance
         const int64_t *retrieved
         const int64_t *judged_query
@@ -375,7 +375,7 @@ cdef extern from "trec.h" nogil:
         const int64_t *relevance
 
     ctypedef struct kgt_placed:
-        int64_t *place
+        int64_t *rank
         int64_t *relevance
         int64_t *first
         int64_t *size
@@ -450,6 +450,6 @@ cdef extern from "label.h" nogil:
     kgt_status kgt_label_numbers(kgt_label_table *table, const char *text, int64_t n,
                                  int64_t stride, const kgt_label *labels, int32_t *numbers)
     kgt_status kgt_label_order(kgt_label_table *table, int64_t *offsets, char *bytes,
-                               int32_t *place)
+                               int32_t *position)
     void kgt_label_renumber(int32_t *triples, int64_t n, int64_t width,
                             const int32_t *entities, const int32_t *relations)

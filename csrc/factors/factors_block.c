@@ -240,8 +240,8 @@ static bool take_word(kgt_block *block, int64_t word, const scratch *s) {
     const void *vectors[KGT_AT_HAND];
     float largest = 0;
     for (int64_t i = first; i < end; i++) {
-        const float own = s->largest[block->place_of[i]];
-        largest = own > largest ? own : largest;
+        const float magnitude = s->largest[block->place_of[i]];
+        largest = magnitude > largest ? magnitude : largest;
     }
     block->scale[word] = l1 ? 1 : largest / 127.0f;
     block->inverse[word] =
@@ -259,7 +259,7 @@ static bool take_word(kgt_block *block, int64_t word, const scratch *s) {
     return block->offset == NULL || take_offsets(block, vectors, first, end);
 }
 
-kgt_status kgt_block_take(kgt_block *block, int64_t first, int64_t n) {
+kgt_status kgt_block_encode(kgt_block *block, int64_t first, int64_t n) {
     scratch s;
     if (scratch_open(&s, block) != KGT_OK) return KGT_NO_MEMORY;
     block->first = first;

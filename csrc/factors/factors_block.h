@@ -42,7 +42,7 @@ KGT_INLINE size_t kgt_block_padded(const kgt_block *block) {
     return (size_t)(block->n + 63) / 64 * 64;
 }
 /* Encodes the ranked entities first .. first + n - 1, n <= width. */
-kgt_status kgt_block_take(kgt_block *block, int64_t first, int64_t n);
+kgt_status kgt_block_encode(kgt_block *block, int64_t first, int64_t n);
 
 /* Copies of vectors kept at the same time, so that their chains run side by side: one word's. */
 #define KGT_AT_HAND 64

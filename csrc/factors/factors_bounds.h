@@ -57,8 +57,8 @@
  *         <= ((|x - x'| + g' |x|) + (|q - q'| + g' |q|) + 16 u (|o| + |b|)) / s,
  *
  * where g' covers the roundings as above, because |s P| <= |q'| + |x'|. The entity's part is its
- * error, with norm = 1 / s, k = 0 and r = 1. The query's part, `own`, belongs to the slack. The
- * second level has a smaller step, and codes below 2^14, so that differences fit 16 bits.
+ * error, with norm = 1 / s, k = 0 and r = 1. The query's part, `l1_error`, belongs to the slack.
+ * The second level has a smaller step, and codes below 2^14, so that differences fit 16 bits.
  *
  * IN DOUBLE, codes are made of the vectors rounded to float; q and x are these rounded vectors
  * here. Rounding takes at most u of each value. With dim <= 2^16, d 2^-53 < 2^-13 u. So the chain
@@ -67,7 +67,7 @@
  * above. A vector that would become zero has no bounds.) X, Q, b and the score's roundings are
  * those of double; o is rounded to float.
  *
- * ROUNDING. Norms, residuals, k, g', norm, own and slack are rounded up, by factors above the
+ * ROUNDING. Norms, residuals, k, g', norm, l1_error and slack are rounded up, by factors above the
  * roundings of their own computation. The threshold for lower is rounded up, that for upper down.
  * The rounding of codes and the order of sums do not matter. */
 #ifndef KGT_FACTORS_BOUNDS_H

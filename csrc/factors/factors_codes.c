@@ -76,23 +76,23 @@ void kgt_codes_end(kgt_codes *codes) {
     free(codes->sampled_ids);
 }
 
-/* Encodes entities of a model into a block that is opened for so many and taken once. */
-static kgt_status take(kgt_block *block, const kgt_factors *factors, kgt_steps steps, int64_t first,
-                       int64_t n) {
+/* Encodes entities of a model into a block that is opened for so many and filled once. */
+static kgt_status encode_block(kgt_block *block, const kgt_factors *factors, kgt_steps steps,
+                               int64_t first, int64_t n) {
     if (block->panels == NULL &&
         kgt_block_open(block, factors, steps, (n + 63) / 64 * 64) != KGT_OK)
         return KGT_NO_MEMORY;
-    return kgt_block_take(block, first, n);
+    return kgt_block_encode(block, first, n);
 }
 
-kgt_status kgt_codes_take(kgt_codes *codes, int64_t part) {
+kgt_status kgt_codes_encode(kgt_codes *codes, int64_t part) {
     if (part == codes->n_blocks)
-        return take(&codes->sampled, &codes->sampled_of, codes->steps, 0,
-                    codes->sampled_of.n_entities);
+        return encode_block(&codes->sampled, &codes->sampled_of, codes->steps, 0,
+                            codes->sampled_of.n_entities);
     kgt_block *block = codes->blocks + (codes->shared ? part : 0);
     const int64_t first = part * codes->width, left = codes->factors.n_entities - first;
-    return take(block, &codes->factors, codes->steps, first,
-                left < codes->width ? left : codes->width);
+    return encode_block(block, &codes->factors, codes->steps, first,
+                        left < codes->width ? left : codes->width);
 }
 
 int64_t kgt_codes_parts(const kgt_codes *codes) {

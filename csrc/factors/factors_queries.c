@@ -71,8 +71,8 @@ static bool take_l1_query(kgt_queries *queries, const kgt_factors *factors, int6
     queries->fine_norm[i] = (float)(queries->fine_inverse[i] * KGT_UP);
     queries->factor[i] = (float)queries->inverse[i];
     queries->fine_factor[i] = (float)queries->fine_inverse[i];
-    queries->own[i] = kgt_l1_error(q, factors);
-    queries->fine_own[i] = kgt_l1_error(fine, factors);
+    queries->l1_error[i] = kgt_l1_error(q, factors);
+    queries->fine_l1_error[i] = kgt_l1_error(fine, factors);
     return true;
 }
 
@@ -100,8 +100,8 @@ kgt_status kgt_queries_open(kgt_queries *queries, const kgt_factors *factors, kg
     }
     queries->chain = queries->inverse + n_padded;
     queries->fine_inverse = queries->chain + n_padded;
-    queries->own = queries->fine_inverse + n_padded;
-    queries->fine_own = queries->own + n_padded;
+    queries->l1_error = queries->fine_inverse + n_padded;
+    queries->fine_l1_error = queries->l1_error + n_padded;
     queries->factor = queries->judged_norm + n_padded;
     queries->fine_norm = queries->factor + n_padded;
     queries->fine_factor = queries->fine_norm + n_padded;

@@ -10,10 +10,10 @@ typedef struct {
     kgt_steps steps;
     size_t groups;
     int64_t n;
-    uint8_t *codes;         /* row after row, in the layout of product */
-    double *inverse;        /* 1 / (m s) */
-    double *chain;          /* Q */
-    double *own, *fine_own; /* |q - q'| + g' |q| under L1, else 0 */
+    uint8_t *codes;                   /* row after row, in the layout of product */
+    double *inverse;                  /* 1 / (m s) */
+    double *chain;                    /* Q */
+    double *l1_error, *fine_l1_error; /* |q - q'| + g' |q| under L1, else 0 */
     float *judged_norm, *factor;
     float *relative; /* k */
     bool *bounded;

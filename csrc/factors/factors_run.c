@@ -26,7 +26,7 @@
 #define AHEAD 2
 
 static void run_close(kgt_run *r) {
-    kgt_codes_end(&r->own);
+    kgt_codes_end(&r->own_codes);
     kgt_queries_close(&r->queries);
     r->typed->close(r);
     free((void *)r->tiled.queries);
@@ -46,10 +46,10 @@ static kgt_status codes_of(kgt_run *r) {
     kgt_status status = KGT_OK;
     r->codes = r->call->codes;
     if (r->codes == NULL || r->codes->bytes != kgt_bytes_active()) {
-        r->codes = &r->own;
-        status = kgt_codes_begin(&r->own, r->factors, r->call->best->depth, false);
-        if (status == KGT_OK && r->own.guessing_rank > 0)
-            status = kgt_codes_take(&r->own, r->own.n_blocks);
+        r->codes = &r->own_codes;
+        status = kgt_codes_begin(&r->own_codes, r->factors, r->call->best->depth, false);
+        if (status == KGT_OK && r->own_codes.guessing_rank > 0)
+            status = kgt_codes_encode(&r->own_codes, r->own_codes.n_blocks);
     }
     if (r->codes->sampled.bounded) r->guessing_rank = r->codes->guessing_rank;
     return status;
@@ -243,7 +243,9 @@ static kgt_status rank_blocks(kgt_run *r) {
     int64_t rest = FIRST_PAUSE;
     kgt_status status = KGT_OK;
     for (int64_t first = 0; first < n_entities && status == KGT_OK;) {
-        if (!r->codes->shared && (status = kgt_codes_take(&r->own, first / width)) != KGT_OK) break;
+        if (!r->codes->shared &&
+            (status = kgt_codes_encode(&r->own_codes, first / width)) != KGT_OK)
+            break;
         r->block = kgt_codes_block(r->codes, first / width);
         r->words = kgt_block_padded(r->block) / 64;
         r->total = (kgt_costs){r->total.spent / 2, r->total.due / 2}; /* older costs count less */

@@ -37,18 +37,18 @@ static void mark(const kgt_block *block, kgt_csr filter, int64_t question, int64
                  uint64_t *bits) {
     const int64_t end = filter.offsets[question + 1], n = block->n;
     const int32_t first = id_of(block, 0), last = id_of(block, n - 1), *ids = filter.ids;
-    const int32_t *own = block->factors->ids ? block->factors->ids + block->first : NULL;
+    const int32_t *entity_ids = block->factors->ids ? block->factors->ids + block->first : NULL;
     int64_t next = *at, place = 0;
     memset(bits, 0, kgt_block_padded(block) / 8);
     if (n % 64 != 0) bits[n / 64] = ~(uint64_t)0 << n % 64;
     while (next < end && ids[next] < first) next++;
     for (; next < end && ids[next] <= last; next++) {
-        if (own == NULL) {
+        if (entity_ids == NULL) {
             place = ids[next] - first;
         } else {
-            while (place + STRIDE < n && own[place + STRIDE] < ids[next]) place += STRIDE;
-            while (own[place] < ids[next]) place++;
-            if (own[place] != ids[next]) continue;
+            while (place + STRIDE < n && entity_ids[place + STRIDE] < ids[next]) place += STRIDE;
+            while (entity_ids[place] < ids[next]) place++;
+            if (entity_ids[place] != ids[next]) continue;
         }
         const int64_t slot = block->slot_of[place];
         bits[slot / 64] |= (uint64_t)1 << slot % 64;
@@ -70,8 +70,9 @@ static kgt_row_state row_of(const kgt_run *r, const kgt_block *block, int64_t ro
         .products = products,
         .bounds = {block->inverse, block->base, block->code_norm, block->shift,
                    queries->judged_norm[row], queries->relative[row], queries->factor[row]},
-        .coarse = {inverse, (absolute + queries->own[row]) * inverse + LEAST_SLACK},
-        .fine = {fine_inverse, (absolute + queries->fine_own[row]) * fine_inverse + LEAST_SLACK},
+        .coarse = {inverse, (absolute + queries->l1_error[row]) * inverse + LEAST_SLACK},
+        .fine = {fine_inverse,
+                 (absolute + queries->fine_l1_error[row]) * fine_inverse + LEAST_SLACK},
         .chain = queries->chain[row],
     };
 }
@@ -213,10 +214,11 @@ static int64_t slot_in(const kgt_run *r, int32_t id) {
 /* Settles one target from its bits. False if too much is open. */
 static bool settle_target(kgt_run *r, kgt_row_state *state, int64_t target, uint64_t *sure,
                           const uint64_t *reach, int64_t *greater) {
-    const int64_t own = slot_in(r, r->call->task->targets.ids[target]); /* not its own candidate */
-    const int64_t n =
-        (int64_t)r->block->bytes->undecided(sure, reach, r->known, r->removed, state->words,
-                                            own < 0 ? SIZE_MAX : (size_t)own, r->places);
+    const int64_t answer_slot =
+        slot_in(r, r->call->task->targets.ids[target]); /* not its own candidate */
+    const int64_t n = (int64_t)r->block->bytes->undecided(
+        sure, reach, r->known, r->removed, state->words,
+        answer_slot < 0 ? SIZE_MAX : (size_t)answer_slot, r->places);
     state->open += n;
     if (too_much(r, state)) return false;
     if (n > 0) {

@@ -77,7 +77,7 @@ struct kgt_run {
     const kgt_call *call;
     const kgt_typed *typed;
     kgt_prices prices;
-    kgt_codes own; /* used if the call has none */
+    kgt_codes own_codes; /* used if the call has none */
     const kgt_codes *codes;
     const kgt_block *block; /* the current one */
     int64_t guessing_rank;  /* 0: no guesses */

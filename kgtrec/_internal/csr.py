@@ -163,7 +163,7 @@ def spans(starts: Int64 | int, lengths: Integers) -> tuple[Int64, Int64]:
     return offsets, np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
 
 
-def take(csr: Csr, rows: Int64) -> Csr:
+def select_lists(csr: Csr, rows: Int64) -> Csr:
     """Return the lists of some questions, in this order; repeats are allowed."""
     starts = csr.offsets[rows]
     offsets, items = spans(starts, csr.offsets[rows + 1] - starts)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kgtrec._internal.arrays import Array, Bools, Float64, Int32, Int64
-from kgtrec._internal.csr import Csr, find_sorted, offsets_of, take
+from kgtrec._internal.csr import Csr, find_sorted, offsets_of, select_lists
 from kgtrec.cluster.question_store import Store, read_rows
 from kgtrec.cluster.score_files import FactorFiles, Files, ScoreFiles
 from kgtrec.errors import InputError, UsageError
@@ -70,7 +70,7 @@ class _PartEntities(NamedTuple):
                 )
         return new_id.astype(np.int32), is_local
 
-    def take(self, array: Array) -> Array:
+    def reorder(self, array: Array) -> Array:
         """Return the elements of an array over all entities, in the order of the new numbers."""
         below, above = (read_rows(array, ids) for ids in (self.below, self.above))
         return np.concatenate([below, array[self.first : self.stop], above])
@@ -117,7 +117,7 @@ def open_slice(
     if not store.ordered and part_entities is None:
         position = store.array("position")
     elif not store.ordered and part_entities is not None:
-        order = part_entities.take(store.array("position"))
+        order = part_entities.reorder(store.array("position"))
         position = np.argsort(np.argsort(order)).astype(np.int32)
     candidate_lists = store.candidate_lists()
     lists = QuestionLists(
@@ -134,7 +134,7 @@ def _renumber_lists(
     store: Store, name: str, numbers: Int64, part_entities: _PartEntities | None
 ) -> Csr:
     """Return the lists `name` of some questions, with only the part's entities, renumbered."""
-    lists = take(Csr(store.array(f"{name}_offsets"), store.array(f"{name}_ids")), numbers)
+    lists = select_lists(Csr(store.array(f"{name}_offsets"), store.array(f"{name}_ids")), numbers)
     if part_entities is None:
         return lists
     new_ids, is_local = part_entities.renumber(lists.ids)

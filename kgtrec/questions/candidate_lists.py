@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.arrays import Array, Int32, Int64
-from kgtrec._internal.csr import Csr, contains, take, to_keys
+from kgtrec._internal.csr import Csr, contains, select_lists, to_keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +46,10 @@ class CandidateLists:
         used = np.unique(of[of >= 0])
         columns = self.columns
         if columns is not None:
-            columns = take(Csr(self.lists.offsets, columns), used).ids
+            columns = select_lists(Csr(self.lists.offsets, columns), used).ids
         return replace(
             self,
-            lists=take(self.lists, used),
+            lists=select_lists(self.lists, used),
             of=np.where(of < 0, -1, np.searchsorted(used, of)),
             columns=columns,
         )

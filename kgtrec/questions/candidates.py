@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array, Int32, Int64
-from kgtrec._internal.csr import Csr, contains, offsets_of, take, to_csr, to_keys
+from kgtrec._internal.csr import Csr, contains, offsets_of, select_lists, to_csr, to_keys
 from kgtrec.errors import InputError, UsageError, about, refuse_if
 from kgtrec.graph import id_files
 from kgtrec.graph.openke import read_type_constraints
@@ -134,7 +134,7 @@ def separate(questions: AnyQuestions) -> AnyQuestions:
     question = questions.instance_question[instance].astype(np.int64)
     every, n = np.arange(len(instance)), questions.n_labels
     answers = questions.answers.ids[instance]
-    known = take(questions.known, question)
+    known = select_lists(questions.known, question)
     keys = to_keys(known, n)
     others = keys[~contains(every * n + answers, keys)]
     return questions.select(

@@ -10,7 +10,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import check_count
 from kgtrec._internal.arrays import Int64
-from kgtrec._internal.csr import find_sorted, spans, take
+from kgtrec._internal.csr import find_sorted, select_lists, spans
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.graph_terms import GraphTerms
 from kgtrec.questions.terms import NamedTerms
@@ -36,9 +36,9 @@ def select_questions(questions: AnyQuestions, chosen: Int64, **changes: Any) -> 
     rows = index[questions.triple_rows]
     lists = questions.candidate_lists
     fields: dict[str, Any] = {
-        "answers": take(questions.answers, chosen),
-        "known": take(questions.known, chosen),
-        "removed": take(questions.removed, chosen),
+        "answers": select_lists(questions.answers, chosen),
+        "known": select_lists(questions.known, chosen),
+        "removed": select_lists(questions.removed, chosen),
         "instance_question": np.repeat(np.arange(len(chosen)), questions.answers.lengths[chosen]),
         "triple_rows": rows[rows >= 0],
         "candidate_lists": None if lists is None else lists.select(chosen),

@@ -24,7 +24,7 @@ from kgtrec.errors import InputError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.questions import describe_question
 from kgtrec.ranking.columns import EQUAL, GREATER, MICRO, TIED_AHEAD
-from kgtrec.ranking.kernel import NativeRanking
+from kgtrec.ranking.kernel import NativeRanking, ignore_progress
 from kgtrec.ranking.rows import QuestionLists, Rows
 from kgtrec.ranking.settings import Settings, Tolerance
 from kgtrec.scores.arrays import ScoreBlock
@@ -166,12 +166,12 @@ def rank_all(
     *,
     first_entity: int = 0,
     answers: Float64 | None = None,
-    advance: Callable[[int], Any] = int,
+    advance: Callable[[int], object] = ignore_progress,
 ) -> NativeRanking:
     """Rank all rows by scores or by a factorised model, for all entities or for a range.
 
     `first_entity` and `answers` are those of `NativeRanking`. For a factorised model, `advance` is
-    called with the number of rows done; by default, `int` ignores it.
+    called with the number of rows done.
     """
     if isinstance(scores, ScoreBlock):
         state = NativeRanking(lists, rows, settings, scores.dtype, first_entity, answers)

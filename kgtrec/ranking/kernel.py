@@ -10,7 +10,6 @@ import platform
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -76,6 +75,10 @@ _CODES_BYTES = 32 << 20
 # Score rows that a thread puts into id order at a time: it ranks them while they are in its cache.
 _REORDERED_BYTES = 1 << 19
 _MOST_THREADS = 256  # systems limit how many may start
+
+
+def ignore_progress(rows: int) -> None:
+    """Do nothing: the default for `advance`, which is called with the number of rows done."""
 
 
 class NativeRanking:
@@ -266,7 +269,9 @@ class NativeRanking:
         self.target_scores(scores, out)
         return out[targets]
 
-    def rank_factors(self, factors: Factors, advance: Callable[[int], Any] = int) -> None:
+    def rank_factors(
+        self, factors: Factors, advance: Callable[[int], object] = ignore_progress
+    ) -> None:
         """Rank all rows by a factorised model; call ``advance`` with the number of rows done."""
         answer_scores = np.empty(len(self.plan.targets)) if self.answers is None else self.answers
         parts = self._divide_rows(factors.dtype.itemsize)
@@ -319,7 +324,7 @@ class NativeRanking:
             depth=self.best_ids.shape[1],
             most_bytes=_CODES_BYTES * self.threads,
         )
-        share_rows(codes.take, _divide_evenly(0, codes.n_parts, self.threads), self.threads)
+        share_rows(codes.encode, _divide_evenly(0, codes.n_parts, self.threads), self.threads)
         return codes
 
     def _candidates_of_row(self, row: int) -> Int32 | None:

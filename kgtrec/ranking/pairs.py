@@ -21,6 +21,7 @@ from kgtrec._internal.arrays import Array, Float64, Int32, Int64
 from kgtrec._internal.csr import contains
 from kgtrec._internal.threads import share_rows
 from kgtrec.errors import InputError
+from kgtrec.ranking.kernel import ignore_progress
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import reading
@@ -397,7 +398,7 @@ def count_pairs(
     heads_per_call: int | None = None,
     threads: int = 1,
     higher_is_better: bool = True,
-    advance: Callable[[int], object] = lambda rows: None,
+    advance: Callable[[int], object] = ignore_progress,
 ) -> PairCounts:
     """Count the pairs of a relation, and find the best of them.
 

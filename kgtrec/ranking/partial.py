@@ -169,15 +169,15 @@ def _run_slots(slot: Int64) -> Int64:
 
 
 def _check_cover(
-    unit: str, spans: Iterable[tuple[int, int]], start: int = 0, end: int | None = None
+    unit: str, parts: Iterable[tuple[int, int]], start: int = 0, end: int | None = None
 ) -> None:
     """Raise UsageError unless ordered parts contain each row (or entity) exactly once.
 
     - unit: "rows" or "entities", for messages.
-    - spans: First row of each part, and its last row plus 1.
+    - parts: First row of each part, and its last row plus 1.
     - start, end: The same of all parts together; no check of the end if it is None.
     """
-    for first, stop in spans if end is None else (*spans, (end, end)):
+    for first, stop in parts if end is None else (*parts, (end, end)):
         if first > start:
             gone = f"{unit} {start} to {first - 1}"
             raise UsageError(f"{gone} are in no part; add a part with them")

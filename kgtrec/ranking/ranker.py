@@ -306,7 +306,7 @@ class Ranker:
         """
         claim = object()
         try:
-            new = self._claims.take(claim, ids)
+            new = self._claims.claim_rows(claim, ids)
             work(claim, new)
             self._claims.scored[as_index(ids) if new.all() else ids[new]] = True
         finally:

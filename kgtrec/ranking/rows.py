@@ -13,7 +13,7 @@ import numpy as np
 from kgtrec._core import Lists, Order
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Bools, Int32, Int64
-from kgtrec._internal.csr import Csr, offsets_of, spans, take
+from kgtrec._internal.csr import Csr, offsets_of, select_lists, spans
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.candidate_lists import CandidateLists
@@ -57,7 +57,7 @@ class QuestionLists:
 
     def select(self, questions: Int64) -> QuestionLists:
         """Return the lists of some questions, in any order; repeats are allowed."""
-        known, removed = take(self.known, questions), take(self.removed, questions)
+        known, removed = select_lists(self.known, questions), select_lists(self.removed, questions)
         lists = self.candidate_lists and self.candidate_lists.select(questions)
         return replace(self, known=known, removed=removed, candidate_lists=lists)
 
@@ -235,7 +235,7 @@ class RowClaims:
         self._ignore, self._describe = duplicates == "ignore", describe
         self._finished, self._lock = False, Lock()
 
-    def take(self, claim: object, rows: Int64) -> Bools:
+    def claim_rows(self, claim: object, rows: Int64) -> Bools:
         """Claim rows, and return a mask of those to rank: bool, shape (len(rows),).
 
         No other call may rank them until the claim leaves `at_work`.

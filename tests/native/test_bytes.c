@@ -683,7 +683,7 @@ static void check_bounds_of(bool in_double, size_t dim, kind query_kind, kind en
     expect(kgt_block_open(&block, &factors, steps, kgt_block_width(&factors)) == KGT_OK, "bound",
            "no block");
     expect(kgt_queries_open(&queries, &factors, steps) == KGT_OK, "bound", "no queries");
-    expect(kgt_block_take(&block, 0, ENTITIES) == KGT_OK, "bound", "no memory");
+    expect(kgt_block_encode(&block, 0, ENTITIES) == KGT_OK, "bound", "no memory");
     expect(block.bounded, "bound", "%s: the block has no bounds", details);
     if (spoils("rounding") && entity_kind == WHOLE) memset(block.base, 0, 2 * sizeof *block.base);
     const size_t stride = (size_t)block.width + 16;

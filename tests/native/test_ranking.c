@@ -318,7 +318,7 @@ static kgt_codes *codes_of(const kgt_factors *factors, int64_t depth) {
     kgt_codes *codes;
     kgt_status status = kgt_codes_open(factors, factors->n_rows / 2, depth, 1 << 24, &codes);
     for (int64_t i = codes ? kgt_codes_parts(codes) : 0; i-- > 0;)
-        status |= kgt_codes_take(codes, i);
+        status |= kgt_codes_encode(codes, i);
     expect(status == KGT_OK, "kgt_codes_open", "status %d", (int)status);
     if (codes == NULL || !spoils("codes") || codes->n_blocks < 2) return codes;
     const kgt_block first = codes->blocks[0];

@@ -208,10 +208,10 @@ def test_only_rows_that_were_kept_fix_the_dtype(questions, scores) -> None:
 
 def test_duplicates_that_another_thread_is_ranking_are_ignored() -> None:
     claims = RowClaims(8, "ignore", str)
-    assert claims.take("one", np.arange(0, 4)).all()
-    assert claims.take("two", np.arange(2, 6)).tolist() == [False, False, True, True]
+    assert claims.claim_rows("one", np.arange(0, 4)).all()
+    assert claims.claim_rows("two", np.arange(2, 6)).tolist() == [False, False, True, True]
     assert claims.at_work["two"].tolist() == [4, 5]  # the other call's rows are not ours
-    assert claims.take("three", np.array([5, 7, 3])).tolist() == [False, True, False]
+    assert claims.claim_rows("three", np.array([5, 7, 3])).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("wide", ["queries", "entities", "bias", "relation"])

@@ -33,15 +33,15 @@ def judge_best(ranks: Ranks, most: Float64, ties: str) -> tuple[Float64, Float64
     """
     question = np.asarray(number_values(ranks.question)[1], np.int64)
     greater, tied = ranks.macro_greater, ranks.macro_equal + 1
-    room = np.maximum(most[question] - greater, 0)  # for the answer and those that tie with it
-    room[ranks.macro_answer_nan] = 0  # an answer without a score is in no set
-    inside = np.minimum(room / tied, 1.0)
+    n_left = np.maximum(most[question] - greater, 0)  # entries for the answer and its ties
+    n_left[ranks.macro_answer_nan] = 0  # an answer without a score is in no set
+    inside = np.minimum(n_left / tied, 1.0)
     sizes = np.full(len(most), np.inf)
     np.minimum.at(sizes, question, ranks.macro_candidates.astype(np.float64))
     sizes = np.minimum(sizes, most)
-    split = (room > 0) & (room < tied)
+    split = (n_left > 0) & (n_left < tied)
     if ties == "expected":
-        return inside, sizes, _in_any_order(question, room, tied, len(most))
+        return inside, sizes, _in_any_order(question, n_left, tied, len(most))
     sizes[question[split]] = (greater + (tied if ties == "all" else 0))[split]
     inside = (inside > 0 if ties == "all" else inside == 1).astype(np.float64)
     return inside, sizes, any_and_all(inside > 0, question, len(most))
@@ -53,18 +53,18 @@ def any_and_all(inside: Bools, question: Int64, n_questions: int) -> Float64:
     return np.stack([hits > 0, hits == np.bincount(question, minlength=n_questions)]).astype(float)
 
 
-def _in_any_order(question: Int64, room: Float64, tied: Int64, n_questions: int) -> Float64:
+def _in_any_order(question: Int64, n_left: Float64, tied: Int64, n_questions: int) -> Float64:
     """Return the probabilities that any, and that all answers are in the sets, float64 (2, Q).
 
-    Answers before the border are in, those behind it are out. At the border, `room` of `tied`
+    Answers before the border are in, those behind it are out. At the border, `n_left` of `tied`
     candidates are in, of which m are answers: no or all answers among them are hypergeometric.
     """
-    within, beyond = room >= tied, room <= 0
+    within, beyond = n_left >= tied, n_left <= 0
     shares = any_and_all(within, question, n_questions)
     rows = np.flatnonzero(~within & ~beyond)
     n_tied = np.bincount(question[rows], minlength=n_questions)
     first = rows[np.unique(question[rows], return_index=True)[1]]
-    at, size, fits = question[first], tied[first].astype(float), room[first]
+    at, size, fits = question[first], tied[first].astype(float), n_left[first]
     m = n_tied[at].astype(float)
     none = np.exp(_log_ways(size - m, fits) - _log_ways(size, fits))
     every = np.exp(_log_ways(size - m, fits - m) - _log_ways(size, fits))
