@@ -144,7 +144,7 @@ def command(**options: Any) -> Report:
 def _read_questions(options: dict[str, Any]) -> Questions:
     """Read the questions. Scores of all entities decide how many entities the graph has."""
     from kgtrec.questions.requests import QuestionRequest
-    from kgtrec.scores.files import load_scores
+    from kgtrec.scores.sources import load_scores
 
     names = ("graph", "split", "sides", "context", "column_labels")
     request = {name: options[name] for name in names}

@@ -204,7 +204,8 @@ def _load_scores(graph: Graph, options: dict[str, Any]) -> Any:
     from kgtrec import Factors
     from kgtrec.cli.rank.options import has_embeddings
     from kgtrec.integrations.embeddings import load_pair_vectors
-    from kgtrec.scores.files import load_matrix, load_scores
+    from kgtrec.scores.files import load_matrix
+    from kgtrec.scores.sources import load_scores
 
     path = options["scores"]
     if has_embeddings(options | {"predictions": None}):

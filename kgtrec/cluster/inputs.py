@@ -29,7 +29,7 @@ from kgtrec.ranking.ranker import check_factors, prepare_rows
 from kgtrec.ranking.settings import Settings
 from kgtrec.scores.arrays import as_array
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.files import check_sides
+from kgtrec.scores.sources import check_sides
 
 
 def describe_request(request: QuestionRequest | AnswerRequest) -> dict[str, Any]:

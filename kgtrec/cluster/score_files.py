@@ -38,11 +38,12 @@ from kgtrec.scores.files import (
     RangedArray,
     ScoreShard,
     check_factor_names,
-    load_scores,
     npy_header,
     one_line,
+    read_scores,
 )
-from kgtrec.scores.sources import MatrixSource, alike, by_part
+from kgtrec.scores.matrices import alike
+from kgtrec.scores.sources import by_part
 
 _FACTORS = ("queries", "entities", "bias")
 _PIECE_BYTES = 8 << 20  # bytes of an archive that are read at a time; at a URL, per request
@@ -318,10 +319,10 @@ def describe_scores(path: PathName, work: PathName) -> Files:
         path = local_path(path) or url_text(os.fspath(path))
     if Path(path).suffix == ".npz" and not is_folder(path):
         return _describe_archive(path, Path(work))
-    source = load_scores(path)
-    assert isinstance(source, MatrixSource)
-    first = source.parts[0].values
-    for matrix, name, _ in source.parts:
+    parts = read_scores(path)
+    assert not isinstance(parts, Factors)  # an archive, which is described above
+    first = parts[0].values
+    for matrix, name, _ in parts:
         score_dtype(matrix, name)
         if not alike(matrix, first):
             raise FileError(
@@ -330,7 +331,7 @@ def describe_scores(path: PathName, work: PathName) -> Files:
                 f"{first.dtype} in the first shard",
                 hint="save all shards with the same columns and dtype",
             )
-    files = tuple(_describe_matrix(part.values, part.file) for part in source.parts)
+    files = tuple(_describe_matrix(part.values, part.file) for part in parts)
     return ScoreFiles(files, location=str(path))
 
 
@@ -416,7 +417,7 @@ def _describe_archive(path: PathName, work: Path) -> FactorFiles:
         raise FileError(path, found=str(error), hint=hint) from None
     except Exception as error:  # zipfile, zlib and numpy each have errors of their own
         if isinstance(error, OSError) and error.errno is not None:
-            load_scores(path)  # raises an error with the reason
+            read_scores(path)  # raises an error with the reason
         problem = f"not a readable .npz archive ({one_line(error)})"
         raise FileError(path, found=problem, hint="save it with numpy.savez") from None
 

@@ -24,9 +24,8 @@ from kgtrec.ranking.rows import QuestionLists, RowPlan
 from kgtrec.ranking.settings import RankOptions, Settings
 from kgtrec.scores.arrays import ScoreBlock
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.files import as_source
 from kgtrec.scores.mapped_files import reading
-from kgtrec.scores.sources import BLOCK_BYTES, MatrixSource, select_rows
+from kgtrec.scores.sources import BLOCK_BYTES, MatrixSource, as_source, select_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -2,5 +2,6 @@
 
 In: arrays of any framework, `.npy` and `.npz` files, folders of shards, callables, iterables,
 embeddings. Out: a `sources.Source`, read once, block by block; or `Factors`, which are ranked from
-their vectors and have no rows. Read `sources` first; `files` reads files on disk.
+their vectors and have no rows. Read `sources` first: it builds the source from `matrices`, which
+are arrays in memory or what `files` reads.
 """

@@ -1,4 +1,4 @@
-"""Scores in files, and in all other forms, as a source of score rows.
+"""Scores in files, as matrices or factorised models.
 
 A file is a ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with `Factors`. Only
 requested rows of a matrix in an object store are read. Nothing is ever unpickled.
@@ -10,8 +10,7 @@ import errno
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
-from os import PathLike
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,21 +22,17 @@ from kgtrec._internal.files import PARSING, map_array
 from kgtrec._internal.locations import RangedFile, is_location, local_copy, names_in
 from kgtrec._internal.unpacking import check_members
 from kgtrec.errors import FileError, InputError, PathName, UsageError
-from kgtrec.questions.api import Questions
-from kgtrec.questions.terms import NAMES, SIDES
-from kgtrec.scores import sources
-from kgtrec.scores.arrays import as_block, on_device
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.mapped_files import Watch
-from kgtrec.scores.sources import Matrix, MatrixSource, Source, StreamSource, call_batches
+from kgtrec.scores.matrices import Matrix
 
 _MAGIC = b"\x93NUMPY"
 _FACTORS = ("queries", "entities", "bias", "metric")
 _SAVE_AGAIN = "save the scores again with numpy.save, as an array of floats"
 
 
-def load_scores(path: PathName) -> MatrixSource | Factors:
-    """Load a ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with `Factors`.
+def read_scores(path: PathName) -> list[Matrix] | Factors:
+    """Read a ``.npy`` matrix, a folder of ``.npy`` shards, or an ``.npz`` with `Factors`.
 
     Shards are joined in the order of their names, with numbers in numeric order: ``2.npy`` comes
     before ``10.npy``. Hidden files are ignored.
@@ -49,10 +44,10 @@ def load_scores(path: PathName) -> MatrixSource | Factors:
         os.stat(path)
         if path.is_dir():
             names = [entry.name for entry in os.scandir(path)]
-            return MatrixSource([_load_shard(path / name) for name in _shards(path, names)])
+            return [_load_shard(path / name) for name in _shards(path, names)]
         if path.suffix == ".npz":
             return _load_factors(path)
-        return MatrixSource([_load_matrix(path)])
+        return [_load_matrix(path)]
     except OSError as error:
         raise _unreadable(path, error) from None
 
@@ -73,19 +68,19 @@ def load_matrix(path: PathName) -> Array:
             raise _unreadable(copy, error) from None
 
 
-def _load_from_url(url: str) -> MatrixSource | Factors:
-    """Load scores from a URL as `load_scores` does; rows of matrices are read on request."""
+def _load_from_url(url: str) -> list[Matrix] | Factors:
+    """Read scores from a URL as `read_scores` does; rows of matrices are read on request."""
     if url.endswith(".npz"):
         with local_copy(url) as copy:
             return _load_factors(copy)
     names = names_in(url)
     if names is not None:
         base = url.rstrip("/")
-        return MatrixSource([open_url_matrix(f"{base}/{name}") for name in _shards(url, names)])
+        return [open_url_matrix(f"{base}/{name}") for name in _shards(url, names)]
     if not url.endswith(".npy"):
         problem = _kind(Path(url))
         raise FileError("", found=problem, hint="save the scores as .npy").at(url)
-    return MatrixSource([open_url_matrix(url)])
+    return [open_url_matrix(url)]
 
 
 def _shards(folder: str | Path, names: list[str]) -> list[str]:
@@ -369,67 +364,3 @@ def npy_header(head: BinaryIO) -> tuple[int, tuple[int, ...], bool, np.dtype[Any
     with PARSING:
         shape, by_column, dtype = readers[version](head)
     return head.tell(), shape, by_column and len(shape) > 1, dtype
-
-
-def as_source(
-    scores: Any, questions: Questions, batches: Callable[[int], Iterable[Any]]
-) -> Source | Factors:
-    """Return scores in any form as a source; InputError for an unsupported type."""
-    if isinstance(scores, np.ndarray):
-        return MatrixSource([_matrix(scores)])
-    if isinstance(scores, (Factors, MatrixSource)):
-        return scores
-    if isinstance(scores, (str, PathLike)):
-        return load_scores(scores)
-    if isinstance(scores, Mapping):
-        return _join_sides(scores, questions)
-    is_array = hasattr(scores, "__dlpack__") or hasattr(scores, "__array__")
-    if is_array or on_device(scores) or isinstance(scores, memoryview):  # which is also iterable
-        return MatrixSource([_matrix(scores)])
-    if hasattr(scores, "toarray"):
-        raise InputError(
-            f"scores are a sparse matrix ({type(scores).__name__}), which does not define the "
-            "scores that it leaves out; pass .toarray() if they are 0"
-        )
-    if callable(scores):
-        size = max(1, min(1024, sources.BLOCK_BYTES // (4 * questions.n_labels)))
-        return StreamSource(call_batches(scores, batches(size)))
-    if isinstance(scores, list) and scores and isinstance(scores[0], (list, tuple)):
-        return MatrixSource([_matrix(scores)])
-    if isinstance(scores, Iterable):
-        return StreamSource(scores)
-    raise InputError(
-        f"scores have the unsupported type {type(scores).__name__}; pass an array, a path, "
-        "Factors, a callable or an iterable of chunks"
-    )
-
-
-def _matrix(scores: Any) -> Matrix:
-    """Return an array of any framework as a matrix."""
-    return Matrix.from_values(as_block(scores))
-
-
-def check_sides(scores: Mapping[Any, Any], sides: str) -> list[str]:
-    """Return the asked sides, in order; InputError unless a mapping has scores of each."""
-    names = [NAMES[code] for code in SIDES[sides]]
-    if set(scores) != set(names):
-        raise InputError(
-            f"the mapping of scores has the keys {list(scores)}; these questions need {names}"
-        )
-    return names
-
-
-def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
-    """Return the source of a mapping from each asked side to a matrix with a row per triple."""
-    sides = check_sides(scores, questions.sides)
-    parts = {side: _matrix(scores[side]) for side in sides}
-    n_triples = len(questions.triples)
-    n_split = len(questions.graph.split(questions.of_graph().split))
-    whole = all(len(part.values) == n_split for part in parts.values())
-    for side, part in parts.items():
-        if len(part.values) != n_triples and not whole:
-            raise InputError(
-                f"the {side!r} scores have {len(part.values)} rows; "
-                f"expected {n_triples}, one per triple of split {questions.split!r}"
-            )
-    return MatrixSource(list(parts.values()))

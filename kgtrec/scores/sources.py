@@ -6,49 +6,24 @@ models (`Factors`) are the exception. They are ranked from their vectors, withou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.csr import offsets_of
-from kgtrec.errors import InputError
+from kgtrec.errors import InputError, PathName
+from kgtrec.questions.api import Questions
+from kgtrec.questions.terms import NAMES, SIDES
 from kgtrec.scores.arrays import as_block, on_device
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.mapped_files import Watch
+from kgtrec.scores.files import read_scores
+from kgtrec.scores.matrices import Matrix, alike
 
 BLOCK_BYTES = 64 << 20
 """Approximate size of a block: large enough for all threads, small enough to show progress."""
-
-
-class Matrix(NamedTuple):
-    """A matrix in memory, memory-mapped, in an object store or on a device.
-
-    - file: Path or URL for messages; "" if there is none.
-    - watch: Watch of the file that began before it was opened.
-    """
-
-    values: Any
-    file: str
-    watch: Any
-
-    @classmethod
-    def from_values(cls, values: Any, file: str = "", watch: Any = None) -> Matrix:
-        """Return the matrix of an array; InputError if it is not two-dimensional."""
-        if values.ndim != 2:
-            raise InputError(
-                f"scores have shape {tuple(values.shape)}; "
-                "they must be two-dimensional: one row per question, one column per entity"
-            )
-        return cls(values, file, watch or Watch.from_arrays(values))
-
-    def slices(self, n_rows: int) -> list[slice]:
-        """Return slices of the first `n_rows` rows, of about `BLOCK_BYTES` each."""
-        values = self.values
-        itemsize = values.element_size() if on_device(values) else values.dtype.itemsize
-        height = max(1, BLOCK_BYTES // max(1, values.shape[1] * itemsize))
-        return [slice(start, start + height) for start in range(0, n_rows, height)]
 
 
 class MatrixSource:
@@ -77,7 +52,7 @@ class MatrixSource:
             yield from self._select_blocks(self.rows)
         for part in self.parts if self.rows is None else ():
             self.file = part.file
-            for rows in part.slices(len(part.values)):
+            for rows in _slices(part.values, len(part.values)):
                 part.watch.check()
                 yield part.values[rows]
             part.watch.check()
@@ -95,7 +70,7 @@ class MatrixSource:
                     f"the first has {first.values.shape[1]} of {first.values.dtype}; write all "
                     "shards alike"
                 )
-        for chosen in first.slices(len(rows)):
+        for chosen in _slices(first.values, len(rows)):
             self.check()
             if on_device(first.values):
                 yield first.values[rows[chosen].tolist()]
@@ -111,10 +86,11 @@ class MatrixSource:
             part.watch.check()
 
 
-def alike(left: Any, right: Any) -> bool:
-    """Return True if two matrices have the same number of columns and type, in any byte order."""
-    kinds = (matrix.dtype.newbyteorder("=") for matrix in (left, right))
-    return bool(left.shape[1] == right.shape[1] and next(kinds) == next(kinds))
+def _slices(values: Any, n_rows: int) -> list[slice]:
+    """Return slices of the first `n_rows` rows of a matrix, of about `BLOCK_BYTES` each."""
+    itemsize = values.element_size() if on_device(values) else values.dtype.itemsize
+    height = max(1, BLOCK_BYTES // max(1, values.shape[1] * itemsize))
+    return [slice(start, start + height) for start in range(0, n_rows, height)]
 
 
 def by_part(lengths: list[int], rows: Int64) -> Iterator[tuple[int, Int64, Int64]]:
@@ -168,3 +144,73 @@ def select_rows(source: Source | Factors, rows: Int64) -> Any:
     if isinstance(source, MatrixSource) and source.rows is None:
         return MatrixSource(source.parts, rows)
     return source
+
+
+def load_scores(path: PathName) -> MatrixSource | Factors:
+    """Load scores from a file or folder, as `kgtrec.scores.files.read_scores` describes."""
+    scores = read_scores(path)
+    return scores if isinstance(scores, Factors) else MatrixSource(scores)
+
+
+def as_source(
+    scores: Any, questions: Questions, batches: Callable[[int], Iterable[Any]]
+) -> Source | Factors:
+    """Return scores in any form as a source; InputError for an unsupported type."""
+    if isinstance(scores, np.ndarray):
+        return MatrixSource([_matrix(scores)])
+    if isinstance(scores, (Factors, MatrixSource)):
+        return scores
+    if isinstance(scores, (str, PathLike)):
+        return load_scores(scores)
+    if isinstance(scores, Mapping):
+        return _join_sides(scores, questions)
+    is_array = hasattr(scores, "__dlpack__") or hasattr(scores, "__array__")
+    if is_array or on_device(scores) or isinstance(scores, memoryview):  # which is also iterable
+        return MatrixSource([_matrix(scores)])
+    if hasattr(scores, "toarray"):
+        raise InputError(
+            f"scores are a sparse matrix ({type(scores).__name__}), which does not define the "
+            "scores that it leaves out; pass .toarray() if they are 0"
+        )
+    if callable(scores):
+        size = max(1, min(1024, BLOCK_BYTES // (4 * questions.n_labels)))
+        return StreamSource(call_batches(scores, batches(size)))
+    if isinstance(scores, list) and scores and isinstance(scores[0], (list, tuple)):
+        return MatrixSource([_matrix(scores)])
+    if isinstance(scores, Iterable):
+        return StreamSource(scores)
+    raise InputError(
+        f"scores have the unsupported type {type(scores).__name__}; pass an array, a path, "
+        "Factors, a callable or an iterable of chunks"
+    )
+
+
+def _matrix(scores: Any) -> Matrix:
+    """Return an array of any framework as a matrix."""
+    return Matrix.from_values(as_block(scores))
+
+
+def check_sides(scores: Mapping[Any, Any], sides: str) -> list[str]:
+    """Return the asked sides, in order; InputError unless a mapping has scores of each."""
+    names = [NAMES[code] for code in SIDES[sides]]
+    if set(scores) != set(names):
+        raise InputError(
+            f"the mapping of scores has the keys {list(scores)}; these questions need {names}"
+        )
+    return names
+
+
+def _join_sides(scores: Mapping[Any, Any], questions: Questions) -> Source:
+    """Return the source of a mapping from each asked side to a matrix with a row per triple."""
+    sides = check_sides(scores, questions.sides)
+    parts = {side: _matrix(scores[side]) for side in sides}
+    n_triples = len(questions.triples)
+    n_split = len(questions.graph.split(questions.of_graph().split))
+    whole = all(len(part.values) == n_split for part in parts.values())
+    for side, part in parts.items():
+        if len(part.values) != n_triples and not whole:
+            raise InputError(
+                f"the {side!r} scores have {len(part.values)} rows; "
+                f"expected {n_triples}, one per triple of split {questions.split!r}"
+            )
+    return MatrixSource(list(parts.values()))

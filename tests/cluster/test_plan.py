@@ -42,8 +42,7 @@ from kgtrec.cluster.score_files import describe_scores
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.ranking.partial import Task
 from kgtrec.ranking.settings import Settings
-from kgtrec.scores.files import load_scores
-from kgtrec.scores.sources import select_rows
+from kgtrec.scores.sources import load_scores, select_rows
 
 Spans = list[tuple[int, int]]
 

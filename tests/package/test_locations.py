@@ -36,8 +36,7 @@ from kgtrec._internal.files import atomic_write, check_writable, make_folder, sy
 from kgtrec._internal.locations import is_location
 from kgtrec._internal.urls import is_url
 from kgtrec.errors import FileError
-from kgtrec.scores.files import load_scores
-from kgtrec.scores.sources import select_rows
+from kgtrec.scores.sources import load_scores, select_rows
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from kgtrec._internal.table import Interval
 from kgtrec.errors import FileError, InputError, UsageError
 from kgtrec.ranking.rows import RowClaims
 from kgtrec.scores.mapped_files import Watch
-from kgtrec.scores.sources import Matrix, MatrixSource
+from kgtrec.scores.matrices import Matrix
+from kgtrec.scores.sources import MatrixSource
 
 
 @pytest.fixture

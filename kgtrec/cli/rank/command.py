@@ -201,7 +201,7 @@ def _rank_answers(request: AnswerRequest, options: Options, outputs: Outputs) ->
     """Rank the answers of questions without a graph."""
     from kgtrec import Result
     from kgtrec import rank as rank_scores
-    from kgtrec.scores.files import load_scores
+    from kgtrec.scores.sources import load_scores
 
     scores = load_scores(options["scores"])
     questions = request.ask(*scores.shape)
@@ -215,7 +215,7 @@ def _rank_answers(request: AnswerRequest, options: Options, outputs: Outputs) ->
 def _count_columns(options: Options) -> int:
     """Return the number of entities of the scores, or of the vectors of a model."""
     from kgtrec.integrations.embeddings import count_entities
-    from kgtrec.scores.files import load_scores
+    from kgtrec.scores.sources import load_scores
 
     if has_embeddings(options):
         return count_entities(options["scores"])

@@ -25,8 +25,7 @@ from kgtrec.graph.id_files import text_of
 from kgtrec.graph.labels import Labels
 from kgtrec.ranking.rank import rank
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.files import load_scores
-from kgtrec.scores.sources import select_rows
+from kgtrec.scores.sources import load_scores, select_rows
 from kgtrec.study.pooling.seeds import SeedQuestions, find_indices, keys_of, questions_of
 from kgtrec.trec.files.run import Run, read_run_columns
 

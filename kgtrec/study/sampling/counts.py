@@ -24,8 +24,7 @@ from kgtrec.questions.selection import select_questions
 from kgtrec.ranking.rank import rank
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.files import as_source
-from kgtrec.scores.sources import select_rows
+from kgtrec.scores.sources import as_source, select_rows
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Questions

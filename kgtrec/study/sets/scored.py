@@ -26,7 +26,8 @@ from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.rows import Rows
 from kgtrec.ranking.settings import Settings, Tolerance
 from kgtrec.scores.factors import Factors
-from kgtrec.scores.files import load_matrix, load_scores
+from kgtrec.scores.files import load_matrix
+from kgtrec.scores.sources import load_scores
 from kgtrec.trec.files.run import Run
 
 GRID = 64
