@@ -75,6 +75,12 @@ def command(
     graph: { questions = "q.jsonl", candidates = "labels.txt" }, or qrels, queries and documents,
     like the options of `kgtrec rank`.
 
+    A protocol with pairs = true ranks pairs, like `kgtrec pairs` (Zhou et al. 2022, section 6.2):
+    a task per relation, and the same numbers. Its keys are split, filter, heads, tails, relations
+    and unknown. Its models have vectors: { scores = "m.npz", model = "distmult" }, also with
+    inverse, norm, normalize, phases. A failed relation does not stop the others. Ranks are in
+    pairs/ (TSV); with `kgtrec pairs --graph DIR FILE` any table of them follows.
+
     models = "runs/*.npz" (or "{graph}/*.npz"), above the first table, takes all matching files and
     names the models like the files, without .npz.
 
@@ -87,6 +93,7 @@ def command(
     from kgtrec.cluster.batch.batch import batch_status, run_batch
     from kgtrec.cluster.batch.job_file import read_jobs
     from kgtrec.cluster.dask.workers import connect_client
+    from kgtrec.integrations.embeddings import load_pair_vectors
 
     shared.leave_out(
         (status, ("scheduler", "workers", "patience"), "--status runs nothing; leave out {}")
@@ -107,7 +114,7 @@ def command(
 
     try:
         with connect_client(scheduler) if scheduler else nullcontext() as client:
-            outcomes = run_batch(batch, client, workers, say, patience)
+            outcomes = run_batch(batch, client, workers, say, patience, load_pair_vectors)
     except KeyboardInterrupt:
         # Run the finalizers of multiprocessing, which an interrupted command skips. Otherwise its
         # tracker would report semaphores of the closed cluster as leaked.
@@ -120,7 +127,9 @@ def _report(batch: JobBatch, outcomes: list[Outcome]) -> Report:
     from kgtrec.cluster.batch.records import batch_notes, build_summary
 
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
-    notes = [*batch_notes(batch), f"wrote {batch.output_name}/ranks, summary.csv, summary.md"]
+    of_pairs = {job.of_pairs for job in batch.jobs}
+    kinds = " and ".join(["ranks"] * (False in of_pairs) + ["pairs"] * (True in of_pairs))
+    notes = [*batch_notes(batch), f"wrote {batch.output_name}/{kinds}, summary.csv, summary.md"]
     error = ""
     if failed:
         error = "\n  ".join([f"{len(failed)} of {len(outcomes)} jobs failed:", *map(_line, failed)])

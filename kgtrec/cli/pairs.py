@@ -12,6 +12,8 @@ from kgtrec.cli.rank.options import OF_FORMULAS, of_embeddings
 
 if TYPE_CHECKING:
     from kgtrec import Graph
+    from kgtrec._internal.table import Table
+    from kgtrec.study.pairs.rank import PairRanks
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected")
 _OF_RANKING = (
@@ -30,9 +32,17 @@ _OF_RANKING = (
     "model",
 )
 
+_OF_SCORES = (
+    *(name for name in _OF_RANKING if name not in ("graph", "ranks_file", "by", "metrics")),
+    "model_config",
+    "lower_is_better",
+    "keep_known",
+    "unknown",
+)
+
 
 @click.command(cls=Command)
-@click.argument("files", nargs=-1, metavar="[A.tsv B.tsv]", type=shared.READ)
+@click.argument("files", nargs=-1, metavar="[FILE.tsv ...]", type=shared.READ)
 @shared.graph("Folder with the splits train, valid and test (see `kgtrec formats`).")
 @shared.option(
     "--scores",
@@ -102,21 +112,30 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec pairs --graph FB15k-237 --scores distmult.npz --model distmult
     kgtrec pairs --graph Hetionet --scores m.npz --model transe --relations treats.txt \\
         --heads drugs.txt --tails diseases.txt -k 100 --write-pairs best.tsv
+    kgtrec pairs --graph FB15k-237 part1.tsv part2.tsv --by category
     kgtrec pairs --stability best.tsv other-seed.tsv
+
+    Relations may be ranked in several jobs (--relations and --write-ranks in each, or `pairs =
+    true` in a job file of `kgtrec batch`). With --graph and their files, this prints the table of
+    all their relations, which equals that of one run.
     """
     _check(files, options)
     if options["stability"]:
         return _stability(files, options)
+    if files:
+        return _merge(files, options)
     from kgtrec import read_graph
     from kgtrec.errors import about
     from kgtrec.questions.requests import parse_filter
     from kgtrec.study import rank_pairs
     from kgtrec.study.pairs.measures import parse_measures
+    from kgtrec.study.pairs.questions import read_pair_labels
 
     measures = options["metrics"] or None
     parse_measures(measures)  # before hours of work
     graph = read_graph(options["graph"])
-    listed, notes = _read_labels(graph, options)
+    paths = {name: options[name] for name in ("heads", "tails", "relations")}
+    listed, notes = read_pair_labels(graph, paths, options["unknown"])
     with about(options["scores"]):
         ranks = rank_pairs(
             _load_scores(graph, options),
@@ -129,14 +148,31 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
             threads=options["threads"],
             **listed,
         )
-    if options["by"]:
-        table = ranks.by(options["by"], measures, options["rank_type"])
-    else:
-        table = ranks.table(measures, options["rank_type"])
+    table = _table(ranks, options)
     written = [(options["ranks_file"], ranks.write)]
     if ranks.best is not None:
         written.append((options["best_file"], ranks.best.write))
     return Report.from_table(table, notes=[*notes, *ranks.notes()], files=written)
+
+
+def _table(ranks: PairRanks, options: dict[str, Any]) -> Table:
+    """Return the table of measures that the options choose."""
+    measures = options["metrics"] or None
+    if options["by"]:
+        return ranks.by(options["by"], measures, options["rank_type"])
+    return ranks.table(measures, options["rank_type"])
+
+
+def _merge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
+    """Report the measures of ranks from several files."""
+    from kgtrec import read_graph
+    from kgtrec.study import merge_pair_ranks
+    from kgtrec.study.pairs.measures import parse_measures
+
+    parse_measures(options["metrics"] or None)
+    ranks = merge_pair_ranks(files, read_graph(options["graph"]))
+    written = [(options["ranks_file"], ranks.write)]
+    return Report.from_table(_table(ranks, options), files=written)
 
 
 def _check(files: tuple[str, ...], options: dict[str, Any]) -> None:
@@ -145,6 +181,11 @@ def _check(files: tuple[str, ...], options: dict[str, Any]) -> None:
     shared.leave_out(
         (stability, _OF_RANKING, "--stability compares two files; leave out {}"),
         (not stability, ("cutoffs",), "{} needs --stability A.tsv B.tsv"),
+        (
+            bool(files) and not stability,
+            _OF_SCORES,
+            "files of --write-ranks are measured without scores; leave out {}",
+        ),
     )
     embeddings = options["model"] is not None or options["model_config"] is not None
     shared.leave_out((not embeddings, OF_FORMULAS, "without --model, leave out {}"))
@@ -154,11 +195,12 @@ def _check(files: tuple[str, ...], options: dict[str, Any]) -> None:
             f"--stability compares two files of --write-pairs; got {len(files)}",
         ),
         (
-            not stability and bool(files),
-            "files are compared with --stability; leave them out, or add it",
+            not stability and bool(files) and not options["graph"],
+            "files of --write-ranks need --graph DIR; to compare files of --write-pairs, add "
+            "--stability",
         ),
         (
-            not stability and not (options["graph"] and options["scores"]),
+            not stability and not files and not (options["graph"] and options["scores"]),
             "give --graph DIR and --scores PATH, or --stability A.tsv B.tsv",
         ),
         (
@@ -171,32 +213,6 @@ def _check(files: tuple[str, ...], options: dict[str, Any]) -> None:
             "--lower-is-better: scores of a --model are higher for likelier pairs; leave it out",
         ),
     )
-
-
-def _read_labels(graph: Graph, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Read the files of labels. Return their ids by option, and notes.
-
-    The ids are in the order of the file, which is that of the rows or columns of a matrix.
-    """
-    import numpy as np
-
-    from kgtrec.errors import refuse
-    from kgtrec.graph.id_files import read_labels
-
-    ids: dict[str, Any] = {}
-    notes = []
-    for name in ("heads", "tails", "relations"):
-        if (path := options[name]) is None:
-            continue
-        labels = graph.relations if name == "relations" else graph.entities
-        ids[name], unknown = read_labels(path, labels, options["unknown"])
-        repeated = np.flatnonzero(np.bincount(ids[name], minlength=1) > 1).tolist()
-        if repeated and name != "relations":
-            label = labels[repeated[0]]
-            refuse(path, None, f"{label!r} is there more than once", "write each entity once")
-        if unknown:
-            notes.append(f"{path}: ignored {unknown:,} labels that the graph lacks")
-    return ids, notes
 
 
 def _load_scores(graph: Graph, options: dict[str, Any]) -> Any:

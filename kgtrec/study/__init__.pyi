@@ -54,6 +54,7 @@ from kgtrec.study.openworld.simulate import family_tree as family_tree
 from kgtrec.study.openworld.simulate import random_removal as random_removal
 from kgtrec.study.openworld.simulate import ranked_removal as ranked_removal
 from kgtrec.study.pairs.lists import pair_stability as pair_stability
+from kgtrec.study.pairs.merging import merge_pair_ranks as merge_pair_ranks
 from kgtrec.study.pairs.rank import rank_pairs as rank_pairs
 from kgtrec.study.pooling.completion import complete as complete
 from kgtrec.study.pooling.completion import trivial_rules as trivial_rules

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import is_location
 from kgtrec._internal.system import lock
-from kgtrec.cluster.batch.job_file import Job, JobBatch, complete_key
+from kgtrec.cluster.batch.job_file import PAIRS_ONLY, Job, JobBatch, complete_key
+from kgtrec.cluster.batch.pair_jobs import LoadVectors, PairRequest, rank_relations
 from kgtrec.cluster.batch.records import Outcome, Records
 from kgtrec.cluster.dask.rank import CLIENT_BYTES, make_scratch_folder, rank_parts
 from kgtrec.cluster.dask.workers import PATIENCE, SchedulerLost, TaskOptions, open_client
@@ -44,6 +45,7 @@ LEAST_JOBS, MOST_JOBS = 2, 32  # that run at a time
 _END_SECONDS = 10.0  # that interrupted jobs get to end
 _REMOVE_TRIES, _REMOVE_PAUSE = 20, 0.1  # for files that ending processes still write to
 _MOST_STARTING = 2  # jobs at a time whose number of tasks is not known yet
+_BYTES_OF_PAIRS = "64MB"  # of a job of pairs in this process: the graph and counts of answers
 _TASKS_PER_THREAD = 2  # tasks that all jobs together provide per thread of the workers
 
 
@@ -122,12 +124,14 @@ def run_batch(
     workers: int | None = None,
     say: Callable[[Outcome | str], None] = lambda said: None,
     patience: float = PATIENCE,
+    load_vectors: LoadVectors | None = None,
 ) -> list[Outcome]:
     """Run the unfinished jobs of a batch, write its summary, and return the state of all jobs.
 
     - client: A client of a Dask cluster; None: worker processes of this machine, `workers` many.
     - say: Receives the outcome of each job that ends, and messages.
     - patience: Seconds to wait for a worker.
+    - load_vectors: Loads the vectors of models, for pairs; see `LoadVectors`.
     """
     tasks = TaskOptions(batch.memory, progress=False, patience=patience)
     with _lock_folders(batch):
@@ -140,7 +144,7 @@ def run_batch(
             if left:
                 with open_client(client, records.work_folder, workers) as dask:
                     for outcome in _run_all(
-                        left, _JobRunner(batch, records, dask, say, tasks), running
+                        left, _JobRunner(batch, records, dask, say, tasks, load_vectors), running
                     ):
                         outcomes[outcome.job.name] = outcome
                         say(outcome)
@@ -257,10 +261,12 @@ class _JobRunner:
         client: Client,
         say: Callable[[Outcome | str], None],
         tasks: TaskOptions,
+        load_vectors: LoadVectors | None = None,
     ) -> None:
         self.batch, self.records, self.client, self.say = batch, records, client, say
-        self.tasks = tasks
-        keys = [complete_key(key) for key in batch.measures]
+        self.tasks, self.load_vectors = tasks, load_vectors
+        usual = [key for key in batch.measures if key not in PAIRS_ONLY]
+        keys = [complete_key(key) for key in usual]
         names = [*COMPARED, *(m.metric for m in parse_all(keys) if m.is_trec)]
         self.depth = max(20, *(find_depth(name) or 0 for name in names))
         self.load = Load(max(0, memory_bytes(batch.memory) - CLIENT_BYTES))
@@ -274,7 +280,7 @@ class _JobRunner:
         Only a lost scheduler raises an error (`SchedulerLost`).
         """
         try:
-            return self._rank(job)
+            return self._rank_pairs(job) if job.of_pairs else self._rank(job)
         except SchedulerLost:
             raise
         except Exception as error:
@@ -310,17 +316,48 @@ class _JobRunner:
             )
             result = evaluate_stored(stored, Path(folder), measures)
             values = {key: float(result[name]) for key, name in names.items() if name is not None}
-            if self.records.fresh_inputs(job) != before:
-                raise InputError(
-                    "its inputs changed while they were ranked; run the batch again when nothing "
-                    "writes to them"
-                )
+            self._refuse_changes(job, before)
             path = self.records.ranks(job)
             make_folder(path.parent)
             result.ranks.save(path, rank_type="realistic")
         outcome = self.records.record_success(job, before, values)
         shutil.rmtree(self.records.work(job), ignore_errors=True)
         return outcome
+
+    def _rank_pairs(self, job: Job) -> Outcome:
+        """Rank the relations of a job of pairs, write their ranks, and record its measures."""
+        before = self.records.fresh_inputs(job)
+        self.records.clear(job, before)
+        assert isinstance(job.request, PairRequest)
+        if self.load_vectors is None:
+            raise UsageError("jobs of pairs need load_vectors; pass load_pair_vectors")
+        self.load.record_size(job.name, memory_bytes(_BYTES_OF_PAIRS))
+        ranks = rank_relations(
+            job.request,
+            self.client,
+            self.records.work(job),
+            before,
+            self.load_vectors,
+            self.tasks,
+            lambda left, threads: self._record_tasks(job, left, threads),
+        )
+        self._refuse_changes(job, before)
+        keys = [key for key in self.batch.measures if job.measure_key(key) is not None]
+        by_pairs = ranks.values(keys)
+        path = self.records.ranks(job)
+        make_folder(path.parent)
+        ranks.write(path)
+        outcome = self.records.record_success(job, before, dict(zip(keys, by_pairs, strict=True)))
+        shutil.rmtree(self.records.work(job), ignore_errors=True)
+        return outcome
+
+    def _refuse_changes(self, job: Job, before: str) -> None:
+        """Raise InputError if the inputs of a job have changed since their hash was computed."""
+        if self.records.fresh_inputs(job) != before:
+            raise InputError(
+                "its inputs changed while they were ranked; run the batch again when nothing "
+                "writes to them"
+            )
 
     def _record_tasks(self, job: Job, left: int, threads: int) -> None:
         """Report the remaining tasks of a job to the load; end the job if the batch is stopping."""

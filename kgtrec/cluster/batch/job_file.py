@@ -13,12 +13,14 @@ from typing import Any
 from kgtrec._internal.locations import files_below, is_location, local_path, read_bytes
 from kgtrec._internal.structured import parse_toml
 from kgtrec._internal.urls import is_url, url_text
+from kgtrec.cluster.batch.pair_jobs import PAIR_KEYS, PairRequest
 from kgtrec.cluster.plan import memory_bytes
 from kgtrec.errors import FileError, InputError, KgtrecError, PathName, choose
 from kgtrec.graph.formats import split_format
 from kgtrec.measures import parse_all
 from kgtrec.questions.requests import AnswerRequest, QuestionRequest
 from kgtrec.ranking.settings import Settings
+from kgtrec.study.pairs import measures as pair_measures
 
 _GRAPH = "{graph}"
 
@@ -156,8 +158,27 @@ _SOURCE_KEYS = {
     "qrels": ("queries", "documents", "level"),
 }
 """Keys that combine with each source of questions."""
-_MODEL_KEYS = {"scores": (str, Mapping), "lower_is_better": bool, "graphs": list, "protocols": list}
+_VECTOR_KEYS = {
+    "model": str,
+    "inverse": ["none", "offset", "interleaved"],
+    "norm": str,
+    "normalize": str,
+    "phases": (str, float, int),
+    "phase_weight": (float, int),
+    "modulus_weight": (float, int),
+}
+"""Keys of the formula that scores a model's vectors, for pairs."""
+_MODEL_KEYS = {
+    "scores": (str, Mapping),
+    "lower_is_better": bool,
+    "graphs": list,
+    "protocols": list,
+    **_VECTOR_KEYS,
+}
 _PROTOCOL_KEYS = {
+    "pairs": bool,
+    "heads": str,
+    "tails": str,
     "split": str,
     "sides": _SIDES,
     "filter": (str, list),
@@ -182,9 +203,12 @@ _TYPE_NAMES = {
     list: "a list",
     Mapping: "a table",
     int: "a whole number",
+    float: "a number",
 }
 FILE_KEYS = (
     "entities",
+    "heads",
+    "tails",
     "relations",
     "type_constraints",
     "questions",
@@ -209,7 +233,7 @@ class Job:
     model: str
     graph: str
     protocol: str
-    request: QuestionRequest | AnswerRequest
+    request: QuestionRequest | AnswerRequest | PairRequest
     scores: str
     higher_is_better: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -220,6 +244,11 @@ class Job:
         return isinstance(self.request, QuestionRequest)
 
     @property
+    def of_pairs(self) -> bool:
+        """True if the questions are relations, and pairs are ranked."""
+        return isinstance(self.request, PairRequest)
+
+    @property
     def sides(self) -> str:
         """The sides that are asked, as in keys of measures."""
         return self.settings.get("sides", "both") if self.of_graph else "all"
@@ -227,8 +256,10 @@ class Job:
     def measure_key(self, key: str) -> str | None:
         """Return the key of a measure for this job; None if its side is not asked.
 
-        A key without a side gets the sides that the job asks.
+        A key without a side gets the sides that the job asks. Jobs of pairs have no sides.
         """
+        if self.of_pairs or key in PAIRS_ONLY:
+            return key if self.of_pairs and _is_pair_measure(key) else None
         sided = complete_key(key, self.sides)
         first = sided.partition(".")[0]
         return sided if first == self.sides or (self.sides == "both" and first != "all") else None
@@ -278,6 +309,18 @@ class JobBatch:
         return url_text(path) if is_location(path) else path
 
 
+PAIRS_ONLY = ("auroc", "macro.auroc")
+"""Measures of pairs that ranks of entities do not have."""
+
+
+def _is_pair_measure(key: str) -> bool:
+    """Return whether a key is a measure of pairs."""
+    try:
+        return bool(pair_measures.parse_measures(key))
+    except KgtrecError:
+        return False
+
+
 def complete_key(key: str, side: str = "both") -> str:
     """Return the key of a measure with a side; a key without a side gets `side`."""
     return key if key.partition(".")[0] in ("all", *_SIDES) else f"{side}.{key}"
@@ -312,8 +355,11 @@ class _Reader:
         protocols = self._parse_tables(
             "protocols", top.get("protocols", _PROTOCOLS), _PROTOCOL_KEYS
         )
-        measures, memory = top.get("measures", MEASURES), top.get("memory", "2GB")
-        self._try("measures", parse_all, [complete_key(key) for key in measures])
+        of_pairs = [settings.get("pairs", False) for settings in protocols.values()]
+        defaults = pair_measures.DEFAULTS if of_pairs and all(of_pairs) else MEASURES
+        measures, memory = top.get("measures", defaults), top.get("memory", "2GB")
+        usual = [key for key in measures if not (any(of_pairs) and key in PAIRS_ONLY)]
+        self._try("measures", parse_all, [complete_key(key) for key in usual])
         self._try("memory", memory_bytes, memory)
         self._raise_faults()
         jobs = tuple(
@@ -323,6 +369,10 @@ class _Reader:
             for model, model_table in models.items()
             for job in self._build_jobs(model, model_table, graph, source, protocol, settings)
         )
+        for protocol, settings in protocols.items():
+            for key in () if settings.get("pairs") else ("heads", "tails"):
+                if key in settings:
+                    self._add_fault(f"protocols.{protocol}.{key}", "needs pairs = true; add it")
         for graph, source in graphs.items():
             if "path" not in source and all(job.graph != graph for job in jobs):
                 self._add_fault(
@@ -494,6 +544,9 @@ class _Reader:
             if not isinstance(scores, str):
                 return []
         names = {"graph": graph, "split": settings.get("split", "test")}
+        of_pairs = settings.get("pairs", False)
+        if of_pairs and "path" not in source:
+            return []
         if "path" not in source:
             settings = settings if "protocols" in self.content else {}
             if not _KEYS_WITHOUT_GRAPH.issuperset(settings):
@@ -502,8 +555,56 @@ class _Reader:
         path = self._resolve_path(
             f"{section}.scores", scores, names | {"model": model, "protocol": protocol}
         )
+        vectors = {key: model_table[key] for key in _VECTOR_KEYS if key in model_table}
+        if of_pairs:
+            self._check_pairs(model, model_table, graph, source, protocol, settings)
+            resolved["vectors"] = vectors
+            pairs = self._build_pair_request(request, resolved, path)
+            return [Job(model, graph, protocol, pairs, path, True, resolved)]
+        if vectors:
+            self._add_fault(
+                f"{section}.{min(vectors)}",
+                f"protocol {protocol!r} ranks scores, not vectors; leave the key out, or give the "
+                "model only protocols with pairs = true",
+            )
         higher = not model_table.get("lower_is_better", False)
         return [Job(model, graph, protocol, request, path, higher, resolved)]
+
+    def _check_pairs(
+        self,
+        model: str,
+        model_table: dict[str, Any],
+        graph: str,
+        source: dict[str, Any],
+        protocol: str,
+        settings: dict[str, Any],
+    ) -> None:
+        """Add faults for keys that do not combine with pairs."""
+        keys = [f"protocols.{protocol}.{key}" for key in settings if key not in PAIR_KEYS]
+        if "lower_is_better" in model_table:
+            keys.append(f"models.{model}.lower_is_better")
+        if "columns" in source:
+            keys.append(f"graphs.{graph}.columns")
+        for key in keys:
+            self._add_fault(key, "does not combine with pairs = true; leave it out")
+
+    def _build_pair_request(
+        self, request: QuestionRequest | AnswerRequest, resolved: dict[str, Any], scores: str
+    ) -> PairRequest:
+        """Return the request of a job of pairs, from resolved settings."""
+        assert isinstance(request, QuestionRequest)
+        labels = tuple(
+            (key, resolved[key]) for key in ("heads", "tails", "relations") if key in resolved
+        )
+        return PairRequest(
+            graph=request.graph,
+            split=resolved.get("split", "test"),
+            filter=request.filters[0],
+            labels=labels,
+            unknown=resolved.get("unknown", "error"),
+            vectors=tuple(sorted(resolved["vectors"].items())),
+            scores=scores,
+        )
 
     def _build_request(
         self,
@@ -517,7 +618,9 @@ class _Reader:
         resolved = self._resolve(f"protocols.{protocol}", settings, names)
         if "path" in source:
             options = {
-                key: value for key, value in resolved.items() if _PROTOCOL_KEYS[key] is not Settings
+                key: value
+                for key, value in resolved.items()
+                if _PROTOCOL_KEYS[key] is not Settings and key not in ("pairs", "heads", "tails")
             }
             name = options.pop("filter", "all")
             options["filters"] = (tuple(name) if isinstance(name, list) else name,)

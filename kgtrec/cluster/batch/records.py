@@ -3,6 +3,7 @@
 Below the output folder::
 
     ranks/graph=G/protocol=P/model=M/ranks.parquet    one dataset, as `kgtrec rank -o`, with rank
+    pairs/graph=G/protocol=P/model=M/ranks.tsv        of pairs, as `kgtrec pairs --write-ranks`
     records/G/P/M.json                                inputs' hash, the ranks' checksum, values
     summary.csv, summary.md                           all jobs in one table
 
@@ -74,6 +75,8 @@ class Records:
     def ranks(self, job: Job) -> Path:
         """Return the path of a job's file in the dataset of ranks."""
         folder = f"graph={job.graph}/protocol={job.protocol}/model={job.model}"
+        if job.of_pairs:
+            return self.output / "pairs" / folder / "ranks.tsv"
         return self.output / "ranks" / folder / "ranks.parquet"
 
     @property
@@ -100,7 +103,7 @@ class Records:
         """Yield the unfinished files of a killed batch that no living process can be writing."""
         yield from self.work_folder.glob("**/.kgtrec-*.tmp")
         if not is_location(self.output):  # object stores have none
-            for pattern in ("ranks/graph=*/**", "records/*/**"):
+            for pattern in ("ranks/graph=*/**", "pairs/graph=*/**", "records/*/**"):
                 yield from self.output.glob(f"{pattern}/.kgtrec-*.tmp")
 
     def fresh_inputs(self, job: Job) -> str:
@@ -111,7 +114,8 @@ class Records:
     def inputs(self, job: Job) -> str:
         """Return a hash of everything that a job's ranks depend on."""
         graph, others = self._question_files(job)
-        groups = graph, _score_files(job.scores), others
+        scores = _vector_files(job.scores) if job.of_pairs else _score_files(job.scores)
+        groups = graph, scores, others
         settings = [
             (key, self._from_job_file(value) if key in ("known", *FILE_KEYS) else value)
             for key, value in sorted(job.settings.items())
@@ -290,13 +294,19 @@ def build_summary(outcomes: list[Outcome], measures: tuple[str, ...]) -> Table:
         )
         for outcome in outcomes
     ]
-    digits = [0] * 4 + [Measure.parse(complete_key(key)).digits for key in measures]
+    digits = [0] * 4 + [_digits(key) for key in measures]
     return Table(keys, keys, digits, rows, names=4)
+
+
+def _digits(key: str) -> int:
+    """Return the number of decimals of a measure in tables."""
+    return 4 if key.endswith("auroc") else Measure.parse(complete_key(key)).digits
 
 
 def batch_notes(batch: JobBatch) -> list[str]:
     """Return notes on the results: tolerances for ties, and ranks that belong to no job."""
-    tolerances = {job.protocol: job.settings_for(0).tolerance for job in batch.jobs}
+    usual = [job for job in batch.jobs if not job.of_pairs]
+    tolerances = {job.protocol: job.settings_for(0).tolerance for job in usual}
     notes = [
         f"{protocol}: scores {tolerance_text(tolerance._asdict())} tie"
         for protocol, tolerance in tolerances.items()
@@ -337,3 +347,12 @@ def _score_files(scores: str) -> list[Path]:
     if not shards:  # the storage may not be mounted
         raise FileError(path, found="no .npy shard in this folder", hint=_CHECK)
     return shards
+
+
+def _vector_files(scores: str) -> list[Path]:
+    """Return the files of a model's vectors, and those beside them that say how they are scored."""
+    path = Path(scores)
+    if is_folder(scores):
+        return sorted(path / name for name in names_in(scores) or ())
+    beside = [path.parent / name for name in ("config.json", "checkpoint")]
+    return [path, *(file for file in beside if not is_location(scores) and file.is_file())]

@@ -19,7 +19,7 @@ from concurrent.futures import CancelledError
 from contextlib import closing, suppress
 from itertools import pairwise
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -51,12 +51,32 @@ _IN_FLIGHT = 32  # tasks submitted at least, enough for an adaptive cluster to g
 _POLL_SECONDS = 1.0  # without a finished task, after which workers are counted
 
 
+_Unit = TypeVar("_Unit")
+
+
+class TaskWorkers(Protocol):
+    """The part of `Workers` that completes tasks."""
+
+    client: Client
+    tasks: TaskOptions
+
+    @property
+    def inputs(self) -> Any:
+        """The inputs whose names explain a NaN; None if tasks explain it themselves."""
+
+    def prepare(self) -> None:
+        """Make the workers ready for tasks, at the start and after each loss."""
+
+    def fetch(self, future: Future) -> Any:
+        """Return the value of a finished task."""
+
+
 def complete_all(
-    workers: Workers,
-    works: Iterable[Work],
-    submit: Callable[[Work], Future],
+    workers: TaskWorkers,
+    works: Iterable[_Unit],
+    submit: Callable[[_Unit], Future],
     window: int | None = None,
-) -> Iterator[tuple[Work, Any]]:
+) -> Iterator[tuple[_Unit, Any]]:
     """Yield each work and its value as they finish, despite lost workers or data.
 
     - submit: Starts the task of a work.
@@ -93,11 +113,14 @@ class _Lost(Exception):
 
 
 def _complete_until_loss(
-    workers: Workers, works: Sequence[Work], submit: Callable[[Work], Future], window: int | None
-) -> Iterator[tuple[Work, Any]]:
+    workers: TaskWorkers,
+    works: Sequence[_Unit],
+    submit: Callable[[_Unit], Future],
+    window: int | None,
+) -> Iterator[tuple[_Unit, Any]]:
     """Yield works and values as they finish; raise `_Lost` when futures are lost."""
     client = workers.client
-    waiting, flying = deque(works), dict[Any, Work]()
+    waiting, flying = deque(works), dict[Any, _Unit]()
     finished: SimpleQueue[Future] = SimpleQueue()
 
     def start() -> None:
@@ -140,7 +163,7 @@ def _next_finished(client: Client, finished: SimpleQueue[Future], patience: floa
             raise wait.no_workers_error()
 
 
-def _fetch_value(workers: Workers, future: Future, work: Work) -> Any:
+def _fetch_value(workers: TaskWorkers, future: Future, work: object) -> Any:
     """Return the value of a finished task; raise its error, or `_Lost`."""
     from distributed.scheduler import KilledWorker
 

@@ -2,5 +2,6 @@
 
 In: scores of the pairs of relations. Out: ranks of the evaluated pairs, measures, the best pairs.
 Read `rank` first. `questions` determines the answers and the known pairs, `measures` computes
-values, and `lists` writes the best pairs and compares two files of them.
+values, `merging` reads ranks of several jobs, and `lists` writes the best pairs and compares two
+files of them.
 """

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kgtrec._internal.arrays import Int32, Int64
-from kgtrec.errors import UsageError
+from kgtrec.errors import UsageError, refuse
 from kgtrec.graph.graph import GraphData
+from kgtrec.graph.id_files import read_labels
 from kgtrec.questions.candidates import label_ids
 from kgtrec.questions.filters import Filter, filter_splits
 from kgtrec.ranking.pairs import PairQuestion
@@ -86,6 +87,29 @@ def pair_questions(
             "heads and tails, so there is nothing to rank; leave the relation out"
         )
     return PairQuestions(graph, split, filters, axes, questions, outside)
+
+
+def read_pair_labels(
+    graph: GraphData, paths: Mapping[str, str | None], unknown: str = "error"
+) -> tuple[dict[str, Any], list[str]]:
+    """Read the files of labels: heads, tails, relations. Return their ids by option, and notes.
+
+    The ids are in the order of the file, which is that of the rows or columns of a matrix.
+    """
+    ids: dict[str, Any] = {}
+    notes = []
+    for name, path in paths.items():
+        if path is None:
+            continue
+        labels = graph.relations if name == "relations" else graph.entities
+        ids[name], n_unknown = read_labels(path, labels, unknown)
+        repeated = np.flatnonzero(np.bincount(ids[name], minlength=1) > 1).tolist()
+        if repeated and name != "relations":
+            label = labels[repeated[0]]
+            refuse(path, None, f"{label!r} is there more than once", "write each entity once")
+        if n_unknown:
+            notes.append(f"{path}: ignored {n_unknown:,} labels that the graph lacks")
+    return ids, notes
 
 
 def _parse_entities(name: str, values: Any, size: int) -> Int64 | None:

@@ -16,6 +16,7 @@ from kgtrec._internal.progress import progress_bar
 from kgtrec._internal.table import Cell, ShownAsTables, Table
 from kgtrec._internal.threads import available_cores
 from kgtrec.errors import UsageError, choose
+from kgtrec.graph.graph import GraphData
 from kgtrec.graph.statistics.relations import relation_categories
 from kgtrec.questions.api import Graph
 from kgtrec.ranking.pairs import PairCounts, PairQuestion, count_pairs
@@ -54,33 +55,38 @@ RANK_COLUMNS = (
 class PairRanks(ShownAsTables):
     """Ranks of the evaluated pairs of relations, among all other pairs.
 
-    - questions: The questions, their answers and known pairs.
+    - graph: The graph of the relations and entities.
     - counts: Relation and counts of each evaluated pair, relations ascending.
     - head, tail, int64 (pairs,), scores, float64 (pairs,): Ids and score of each evaluated pair.
+    - questions: The questions, their answers and known pairs; None for ranks of files.
     - best: The best pairs of each relation; None if none were requested.
     """
 
-    questions: PairQuestions
+    graph: GraphData
     counts: Counts
     head: Int64
     tail: Int64
     scores: Float64
+    questions: PairQuestions | None = None
     best: BestPairs | None = None
 
     def __len__(self) -> int:
         return len(self.head)
 
     def _subject(self) -> str:
+        relations = f" of {len(np.unique(self.counts.relation)):,} relations"
+        if self.questions is None:
+            return relations
         heads, tails = self.questions.axes.shape
-        return f" of {len(self.questions.questions):,} relations, {heads:,} x {tails:,} pairs each"
+        return f"{relations}, {heads:,} x {tails:,} pairs each"
 
     def notes(self) -> list[str]:
         """Return sentences that help readers of the numbers, on ignored triples and ties."""
         lines = []
-        if outside := self.questions.outside:
+        if (questions := self.questions) is not None and questions.outside:
             lines.append(
-                f"{outside:,} triples of split {self.questions.split!r} are not among the heads "
-                "and tails; they are not evaluated"
+                f"{questions.outside:,} triples of split {questions.split!r} are not among the "
+                "heads and tails; they are not evaluated"
             )
         if self.best is not None and (tied := int(self.best.tied.sum())):
             lines.append(
@@ -122,6 +128,12 @@ class PairRanks(ShownAsTables):
         heads = "measure,key,by pairs:4,by relation:4,least:4,greatest:4"
         return Table.from_rows(heads, rows, names=2)
 
+    def values(self, measures: Any = None, rank_type: str = "realistic") -> list[float]:
+        """Return the value of each measure by pairs: the column of that name in `table`."""
+        parsed = parse_measures(measures, rank_type)
+        overall = overall_values(self.counts, parsed, relation_values(self.counts, parsed))
+        return [float(bounds.value[0]) for bounds in overall]
+
     def by(self, group: str, measures: Any = None, rank_type: str = "realistic") -> Table:
         """Return a table of measures per relation, or per category of relations.
 
@@ -138,7 +150,7 @@ class PairRanks(ShownAsTables):
             candidates = self.counts.macro_candidates[first].tolist()
             values = np.stack([bounds.value for bounds in per_relation], axis=1).tolist()
             rows: list[tuple[Cell, ...]] = [
-                (self.questions.name(relation), n, total, *row)
+                (self.graph.relations[relation], n, total, *row)
                 for relation, n, total, row in zip(
                     relations.tolist(), pairs.tolist(), candidates, values, strict=True
                 )
@@ -148,7 +160,7 @@ class PairRanks(ShownAsTables):
 
     def _by_category(self, parsed: Any, relations: Any, titles: Any) -> Table:
         """Return a table of measures per category; "unseen" are relations not in train."""
-        categories = relation_categories(self.questions.graph)
+        categories = relation_categories(self.graph)
         category_of = [categories[relation] for relation in relations.tolist()]
         rows: list[tuple[Cell, ...]] = []
         for name in sorted({*category_of}):
@@ -162,8 +174,7 @@ class PairRanks(ShownAsTables):
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the counts of each evaluated pair as TSV; see `RANK_COLUMNS`."""
-        graph = self.questions.graph
-        counts = vars(self.counts)
+        graph, counts = self.graph, vars(self.counts)
         columns = [
             graph.relations[self.counts.relation],
             graph.entities[self.head],
@@ -313,4 +324,12 @@ def _join_counts(questions: PairQuestions, counts: list[PairCounts], k: int) -> 
     )
     scores = np.concatenate([of_relation.scores for of_relation in counts])
     best = BestPairs.from_counts(questions, counts, k) if k else None
-    return PairRanks(questions, joined, np.concatenate(heads), np.concatenate(tails), scores, best)
+    return PairRanks(
+        graph=questions.graph,
+        counts=joined,
+        head=np.concatenate(heads),
+        tail=np.concatenate(tails),
+        scores=scores,
+        questions=questions,
+        best=best,
+    )
