@@ -1,7 +1,8 @@
 """Names of options: the headings of --help with their options, and options in messages.
 
 A name has one meaning and one heading everywhere, except --columns, which are columns of scores or
-of a table of measures. Enter a new option here first.
+of a table of measures, and --sample, a share of triples or a file of questions. Enter a new option
+here first.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ HEADINGS = {
         "--csls --threads"
     ),
     "Pooling and judging": (
-        "--depth --sample --places --by-category --rules --blank --by-rule --by-relation "
-        "--stratified --in-relation-order --annotators --overlap --batch --port --no-browser "
-        "--link --facts --evidence --sources --reverse --within --top --examples --alpha"
+        "--judge --depth --sample --sample-questions --places --by-category --rules --blank "
+        "--by-rule --by-relation --stratified --in-relation-order --annotators --overlap --batch "
+        "--port --no-browser --link --facts --evidence --sources --reverse --within --top "
+        "--examples --alpha"
     ),
     "Parts of a job": (
         "--shard --plan --shard-by --memory --scheduler --workers --patience --status"
@@ -52,7 +54,7 @@ HEADINGS = {
         "--measure --k --columns --side --by --spread --rank-types --ranks --criterion "
         "--one-threshold --bins --percentile --edges --enough --vary --at --points "
         "--policy --per --least --cover --confidence --assign "
-        "--count-entities --count-relations --sparsity --density --train-share --values "
+        "--target --count-entities --count-relations --sparsity --density --train-share --values "
         "--study --figure --slope --strength --corrected --question "
         "--correlation --sizes --shares --repeats --epsilon --per-query --no-summary --complete "
         "--best --stability "
@@ -63,7 +65,7 @@ HEADINGS = {
         "--replicates --valid --robust --ci --resamples --seed"
     ),
     "Output": (
-        "--output --write-run --write-qrels --write-sample-qrels --write-questions "
+        "--output --write-run --write-qrels --write-sample --write-sample-qrels --write-questions "
         "--write-candidates --write-full-questions --write-split --write-runs --run-depth --tag "
         "--write-pairs --write-sets --write-ranks --save --html --conflicts --format --show "
         "--largest --digits "

@@ -23,6 +23,11 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
         ("--outside", "--candidates --type-constraints"),
         ("--unknown", "--candidates --type-constraints --entities --relations --known"),
     ),
+    "pool": (("--by --write-sample", "--sample-questions"),),
+    "complete": (
+        ("--sample --target --ci --seed", "--judge"),
+        ("--write-sample", "--target"),
+    ),
     "pairs": (("--unknown", "--heads --tails --relations"),),
     "merge": (_OF_RUNS,),
     "align": (_OF_RUNS, ("--dangling", "--assign")),
@@ -47,6 +52,7 @@ NOTED: dict[str, tuple[tuple[str, str], ...]] = {
 """As `NEEDS`, but users may have a reason for such options, so a note says they have no effect."""
 
 IDLE: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "complete": (("--top --within --examples --alpha --write-sample-qrels", "--judge", ""),),
     "classify": (("--bins", "--show=relations --show=intervals", "--plot"),),
 }
 """Per command, options, others with which they have no effect, and others that need them anyway."""

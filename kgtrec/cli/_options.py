@@ -161,6 +161,11 @@ QUESTION_NAMES = reads(
     "--write-questions` and `kgtrec rank` for the split.",
 )
 
+QUESTION_SAMPLE = reads(
+    "--sample sample_file",
+    "The questions whose whole pool people judge, from `kgtrec pool --write-sample`.",
+)
+
 
 def graph(text: str, *, required: bool = False) -> Decorator:
     """Make the option --graph of a command that needs it only in some calls."""

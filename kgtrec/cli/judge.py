@@ -103,6 +103,7 @@ def templates(pool: str, output: str) -> Report:
 )
 @shared.option("--batch", "Triples per sheet, at most.", type=shared.Count(), metavar="N")
 @shared.option("--depth", "Only triples pooled at depth K.", type=shared.Count(), metavar="K")
+@shared.QUESTION_SAMPLE
 @shared.reads("--done", "Omit triples that have a label in this file; repeatable.", multiple=True)
 @shared.flag("--by-rule", "Include triples that a rule has labelled.")
 @shared.flag("--in-relation-order by_relation", "One relation after another: quicker to judge.")
@@ -111,18 +112,25 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
     """Make judgement sheets from POOL: a pool file, or any TSV of head, relation and tail.
 
     Sheets ask about triples in random order, and reveal neither systems nor depths. If the pool has
-    a sample (kgtrec pool --sample), they ask only about it. Existing files are never overwritten.
+    a sample (kgtrec pool --sample), they ask only about it; with --sample, only about the pools of
+    the questions in a file of kgtrec pool --write-sample. Existing files are never overwritten.
 
     \b
     kgtrec judge sheets pool.tsv --annotators anna,ben -o sheets
     kgtrec judge sheets pool.tsv --annotators anna,ben,carla --overlap 0.2 --batch 500 -o sheets
     kgtrec judge sheets pool.tsv --annotators anna --depth 5 --names mid2name.txt -o pilot
+    kgtrec judge sheets pool.tsv --annotators anna --sample drawn.tsv -o sheets
     """
     from kgtrec.study.judging import journal as journals
     from kgtrec.study.judging import questions as asking
     from kgtrec.study.judging import sheets as sheet_files
 
     pooled = sheet_files.read_pooled(pool)
+    drawn = None
+    if options["sample_file"] is not None:
+        from kgtrec.study.judged.draw import read_drawn_names
+
+        drawn = read_drawn_names(options["sample_file"])
     known = {
         item.triple
         for file in done
@@ -130,7 +138,7 @@ def sheets(pool: str, output: str, done: tuple[str, ...], **options: Any) -> Rep
         if item.label
     }
     triples = sheet_files.select_triples_to_judge(
-        pooled, options["depth"], known, options["by_rule"]
+        pooled, options["depth"], known, options["by_rule"], drawn
     )
     if not triples:
         raise UsageError(f"{pool}: none of {len(pooled):,} triples is left to judge")

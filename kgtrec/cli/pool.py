@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
+from kgtrec.cli._judged import check_judge_options, correct
 from kgtrec.cli._report import Command, File, Report, check_outputs, warning
 from kgtrec.errors import UsageError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kgtrec import Graph
     from kgtrec._internal.table import Table
     from kgtrec.study.pooling import completion
+    from kgtrec.study.pooling.edited_files import Judgements
     from kgtrec.study.pooling.lists import RankedLists
     from kgtrec.study.pooling.pool import Pool
     from kgtrec.study.pooling.seeds import SeedQuestions
@@ -84,6 +86,22 @@ def sample(graph: str, output: str, share: float | None, **options: Any) -> Repo
     type=shared.Number(),
     metavar="SHARE",
 )
+@shared.option(
+    "--sample-questions",
+    "Draw N questions whose whole pool people judge, to correct a judge: see `kgtrec complete "
+    "--judge`. All have the same probability.",
+    type=shared.Count(),
+    metavar="N",
+)
+@shared.option(
+    "--by by_group",
+    "With --sample-questions: every category of relations (train split) has the same expected "
+    "number of questions, and N is the expected number of all.",
+    metavar="category",
+)
+@shared.writes(
+    "--write-sample drawn_file", "With --sample-questions: lines question<TAB>probability."
+)
 @shared.seed(
     "Seed of the sample, 0 by default. With the same seed, a larger share or pool keeps all draws.",
     default=None,
@@ -133,6 +151,9 @@ def pool(
     estimates the AP with all judgements. The draw depends on the seed and on the triple: a larger
     sample with the same seed keeps all earlier judgements.
 
+    If a judge that errs, such as a language model, labels the whole pool, --sample-questions draws
+    questions for people. `kgtrec complete --judge` then corrects the judge.
+
     \b
     kgtrec rank --graph FB15k-237 --scores a.npy -o a.parquet --write-run a.run
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv a.run b.run -o pool.tsv
@@ -140,6 +161,8 @@ def pool(
         --relation-types relation_types.tsv -o pool.tsv
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv transe.npz shards/ a.run -o pool.tsv
     kgtrec pool --graph FB15k-237 --seed-triples seed.tsv *.run --sample 0.3 --seed 1 -o sampled.tsv
+    kgtrec pool --graph FB15k-237 --seed-triples seed.tsv *.run -o pool.tsv \\
+        --sample-questions 100 --write-sample drawn.tsv
 
     \b
     Next:
@@ -158,6 +181,7 @@ def pool(
     draw = None if share is None else Draw(share, options["seed"] or 0)
     loaded = read_graph(graph)
     seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
+    draws = _draw_questions(seeds, options)
     files = dict(zip(names, systems, strict=True))
     lists = _read_lists(files, seeds, depth, options)
     pooled = replace(make_pool(lists, seeds, depth), draw=draw)
@@ -172,14 +196,14 @@ def pool(
         tables["rules"] = completion.rule_table(pooled, rules)
     return Report.from_tables(
         tables,
-        files=[(output, lambda path: write_pool(path, pooled, rules))],
+        files=[(output, lambda path: write_pool(path, pooled, rules)), *draws],
         content=f"{len(pooled):,} pooled triples{marked}",
         notes=[*map(warning, doubts(lists, seeds, pooled.depth))],
     )
 
 
 def _check_pool_options(systems: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Refuse --seed without --sample, and options of scores if all systems are runs."""
+    """Refuse options of samples that miss another, and of scores if all systems are runs."""
     from kgtrec.study.pooling.lists import is_scores
 
     for_scores = (
@@ -187,14 +211,35 @@ def _check_pool_options(systems: tuple[str, ...], options: dict[str, Any]) -> No
     )
     shared.refuse(
         (
-            options["seed"] is not None and options["sample"] is None,
-            "--seed needs --sample; give --sample, or omit --seed",
+            options["seed"] is not None
+            and options["sample"] is None
+            and options["sample_questions"] is None,
+            "--seed needs --sample or --sample-questions; give one, or omit --seed",
+        ),
+        (
+            options["sample_questions"] is not None and options["drawn_file"] is None,
+            "--sample-questions needs --write-sample FILE, for the drawn questions",
+        ),
+        (
+            options["sample_questions"] is not None and options["sample"] is not None,
+            "--sample draws triples and --sample-questions draws questions; give one of them",
         ),
         (
             for_scores and not any(map(is_scores, systems)),
             "--rows, --lower-is-better and --nan are for scores; these are all runs",
         ),
     )
+
+
+def _draw_questions(seeds: SeedQuestions, options: dict[str, Any]) -> list[File]:
+    """Draw questions for people; return the file of the sample, in a list that may be empty."""
+    from kgtrec.study import draw_questions
+
+    size = options["sample_questions"]
+    if size is None:
+        return []
+    by, seed = options["by_group"] or "", options["seed"] or 0
+    return [(options["drawn_file"], draw_questions(seeds, size, by=by, seed=seed).write)]
 
 
 def _read_lists(
@@ -254,9 +299,28 @@ def _find_rules(pool: Pool, types: str | None, by_category: bool) -> list[str] |
     "--judgements",
     "Lines head<TAB>relation<TAB>tail<TAB>label, the label Y, N or ?; or "
     "any columns under a header that names these four. Repeatable.",
-    required=True,
     multiple=True,
 )
+@shared.reads(
+    "--judge judge_file",
+    "Labels of the whole pool by a judge that may err, lines question 0 entity value: 0, 1 or a "
+    "probability, from 0.5 on true. Correct them by the JUDGEMENTS of people.",
+)
+@shared.QUESTION_SAMPLE
+@shared.option(
+    "--target",
+    "With --judge: say how many questions people should judge for intervals of ± W. From the "
+    "sample, or without --sample from the judge's probabilities.",
+    type=shared.Number(),
+    metavar="W",
+)
+@shared.writes(
+    "--write-sample drawn_file",
+    "With --target and without --sample: draw these questions, those more often on which the "
+    "judge is unsure; lines question<TAB>probability.",
+)
+@shared.confidence("with --judge")
+@shared.seed("Seed of the draws, with --judge.")
 @shared.choice("--blank", ["error", "N", "?"], "What a blank label means.", default="error")
 @shared.option(
     "--rules/--no-rules",
@@ -323,7 +387,7 @@ def _find_rules(pool: Pool, types: str | None, by_category: bool) -> list[str] |
 )
 @shared.split("Split of the seeds and runs.")
 @shared.QUESTION_NAMES
-@shared.form("table", "json")
+@shared.FORMAT
 def complete(
     runs: tuple[str, ...],
     graph: str,
@@ -346,6 +410,11 @@ def complete(
     measures need --write-qrels, with all labels. Questions without a true triple in the sample are
     omitted: infAP is for questions with many answers.
 
+    With --judge, prints instead the measures of the RUNs by the labels of the judge alone, by those
+    of people alone, and corrected: the judge's value of all questions, plus the mean difference
+    between people and judge in the sample. This is unbiased whatever the judge does. Also: paired
+    differences of the RUNs (t, Holm), their order, and how well the judge agrees with people.
+
     \b
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv \\
         --judgements judged.tsv --write-qrels qrels.txt --write-split complete.tsv
@@ -357,31 +426,76 @@ def complete(
     kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool sampled.tsv \\
         --judgements judged.tsv --write-sample-qrels sample.qrels --write-runs filtered a.run
     kgtrec eval -m infAP sample.qrels filtered/a.run
+
+    \b
+    kgtrec complete --graph FB15k-237 --seed-triples seed.tsv --pool pool.tsv a.run b.run \\
+        --judge judge.txt --sample drawn.tsv --judgements judged.tsv
     """
     from kgtrec import read_graph
     from kgtrec.study import run_lists
-    from kgtrec.study.judging.questions import read_names
     from kgtrec.study.pooling import completion, unjudged
-    from kgtrec.study.pooling.edited_files import read_judgements
+    from kgtrec.study.pooling.edited_files import Judgements, read_judgements
     from kgtrec.study.pooling.lists import doubts, system_names
     from kgtrec.study.pooling.pool import read_pool
     from kgtrec.study.pooling.unjudged import mean_columns
 
     _check_run_options(runs, options)
-    columns = [column.name for column in mean_columns(options["measures"] or unjudged.MEASURES)]
+    check_judge_options(runs, judgements, options)
+    has_judge = options["judge_file"] is not None
+    measures = () if has_judge else options["measures"] or unjudged.MEASURES
+    columns = [column.name for column in mean_columns(measures)]
     names = system_names(runs)
     loaded = read_graph(graph)
     seeds = _read_seeds(loaded, seed_triples, options["split"], options["questions"])
     pool, fired = read_pool(pooled, loaded)
-    judged = read_judgements(judgements, loaded, options["blank"])
+    judged = Judgements({}, 0)
+    if judgements:
+        judged = read_judgements(judgements, loaded, options["blank"])
     rules = fired if options["rules"] else None
     done = completion.complete(seeds, pool, judged, rules, options["depth"])
     if options["sample_qrels"] and done.drawn is None:
         raise UsageError(
             "--write-sample-qrels needs a pool with a sample: kgtrec pool --sample SHARE"
         )
+    lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
+    if has_judge:
+        report = correct(lists, pool, done, judged, rules, options)
+    else:
+        tables, notes = _completion_tables(done, pool, judged, rules, options)
+        shown, more = _run_tables(lists, done, columns, options)
+        tables |= shown
+        sections = [("", [table], "") for table in tables.values()]
+        data = {name: table.to_dict() for name, table in tables.items()}
+        rows = tables["intervals" if shown else "depths"]
+        report = Report.from_sections(sections, data, rows, notes=[*more, *notes])
+    written = _run_files(options["run_dir"], names)
+    qrels = done.qrels(options["reverse"])
+    if options["qrels"] and qrels.nameless:
+        left = f"{qrels.nameless:,} reverse questions have no name in the runs; left out"
+        report.notes.insert(0, left)
+    report.notes = [*map(warning, doubts(lists, seeds, 20)), *report.notes]
+    report.files = [
+        (options["qrels"], qrels.write),
+        *_completion_files(loaded, done, options),
+        *((written.get(each.name), partial(_write_run, each, seeds)) for each in lists),
+        *report.files,
+    ]
+    return report
+
+
+def _completion_tables(
+    done: completion.Completion,
+    pool: Pool,
+    judged: Judgements,
+    rules: list[str] | None,
+    options: dict[str, Any],
+) -> tuple[dict[str, Table], list[str]]:
+    """Return tables of the labels at every depth, of rules, alpha and examples, and remarks."""
+    from kgtrec.study.judging.questions import read_names
+    from kgtrec.study.pooling import completion
+
     depths = range(done.depth + 1)
-    by_depth = [completion.complete(seeds, pool, judged, rules, depth) for depth in depths]
+    by_depth = [completion.complete(done.seeds, pool, judged, rules, depth) for depth in depths]
     tables = {"depths": completion.depth_table(by_depth)}
     if rules is not None and any(rules):
         tables["rules"] = completion.rule_table(pool, rules, judged)
@@ -392,23 +506,7 @@ def complete(
     if options["examples"]:
         labels = read_names(options["name_file"]) if options["name_file"] else {}
         tables["examples"] = done.example_table(options["examples"], labels)
-    lists = [run_lists(run, seeds, name) for run, name in zip(runs, names, strict=True)]
-    shown, notes = _run_tables(lists, done, columns, options)
-    written = _run_files(options["run_dir"], names)
-    qrels = done.qrels(options["reverse"])
-    if options["qrels"] and qrels.nameless:
-        left = f"{qrels.nameless:,} reverse questions have no name in the runs; left out"
-        notes = [left, *notes]
-    doubtful = map(warning, doubts(lists, seeds, 20))
-    return Report.from_tables(
-        tables | shown,
-        notes=[*doubtful, *notes, *completion.remarks(done, judged)],
-        files=[
-            (options["qrels"], qrels.write),
-            *_completion_files(loaded, done, options),
-            *((written.get(each.name), partial(_write_run, each, seeds)) for each in lists),
-        ],
-    )
+    return tables, completion.remarks(done, judged)
 
 
 def _check_run_options(runs: tuple[str, ...], options: dict[str, Any]) -> None:

@@ -50,6 +50,12 @@ from kgtrec.study.comparison.significance import discriminate as discriminate
 from kgtrec.study.comparison.significance import pairwise as pairwise
 from kgtrec.study.comparison.verdicts import compare_verdicts as compare_verdicts
 from kgtrec.study.corrections import label_corrections as label_corrections
+from kgtrec.study.judged.draw import draw_questions as draw_questions
+from kgtrec.study.judged.draw import read_question_sample as read_question_sample
+from kgtrec.study.judged.labels import read_judge as read_judge
+from kgtrec.study.judged.planning import plan_from_pilot as plan_from_pilot
+from kgtrec.study.judged.planning import plan_from_probabilities as plan_from_probabilities
+from kgtrec.study.judged.report import correct_measures as correct_measures
 from kgtrec.study.openworld.simulate import family_tree as family_tree
 from kgtrec.study.openworld.simulate import random_removal as random_removal
 from kgtrec.study.openworld.simulate import ranked_removal as ranked_removal

@@ -386,9 +386,9 @@ def test_what_is_shown_and_not_printed_is_found(tmp_path: Path, monkeypatch: pyt
 
 
 NAMES = [name for names in HEADINGS.values() for name in names.split()]
-SEVERAL_TYPES = {"--output", "--side", "--columns"}
+SEVERAL_TYPES = {"--output", "--side", "--columns", "--sample"}
 """A folder of `demo`, which need not exist; sides in several columns of `report`; a file of labels,
-or measures."""
+or measures; a share of triples, or a file of questions."""
 SEVERAL_TEXTS = {
     "--heads",
     "--tails",

@@ -196,8 +196,8 @@ def describe_agreements(agreements: Sequence[Agreement], table: Table) -> str:
     A sentence follows if kappa and alpha are low only because nearly all labels are equal.
     """
     pairs = [row for row, of_row in enumerate(agreements) if len(of_row.annotators) == 2]
-    kappas = _select_columns(table, range(8)).in_order(pairs)
-    texts = [kappas.to_text(), _select_columns(table, [*range(4), *range(9, 15)]).to_text()]
+    kappas = select_columns(table, range(8)).in_order(pairs)
+    texts = [kappas.to_text(), select_columns(table, [*range(4), *range(9, 15)]).to_text()]
     masked = [
         agreement for agreement in agreements if agreement.relation == ALL and agreement.is_masked()
     ]
@@ -216,7 +216,7 @@ def describe_agreements(agreements: Sequence[Agreement], table: Table) -> str:
     return "\n\n".join(texts)
 
 
-def _select_columns(table: Table, columns: Iterable[int]) -> Table:
+def select_columns(table: Table, columns: Iterable[int]) -> Table:
     """Return a table of only these columns, by number."""
     chosen = list(columns)
     return Table(

@@ -173,6 +173,7 @@ class PooledTriple(NamedTuple):
     - depth: Smallest depth at which it was pooled; 0 if unknown.
     - rule: Rule that labels it without a judge; "" if none does.
     - drawn: True if the triple is in the sample to be judged, or if the file has no sample.
+    - questions: Names of the seed questions that it answers, separated by commas; "" if unknown.
     """
 
     head: str
@@ -181,6 +182,7 @@ class PooledTriple(NamedTuple):
     depth: int = 0
     rule: str = ""
     drawn: bool = True
+    questions: str = ""
 
 
 def annotator_of(path: PathName) -> str:
@@ -207,7 +209,9 @@ def read_pooled(path: PathName) -> list[PooledTriple]:
         else:
             triple = cells["head"], cells["relation"], cells["tail"]
             rule = cells.get("rule", "").strip()
-            triples.setdefault(triple, PooledTriple(*triple, int(depth), rule, drawn == "in"))
+            in_sample, questions = drawn == "in", cells.get("question", "")
+            pooled = PooledTriple(*triple, int(depth), rule, in_sample, questions)
+            triples.setdefault(triple, pooled)
     file.refuse_faults()
     if not triples:
         raise FileError(path, found="the file has no triple", hint="give a file with at least one")
@@ -219,11 +223,13 @@ def select_triples_to_judge(
     depth: int | None = None,
     done: Collection[Triple] = (),
     by_rule: bool = False,
+    questions: frozenset[str] | None = None,
 ) -> list[PooledTriple]:
     """Select the triples that need a judgement.
 
     These are in the sample, not in `done`, and pooled at a depth up to `depth`. Triples that a
-    rule labels are left out unless `by_rule`.
+    rule labels are left out unless `by_rule`. With `questions`, only triples that answer one of
+    these are selected.
     """
     if depth is not None and not any(triple.depth for triple in pooled):
         raise UsageError(f"{argument('depth')} needs a pool file; these triples have no depths")
@@ -234,6 +240,7 @@ def select_triples_to_judge(
         and (by_rule or not triple.rule)
         and triple.drawn
         and triple[:3] not in done
+        and (questions is None or not questions.isdisjoint(triple.questions.split(",")))
     ]
 
 

@@ -125,15 +125,20 @@ class EditedFile:
         return self.rows(header, 1)
 
     def rows(
-        self, columns: Sequence[str], skip: int = 0, decode: Callable[[str], str] = str
+        self,
+        columns: Sequence[str],
+        skip: int = 0,
+        decode: Callable[[str], str] = str,
+        separator: str | None = "\t",
     ) -> Iterator[tuple[int, dict[str, str]]]:
         """Yield number and cells of every line after the first `skip` lines.
 
-        `decode` converts each cell. Lines that do not have these columns are faults.
+        `decode` converts each cell. Lines that do not have these columns are faults. The separator
+        None is any white space.
         """
         self.hint = self.hint or f"each line must be {_line(columns)}"
         for number, text in self._lines[skip:]:
-            cells = text.split("\t")
+            cells = text.split(separator)
             if "\r" in text:
                 problem = f"a carriage return inside {text[:_QUOTED]!r}"
                 self.fault(number, problem, "use CR or LF only at the end of lines")

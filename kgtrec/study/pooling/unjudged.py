@@ -21,7 +21,7 @@ from kgtrec._internal.arrays import Int64
 from kgtrec._internal.csr import contains, find_sorted, offsets_of
 from kgtrec._internal.table import Cell, ShownInLines, Table
 from kgtrec.errors import UsageError, refuse_if
-from kgtrec.study.pooling.completion import FALSE, TRUE, UNKNOWN, Completion
+from kgtrec.study.pooling.completion import FALSE, TRUE, UNKNOWN, Completion, Qrels
 from kgtrec.study.pooling.lists import RankedLists
 from kgtrec.trec.measures.bounds import bounds, why_unbounded
 from kgtrec.trec.measures.names import Column, resolve
@@ -35,7 +35,11 @@ def label_lists(lists: RankedLists, completion: Completion) -> Lists:
 
     Every seed question is included; those that the run lacks have an empty list.
     """
-    qrels = completion.qrels()
+    return label_by_qrels(lists, completion.qrels())
+
+
+def label_by_qrels(lists: RankedLists, qrels: Qrels) -> Lists:
+    """Label a system's lists with qrels of the seed questions, for trec_eval's measures."""
     index = find_sorted(qrels.keys, lists.keys)
     relevance = np.where(index >= 0, qrels.labels[index], UNJUDGED)
     order = np.lexsort((-qrels.labels, qrels.owner))
