@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from kgtrec._internal.latex import latex_text
 from kgtrec._internal.text import shorten, visible
 from kgtrec.errors import UsageError
 
@@ -45,15 +46,7 @@ NARROWEST = 12
 GAP = 2
 MOST = 100
 """Rows that notebooks show."""
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-_LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
-# Characters that LaTeX's default fonts print differently, and pairs that become one sign.
-_LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''"}
-_LATEX |= {"[": "{[}", "*": "{*}"}  # after the \\\\ of the previous line, they would belong to it
-_LATEX |= {"\N{EN DASH}": "--", "…": r"\ldots{}"}
-_CONTROL = re.compile(r"[\x01-\x1f\x7f\u2028\u2029]")
 _COLUMN = re.compile(r"(.*?)(?:=([\w.]*))?(?::(\d))?")
-_LIGATURES = re.compile(r"(?<=[-`',?!])(?=[-`',])|(?<=[?!])(?=`)")
 
 
 @dataclass(frozen=True)
@@ -315,12 +308,6 @@ def _safe_cell(cell: Cell) -> Cell:
     if not isinstance(cell, str) or _NUMBER.fullmatch(cell):
         return cell
     return visible(f"'{cell}" if cell.startswith(_STARTS_FORMULA) else cell)
-
-
-def latex_text(text: str) -> str:
-    """Return LaTeX source that prints exactly this text, without markup or ligatures."""
-    parts = _LIGATURES.split(visible(_CONTROL.sub(" ", text)))
-    return "{}".join("".join(_LATEX.get(sign, sign) for sign in part) for part in parts)
 
 
 def stack_tables(tables: Mapping[str, Table], named: str = "file") -> Table:

@@ -70,7 +70,7 @@ HEADINGS = {
         "--write-pairs --write-sets --write-ranks --save --html --conflicts --format --show "
         "--largest --digits "
         "--plot --plot-pairs --plot-rankings --plot-histogram --plot-cells --style --show-engines "
-        "--path --quiet --help --version"
+        "--caption --label --path --quiet --help --version"
     ),
 }
 

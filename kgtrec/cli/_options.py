@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -318,6 +319,48 @@ FORMAT = choice(
     "Format of the output; csv, tsv and json have full precision.",
     default="table",
 )
+
+
+def _check_label(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
+    refuse(
+        (
+            text is not None and not re.fullmatch(r"[A-Za-z0-9:._-]+", text),
+            f"--label {text!r} is not a name for references; use letters, digits, colons, dots and "
+            "hyphens, as in tab:results",
+        )
+    )
+    return text
+
+
+CAPTION = all_of(
+    option(
+        "--caption",
+        "Caption of the table, instead of the one that states how models were evaluated.",
+        metavar="TEXT",
+    ),
+    option(
+        "--label",
+        "Name of the table for references in LaTeX and Typst, such as tab:results.",
+        callback=_check_label,
+        metavar="NAME",
+    ),
+)
+
+
+def note_on_width(points: float, advice: str) -> list[str]:
+    """Return a note if LaTeX would make a table's letters small; `advice` says what to leave out.
+
+    - points: Width of the table before LaTeX scales it to its line.
+    """
+    from kgtrec.study.reporting.formats import PAGE_WIDTH, SMALLEST_LETTERS, letter_size
+
+    size = letter_size(points)
+    if size >= SMALLEST_LETTERS:
+        return []
+    return [
+        f"the table is wide: on a line of {PAGE_WIDTH:.0f} pt, LaTeX scales letters of 10 pt to "
+        f"about {size:.0f} pt; {advice}"
+    ]
 
 
 def output(text: str, *, required: bool = True, kind: PathType = WRITE) -> Decorator:

@@ -6,6 +6,7 @@ The table of models has one row per model, from files or the output of a batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 Options = dict[str, Any]
 FORMATS = ("table", "json", "csv", "latex", "markdown", "html", "typst")
 PART_FORMATS = ("table", "json", "csv", "latex", "markdown")
+LABELLED = ("latex", "typst")
+MODEL_OPTIONS = (
+    *("columns", "sides", "names", "test", "correction", "level", "digits", "replicates"),
+    *("caption", "label"),
+)
 PAGE_OPTIONS = {"--name", "--test", "--correction", "--level"}
 OPTION_PARTS = {
     "percentile": ("mix",),
@@ -101,6 +107,7 @@ GRAPH_PARTS = {
     type=shared.Count(0, 17),
     metavar="N",
 )
+@shared.CAPTION
 @shared.writes(
     "--html page",
     "Write a page in one file that loads nothing: sortable tables, "
@@ -168,7 +175,7 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec report a.parquet b.parquet --format latex -o table.tex
     kgtrec report *.parquet --columns mrr,hits@10,macro.mrr --side head,tail,both
     kgtrec report a.parquet b.parquet --name TransE --name RotatE --format markdown --test t
-    kgtrec report results/ --format latex --columns mrr,hits@10
+    kgtrec report results/ --format latex --columns mrr,hits@10 --label tab:results
     kgtrec report transe-*.parquet rotate-*.parquet --replicates --format latex
     kgtrec report *.parquet --html report.html --graph FB15k-237
     kgtrec report a.parquet b.parquet --html report.html --run a.run --run b.run
@@ -183,7 +190,8 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec report ranks.parquet --ratios other-test.txt
     kgtrec report ranks.parquet --rank-types -m mrr -m agmri
 
-    LaTeX needs the packages booktabs and graphicx. Superscripts of --test are the letters of the
+    LaTeX needs the packages booktabs and graphicx; sides and graphs that do not fit beside each
+    other are below each other. Superscripts of --test are the letters of the
     models that are significantly worse; measures that are not means, such as AMRI, are not tested.
     """
     from kgtrec.measures import parse_all
@@ -212,8 +220,7 @@ def _check_options(options: Options, by_parts: bool) -> None:
     if by is not None:
         slices = parse_by(by, None)
     options["edges"] = _parse_edges(options["edges"])
-    names = ("columns", "sides", "names", "test", "correction", "level", "digits", "replicates")
-    typed, form, keys = shared.list_typed(names), options["form"], options["keys"]
+    typed, form, keys = shared.list_typed(MODEL_OPTIONS), options["form"], options["keys"]
     page = options["page"] is not None
     tables = form not in ("table", "json") or options["columns"]
     of_models = page or (not by_parts and tables)
@@ -226,10 +233,18 @@ def _check_options(options: Options, by_parts: bool) -> None:
         (
             page and (by_parts or keys or form != "table" or len({*typed} - PAGE_OPTIONS)),
             "--html writes a page with all tables; leave out --by, --ratios, --rank-types, "
-            "--measure, --format, --columns, --side, --digits and --replicates",
+            "--measure, --format, --columns, --side, --digits, --caption, --label and --replicates",
         ),
         (page and options["output"], "--html names the file of its page; leave -o out"),
         (options["runs"] and not page, "--run needs --html FILE"),
+        (
+            options["label"] and not page and form not in LABELLED,
+            f"--label is for references in LaTeX and Typst, not for --format {form}",
+        ),
+        (
+            options["caption"] and form == "csv",
+            "--format csv has no caption; leave --caption out",
+        ),
         (
             form == "json" and options["columns"],
             "--format json contains every measure; leave out --columns, or choose --format csv",
@@ -425,9 +440,14 @@ def _models_report(files: tuple[str, ...], options: Options) -> Report:
     table = table_of_models(
         systems, columns, sides=sides, significance=significance, digits=options["digits"]
     )
+    table = replace(table, text=options["caption"] or "", label=options["label"] or "")
+    notes = [*_idle_options(systems, options)]
+    if options["form"] == "latex":
+        advice = "give fewer --columns, or --side both, or one table per graph"
+        notes += shared.note_on_width(formats.latex_width(table), advice)
     return Report(
         forms={form: partial(render, table) for form, render in formats.FORMATS.items()},
-        notes=[*_idle_options(systems, options)],
+        notes=notes,
     )
 
 

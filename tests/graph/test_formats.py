@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -240,3 +241,19 @@ def test_unread_files_that_look_like_splits_are_named(
         with expect[raised](raised, match=words.format(name)) if raised else nullcontext():
             assert list(kgtrec.read_graph(tmp_path).splits) == [split[:-4] for split in splits]
         (tmp_path / name).unlink()
+
+
+def test_graphs_are_named_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store-7f3a"
+    store.mkdir()
+    for split in ("train", "valid", "test"):
+        (store / f"{split}.txt").write_text("a\tr\tb\n")
+    (tmp_path / "FB15k-237").symlink_to(store)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert kgtrec.read_graph(tmp_path / "FB15k-237").name == "FB15k-237"
+        assert kgtrec.read_graph(f"{tmp_path}/FB15k-237/").name == "FB15k-237"
+        monkeypatch.chdir(store)
+        assert kgtrec.read_graph(".").name == "store-7f3a"
+        (tmp_path / "train.txt").write_text("a\tr\tb\n")
+        assert kgtrec.read_graph("../store-7f3a/..").name == tmp_path.name

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 @shared.LEVEL
 @shared.N_ENTITIES
 @shared.FORMAT
+@shared.CAPTION
 @shared.PLOT
 @shared.draws("--plot-pairs", "Draw which pairs differ, and how much, as a matrix.")
 @shared.draws("--plot-rankings", "Draw how the measures rank the systems, side by side.")
@@ -83,7 +84,7 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     \b
     kgtrec compare distmult.parquet complex.parquet
     kgtrec compare *.parquet -m hits@10 --correction bh
-    kgtrec compare *.parquet --format latex > table.tex
+    kgtrec compare *.parquet --format latex --label tab:systems > table.tex
     kgtrec compare *.parquet --plot values.pdf --plot-pairs pairs.pdf
     kgtrec compare --qrels complete.qrels *.run -m map_cut_20 -m bpref
 
@@ -97,7 +98,12 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
     from kgtrec.study.comparison.verdicts import compare_verdicts
 
     check_permutations(options["test"] or "randomisation")
+    form = click.get_current_context().params["form"]
     shared.refuse(
+        (
+            form != "latex" and shared.list_typed(("caption", "label")),
+            f"{', '.join(shared.list_typed(('caption', 'label')))}: only --format latex has these",
+        ),
         (
             options["against"] and not options["robust"],
             "--against needs --robust; to compare only rankings: kgtrec compare labels",
@@ -120,7 +126,23 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
             by_labels, more = _compare_labels(systems, measures, comparisons, options)
             notes += [note for note in more if note not in notes]
         verdicts = compare_verdicts(by_labels)
-    return _report(comparisons, _rankings(comparisons, resampling), notes, verdicts)
+    report = _report(comparisons, _rankings(comparisons, resampling), notes, verdicts)
+    return _add_latex(report, comparisons, options) if form == "latex" else report
+
+
+def _add_latex(
+    report: Report, comparisons: Sequence[SystemComparison], options: Mapping[str, Any]
+) -> Report:
+    """Let a report print the table of all measures in LaTeX; note if it is too wide."""
+    from kgtrec.study.reporting.formats import comparison_latex, comparison_width
+
+    caption, label = options["caption"] or "", options["label"] or ""
+    report.forms = {
+        **report.forms,
+        "latex": lambda: comparison_latex(comparisons, caption, label),
+    }
+    report.notes += shared.note_on_width(comparison_width(comparisons), "give fewer -m")
+    return report
 
 
 def _choose_measures(keys: tuple[str, ...], options: Mapping[str, Any]) -> Sequence[str]:
@@ -177,7 +199,6 @@ def _report(
 ) -> Report:
     from kgtrec import plots
     from kgtrec.study.comparison.correlation import agreement_table
-    from kgtrec.study.reporting.formats import comparison_latex
 
     sections = [
         (_heading(each), [each.value_table(), each.pair_table()], each.sentence())
@@ -208,9 +229,7 @@ def _report(
         text = f"{verdicts.sentence()} p-values are not corrected for the number of measures."
         sections.append(("Do the verdicts agree?", [rows], text))
         data["verdicts"] = verdicts.to_dict()
-    report = Report.from_sections(sections, data, rows, notes=notes, figures=figures)
-    report.forms = {**report.forms, "latex": lambda: comparison_latex(comparisons)}
-    return report
+    return Report.from_sections(sections, data, rows, notes=notes, figures=figures)
 
 
 def _heading(comparison: SystemComparison) -> str:

@@ -4,7 +4,9 @@ Names of models come from users and go into markup, so every format escapes its 
 
 LaTeX tables have ``booktabs`` rules, bold values and aligned decimals. A number and its superscript
 or deviation are two columns without space between them, so that decimals align for superscripts of
-any length. LaTeX measures the table, and scales it if it is wider than the text.
+any length. A table that is wider than a page has the groups of its columns below each other. LaTeX
+measures the table, and scales it if it is wider than its line, which is a column of a paper in two
+columns.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from textwrap import fill
 from typing import TYPE_CHECKING, TypeVar
@@ -20,7 +22,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from kgtrec._internal.csr import group_pairs
-from kgtrec._internal.table import Interval, Table, Value, escape_html, latex_text, readable
+from kgtrec._internal.latex import latex_text
+from kgtrec._internal.table import Interval, Table, Value, escape_html, readable
 from kgtrec.measures import Measure
 from kgtrec.measures.measure import trec_title
 from kgtrec.results.tables import SAMPLED
@@ -47,16 +50,27 @@ def spans(items: Iterable[T]) -> list[tuple[T, int]]:
 def place_marks(values: Sequence[Value], digits: int, better: bool | None) -> list[int]:
     """Return 1 for the best, 2 for the second best, and 0 for other values.
 
-    Values with the same printed text share a place. If two are best, none is second. All are 0 if
-    there are fewer than two different values, or a value is an interval.
+    Values with the same printed text share a place. If two are best, or there are only two values,
+    none is second. All are 0 if there are fewer than two different values, or a value is an
+    interval.
     """
     shown = [None if math.isnan(v) else float(f"{v:.{digits}f}") for v in map(float, values)]
     distinct = sorted({v for v in shown if v is not None}, reverse=bool(better))
     open_ended = any(isinstance(v, Interval) for v in values)
     if open_ended or better is None or len(distinct) < 2:
         return [0] * len(shown)
-    second = distinct[1] if shown.count(distinct[0]) == 1 else None
+    many = sum(v is not None for v in shown) > 2
+    second = distinct[1] if many and shown.count(distinct[0]) == 1 else None
     return [1 if v == distinct[0] else 2 if v is not None and v == second else 0 for v in shown]
+
+
+def explain_places(places: Iterable[int]) -> str:
+    """Return the sentence of a caption on the marks of `place_marks`; "" if there are none."""
+    marks = {*places}
+    return BEST_TWO if 2 in marks else BEST if 1 in marks else ""
+
+
+BEST, BEST_TWO = "Best in bold.", "Best in bold, second best underlined."
 
 
 def arrow(better: bool | None, up: str = " ↑", down: str = " ↓") -> str:
@@ -77,7 +91,13 @@ def kind_of(measure: Measure) -> str:
 Levels = Sequence[Sequence[tuple[str, int]]]
 """Lines of headings above the measures: texts, and the number of columns that each spans."""
 
-_FITTED = r"""\ifdim\wd0>\textwidth \resizebox{\textwidth}{!}{\usebox{0}}\else \usebox{0}\fi"""
+_FITTED = r"""\ifdim\wd0>\linewidth \resizebox{\linewidth}{!}{\usebox{0}}\else \usebox{0}\fi"""
+
+PAGE_WIDTH = 345.0
+"""Width of the text of an article in LaTeX, in points; its letters have 10 points."""
+SMALLEST_LETTERS = 7
+"""Size in points from which letters of a table are large enough to read."""
+_DIGIT, _SMALL, _BETWEEN = 5.0, 3.5, 12.0  # widths of signs and of the space between columns
 
 
 @dataclass(frozen=True)
@@ -89,6 +109,7 @@ class _Column:
     - marks: Superscripts.
     - spreads: Deviations, shown after ±.
     - below: Texts of the second, smaller line of each row.
+    - above_pair: True if a column of another group, in the same column of the page, is a pair.
     """
 
     title: str
@@ -98,11 +119,22 @@ class _Column:
     marks: Sequence[str]
     spreads: Sequence[str] = ()
     below: Sequence[str] = ()
+    above_pair: bool = False
 
     @property
     def is_pair(self) -> bool:
-        """True if a superscript or deviation follows a number."""
-        return any(self.marks) or any(self.spreads)
+        """True if a superscript or deviation follows a number, or one above or below."""
+        return any(self.marks) or any(self.spreads) or self.above_pair
+
+    @property
+    def width(self) -> float:
+        """Width in LaTeX, in points."""
+        marks = max(map(len, self.marks), default=0) * _SMALL
+        spreads = max((len(text) + 2 for text in self.spreads if text), default=0) * _DIGIT
+        numbers = max(map(len, self.numbers), default=0) * _DIGIT + marks + spreads
+        below = max(map(len, self.below), default=0) * _SMALL
+        title = (len(self.title) + 2 * (self.better is not None)) * _DIGIT
+        return max(numbers, below, title) + _BETWEEN
 
     def over(self, text: str) -> str:
         """Return a LaTeX cell over the whole column, left-aligned if rows have second lines."""
@@ -116,24 +148,108 @@ class _Column:
         return spread + (rf"$^{{\mathrm{{{latex_text(mark)}}}}}$" if mark else "")
 
 
-def latex(table: ModelTable) -> str:
-    r"""Return a ``table`` float with ``booktabs`` rules; the label is ``tab:models``."""
+@dataclass(frozen=True)
+class _ColumnGroup:
+    """Columns that stand side by side; groups stand below each other.
+
+    - title: Line above the rows of the group; "" for a single group.
+    """
+
+    title: str
+    columns: Sequence[_Column]
+    levels: Levels
+
+    def width(self) -> float:
+        """Width in LaTeX without the names of the rows, in points."""
+        return sum(column.width for column in self.columns)
+
+
+def _stack_groups(columns: Sequence[_Column], levels: Levels, names: float) -> list[_ColumnGroup]:
+    """Return the columns side by side if they fit the page, else by their headings in groups.
+
+    First, columns with the same last heading become a group, then those with the same headings.
+    Groups of different measures are only made if letters would be too small to read.
+
+    - names: Width of the names of the rows.
+    """
+    texts = [[text for text, size in level for _ in range(size)] for level in levels]
+    best = [_ColumnGroup("", columns, levels)]
+    for kept in reversed(range(len(levels))):
+        width = names + max(group.width() for group in best)
+        if width <= PAGE_WIDTH:
+            break
+        by_title = group_pairs(
+            (", ".join(line[i] for line in texts[kept:]), i) for i in range(len(columns))
+        )
+        titles = [[columns[i].title for i in members] for members in by_title.values()]
+        if any(each != titles[0] for each in titles) and letter_size(width) >= SMALLEST_LETTERS:
+            continue
+        best = [
+            _ColumnGroup(
+                title,
+                [columns[i] for i in members],
+                [spans(line[i] for i in members) for line in texts[:kept]],
+            )
+            for title, members in by_title.items()
+        ]
+    return best
+
+
+def letter_size(width: float) -> float:
+    """Return the size of letters in points if a table of this width is scaled to the page."""
+    return 10 * min(1.0, PAGE_WIDTH / width)
+
+
+def latex_width(table: ModelTable) -> float:
+    """Estimate the width of a table in LaTeX before it is scaled, in points."""
     names = list(map(table.name_with_letter, range(len(table.models))))
-    return _float(table.caption(), "Model", names, _columns_of(table), table.levels())
+    return _width(names, _columns_of(table), table.levels())
 
 
-def comparison_latex(comparisons: Sequence[SystemComparison]) -> str:
+def comparison_width(comparisons: Sequence[SystemComparison]) -> float:
+    """Estimate the width of `comparison_latex` before it is scaled, in points."""
+    names, columns, levels = _parts_of_comparisons(comparisons)
+    return _width(names, columns, levels)
+
+
+def _width(names: Sequence[str], columns: Sequence[_Column], levels: Levels) -> float:
+    of_names = max(map(len, names)) * _DIGIT + _BETWEEN
+    groups = _stack_groups(columns, levels, of_names)
+    return of_names + max(group.width() for group in groups)
+
+
+def latex(table: ModelTable) -> str:
+    r"""Return a ``table`` float with ``booktabs`` rules; the usual label is ``tab:models``."""
+    names = list(map(table.name_with_letter, range(len(table.models))))
+    head = table.caption(), table.label or "tab:models", "Model"
+    return _float(*head, names, _columns_of(table), table.levels())
+
+
+def comparison_latex(
+    comparisons: Sequence[SystemComparison], caption: str = "", label: str = ""
+) -> str:
     """Return a LaTeX table of all measures of the same systems, with intervals below the values.
 
-    Rows are in the order of the first measure, best first.
+    Rows are in the order of the first measure, best first. The usual label is ``tab:comparison``.
     """
+    caption = caption or _caption_of_comparisons(comparisons)
+    parts = _parts_of_comparisons(comparisons)
+    return _float(caption, label or "tab:comparison", "System", *parts)
+
+
+def _parts_of_comparisons(
+    comparisons: Sequence[SystemComparison],
+) -> tuple[list[str], list[_Column], Levels]:
+    """Return names of rows, columns, and headings above the columns."""
     systems, order = comparisons[0].samples.systems, comparisons[0].order
     by_kind = group_pairs((_kind(comparison.samples), comparison) for comparison in comparisons)
-    comparisons = [*chain.from_iterable(by_kind.values())]
-    columns = [_column_of_comparison(comparison, order) for comparison in comparisons]
+    columns = [
+        _column_of_comparison(comparison, order)
+        for comparison in chain.from_iterable(by_kind.values())
+    ]
     names = [f"({letter(row, len(order))}) {systems[i]}" for row, i in enumerate(order)]
     levels = [[(kind, len(group)) for kind, group in by_kind.items()]] if any(by_kind) else []
-    return _float(_caption_of_comparisons(comparisons), "System", names, columns, levels)
+    return names, columns, levels
 
 
 def _columns_of(table: ModelTable) -> list[_Column]:
@@ -175,11 +291,15 @@ def _caption_of_comparisons(comparisons: Sequence[SystemComparison]) -> str:
     tests = dict.fromkeys(comparison.tests.samples.unit for comparison in comparisons)
     first = comparisons[0]
     test = f"{TEST_NAMES[first.tests.test]} over {' or '.join(tests)}"
-    return (
+    _, columns, _ = _parts_of_comparisons(comparisons)
+    sentences = [
         f"Means over {' or '.join(sizes)}. Below: {first.resampling.percent:g}% bootstrap "
-        "intervals. Best in bold, second best underlined. Superscripts: significantly better than "
-        f"these systems ({test}, {CORRECTION_NAMES[first.tests.correction]}, p < {first.level:g})."
-    )
+        "intervals.",
+        explain_places(place for column in columns for place in column.rank_marks),
+        "Superscripts: significantly better than "
+        f"these systems ({test}, {CORRECTION_NAMES[first.tests.correction]}, p < {first.level:g}).",
+    ]
+    return " ".join(filter(None, sentences))
 
 
 def _kind(samples: Samples) -> str:
@@ -189,32 +309,77 @@ def _kind(samples: Samples) -> str:
 
 def _float(
     caption: str,
+    label: str,
     corner: str,
     names: Sequence[str],
     columns: Sequence[_Column],
     levels: Levels,
 ) -> str:
     """Return a LaTeX float; `corner` is the heading of the names."""
-    spec = "@{}l" + "".join("r@{}l" if column.is_pair else "r" for column in columns) + "@{}"
+    of_names = max(map(len, names)) * _DIGIT + _BETWEEN
+    groups = _align_groups(_stack_groups(columns, levels, of_names))
+    widest = max(groups, key=lambda group: len(group.columns)).columns
+    spec = "@{}l" + "".join("r@{}l" if column.is_pair else "r" for column in widest) + "@{}"
     lines = [
         r"% \usepackage{booktabs,graphicx}",
         r"\begin{table}",
         r"\centering",
         r"\setlength{\belowcaptionskip}{6pt}",
         rf"\caption{{{latex_text(caption)}}}",
-        r"\label{tab:models}",
+        rf"\label{{{label}}}",
         r"\sbox{0}{%",
         rf"\begin{{tabular}}{{{spec}}}",
         r"\toprule",
-        *_head(corner, columns, levels),
-        r"\midrule",
-        *_rows(names, columns),
+        *_body_of_groups(corner, names, groups, len(spec.replace("@{}", ""))),
         r"\bottomrule",
         r"\end{tabular}}",
         _FITTED,
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _align_groups(groups: Sequence[_ColumnGroup]) -> list[_ColumnGroup]:
+    """Let columns of the page be pairs in all groups if they are in any of them."""
+    size = max(len(group.columns) for group in groups)
+    pairs = [
+        any(group.columns[i].is_pair for group in groups if i < len(group.columns))
+        for i in range(size)
+    ]
+    return [
+        replace(
+            group,
+            columns=[
+                replace(column, above_pair=pair)
+                for column, pair in zip(group.columns, pairs, strict=False)
+            ],
+        )
+        for group in groups
+    ]
+
+
+def _body_of_groups(
+    corner: str, names: Sequence[str], groups: Sequence[_ColumnGroup], width: int
+) -> Iterable[str]:
+    """Yield the LaTeX lines between the outer rules; headings that all groups share come first.
+
+    - width: Number of columns of the ``tabular``.
+    """
+    heads = [[*_head(corner, group.columns, group.levels)] for group in groups]
+    is_shared = all(head == heads[0] for head in heads)
+    if is_shared:
+        yield from heads[0]
+        yield r"\midrule"
+    for number, (group, head) in enumerate(zip(groups, heads, strict=True)):
+        if number:
+            yield r"\midrule"
+        if group.title:
+            title = rf"\textit{{{latex_text(group.title)}}}"
+            yield rf"\multicolumn{{{width}}}{{@{{}}l}}{{{title}}} \\*"
+        if not is_shared:
+            yield from head
+            yield r"\midrule"
+        yield from _rows(names, group.columns)
 
 
 def _head(corner: str, columns: Sequence[_Column], levels: Levels) -> Iterable[str]:
@@ -316,7 +481,7 @@ def html_text(table: ModelTable) -> str:
 
 def typst(table: ModelTable) -> str:
     """Return a Typst ``figure``; names are strings, in which nothing is markup."""
-    n = len(table.columns)
+    n, label = len(table.columns), table.label or "tab-models"
     lines = [
         "#figure(",
         f"  caption: {_typst(table.caption())},",
@@ -334,7 +499,7 @@ def typst(table: ModelTable) -> str:
     marks = ("strong({})", "underline({})", " + super({})", ' + " ± " + {}')
     rows = _body(table, marks, _typst, lambda text: _replace_dashes(_typst(text)))
     lines += [f"    {', '.join(row)}," for row in rows]
-    return "\n".join([*lines, "    table.hline(),", "  ),", ") <tab-models>"]) + "\n"
+    return "\n".join([*lines, "    table.hline(),", "  ),", f") <{label}>"]) + "\n"
 
 
 def csv_text(table: ModelTable) -> str:
@@ -358,16 +523,32 @@ def csv_text(table: ModelTable) -> str:
 
 def plain(table: ModelTable) -> str:
     """Return aligned columns of text and the caption; a star marks the best of each column."""
-    lines = [["model", *(c.measure.title for c in table.columns)]]
-    lines += _body(table, ("{}*", "{} ", " {}", " ± {}"), str, str)
+    columns = _columns_of(table)
+    names = [table.name_with_letter(row) for row in range(len(table.models))]
+    cells = zip(names, *map(_plain_cells, columns), strict=True)
+    lines = [["model", *(column.title for column in columns)], *map(list, cells)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     _widen(widths, table.levels())
     text = [_level_line(spans, widths) for spans in table.levels()]
     for line in lines:
         first, *more = zip(line, widths, strict=True)
         text.append("  ".join([first[0].ljust(first[1]), *(c.rjust(w) for c, w in more)]).rstrip())
-    caption = table.caption().replace("Best in bold, second best underlined.", "Best with a star.")
+    caption = re.sub(
+        f"{re.escape(BEST_TWO)}|{re.escape(BEST)}", "Best with a star.", table.caption()
+    )
     return "\n".join([*text, "", fill(caption, 80, break_on_hyphens=False)]) + "\n"
+
+
+def _plain_cells(column: _Column) -> list[str]:
+    """Return the cells of a column in plain text, padded so that decimals align."""
+    stars = ["*" if rank == 1 else "" for rank in column.rank_marks]
+    spreads = [f" ± {text}" if text else "" for text in column.spreads or [""] * len(stars)]
+    marks = [f" {text}" if text else "" for text in column.marks]
+    parts = []
+    for texts in (stars, marks, spreads):
+        width = max(map(len, texts), default=0)
+        parts.append([text.ljust(width) for text in texts])
+    return ["".join(cell) for cell in zip(column.numbers, *parts, strict=True)]
 
 
 FORMATS: dict[str, Callable[[ModelTable], str]] = {

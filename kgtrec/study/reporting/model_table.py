@@ -6,7 +6,7 @@ The caption describes the evaluation: graph, split, filter, candidates, averages
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean, stdev
@@ -34,7 +34,14 @@ from kgtrec.study.comparison.report import (
 )
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
-from kgtrec.study.reporting.formats import SIDE_NAMES, html_text, kind_of, place_marks, spans
+from kgtrec.study.reporting.formats import (
+    SIDE_NAMES,
+    explain_places,
+    html_text,
+    kind_of,
+    place_marks,
+    spans,
+)
 
 TIES = {
     "optimistic": "ties count for the model (optimistic ranks)",
@@ -192,6 +199,8 @@ class ModelTable(ShownInLines):
     - columns: Columns with the same heading are neighbours.
     - protocols: Protocols by the names of the graphs.
     - sampled: Models with ranks among sampled candidates, which are lower; their rows mention it.
+    - text: Caption instead of the usual one; "" for the usual one.
+    - label: Name of the table for references in LaTeX and Typst; "" for the usual one.
     """
 
     models: tuple[str, ...]
@@ -199,6 +208,8 @@ class ModelTable(ShownInLines):
     protocols: Mapping[str, Protocol]
     significance: Significance | None = None
     sampled: frozenset[str] = frozenset()
+    text: str = ""
+    label: str = ""
 
     def name(self, row: int) -> str:
         """Return the name of a row: the model, with a note if its candidates were sampled."""
@@ -242,7 +253,12 @@ class ModelTable(ShownInLines):
         return html_text(self)
 
     def caption(self) -> str:
-        """Return the caption: the evaluation, the treatment of ties, the meaning of the marks."""
+        """Return the caption: the evaluation, the treatment of ties, the meaning of the marks.
+
+        A chosen `text` replaces them. The caption always says which models are not comparable.
+        """
+        if self.text:
+            return " ".join([self.text, *self._differences()])
         measures = [column.measure for column in self.columns]
         protocols = list(self.protocols.values())
         sentences = [
@@ -258,7 +274,7 @@ class ModelTable(ShownInLines):
             f"Predicted: {', '.join(sides)}.",
             f"Averages: {'; '.join(_average(a, protocols[0], counted) for a in averages)}.",
             _ties(measures),
-            "Best in bold, second best underlined.",
+            *filter(None, [explain_places(p for c in self.columns for p in c.mark_best())]),
         ]
         if any(column.deviations for column in self.columns):
             sentences.append("Mean and standard deviation over runs.")
@@ -267,8 +283,11 @@ class ModelTable(ShownInLines):
             untested = [c.measure.title for c in self.columns if c.beaten is None]
             missing = ", ".join(dict.fromkeys(untested))
             sentences.append(f"{marks}; {missing} not tested." if missing else f"{marks}.")
-        sentences += chain.from_iterable(protocol.differences for protocol in protocols)
-        return " ".join(sentences)
+        return " ".join([*sentences, *self._differences()])
+
+    def _differences(self) -> Iterable[str]:
+        """Return the sentences on models that are not comparable."""
+        return chain.from_iterable(protocol.differences for protocol in self.protocols.values())
 
 
 def table_of_models(

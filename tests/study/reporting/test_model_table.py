@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -23,10 +24,12 @@ from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.reporting.formats import (
     FORMATS,
+    PAGE_WIDTH,
     comparison_latex,
     csv_text,
     kind_of,
     latex,
+    latex_width,
     typst,
 )
 from kgtrec.study.reporting.model_table import ModelTable, Significance, table_of_models
@@ -93,6 +96,8 @@ def slow_places(values: list[str], higher: bool) -> list[int]:
     numbers = [printed(v) for v in values]
     if len(set(numbers)) < 2:
         return [0] * len(values)
+    if len(numbers) == 2:
+        return [int(v == (max if higher else min)(numbers)) for v in numbers]
     ahead = [len([w for w in numbers if (w > v if higher else w < v)]) for v in numbers]
     return [{0: 1, 1: 2}.get(count, 0) for count in ahead]
 
@@ -103,6 +108,10 @@ def test_best_and_second_are_those_that_are_read_as_such(ranks: dict[str, Ranks]
         for column in table.columns:
             due = slow_places(column.format_values(), bool(column.measure.higher_is_better))
             assert column.mark_best() == due
+    two = table_of_models({"g": {name: ranks[name] for name in ("s0", "s1")}}, ("mrr", "mr"))
+    assert [sum(column.mark_best()) for column in two.columns] == [1, 1]
+    assert "Best in bold. " in f"{two.caption()} "
+    assert "underlined" in table_of_models({"g": ranks}, ["mrr"]).caption()
     assert table_of_models({"g": ranks}, ["std"]).columns[0].mark_best() == [0] * 4
     alone = table_of_models({"g": {"a": ranks["s0"]}}, ["mrr"], significance=Significance("t"))
     assert alone.columns[0].mark_best() == [0]
@@ -176,7 +185,9 @@ def hostile_table() -> ModelTable:
     )
 
 
-def compiled(text: str, folder: Path, options: str = "") -> str:
+def compiled(
+    text: str, folder: Path, options: str = "", head: str = r"\documentclass{article}"
+) -> str:
     """The log of a LaTeX article with one table."""
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not here")
@@ -184,7 +195,7 @@ def compiled(text: str, folder: Path, options: str = "") -> str:
         looked_up = subprocess.run(["kpsewhich", style], capture_output=True, check=False)
         if looked_up.returncode:
             pytest.skip(f"pdflatex is here without {style}")
-    preamble = r"\documentclass{article}\usepackage{booktabs,graphicx}" + options
+    preamble = head + r"\usepackage{booktabs,graphicx}" + options
     (folder / "t.tex").write_text(
         f"{preamble}\n\\begin{{document}}\n{text}\\end{{document}}\n", "utf-8"
     )
@@ -219,6 +230,71 @@ def test_latex_compiles_and_shows_hostile_names(tmp_path: Path) -> None:
         # pdftotext sees an underscore as a rule
         pattern = re.escape(part).replace("under", "_?under_?").replace("_", "[_ ]?")
         assert re.search(pattern.replace("[_ ]?[_ ]?", "[_ ]?"), text), part
+
+
+EVERY_GREEK = "".join(map(chr, [*range(0x391, 0x3A2), *range(0x3A3, 0x3AA), *range(0x3B1, 0x3CA)]))
+
+
+def test_signs_that_pdflatex_does_not_know_compile(tmp_path: Path, ranks: dict[str, Ranks]) -> None:
+    names = ("β-DistMult ∈ l₂ ≥ 0", "Ŝářka Nguyễn → ∞", f"{EVERY_GREEK}άϊ")
+    models = dict(zip(names, ranks.values(), strict=False))
+    text = latex(table_of_models({"g₁": models, "∅": models}, ["mrr"]))
+    for part in (
+        r"\ensuremath{\beta}-DistMult \ensuremath{\in} l\ensuremath{_{2}} \ensuremath{\ge} 0",
+        r"Nguy\~{\^{e}}n \ensuremath{\rightarrow} \ensuremath{\infty}",
+        r"\ensuremath{\mathrm{A}}\ensuremath{\mathrm{B}}\ensuremath{\Gamma}",
+        r"\ensuremath{o}\ensuremath{\pi}\ensuremath{\rho}\ensuremath{\varsigma}",
+        r"\'{\ensuremath{\alpha}}",
+    ):
+        assert part in text, part
+    compiled(text, tmp_path, r"\usepackage[T1]{fontenc}")
+
+
+def test_sides_that_do_not_fit_are_below_each_other(tmp_path: Path, ranks) -> None:
+    sides, keys = ("head", "tail", "both"), ("mrr", "hits@1", "hits@3", "hits@10", "mr")
+    wide = table_of_models({"g": ranks}, keys, sides=sides)
+    text = latex(wide)
+    lines = text.splitlines()
+    groups = [line for line in lines if r"\textit{" in line]
+    assert [re.findall(r"textit{(.*?)}", line)[0] for line in groups] == [
+        "head, micro",
+        "tail, micro",
+        "both sides, micro",
+    ]
+    assert text.count("Hits@10") == 1  # the headings are the same for all groups
+    values = [re.findall(r"\d[\d.,]*", line)[1:] for line in lines if line.startswith("s")]
+    columns = [column.format_values() for column in wide.columns]
+    due = [[columns[5 * side + k][row] for k in range(5)] for side in range(3) for row in range(4)]
+    assert values == due
+    assert "Overfull" not in compiled(text, tmp_path, r"\usepackage[textwidth=8.4cm]{geometry}")
+    assert r"\textit{" not in latex(table_of_models({"g": ranks}, ["mrr"], sides=sides))
+    assert latex_width(wide) < PAGE_WIDTH
+
+
+def test_widths_are_near_those_of_latex(tmp_path: Path, ranks: dict[str, Ranks]) -> None:
+    keys = ("mrr", "hits@1", "hits@3", "hits@10", "mr", "amri", "gmr")
+    for size, significance in ((3, None), (7, None), (7, Significance("t"))):
+        table = table_of_models({"g": ranks}, keys[:size], significance=significance)
+        text = latex(table).replace(r"\ifdim", r"\typeout{WIDTH \the\wd0}\ifdim")
+        width = float(re.findall(r"WIDTH ([\d.]+)pt", compiled(text, tmp_path))[0])
+        assert width / 1.3 < latex_width(table) < width * 1.3
+
+
+def test_a_table_in_two_columns_stays_in_its_column(tmp_path: Path, ranks) -> None:
+    table = table_of_models({"g": ranks}, SEVEN)
+    head = r"\documentclass[twocolumn]{article}"
+    text = latex(table)
+    log = compiled(text, tmp_path, head=head)
+    assert "Overfull" not in log
+    assert r"\textwidth" not in text
+
+
+def test_captions_and_labels_are_chosen(ranks: dict[str, Ranks]) -> None:
+    table = replace(table_of_models({"g": ranks}, ["mrr"]), text="Ours & theirs", label="tab:a")
+    for text in (r"\caption{Ours \& theirs}", r"\label{tab:a}"):
+        assert text in latex(table)
+    assert '"Ours & theirs"' in typst(table)
+    assert typst(table).endswith(") <tab:a>\n")
 
 
 SEVEN = ("mr", "mrr", "hits@1", "hits@3", "hits@10", "amr", "amri")
