@@ -223,7 +223,7 @@ def rank_lists_with_run(
             "with negatives each answer has its own question, for which there are no lists; "
             "restrict by entities or by relation"
         )
-    lists = _read_lists(predictions, questions, format)
+    lists = read_lists(predictions, questions, format)
     matches = _match_lists(lists, questions)
     listed = list_order == "listed"
     position = questions.candidate_labels.trec_order
@@ -292,7 +292,7 @@ def _find_first_unlinkable(lists: PredictedLists, questions: Questions) -> dict[
     return {"label": name.decode("utf-8", "surrogateescape"), "place": location, "near": near}
 
 
-def _read_lists(predictions: Any, questions: Questions, format: str | None) -> PredictedLists:
+def read_lists(predictions: Any, questions: Questions, format: str | None) -> PredictedLists:
     """Return predictions in any form as lists; UsageError if they or their format are unknown."""
     if isinstance(predictions, (str, PathLike)):
         if format is None:

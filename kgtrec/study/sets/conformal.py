@@ -8,7 +8,6 @@ answers on valid are their worst, those on test their best, so ties never lower 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -17,24 +16,8 @@ from kgtrec._internal.arrays import Array, Float64, Int64
 from kgtrec.ranking.instances import term_of
 from kgtrec.ranking.ranks import Ranks
 
-
-@dataclass(frozen=True, eq=False)
-class Limits:
-    """The limit of each group of questions.
-
-    - of_group: By relation; that of None is for all others.
-    - n_units: Units on valid by the same names.
-    """
-
-    of_group: dict[str | None, float]
-    n_units: dict[str | None, int]
-
-    def of_questions(self, relations: list[str] | None, n_questions: int) -> Float64:
-        """Return the limit of each question, by the names of their relations."""
-        if relations is None:
-            return np.full(n_questions, self.of_group[None])
-        others = self.of_group.get(None, np.inf)
-        return np.array([self.of_group.get(name, others) for name in relations], np.float64)
+Limits = dict[str | None, float]
+"""The limit of each group of questions, by relation; that of None is for all others."""
 
 
 def order_statistic(values: Array, error: Fraction) -> float:
@@ -61,13 +44,11 @@ def group_relations(
     return group.reshape(-1), [[*names.tolist(), None][i] for i in present]
 
 
-def fit_limits(values: Float64, group: Int64, names: list[str | None], error: Fraction) -> Limits:
-    """Return the limit of each group of units."""
-    members = [values[group == number] for number in range(len(names))]
-    limits = [order_statistic(each, error) for each in members]
-    return Limits(
-        dict(zip(names, limits, strict=True)), dict(zip(names, map(len, members), strict=True))
-    )
+def limits_of(limits: Limits, relations: list[str] | None, n_questions: int) -> Float64:
+    """Return the limit of each question, by the names of their relations."""
+    others = limits.get(None, np.inf)
+    names = [None] * n_questions if relations is None else relations
+    return np.array([limits.get(name, others) for name in names], np.float64)
 
 
 def units_of(values: Float64, question: Int64, unit: str) -> tuple[Float64, Int64]:

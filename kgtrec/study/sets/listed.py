@@ -2,82 +2,122 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Float64, Int64
-from kgtrec._internal.csr import contains, find_sorted, owners, to_csr, to_keys
+from kgtrec._internal.csr import Csr, contains, find_sorted, offsets_of, owners, to_keys
 from kgtrec.errors import UsageError, choose, refuse
 from kgtrec.predictions.lists import ANY, PredictedLists
-from kgtrec.predictions.readers import PREDICTIONS, lists_of_records
 from kgtrec.questions.api import Questions
-from kgtrec.ranking.lists import rank_lists
+from kgtrec.ranking.lists import Entries, drop_repeats, rank_lists, read_lists
 from kgtrec.study.sets.ranked import any_and_all
-from kgtrec.study.sets.scored import distance_to_second
+from kgtrec.study.sets.scored import first_of_lists
 from kgtrec.study.sets.sets import AnswerSets, Unanswerable
 
 UNLINKABLE = ("error", "place", "drop")
 
 
-def judge_lists(
-    predictions: Any,
-    questions: Questions,
-    format: str | None = None,
-    *,
-    unanswerable: Any = None,
-    unlinkable: str = "error",
-    confidence: str = "best",
-    resampling: Any,
-) -> AnswerSets:
-    """Judge the sets of predicted lists; parameters as for `answer_sets`."""
-    choose("unlinkable", unlinkable, UNLINKABLE)
-    lists = _read(predictions, questions, format)
-    ranks = rank_lists(lists, questions)
-    used = np.flatnonzero(lists.question >= 0)
-    _check_whole(lists, used)
-    owner = lists.question[owners(lists.offsets)]
-    strange = (owner >= 0) & (lists.entities < 0)
-    if unlinkable == "error" and strange.any():
-        _refuse_label(lists, questions, int(np.flatnonzero(strange)[0]))
-    entries = (owner >= 0) & (lists.entities >= 0)
-    keys = np.unique(owner[entries] * questions.n_labels + lists.entities[entries])
-    keys = keys[~contains(to_keys(questions.removed, questions.n_labels), keys)]
-    n, question = len(questions), questions.instance_question.astype(np.int64)
-    if questions.candidate_lists is not None:
-        row, entity = np.divmod(keys, questions.n_labels)
-        out = ~questions.candidate_lists.holds(row, entity, questions.n_labels)
-        if out.any():
-            at = int(np.flatnonzero((owner == row[out][0]) & (lists.entities == entity[out][0]))[0])
-            _refuse_label(lists, questions, at)
-    sets = to_csr(keys, n, questions.n_labels)
-    sizes = sets.lengths + np.bincount(owner[strange], minlength=n) * (unlinkable == "place")
-    answers = question * questions.n_labels + questions.answers.ids
-    inside = (find_sorted(keys, answers) >= 0).astype(np.float64)
-    missing = n - len(used)
-    return AnswerSets(
-        "lists",
-        ranks,
-        inside,
-        sizes.astype(np.float64),
-        any_and_all(inside > 0, question, n),
-        resampling,
-        sets=sets,
-        confidence=_confidence(lists, used, lists.question[used], n, confidence),
-        unanswerable=None
-        if unanswerable is None
-        else _read_unanswerable(unanswerable, questions, format, confidence),
-        notes=(f"{missing:,} of {n:,} questions have no list: they abstain.",) * bool(missing),
-    )
+@dataclass(frozen=True)
+class ListReader:
+    """A reader of lists of labels for questions.
+
+    - format: Of a file, such as "jsonl"; None for records.
+    - unlinkable: What becomes of a label that names no entity, as in `answer_sets`.
+    - confidence: "best" or "gap".
+    """
+
+    questions: Questions
+    format: str | None
+    unlinkable: str
+    confidence: str
+
+    def __post_init__(self) -> None:
+        choose("unlinkable", self.unlinkable, UNLINKABLE)
+
+    def judge(self, predictions: Any, **more: Any) -> AnswerSets:
+        """Judge the sets that predictions name; `more` are fields of `AnswerSets`."""
+        questions, n = self.questions, len(self.questions)
+        lists = read_lists(predictions, questions, self.format)
+        ranks = rank_lists(lists, questions)
+        used = np.flatnonzero(lists.question >= 0)
+        _check_whole(lists, used)
+        self._check_candidates(lists)
+        entries = _entries(lists, used, lists.question[used], questions.n_labels)
+        named = entries.select(entries.entity >= 0)
+        keys = named.owner * questions.n_labels + named.entity
+        kept = ~contains(to_keys(questions.removed, questions.n_labels), keys)
+        lengths = np.bincount(named.owner[kept], minlength=n)
+        owner = lists.question[owners(lists.offsets)]
+        strange = owner[(owner >= 0) & (lists.entities < 0)]
+        wrong = np.bincount(strange, minlength=n) * (self.unlinkable == "place")
+        question = questions.instance_question.astype(np.int64)
+        answers = question * questions.n_labels + questions.answers.ids
+        inside = find_sorted(np.sort(keys[kept]), answers) >= 0
+        missing = n - len(used)
+        return AnswerSets(
+            "lists",
+            ranks,
+            inside.astype(np.float64),
+            (lengths + wrong).astype(np.float64),
+            any_and_all(inside, question, n),
+            sets=Csr(offsets_of(lengths), named.entity[kept].astype(np.int32)),
+            confidence=self._confidence(entries, n),
+            notes=(f"{missing:,} of {n:,} questions have no list: they abstain.",) * bool(missing),
+            **more,
+        )
+
+    def judge_unanswerable(self, predictions: Any) -> Unanswerable:
+        """Return the sizes of lists for questions without an answer, and how sure they are."""
+        lists = read_lists(predictions, self.questions, self.format)
+        for known in np.flatnonzero(lists.question >= 0)[:1]:
+            problem = "this question has answers in the graph"
+            refuse(lists.path, int(lists.line[known]), problem, "leave it out here")
+        every = np.arange(len(lists))
+        confidence = self._confidence(
+            _entries(lists, every, every, self.questions.n_labels), len(lists)
+        )
+        return Unanswerable(np.diff(lists.offsets).astype(np.float64), confidence)
+
+    def _check_candidates(self, lists: PredictedLists) -> None:
+        """Raise an error that names an entry of a list that is not a candidate."""
+        questions, entities, number = self.questions, lists.entities, owners(lists.offsets)
+        owner, n = lists.question[number], questions.n_labels
+        outside = (entities < 0) & (self.unlinkable == "error")
+        if questions.candidate_lists is not None:
+            known = contains(to_keys(questions.removed, n), owner * n + entities)
+            outside |= (
+                (entities >= 0)
+                & ~known
+                & ~questions.candidate_lists.holds(owner, np.maximum(entities, 0), n)
+            )
+        for at in np.flatnonzero(outside & (owner >= 0))[:1].tolist():
+            entity, line = int(entities[at]), int(lists.line[number[at]])
+            name = questions.candidate_labels[entity] if entity >= 0 else lists.names[-2 - entity]
+            text = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else str(name)
+            place = argument("unlinkable", "place")
+            refuse(
+                lists.path,
+                line,
+                f"{text!r} is not a candidate of its question",
+                f"correct it; {place} counts labels that name no entity as wrong",
+            )
+
+    def _confidence(self, entries: Entries, n: int) -> Float64 | None:
+        """Return how sure each of n lists is; None without scores."""
+        if entries.scores is None:
+            return None
+        offsets = np.searchsorted(entries.owner, np.arange(n + 1))
+        return first_of_lists(offsets, entries.scores, self.confidence)
 
 
-def _read(predictions: Any, questions: Questions, format: str | None) -> PredictedLists:
-    """Return the lists of a file or of records."""
-    if format is None:
-        return lists_of_records(predictions, questions)
-    lists: PredictedLists = PREDICTIONS.find_row(format).load()(predictions, questions)
-    return lists
+def _entries(lists: PredictedLists, used: Int64, number: Int64, n_labels: int) -> Entries:
+    """Return the entries of some lists without repeats, best first, with these owners."""
+    entries = drop_repeats(lists, used, np.zeros(n_labels, np.int64))[0]
+    return entries.with_owners(number[entries.owner])
 
 
 def _check_whole(lists: PredictedLists, used: Int64) -> None:
@@ -88,63 +128,7 @@ def _check_whole(lists: PredictedLists, used: Int64) -> None:
             "question; write them as JSON lines"
         )
     order = used[np.argsort(lists.question[used], kind="stable")]
-    again = np.flatnonzero(np.diff(lists.question[order]) == 0)
-    if len(again):
-        first, second = sorted(lists.line[order[again[0] : again[0] + 2]].tolist())
+    for again in np.flatnonzero(np.diff(lists.question[order]) == 0)[:1]:
+        first, second = sorted(lists.line[order[again : again + 2]].tolist())
         problem = f"its question already has a list in line {first}"
         refuse(lists.path, second, problem, "keep one list per question")
-
-
-def _refuse_label(lists: PredictedLists, questions: Questions, at: int) -> None:
-    """Raise an error that names an entry of a list that is not a candidate."""
-    owner = int(np.searchsorted(lists.offsets, at, side="right")) - 1
-    entity = int(lists.entities[at])
-    name = questions.candidate_labels[entity] if entity >= 0 else lists.names[-2 - entity]
-    text = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else str(name)
-    refuse(
-        lists.path,
-        int(lists.line[owner]),
-        f"{text!r} is not a candidate of its question",
-        f"correct it; {argument('unlinkable', 'place')} counts labels that name no entity as wrong",
-    )
-
-
-def _confidence(
-    lists: PredictedLists, rows: Int64, number: Int64, n: int, kind: str
-) -> Float64 | None:
-    """Return the best score of each list, or its distance from the second best.
-
-    -infinity for an empty list, and an infinite distance for one label; None without scores.
-    """
-    if lists.scores is None:
-        return None
-    position = np.full(len(lists), -1)
-    position[rows] = number
-    owner = position[owners(lists.offsets)]
-    used = owner >= 0
-    owner, scores = owner[used], np.asarray(lists.scores, np.float64)[used]
-    order = np.lexsort((-scores, owner))
-    owner, scores = owner[order], scores[order]
-    first = np.flatnonzero(np.diff(owner, prepend=-1))
-    best, second = np.full(n, -np.inf), np.full(n, -np.inf)
-    best[owner[first]] = scores[first]
-    if kind == "best":
-        return best
-    next_ = first[np.diff(first, append=len(owner)) > 1] + 1
-    second[owner[next_]] = scores[next_]
-    has_none = np.bincount(owner, minlength=n) == 0
-    return np.where(has_none, -np.inf, distance_to_second(best, second))
-
-
-def _read_unanswerable(
-    predictions: Any, questions: Questions, format: str | None, kind: str
-) -> Unanswerable:
-    """Return the lists of questions without an answer."""
-    lists = _read(predictions, questions, format)
-    known = np.flatnonzero(lists.question >= 0)
-    if len(known):
-        problem = "this question has answers in the graph"
-        refuse(lists.path, int(lists.line[known[0]]), problem, "leave it out here")
-    every = np.arange(len(lists))
-    confidence = _confidence(lists, every, every, len(lists), kind)
-    return Unanswerable(np.diff(lists.offsets).astype(np.float64), confidence)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from kgtrec._internal.arrays import Float64, Int64
-from kgtrec._internal.bootstrap import Resampling, resample_means
+from kgtrec._internal.bootstrap import Resampling, on_draws, percentile_interval, resample_means
 
 MEASURES = {
     "micro.precision": "precision, micro",
@@ -26,6 +26,8 @@ MEASURES = {
     "all": "questions with all answers",
 }
 """Title of each measure by its key."""
+NONE = [float("nan")] * 2
+"""An interval that is unknown."""
 
 
 def question_columns(answers: Float64, hits: Float64, size: Float64, shares: Float64) -> Float64:
@@ -56,21 +58,66 @@ def set_measures(means: Float64) -> Float64:
 
 
 def measure_intervals(columns: Float64, how: Resampling) -> Float64:
-    """Return intervals of the measures that resample questions, float64 (2, 12)."""
+    """Return intervals of the measures that resample questions, float64 (12, 2)."""
     if len(columns) < 2:
-        return np.full((2, len(MEASURES)), np.nan)
-    return resample_means(columns, np.arange(len(columns)), set_measures, how).interval()
+        return np.full((len(MEASURES), 2), np.nan)
+    return resample_means(columns, np.arange(len(columns)), set_measures, how).interval().T
 
 
-def binomial_interval(share: float, n: int, how: Resampling) -> tuple[float, float]:
+def median_interval(sizes: Float64, how: Resampling) -> list[float]:
+    """Return the interval of the median of sizes, of percentiles over draws of the questions."""
+    n, order = len(sizes), np.argsort(sizes)
+    ordered, middle = sizes[order], np.array([(n - 1) // 2, n // 2])
+
+    def medians(times: Float64) -> Float64:
+        before = times[:, order].cumsum(axis=1)
+        at = [(before <= place).sum(axis=1) for place in middle]
+        return np.asarray(ordered[at].mean(axis=0))[:, None]
+
+    return percentile_interval(on_draws(medians, n, how), how)[0].tolist() if n > 1 else NONE
+
+
+def coverage_gap(covered: Float64, units: Float64, claim: float) -> Float64:
+    """Return the mean distance of coverage from the claim over groups, float64 (...).
+
+    - covered, units, float64 (..., groups): Covered units, and all units of each group. A group
+      without units does not count.
+    """
+    with np.errstate(invalid="ignore"):
+        gaps = np.abs(covered / units - claim)
+    return np.asarray(np.nansum(gaps, axis=-1) / (units > 0).sum(axis=-1))
+
+
+def gap_interval(columns: Float64, group: Int64, claim: float, how: Resampling) -> list[float]:
+    """Return the interval of `coverage_gap` over draws of the questions.
+
+    Draws add noise to the distances, and so a bias: the interval has the spread of the draws, but
+    the value instead of their mean.
+
+    - columns, float64 (Q, 2): Covered units, and units of each question.
+    - group, int64 (Q,): Group of each question, numbered without gaps.
+    """
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+
+    def sums(times: Float64, column: Float64) -> Float64:
+        return np.add.reduceat(times[:, order] * column[order], starts, axis=1)
+
+    def gaps(times: Float64) -> Float64:
+        return coverage_gap(sums(times, columns[:, 0]), sums(times, columns[:, 1]), claim)[:, None]
+
+    if len(group) < 2:
+        return NONE
+    value = gaps(np.ones((1, len(group))))
+    drawn = on_draws(gaps, len(group), how)
+    centred = np.maximum(drawn - drawn.mean() + value, 0.0)
+    return percentile_interval(centred, how)[0].tolist()
+
+
+def binomial_interval(share: float, n: int, how: Resampling) -> list[float]:
     """Return the interval of Clopper and Pearson for a share of n independent units."""
     from scipy.special import betaincinv
 
     k, (low, high) = share * n, how.tails
-    ends = betaincinv(k, n - k + 1, low) if k > 0 else 0.0
-    return float(ends), float(betaincinv(k + 1, n - k, high)) if k < n else 1.0
-
-
-def group_means(values: Float64, group: Int64) -> Float64:
-    """Return the mean of the values of each group; groups are numbered without gaps."""
-    return np.asarray(np.bincount(group, values) / np.bincount(group))
+    start = betaincinv(k, n - k + 1, low) if k > 0 else 0.0
+    return [float(start), float(betaincinv(k + 1, n - k, high)) if k < n else 1.0]

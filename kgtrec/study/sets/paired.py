@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kgtrec.errors import InputError, UsageError
-from kgtrec.study.comparison.samples import Samples
+from kgtrec.errors import UsageError
+from kgtrec.study.comparison.samples import Samples, align_ranks
 from kgtrec.study.sets.measures import MEASURES
 from kgtrec.study.sets.sets import AnswerSets
 
@@ -36,34 +36,32 @@ def samples_of_sets(
     InputError
         Systems that do not have the same questions and answers.
     """
-    if len(systems) < 2:
-        raise UsageError(f"{len(systems)} system cannot be compared; give two or more")
-    (name, first), *others = systems.items()
-    for other, sets in others:
-        same = len(first.ranks) == len(sets.ranks) and all(
-            np.array_equal(getattr(first.ranks, column), getattr(sets.ranks, column))
-            for column in ("question", "side", "relation", "given", "answer")
-        )
-        if not same:
-            raise InputError(
-                f"{name} and {other} do not have the same questions and answers; judge both on "
-                "the same split"
-            )
     known = ("micro.recall", *COLUMNS)
     if wrong := [key for key in measures if key not in known]:
         raise UsageError(f"sets cannot be paired by {wrong[0]!r}; compare by {', '.join(known)}")
-    return [_samples_of(systems, key) for key in measures]
-
-
-def _samples_of(systems: Mapping[str, AnswerSets], key: str) -> Samples:
-    """Return the values of one measure."""
-    first = next(iter(systems.values()))
-    if key == "micro.recall":
-        items, unit, cluster = [sets.inside for sets in systems.values()], "answers", first.question
-    else:
-        items = [sets.columns[:, COLUMNS[key]] for sets in systems.values()]
-        unit, cluster = "questions", np.arange(len(first.sizes))
-    title, values = MEASURES[key], np.column_stack(items)
-    return Samples(
-        key, title, tuple(systems), values, cluster, unit, higher_is_better=key != "size"
-    )
+    align_ranks({name: sets.ranks for name, sets in systems.items()})  # refuses other questions
+    orders = [np.lexsort((sets.ranks.side, sets.ranks.triple)) for sets in systems.values()]
+    as_first = [order[np.argsort(orders[0])] for order in orders]
+    cluster = next(iter(systems.values())).question
+    samples = []
+    for key in measures:
+        if key == "micro.recall":
+            items = [
+                sets.inside[rows] for sets, rows in zip(systems.values(), as_first, strict=True)
+            ]
+            unit, of_items = "answers", cluster
+        else:
+            items = [sets.columns[:, COLUMNS[key]] for sets in systems.values()]
+            unit, of_items = "questions", np.arange(len(items[0]))
+        samples.append(
+            Samples(
+                key,
+                MEASURES[key],
+                tuple(systems),
+                np.column_stack(items),
+                of_items,
+                unit,
+                higher_is_better=key != "size",
+            )
+        )
+    return samples

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from kgtrec._internal.argument_names import argument
-from kgtrec.errors import UsageError, choose
+from kgtrec.errors import UsageError, choose, refuse_if
 
 TIES = ("all", "none", "expected")
 UNITS = ("answer", "question-any", "question-all")
@@ -40,54 +40,60 @@ class Policy:
         """Return the policy of a text; UsageError if it is none, or its number is out of range."""
         name, colon, value = str(text).partition(":")
         choose("policy", name, POLICIES)
+        named, aim = argument("policy", text), ""
         if name == "lists":
-            if colon:
-                raise UsageError(f"{argument('policy', text)}: lists takes no number; leave it out")
+            refuse_if((colon, f"{named}: lists takes no number; leave it out"))
             return cls(name, name)
         if name == "threshold" and value == "best-f1":
             return cls(str(text), name, aim=value)
-        aim, equals, share = value.partition("=")
-        if name == "threshold" and aim == "precision" and equals:
-            return cls(str(text), name, _number(text, share, below=Fraction(1)), aim)
-        if name == "top":
-            number = _number(text, value)
-            if number < 1 or number.denominator != 1:
-                raise UsageError(
-                    f"{argument('policy', text)}: {value} is not a number of candidates; give 1 or "
-                    "more, as in top:10"
-                )
-            return cls(str(text), name, number)
-        return cls(str(text), name, _number(text, value, share=name != "threshold"))
+        if name == "threshold" and value.startswith("precision="):
+            aim, _, value = value.partition("=")
+        try:
+            number = Fraction(value)
+        except (ValueError, ZeroDivisionError):
+            problem = f"{named}: {value!r} is not a number; write {POLICIES[name]}"
+            raise UsageError(problem) from None
+        refuse_if(
+            (
+                name == "top" and (number < 1 or number.denominator > 1),
+                f"{named}: {value} is not a number of candidates; give 1 or more, as in top:10",
+            ),
+            (
+                name.startswith("conformal") and not 0 < number < 1,
+                f"{named}: the error {value} is not between 0 and 1; {name}:0.1 claims that sets "
+                "contain 90 % of the answers",
+            ),
+            (
+                aim and not 0 < number <= 1,
+                f"{named}: the precision {value} is not above 0 and at most 1",
+            ),
+        )
+        return cls(str(text), name, number, aim)
+
+    @property
+    def claims(self) -> bool:
+        """True if the policy claims a coverage."""
+        return self.name.startswith("conformal")
 
     @property
     def needs_valid(self) -> bool:
         """True if the policy is chosen on the validation split."""
-        return bool(self.aim) or self.name.startswith("conformal")
+        return bool(self.aim) or self.claims
 
-    @property
-    def needs_scores(self) -> bool:
-        """True if the policy needs scores, because ranks are not enough."""
-        return self.name in ("threshold", "conformal-gap")
-
-
-def _number(
-    text: object, value: str, *, share: bool = False, below: Fraction | None = None
-) -> Fraction:
-    """Return the exact number of a policy's text; UsageError if it is none or out of range."""
-    name = str(text).partition(":")[0]
-    try:
-        number = Fraction(value)
-    except (ValueError, ZeroDivisionError):
-        raise UsageError(
-            f"{argument('policy', text)}: {value!r} is not a number; write {POLICIES[name]}"
-        ) from None
-    if share and not 0 < number < 1:
-        raise UsageError(
-            f"{argument('policy', text)}: the error {value} is not between 0 and 1; "
-            f"{name}:0.1 claims that sets contain 90 % of the answers"
+    def check_options(self, per: str, cover: str, ties: str, confidence: str, valid: bool) -> None:
+        """Raise UsageError for options that do not exist, or that the policy does not have."""
+        choose("per", per, ("", "relation"))
+        choose("cover", cover, UNITS)
+        choose("ties", ties, TIES)
+        choose("confidence", confidence, CONFIDENCES)
+        named, fitted = argument("policy", self.text), self.needs_valid
+        on_valid = f"{named} is chosen on the validation split; give {argument('valid')}"
+        no_claim = f"{named} claims no coverage; leave {argument('cover', cover)} out"
+        all_ties = f"{named} has all candidates that tie; leave {argument('ties', ties)} out"
+        refuse_if(
+            (fitted and not valid, on_valid),
+            (valid and not fitted, f"{named} needs no {argument('valid')}; leave it out"),
+            (per and not fitted, f"{named} has no {argument('per', per)}; leave it out"),
+            (cover != "answer" and not self.claims, no_claim),
+            (ties != "all" and self.name != "top", all_ties),
         )
-    if below is not None and not 0 < number <= below:
-        raise UsageError(
-            f"{argument('policy', text)}: the precision {value} is not above 0 and at most 1"
-        )
-    return number

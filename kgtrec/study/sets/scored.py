@@ -1,4 +1,4 @@
-"""Sets of the candidates at or above a score, from scores that are read again for each count.
+"""Questions by their scores: sets of the candidates above a limit, which one pass counts.
 
 A limit is the largest number below the lowest score of a set, in the type that the core compares,
 so the core counts the candidates above it. No matrix of scores is kept.
@@ -6,15 +6,13 @@ so the core counts the candidates above it. No matrix of scores is kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from kgtrec._internal.arrays import Bools, Float64, Int64
+from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.csr import Csr, offsets_of, spans
 from kgtrec.errors import InputError, UsageError
 from kgtrec.questions.api import Questions
@@ -28,13 +26,12 @@ from kgtrec.ranking.settings import Settings, Tolerance
 from kgtrec.scores.factors import Factors
 from kgtrec.scores.files import load_matrix
 from kgtrec.scores.sources import load_scores
+from kgtrec.study.sets.policies import Policy
+from kgtrec.study.sets.ranked import RankedQuestions, any_and_all
 from kgtrec.trec.files.run import Run
 
-GRID = 64
-"""Thresholds that one pass over the scores counts for every question."""
 
-
-class ScoredQuestions:
+class ScoredQuestions(RankedQuestions):
     """Questions and the scores of their candidates.
 
     - values, float64 (n,): The score of each answer; negated if lower is better.
@@ -49,33 +46,59 @@ class ScoredQuestions:
         if questions.candidate_lists is not None or questions.column_of is not None:
             raise UsageError(
                 "sets of scores need all candidates in the order of ids; rank these questions, and "
-                "judge their ranks"
+                "judge their ranks, whose places are among their candidates"
+            )
+        shape, expected = tuple(np.shape(scores)), (len(questions), questions.n_labels)
+        if isinstance(scores, Factors):
+            shape = scores.shape
+        if shape != expected:
+            raise InputError(
+                f"scores have shape {shape}; expected {expected}, one row per question of split "
+                f"{questions.split!r} and one column per {questions.kind}"
             )
         self.questions, self._source = questions, scores
-        _check_shape(scores, questions)
         self._settings = Settings.convert(higher_is_better=higher_is_better, threads=threads)
         self._answers = AnswerScores(questions, higher_is_better=higher_is_better)
         self._answers.fill(scores)
         self._scores = self._answers.check_scores(scores, 0)[0]
         self.values = self._answers.values
-        self.question = questions.instance_question.astype(np.int64)
+        super().__init__(self._best(0)[0])
 
-    @cached_property
-    def ranks(self) -> Ranks:
-        """The ranks of the answers."""
-        return self.best(0)[0]
-
-    def best(self, depth: int) -> tuple[Ranks, Run]:
+    def _best(self, depth: int) -> tuple[Ranks, Run]:
         """Return the ranks, and the best candidates of every question."""
-        how = self._settings
-        return rank(
-            self._source,
-            self.questions,
-            depth,
-            how.threads,
-            progress=False,
-            higher_is_better=how.higher_is_better,
-        )
+        threads, higher = self._settings.threads, self._settings.higher_is_better
+        asked = self.questions
+        return rank(self._source, asked, depth, threads, progress=False, higher_is_better=higher)
+
+    def check_policy(self, policy: Policy) -> None:
+        """Accept every policy."""
+
+    def distances(self, policy: Policy) -> Float64:
+        """Return the worst place of each answer; of ``conformal-gap`` its distance from the best.
+
+        The distance is computed in the type of the scores.
+        """
+        if policy.name != "conformal-gap":
+            return super().distances(policy)
+        kind = str(self._scores.dtype)
+        high, low = self._best_scores()[self.question].astype(kind), self.values.astype(kind)
+        with np.errstate(invalid="ignore", over="ignore"):  # equal infinities
+            return np.where(high == low, 0, high - low).astype(np.float64)
+
+    def judge(self, policy: Policy, limits: Float64, ties: str) -> tuple[Float64, Float64, Float64]:
+        """Return which answers are in their sets, and the sizes, as `RankedQuestions.judge`."""
+        if ties == "expected":
+            return super().judge(policy, limits, ties)
+        if policy.name == "conformal-gap":
+            limits = self._limits_of_gaps(limits)
+        elif policy.name != "threshold":
+            limits = self._limits_of_best(limits, ties)
+        elif not policy.aim:
+            limits = self.below(limits)
+        of_answers = limits[self.question]
+        inside = (self.values > of_answers) | np.isneginf(of_answers)
+        sizes = self.count_above(limits[:, None])[:, 0].astype(np.float64)
+        return inside.astype(np.float64), sizes, any_and_all(inside, self.question, len(sizes))
 
     def below(self, values: Float64) -> Float64:
         """Return the largest number below each value in the type in which scores are compared."""
@@ -85,8 +108,8 @@ class ScoredQuestions:
             low = np.where(low >= values, np.nextafter(low, -np.inf, dtype=kind), low)
         return np.asarray(low, np.float64)
 
-    def count_above(self, limits: Float64) -> Int64:
-        """Return how many candidates of each question score above its limits, int64 (Q, G).
+    def count_above(self, limits: Float64) -> Float64:
+        """Return how many candidates of each question score above its limits, float64 (Q, G).
 
         Shapes: limits float64 (Q, G), where -infinity counts all candidates.
         """
@@ -98,19 +121,17 @@ class ScoredQuestions:
         lists, scores = self._answers.lists, self._scores
         state = rank_all(lists, rows, scores, self._settings, refuse, answers=flat)
         counts = state.counts[MACRO][0].reshape(n, width)
-        candidates = self.questions.n_labels - self.questions.removed.lengths
-        return np.where(np.isneginf(limits), candidates[:, None], counts)
+        return np.where(np.isneginf(limits), self.candidates[:, None], counts)
 
-    def limits_of_best(self, most: Float64, ties: str) -> Float64:
+    def _limits_of_best(self, most: Float64, ties: str) -> Float64:
         """Return the limit of sets of so many best candidates, with all ties at the border, or
         none."""
-        candidates = self.questions.n_labels - self.questions.removed.lengths
         limits = np.full(len(most), -np.inf)
-        cut = np.flatnonzero(most < candidates)
+        cut = np.flatnonzero(most < self.candidates)
         if not len(cut):
             return limits
         sizes = most[cut].astype(np.int64)
-        run = self.best(int(sizes.max()))[1]
+        run = self._best(int(sizes.max()))[1]
         last = run.scores[run.offsets[cut] + sizes - 1].astype(np.float64)
         limits[cut] = self.below(last)
         if ties == "none":
@@ -118,138 +139,50 @@ class ScoredQuestions:
             limits[cut[wide]] = last[wide]
         return limits
 
-    def confidence(self, kind: str) -> Float64:
-        """Return the best score of each question, or its distance from the second best."""
-        run = self.best(2 if kind == "gap" else 1)[1]
-        starts, lengths = run.offsets[:-1], np.diff(run.offsets)
-        best = run.scores[starts].astype(np.float64)
-        if kind == "best":
-            return best
-        second = run.scores[starts + (lengths > 1)].astype(np.float64)
-        return distance_to_second(best, np.where(lengths > 1, second, -np.inf))
-
-    def gaps(self) -> tuple[Float64, Float64]:
-        """Return the best score of each question, float64 (Q,), and the distance of each answer
-        from it, in the type of the scores, float64 (n,)."""
-        run = self.best(1)[1]
-        best = run.scores[run.offsets[:-1]].astype(np.float64)
-        kind = str(self._scores.dtype)
-        high, low = best[self.question].astype(kind), self.values.astype(kind)
-        with np.errstate(invalid="ignore", over="ignore"):  # equal infinities
-            gap = np.where(high == low, 0, high - low)
-        return best, gap.astype(np.float64)
-
-    def limits_of_gaps(self, most: Float64) -> Float64:
+    def _limits_of_gaps(self, most: Float64) -> Float64:
         """Return the limit of sets of the candidates within a distance of the best score."""
-        best, limits = self.gaps()[0], np.empty(len(most))
-        for gap in np.unique(most):
+        best, limits, kind = self._best_scores(), np.full(len(most), -np.inf), self._scores.dtype
+        for gap in np.unique(most[np.isfinite(most)]):
             rows, width = most == gap, Tolerance(float(gap), 0.0)
-            finite = np.isfinite(gap)
-            kind = str(self._scores.dtype)
-            limits[rows] = tie_thresholds(best[rows], kind, width)[1] if finite else -np.inf
+            limits[rows] = tie_thresholds(best[rows], str(kind), width)[1]
         return limits
 
-    def sets(self, sizes: Int64) -> Csr:
-        """Return the best candidates of each question, so many as its set has."""
-        run = self.best(int(sizes.max(initial=0)))[1]
-        rows = spans(run.offsets[:-1], sizes)[1]
-        return Csr(offsets_of(sizes), run.documents[rows])
+    def _best_scores(self) -> Float64:
+        """Return the best score of each question, float64 (Q,)."""
+        run = self._best(1)[1]
+        return np.asarray(run.scores[run.offsets[:-1]], np.float64)
+
+    def confidence(self, kind: str) -> Float64:
+        """Return the best score of each question, or its distance from the second best."""
+        if kind == "best":
+            return self._best_scores()
+        run = self._best(2)[1]
+        return first_of_lists(run.offsets, run.scores, kind)
+
+    def keep(self, sizes: Float64, ties: str, confidence: str) -> tuple[Csr, Float64]:
+        """Return the candidates of sets of these sizes, best first, and how sure the sets are."""
+        if ties == "expected":
+            return super().keep(sizes, ties, confidence)
+        lengths = sizes.astype(np.int64)
+        run = self._best(int(lengths.max(initial=0)))[1]
+        rows = spans(run.offsets[:-1], lengths)[1]
+        return Csr(offsets_of(lengths), run.documents[rows]), self.confidence(confidence)
+
+    def notes(self, ties: str) -> list[str]:
+        """Return no notes: scores show all ties."""
+        return []
 
 
-def distance_to_second(best: Float64, second: Float64) -> Float64:
-    """Return best - second; infinity without a second, 0 if both are the same infinity."""
+def first_of_lists(offsets: Int64, scores: Float64, kind: str) -> Float64:
+    """Return how sure lists with scores are, best first: the best score, or the distance from it to
+    the second.
+
+    -infinity for an empty list; the distance is infinite without a second, and 0 if both are the
+    same infinity.
+    """
+    padded, lengths = np.append(scores.astype(np.float64), [0, 0]), np.diff(offsets)
+    best, second = padded[offsets[:-1]], padded[offsets[:-1] + 1]
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where(best == second, 0.0, best - second)
-
-
-def _check_shape(scores: Any, questions: Questions) -> None:
-    """Raise InputError unless scores have a row per question and a column per candidate."""
-    shape, expected = tuple(np.shape(scores)), (len(questions), questions.n_labels)
-    if isinstance(scores, Factors):
-        shape = scores.shape
-    if shape != expected:
-        raise InputError(
-            f"scores have shape {shape}; expected {expected}, one row per question of split "
-            f"{questions.split!r} and one column per {questions.kind}"
-        )
-
-
-def choose_limits(scored: ScoredQuestions, group: Int64, precision: Fraction | None) -> Float64:
-    """Return the limit of the best threshold for each group of questions, float64 (groups,).
-
-    The best has the highest micro F1, and is the highest of several; or it is the lowest that
-    reaches a precision. Infinity: none does. A pass over the scores counts at `GRID` thresholds of
-    every group, and the next passes only where a better one is possible.
-    """
-    of_answers, most = group[scored.question], min(GRID, scored.questions.n_labels)
-    searches = [
-        _Search.start(scored, np.flatnonzero(of_answers == number), precision)
-        for number in range(int(group.max()) + 1)
-    ]
-    while True:
-        chosen = [search.next_thresholds(most) for search in searches]
-        width = max(map(len, chosen))
-        if not width:
-            return np.array([search.best() for search in searches])
-        grid = np.zeros((len(searches), width))
-        for row, (search, at) in enumerate(zip(searches, chosen, strict=True)):
-            grid[row, : len(at)] = search.limits[at]
-        sums = np.zeros((len(searches), width), np.int64)
-        np.add.at(sums, group, scored.count_above(grid[group]))
-        for search, at, counts in zip(searches, chosen, sums, strict=True):
-            search.named[at] = counts[: len(at)]
-
-
-@dataclass(eq=False)
-class _Search:
-    """The search for the best threshold of a group; thresholds are scores of answers, descending.
-
-    - limits, float64 (m,): The limit of each threshold.
-    - hits, named, int64 (m,): Answers, and candidates at or above it; -1: not counted yet.
-    """
-
-    limits: Float64
-    hits: Int64
-    named: Int64
-    precision: Fraction | None
-
-    @classmethod
-    def start(cls, scored: ScoredQuestions, rows: Int64, precision: Fraction | None) -> _Search:
-        """Return the search of some answers, in which nothing is counted."""
-        values, counts = np.unique(-scored.values[rows], return_counts=True)
-        return cls(scored.below(-values), np.cumsum(counts), np.full(len(values), -1), precision)
-
-    def next_thresholds(self, most: int) -> Int64:
-        """Return where to count next: at most so many of those that may be better than the best.
-
-        At least as many candidates are named as at the last counted threshold above, and the
-        answers between both.
-        """
-        index = np.arange(len(self.hits))
-        last = np.maximum.accumulate(np.where(self.named >= 0, index, -1))
-        above = np.where(last >= 0, self.named[last] - self.hits[last], 0)
-        better, known = self._is_better(self.hits, above + self.hits), self.named >= 0
-        rows = np.flatnonzero(better & ~known)
-        if self.precision is not None and (known & better).any():
-            rows = rows[rows > np.flatnonzero(known & better)[-1]]
-        return rows[np.unique(np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(int))]
-
-    def _is_better(self, hits: Int64, named: Int64) -> Bools:
-        """Return whether these numbers reach the precision, or a higher F1 than all counted."""
-        if self.precision is not None:
-            return hits * self.precision.denominator >= named * self.precision.numerator
-        known = self.named >= 0
-        highest = self._f1(self.hits[known], self.named[known]).max(initial=-1)
-        return self._f1(hits, named) > highest
-
-    def _f1(self, hits: Int64, named: Int64) -> Float64:
-        return 2 * hits / (named + self.hits[-1])
-
-    def best(self) -> float:
-        """Return the limit of the best threshold; infinity if none reaches the precision."""
-        rows = np.flatnonzero(self.named >= 0)
-        hits, named = self.hits[rows], self.named[rows]
-        if self.precision is None:
-            return float(self.limits[rows[np.argmax(self._f1(hits, named))]])
-        rows = rows[self._is_better(hits, named)]
-        return float(self.limits[rows[-1]]) if len(rows) else float("inf")
+        gap = np.where(best == second, 0.0, best - second)
+    sure = best if kind == "best" else np.where(lengths > 1, gap, np.inf)
+    return np.where(lengths > 0, sure, -np.inf)

@@ -12,7 +12,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Float64, Int64
-from kgtrec._internal.bootstrap import Resampling
+from kgtrec._internal.bootstrap import Resampling, cluster_sums
 from kgtrec._internal.csr import Csr, number_values
 from kgtrec._internal.files import atomic_write
 from kgtrec._internal.table import Cell, ShownAsTables, Table
@@ -21,12 +21,14 @@ from kgtrec.ranking.instances import term_of
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.slices import parse_by, rows_by_part
 from kgtrec.study.sets.abstention import RiskCurve, abstention_table, risk_curve
-from kgtrec.study.sets.conformal import units_of
 from kgtrec.study.sets.measures import (
     MEASURES,
+    NONE,
     binomial_interval,
-    group_means,
+    coverage_gap,
+    gap_interval,
     measure_intervals,
+    median_interval,
     question_columns,
     set_measures,
 )
@@ -34,7 +36,14 @@ from kgtrec.study.sets.measures import (
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph
 
-SLICED = ("size", "micro.precision", "micro.recall", "micro.f1", "macro.f1")
+SLICED = {
+    "size": "size:1",
+    "micro.precision": "precision=micro.precision:4",
+    "micro.recall": "recall=micro.recall:4",
+    "micro.f1": "F1=micro.f1:4",
+    "macro.f1": "mean F1=macro.f1:4",
+}
+"""Column of each measure in tables of parts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +87,15 @@ class AnswerSets(ShownAsTables):
     notes: tuple[str, ...] = ()
 
     def _lines(self) -> tuple[str, str]:
-        value = self["size"]
         return (
             f"{self.policy}: {len(self.sizes):,} questions, {len(self.inside):,} answers",
-            f"coverage {self['micro.recall']:.4f}, mean size {value:.1f}",
+            f"coverage {self['micro.recall']:.4f}, mean size {self['size']:.1f}",
         )
+
+    @property
+    def claims(self) -> bool:
+        """True if the policy claims a coverage."""
+        return self.claim == self.claim
 
     @cached_property
     def question(self) -> Int64:
@@ -98,78 +111,80 @@ class AnswerSets(ShownAsTables):
         return question_columns(answers, hits, self.sizes, self.any_and_all)
 
     @cached_property
+    def _units(self) -> Float64:
+        """Covered units of the claim, and all units of each question, float64 (Q, 2)."""
+        if self.unit == "answer":
+            return self.columns[:, [1, 0]]
+        covered = self.any_and_all[int(self.unit == "question-all")]
+        return np.stack([covered, np.ones(len(covered))], axis=1)
+
+    @cached_property
+    def _relation(self) -> Int64 | None:
+        """Number of each question's relation, int64 (Q,); None if it has none."""
+        if (term := term_of(self.ranks, "relation")) is None:
+            return None
+        first = np.unique(self.question, return_index=True)[1]
+        return np.asarray(number_values(term.codes[first])[1], np.int64)
+
+    @cached_property
     def values(self) -> dict[str, float]:
         """Every measure by its key."""
         values = dict(zip(MEASURES, set_measures(self.columns.mean(axis=0)).tolist(), strict=True))
         values["size.median"] = float(np.median(self.sizes))
-        if self.claim == self.claim:
-            values |= {"coverage": float(self._units[0].mean()), "covgap": self._coverage_gap()}
+        if self.claims:
+            values |= {"coverage": self._coverage(slice(None)), "covgap": float("nan")}
+            if self._relation is not None:
+                covered, units = cluster_sums(self._units, self._relation).T
+                values["covgap"] = float(coverage_gap(covered, units, self.claim))
         return values
+
+    def _coverage(self, questions: Int64 | slice) -> float:
+        """Return the share of the units of some questions that are covered."""
+        covered, units = self._units[questions].sum(axis=0).tolist()
+        return float(covered / units)
 
     def __getitem__(self, key: str) -> float:
         if key not in self.values:
             raise UsageError(f"no measure {key!r} of sets; there are {', '.join(self.values)}")
         return self.values[key]
 
-    @cached_property
-    def _units(self) -> tuple[Float64, Int64]:
-        """Probability that each unit of the claim is covered, and the row of one of its answers."""
-        if self.unit == "answer":
-            return self.inside, np.arange(len(self.inside))
-        rows = units_of(self.inside, self.question, self.unit)[1]
-        return self.any_and_all[int(self.unit == "question-all")][self.question[rows]], rows
-
-    def _coverage_gap(self) -> float:
-        """Return the mean distance of coverage from the claim over relations; NaN without any."""
-        term, (covered, rows) = term_of(self.ranks, "relation"), self._units
-        if term is None:
-            return float("nan")
-        coverage = group_means(covered, np.asarray(number_values(term.codes[rows])[1], np.int64))
-        return float(np.abs(coverage - self.claim).mean())
-
     def table(self) -> Table:
         """Return a row per measure with its interval: binomial for the claim, or over questions."""
-        ends = measure_intervals(self.columns, self.resampling).T.tolist()
+        how, ends = self.resampling, measure_intervals(self.columns, self.resampling).tolist()
         rows: list[tuple[Cell, ...]] = [
             (title, key, self[key], *end)
             for (key, title), end in zip(MEASURES.items(), ends, strict=True)
         ]
-        rows.insert(8, ("size, median", "size.median", self["size.median"], *[float("nan")] * 2))
-        if self.claim == self.claim:
-            units = self._units[0]
-            low, high = binomial_interval(self["coverage"], len(units), self.resampling)
+        median = median_interval(self.sizes, how)
+        rows.insert(8, ("size, median", "size.median", self["size.median"], *median))
+        if self.claims:
+            n, gap = int(self._units[:, 1].sum()), NONE
+            if self._relation is not None:
+                gap = gap_interval(self._units, self._relation, self.claim, how)
+            binomial = binomial_interval(self["coverage"], n, how)
             title = f"coverage ({self.unit}), claim {self.claim:g}"
-            rows.append((title, "coverage", self["coverage"], low, high))
-            rows.append(("CovGap over relations", "covgap", self["covgap"], *[float("nan")] * 2))
-        columns = ["measure", "key", "value:4", *self.resampling.columns(4)]
-        return Table.from_rows(columns, rows)
+            rows.append((title, "coverage", self["coverage"], *binomial))
+            rows.append(("CovGap over relations", "covgap", self["covgap"], *gap))
+        return Table.from_rows(["measure", "key", "value:4", *how.columns(4)], rows)
 
     def slice(self, by: str | Iterable[str], *, graph: Graph | None = None) -> Table:
         """Return measures of parts of the questions; `by` and `graph` as for `Result.slice`.
 
         With a claim, the table has the coverage of each part.
         """
-        parts = rows_by_part(self.ranks, by, graph=graph)
-        covered, of_units = self._units
-        rows: list[tuple[Cell, ...]] = []
-        for names, members in parts.items():
+        names, rows = parse_by(by, None), []
+        for part, members in rows_by_part(self.ranks, by, graph=graph).items():
             questions, counts = np.unique(self.question[members], return_counts=True)
-            torn = int((counts < self.columns[questions, 0]).sum())
-            if torn:
+            if torn := int((counts < self.columns[questions, 0]).sum()):
                 raise UsageError(
                     f"{argument('by', by)} puts answers of {torn:,} questions into several parts, "
                     "and a set is that of a whole question; slice by relation, category or side"
                 )
             values = set_measures(self.columns[questions].mean(axis=0)).tolist()
             values = dict(zip(MEASURES, values, strict=True))
-            cells: list[Cell] = [len(questions), len(members), *(values[key] for key in SLICED)]
-            if self.claim == self.claim:
-                cells.append(float(covered[np.isin(of_units, members)].mean()))
-            rows.append((*names, *cells))
-        names = parse_by(by, None)
-        titles = ["questions", "answers", "size:1", "precision=micro.precision:4"]
-        titles += ["recall=micro.recall:4", "F1=micro.f1:4", "mean F1=macro.f1:4"]
-        titles += ["coverage:4"] * (self.claim == self.claim)
+            cells = [len(questions), len(members), *(values[key] for key in SLICED)]
+            rows.append((*part, *cells, *[self._coverage(questions)] * self.claims))
+        titles = ["questions", "answers", *SLICED.values(), *["coverage:4"] * self.claims]
         return Table.from_rows([*names, *titles], rows, len(names))
 
     def risk_curve(self) -> RiskCurve:

@@ -245,7 +245,7 @@ def test_thresholds_are_the_best_on_valid(seed: int, levels: int, aim: str) -> N
 def test_the_search_for_thresholds_does_not_depend_on_the_grid(
     grid: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgtrec.study.sets.scored.GRID", grid)
+    monkeypatch.setattr("kgtrec.study.sets.thresholds.GRID", grid)
     for seed in range(8):
         test_thresholds_are_the_best_on_valid.hypothesis.inner_test(  # type: ignore[attr-defined]
             seed, 200, "best-f1" if seed % 2 else "precision=0.2"

@@ -121,7 +121,7 @@ def test_what_cannot_be_judged_without_an_answer() -> None:
     with pytest.raises(InputError, match=r"shape \(2, 11\); give a row per question .* 12 columns"):
         answer_sets(test.matrix, "top:1", test.asked, unanswerable=nil[:, :11])
     nil[1, 4] = np.nan
-    with pytest.raises(InputError, match="the score in row 1, column 4, is NaN"):
+    with pytest.raises(InputError, match="NaN for question 1, entity '4'"):
         answer_sets(test.matrix, "top:1", test.asked, unanswerable=nil)
     with pytest.raises(UsageError, match="rows without a relation, so per='relation' has no limit"):
         answer_sets(

@@ -1,0 +1,88 @@
+"""The best threshold on valid: passes over the scores that count candidates at some thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from kgtrec._internal.arrays import Float64, Int64
+from kgtrec.study.sets.scored import ScoredQuestions
+
+GRID = 64
+"""Thresholds that one pass over the scores counts for every question."""
+
+
+def choose_limits(scored: ScoredQuestions, group: Int64, precision: Fraction) -> Float64:
+    """Return the limit of the best threshold for each group of questions, float64 (groups,).
+
+    The best has the highest micro F1, and is the highest of several; or it is the lowest that
+    reaches a precision above 0. Infinity: none does. A pass over the scores counts at `GRID`
+    thresholds of every group, and the next passes only where a better one is possible.
+    """
+    of_answers, most = group[scored.question], min(GRID, scored.questions.n_labels)
+    searches = [
+        _Search.start(scored, np.flatnonzero(of_answers == number), precision)
+        for number in range(int(group.max()) + 1)
+    ]
+    while True:
+        chosen = [search.next_thresholds(most) for search in searches]
+        width = max(map(len, chosen))
+        if not width:
+            return np.array([search.best() for search in searches])
+        grid = np.zeros((len(searches), width))
+        for row, (search, at) in enumerate(zip(searches, chosen, strict=True)):
+            grid[row, : len(at)] = search.limits[at]
+        sums = np.zeros_like(grid)
+        np.add.at(sums, group, scored.count_above(grid[group]))
+        for search, at, counts in zip(searches, chosen, sums, strict=True):
+            search.named[at] = counts[: len(at)]
+
+
+@dataclass(eq=False)
+class _Search:
+    """The search for the best threshold of a group; thresholds are scores of answers, descending.
+
+    - limits, float64 (m,): The limit of each threshold.
+    - hits, named, float64 (m,): Answers, and candidates at or above it; -1: not counted yet.
+    """
+
+    limits: Float64
+    hits: Float64
+    named: Float64
+    precision: Fraction
+
+    @classmethod
+    def start(cls, scored: ScoredQuestions, rows: Int64, precision: Fraction) -> _Search:
+        """Return the search of some answers, in which nothing is counted."""
+        values, counts = np.unique(-scored.values[rows], return_counts=True)
+        hits = np.cumsum(counts).astype(np.float64)
+        return cls(scored.below(-values), hits, np.full(len(values), -1.0), precision)
+
+    def next_thresholds(self, most: int) -> Int64:
+        """Return where to count next: at most so many of those that may be better than the best.
+
+        At least as many candidates are named as at the last counted threshold above, and the
+        answers between both.
+        """
+        known, index = self.named >= 0, np.arange(len(self.hits))
+        last = np.maximum.accumulate(np.where(known, index, -1))
+        above = np.where(last >= 0, self.named[last] - self.hits[last], 0)
+        possible = self._worth(above + self.hits)
+        highest = self._worth(self.named)[known].max(initial=0)
+        rows = np.flatnonzero((possible > highest) & ~known)
+        return rows[np.unique(np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(int))]
+
+    def _worth(self, named: Float64) -> Float64:
+        """Return F1 of each threshold; or its number from 1 if it reaches the precision, else 0."""
+        named = np.maximum(named, 0)
+        if not self.precision:
+            return 2 * self.hits / (named + self.hits[-1])
+        reached = self.hits * self.precision.denominator >= named * self.precision.numerator
+        return np.where(reached, np.arange(1, len(named) + 1), 0)
+
+    def best(self) -> float:
+        """Return the limit of the best threshold; infinity if none reaches the precision."""
+        worth = np.where(self.named >= 0, self._worth(self.named), 0)
+        return float(self.limits[worth.argmax()]) if worth.any() else np.inf
