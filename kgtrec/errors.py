@@ -10,6 +10,7 @@ from os import PathLike
 from typing import NoReturn
 
 from kgtrec._internal.argument_names import argument, python_spelling
+from kgtrec._internal.system import reason_of
 from kgtrec._internal.text import visible
 from kgtrec._internal.urls import LOCATION, is_url, url_text
 
@@ -95,7 +96,7 @@ def system_error(path: PathName, error: OSError) -> FileError:
     hint = "make the file readable, then try again"
     if error.errno in (errno.EMFILE, errno.ENFILE):
         hint = "raise the limit of open files (ulimit -n), then try again"
-    return FileError(path, found=error.strerror or str(error), hint=hint)
+    return FileError(path, found=reason_of(error), hint=hint)
 
 
 def no_memory_for(path: PathName) -> FileError:

@@ -30,7 +30,7 @@ def take_signals() -> None:
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in (signal.SIGHUP, signal.SIGTERM):
+    for number in filter(None, (getattr(signal, "SIGHUP", None), signal.SIGTERM)):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
 

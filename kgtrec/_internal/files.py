@@ -22,7 +22,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from kgtrec._internal.locations import is_location, local_path, reachable, upload_copy
-from kgtrec._internal.system import IS_WINDOWS, is_for_writing, sync
+from kgtrec._internal.system import IS_WINDOWS, is_for_writing, reason_of, sync
 from kgtrec._internal.text import visible
 from kgtrec._internal.threads import can_start_threads
 from kgtrec.errors import FileError, refuse_url
@@ -347,7 +347,7 @@ def _unwritable(path: str | os.PathLike[str], target: Path, error: OSError) -> F
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
         problem, hint = "the disk is full", "free some space or choose another place"
     else:
-        problem, hint = f"cannot be written ({error.strerror})", "choose another place"
+        problem, hint = f"cannot be written ({reason_of(error)})", "choose another place"
     return FileError(os.fspath(path), found=problem, hint=hint)
 
 

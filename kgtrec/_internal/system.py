@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import EDEADLK
+from errno import EDEADLK, EISDIR
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +101,21 @@ def is_for_writing(number: int) -> bool:
     return fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
 
 
+def names_folder(error: OSError) -> bool:
+    """Return whether an error is about a folder that was opened as a file."""
+    is_refused = isinstance(error, PermissionError) and bool(error.filename)  # what Windows says
+    return isinstance(error, IsADirectoryError) or (is_refused and os.path.isdir(error.filename))
+
+
+def reason_of(error: OSError) -> str:
+    """Return what the system says about an error. Windows would say it in the user's language."""
+    if names_folder(error):
+        return os.strerror(EISDIR)
+    if getattr(error, "winerror", None) and error.errno is not None:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
+
+
 def is_private(status: os.stat_result) -> bool:
     """Return whether only this user can read and write a file in the user's own folder.
 
@@ -109,6 +124,27 @@ def is_private(status: os.stat_result) -> bool:
     return not hasattr(os, "geteuid") or (
         status.st_uid == os.geteuid() and not status.st_mode & 0o077
     )
+
+
+def shell_word(text: str) -> str:
+    """Quote a word of a command for the usual shell of this system, if necessary."""
+    if IS_WINDOWS:
+        return f'"{text}"' if set(text) & set(" &()[]{}^=;!'+,`~%") else text
+    import shlex
+
+    return shlex.quote(text)
+
+
+def expand_wildcards(words: list[str]) -> list[str]:
+    """Replace words with ``*`` by the names that match, if any; shells do it except on Windows.
+
+    ``?`` stays, because it is a label and a value of options.
+    """
+    if not IS_WINDOWS:
+        return words
+    from glob import glob
+
+    return [name for word in words for name in ("*" in word and sorted(glob(word))) or [word]]
 
 
 # -- Locks -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from kgtrec._internal.system import expand_wildcards, reason_of
 from kgtrec._internal.text import visible
 from kgtrec._internal.threads import MORE_THREADS, NO_THREAD
 from kgtrec._version import __version__
@@ -218,7 +219,12 @@ def main() -> None:
 def _run() -> int:
     """Run the command. Print a sentence for known errors; return the exit code."""
     try:
-        code = cli.main(prog_name="kgtrec", standalone_mode=False)
+        code = cli.main(
+            expand_wildcards(sys.argv[1:]),
+            prog_name="kgtrec",
+            standalone_mode=False,
+            windows_expand_args=False,
+        )
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt) as error:
         return _say_interrupted(error if isinstance(error, Terminated) else error.__cause__)
@@ -243,7 +249,7 @@ def _run() -> int:
     except OSError as error:
         if error.filename is None:
             give_up_stdout()
-        file, reason = error.filename or "standard output", error.strerror or error
+        file, reason = error.filename or "standard output", reason_of(error)
         return _say(f"{visible(str(file))}: {reason}; free space or choose another place", 2)
     return code if isinstance(code, int) else 0
 

@@ -18,6 +18,7 @@ import click
 
 from kgtrec._internal.files import check_writable, is_stream, write_text, write_together
 from kgtrec._internal.locations import is_folder, names_in, real_path
+from kgtrec._internal.system import reason_of
 from kgtrec._internal.text import LONGEST_MESSAGE, shorten, visible
 from kgtrec.cli._types import PathType
 from kgtrec.errors import KgtrecError, UsageError, suggestion
@@ -344,7 +345,7 @@ class Command(click.Command):
                 raise
             # Nothing has been printed yet, so standard output is not the cause.
             raise KgtrecError(
-                f"the system stopped the work ({error.strerror or error}); check its limits "
+                f"the system stopped the work ({reason_of(error)}); check its limits "
                 "(ulimit -a), its memory and its disks, and run again"
             ) from error
         show()

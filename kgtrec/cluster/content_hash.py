@@ -21,6 +21,7 @@ from typing import Any
 from kgtrec._internal.files import write_text
 from kgtrec._internal.locations import exists, is_location, local_path
 from kgtrec._internal.structured import parse_json
+from kgtrec._internal.system import reason_of
 from kgtrec._internal.unpacking import check_members
 from kgtrec.errors import FileError, PathName
 from kgtrec.graph.openke import is_numbered
@@ -80,7 +81,7 @@ def explain_unreadable(names: list[PathName], hint: str) -> Iterator[list[PathNa
     try:
         yield names
     except OSError as error:
-        problem = error.strerror or str(error)
+        problem = reason_of(error)
         raise FileError(error.filename or names[0], found=problem, hint=hint) from None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import atomic_write, make_folder, write_array, write_text
+from kgtrec._internal.system import reason_of, shell_word
 from kgtrec._internal.table import WIDTH, dump_json
 from kgtrec._internal.urls import is_url, url_text
 from kgtrec._version import __version__
@@ -76,7 +76,7 @@ def _output_folder(out: str | os.PathLike[str]) -> Path:
     try:
         make_folder(folder / "graph")
     except OSError as error:
-        problem = f"the folder cannot be created ({error.strerror})"
+        problem = f"the folder cannot be created ({reason_of(error)})"
         raise FileError(folder, found=problem, hint=hint) from error
     return folder
 
@@ -116,7 +116,7 @@ def _closing(folder: Path) -> str:
     location = url_text(str(folder)) if is_url(str(folder)) else str(folder)
 
     def at(name: str) -> str:
-        return shlex.quote(os.path.join(location, name))
+        return shell_word(os.path.join(location, name))
 
     left = (
         f"Files in {os.path.join(location, '')}: graph/ (its SOURCES.md names the source of each "

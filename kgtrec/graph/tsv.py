@@ -21,6 +21,7 @@ import numpy as np
 from kgtrec._core import LABEL_PAD, LabelTable, TripleLines, renumber_triples
 from kgtrec._internal.arrays import Int32
 from kgtrec._internal.encodings import explain_encoding, wide_encoding
+from kgtrec._internal.system import reason_of
 from kgtrec._internal.threads import available_cores, can_start_threads
 from kgtrec._internal.unpacking import UnpackedStream
 from kgtrec.errors import FileError, FilterWarning, PathName, refuse
@@ -36,7 +37,7 @@ def open_packed(path: Path) -> tuple[Any, Any]:
     try:
         raw = open(path, "rb")  # noqa: SIM115 (closed by the callers, with the stream over it)
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = reason_of(error)
         raise FileError(
             path, found=f"cannot be read ({reason})", hint="check the file and its permissions"
         ) from None
@@ -356,7 +357,7 @@ def entries_of(folder: Path, advice: str) -> list[os.DirEntry[str]]:
     except NotADirectoryError:
         problem = "this is a file, not a folder"
     except OSError as error:
-        problem = f"cannot be listed ({error.strerror})"
+        problem = f"cannot be listed ({reason_of(error)})"
     raise FileError(folder, found=problem, hint=advice)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array
 from kgtrec._internal.locations import local_copy
+from kgtrec._internal.system import reason_of
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.scores.files import one_line
 from kgtrec.scores.formulas import REFUSED
@@ -213,7 +214,7 @@ def _read(file: Path, path: PathName) -> Configuration:
     try:
         values = json.loads(file.read_bytes())
     except OSError as error:
-        raise FileError(path, found=error.strerror or str(error), hint=hint) from None
+        raise FileError(path, found=reason_of(error), hint=hint) from None
     except ValueError as error:  # also of bytes that are not UTF-8
         raise FileError(path, found=f"not JSON ({one_line(error)})", hint=hint) from None
     if not isinstance(values, dict):

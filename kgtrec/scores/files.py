@@ -20,6 +20,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec._internal.files import PARSING, map_array
 from kgtrec._internal.locations import RangedFile, is_location, local_copy, names_in
+from kgtrec._internal.system import reason_of
 from kgtrec._internal.unpacking import check_members
 from kgtrec.errors import FileError, InputError, PathName, UsageError
 from kgtrec.scores.factors import Factors
@@ -249,7 +250,7 @@ def _unreadable(path: Path, error: OSError) -> FileError:
         hint = "raise the limit of open files (ulimit -n), or give fewer, larger shards"
     elif error.errno == errno.ENOENT:
         hint = "check the name and the working folder"
-    return FileError(path, found=error.strerror or str(error), hint=hint)
+    return FileError(path, found=reason_of(error), hint=hint)
 
 
 _HEADER = 1 << 16

@@ -12,6 +12,7 @@ import numpy as np
 from kgtrec import _core
 from kgtrec._internal.arrays import Array
 from kgtrec._internal.locations import is_location, stamps
+from kgtrec._internal.system import reason_of
 from kgtrec.errors import FileError, PathName
 
 _AGAIN = "try again when nothing writes to it"
@@ -77,7 +78,7 @@ class Watch:
             try:
                 now = stamp(path)
             except OSError as error:
-                problem = f"it disappeared while it was read ({error.strerror})"
+                problem = f"it disappeared while it was read ({reason_of(error)})"
                 raise FileError(path, found=problem, hint=_AGAIN) from None
             if now[0] < before[0]:
                 problem = f"it was cut short while it was read ({before[0]:,} to {now[0]:,} bytes)"

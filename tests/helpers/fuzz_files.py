@@ -25,7 +25,6 @@ import math
 import os
 import random
 import re
-import resource
 import shlex
 import shutil
 import sys
@@ -465,6 +464,8 @@ def main() -> None:
         os.chdir(folder)
         make_home()
         if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # it maps terabytes
+            import resource  # Windows has none
+
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         warnings.simplefilter("ignore")
         for number in numbers:

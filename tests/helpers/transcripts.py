@@ -98,7 +98,9 @@ def ended(*words: str, stdin: bytes = b"") -> Ended:
 def play(command: str) -> str:
     """Run a command in this process and this folder; return its part of the transcript."""
     code, *texts = ended(*shlex.split(command))
-    out, err = (text.replace(os.getcwd(), "HOME").splitlines() for text in texts)
+    here = os.getcwd()  # on Windows, with backslashes; quoted texts double them
+    homes = [text.replace(here, "HOME").replace(repr(here)[1:-1], "HOME") for text in texts]
+    out, err = (text.splitlines() for text in homes)
     return "\n".join([*out, *(f"! {line}" for line in err), *([f"= {code}"] if code else [])])
 
 
@@ -116,7 +118,7 @@ def step(command: str, below: str) -> str:
     """Run a command or make a file; return the lines that belong below it."""
     program, _, words = command.partition(" ")
     if program == "kgtrec":
-        return play(words.replace("HOME", os.getcwd()))
+        return play(words.replace("HOME", Path.cwd().as_posix()))
     if program == "python":
         return play_script(words)
     if program in ("awk", "sed", "iconv", "sh"):

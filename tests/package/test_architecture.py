@@ -26,6 +26,7 @@ PACKAGE = ROOT / "kgtrec"
 # folder inside another may have another place than its parent.
 LAYERS = (
     "_version",
+    "_internal.system",
     "_internal.text",
     "_internal.urls",
     "_internal.argument_names",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import is_location, local_path, reachable, real_path
+from kgtrec._internal.system import reason_of
 from kgtrec.cli._report import Report, note
 from kgtrec.cli.rank.options import ranking_settings
 from kgtrec.errors import FileError, UsageError
@@ -110,6 +111,6 @@ def _check_folder(folder: str, folders: dict[str, str], scores: str) -> None:
         writable = os.access(folder, os.W_OK | os.X_OK)
     except OSError as error:
         hint = "give a new folder in an existing one"
-        raise FileError(folder, found=error.strerror or str(error), hint=hint) from None
+        raise FileError(folder, found=reason_of(error), hint=hint) from None
     if not writable:
         raise FileError(folder, found="no permission to write here", hint="choose another place")

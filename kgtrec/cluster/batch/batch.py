@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.files import check_writable, make_folder
 from kgtrec._internal.locations import is_location
-from kgtrec._internal.system import lock
+from kgtrec._internal.system import lock, reason_of
 from kgtrec.cluster.batch.job_file import PAIRS_ONLY, Job, JobBatch, complete_key
 from kgtrec.cluster.batch.pair_jobs import LoadVectors, PairRequest, rank_relations
 from kgtrec.cluster.batch.records import Outcome, Records
@@ -211,7 +211,7 @@ def _lock_folders(batch: JobBatch) -> Iterator[None]:
             if any(os.path.samefile(folder, other) for other in locked):
                 continue
             locked.append(folder)
-            file = stack.enter_context(open(folder / ".lock", "w"))
+            file = stack.enter_context(open(folder / ".lock", "wb"))
             try:
                 lock(file.fileno())
             except BlockingIOError:
@@ -220,7 +220,7 @@ def _lock_folders(batch: JobBatch) -> Iterator[None]:
                     f"{key}"
                 ) from None
             except OSError as error:  # such as Lustre, if it is mounted without flock
-                problem = f"the file system does not support locks ({error.strerror})"
+                problem = f"the file system does not support locks ({reason_of(error)})"
                 hint = f"give a folder of another file system as {key}"
                 raise FileError(folder, found=problem, hint=hint) from None
         yield

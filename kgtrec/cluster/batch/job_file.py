@@ -12,6 +12,7 @@ from typing import Any
 
 from kgtrec._internal.locations import files_below, is_location, local_path, read_bytes
 from kgtrec._internal.structured import parse_toml
+from kgtrec._internal.system import reason_of
 from kgtrec._internal.urls import is_url, url_text
 from kgtrec.cluster.batch.pair_jobs import PAIR_KEYS, PairRequest
 from kgtrec.cluster.plan import memory_bytes
@@ -101,7 +102,7 @@ def read_toml(path: Path, kind: str = "a job file") -> dict[str, Any]:
         raise
     except OSError as error:
         hint = "check the name and the working folder"
-        raise FileError(path, found=error.strerror or str(error), hint=hint) from None
+        raise FileError(path, found=reason_of(error), hint=hint) from None
     except UnicodeDecodeError as error:
         problem = f"not UTF-8 (byte {error.start})"
         raise FileError(path, found=problem, hint="save the file as UTF-8") from None

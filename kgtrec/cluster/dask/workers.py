@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgtrec._internal.argument_names import argument
-from kgtrec._internal.system import ENDING_SIGNALS, interrupts_held_back
+from kgtrec._internal.system import ENDING_SIGNALS, interrupts_held_back, reason_of
 from kgtrec._internal.threads import MORE_THREADS, NO_THREAD, available_cores
 from kgtrec._version import __version__
 from kgtrec.cluster.plan import memory_bytes
@@ -224,7 +224,7 @@ def _start_error(error: BaseException) -> ClusterError:
     for each in reversed(causes):
         if isinstance(each, OSError) and each.errno in _REMEDIES:
             remedy = _REMEDIES[each.errno]
-            return ClusterError(f"the worker processes did not start ({each.strerror}); {remedy}")
+            return ClusterError(f"the worker processes did not start ({reason_of(each)}); {remedy}")
         if str(each) == NO_THREAD:
             return ClusterError(f"the worker processes did not start ({each}); {MORE_THREADS}")
     return ClusterError(

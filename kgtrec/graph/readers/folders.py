@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from kgtrec._internal.arrays import Array
+from kgtrec._internal.system import reason_of
 from kgtrec.errors import FileError, UsageError, refuse
 from kgtrec.graph.id_files import bytes_of, lines_of, load_arrays, read_delimited_rows
 from kgtrec.graph.labels import Labels
@@ -235,7 +236,7 @@ def _settings(path: Path) -> dict[str, Any]:
             loaded = yaml.safe_load(file)
     except OSError as error:
         hint = "give a folder of LibKGE's data"
-        raise FileError(path, found=f"cannot be read ({error.strerror})", hint=hint) from None
+        raise FileError(path, found=f"cannot be read ({reason_of(error)})", hint=hint) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1

@@ -25,7 +25,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.files import sync_folder
 from kgtrec._internal.locations import exists, is_location, read_bytes
 from kgtrec._internal.structured import parse_json
-from kgtrec._internal.system import BINARY, lock, write_at
+from kgtrec._internal.system import BINARY, lock, reason_of, write_at
 from kgtrec.errors import FileError, KgtrecError, PathName, UsageError, refuse_url
 from kgtrec.study.judging.sheets import Item, Sheet, read_sheet, scan_sheet, sheet_counts
 from kgtrec.study.pooling.edited_files import LABELS
@@ -190,7 +190,7 @@ def _check_head(head: Any, sheet: Sheet) -> str:
 def _journal_error(path: Path, error: OSError) -> FileError:
     """Return the error for a journal that cannot be opened, read or written."""
     hint = "copy the sheet to a folder that you can write to"
-    return FileError(path, found=f"the journal cannot be opened ({error.strerror})", hint=hint)
+    return FileError(path, found=f"the journal cannot be opened ({reason_of(error)})", hint=hint)
 
 
 class Journal:
@@ -314,7 +314,7 @@ class Journal:
         try:
             self._append({**entry, "time": stamp})
         except OSError as error:
-            problem = f"{self.path}: {error.strerror or error}"
+            problem = f"{self.path}: {reason_of(error)}"
             raise JudgingError(f"{problem}; nothing was saved") from None
         return self.answers.apply(entry)
 

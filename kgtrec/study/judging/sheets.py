@@ -26,6 +26,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.files import make_folder
 from kgtrec._internal.locations import exists, is_folder
+from kgtrec._internal.system import reason_of
 from kgtrec._internal.table import cell_of, text_of_cell
 from kgtrec.errors import FileError, PathName, UsageError, refuse_if
 from kgtrec.study.judging.questions import Templates
@@ -138,7 +139,7 @@ def write_new_sheets(folder: PathName, sheets: Mapping[str, Iterable[Item]]) -> 
     try:
         make_folder(folder)
     except OSError as error:
-        problem = f"the folder cannot be made ({error.strerror})"
+        problem = f"the folder cannot be made ({reason_of(error)})"
         raise FileError(folder, found=problem, hint="choose another place") from None
     paths = {os.path.join(fspath(folder), name): items for name, items in sheets.items()}
     for path in paths:

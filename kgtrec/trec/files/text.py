@@ -22,7 +22,14 @@ from typing import Any, BinaryIO, NamedTuple, TypeGuard
 from kgtrec import _core
 from kgtrec._internal.encodings import explain_encoding, wide_encoding
 from kgtrec._internal.locations import is_location, local_copy
-from kgtrec._internal.system import IS_WINDOWS, empty_memory, read_at, read_into
+from kgtrec._internal.system import (
+    IS_WINDOWS,
+    empty_memory,
+    names_folder,
+    read_at,
+    read_into,
+    reason_of,
+)
 from kgtrec._internal.threads import available_cores, share_rows
 from kgtrec._internal.unpacking import UnpackedStream, check_expansion
 from kgtrec.errors import FileError, KgtrecWarning, UsageError
@@ -177,10 +184,11 @@ def _explain_errors(path: PathName) -> Iterator[None]:
     except FileNotFoundError:
         hint = "check the name and the working folder"
         raise FileError(path, found="the file does not exist", hint=hint) from None
-    except IsADirectoryError:
-        raise FileError(path, found="this is a folder", hint="give a file in this folder") from None
     except OSError as error:
-        problem = f"cannot be read ({error.strerror or error})"
+        if names_folder(error):
+            hint = "give a file in this folder"
+            raise FileError(path, found="this is a folder", hint=hint) from None
+        problem = f"cannot be read ({reason_of(error)})"
         raise FileError(path, found=problem, hint="check its permissions and the disk") from None
 
 
