@@ -302,7 +302,7 @@ def test_a_key_that_others_can_read_is_not_private(tmp_path: Path, monkeypatch) 
 
 
 def test_threads_can_start(kind: str) -> None:
-    assert system.running_threads() == (0 if kind == "elsewhere" else threading.active_count())
+    assert (system.running_threads() > 0) == (kind == "linux")
     assert threads.can_start_threads(3)
     assert threads.available_cores() >= 1
 
