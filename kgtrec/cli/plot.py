@@ -61,6 +61,13 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
     "Figures 2 and 3).",
     default="beta_e",
 )
+@shared.option(
+    "--at-alpha alpha",
+    "With beta: mark the nearly unbiased exponent of this estimate (`kgtrec complete --alpha`; "
+    "Mohamed et al., equation 2). Default: unknown; those of 0.5, 1 and 2 are marked.",
+    type=shared.Number(),
+    metavar="ALPHA",
+)
 @shared.graph("With --by category and quartiles: the graph of the ranks.")
 @shared.STYLE
 def command(
@@ -72,6 +79,7 @@ def command(
     by: str | None,
     vary: str,
     graph: str | None,
+    alpha: float | None,
 ) -> Report:
     """Draw one or more files of ranks. Needs matplotlib: pip install 'kgtrec[plot]'.
 
@@ -118,6 +126,10 @@ def command(
             f"--vary goes with beta, not with {kind}; leave it out",
         ),
         (
+            alpha is not None and (kind != "beta" or vary == "both"),
+            "--at-alpha goes with beta and one exponent; leave it out",
+        ),
+        (
             kind == "beta-grid" and len(files) > 1,
             f"beta-grid draws one file, not {len(files)}; make one figure per file",
         ),
@@ -126,7 +138,8 @@ def command(
     if side is not None:
         loaded = {name: _select_side(name, ranks, side) for name, ranks in loaded.items()}
     values = _figure_values(kind, loaded, chosen, by, graph, vary)
-    return Report(figures={"output": lambda: getattr(plots, KINDS[kind])(*values)})
+    marked = {"alpha": alpha} if kind == "beta" else {}
+    return Report(figures={"output": lambda: getattr(plots, KINDS[kind])(*values, **marked)})
 
 
 def _legend(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,11 +17,22 @@ if TYPE_CHECKING:
     from kgtrec.study.stratified import BetaGrid
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
+CURVES = ("beta_e", "beta_r")
+_OF_RANKS = (
+    "metrics",
+    "vary",
+    "at",
+    "side",
+    "rank_type",
+    "graph",
+    "entities",
+    "relations",
+)
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 
 
 @click.command(cls=Command)
-@shared.files("files", "RANKS.parquet ...")
+@click.argument("files", nargs=-1, metavar="RANKS.parquet ...", type=shared.READ)
 @shared.option(
     "-m --measure metrics",
     "mrr, mr, hits@10, ...; repeatable.",
@@ -46,6 +57,19 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
     type=shared.Count(2, largest=MOST_POINTS),
     default=21,
 )
+@shared.option(
+    "--at-alpha alpha",
+    "Estimate of alpha (from `kgtrec complete --alpha`; of answers for beta_e, of relations for "
+    "beta_r): read the curve at its exponent. Default: unknown, with examples.",
+    type=shared.Number(),
+    metavar="ALPHA",
+)
+@shared.flag(
+    "--simulate",
+    "Without ranks: print the bias of a stratified metric in simulated graphs of known alpha "
+    "(equation 2).",
+)
+@shared.draws("--plot", "With --simulate: draw the bias over beta (.pdf, .svg, .eps, .png).")
 @shared.SIDE
 @shared.choice("--ranks rank_type", RANK_TYPES, "Rank type for ties.", default="realistic")
 @shared.graph("The graph of the ranks, to count popularity anew.")
@@ -68,22 +92,36 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     and beta_e = beta_r = 0 the mean over relations.
 
     If true triples of x are observed with a probability proportional to N(x)^alpha, the nearly
-    unbiased exponent is alpha / (alpha + 1) (equation 2): 0.33, 0.50 and 0.67 for alpha = 0.5, 1
-    and 2. Ranks do not show alpha; `kgtrec complete --alpha` estimates it from completed labels.
+    unbiased exponent is alpha / (alpha + 1) (section 4, equation 2): 0.33, 0.50 and 0.67 for alpha
+    = 0.5, 1 and 2. Ranks do not show alpha; `kgtrec complete --alpha` estimates it from completed
+    labels. A second table has the values there. beta_r weighs means of relations, not triples: for
+    the micro average of the complete graph, read it at alpha / (alpha + 1) - 1.
 
     \b
     kgtrec stratify ranks.parquet
     kgtrec stratify a.parquet b.parquet --vary beta_r -m mrr --format csv
     kgtrec stratify ranks.parquet --vary grid --points 41 --format csv > grid.csv
     kgtrec stratify ranks.parquet --graph FB15k-237 --count-entities train --points 5
+    kgtrec stratify ranks.parquet --at-alpha 0.8
+    kgtrec stratify --simulate --plot bias.pdf
     kgtrec stratify ranks.parquet --graph FB15k-237 --vary b -m probe@1 -m probe@0
     """
     from kgtrec import read_graph
     from kgtrec.study.stratified import recount_popularity
 
+    if options["simulate"]:
+        return _simulate(files, options)
+    shared.leave_out(
+        (True, ("plot",), "{} needs --simulate; `kgtrec plot beta` draws curves of ranks")
+    )
     graph, counted = options["graph"], (options["entities"], options["relations"])
     probe = options["vary"] in ("b", "c", "b,c")
     shared.refuse(
+        (not files, "give files of ranks, or --simulate"),
+        (
+            options["alpha"] is not None and options["vary"] not in CURVES,
+            f"--at-alpha marks a curve, not --vary {options['vary']}; leave it out",
+        ),
         (
             probe and not graph,
             f"--vary {options['vary']} needs --graph DIR, to count train triples",
@@ -113,26 +151,68 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
         }
     grids = {file: _compute_grid(ranks, options, loaded_graph) for file, ranks in loaded.items()}
     tables = {file: grid.table() for file, grid in grids.items()}
+    marked = {file: _read_at_alphas(ranks, options) for file, ranks in loaded.items()}
 
     def text() -> str:
         texts = [
-            f"{file}: {grid.caption()}\n{tables[file].to_text()}" for file, grid in grids.items()
+            f"{file}: {grid.caption()}\n{tables[file].to_text()}{marked[file]}"
+            for file, grid in grids.items()
         ]
         return "\n\n".join(texts)
 
     return Report.from_files(tables, text)
 
 
+def _read_at_alphas(ranks: Ranks, options: dict[str, Any]) -> str:
+    """Return a second table for a curve: its values at the nearly unbiased exponents."""
+    from kgtrec.study.popularity_bias import EXAMPLES, values_at_alphas
+
+    if options["vary"] not in CURVES:
+        return ""
+    alpha = options["alpha"]
+    alphas = EXAMPLES if alpha is None else (alpha,)
+    title = "alpha is unknown; nearly unbiased (equation 2) if it is:"
+    if alpha is not None:
+        title = "nearly unbiased (equation 2):"
+    table = values_at_alphas(
+        ranks, alphas, options["vary"], options["at"], options["metrics"], **_how(ranks, options)
+    )
+    return f"\n{title}\n{table.to_text()}"
+
+
+def _simulate(files: tuple[str, ...], options: dict[str, Any]) -> Report:
+    """Report the bias of a stratified metric in simulated graphs."""
+    from kgtrec import plots
+    from kgtrec.study.popularity_bias import EXAMPLES, simulate_bias
+    from kgtrec.study.stratified import betas
+
+    shared.leave_out((True, _OF_RANKS, "--simulate reads no ranks; leave out {}"))
+    shared.refuse((files, f"--simulate reads no ranks; leave out {', '.join(files)}"))
+    alphas = EXAMPLES if options["alpha"] is None else (options["alpha"],)
+    points = betas(options["points"]) if shared.on_command_line("points") else None
+    simulation = simulate_bias(alphas, points)
+    return Report.from_table(
+        simulation.table(), figures={"plot": lambda: plots.exponent_bias(simulation)}
+    )
+
+
+def _how(ranks: Ranks, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the rank type and the side to average."""
+    from kgtrec.measures.averaging import sides_present
+
+    side = options["side"] or sides_present(ranks)[-1]
+    return {"rank_type": options["rank_type"], "side": side}
+
+
 def _compute_grid(
     ranks: Ranks, options: dict[str, Any], graph: Graph | None
 ) -> BetaGrid | ProbeGrid:
     """Compute a curve over one exponent, or a grid over both."""
-    from kgtrec.measures.averaging import sides_present
     from kgtrec.study.probe import PROBE_METRICS, probe_grid
     from kgtrec.study.stratified import beta_curve, beta_grid, betas
 
     axis, metrics = betas(options["points"]), options["metrics"]
-    how = {"rank_type": options["rank_type"], "side": options["side"] or sides_present(ranks)[-1]}
+    how = _how(ranks, options)
     vary, at = options["vary"], options["at"]
     if graph is not None and vary in ("b", "c", "b,c"):
         metrics = metrics if shared.on_command_line("metrics") else PROBE_METRICS

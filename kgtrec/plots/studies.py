@@ -31,6 +31,7 @@ from kgtrec.study.openworld.formulas import (
 )
 from kgtrec.study.openworld.results import Comparison, Panel
 from kgtrec.study.openworld.simulate import BETAS, N_ANSWERS, Simulation
+from kgtrec.study.popularity_bias import EXAMPLES, unbiased_exponent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from kgtrec.graph.statistics.popularity import Frequencies
     from kgtrec.study.classification.classify import ReliabilityCurve
+    from kgtrec.study.popularity_bias import BiasSimulation
     from kgtrec.study.sets.abstention import RiskCurve
     from kgtrec.study.sets.sets import AnswerSets
     from kgtrec.study.stratified import BetaGrid
@@ -73,14 +75,19 @@ PERCENTS = np.geomspace(0.1, 100, 200)
 
 
 @apply_style()
-def beta_curves(*grids: Mapping[str, BetaGrid]) -> Figure:
+def beta_curves(*grids: Mapping[str, BetaGrid], alpha: float | None = None) -> Figure:
     """Stratified metrics over one exponent (Mohamed et al., Figures 2-4), one panel per metric.
+
+    Dotted lines mark the nearly unbiased exponents for some alpha (equation 2).
 
     Parameters
     ----------
     *grids : mapping of str to BetaGrid
         Curves over the same exponent and of the same metrics, by the name in the legend. Several
         mappings, such as curves over beta_e and over beta_r, are rows of panels.
+    alpha : float, optional
+        Mark the exponent of this estimate. By default alpha is unknown, and the exponents for 0.5,
+        1 and 2 are marked as examples.
 
     Raises
     ------
@@ -103,9 +110,52 @@ def beta_curves(*grids: Mapping[str, BetaGrid]) -> Figure:
         exponent = "β$_e$ (entities)" if varied == "beta_e" else "β$_r$ (relations)"
         axes.set(xlabel=exponent, ylabel=f"strat-{metric_title(metric)}", xlim=(-1, 1))
         axes.set_xticks([-1, -0.5, 0, 0.5, 1])
+        _mark_exponents(axes, EXAMPLES if alpha is None else (alpha,))
     every = [grid for curves in grids for grid in curves.values()]
     plain = len(every) == len(grids) and not any(grid.sampled for grid in every)
     return drawn if plain else legend_above(drawn)
+
+
+def _mark_exponents(axes: Axes, alphas: Sequence[float]) -> None:
+    """Draw a dotted line at the nearly unbiased exponent of each alpha, with alpha above it."""
+    transform = axes.get_xaxis_transform()
+    for alpha in alphas:
+        exponent = unbiased_exponent(alpha)
+        axes.axvline(exponent, color="#888888", linewidth=0.7, linestyle=":", zorder=0)
+        axes.text(
+            exponent, 1.01, f"{alpha:g}", transform=transform, ha="center", va="bottom", fontsize=5
+        )
+    first = unbiased_exponent(min(alphas))
+    axes.text(
+        first - 0.1, 1.01, r"$\alpha$ =", transform=transform, ha="right", va="bottom", fontsize=5
+    )
+
+
+@apply_style()
+def exponent_bias(simulation: BiasSimulation) -> Figure:
+    """Bias of a stratified metric over beta, one line per alpha (Mohamed et al., equation 2).
+
+    Dotted lines mark alpha / (alpha + 1), where the bias should be near 0.
+
+    Parameters
+    ----------
+    simulation : BiasSimulation
+        From `study.simulate_bias`.
+    """
+    fig, axes = figure()
+    axes.axhline(0, color="#888888", linewidth=0.8)
+    rows = []
+    for alpha, bias, error in zip(
+        simulation.alphas, simulation.bias, 2 * simulation.error, strict=True
+    ):
+        rows.append((f"$\\alpha$ = {alpha:g}", simulation.betas, bias, bias - error, bias + error))
+    draw_lines(axes, rows)
+    for number, alpha in enumerate(simulation.alphas):
+        colour = series_style(number)["color"]
+        axes.axvline(unbiased_exponent(alpha), color=colour, linewidth=0.8, linestyle=":")
+    axes.set(xlabel="β", ylabel="estimate minus true value", xlim=(-1, 1))
+    axes.set_xticks([-1, -0.5, 0, 0.5, 1])
+    return legend_above(fig)
 
 
 @apply_style()

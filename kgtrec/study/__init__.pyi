@@ -77,6 +77,8 @@ from kgtrec.study.pooling.seeds import sample_seeds as sample_seeds
 from kgtrec.study.pooling.seeds import seed_questions as seed_questions
 from kgtrec.study.pooling.unjudged import intervals as intervals
 from kgtrec.study.pooling.unjudged import open_candidates as open_candidates
+from kgtrec.study.popularity_bias import simulate_bias as simulate_bias
+from kgtrec.study.popularity_bias import values_at_alphas as values_at_alphas
 from kgtrec.study.probe import probe_grid as probe_grid
 from kgtrec.study.reporting.model_table import table_of_models as table_of_models
 from kgtrec.study.sampling.counts import count_sampled as count_sampled

@@ -29,6 +29,7 @@ ONLY_IN_PYTHON = {
         "filter_splits",
         "heads_per_call",
         "incomplete",
+        "items",
         "miss",
         "people",
         "protocol",

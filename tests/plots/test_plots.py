@@ -194,6 +194,10 @@ def test_beta_figures_draw_the_grid_and_no_other() -> None:
         assert ("relations" in figure.axes[panel].get_xlabel()) == (panel >= 2)
         for name, grid in row.items():
             assert lines_of(figure, panel)[name][:, 1].tolist() == grid[metric].ravel().tolist()
+    for alpha, due in ((None, [1 / 3, 1 / 2, 2 / 3]), (0.25, [0.2])):
+        panel = beta_curves(grids, alpha=alpha).axes[0]
+        marks = [line.get_xdata()[0] for line in panel.get_lines() if line.get_linestyle() == ":"]
+        assert marks == pytest.approx(due)
     grid = beta_grid(ranks()["svd"], metrics="mrr")
     mesh = next(c for c in beta_heat_map(grid).axes[0].collections if c.get_array() is not None)
     assert np.array_equal(np.asarray(mesh.get_array()).ravel(), grid["mrr"].ravel())

@@ -38,6 +38,7 @@ from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.experiment import MODELS, family_study
 from kgtrec.study.openworld.simulate import simulate
 from kgtrec.study.pooling.depths import Reuse, with_intervals
+from kgtrec.study.popularity_bias import simulate_bias
 from kgtrec.study.sets.answer_sets import answer_sets
 from kgtrec.study.sets.sets import AnswerSets
 from kgtrec.study.stratified import beta_curve, beta_grid
@@ -163,6 +164,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "frequency_histogram": lambda: plots.frequency_histogram(
         {"entities": entity_frequencies(graph()), "relations": relation_frequencies(graph())}
     ),
+    "exponent_bias": lambda: plots.exponent_bias(simulate_bias(graphs=2)),
     "expected_metric": plots.expected_metric,
     "approximation_quality": plots.approximation_quality,
     "simulations": lambda: plots.simulations(simulate(repeats=9)),

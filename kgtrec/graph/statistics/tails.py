@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgtrec._internal.arrays import Float64, Int64
+from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import InputError
 
 FEWEST = 10
@@ -26,7 +27,7 @@ _STEEPEST = 20.0
 
 
 @dataclass(frozen=True)
-class TailFit:
+class TailFit(ShownInLines):
     """A power law fitted to the items with a count of `least` or more.
 
     - exponent: Of the number of items with a count x, proportional to x^-exponent; above 1.
@@ -40,6 +41,12 @@ class TailFit:
     least: int
     items: int
     distance: float
+
+    def _lines(self) -> tuple[str, str]:
+        return (
+            f"{self.items:,} items with a count of at least {self.least:,}",
+            f"exponent {self.exponent:.3f}, distance {self.distance:.3f}",
+        )
 
     def density(self, counts: Float64) -> Float64:
         """Return the share of the tail's items per count, of the fitted law."""
