@@ -52,7 +52,8 @@ HEADINGS = {
     ),
     "Measures": (
         "--measure --k --columns --side --by --spread --rank-types --ranks --criterion "
-        "--one-threshold --bins --percentile --edges --enough --vary --at --at-alpha --points --simulate "
+        "--one-threshold --bins --percentile --edges --enough --vary --at --at-alpha --points "
+        "--simulate "
         "--policy --per --least --cover --confidence --assign "
         "--target --count-entities --count-relations --sparsity --density --train-share --values "
         "--study --figure --slope --strength --corrected --question "
