@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from transcripts import ended
+from transcripts import run_command
 
 import kgtrec
 from kgtrec._internal import threads
@@ -107,7 +107,7 @@ def test_deeply_nested_files_get_a_sentence(
         (("suite", "seeds.csv", "--groups", "groups.toml"), "groups.toml: not TOML: nested more"),
         (("judge", "export", "sheet.tsv", "-o", "x.tsv"), "sheet.tsv.journal"),
     ):
-        said = ended(*words)
+        said = run_command(*words)
         assert said.code == 2, said
         assert text in said.err
 
@@ -130,9 +130,9 @@ def test_forged_labels_are_refused(
     Path("g").mkdir()
     Path("g/test.txt").write_text("a\tr\tb\nb\tq\tc\n")
     np.save("s.npy", np.random.default_rng(1).random((4, 3)))
-    assert ended("rank", "--graph", "g", "--scores", "s.npy", "-o", "o.parquet").code == 0
+    assert run_command("rank", "--graph", "g", "--scores", "s.npy", "-o", "o.parquet").code == 0
     ranks_with(labels)
-    said = ended("report", "forged.parquet", "--by", "relation")
+    said = run_command("report", "forged.parquet", "--by", "relation")
     assert said.code == 2
     assert "forged.parquet" in said.err
 
@@ -144,7 +144,7 @@ def test_deeply_nested_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     table = pq.read_table("o.parquet")
     deep = dict.fromkeys(table.schema.metadata, b"[" * 100000)
     pq.write_table(table.replace_schema_metadata(deep), "deep.parquet")
-    assert ended(*rank, "sh", "--shard", "1/1").code == 0
+    assert run_command(*rank, "sh", "--shard", "1/1").code == 0
     (shard,) = Path("sh").glob("shard-*.arrow")
     about, parts = read_about(shard), [*read_parts(shard)]
     with monkeypatch.context() as patched:
@@ -155,7 +155,7 @@ def test_deeply_nested_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (("report", "deep.parquet"), "deep.parquet"),
         (("merge", "sh", "-o", "m.parquet"), shard.name),
     ):
-        said = ended(*words)
+        said = run_command(*words)
         assert said.code == 2, said
         assert name in said.err
         assert len(said.err) < 1000
@@ -187,7 +187,7 @@ def test_bombs_of_arrays_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (*rank, "sh", "--scores", "m.npz", "--shard", "1/1"),
         (*rank, "o.parquet", "--scores", "m.npz", "--model", "distmult"),
     ):
-        said = ended(*words)
+        said = run_command(*words)
         assert said.code == 2, said
         if "--shard" in words:  # the header is enough
             assert "m.npz: Factors have 19660800 queries" in said.err
@@ -206,7 +206,7 @@ def test_archives_hold_arrays_only(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Path("g").mkdir()
     Path("g/test.txt").write_text("a\tr\tb\nb\tr\tc\n")
     for name in ("m.npz", "a.npy"):
-        said = ended("rank", "--graph", "g", "--scores", name, "-o", "o.parquet")
+        said = run_command("rank", "--graph", "g", "--scores", name, "-o", "o.parquet")
         assert said.code == 2, said
         assert said.err.splitlines()[-1].startswith(f"kgtrec: {name}: ")
 
@@ -236,7 +236,7 @@ def test_odd_published_numbers_are_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path(name).write_text(text)
-    said = ended("audit", name, "--n-entities", "100")
+    said = run_command("audit", name, "--n-entities", "100")
     assert said.code == 2, said
     assert name in said.err
 
@@ -244,7 +244,7 @@ def test_odd_published_numbers_are_refused(
 def test_an_audit_has_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("model,MR,MRR,Hits@1\na,20,0.5,0.4\n")
-    said = ended("audit", "t.csv", "--n-entities", "2147483647")
+    said = run_command("audit", "t.csv", "--n-entities", "2147483647")
     assert said.code == 1
     assert "from 1 to 100000000" in said.err
     ends = possible._bound_contributions("mr", 0.0, 5000, (1.0,), 256)
@@ -286,7 +286,7 @@ def test_a_full_disk_while_a_figure_is_written(
     home_of_ranks(tmp_path, monkeypatch)
     for form in ("svg", "pdf", "png"):
         os.symlink("/dev/full", f"x.{form}")
-        said = ended("plot", "ties", "o.parquet", "-o", f"x.{form}")
+        said = run_command("plot", "ties", "o.parquet", "-o", f"x.{form}")
         assert said.code == 2, said
         assert f"x.{form}: the disk is full" in said.err
         assert "written to" not in said.err
@@ -298,7 +298,7 @@ def test_a_command_names_a_wrong_date(
 ) -> None:
     home_of_ranks(tmp_path, monkeypatch)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
-    said = ended("plot", "ties", "o.parquet", *words)
+    said = run_command("plot", "ties", "o.parquet", *words)
     assert said.code == 1, said
     assert "SOURCE_DATE_EPOCH" in said.err
     assert not Path(words[1]).exists()
@@ -310,7 +310,7 @@ def home_of_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("g").mkdir()
     Path("g/test.txt").write_text("a\tr\tb\nb\tr\tc\n")
     np.save("s.npy", np.random.default_rng(1).random((4, 3)))
-    assert ended("rank", "--graph", "g", "--scores", "s.npy", "-o", "o.parquet").code == 0
+    assert run_command("rank", "--graph", "g", "--scores", "s.npy", "-o", "o.parquet").code == 0
 
 
 def test_work_goes_on_with_fewer_threads(monkeypatch: pytest.MonkeyPatch) -> None:

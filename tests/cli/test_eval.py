@@ -19,7 +19,7 @@ from pathlib import Path
 import make
 import numpy as np
 import pytest
-from transcripts import Ended, ended
+from transcripts import Outcome, run_command
 
 from kgtrec._version import __version__
 from kgtrec.trec.eval.output import trec_text
@@ -57,15 +57,15 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "qrels"), str(tmp_path / "run")
 
 
-def invoke(*words: str, stdin: bytes = b"") -> Ended:
-    return ended("eval", *words, stdin=stdin)
+def invoke(*words: str, stdin: bytes = b"") -> Outcome:
+    return run_command("eval", *words, stdin=stdin)
 
 
 def line(measure: str, query: str, value: str) -> str:
     return f"{measure.ljust(22)}\t{query}\t{value}\n"
 
 
-def refused(result: Ended, code: int, *words: str) -> None:
+def refused(result: Outcome, code: int, *words: str) -> None:
     """One sentence with these words, nothing printed, no traceback."""
     assert result.code == code, result
     assert result.out_bytes == b""
@@ -163,7 +163,7 @@ def test_help_teaches(files) -> None:
     for words in (["-m", "bpref", "-h"], ["-hm", "bpref"], ["-q", "-mbpref", "-h", *files]):
         assert invoke(*words).out == one
     for name in ("", "templates", "sheets", "serve", "export", "check", "agreement", "merge"):
-        text = ended("judge", *name.split(), "--help").out
+        text = run_command("judge", *name.split(), "--help").out
         assert f"kgtrec judge {name}".strip() in text.partition("\n")[2]
         assert max(map(len, text.splitlines())) <= 100
 

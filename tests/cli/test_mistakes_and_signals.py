@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from slow import slow_after
-from transcripts import Ended, ended
+from transcripts import Outcome, run_command
 
 import kgtrec
 
@@ -39,10 +39,10 @@ class Home:
         np.save(self.folder / name, array)
         return name
 
-    def rank(self, *more: str, scores: str = "s.npy", graph: str = "g", out="o.parquet") -> Ended:
-        return ended("rank", "--graph", graph, "--scores", scores, "-o", out, *more)
+    def rank(self, *more: str, scores: str = "s.npy", graph: str = "g", out="o.parquet") -> Outcome:
+        return run_command("rank", "--graph", graph, "--scores", scores, "-o", out, *more)
 
-    def refuses(self, outcome: Ended, *words: str, code: int = 2) -> None:
+    def refuses(self, outcome: Outcome, *words: str, code: int = 2) -> None:
         """One sentence with these words; nothing written."""
         assert outcome.code == code, outcome
         assert outcome.err.startswith("kgtrec: ")
@@ -143,16 +143,18 @@ def test_a_lazily_negated_tensor_keeps_its_sign(home: Home):
 
 
 def test_no_command_at_all_shows_the_help_and_fails(home: Home):
-    outcome = ended()
+    outcome = run_command()
     assert outcome.code == 1
     assert outcome.err.startswith("Usage: kgtrec")
     assert "convert" in outcome.err
 
 
 def test_ranks_under_a_name_that_is_no_utf8(home: Home):
-    home.refuses(ended("report", "missing.parquet"), "missing.parquet: the file does not exist")
+    home.refuses(
+        run_command("report", "missing.parquet"), "missing.parquet: the file does not exist"
+    )
     home.rank("-q", out="\udcff.parquet")
-    assert ended("report", "\udcff.parquet").code == 0
+    assert run_command("report", "\udcff.parquet").code == 0
 
 
 # -- Streams -----------------------------------------------------------------------------------
@@ -178,14 +180,14 @@ def test_closed_and_full_streams(home: Home):
     assert done.stderr.startswith(b"kgtrec: standard output: No space left on device")
     assert done.stderr.count(b"\n") == 1
     done = shell("KG convert --graph g --write-qrels /dev/stdout")
-    ended("convert", "--graph", "g", "--write-qrels", "q")
+    run_command("convert", "--graph", "g", "--write-qrels", "q")
     assert done.stdout == (home.folder / "q").read_bytes()
     assert home.rank("-q", "--write-run", "/dev/null", out="/dev/null").code == 0
 
 
 def test_outputs_that_are_descriptors_are_written_to_not_replaced(home: Home):
     """The shell has opened the file already; replacing it would lose what others write to it."""
-    ended("convert", "--graph", "g", "--write-qrels", "q")
+    run_command("convert", "--graph", "g", "--write-qrels", "q")
     qrels, first = Path("q").read_bytes(), b"before\n"
     convert = "KG convert --graph g --write-qrels"
     for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "link"):
@@ -240,8 +242,8 @@ def test_nobody_has_to_take_what_is_said_on_standard_error(home: Home):
 def test_any_locale_gets_the_same_bytes(home: Home):
     home.rank("-q")
     words = ("report", "o.parquet", "--by", "relation")
-    assert b"\ncaf\\xe9_|& " in ended(*words).out_bytes
-    plain = ended("report", "o.parquet").out_bytes
+    assert b"\ncaf\\xe9_|& " in run_command(*words).out_bytes
+    plain = run_command("report", "o.parquet").out_bytes
     odd = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     assert shell("KG report o.parquet", PYTHONIOENCODING="ascii", **odd).stdout == plain
     assert b"\xc2\xb7" in plain

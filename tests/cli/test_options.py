@@ -13,7 +13,7 @@ import fuzz_options
 import numpy as np
 import pytest
 from slow import slow_after
-from transcripts import ended
+from transcripts import run_command
 
 from kgtrec._internal.text import LONGEST_MESSAGE, visible
 
@@ -43,7 +43,7 @@ def test_every_command_has_calls_that_succeed(home: Path) -> None:
     for words, rows in quick.items():
         if words and words[0] != "demo" and words != ("judge", "serve"):
             for row in rows:
-                assert ended(*words, *row).code == 0, (words, row)
+                assert run_command(*words, *row).code == 0, (words, row)
 
 
 @pytest.mark.parametrize("count", slow_after(1, [300, 8000]))
@@ -93,7 +93,7 @@ def test_extreme_values_get_a_sentence(home: Path, words: str, text: str) -> Non
     """The calls of the issue that named them, whose causes differed."""
     args = shlex.split(words)
     assert fuzz_options.fault_of(args) == ""
-    said = ended(*args)
+    said = run_command(*args)
     assert said.code in ((1, 2) if text else (0,))
     assert text in said.err, said.err
 
@@ -123,14 +123,14 @@ def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.save("s.npy", np.random.default_rng(1).random((126, 9)))
     for name in ("o", "p"):
         words = ("rank", "--graph", "g", "--scores", "s.npy", "-o", f"{name}.parquet", "-q")
-        assert ended(*words).code == 0
+        assert run_command(*words).code == 0
     return tmp_path
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "tsv", "markdown", "latex", "json"])
 def test_names_are_escaped_in_every_format(odd: Path, form: str) -> None:
     words = f"compare parts o.parquet p.parquet --by relation -m mrr --format {form}"
-    said = ended(*words.split())
+    said = run_command(*words.split())
     assert said.code == 0, said
     text = said.out_bytes.decode("utf-8")
     assert not fuzz_options.ODD.search(text)
@@ -144,7 +144,7 @@ def test_names_are_escaped_in_every_format(odd: Path, form: str) -> None:
 
 def test_negative_numbers_stay_numbers(odd: Path) -> None:
     words = ("report", "o.parquet", "--by", "relation", "-m", "amri", "--format", "csv")
-    values = [line.rpartition(",")[2] for line in ended(*words).out.splitlines()[1:]]
+    values = [line.rpartition(",")[2] for line in run_command(*words).out.splitlines()[1:]]
     assert any(value.startswith("-") for value in values)
     assert all(float(value) < 1 for value in values)
 
@@ -166,7 +166,7 @@ def test_names_of_files_are_escaped(odd: Path) -> None:
 
 
 def test_long_names_give_short_messages(odd: Path) -> None:
-    said = ended("report", "o.parquet", "-m", "x" * 10_000).err
+    said = run_command("report", "o.parquet", "-m", "x" * 10_000).err
     assert len(said) <= LONGEST_MESSAGE + 1
     assert said.endswith("\n")
 

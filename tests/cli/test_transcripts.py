@@ -23,7 +23,15 @@ from click.testing import CliRunner
 from object_store import AGREES, SETTINGS, new_bucket
 from refusals import each_row
 from slow import slow_after
-from transcripts import CASES, PLACE, REAL, commands, ended, make_real_home, step
+from transcripts import (
+    CASES,
+    GOLDEN_CLI,
+    REAL,
+    make_real_home,
+    parse_blocks,
+    run_block,
+    run_command,
+)
 
 from kgtrec._internal.locations import files_below, read_bytes
 from kgtrec.cli import cli
@@ -43,7 +51,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("path", sorted(PLACE.glob("*.txt")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(GOLDEN_CLI.glob("*.txt")), ids=lambda path: path.stem)
 def test_commands_print_what_they_printed(
     path: Path, sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,8 +83,8 @@ def test_real_models_print_what_they_printed(
 def differences(path: Path) -> list[str]:
     """Run a transcript in this folder; return the commands whose outputs differ."""
     different = []
-    for command, due in commands(path.read_text("utf-8")):
-        printed = step(command, due)
+    for command, due in parse_blocks(path.read_text("utf-8")):
+        printed = run_block(command, due)
         if not is_same(printed, due):
             different.append(f"$ {command}\n{printed}\n-- due:\n{due}")
     return different
@@ -99,7 +107,7 @@ def is_same(printed: str, due: str) -> bool:
 
 def test_transcripts_can_be_read() -> None:
     text = "# Why\n\n$ kgtrec a\nout\n! err\n= 1\n\n$ kgtrec b\n"
-    assert [*commands(text)] == [("kgtrec a", "out\n! err\n= 1"), ("kgtrec b", "")]
+    assert [*parse_blocks(text)] == [("kgtrec a", "out\n! err\n= 1"), ("kgtrec b", "")]
 
 
 QUICK = ("--permutations", "200", "--resamples", "200")
@@ -115,9 +123,9 @@ def compared(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(sound, folder, dirs_exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for command, below in commands((PLACE / "compare.txt").read_text("utf-8")):
+        for command, below in parse_blocks((GOLDEN_CLI / "compare.txt").read_text("utf-8")):
             if not command.startswith("kgtrec compare"):
-                step(command, below)
+                run_block(command, below)
     return folder
 
 
@@ -149,7 +157,7 @@ def test_figures_of_comparisons(
 ) -> None:
     monkeypatch.chdir(compared)
     plot = () if "x.svg" in words else ("--plot", "x.svg")
-    assert ended("compare", *words, *plot).code == 0
+    assert run_command("compare", *words, *plot).code == 0
     drawn = "".join(path.read_text("utf-8") for path in Path().glob("*.svg"))
     drawn = drawn.replace("<!-- ", ">").replace(" -->", "<")  # texts with formulas are comments
     assert [text for text in texts if f">{text}<" not in drawn] == []
@@ -358,9 +366,9 @@ def test_every_command(
         labelled = [f"{line}\t{words[i % 2]}" for i, line in enumerate(rows)]
         Path(f"{name}.tsv").write_text("\n".join(labelled) + "\n")
     calls = []
-    for command, below in commands((PLACE.parent / "at_urls.txt").read_text("utf-8")):
+    for command, below in parse_blocks((GOLDEN_CLI.parent / "at_urls.txt").read_text("utf-8")):
         if command.startswith("file"):
-            step(command, below)
+            run_block(command, below)
         else:
             calls.append(command.removeprefix("kgtrec "))
     new_bucket(s3_server, URL.removeprefix("s3://"), home)

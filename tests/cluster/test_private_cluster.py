@@ -15,7 +15,7 @@ import psutil
 from distributed import Client
 from distributed.core import connect
 from distributed.security import Security
-from transcripts import ended
+from transcripts import run_command
 
 from kgtrec.cluster.dask.workers import (
     ClusterError,
@@ -113,7 +113,7 @@ def test_an_error_of_the_system_in_the_work_is_not_blamed_on_standard_output(mon
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
     monkeypatch.setattr("kgtrec.cluster.batch.job_file.read_jobs", no_thread)
-    outcome = ended("batch", "jobs.toml")
+    outcome = run_command("batch", "jobs.toml")
     assert outcome.code == 2
     assert outcome.err.startswith(
         "kgtrec: the system stopped the work (Resource temporarily unavailable); check its limits"

@@ -103,10 +103,10 @@ def texts() -> Iterator[tuple[str, str]]:
 def advice() -> dict[str, str]:
     """Every piece of advice, and a place that gives it; see `NONE`."""
     pieces: dict[str, str] = {}
-    for place, text in texts():
+    for source, text in texts():
         for pattern in PATTERNS:
             for piece in {*pattern.findall(text)} - {*NONE}:
-                pieces.setdefault(piece, place)
+                pieces.setdefault(piece, source)
     return pieces
 
 
@@ -127,7 +127,7 @@ def followed(pieces: set[str]) -> set[str]:
     done: set[str] = set()
     for path in sorted(GOLDEN.glob("c*/*.txt")):
         heard: set[str] = set()
-        for command, below in transcripts.commands(path.read_text("utf-8")):
+        for command, below in transcripts.parse_blocks(path.read_text("utf-8")):
             said = "\n".join(line for line in below.splitlines() if line.startswith("! "))
             for piece in pieces:
                 gives = any(form in said for form in spellings(piece))

@@ -180,8 +180,8 @@ class Browser:
 
 def launched(profile: Path) -> Browser:
     """A browser of this machine; skips the test without one."""
-    found = (path for name in NAMES if (path := shutil.which(name)))
-    program = os.environ.get("KGTREC_TEST_BROWSER") or next(found, None)
+    programs = (path for name in NAMES if (path := shutil.which(name)))
+    program = os.environ.get("KGTREC_TEST_BROWSER") or next(programs, None)
     if program is None:
         pytest.skip("no Chromium found: put one on PATH, or name it in KGTREC_TEST_BROWSER")
     return Browser(program, profile)

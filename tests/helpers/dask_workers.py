@@ -61,8 +61,8 @@ class Processes:
 
     def start(self) -> None:
         """A scheduler and a worker, once the scheduler listens."""
-        place = ("--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
-        self.schedulers.append(self._run("scheduler", *place))
+        address = ("--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
+        self.schedulers.append(self._run("scheduler", *address))
         self.add_worker()
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:

@@ -54,12 +54,12 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 @functools.cache
 def reads() -> dict[str, list[list[str]]]:
     """File to the commands that read it."""
-    found: dict[str, list[list[str]]] = {}
+    commands_of: dict[str, list[list[str]]] = {}
     for line in (GOLDEN / "reads.txt").read_text("utf-8").splitlines():
         path, _, command = line.partition(": ")
         if not path.startswith("#"):
-            found.setdefault(path, []).append(shlex.split(command))
-    return found
+            commands_of.setdefault(path, []).append(shlex.split(command))
+    return commands_of
 
 
 def make_home() -> None:
@@ -102,8 +102,8 @@ def make_home() -> None:
     os.mkdir("rotate")
     np.save("rotate/entity_embedding.npy", rng.normal(size=(N, 6)).astype("f4"))
     np.save("rotate/relation_embedding.npy", rng.uniform(-5, 5, (2, 3)).astype("f4"))
-    for command, below in transcripts.commands((GOLDEN / "home.txt").read_text("utf-8")):
-        transcripts.step(command, below)
+    for command, below in transcripts.parse_blocks((GOLDEN / "home.txt").read_text("utf-8")):
+        transcripts.run_block(command, below)
     for path in reads():
         said = run_commands(path)
         assert not said, said  # otherwise damage would find nothing
@@ -407,8 +407,8 @@ def fault_of(said: str, path: str, args: list[str]) -> str:
         return ""  # a forged value, found by the second way to compute a measure
     if path == "a.parquet" and re.match("a and b (cannot be compared|rank different)", text):
         return ""  # systems by name
-    places = [path.rpartition("/")[0] or path, *(arg for arg in args if "." in arg), "2id.txt"]
-    if said[0] == "2" and not any(place in text for place in places):
+    names = [path.rpartition("/")[0] or path, *(arg for arg in args if "." in arg), "2id.txt"]
+    if said[0] == "2" and not any(name in text for name in names):
         return f"{path} is not named"
     return ""
 

@@ -234,7 +234,7 @@ def calls() -> dict[tuple[str, ...], list[list[str]]]:
     known = dict(tree())
     after = CALLS.read_text("utf-8").partition("# Mark")[2]
     by_command: dict[tuple[str, ...], list[list[str]]] = {words: [] for words in known}
-    for line, _ in transcripts.commands(after):
+    for line, _ in transcripts.parse_blocks(after):
         words = shlex.split(line)[1:]
         size = max(n for n in range(len(words) + 1) if tuple(words[:n]) in known)
         by_command[tuple(words[:size])].append(words[size:])
@@ -244,8 +244,8 @@ def calls() -> dict[tuple[str, ...], list[list[str]]]:
 def make_home() -> None:
     """The home of `fuzz_files`, with the files that the calls need."""
     fuzz_files.make_home()
-    for command, below in transcripts.commands(CALLS.read_text("utf-8").partition("# Mark")[0]):
-        said = transcripts.step(command, below)
+    for command, below in transcripts.parse_blocks(CALLS.read_text("utf-8").partition("# Mark")[0]):
+        said = transcripts.run_block(command, below)
         assert "= " not in said.splitlines()[-1:], said
     os.mkdir("fresh")
 
@@ -320,7 +320,7 @@ def fault_of(args: list[str]) -> str:
     signal.signal(signal.SIGALRM, signal.default_int_handler if serves else _stop)
     signal.setitimer(signal.ITIMER_REAL, 0.4 if serves else SECONDS, 0.4 if serves else 0)
     try:
-        ended = transcripts.ended(*args)
+        ended = transcripts.run_command(*args)
     except TooLongError:
         return f"more than {SECONDS} seconds"
     except BaseException as error:
@@ -338,7 +338,7 @@ ALARMS = re.compile(
 """What only an exception or a warning of a library says."""
 
 
-def fault_of_texts(args: list[str], ended: transcripts.Ended) -> str:
+def fault_of_texts(args: list[str], ended: transcripts.Outcome) -> str:
     """The fault of a command's exit code and of what it printed, or ""."""
     code, out, err = ended
     printed = f"{err[-LONGEST:]}\n{out[-LONGEST:]}"
@@ -508,7 +508,7 @@ def main() -> None:
         args = random_case(random.Random(f"{options.seed} {options.case}"), options.only)
         cases = iter([(str(options.case), args)])
     if options.single is not None:
-        cases = (one for one in cases if one[0] == f"single {options.single}")
+        cases = (case for case in cases if case[0] == f"single {options.single}")
     end = options.skip + options.calls if options.calls else None
     cases = itertools.islice(cases, options.skip, end)
     until = time.time() + 60 * options.minutes if options.minutes else float("inf")

@@ -62,9 +62,9 @@ class GraphFiles:
 
     def _each(self, home: Path, name: str, order: str = "hrt", separator: str = "\t") -> None:
         """The labels of each split in that order."""
-        places = ["hrt".index(c) for c in order]
+        columns = ["hrt".index(c) for c in order]
         for split, rows in self.splits.items():
-            text = lines((tuple(row[i] for i in places) for row in rows), separator)
+            text = lines((tuple(row[i] for i in columns) for row in rows), separator)
             write(home / name.format(split), text)
 
     def _maps(self, home: Path, *names: str, header: str = "") -> None:

@@ -74,8 +74,8 @@ class Client:
         return self.ask("GET", path, None, {"X-Judge-Token": self.token, **headers})
 
     def post(self, path: str, body: object, **headers: str) -> tuple[int, Any]:
-        own = {"Content-Type": "application/json", "X-Judge-Token": self.token}
-        return self.ask("POST", path, body, {**own, **headers})
+        required = {"Content-Type": "application/json", "X-Judge-Token": self.token}
+        return self.ask("POST", path, body, {**required, **headers})
 
     def answer(self, row: int, label: str, evidence: str = "", note: str = "") -> tuple[int, Any]:
         body = {"row": row, "label": label, "evidence": evidence, "note": note}

@@ -115,8 +115,8 @@ def breaking(
                 client, _ = listener.accept()
                 host, port = address.split(":")
                 server = socket.create_connection((host, int(port)))
-                for one, other, most in ((client, server, sent), (server, client, received)):
-                    way = (one, other, most, stalled)
+                for reader, other, most in ((client, server, sent), (server, client, received)):
+                    way = (reader, other, most, stalled)
                     threading.Thread(target=_forward, args=way, daemon=True).start()
 
     threading.Thread(target=serve, daemon=True).start()
@@ -136,10 +136,10 @@ def _forward(
     if most <= 0 and stalled is not None:
         stalled.set()
         return
-    for one in (source, target):
+    for connection in (source, target):
         with suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
-        one.close()
+            connection.shutdown(socket.SHUT_RDWR)
+        connection.close()
 
 
 Floats = npt.NDArray[np.float32]

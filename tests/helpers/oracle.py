@@ -95,8 +95,8 @@ def ask(
                 if name != evaluated:
                     elsewhere |= answering(splits[name], key)
             known = elsewhere | (answers if evaluated in filter_splits else set())
-            own = f"{SIDE_NAMES[side]}{number}", *key, tuple(sorted(answers))
-            questions.append(Question(*own, frozenset(known), frozenset(elsewhere - answers)))
+            question = f"{SIDE_NAMES[side]}{number}", *key, tuple(sorted(answers))
+            questions.append(Question(*question, frozenset(known), frozenset(elsewhere - answers)))
     return questions
 
 
@@ -243,13 +243,13 @@ def score(
     micro, macro = [], []
     for instance in instances:
         question = questions[instance.question]
-        own = rows[instance.row] if per_instance else rows[instance.question]
+        scores_of_row = rows[instance.row] if per_instance else rows[instance.question]
         few = micro_candidates(question, instance.answer, n_entities)
         many = macro_candidates(question, n_entities)
         if nan == "error":
-            reject_nan(own, few, question)
+            reject_nan(scores_of_row, few, question)
             reject_nan(first[instance.question], many, question)
-        micro.append(count(own, instance.answer, few, docnos, higher_is_better))
+        micro.append(count(scores_of_row, instance.answer, few, docnos, higher_is_better))
         macro.append(
             count(first[instance.question], instance.answer, many, docnos, higher_is_better)
         )

@@ -58,9 +58,9 @@ class PairWorld:
 def counts(scores: Scores, candidates: Iterable[Pair], answer: Pair) -> tuple[int, int, int]:
     """Candidates that score higher than the answer, others that score the same, and all."""
     pairs = list(candidates)
-    own = scores[answer]
-    greater = sum(scores[pair] > own for pair in pairs)
-    equal = sum(scores[pair] == own for pair in pairs if pair != answer)
+    score = scores[answer]
+    greater = sum(scores[pair] > score for pair in pairs)
+    equal = sum(scores[pair] == score for pair in pairs if pair != answer)
     return greater, equal, len(pairs)
 
 
@@ -98,35 +98,35 @@ def ties(scores: Scores, candidates: Iterable[Pair], answers: Iterable[Pair]) ->
     return groups
 
 
-def _gain(name: str, k: int, place: int, hits: int, n: int) -> float | Fraction:
+def _gain(name: str, k: int, rank: int, hits: int, n: int) -> float | Fraction:
     """What the answer at a place (from 0), the hits-th of n, adds to a measure."""
     if name == "map":
-        return Fraction(hits, place + 1) / n
-    if place >= k:
+        return Fraction(hits, rank + 1) / n
+    if rank >= k:
         return 0
     if name == "P":
         return Fraction(1, k)
     if name == "recall":
         return Fraction(1, n)
     ideal = sum(1 / math.log2(i + 2) for i in range(min(k, n)))
-    return 1 / math.log2(place + 2) / ideal
+    return 1 / math.log2(rank + 2) / ideal
 
 
 def measure(name: str, k: int, groups: Sequence[tuple]) -> tuple[float, float, float]:
     """Mean, least and greatest of a measure over all orders of the tied pairs."""
     n = sum(hits for *_, hits in groups)
-    sums, found = [0.0, 0.0, 0.0], 0
+    sums, hits_above = [0.0, 0.0, 0.0], 0
     for above, size, hits in groups:
         values = [
             sum(
-                _gain(name, k, above + at, found + number, n)
+                _gain(name, k, above + at, hits_above + number, n)
                 for number, at in enumerate(chosen, start=1)
             )
             for chosen in combinations(range(size), hits)
         ]
         for i, value in enumerate((sum(values) / len(values), min(values), max(values))):
             sums[i] += float(value)
-        found += hits
+        hits_above += hits
     return sums[0], sums[1], sums[2]
 
 

@@ -25,7 +25,7 @@ class Case:
     graph: kgtrec.Graph
     seeds: list[Triple]
     scores: dict[str, np.ndarray]
-    made: dict[tuple[str, int], list[RankedLists]] = field(default_factory=dict)  # once each
+    lists_of: dict[tuple[str, int], list[RankedLists]] = field(default_factory=dict)  # once each
 
     def runs(self, kind: str = "filtered", depth: int = N_ENTITIES) -> dict[str, kgtrec.Run]:
         """Runs over the whole split, filtered as `kgtrec rank` does or not at all."""
@@ -42,12 +42,12 @@ class Case:
 
     def lists(self, kind: str = "filtered", depth: int = N_ENTITIES) -> list[RankedLists]:
         """Lists of all systems."""
-        if (kind, depth) not in self.made:
-            self.made[kind, depth] = [
+        if (kind, depth) not in self.lists_of:
+            self.lists_of[kind, depth] = [
                 run_lists(run, self.questions, name, places=kind)
                 for name, run in self.runs(kind, depth).items()
             ]
-        return self.made[kind, depth]
+        return self.lists_of[kind, depth]
 
 
 @st.composite
@@ -75,8 +75,8 @@ def places_of(pool: Pool) -> dict[tuple[int, ...], dict[str, int]]:
     """Triple to the places of the systems that have it."""
     rows = zip(pool.triples.tolist(), pool.best_ranks.tolist(), strict=True)
     return {
-        tuple(triple): {n: p for n, p in zip(pool.systems, own, strict=True) if p}
-        for triple, own in rows
+        tuple(triple): {n: p for n, p in zip(pool.systems, ranks, strict=True) if p}
+        for triple, ranks in rows
     }
 
 
@@ -89,8 +89,8 @@ def asked_by(triples: list[Triple]) -> list[Question]:
 
 def triple_of(question: Question, entity: int) -> Triple:
     """The triple of a question and an entity."""
-    side, own, relation = question
-    return (entity, relation, own) if side == "head" else (own, relation, entity)
+    side, given, relation = question
+    return (entity, relation, given) if side == "head" else (given, relation, entity)
 
 
 def slow_lists(case: Case, kind: str) -> dict[str, dict[Question, list[tuple[int, int]]]]:
@@ -104,13 +104,13 @@ def slow_lists(case: Case, kind: str) -> dict[str, dict[Question, list[tuple[int
             row = scores[rows[question]]
             # Labels are the ids in decimal, of one digit. Ties are ordered by label, descending.
             order = sorted(range(N_ENTITIES), key=lambda e: (-row[e], -e))
-            place, entries = 0, []
+            rank, entries = 0, []
             for entity in order:
                 triple = triple_of(question, entity)
                 is_out = triple in known and triple not in case.seeds
-                place += kind == "raw" or not is_out
+                rank += kind == "raw" or not is_out
                 if not is_out:
-                    entries.append((entity, place))
+                    entries.append((entity, rank))
             lists[name][question] = entries
     return lists
 
@@ -120,9 +120,9 @@ def slow_pool(case: Case, depth: int, kind: str) -> dict[Triple, dict[str, int]]
     pool: dict[Triple, dict[str, int]] = {}
     for name, by_question in slow_lists(case, kind).items():
         for question, entries in by_question.items():
-            for entity, place in entries:
+            for entity, rank in entries:
                 triple = triple_of(question, entity)
-                if place <= depth and triple not in case.seeds:
-                    own = pool.setdefault(triple, {})
-                    own[name] = min(place, own.get(name, place))
+                if rank <= depth and triple not in case.seeds:
+                    ranks = pool.setdefault(triple, {})
+                    ranks[name] = min(rank, ranks.get(name, rank))
     return pool

@@ -33,7 +33,9 @@ def register() -> None:
             max_examples=count,
             derandomize=name in REPEATABLE,
             phases=[
-                one for one in Phase if name != MUTANTS or one not in (Phase.shrink, Phase.explain)
+                phase
+                for phase in Phase
+                if name != MUTANTS or phase not in (Phase.shrink, Phase.explain)
             ],
             print_blob=True,
             # A slow machine, or a build with sanitizers, must not fail a test.

@@ -69,13 +69,13 @@ def graded_answers(rng: np.random.Generator, n_questions: int = 23) -> kgtrec.Qu
     """Questions that no graph has asked, with names, terms, known answers and grades."""
     sizes = rng.integers(1, 5, n_questions)
     lists = [rng.choice(N, size + 2, replace=False).tolist() for size in sizes]
-    answers = [own[2:] for own in lists]
+    answers = [items[2:] for items in lists]
     return kgtrec.Questions.from_answers(
-        {f"q{number}": own for number, own in enumerate(answers)},
-        [own[:2] for own in lists],
+        {f"q{number}": items for number, items in enumerate(answers)},
+        [items[:2] for items in lists],
         labels=[f"d{number:03}" for number in rng.permutation(N)],
         terms={"kind": [f"k{size}" for size in sizes], "size": sizes},
-        grades=[rng.integers(1, 4, len(own)).tolist() for own in answers],
+        grades=[rng.integers(1, 4, len(items)).tolist() for items in answers],
     )
 
 
@@ -104,7 +104,7 @@ def expected_of(
     best, n_nan = [], 0
     for question, row in enumerate(scores):
         answers = questions.answers[question]
-        own, nan = row[answers][:, None], np.isnan(row)
+        own_score, nan = row[answers][:, None], np.isnan(row)
         listed = np.ones(n, bool)
         if lists is not None:
             listed = np.isin(np.arange(n), list(lists[question]))
@@ -112,10 +112,10 @@ def expected_of(
         for prefix, out in (("", questions.known), ("macro_", questions.removed)):
             among = listed.copy()
             among[out[question]] = False
-            equal, above = row == own, row > own
+            equal, above = row == own_score, row > own_score
             ahead = (among & (above | equal & (names > names[answers][:, None]))).sum(axis=1)
             if tied and not prefix:
-                equal = tied(row, own)
+                equal = tied(row, own_score)
                 above &= ~equal
             greater = (among & above).sum(axis=1)
             last = among.sum() - among[answers]

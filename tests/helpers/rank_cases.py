@@ -85,10 +85,10 @@ class Case:
         above = sum(score > best for score in scores)
         tied = [c for c in range(self.n_entities) if scores[c] == best]
         right = sum(c in answers for c in tied)
-        return [above + 1 + min(places) for places in combinations(range(len(tied)), right)]
+        return [above + 1 + min(chosen) for chosen in combinations(range(len(tied)), right)]
 
 
-def places(row: dict[str, int], kind: str, prefix: str = "") -> list[Fraction]:
+def possible_ranks(row: dict[str, int], kind: str, prefix: str = "") -> list[Fraction]:
     """The ranks over which a metric is averaged: one, or the whole tie for "expected"."""
     greater, equal = row[prefix + "greater"], row[prefix + "equal"]
     if kind == "expected":

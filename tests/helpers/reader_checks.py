@@ -136,11 +136,11 @@ def check_as_oracle(lists, qrels, run, options: dict) -> None:
     names = [query.encode("utf-8", "surrogateescape") for query in lists.queries]
     assert names == list(expected)
     for i, (relevance, scores, retrieved, judgements) in enumerate(expected.values()):
-        own = slice(lists.offsets[i], lists.offsets[i + 1])
-        assert lists.relevance[own].tolist() == relevance
-        assert same(lists.scores[own].tolist(), scores)
+        part = slice(lists.offsets[i], lists.offsets[i + 1])
+        assert lists.relevance[part].tolist() == relevance
+        assert same(lists.scores[part].tolist(), scores)
         assert lists.retrieved[i] == retrieved
-        own = slice(lists.judged_offsets[i], lists.judged_offsets[i + 1])
-        assert lists.judged[own].tolist() == judgements
+        part = slice(lists.judged_offsets[i], lists.judged_offsets[i + 1])
+        assert lists.judged[part].tolist() == judgements
     assert lists.unanswered == len(qrels.keys() - run.keys())
     assert lists.unasked == len(run.keys() - qrels.keys())

@@ -114,8 +114,8 @@ def graph_cases(draw: st.DrawFn, max_entities: int = 12, max_triples: int = 8) -
 def value_pools(dtype: np.dtype) -> list[list[float]]:
     """Sets of values for a score matrix; few values give many ties."""
     info = np.finfo(dtype)
-    one = dtype.type(1)
-    above, below = np.nextafter(one, dtype.type(2)), np.nextafter(one, dtype.type(0))
+    unit = dtype.type(1)
+    above, below = np.nextafter(unit, dtype.type(2)), np.nextafter(unit, dtype.type(0))
     subnormal = float(info.smallest_subnormal)
     # The largest whole numbers that this dtype distinguishes; in a smaller dtype they tie.
     whole = {2: 2**11, 4: 2**24, 8: 2**53}[dtype.itemsize]

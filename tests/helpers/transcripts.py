@@ -1,4 +1,4 @@
-"""Transcripts of the command line: commands, and the output of each on both streams.
+"""Play and rewrite transcripts: commands of the command line, with their outputs.
 
     python tests/helpers/transcripts.py            write the outputs in tests/golden/cli again,
                                                    and those of all sessions of Python
@@ -48,21 +48,21 @@ from graph_files import write
 import kgtrec
 from kgtrec.cli import main
 
-PLACE = Path(__file__).parents[1] / "golden/cli"
+GOLDEN_CLI = Path(__file__).parents[1] / "golden/cli"
 REAL = Path(__file__).parents[1] / "golden/real"
 CASES = Path(__file__).parents[1] / "golden/cases"
 START = "$ "
 
 
-def commands(text: str) -> Iterator[tuple[str, str]]:
-    """Every block of a transcript: its first line, and the lines below it."""
+def parse_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield every block of a transcript: its command, and the lines below it."""
     for block in f"\n{text}".split(f"\n{START}")[1:]:
         command, _, printed = block.partition("\n")
         lines = [line for line in printed.splitlines() if not line.startswith("# ")]
         yield command, "\n".join(lines).rstrip("\n")
 
 
-class Ended(NamedTuple):
+class Outcome(NamedTuple):
     """Exit code and both streams of a command; bytes that are not text are lone surrogates."""
 
     code: int
@@ -74,7 +74,7 @@ class Ended(NamedTuple):
         return self.out.encode("utf-8", "surrogateescape")
 
 
-def ended(*words: str, stdin: bytes = b"") -> Ended:
+def run_command(*words: str, stdin: bytes = b"") -> Outcome:
     """Run a command in this process, like the installed script."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     code = 0
@@ -92,12 +92,12 @@ def ended(*words: str, stdin: bytes = b"") -> Ended:
         except SystemExit as end:
             code = int(end.code or 0)
     texts = (stream.buffer.getvalue().decode("utf-8", "surrogateescape") for stream in (out, err))
-    return Ended(code, *texts)
+    return Outcome(code, *texts)
 
 
 def play(command: str) -> str:
-    """Run a command in this process and this folder; return its part of the transcript."""
-    code, *texts = ended(*shlex.split(command))
+    """Run a command in this process and this folder; return the lines of its output."""
+    code, *texts = run_command(*shlex.split(command))
     here = os.getcwd()  # on Windows, with backslashes; quoted texts double them
     homes = [text.replace(here, "HOME").replace(repr(here)[1:-1], "HOME") for text in texts]
     out, err = (text.splitlines() for text in homes)
@@ -114,7 +114,7 @@ def play_script(path: str) -> str:
     return "\n".join([*out.getvalue().splitlines(), *remarks]).replace(os.getcwd(), "HOME")
 
 
-def step(command: str, below: str) -> str:
+def run_block(command: str, below: str) -> str:
     """Run a command or make a file; return the lines that belong below it."""
     program, _, words = command.partition(" ")
     if program == "kgtrec":
@@ -128,8 +128,8 @@ def step(command: str, below: str) -> str:
     if program == "cat":
         return Path(words).read_text("utf-8").rstrip("\n")
     if program == "cmp":
-        one, other = (Path(name).read_bytes() for name in words.split())
-        return "the same" if one == other else "different"
+        first, second = (Path(name).read_bytes() for name in words.split())
+        return "the same" if first == second else "different"
     if program == "grep":
         pattern, path = shlex.split(words)
         return "\n".join(dict.fromkeys(re.findall(pattern, Path(path).read_text("utf-8"))))
@@ -138,13 +138,13 @@ def step(command: str, below: str) -> str:
     return below
 
 
-def rewritten(text: str) -> str:
-    """The transcript with current outputs."""
+def replay(text: str) -> str:
+    """Run all blocks of a transcript; return its text with their current outputs."""
     blocks = []
     for block in re.split(r"\n+(?=\$ |# )", text.strip()):
         head, _, below = block.partition("\n")
         if head.startswith(START):
-            below = step(head.removeprefix(START), below.rstrip("\n"))
+            below = run_block(head.removeprefix(START), below.rstrip("\n"))
         blocks.append("\n".join(filter(None, [head, below])))
     return "\n\n".join(blocks) + "\n"
 
@@ -164,8 +164,8 @@ def make_real_home() -> None:
     half = entity.shape[1] // 2
     inverse = np.where(questions.side == 0, questions.graph.n_relations, 0)
     phases = np.float32(10) * relation[questions.relation + inverse, :half]
-    given = entity[questions.entity, :half] + 1j * entity[questions.entity, half:]
-    turned = given * np.exp(1j * phases)
+    vectors = entity[questions.entity, :half] + 1j * entity[questions.entity, half:]
+    turned = vectors * np.exp(1j * phases)
     queries = np.hstack([turned.real, turned.imag]).astype(np.float32)
     scale = np.exp(logscale / 2)
     np.savez("rotate.npz", queries=scale * queries, entities=scale * entity, metric="l2")
@@ -181,10 +181,10 @@ def rewrite(folder: Path, names: list[str], make_home: Callable[[], None]) -> No
             shutil.copytree(f"{work}/home", f"{work}/{name}", symlinks=True)
             os.chdir(f"{work}/{name}")
             path = folder / f"{name}.txt"
-            path.write_text(rewritten(path.read_text("utf-8")), "utf-8")
+            path.write_text(replay(path.read_text("utf-8")), "utf-8")
 
 
-def stems(folder: Path) -> list[str]:
+def list_names(folder: Path) -> list[str]:
     """Return the names of the transcripts in a folder."""
     return sorted(path.stem for path in folder.glob("*.txt"))
 
@@ -197,12 +197,12 @@ def main_program(words: list[str]) -> None:
     paths = [Path(word).resolve() for word in words if word.endswith(".txt")]
     if paths or not words:
         sessions.rewrite(paths or sessions.session_files())
-    if names := [name for name in stems(PLACE) if name in words or not words]:
-        rewrite(PLACE, names, fuzz_files.make_home)
+    if names := [name for name in list_names(GOLDEN_CLI) if name in words or not words]:
+        rewrite(GOLDEN_CLI, names, fuzz_files.make_home)
     if "cases" in words or not words:
-        rewrite(CASES, stems(CASES), lambda: None)
+        rewrite(CASES, list_names(CASES), lambda: None)
     if "real" in words:
-        rewrite(REAL, stems(REAL), make_real_home)
+        rewrite(REAL, list_names(REAL), make_real_home)
 
 
 if __name__ == "__main__":

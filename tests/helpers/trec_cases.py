@@ -20,8 +20,8 @@ def lists_of(
 
     None is a document without a judgement. By default, scores decrease and nothing was cut.
     """
-    shown = [UNJUDGED if r is None else r for one, _ in queries for r in one]
-    lengths = [len(one) for one, _ in queries]
+    shown = [UNJUDGED if r is None else r for levels, _ in queries for r in levels]
+    lengths = [len(levels) for levels, _ in queries]
     levels = [r for _, judged in queries for r in sorted(judged, reverse=True)]
     return Lists(
         queries=[f"q{i:05}" for i in range(len(queries))],

@@ -23,8 +23,8 @@ from rank_cases import (
     columns,
     make_ranks,
     no_trec,
-    places,
     popularity_weights,
+    possible_ranks,
     questions,
     sides_of,
     some_ranks,
@@ -63,7 +63,9 @@ def items_of(case: Case, side: str, averaging: str, kind: str, betas: tuple[floa
     rows = case.of_side(side)
     if averaging == "macro":
         return [first_answer(case, same, kind) for same in questions(case, side)]
-    alone = [Item(row["relation"], places(row, kind), upto(row["candidates"])) for row in rows]
+    alone = [
+        Item(row["relation"], possible_ranks(row, kind), upto(row["candidates"])) for row in rows
+    ]
     if averaging == "triple":
         head, tail = ([alone[i] for i, row in enumerate(rows) if row["side"] == s] for s in (0, 1))
         return [
@@ -90,7 +92,7 @@ def first_answer(case: Case, rows: list[dict[str, int]], kind: str) -> Item:
     ranks = [Fraction(r) for r in case.first_places((row["side"], row["given"], row["relation"]))]
     best, worst = min(ranks), max(ranks)
     if kind != "expected":
-        ordinal = min(places(row, "ordinal", "macro_")[0] for row in rows)
+        ordinal = min(possible_ranks(row, "ordinal", "macro_")[0] for row in rows)
         ranks = [
             {
                 "optimistic": best,

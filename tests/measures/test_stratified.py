@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from rank_cases import F, make_ranks, no_trec, places, popularity_weights, some_ranks
+from rank_cases import F, make_ranks, no_trec, popularity_weights, possible_ranks, some_ranks
 from slow import slow_after
 
 import kgtrec
@@ -46,7 +46,9 @@ def test_large_strata_follow_the_formula_and_the_keys(rank_type: str, side: str)
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
     calculator = Calculator(ranks, no_trec)
     for line, metric in zip(grid, metrics, strict=True):
-        values = [np.mean([float(F[metric](r)) for r in places(row, rank_type)]) for row in rows]
+        values = [
+            np.mean([float(F[metric](r)) for r in possible_ranks(row, rank_type)]) for row in rows
+        ]
         for got, (beta_e, beta_r) in zip(line.flat, product(BETAS, BETAS), strict=True):
             due = np.average(values, weights=popularity_weights(rows, beta_e, beta_r))
             assert got == pytest.approx(due, rel=1e-12)
@@ -85,7 +87,7 @@ def test_wide_ties_of_triples() -> None:
     for metric in ("mrr", "log_mrr", "hits@2", "p_mrr@0.3", "gmr"):
         due = []
         for head, tail in zip(wide[::2], wide[1::2], strict=True):
-            pairs = product(places(head, "expected"), places(tail, "expected"))
+            pairs = product(possible_ranks(head, "expected"), possible_ranks(tail, "expected"))
             sums = Counter(a + b for a, b in pairs)
             top = math.fsum(n * F[metric](s / 2) for s, n in sums.items())
             due.append(top / sum(sums.values()))

@@ -13,7 +13,7 @@ import click
 import fuzz_options
 import pytest
 from checkout import ROOT, parsed
-from transcripts import ended
+from transcripts import run_command
 
 import kgtrec
 from kgtrec import errors
@@ -181,7 +181,7 @@ def test_a_quoted_error_names_the_option(tmp_path: Path, monkeypatch: pytest.Mon
     """The name of the file is added to an error of the arrays in it."""
     monkeypatch.chdir(tmp_path)
     Path("x.csv").write_text("model,MRR\na,1.5\n")
-    assert "pass --percent if" in ended("audit", "x.csv", "--n-entities", "9").err
+    assert "pass --percent if" in run_command("audit", "x.csv", "--n-entities", "9").err
 
 
 def test_a_flag_is_no_option_with_a_value() -> None:

@@ -486,8 +486,10 @@ def test_a_name_has_one_type_and_inputs_are_inputs_and_outputs_say_so() -> None:
 
 def test_transcripts_have_every_command_in_every_format() -> None:
     """Subcommands of one command share formats. `judge serve`, which waits, has no transcript."""
-    files = [*transcripts.PLACE.glob("*.txt"), transcripts.PLACE.parent / "home.txt"]
-    blocks = [block for path in files for block, _ in transcripts.commands(path.read_text("utf-8"))]
+    files = [*transcripts.GOLDEN_CLI.glob("*.txt"), transcripts.GOLDEN_CLI.parent / "home.txt"]
+    blocks = [
+        block for path in files for block, _ in transcripts.parse_blocks(path.read_text("utf-8"))
+    ]
     calls = [shlex.split(block)[1:] for block in blocks if block.startswith("kgtrec ")]
     for path, command in commands(cli):
         words = [word for word in path.split()[1:] if word.isalpha() and word.islower()]

@@ -23,7 +23,7 @@ from typing import Any
 import as_on_windows
 import pytest
 from checkout import ROOT
-from transcripts import PLACE
+from transcripts import GOLDEN_CLI
 
 from kgtrec._internal import locations, system, threads, urls
 from kgtrec._internal.files import _descriptor, atomic_write
@@ -106,7 +106,7 @@ COMMANDS = """rank eval report compare pool judge complete batch gate sets stats
 TRANSCRIPTS = """alignments classification figures gate jobs judge openworld pairs pools refusals
     sets shards slices studies suites trec-files"""
 """Those with all commands; `slow` plays the others."""
-ALL = {path.stem: path.read_text("utf-8") for path in PLACE.glob("*.txt")}
+ALL = {path.stem: path.read_text("utf-8") for path in GOLDEN_CLI.glob("*.txt")}
 
 
 def play_hidden(*arguments: str) -> set[str]:

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import Qrel
 from profiles import examples
-from transcripts import ended
+from transcripts import run_command
 
 from kgtrec import trec
 from kgtrec.errors import FileError, FormatNote, InputError, QrelsWarning, UsageError
@@ -287,23 +287,27 @@ def test_beir_qrels(folder: Path) -> None:
     (folder / "trec.run").write_text(
         "q1 Q0 d1 1 3.0 s\nq1 Q0 d2 2 2.0 s\nq2 Q0 d1 1 2.0 s\nq2 Q0 d2 2 1.0 s\n"
     )
-    done = ended("eval", "-m", "map", "test.tsv", "trec.run")
+    done = run_command("eval", "-m", "map", "test.tsv", "trec.run")
     assert (done.code, done.out) == (0, "map                   \tall\t0.7500\n")
     assert done.err == (
         "kgtrec: test.tsv: read as BEIR's qrels, lines of query, document, relevance (heading "
         "'query-id corpus-id score')\n"
     )
-    assert ended("eval", "-m", "map", "-R", "beir", "test.tsv", "trec.run") == (0, done.out, "")
+    assert run_command("eval", "-m", "map", "-R", "beir", "test.tsv", "trec.run") == (
+        0,
+        done.out,
+        "",
+    )
 
 
 def test_msmarco_run(folder: Path) -> None:
     """Case msmarco-run."""
     (folder / "run.tsv").write_text("q1\td1\t1\nq1\td2\t2\nq2\td3\t1\nq2\td2\t2\n")
     (folder / "qrels.dev.tsv").write_text("q1\t0\td1\t1\nq2\t0\td2\t1\n")
-    done = ended("eval", "-m", "recip_rank", "qrels.dev.tsv", "run.tsv")
+    done = run_command("eval", "-m", "recip_rank", "qrels.dev.tsv", "run.tsv")
     assert (done.code, done.out) == (0, "recip_rank            \tall\t0.7500\n")
     assert "run.tsv: read as MS MARCO's run, lines of query, document, rank" in done.err
-    quiet = ended("eval", "-m", "recip_rank", "-T", "msmarco", "qrels.dev.tsv", "run.tsv")
+    quiet = run_command("eval", "-m", "recip_rank", "-T", "msmarco", "qrels.dev.tsv", "run.tsv")
     assert quiet == (0, done.out, "")
 
 
@@ -461,7 +465,7 @@ def test_other_commands_read_these_forms(folder: Path) -> None:
     (folder / "documents.txt").write_text("".join(f"d{i}\n" for i in range(10)))
     how = "compare", "--format", "json", "--qrels"
     outputs = {
-        ended(*how, f"{q}.qrels", f"{r}/a", f"{r}/b").out.replace(f"{r}/", "")
+        run_command(*how, f"{q}.qrels", f"{r}/a", f"{r}/b").out.replace(f"{r}/", "")
         for q in ("qrels", "beir", "json")
         for r in ("trec_results", "scores", "json")
     }
@@ -470,7 +474,7 @@ def test_other_commands_read_these_forms(folder: Path) -> None:
     np.save("scores.npy", np.array([[of[f"d{i}"] for i in range(10)] for of in runs[0].values()]))
     names = ["--queries", "queries.txt", "--documents", "documents.txt", "--scores", "scores.npy"]
     ranked = [
-        ended("rank", "--qrels", f"{q}.qrels", *names, "-o", f"{q}.parquet", "-q")
+        run_command("rank", "--qrels", f"{q}.qrels", *names, "-o", f"{q}.parquet", "-q")
         for q in ("qrels", "beir", "json")
     ]
     assert {(done.code, done.out) for done in ranked} == {(0, ranked[0].out)}, ranked

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
-from transcripts import ended
+from transcripts import run_command
 
 from kgtrec import trec
 from kgtrec.errors import InputError
@@ -126,13 +126,13 @@ def test_exponential_gain_on_the_command_line(tmp_path: Path, monkeypatch) -> No
         ("ndcg_cut.2.1=1,2=3,3=7", "0.6091"),
         ("nDCG(dcg='exp-log2')@2", "0.6091"),
     ):
-        done = ended("eval", "-m", name, "qrels.txt", "system.run")
+        done = run_command("eval", "-m", name, "qrels.txt", "system.run")
         assert (done.code, done.err, done.out.split()[-1]) == (0, "", value)
     for name in ("qrels.txt", "system.run"):
         Path(name).write_text(Path(name).read_text() + Path(name).read_text().replace("q1", "q2"))
     Path("b.run").write_text("q1 Q0 c 1 3 s\nq2 Q0 b 2 2 s\nq2 Q0 a 3 1 s\n")
     for name in ("nDCG(dcg='exp-log2')@10", "ndcg_cut_10_exp", "ndcg_cut.10.1=1,2=3,3=7"):
-        done = ended("compare", "--qrels", "qrels.txt", "-m", name, "system.run", "b.run")
+        done = run_command("compare", "--qrels", "qrels.txt", "-m", name, "system.run", "b.run")
         assert (done.code, "0.7364" in done.out) == (0, True), done
 
 
@@ -200,7 +200,7 @@ def test_overflowing_gains(tmp_path: Path, monkeypatch) -> None:
     Path("system.run").write_text("q1 Q0 d1 1 3 s\nq1 Q0 d2 2 2 s\nq1 Q0 d3 3 1 s\n")
     for huge, value in ((10**12, "0.5125"), (2**62, "0.5081")):
         Path("qrels.txt").write_text(f"q1 0 d1 1\nq1 0 d2 {huge}\nq1 0 d3 {huge}\n")
-        done = ended("eval", "-m", "G", "qrels.txt", "system.run")
+        done = run_command("eval", "-m", "G", "qrels.txt", "system.run")
         assert (done.code, done.err, done.out.split()[-1]) == (0, "", value)
     frame = pd.DataFrame({"qid": ["q1"] * 2, "docno": [*"ab"], "label": [2**62, 2**62 + 1]})
     assert trec.evaluate(frame, {"q1": {"b": 2.0, "a": 1.0}}, ["G"])["q1"]["G"] == pytest.approx(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from transcripts import ended
+from transcripts import run_command
 
 import kgtrec
 from kgtrec._internal.bootstrap import Resampling
@@ -45,7 +45,7 @@ def test_triples_that_are_both_true_and_false(tmp_path, monkeypatch) -> None:
     with pytest.warns(LabelWarning, match=found + "test.tsv:2. All rows count") as seen:
         assert kgtrec.classify(test, valid)["accuracy"] == 2 / 3
     assert len(seen) == 1
-    done = ended("classify", "--valid-triples", "valid.tsv", "--test-triples", "test.tsv")
+    done = run_command("classify", "--valid-triples", "valid.tsv", "--test-triples", "test.tsv")
     assert (done.code, found in done.err, "accuracy     0.6667" in done.out) == (0, True, True)
     several = kgtrec.LabelledTriples([[0, 0, 1], [2, 0, 3]] * 3, [1, 0, 0, 1, 1, 1], [1.0] * 6)
     with pytest.warns(LabelWarning, match="2 triples .* true in row 0 and false in row 2"):
@@ -260,7 +260,7 @@ def test_scores_near_the_ends_of_floats_through_the_command(tmp_path, monkeypatc
             "--format",
             "json",
         )
-        done = ended(*words)
+        done = run_command(*words)
         assert (done.code, done.err) == (0, ""), done.err
         found.append(json.loads(done.out))
     near, far = found
