@@ -28,6 +28,8 @@ DENSE = 5000
 """Entities of a side up to which the optimal assignment considers all pairs."""
 BEST = 50
 """Most similar entities of each one that it considers above that."""
+SWEEPS = 20
+"""Rounds in which prices may prove that no other pairs have a larger sum."""
 
 
 def assign(
@@ -51,7 +53,8 @@ def assign(
         As for `kgtrec.align`.
     method : {"mutual", "stable", "optimal"}
         Pairs that are each other's best; no two entities that prefer each other; or the largest sum
-        of similarities. Above `DENSE` entities, the optimum is over the `BEST` of each entity.
+        of similarities. Above `DENSE` entities, the optimum is over the `BEST` of each entity; a
+        note says so unless prices prove that it is the optimum over all pairs.
     dangling : sequence of int
         Left entities without a counterpart. They compete with the others, and should have none.
     resampling : Resampling, optional
@@ -95,6 +98,7 @@ def assign(
     partner[lefts[chosen >= 0]] = rights[chosen[chosen >= 0]] + model.n_left
     question = questions.instance_question.astype(np.int64)
     inside = partner[questions.entity[question]] == questions.answers.ids
+    of_some = method == "optimal" and max(scores.shape) > DENSE and not is_optimal(scores, chosen)
     return AnswerSets(
         method,
         ranks,
@@ -105,6 +109,11 @@ def assign(
         unanswerable=Unanswerable((partner[alone] >= 0).astype(np.float64), None)
         if len(alone)
         else None,
+        notes=(
+            "The sum of similarities is the largest among the most similar pairs of each entity; "
+            "others may have a larger sum.",
+        )
+        * of_some,
     )
 
 
@@ -172,6 +181,27 @@ def _optimal_among(scores: Float64, best: int) -> tuple[Array, Array] | None:
         )
     except ValueError:
         return None
+
+
+def is_optimal(scores: Float64, chosen: Int64) -> bool:
+    """Return True if prices prove that no assignment has a larger sum of scores.
+
+    The smaller side is assigned whole. Prices of the other side rise until nobody would gain by
+    another entity at its price; if they come to rest, they are a solution of the dual problem
+    (Bertsekas 1988), and the sums are equal. Unassigned entities stay at price 0.
+    """
+    if len(scores) > scores.shape[1]:
+        scores, by_row = scores.T, np.full(scores.shape[1], -1)
+        by_row[chosen[chosen >= 0]] = np.flatnonzero(chosen >= 0)
+        chosen = by_row
+    reached, price = scores[np.arange(len(scores)), chosen], np.zeros(scores.shape[1])
+    slack = 1e-12 * float(np.abs(scores).max())
+    for _ in range(SWEEPS):
+        bid = (scores - (reached - price[chosen])[:, None]).max(axis=0)
+        if (bid <= price + slack).all():
+            return not price[np.setdiff1d(np.arange(len(price)), chosen)].any()
+        price = np.maximum(price, bid)
+    return False
 
 
 _ASSIGN = {"mutual": assign_mutual, "stable": assign_stable, "optimal": assign_optimal}

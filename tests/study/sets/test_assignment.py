@@ -62,6 +62,37 @@ def test_optimal_among_the_best_equals_the_dense_solver(
     assert scores[rows, chosen[rows]].sum() == pytest.approx(due, rel=1e-12)
 
 
+@given(SEEDS, st.integers(1, 5), st.integers(1, 5), st.integers(0, 3))
+def test_prices_prove_the_largest_sum_and_no_other(seed: int, n: int, m: int, levels: int) -> None:
+    scores = matrix(seed, n, m, levels)
+    few, many = min(n, m), max(n, m)
+    sums = {}
+    for order in permutations(range(many), few):
+        pairs = [(a, b) if n <= m else (b, a) for a, b in enumerate(order)]
+        chosen = np.full(n, -1)
+        for row, column in pairs:
+            chosen[row] = column
+        sums[tuple(chosen.tolist())] = sum(scores[pair] for pair in pairs)
+    best = max(sums.values())
+    for assigned, total in sums.items():
+        optimal = total == pytest.approx(best, abs=1e-9)
+        assert assignment.is_optimal(scores, np.array(assigned)) == optimal
+
+
+def test_a_note_says_if_other_pairs_may_have_a_larger_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    similarity = np.array([[9.0, 8, 7, 0], [9, 7, 6, 0], [9, 8, 6, 3], [9, 0, 0, 2]])
+    pairs = [(row, row) for row in range(4)]
+    texts = []
+    for dense, best, sweeps in ((4, 1, 200), (3, 1, 200), (3, 1, 1)):
+        monkeypatch.setattr(assignment, "DENSE", dense)
+        monkeypatch.setattr(assignment, "BEST", best)
+        monkeypatch.setattr(assignment, "SWEEPS", sweeps)
+        sets = assign(pairs, similarity=similarity, method="optimal")
+        texts.append(" ".join(sets.notes))
+    assert texts[:2] == ["", ""]
+    assert "others may have a larger sum" in texts[2]
+
+
 @given(SEEDS, st.integers(1, 6), st.integers(1, 6), st.integers(0, 3))
 def test_stable_has_no_pair_that_prefers_each_other(seed: int, n: int, m: int, levels: int) -> None:
     scores = matrix(seed, n, m, levels)
