@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 from statistics import mean, median
 from typing import Any
 
@@ -174,6 +174,23 @@ def test_the_k_best_are_greedy_and_no_other_k_have_more_expected_hits(seed: int,
         named = sets.sets[number]
         assert len(named) == min(k, len(scores))
         assert matrix[number, named].sum() == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_k_best_of_an_oracle_reach_the_recall_that_samples_of_it_miss(k: int) -> None:
+    """Max-K: k samples of the answers' distribution may repeat (erratum of Mei et al. 2018)."""
+    test, _ = world(6, levels=0)
+    oracle = np.zeros_like(test.matrix)
+    for row, question in enumerate(test.questions):
+        oracle[row, [*test.answers[question]]] = 1 / len(test.answers[question])
+    sets = answer_sets(oracle, f"top:{k}", test.asked, ties="expected", resampling=FEW)
+    for number, answers in enumerate(test.answers.values()):
+        recall = sets.columns[number, 5]
+        sampled = mean(len({*draw}) / len(answers) for draw in product(answers, repeat=k))
+        best = max(len({*some} & answers) / len(answers) for some in combinations(range(12), k))
+        assert recall == pytest.approx(best)
+        assert sampled < best - 1e-9 if 1 < len(answers) and k > 1 else sampled == best
+    assert max(map(len, test.answers.values())) > 1
 
 
 @given(SEEDS, CLAIMS, st.sampled_from(["", "relation"]), st.integers(0, 6), st.booleans())
