@@ -7,7 +7,7 @@ the names of fields.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from kgtrec.errors import UsageError
@@ -81,8 +81,8 @@ class Provenance:
     def from_manifest(cls, manifest: Mapping[str, Any]) -> Provenance:
         """Read a manifest; missing entries and None become defaults."""
         facts = _facts(manifest)
-        known = {name: facts[name] for name in _FIELD_TYPES if facts.get(name) is not None}
-        tuples = {name: tuple(known[name]) for name in _TUPLE_FIELDS if name in known}
+        known = {name: facts[name] for name in _JSON_TYPES if facts.get(name) is not None}
+        tuples = {name: tuple(known[name]) for name in _TUPLES if name in known}
         return cls(has_questions=bool(manifest.get("questions")), **known | tuples)
 
     @classmethod
@@ -94,23 +94,49 @@ class Provenance:
         return cls(questions_hash=questions_hash, dtype=dtype, tie_tolerance=tolerance, **facts)
 
 
-# The first word of each field's annotation decides the type of its value in JSON. Every value may
-# also be None.
-_TYPE_WORDS = {
-    each.name: str(each.type).replace("[", " ").split()[0] for each in fields(Provenance)
+_JSON_TYPES: dict[str, type] = {
+    "graph_name": str,
+    "graph_hash": str,
+    "split": str,
+    "sides": str,
+    "context": str,
+    "context_filter": str,
+    "filter": str,
+    "filter_splits": list,
+    "extra_known": int,
+    "known_files": list,
+    "restricted": str,
+    "sampled": bool,
+    "outside": int,
+    "lists": dict,
+    "subset": dict,
+    "min_answers": dict,
+    "n_entities": int,
+    "n_relations": int,
+    "n_head_questions": int,
+    "triples": dict,
+    "duplicates_dropped": dict,
+    "overlap": dict,
+    "questions_hash": str,
+    "dtype": str,
+    "higher_is_better": bool,
+    "nan": str,
+    "nan_count": int,
+    "rows": str,
+    "run_depth": int,
+    "tie_tolerance": dict,
+    "predictions": dict,
+    "question_ids": list,
+    "terms": dict,
+    "contexts": dict,
+    "qrels": dict,
+    "popularity": dict,
+    "trec_agreement": dict,
+    "model_facts": list,
 }
-_JSON_TYPES = {
-    "str": str,
-    "int": int,
-    "bool": bool,
-    "tuple": list,
-    "Sequence": list,
-    "Mapping": dict,
-}
-_FIELD_TYPES = {
-    name: _JSON_TYPES[word] for name, word in _TYPE_WORDS.items() if name != "has_questions"
-}
-_TUPLE_FIELDS = [name for name, word in _TYPE_WORDS.items() if word == "tuple"]
+"""Type in a manifest of each field of `Provenance` but ``has_questions``; None is also allowed."""
+_TUPLES = ("filter_splits", "known_files")
+"""Fields that are lists in a manifest and tuples here, so that they compare and hash."""
 
 
 def _facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +154,7 @@ def is_sound(manifest: Mapping[str, Any]) -> bool:
         return False
     known = {name: fact for name, fact in _facts(manifest).items() if fact is not None}
     if not all(
-        isinstance(known[name], kind) for name, kind in _FIELD_TYPES.items() if name in known
+        isinstance(known[name], kind) for name, kind in _JSON_TYPES.items() if name in known
     ):
         return False
     names = [known.get("question_ids"), known.get("model_facts"), *known.get("terms", {}).values()]

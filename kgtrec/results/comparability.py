@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from kgtrec.errors import InputError, UsageError
 from kgtrec.ranking.provenance import Provenance, differences
 from kgtrec.ranking.ranks import Ranks
+from kgtrec.results.interface import HasRanks
 
 if TYPE_CHECKING:
     from kgtrec.questions.api import Graph, Questions
-    from kgtrec.results.result import Result
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Comparability:
         return "comparable" if self else f"not comparable: {'; '.join(self.reasons)}"
 
 
-def comparable(a: Ranks | Result, b: Ranks | Result) -> Comparability:
+def comparable(a: Ranks | HasRanks, b: Ranks | HasRanks) -> Comparability:
     """Return whether one table may compare the numbers of two evaluations, and why not.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,8 @@ from kgtrec.questions.questions import is_usual_filter
 from kgtrec.ranking.provenance import Provenance
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import filter_text, tolerance_text
+from kgtrec.results.interface import ResultValues
 from kgtrec.results.tables import PUBLISHED, QUESTIONWISE, by_filter, over_groups
-
-if TYPE_CHECKING:
-    from kgtrec.results.result import Result
 
 AGREEMENT = 1e-12
 
@@ -35,7 +33,7 @@ BEYOND_CHANCE = 4.8916
 """Random scores exceed this |z| once in a million tests."""
 
 
-def summary(result: Result) -> str:
+def summary(result: ResultValues) -> str:
     """Write the whole text on a result, at most 80 columns wide."""
     parts = [_header(result)]
     if result.measures is None:
@@ -57,7 +55,7 @@ def summary(result: Result) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def side_by_side(results: Mapping[str, Result]) -> str:
+def side_by_side(results: Mapping[str, ResultValues]) -> str:
     """Write the text of results that differ only in their filter; keys are the filters' names."""
     first = next(iter(results.values()))
     parts = [_header(first, f"filters {', '.join(results)}")]
@@ -79,17 +77,17 @@ def side_by_side(results: Mapping[str, Result]) -> str:
     return "\n\n".join(filter(None, [*parts, _wrap_lines(warnings)]))
 
 
-def fitting(result: Result, table: Table) -> str:
+def fitting(result: ResultValues, table: Table) -> str:
     """Format a table as text; intervals are too wide for columns, so their metrics become rows."""
     return (table.transpose() if result.has_intervals else table).to_text()
 
 
-def _sampling_note(result: Result) -> str:
+def _sampling_note(result: ResultValues) -> str:
     """Return a warning for headings if candidates were sampled, else ""."""
     return "SAMPLED candidates: " if result.ranks.sampled else ""
 
 
-def _over_relations(result: Result, side: str) -> str:
+def _over_relations(result: ResultValues, side: str) -> str:
     """Write averages with weighted relations: "Relations equally: MRR ..., Hits@10 ..."."""
     groups: dict[str, list[str]] = {}
     for tail in over_groups(result.ranks):
@@ -110,7 +108,7 @@ def _sides(side: str) -> str:
     return {"both": "both sides", "all": ""}.get(side, f"{side} side")
 
 
-def _header(result: Result, filters: str | None = None) -> str:
+def _header(result: ResultValues, filters: str | None = None) -> str:
     """Write the lines on what was evaluated; ``filters`` replaces the result's own filter."""
     facts = result.ranks.provenance
     side = result.sides[-1]
@@ -182,7 +180,7 @@ def _triples(n: int) -> str:
     return f"{n:,} triple{'s' * (n != 1)}"
 
 
-def _predictions(result: Result) -> Iterator[str]:
+def _predictions(result: ResultValues) -> Iterator[str]:
     """Yield sentences on predicted lists, and on answers beyond them."""
     facts = result.ranks.provenance.predictions
     if not facts:
@@ -269,12 +267,12 @@ def _filter(facts: Provenance) -> str:
     return f"filter {filter_text(facts)}" if facts.filter_splits != () else "unfiltered"
 
 
-def tie_note(result: Result) -> str:
+def tie_note(result: ResultValues) -> str:
     """Format the tie report as a paragraph."""
     return _wrap_lines([_ties(result)])
 
 
-def _ties(result: Result) -> str:
+def _ties(result: ResultValues) -> str:
     """Describe the ties of the instances and what they can change."""
     report = result.ranks.tie_report()
     if not report["max_equal"]:
@@ -289,7 +287,7 @@ def _ties(result: Result) -> str:
     )
 
 
-def _trec_notes(result: Result) -> Iterator[str]:
+def _trec_notes(result: ResultValues) -> Iterator[str]:
     """Yield the source of the trec_eval values, and the agreement of both computations."""
     measures = result.measures or [
         Measure.parse(f"{result.sides[-1]}.{key}") for key in QUESTIONWISE
@@ -314,7 +312,7 @@ def _trec_notes(result: Result) -> Iterator[str]:
         )
 
 
-def warnings_of(result: Result) -> Iterator[str]:
+def warnings_of(result: ResultValues) -> Iterator[str]:
     """Yield warnings about easily misread numbers, one sentence each."""
     facts = result.ranks.provenance
     # Answers outside have no score either, but their own sentence.
@@ -343,7 +341,7 @@ def warnings_of(result: Result) -> Iterator[str]:
         yield "AMRI is undefined (nan): every instance has only one candidate."
 
 
-def _beside_chance(result: Result) -> Iterator[str]:
+def _beside_chance(result: ResultValues) -> Iterator[str]:
     """Warn if all sides are at chance level, or one is worse, by a z-test per side."""
     if len(result.ranks) <= INSTANCES:
         return

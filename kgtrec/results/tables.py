@@ -9,11 +9,11 @@ from kgtrec._internal.table import Table
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure, headings
 from kgtrec.questions.terms import Term
+from kgtrec.results.interface import ResultValues
 
 if TYPE_CHECKING:
     from kgtrec.measures.calculator import Calculator
     from kgtrec.ranking.ranks import Ranks
-    from kgtrec.results.result import Result
 
 
 PUBLISHED = (
@@ -60,7 +60,7 @@ def over_groups(ranks: Ranks) -> list[str]:
     return [f"{key}({name})" for name in named for key in OVER_TERM]
 
 
-def by_filter(results: Mapping[str, Result], side: str, tails: Sequence[str]) -> Table:
+def by_filter(results: Mapping[str, ResultValues], side: str, tails: Sequence[str]) -> Table:
     """Build a table with one row per filter; `tails` are keys without their side."""
     measures = [Measure.parse(f"{side}.{tail}") for tail in tails]
     rows = [(name, *(result[m] for m in measures)) for name, result in results.items()]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import pytest
 from checkout import ROOT, circle, inner, parsed, statements
@@ -93,12 +93,12 @@ class Import(NamedTuple):
 
 
 @functools.cache
-def imports_of(source: str) -> tuple[Import, ...]:
-    """Every import of a module except those for type checkers."""
-    return tuple(_walk(parsed(source), True))
+def imports_of(source: str, for_types: bool = False) -> tuple[Import, ...]:
+    """Every import of a module; those for type checkers only with `for_types`."""
+    return tuple(_walk(parsed(source), True, for_types))
 
 
-def _walk(node: ast.AST, at_load: bool) -> Iterator[Import]:
+def _walk(node: ast.AST, at_load: bool, for_types: bool) -> Iterator[Import]:
     for child in inner(node):
         if isinstance(child, ast.Import):
             for alias in child.names:
@@ -107,12 +107,16 @@ def _walk(node: ast.AST, at_load: bool) -> Iterator[Import]:
             assert child.level == 0, f"line {child.lineno}: imports are absolute here"
             for alias in child.names:
                 yield Import(_module(child.module or "", alias.name), at_load, child.lineno)
-        elif isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            for other in child.orelse:
-                yield from _walk(other, at_load)
+        elif not for_types and _is_for_types(child):
+            yield from _walk(ast.Module(child.orelse, []), at_load, for_types)
         else:
             deferred = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
-            yield from _walk(child, at_load and not deferred)
+            yield from _walk(child, at_load and not deferred, for_types)
+
+
+def _is_for_types(node: ast.AST) -> TypeGuard[ast.If]:
+    """Whether only type checkers read the body of a statement."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def _module(module: str, name: str) -> str:
@@ -193,17 +197,29 @@ def test_imports_follow_the_layers():
     assert wrong == []
 
 
-def test_no_modules_import_one_another_not_even_in_a_call():
-    edges = {
+def edges(for_types: bool) -> dict[str, set[str]]:
+    """The modules of the package that each module imports."""
+    return {
         module: {
             imported.module
-            for imported in imports_of(text)
+            for imported in imports_of(text, for_types)
             if imported.module in SOURCES and imported.module != module
         }
         for module, text in SOURCES.items()
     }
-    assert circle(edges) == []
-    assert circle(edges | {"kgtrec.errors": {"kgtrec.cli"}}) != []
+
+
+@pytest.mark.parametrize("for_types", [False, True], ids=["when run", "for type checkers"])
+def test_no_modules_import_one_another_not_even_in_a_call(for_types: bool) -> None:
+    needs = edges(for_types)
+    assert circle(needs) == []
+    assert circle(needs | {"kgtrec.errors": {"kgtrec.cli"}}) != []
+
+
+def test_imports_for_type_checkers_are_found_on_request() -> None:
+    source = "if TYPE_CHECKING:\n    import a\nelse:\n    import b"
+    assert [imported.module for imported in imports_of(source)] == ["b"]
+    assert [imported.module for imported in imports_of(source, True)] == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import copy
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from refusals import each_row
 
 import kgtrec
 from kgtrec.errors import FileError, InputError, UsageError
+from kgtrec.ranking.provenance import _JSON_TYPES, Provenance
 from kgtrec.ranking.ranks import Ranks, _find_fault
 
 TEST = np.array([[0, 0, 1], [1, 0, 2], [2, 1, 3], [3, 1, 0], [0, 1, 3]])
@@ -330,3 +332,8 @@ def test_what_reading_ranks_does_not_import(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, str(tmp_path / "x")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_fact_of_a_manifest_has_its_type_in_json() -> None:
+    """A field without a type would never be read."""
+    assert ["has_questions", *_JSON_TYPES] == [field.name for field in fields(Provenance)]

@@ -15,18 +15,17 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import chain
 from textwrap import fill
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol
 
 import numpy as np
 
 from kgtrec._internal.csr import group_pairs
 from kgtrec._internal.latex import latex_text
-from kgtrec._internal.table import Interval, Table, Value, escape_html, readable
+from kgtrec._internal.table import Table, escape_html, readable
 from kgtrec.measures import Measure
 from kgtrec.measures.measure import trec_title
-from kgtrec.results.tables import SAMPLED
 from kgtrec.study.comparison.report import (
     CORRECTION_NAMES,
     TEST_NAMES,
@@ -35,61 +34,17 @@ from kgtrec.study.comparison.report import (
     letters,
 )
 from kgtrec.study.comparison.samples import Samples
-
-if TYPE_CHECKING:
-    from kgtrec.study.reporting.model_table import ModelTable
-
-T = TypeVar("T")
-
-
-def spans(items: Iterable[T]) -> list[tuple[T, int]]:
-    """Return the runs of equal neighbours: the item and its number of repetitions."""
-    return [(item, len(list(group))) for item, group in groupby(items)]
-
-
-def place_marks(values: Sequence[Value], digits: int, better: bool | None) -> list[int]:
-    """Return 1 for the best, 2 for the second best, and 0 for other values.
-
-    Values with the same printed text share a place. If two are best, or there are only two values,
-    none is second. All are 0 if there are fewer than two different values, or a value is an
-    interval.
-    """
-    shown = [None if math.isnan(v) else float(f"{v:.{digits}f}") for v in map(float, values)]
-    distinct = sorted({v for v in shown if v is not None}, reverse=bool(better))
-    open_ended = any(isinstance(v, Interval) for v in values)
-    if open_ended or better is None or len(distinct) < 2:
-        return [0] * len(shown)
-    many = sum(v is not None for v in shown) > 2
-    second = distinct[1] if many and shown.count(distinct[0]) == 1 else None
-    return [1 if v == distinct[0] else 2 if v is not None and v == second else 0 for v in shown]
-
-
-def explain_places(places: Iterable[int]) -> str:
-    """Return the sentence of a caption on the marks of `place_marks`; "" if there are none."""
-    marks = {*places}
-    return BEST_TWO if 2 in marks else BEST if 1 in marks else ""
-
-
-BEST, BEST_TWO = "Best in bold.", "Best in bold, second best underlined."
-
-
-def arrow(better: bool | None, up: str = " ↑", down: str = " ↓") -> str:
-    """Return the sign of the better direction; "" if neither is better."""
-    return "" if better is None else up if better else down
-
-
-SIDE_NAMES = {"both": "both sides"}
-
-
-def kind_of(measure: Measure) -> str:
-    """Return side, average and, unless realistic, rank type of a measure, as "tail, micro"."""
-    side = SIDE_NAMES.get(measure.side, measure.side)
-    ranks = [measure.rank_type] if measure.rank_type not in (None, "realistic") else []
-    return ", ".join([side, measure.averaging.replace("_", " "), *ranks])
-
-
-Levels = Sequence[Sequence[tuple[str, int]]]
-"""Lines of headings above the measures: texts, and the number of columns that each spans."""
+from kgtrec.study.reporting.columns import (
+    BEST,
+    BEST_TWO,
+    Levels,
+    ModelColumn,
+    arrow,
+    explain_places,
+    kind_of,
+    place_marks,
+    spans,
+)
 
 _FITTED = r"""\ifdim\wd0>\linewidth \resizebox{\linewidth}{!}{\usebox{0}}\else \usebox{0}\fi"""
 
@@ -98,6 +53,40 @@ PAGE_WIDTH = 345.0
 SMALLEST_LETTERS = 7
 """Size in points from which letters of a table are large enough to read."""
 _DIGIT, _SMALL, _BETWEEN = 5.0, 3.5, 12.0  # widths of signs and of the space between columns
+
+
+class PrintableTable(Protocol):
+    """The contents of a table of models that writers read; see `ModelTable` for each member."""
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Names of the models, one per row."""
+
+    @property
+    def columns(self) -> Sequence[ModelColumn]:
+        """Columns of values."""
+
+    def name(self, row: int) -> str:
+        """Return the name of a row."""
+
+    def name_with_letter(self, row: int) -> str:
+        """Return the name of a row with its letter for superscripts, if there are any."""
+
+    def levels(self) -> Levels:
+        """Return the lines of headings above the measures."""
+
+    def titles(self) -> list[str]:
+        """Return the heading of each column with the headings above it."""
+
+    def keys(self) -> list[str]:
+        """Return the key of each column's measure, as files have it."""
+
+    @property
+    def label(self) -> str:
+        """Name of the table for references; "" for the usual one."""
+
+    def caption(self) -> str:
+        """Return the caption."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +189,7 @@ def letter_size(width: float) -> float:
     return 10 * min(1.0, PAGE_WIDTH / width)
 
 
-def latex_width(table: ModelTable) -> float:
+def latex_width(table: PrintableTable) -> float:
     """Estimate the width of a table in LaTeX before it is scaled, in points."""
     names = list(map(table.name_with_letter, range(len(table.models))))
     return _width(names, _columns_of(table), table.levels())
@@ -218,7 +207,7 @@ def _width(names: Sequence[str], columns: Sequence[_Column], levels: Levels) -> 
     return of_names + max(group.width() for group in groups)
 
 
-def latex(table: ModelTable) -> str:
+def latex(table: PrintableTable) -> str:
     r"""Return a ``table`` float with ``booktabs`` rules; the usual label is ``tab:models``."""
     names = list(map(table.name_with_letter, range(len(table.models))))
     head = table.caption(), table.label or "tab:models", "Model"
@@ -252,7 +241,7 @@ def _parts_of_comparisons(
     return names, columns, levels
 
 
-def _columns_of(table: ModelTable) -> list[_Column]:
+def _columns_of(table: PrintableTable) -> list[_Column]:
     """Return the columns of a table of models."""
     many = len(table.models)
     return [
@@ -431,7 +420,7 @@ def _latex_number(text: str) -> str:
 # -- Other formats -------------------------------------------------------------------------------
 
 
-def markdown(table: ModelTable) -> str:
+def markdown(table: PrintableTable) -> str:
     """Return a Markdown (GitHub) table; titles of columns include the headings above them."""
     titles = [
         _markdown_text(title + arrow(column.measure.higher_is_better))
@@ -444,7 +433,7 @@ def markdown(table: ModelTable) -> str:
     return f"{rows}\n\n{_markdown_text(table.caption())}\n"
 
 
-def html_text(table: ModelTable) -> str:
+def html_text(table: PrintableTable) -> str:
     """Return a ``table`` element without style; headings have a scope."""
     head = []
     for level in table.levels():
@@ -479,7 +468,7 @@ def html_text(table: ModelTable) -> str:
     return "\n".join(lines) + "\n"
 
 
-def typst(table: ModelTable) -> str:
+def typst(table: PrintableTable) -> str:
     """Return a Typst ``figure``; names are strings, in which nothing is markup."""
     n, label = len(table.columns), table.label or "tab-models"
     lines = [
@@ -502,26 +491,23 @@ def typst(table: ModelTable) -> str:
     return "\n".join([*lines, "    table.hline(),", "  ),", f") <{label}>"]) + "\n"
 
 
-def csv_text(table: ModelTable) -> str:
+def csv_text(table: PrintableTable) -> str:
     """Return CSV with a line per model below keys: full values without marks.
 
     Cells of models that were not evaluated are empty.
     """
-    several = len(table.protocols) > 1
     heads, columns = ["model"], [[table.name(row) for row in range(len(table.models))]]
-    for column in table.columns:
-        dataset = column.dataset
-        prefix = f"{dataset}:" * several + SAMPLED * table.protocols[dataset].sampled
-        heads.append(prefix + column.measure.key)
+    for key, column in zip(table.keys(), table.columns, strict=True):
+        heads.append(key)
         columns.append(["" if math.isnan(v) else str(v) for v in column.values])
         if column.deviations:
-            heads.append(f"{prefix}{column.measure.key}:std")
+            heads.append(f"{key}:std")
             columns.append(["" if math.isnan(v) else repr(v) for v in column.deviations])
     rows = list(zip(*columns, strict=True))
     return Table(heads, heads, (0,) * len(heads), rows).to_csv()
 
 
-def plain(table: ModelTable) -> str:
+def plain(table: PrintableTable) -> str:
     """Return aligned columns of text and the caption; a star marks the best of each column."""
     columns = _columns_of(table)
     names = [table.name_with_letter(row) for row in range(len(table.models))]
@@ -551,7 +537,7 @@ def _plain_cells(column: _Column) -> list[str]:
     return ["".join(cell) for cell in zip(column.numbers, *parts, strict=True)]
 
 
-FORMATS: dict[str, Callable[[ModelTable], str]] = {
+FORMATS: dict[str, Callable[[PrintableTable], str]] = {
     "table": plain,
     "latex": latex,
     "markdown": markdown,
@@ -563,7 +549,7 @@ FORMATS: dict[str, Callable[[ModelTable], str]] = {
 
 
 def _body(
-    table: ModelTable,
+    table: PrintableTable,
     marks: tuple[str, str, str, str],
     escape_name: Callable[[str], str],
     escape: Callable[[str], str],

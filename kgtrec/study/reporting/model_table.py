@@ -25,6 +25,7 @@ from kgtrec.ranking.provenance import Provenance
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.comparability import comparable
 from kgtrec.results.result import Result
+from kgtrec.results.tables import SAMPLED
 from kgtrec.study.comparison.report import (
     CORRECTION_NAMES,
     TEST_NAMES,
@@ -34,14 +35,8 @@ from kgtrec.study.comparison.report import (
 )
 from kgtrec.study.comparison.samples import samples_of_ranks
 from kgtrec.study.comparison.significance import PERMUTATIONS, pairwise
-from kgtrec.study.reporting.formats import (
-    SIDE_NAMES,
-    explain_places,
-    html_text,
-    kind_of,
-    place_marks,
-    spans,
-)
+from kgtrec.study.reporting.columns import SIDE_NAMES, ModelColumn, explain_places, kind_of, spans
+from kgtrec.study.reporting.formats import html_text
 
 TIES = {
     "optimistic": "ties count for the model (optimistic ranks)",
@@ -142,8 +137,6 @@ def _candidates(facts: Provenance) -> str:
 COLUMNS = ("mrr", "hits@1", "hits@3", "hits@10", "mr")
 """Default measures, which are the usual ones of papers."""
 
-ABSENT = "\N{EN DASH}"
-
 
 @dataclass(frozen=True)
 class Significance:
@@ -158,38 +151,6 @@ class Significance:
     def method(self) -> str:
         """Return the method in words: "paired t-test, Holm's correction, p < 0.05"."""
         return f"{TEST_NAMES[self.test]}, {CORRECTION_NAMES[self.correction]}, p < {self.level:g}"
-
-
-@dataclass(frozen=True)
-class ModelColumn:
-    """The values of a measure for all models on a graph.
-
-    - dataset: Name of the graph, and of the protocol if there are several.
-    - values: Value of each model; NaN if a model was not evaluated.
-    - beaten: Rows of the models that each model significantly beats; None if not tested.
-    - deviations: Standard deviation over the runs of each model; NaN for a single run. Empty if no
-      model has several.
-    """
-
-    dataset: str
-    measure: Measure
-    values: tuple[Value, ...]
-    digits: int
-    beaten: tuple[tuple[int, ...], ...] | None = None
-    deviations: tuple[float, ...] = ()
-
-    def format_values(self) -> list[str]:
-        """Return the values as printed in the table; an en dash for NaN."""
-        return [ABSENT if math.isnan(v) else f"{v:,.{self.digits}f}" for v in self.values]
-
-    def format_deviations(self) -> list[str]:
-        """Return the deviations as printed in the table; "" for models with a single run."""
-        deviations = self.deviations or (math.nan,) * len(self.values)
-        return ["" if math.isnan(v) else f"{v:,.{self.digits}f}" for v in deviations]
-
-    def mark_best(self) -> list[int]:
-        """Return 1 for the best, 2 for the second best, 0 for others; see `place_marks`."""
-        return place_marks(self.values, self.digits, self.measure.higher_is_better)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +204,16 @@ class ModelTable(ShownInLines):
         return [
             ": ".join([*(line[i] for line in above), c.measure.title])
             for i, c in enumerate(self.columns)
+        ]
+
+    def keys(self) -> list[str]:
+        """Return the key of each column's measure, with the graph if there are several."""
+        several = len(self.protocols) > 1
+        return [
+            f"{column.dataset}:" * several
+            + SAMPLED * self.protocols[column.dataset].sampled
+            + column.measure.key
+            for column in self.columns
         ]
 
     def _lines(self) -> tuple[str, str]:

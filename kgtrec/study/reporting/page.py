@@ -39,7 +39,7 @@ from kgtrec.study.changes import answers_by_question, best_labels, changes_of_pa
 from kgtrec.study.comparison.parts import SystemValues, values_by_part
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
-from kgtrec.study.reporting.formats import kind_of
+from kgtrec.study.reporting.columns import kind_of
 from kgtrec.study.reporting.model_table import ModelTable, table_of_models
 
 if TYPE_CHECKING:

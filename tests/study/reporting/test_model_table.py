@@ -22,12 +22,12 @@ import kgtrec
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study.comparison.report import compare
 from kgtrec.study.comparison.samples import samples_of_ranks
+from kgtrec.study.reporting.columns import kind_of
 from kgtrec.study.reporting.formats import (
     FORMATS,
     PAGE_WIDTH,
     comparison_latex,
     csv_text,
-    kind_of,
     latex,
     latex_width,
     typst,
