@@ -467,7 +467,8 @@ def _idle_options(systems: dict[str, dict[str, list[Ranks]]], options: Options) 
 def _page_report(files: tuple[str, ...], options: Options) -> Report:
     """Report a page on the models of a graph."""
     from kgtrec import read_graph
-    from kgtrec.study.reporting.page import page_data, page_text
+    from kgtrec.study.reporting.builder import build_page_data
+    from kgtrec.study.reporting.page import render_page
     from kgtrec.trec.files.run import read_run_columns
 
     runs = options["runs"]
@@ -479,7 +480,7 @@ def _page_report(files: tuple[str, ...], options: Options) -> Report:
         )
     (runs_of,) = systems.values()
     ranks = {name: loaded[0] for name, loaded in runs_of.items()}
-    data = page_data(
+    data = build_page_data(
         ranks,
         graph=read_graph(options["graph"]) if options["graph"] else None,
         runs=dict(zip(ranks, map(read_run_columns, runs), strict=True)) if runs else None,
@@ -487,7 +488,7 @@ def _page_report(files: tuple[str, ...], options: Options) -> Report:
         correction=options["correction"],
         level=options["level"],
     )
-    return Report(files=[(options["page"], page_text(data))])
+    return Report(files=[(options["page"], render_page(data))])
 
 
 def _split_list(text: str | None) -> list[str]:

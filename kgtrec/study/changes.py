@@ -21,6 +21,7 @@ from kgtrec.errors import InputError, PathName, UsageError, about, choose
 from kgtrec.questions.terms import NAMES
 from kgtrec.ranking.instances import answer_label, question_text
 from kgtrec.study.comparison.samples import align_ranks
+from kgtrec.study.section import Section
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -315,3 +316,24 @@ def by_side(side: Int64) -> list[tuple[str, Bools]]:
     """Return the names and masks of the sides that exist, and of both if there are several."""
     masks = [(name, side == number) for number, name in enumerate(NAMES) if (side == number).any()]
     return [*masks, ("both", np.ones(len(side), bool))] if len(masks) > 1 else masks
+
+
+LARGEST = 25
+"""Instances with the largest changes on the report page, per pair of models."""
+
+
+def changes_section(models: Sequence[str], changes: Sequence[AnswerChanges]) -> Section:
+    """Return the changes between pairs of models for the report page."""
+    number_of = {name: number for number, name in enumerate(models)}
+    data = []
+    for of_pair in changes:
+        best = of_pair.best_table()
+        data.append(
+            {
+                "models": [number_of[name] for name in of_pair.names],
+                "hits": of_pair.table().rows,
+                "best": None if best is None else best.rows,
+                "largest": of_pair.largest(LARGEST).rows,
+            }
+        )
+    return Section({"changes": data})

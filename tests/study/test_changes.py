@@ -17,7 +17,7 @@ from kgtrec import Result
 from kgtrec.errors import InputError
 from kgtrec.graph.statistics.relations import kl_divergence
 from kgtrec.study import answer_changes
-from kgtrec.study.reporting.page import page_data
+from kgtrec.study.reporting.builder import build_page_data
 from kgtrec.study.stratified import read_relation_counts, reweight, reweight_mean
 from kgtrec.trec.files.run import read_run_columns
 
@@ -127,7 +127,7 @@ def test_runs_of_something_else_are_refused(models, tmp_path):
             answer_changes(by_name(ranks), [run, runs[1]])
     run.write(tmp_path / "x.run")
     with pytest.raises(InputError, match="run of 'one' puts"):
-        page_data({"one": ranks[0]}, runs={"one": read_run_columns(str(tmp_path / "x.run"))})
+        build_page_data({"one": ranks[0]}, runs={"one": read_run_columns(str(tmp_path / "x.run"))})
 
 
 COUNTS = st.lists(st.integers(0, 50), min_size=3, max_size=3)

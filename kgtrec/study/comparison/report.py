@@ -46,6 +46,7 @@ from kgtrec.study.comparison.significance import (
     pairs_of,
     pairwise,
 )
+from kgtrec.study.section import Section, plain_numbers
 
 if TYPE_CHECKING:
     from kgtrec.ranking.ranks import Ranks
@@ -275,6 +276,39 @@ def compare(
         resampled=resampled,
     )
     return SystemComparison(samples, resampled, tests, effects(samples), level)
+
+
+def comparisons_section(comparisons: Sequence[SystemComparison]) -> Section:
+    """Return comparisons for the report page; the summary has the sentence of the first."""
+    data = [_comparison_data(comparison) for comparison in comparisons]
+    return Section({"comparisons": data}, tuple(each["sentence"] for each in data[:1]))
+
+
+def _comparison_data(comparison: SystemComparison) -> dict[str, Any]:
+    """Return the values and tests of a comparison in plain JSON types."""
+    samples, n = comparison.samples, len(comparison.samples.systems)
+    p, difference = np.full((2, n, n), np.nan)
+    i, j = comparison.tests.pairs.T
+    p[i, j] = p[j, i] = comparison.tests.corrected
+    difference[i, j] = comparison.effects.difference
+    difference[j, i] = -comparison.effects.difference
+    low, high = comparison.intervals()
+    return {
+        "key": samples.name,
+        "title": samples.title,
+        "digits": samples.digits,
+        "higher": samples.higher_is_better,
+        "sentence": comparison.sentence(f"{samples.title} over {samples.unit}"),
+        "method": comparison.method(),
+        "level": comparison.level,
+        "confidence": comparison.resampling.percent / 100,
+        "order": comparison.order,
+        "values": plain_numbers(comparison.resampled.estimate),
+        "low": plain_numbers(low),
+        "high": plain_numbers(high),
+        "p": [plain_numbers(row) for row in p],
+        "difference": [plain_numbers(row) for row in difference],
+    }
 
 
 def _join_names(names: list[str], most: int = 5) -> str:

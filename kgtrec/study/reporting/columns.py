@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -44,6 +45,11 @@ def explain_places(places: Iterable[int]) -> str:
 
 
 BEST, BEST_TWO = "Best in bold.", "Best in bold, second best underlined."
+
+
+def replace_explanation(caption: str, text: str) -> str:
+    """Replace the sentence of `explain_places` in a caption."""
+    return re.sub(f"{re.escape(BEST_TWO)}|{re.escape(BEST)}", text, caption)
 
 
 def arrow(better: bool | None, up: str = " ↑", down: str = " ↓") -> str:

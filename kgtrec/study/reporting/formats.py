@@ -35,14 +35,13 @@ from kgtrec.study.comparison.report import (
 )
 from kgtrec.study.comparison.samples import Samples
 from kgtrec.study.reporting.columns import (
-    BEST,
-    BEST_TWO,
     Levels,
     ModelColumn,
     arrow,
     explain_places,
     kind_of,
     place_marks,
+    replace_explanation,
     spans,
 )
 
@@ -519,9 +518,7 @@ def plain(table: PrintableTable) -> str:
     for line in lines:
         first, *more = zip(line, widths, strict=True)
         text.append("  ".join([first[0].ljust(first[1]), *(c.rjust(w) for c, w in more)]).rstrip())
-    caption = re.sub(
-        f"{re.escape(BEST_TWO)}|{re.escape(BEST)}", "Best with a star.", table.caption()
-    )
+    caption = replace_explanation(table.caption(), "Best with a star.")
     return "\n".join([*text, "", fill(caption, 80, break_on_hyphens=False)]) + "\n"
 
 

@@ -177,6 +177,12 @@ class ModelTable(ShownInLines):
         model = self.models[row]
         return f"{model} (sampled)" if model in self.sampled else model
 
+    def best_model(self) -> tuple[int, str]:
+        """Return row and name of the best model by the first measure; row 0 if none is best."""
+        marks = self.columns[0].mark_best()
+        row = marks.index(1) if 1 in marks else 0
+        return row, self.name(row)
+
     def name_with_letter(self, row: int) -> str:
         """Return the name of a row with the letter for superscripts, if there are any."""
         if self.significance is None or all(column.beaten is None for column in self.columns):

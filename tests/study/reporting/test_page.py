@@ -22,7 +22,8 @@ from kgtrec._internal.bootstrap import Resampling
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study import compare, samples_of_ranks
 from kgtrec.study.changes import answer_changes
-from kgtrec.study.reporting.page import embedded_json, page_data, page_text
+from kgtrec.study.reporting.builder import build_page_data
+from kgtrec.study.reporting.page import dump_for_script, render_page
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def ranks() -> dict[str, Ranks]:
 
 @pytest.fixture(scope="module")
 def report(ranks: dict[str, Ranks]) -> dict[str, Any]:
-    return page_data(ranks, graph=graph())
+    return build_page_data(ranks, graph=graph())
 
 
 def test_relations_parts_and_headline(report: dict[str, Any], ranks: dict[str, Ranks]) -> None:
@@ -109,7 +110,7 @@ def listed_ranks(depth: int) -> dict[str, Ranks]:
 
 def test_answers_beyond_their_lists_have_intervals() -> None:
     listed = listed_ranks(3)
-    data = page_data(listed)
+    data = build_page_data(listed)
     at = data["headline"]["keys"].index("both.realistic.micro.mrr")
     for model, ranks in enumerate(listed.values()):
         beyond = ranks.unlisted.tolist()
@@ -124,7 +125,7 @@ def test_answers_beyond_their_lists_have_intervals() -> None:
         assert data["comparisons"][0]["values"][model] == pytest.approx(middle, rel=1e-5)
         warning = f"{'ab'[model]}: {sum(beyond)} of {len(beyond)} answers are beyond"
         assert any(line.startswith(warning) for line in data["warnings"]), data["warnings"]
-    assert json.loads(embedded_json(data))["headline"]["ends"][at][0] == pytest.approx(
+    assert json.loads(dump_for_script(data))["headline"]["ends"][at][0] == pytest.approx(
         data["headline"]["ends"][at][0]
     )
 
@@ -166,7 +167,7 @@ def test_what_was_ranked_first_comes_from_runs(tmp_path) -> None:
     result = kgtrec.evaluate(scores, questions, run_depth=10, progress=False)
     result.run.write(tmp_path / "a.run")
     columns = kgtrec.trec.read_run(tmp_path / "a.run", as_="columns")
-    page = page_data({"a": result.ranks}, runs={"a": columns})["questions"]
+    page = build_page_data({"a": result.ranks}, runs={"a": columns})["questions"]
     assert page["runs"] == ["a"]
     rows = zip(questions.side, questions.entity, questions.relation, strict=True)
     number = {key: question for question, key in enumerate(rows)}
@@ -178,7 +179,7 @@ def test_what_was_ranked_first_comes_from_runs(tmp_path) -> None:
 
 
 def test_comparisons_are_those_of_compare(ranks: dict[str, Ranks]) -> None:
-    comparisons = page_data(ranks, test="t")["comparisons"]
+    comparisons = build_page_data(ranks, test="t")["comparisons"]
     for shown in comparisons:
         (samples,) = samples_of_ranks(ranks, [shown["key"]])
         due = compare(samples, "t", resampling=Resampling(resamples=1000))
@@ -188,9 +189,9 @@ def test_comparisons_are_those_of_compare(ranks: dict[str, Ranks]) -> None:
         for (i, j), p in zip(due.tests.pairs.tolist(), due.tests.corrected, strict=True):
             assert shown["p"][i][j] == shown["p"][j][i] == pytest.approx(float(p), rel=1e-5)
             assert shown["difference"][i][j] == -shown["difference"][j][i]
-    assert page_data({"s0": ranks["s0"]})["comparisons"] == []
+    assert build_page_data({"s0": ranks["s0"]})["comparisons"] == []
     one = {name: own.subset(own.question == own.question[0]) for name, own in ranks.items()}
-    assert page_data(one)["comparisons"] == []
+    assert build_page_data(one)["comparisons"] == []
 
 
 def test_changes_are_those_of_every_two_models(tmp_path: Path) -> None:
@@ -201,7 +202,7 @@ def test_changes_are_those_of_every_two_models(tmp_path: Path) -> None:
         run.write(tmp_path / f"{name}.run")
         if name != "s1":
             runs[name] = kgtrec.trec.read_run(tmp_path / f"{name}.run", as_="columns")
-    changes = page_data(ranks, runs=runs)["changes"]
+    changes = build_page_data(ranks, runs=runs)["changes"]
     names = list(ranks)
     assert [one["models"] for one in changes] == [[0, 1], [0, 2], [1, 2]]
     for one in changes:
@@ -212,9 +213,9 @@ def test_changes_are_those_of_every_two_models(tmp_path: Path) -> None:
         assert one["hits"] == due.table().rows
         assert one["largest"] == due.largest(25).rows
         assert one["best"] == (files and due.best_table().rows)
-    assert page_data({"s0": ranks["s0"]}, runs={"s0": runs["s0"]})["changes"] == []
+    assert build_page_data({"s0": ranks["s0"]}, runs={"s0": runs["s0"]})["changes"] == []
     bare = {name: Ranks(one.columns(), one.manifest) for name, one in ranks.items()}
-    assert {one["best"] for one in page_data(bare, runs=runs)["changes"]} == {None}
+    assert {one["best"] for one in build_page_data(bare, runs=runs)["changes"]} == {None}
 
 
 HOSTILE = "</script><script>x()</script><!-- <img src=x onerror=x()> {{data}} \u2028 & \udce9"
@@ -240,11 +241,11 @@ class Outline(HTMLParser):
 
 def test_nothing_is_loaded_and_labels_make_no_markup(ranks: dict[str, Ranks]) -> None:
     plain, hostile = Outline(), Outline()
-    data = page_data(ranks)
-    plain.feed(page_text(data))
-    other = page_data({HOSTILE: ranks["s0"], "=1+1": ranks["s1"], "b": ranks["s2"]})
+    data = build_page_data(ranks)
+    plain.feed(render_page(data))
+    other = build_page_data({HOSTILE: ranks["s0"], "=1+1": ranks["s1"], "b": ranks["s2"]})
     other["graph"] = HOSTILE
-    text = page_text(other)
+    text = render_page(other)
     hostile.feed(text)
     assert [tag for tag, _ in plain.tags] == [tag for tag, _ in hostile.tags]
     assert json.loads(hostile.scripts[0])["models"][0] == HOSTILE
@@ -258,12 +259,12 @@ def test_nothing_is_loaded_and_labels_make_no_markup(ranks: dict[str, Ranks]) ->
     assert policy is not None
     assert "default-src 'none'" in policy
     assert re.search(r"script-src 'sha256-[A-Za-z0-9+/]{43}='", policy)
-    assert "{{" not in page_text(data)
+    assert "{{" not in render_page(data)
 
 
-def test_embedded_json_reads_back_and_cannot_end_a_script() -> None:
+def test_json_for_scripts_reads_back_and_cannot_end_a_script() -> None:
     value = {"a": HOSTILE, "b": [1.5, None, math.nan, True], "</script>": "\u2029"}
-    text = embedded_json(value)
+    text = dump_for_script(value)
     assert text.isascii()
     assert not set("<>&") & set(text)
     assert json.loads(text) == {**value, "b": [1.5, None, None, True]}
@@ -304,13 +305,13 @@ def many_relations() -> dict[str, Ranks]:
 
 @pytest.fixture(scope="module")
 def data() -> dict[str, Any]:
-    return page_data(many_relations())
+    return build_page_data(many_relations())
 
 
 @pytest.fixture(scope="module")
 def url(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(page_text(data), "utf-8")
+    path.write_text(render_page(data), "utf-8")
     return path.as_uri()
 
 
@@ -465,9 +466,9 @@ def test_changes_of_two_models_in_either_order(browser, url, data):
 
 
 def test_intervals_of_listed_predictions(browser: Browser, tmp_path: Path) -> None:
-    data = page_data(listed_ranks(10))
+    data = build_page_data(listed_ranks(10))
     path = tmp_path / "lists.html"
-    path.write_text(page_text(data), "utf-8")
+    path.write_text(render_page(data), "utf-8")
     opened(browser, path.as_uri())
     keys = data["headline"]["keys"]
     mrr, hits = (keys.index(f"both.realistic.micro.{name}") for name in ("mrr", "hits@1"))
