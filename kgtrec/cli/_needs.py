@@ -39,7 +39,13 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "sets": (("--least", "--per"), ("--graph", "--by --scores --predictions")),
     "audit": (("--split --sides", "--graph"),),
-    "openworld": (("--seed", "--study --figure=simulated"),),
+    "openworld": (
+        ("--seed", "--study --figure=simulated --family-tree --hide"),
+        ("--families --people --generations --children", "--family-tree"),
+        ("--valid-share", "--family-tree --hide"),
+        ("--hide-by --output", "--hide"),
+        ("--plot-pairs", "--checkpoints"),
+    ),
     "judge merge": (("--seed", "--conflicts"),),
     "compare power": (("--seed", "--test=randomisation --test=bootstrap"),),
 }

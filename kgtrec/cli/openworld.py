@@ -10,6 +10,7 @@ import click
 
 from kgtrec._internal.arguments import MOST_SIMULATED
 from kgtrec.cli import _options as shared
+from kgtrec.cli import _worlds as worlds
 from kgtrec.cli._ranks import load_ranks
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError
@@ -36,15 +37,16 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
 )
 @shared.option(
     "--density densities",
-    "Instead of --sparsity: share of all true facts that the graph contains; repeatable.",
+    "Instead of --sparsity, and with --hide: share of all true facts that the graph contains; "
+    "repeatable.",
     type=shared.Number(),
     multiple=True,
     metavar="D",
 )
 @shared.option(
     "--train-share",
-    "With --density: share of the graph's facts outside the test set. "
-    "Default: from the ranks files.",
+    "With --density, --hide, --family-tree: share of the graph's facts outside the test set. "
+    "Default: from the ranks files; 0.7 (A.3) with --hide and --family-tree.",
     type=shared.Number(),
     metavar="ETA",
 )
@@ -57,7 +59,8 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
 )
 @shared.option(
     "--n-questions questions",
-    "With --values: number of questions; with --figure simulated: per point [500].",
+    "With --values: number of questions; with --figure simulated: per point [500]; with --hide: "
+    "keep the test facts of so many tail questions with 10 true answers, 500 in A.3 [all].",
     type=_SIMULATED,
     metavar="N",
 )
@@ -94,7 +97,8 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
     "metrics on generated family trees, in seconds, or at the paper's size in "
     "minutes.",
 )
-@shared.seed("Seed of --study, and of --figure simulated.")
+@worlds.WRITING
+@shared.seed("Seed of --family-tree, --hide, --study, and of --figure simulated.")
 @shared.form(
     "table",
     "csv",
@@ -102,7 +106,7 @@ _SIMULATED = shared.Count(largest=MOST_SIMULATED)
     "markdown",
     "latex",
     "json",
-    text="csv: one row per sparsity, or per checkpoint of the study.",
+    text="csv: one row per sparsity, or per checkpoint of --study and --checkpoints.",
 )
 @shared.choice(
     "--figure",
@@ -153,6 +157,10 @@ def command(**_options: Any) -> Report:
     kgtrec openworld --slope a.parquet b.parquet c.parquet --sparsity 0.3
     kgtrec openworld --slope --strength 0.3 --strength 0.9 --sparsity 0.35 --correlation 0.1
     kgtrec openworld --study small --plot curves.pdf
+    kgtrec openworld --family-tree family
+    kgtrec openworld --hide family --density 0.75 --n-questions 500 --output worlds
+    kgtrec openworld --hide worlds/d0.75 --hide-by complex.ranks.parquet --output correlated
+    kgtrec openworld --checkpoints checkpoints.tsv --plot sparse-full.pdf
     kgtrec openworld --figure expected -m hits@10 --plot expected.pdf
     kgtrec openworld --figure approximation --sparsity 0.1 --sparsity 0.5 --plot bound.pdf
     kgtrec openworld --figure simulated --plot figure1.pdf --format csv > figure1.csv
@@ -162,6 +170,12 @@ def command(**_options: Any) -> Report:
     from kgtrec import plots
 
     request = SimpleNamespace(**click.get_current_context().params)
+    if request.tree is not None:
+        return worlds.write_tree(request)
+    if request.hide is not None:
+        return worlds.hide(request)
+    if request.checkpoints is not None:
+        return worlds.compare_checkpoints(request)
     for row in _contradictions(request):
         shared.refuse(row)
     if request.figure is not None:

@@ -458,6 +458,60 @@ def _draw_sparse_full(
     axes.set(xlabel=f"full {title_of(metric)}", ylabel=f"sparse {title_of(metric)}")
 
 
+OVERTAKES = "stronger than M, lower sparse value"
+
+
+@apply_style()
+def overtaking(panels: Panel | Sequence[Panel], metric: str = "mrr") -> Figure:
+    """Figure 4: two models of each panel, and checkpoints that overtake one of them.
+
+    They are the two models with the most misordered pairs. M marks the checkpoint that most of the
+    other model's checkpoints overtake: those in red are stronger by their full value, but have a
+    lower sparse value. Panels without such a pair show all models.
+
+    Parameters
+    ----------
+    panels : Panel or sequence of Panel
+    metric : str, default "mrr"
+    """
+    several = list(panels) if isinstance(panels, Sequence) else [panels]
+    require(several, "panels")
+    choose("metric", metric, several[0].curves[0].values, "was not measured")
+    titles = [panel.title() for panel in several]
+    columns = min(3, len(several))
+    fig, grid = panel_grid(several, columns, titles=titles, width=2.6 * columns, height=2.3)
+    for axes, panel in grid:
+        _draw_overtaking(axes, panel, metric)
+        axes.set(xlabel=f"full {title_of(metric)}", ylabel=f"sparse {title_of(metric)}")
+    return legend_above(fig, [line for axes in fig.axes for line in axes.get_lines()])
+
+
+def _draw_overtaking(axes: Axes, panel: Panel, metric: str) -> None:
+    """Draw the two models, the checkpoint M, and those that overtake it."""
+    full, sparse, curve = panel.points(metric)
+    pairs = panel.overtaking(metric)
+    shown, weak, strong = set(curve.tolist()), None, pairs[:0, 1]
+    if len(pairs):
+        models = np.sort(curve[pairs], axis=1)
+        both, count = np.unique(models, axis=0, return_counts=True)
+        chosen = both[np.argmax(count)]
+        pairs = pairs[(models == chosen).all(axis=1)]
+        weakest, count = np.unique(pairs[:, 0], return_counts=True)
+        weak = weakest[np.argmax(count)]
+        shown, strong = set(chosen.tolist()), pairs[pairs[:, 0] == weak, 1]
+    for number, index in enumerate(sorted(shown)):
+        each = panel.curves[index]
+        style = series_style(number, True) | {"linewidth": 0.8, "markersize": 2.5}
+        axes.plot(*each.values[metric], label=each.model, **style)
+    if weak is not None:
+        marks: dict[str, Any] = {"linestyle": "", "zorder": 3, "markersize": 5}
+        axes.plot(
+            full[strong], sparse[strong], color="#d62728", marker="o", **marks, label=OVERTAKES
+        )
+        axes.plot(full[weak], sparse[weak], color="black", marker="*", **marks, label="M")
+        axes.annotate("M", (full[weak], sparse[weak]), xytext=(3, 4), textcoords="offset points")
+
+
 @apply_style()
 def comparison(result: Comparison) -> Figure:
     """Expected metric against strength at each sparsity, with the two models on each curve."""

@@ -31,12 +31,11 @@ ONLY_IN_PYTHON = {
         "incomplete",
         "items",
         "miss",
-        "people",
         "protocol",
         "qualifiers",
         "reference",
     ),
-    *("removals", "rho", "smoothing", "text", "value", "width"),
+    *("removals", "rho", "smoothing", "text", "value"),
 }
 """Arguments without an option: their functions have no command, or the command sets them."""
 

@@ -387,18 +387,28 @@ def _hide_facts(
 def _measure(checkpoint: Checkpoint, complete: Ranks, case: _Case) -> list[float]:
     """Return the step, the correlation, the full values of all metrics, and the sparse ones."""
     left = checkpoint.ranks(case.sparse)
+    rho = correlate(case.missing[complete.triple], complete)
+    return [checkpoint.step, rho, *metric_values(complete), *metric_values(left)]
+
+
+def correlate(missing: Bools, complete: Ranks) -> float:
+    """Return the correlation of missing and predicted answers; NaN if one of them never varies.
+
+    `missing` is True for the instances of the full ranks that the sparse test set lacks.
+    """
     predicted = complete.rank() <= PREDICTED
-    missing = case.missing[complete.triple]
     flat = predicted.all() or not predicted.any() or missing.all() or not missing.any()
-    rho = float("nan") if flat else float(np.corrcoef(missing, predicted)[0, 1])
-    return [checkpoint.step, rho, *_compute_metrics(complete), *_compute_metrics(left)]
+    return float("nan") if flat else float(np.corrcoef(missing, predicted)[0, 1])
 
 
-def _compute_metrics(ranks: Ranks) -> list[float]:
-    """Return the values of `METRICS`, averaged over the answers of each question first."""
-    values = [float(question_values(ranks, metric)[0].mean()) for metric in FORMULAS]
-    trec = native_values(ranks, list(TREC.values()))
-    return values + [float(trec[name].mean()) for name in TREC.values()]
+def metric_values(ranks: Ranks, metrics: Sequence[str] = METRICS) -> list[float]:
+    """Return the value of each metric, averaged over the answers of each question first."""
+    names = [TREC[metric] for metric in metrics if metric in TREC]
+    trec = native_values(ranks, names) if names else {}
+    return [
+        float((trec[TREC[m]] if m in TREC else question_values(ranks, m)[0]).mean())
+        for m in metrics
+    ]
 
 
 def _build_curve(label: str, points: Sequence[list[float]]) -> Curve:

@@ -59,17 +59,41 @@ class Panel:
         sizes = [len(curve.steps) for curve in self.curves]
         return full, sparse, np.repeat(np.arange(len(sizes)), sizes)
 
+    def title(self, metric: str = "") -> str:
+        """Return the density, the removal, and the metric if there is one."""
+        head = f"d={100 * self.density:.4g}% {self.removal}"
+        return f"{head}, {title_of(metric)}" if metric else head
+
     def inconsistency(self, metric: str) -> float:
         """Return the share of checkpoint pairs, of different models, that are misordered.
 
         The sparse metric orders these differently from the full one. Pairs that tie on either side
         do not count; NaN if no pair counts.
         """
+        pairs = self.count_pairs(metric)
+        return len(self.overtaking(metric)) / pairs if pairs else float("nan")
+
+    def count_pairs(self, metric: str) -> int:
+        """Count the pairs of checkpoints, of different models, that tie on neither side."""
+        return len(self._ordered_pairs(metric)[0])
+
+    def overtaking(self, metric: str) -> Int64:
+        """Return the misordered pairs, int64 (n, 2): the weaker and the stronger checkpoint.
+
+        The stronger has the higher full value. Checkpoints are numbered as in `points`.
+        """
+        pairs, full_gap, sparse_gap = self._ordered_pairs(metric)
+        wrong = full_gap * sparse_gap < 0
+        first_is_weaker = full_gap[wrong, None] < 0
+        return np.where(first_is_weaker, pairs[wrong], pairs[wrong, ::-1])
+
+    def _ordered_pairs(self, metric: str) -> tuple[Int64, Float64, Float64]:
+        """Return the pairs that count, and the signs of their full and sparse differences."""
         full, sparse, curve = self.points(metric)
         first, second = np.triu_indices(len(full), 1)
-        order = np.sign(full[first] - full[second]) * np.sign(sparse[first] - sparse[second])
-        order = order[(curve[first] != curve[second]) & (order != 0)]
-        return float((order < 0).mean()) if len(order) else float("nan")
+        gaps = [np.sign(values[first] - values[second]) for values in (full, sparse)]
+        counts = (curve[first] != curve[second]) & (gaps[0] * gaps[1] != 0)
+        return np.stack([first, second], axis=1)[counts], gaps[0][counts], gaps[1][counts]
 
     def flattening(self, metric: str) -> float:
         """Return the ratio of the slopes of sparse over full values: upper half over lower half.
@@ -96,32 +120,11 @@ def _slope(x: Float64, y: Float64) -> float:
     return float(np.polyfit(x, y, 1)[0]) if len(np.unique(x)) > 1 else math.nan
 
 
-@dataclass(frozen=True, eq=False)
-class FamilyStudy(ShownAsTables):
-    """The result of `family_study`: a panel per density and removal."""
+class PanelTables(ShownAsTables):
+    """A table of the checkpoints of a study's `panels`, for its `metrics`."""
 
-    tree: FamilyTree
     metrics: tuple[str, ...]
     panels: tuple[Panel, ...]
-
-    def table(self) -> Table:
-        """Return a table of reach, flattening and inconsistency per density, removal and metric."""
-        rows = [
-            (
-                f"d={panel.density:.0%} {panel.removal}, {title_of(metric)}",
-                panel.sparsity,
-                panel.reach(metric),
-                panel.flattening(metric),
-                panel.inconsistency(metric),
-            )
-            for panel in self.panels
-            for metric in self.metrics
-        ]
-        columns = (
-            "=panel, sparsity:3, range=reach:4, slope ratio=flattening:3, "
-            "misordered=inconsistency:4"
-        )
-        return Table.from_rows(columns, rows)
 
     def points(self) -> Table:
         """Return a table with one row per checkpoint: all metrics, full and sparse, and rho."""
@@ -137,6 +140,34 @@ class FamilyStudy(ShownAsTables):
         first = ("model", "density:2", "removal", "step")
         heads = [(f"{side} {title_of(metric)}", f"{side}.{metric}", 4) for side, metric in names]
         return Table.from_rows([*first, *heads, "rho:3"], rows)
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyStudy(PanelTables):
+    """The result of `family_study`: a panel per density and removal."""
+
+    tree: FamilyTree
+    metrics: tuple[str, ...]
+    panels: tuple[Panel, ...]
+
+    def table(self) -> Table:
+        """Return a table of reach, flattening and inconsistency per density, removal and metric."""
+        rows = [
+            (
+                panel.title(metric),
+                panel.sparsity,
+                panel.reach(metric),
+                panel.flattening(metric),
+                panel.inconsistency(metric),
+            )
+            for panel in self.panels
+            for metric in self.metrics
+        ]
+        columns = (
+            "=panel, sparsity:3, range=reach:4, slope ratio=flattening:3, "
+            "misordered=inconsistency:4"
+        )
+        return Table.from_rows(columns, rows)
 
     def __str__(self) -> str:
         first = self.panels[0]

@@ -225,7 +225,7 @@ def _grow(rng: np.random.Generator, people: int, depth: int, width: int) -> list
             raise UsageError(
                 f"{argument('people', people)}, but a family with {argument('depth', depth)} and "
                 f"{argument('width', width)} stops growing "
-                f"at {len(family)} people; give fewer people, or more depth or width"
+                f"at {len(family)} people; give fewer people, or larger values of these"
             )
         chosen = int(rng.integers(len(family)))
         member, before = family[chosen], len(family)
