@@ -25,7 +25,7 @@ from kgtrec.graph.id_files import arrow_bytes, bytes_of
 from kgtrec.graph.labels import Labels
 from kgtrec.graph.readers.common import GraphTables, sort_labels
 from kgtrec.graph.readers.faults import scan
-from kgtrec.graph.readers.headings import Heading, read_headings
+from kgtrec.graph.readers.headings import Heading, decide_order, read_headings
 from kgtrec.graph.tsv import Explain, load_facts, quote_line, renumber_column
 
 ENTITY, RELATION = 0, 1
@@ -58,8 +58,7 @@ def fact_tables(
     The arguments are those of `read_label_triples` and of `load_facts`.
     """
     headings = read_headings(files, columns)
-    named = next(iter(headings.values())).columns[:3] if headings else None
-    order = columns or named or "hrt"
+    order = decide_order(columns, headings)
     times = None
 
     def load(with_heading: frozenset[str]) -> GraphTables:
@@ -70,7 +69,7 @@ def fact_tables(
         return GraphTables({**facts}, entities, relations, files=files, with_heading=with_heading)
 
     tables = below_headings(headings, load)
-    if form and not columns and not named and (doubt := order_doubt(tables, form)):
+    if form and not columns and not headings and (doubt := order_doubt(tables, form)):
         tables = replace(tables, notes=(*tables.notes, doubt))
     return tables, times
 

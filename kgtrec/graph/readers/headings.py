@@ -108,3 +108,12 @@ def heading_of(path: Path, line: bytes) -> Heading | None:
     """Return the first line as a heading if it looks like names of columns, else None."""
     columns = parse_column_names(line.decode("utf-8", "replace").split("\t"))
     return Heading(path, line, columns) if columns else None
+
+
+def decide_order(declared: str | None, headings: Mapping[str, Heading]) -> str:
+    """Return the order of columns: as declared, else as in first lines, else head-relation-tail.
+
+    `headings` are from `read_headings`, which refuses those that contradict the declaration.
+    """
+    named = next((heading.columns[:3] for heading in headings.values()), None)
+    return declared or named or "hrt"
