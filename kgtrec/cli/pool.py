@@ -461,13 +461,8 @@ def complete(
     if has_judge:
         report = correct(lists, pool, done, judged, rules, options)
     else:
-        tables, notes = _completion_tables(done, pool, judged, rules, options)
-        shown, more = _run_tables(lists, done, columns, options)
-        tables |= shown
-        sections = [("", [table], "") for table in tables.values()]
-        data = {name: table.to_dict() for name, table in tables.items()}
-        rows = tables["intervals" if shown else "depths"]
-        report = Report.from_sections(sections, data, rows, notes=[*more, *notes])
+        labels = _completion_tables(done, pool, judged, rules, options)
+        report = _join_tables(labels, _run_tables(lists, done, columns, options))
     written = _run_files(options["run_dir"], names)
     qrels = done.qrels(options["reverse"])
     if options["qrels"] and qrels.nameless:
@@ -481,6 +476,20 @@ def complete(
         *report.files,
     ]
     return report
+
+
+def _join_tables(
+    labels: tuple[dict[str, Table], list[str]], runs: tuple[dict[str, Table], list[str]]
+) -> Report:
+    """Report the tables and remarks on labels, then those on runs, whose remarks come first."""
+    (tables, notes), (of_runs, more) = labels, runs
+    tables = tables | of_runs
+    return Report.from_sections(
+        [("", [table], "") for table in tables.values()],
+        {name: table.to_dict() for name, table in tables.items()},
+        tables["intervals" if of_runs else "depths"],
+        notes=[*more, *notes],
+    )
 
 
 def _completion_tables(

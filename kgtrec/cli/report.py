@@ -215,16 +215,30 @@ def _check_options(options: Options, by_parts: bool) -> None:
     """Refuse options that would have no effect, before any file is read."""
     from kgtrec.results.slices import parse_by
 
-    by, graph, labels = options["by"], options["graph"], options["labels"]
-    slices: tuple[str, ...] = ()
-    if by is not None:
-        slices = parse_by(by, None)
+    slices = () if options["by"] is None else parse_by(options["by"], None)
     options["edges"] = _parse_edges(options["edges"])
+    tables = bool(options["form"] not in ("table", "json") or options["columns"])
+    shared.refuse(
+        *_table_rules(options, by_parts, tables),
+        *_slice_rules(options, by_parts, tables, slices),
+        *_part_rules(options, slices),
+    )
+
+
+Rules = tuple[tuple[object, str], ...]
+"""Conditions that refuse a command, and the texts that say so."""
+
+
+def _table_rules(options: Options, by_parts: bool, tables: bool) -> Rules:
+    """Return the rules on the table of models and on the page.
+
+    - by_parts: True if the report is about parts of the instances.
+    - tables: True if the format or the columns are those of a table of models.
+    """
     typed, form, keys = shared.list_typed(MODEL_OPTIONS), options["form"], options["keys"]
     page = options["page"] is not None
-    tables = form not in ("table", "json") or options["columns"]
     of_models = page or (not by_parts and tables)
-    shared.refuse(
+    return (
         (
             typed and not of_models,
             f"{', '.join(typed)}: only a table of models has these; add --columns, or --format "
@@ -254,6 +268,14 @@ def _check_options(options: Options, by_parts: bool) -> None:
             {"--correction", "--level"} & set(typed) and not options["test"] and not page,
             "--correction and --level need --test",
         ),
+    )
+
+
+def _slice_rules(options: Options, by_parts: bool, tables: bool, slices: tuple[str, ...]) -> Rules:
+    """Return the rules on the format, the labels and the graph of reports on parts."""
+    by, graph, labels, form = (options[name] for name in ("by", "graph", "labels", "form"))
+    page = options["page"] is not None
+    return (
         (
             by_parts and form not in PART_FORMATS,
             f"--format {form} needs a table of models; with --by, --ratios and --rank-types choose "
@@ -275,6 +297,13 @@ def _check_options(options: Options, by_parts: bool) -> None:
             "--graph needs --by category, --by quartile (or another quartile), --html, or the "
             "whole report of a file",
         ),
+    )
+
+
+def _part_rules(options: Options, slices: tuple[str, ...]) -> Rules:
+    """Return the rules on options that need some slices, and on reports that exclude others."""
+    by = options["by"]
+    return (
         *(
             (
                 shared.on_command_line(name) and not {*parts} & {*slices},

@@ -535,25 +535,36 @@ def evaluate(
         return Result(scores, questions=questions, measures=parsed)
     if questions is None:
         raise UsageError("questions of the scores are missing; pass graph.questions()")
-    from kgtrec.ranking.partial import build_ranks, build_run
-    from kgtrec.ranking.rank import rank_natively
-
     settings = Settings.from_options("evaluate", EvaluateOptions, options, run_depth=20)
     depths = map(_depth, [*COMPARED, *(m.metric for m in parsed or () if m.is_trec)])
     settings = replace(settings, run_depth=max(settings.run_depth, *depths))
-    several = questions if isinstance(questions, Mapping) else {"": questions}
-    states = rank_natively(scores, several, settings, progress)
-    results = {
+    if isinstance(questions, Mapping):
+        return _rank_results(scores, questions, parsed, settings, progress)
+    return _rank_results(scores, {"": questions}, parsed, settings, progress)[""]
+
+
+def _rank_results(
+    scores: Any,
+    questions: Mapping[str, Questions],
+    measures: list[Measure] | None,
+    settings: Settings,
+    progress: bool | None,
+) -> dict[str, Result]:
+    """Rank the answers to several filters in one pass; return a result each, by name."""
+    from kgtrec.ranking.partial import build_ranks, build_run
+    from kgtrec.ranking.rank import rank_natively
+
+    states = rank_natively(scores, questions, settings, progress)
+    return {
         name: Result(
             build_ranks(state, each),
             run=partial(build_run, state, each),
             questions=each,
-            measures=parsed,
+            measures=measures,
             check=True,
         )
-        for (name, each), state in zip(several.items(), states, strict=True)
+        for (name, each), state in zip(questions.items(), states, strict=True)
     }
-    return results if several is questions else results[""]
 
 
 @cache

@@ -395,16 +395,23 @@ def align(
             threads=threads,
             progress=progress,
         )
-    result.ranks.manifest["alignment"] = {
+    result.ranks.manifest["alignment"] = _describe_alignment(model, candidates)
+    return result
+
+
+def _describe_alignment(model: Similarities, candidates: Any) -> dict[str, Any]:
+    """Return the entry of the manifest; candidates are in it unless they are those of the test."""
+    entry = {
         "similarity": model.name,
         "csls": model.csls,
         "n_left": model.n_left,
         "n_right": model.n_right,
     }
-    if not isinstance(candidates, str) or candidates != "test":
-        name = candidates if isinstance(candidates, str) else "lists"
-        result.ranks.manifest["alignment"]["candidates"] = name
-    return result
+    if not isinstance(candidates, str):
+        entry["candidates"] = "lists"
+    elif candidates != "test":
+        entry["candidates"] = candidates
+    return entry
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import InputError, UsageError, must_be
 from kgtrec.ranking.rank import rank
 from kgtrec.scores.mapped_files import reading
-from kgtrec.study.alignment import alignment_questions, penalize_hubs, similarities
+from kgtrec.study.alignment import Similarities, alignment_questions, penalize_hubs, similarities
 from kgtrec.study.sets.ranked import any_and_all
 from kgtrec.study.sets.sets import AnswerSets, Unanswerable
 
@@ -81,17 +81,10 @@ def assign(
             sides="tail",
         )
         alone = _check_dangling(dangling, questions.triples[:, 0], model.n_left)
-        lefts, rights, bias = penalize_hubs(model, questions, alone.tolist())
-        if not len(alone) and len(lefts) != len(rights):
-            raise UsageError(
-                f"{len(lefts):,} left and {len(rights):,} right entities cannot be assigned one to "
-                "one; leave out pairs that share an entity, or name left entities without a "
-                f"counterpart: {argument('dangling')}"
-            )
-        scores = np.concatenate([*model.blocks(lefts, rights, 1)]).astype(np.float64)
-        scores -= bias[lefts, None] + bias[None, model.n_left + rights]
-        if not np.isfinite(scores).all():
-            raise InputError("similarities are infinite, so none is the largest; fix the model")
+        lefts, rights, penalties = penalize_hubs(model, questions, alone.tolist())
+        if not len(alone):
+            _check_sizes(lefts, rights)
+        scores = _corrected_similarities(model, lefts, rights, penalties)
         ranks = rank(model.scores(questions), questions, progress=False)[0]
     chosen = _ASSIGN[method](scores)
     partner = np.full(model.n_left, -1)
@@ -115,6 +108,27 @@ def assign(
         )
         * of_some,
     )
+
+
+def _check_sizes(lefts: Int64, rights: Int64) -> None:
+    """Raise UsageError unless there are as many left as right entities."""
+    if len(lefts) != len(rights):
+        raise UsageError(
+            f"{len(lefts):,} left and {len(rights):,} right entities cannot be assigned one to "
+            "one; leave out pairs that share an entity, or name left entities without a "
+            f"counterpart: {argument('dangling')}"
+        )
+
+
+def _corrected_similarities(
+    model: Similarities, lefts: Int64, rights: Int64, penalties: Float64
+) -> Float64:
+    """Return similarities less the penalties of both entities, float64 (left, right)."""
+    scores = np.concatenate([*model.blocks(lefts, rights, 1)]).astype(np.float64)
+    scores -= penalties[lefts, None] + penalties[None, model.n_left + rights]
+    if not np.isfinite(scores).all():
+        raise InputError("similarities are infinite, so none is the largest; fix the model")
+    return scores
 
 
 def _check_dangling(dangling: Sequence[int], lefts: Array, n_left: int) -> Int64:
