@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -114,24 +113,15 @@ def _in_any_order(question: Int64, n_left: Float64, tied: Int64, n_questions: in
     Answers before the border are in, those behind it are out. At the border, `n_left` of `tied`
     candidates are in, of which m are answers: no or all answers among them are hypergeometric.
     """
+    from scipy.stats import hypergeom
+
     within, beyond = n_left >= tied, n_left <= 0
     shares = any_and_all(within, question, n_questions)
     rows = np.flatnonzero(~within & ~beyond)
     first = rows[np.unique(question[rows], return_index=True)[1]]
     at, size, fits = question[first], tied[first].astype(float), n_left[first]
     m = np.bincount(question[rows], minlength=n_questions)[at].astype(float)
-    none = np.exp(_log_ways(size - m, fits) - _log_ways(size, fits))
-    every = np.exp(_log_ways(size - m, fits - m) - _log_ways(size, fits))
+    none, every = hypergeom.pmf(0, size, m, fits), hypergeom.pmf(m, size, m, fits)
     lost = np.bincount(question, beyond, n_questions)[at] > 0
     shares[:, at] = [np.where(shares[0, at] > 0, 1.0, 1 - none), np.where(lost, 0.0, every)]
     return shares
-
-
-def _log_ways(n: Any, k: Any) -> Float64:
-    """Return the logarithm of the number of ways to choose k of n; -infinity if there are none."""
-    from scipy.special import gammaln
-
-    possible = (k >= 0) & (k <= n)
-    k = np.where(possible, k, 0)
-    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return np.asarray(np.where(possible, ways, -np.inf))

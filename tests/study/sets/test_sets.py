@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, permutations, product
 from statistics import mean, median
@@ -36,6 +37,21 @@ def test_best_sets_are_those_of_sorted_lists(seed: int, k: int, ties: str) -> No
     sets = answer_sets(test.ranks, f"top:{k}", ties=ties, resampling=FEW)
     assert_judged(sets, judged(test, test.best(dict.fromkeys(test.questions, k), ties)))
     assert "coverage" not in sets.values
+
+
+@given(SEEDS, st.integers(1, 8), st.sampled_from(["all", "none"]))
+def test_ranks_among_restricted_candidates_have_sets_of_these(seed: int, k: int, ties: str) -> None:
+    test, _ = world(seed, levels=0)
+    kept = [{*range(1, 12, 2)} | test.answers[question] for question in test.questions]
+    asked = test.asked.restrict(candidates=[sorted(each) for each in kept])
+    ranks = kgtrec.rank(test.matrix, asked, progress=False)[0]
+    sets = answer_sets(ranks, f"top:{k}", ties=ties, resampling=FEW)
+    scores = {
+        question: {c: score for c, score in test.scores[question].items() if c in among}
+        for question, among in zip(test.questions, kept, strict=True)
+    }
+    part = replace(test, scores=scores)
+    assert_judged(sets, judged(part, part.best(dict.fromkeys(part.questions, k), ties)))
 
 
 @given(SEEDS, st.integers(1, 13), st.sampled_from(["all", "none"]))
