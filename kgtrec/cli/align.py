@@ -158,7 +158,7 @@ def _assign(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, An
     tables = {"sets": sets.table()}
     if len(dangling):
         tables["abstention"] = sets.abstention()
-    report = Report.from_tables(tables, notes=[*sets.notes])
+    report = Report.from_tables(tables)
     report.rows = tables["sets"]
     return report
 

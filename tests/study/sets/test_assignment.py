@@ -1,4 +1,4 @@
-"""One-to-one assignments against loops over all permutations, and scipy's dense solver."""
+"""One-to-one assignments against loops over all permutations."""
 
 from __future__ import annotations
 
@@ -36,61 +36,6 @@ def test_optimal_has_the_largest_sum(seed: int, n: int, m: int, levels: int) -> 
         for order in permutations(range(max(n, m)), min(n, m))
     ]
     assert sum(scores[pair] for pair in pairs) == pytest.approx(max(sums), abs=1e-9)
-
-
-@pytest.mark.parametrize(("n", "m", "best"), [(40, 40, 6), (30, 45, 4), (45, 30, 4), (40, 40, 1)])
-@pytest.mark.parametrize("seed", range(4))
-def test_optimal_among_the_best_equals_the_dense_solver(
-    seed: int, n: int, m: int, best: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from scipy.optimize import linear_sum_assignment
-
-    monkeypatch.setattr(assignment, "DENSE", 10)
-    monkeypatch.setattr(assignment, "BEST", best)
-    scores = matrix(seed, n, m, 0)
-    chosen = assignment.assign_optimal(scores)
-    rows = np.flatnonzero(chosen >= 0)
-    assert len(rows) == min(n, m) == len({*chosen[rows].tolist()})
-    depth, lost = best, True
-    while lost:  # pairs beyond the best of both cost more than all others together
-        near = (scores.argsort(axis=1).argsort(axis=1) >= m - depth) | (
-            scores.argsort(axis=0).argsort(axis=0) >= n - depth
-        )
-        only = np.where(near, scores, -1000.0)
-        due = only[linear_sum_assignment(only, maximize=True)].sum()
-        lost, depth = due < 0, 2 * depth
-    assert scores[rows, chosen[rows]].sum() == pytest.approx(due, rel=1e-12)
-
-
-@given(SEEDS, st.integers(1, 5), st.integers(1, 5), st.integers(0, 3))
-def test_prices_prove_the_largest_sum_and_no_other(seed: int, n: int, m: int, levels: int) -> None:
-    scores = matrix(seed, n, m, levels)
-    few, many = min(n, m), max(n, m)
-    sums = {}
-    for order in permutations(range(many), few):
-        pairs = [(a, b) if n <= m else (b, a) for a, b in enumerate(order)]
-        chosen = np.full(n, -1)
-        for row, column in pairs:
-            chosen[row] = column
-        sums[tuple(chosen.tolist())] = sum(scores[pair] for pair in pairs)
-    best = max(sums.values())
-    for assigned, total in sums.items():
-        optimal = total == pytest.approx(best, abs=1e-9)
-        assert assignment.is_optimal(scores, np.array(assigned)) == optimal
-
-
-def test_a_note_says_if_other_pairs_may_have_a_larger_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    similarity = np.array([[9.0, 8, 7, 0], [9, 7, 6, 0], [9, 8, 6, 3], [9, 0, 0, 2]])
-    pairs = [(row, row) for row in range(4)]
-    texts = []
-    for dense, best, sweeps in ((4, 1, 200), (3, 1, 200), (3, 1, 1)):
-        monkeypatch.setattr(assignment, "DENSE", dense)
-        monkeypatch.setattr(assignment, "BEST", best)
-        monkeypatch.setattr(assignment, "SWEEPS", sweeps)
-        sets = assign(pairs, similarity=similarity, method="optimal")
-        texts.append(" ".join(sets.notes))
-    assert texts[:2] == ["", ""]
-    assert "others may have a larger sum" in texts[2]
 
 
 @given(SEEDS, st.integers(1, 6), st.integers(1, 6), st.integers(0, 3))
