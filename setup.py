@@ -1,5 +1,8 @@
 """Builds the extension module; pyproject.toml has all other settings of the package.
 
+The compiler is gcc or clang; on Windows clang-cl, or gcc or clang of MinGW. cl.exe cannot compile
+the C core: its C11 atomics are an experiment, and it has no attributes for kernels of processors.
+
 KGTREC_BUILD=sanitize builds with AddressSanitizer and UndefinedBehaviorSanitizer (see .ci/run).
 KGTREC_BUILD=debug builds without optimisation and with symbols. build/objects keeps each object
 under a hash of its inputs, so a build compiles only what has changed.
@@ -8,6 +11,7 @@ under a hash of its inputs, so a build compiles only what has changed.
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +47,45 @@ GENERATED = [
 ]
 # For Cython's file, which has no long loops: -O3 doubles the compiler's time and gains nothing.
 GLUE_LEVEL = "-O1"
+NO_CLANG_CL = """\
+kgtrec needs clang-cl on Windows, because cl.exe does not compile its C core. It is not on PATH.
+Install "C++ Clang tools for Windows" with the Visual Studio Installer, or LLVM; then try again in
+a Developer Command Prompt, or set CC to the path of clang-cl.exe."""
+
 OBJECTS = Path("build/objects")
+FLAVOUR = os.environ.get("KGTREC_BUILD", "release")
+
+
+def find_clang_cl() -> str:
+    """Return the path of clang-cl: of CC, if that names it, or else on PATH. Ends without one."""
+    chosen = os.environ.get("CC", "")
+    names = [chosen] if "clang-cl" in chosen.lower() else []
+    for name in [*names, "clang-cl"]:
+        if path := shutil.which(name):
+            return path
+    raise SystemExit(NO_CLANG_CL)
+
+
+def flags_for(kind: str, flavour: str) -> dict[str, list[str]]:
+    """Return the settings of an extension for a kind of compiler and a flavour of the build.
+
+    `kind` is setuptools' word: "msvc" (here clang-cl), "unix" or "mingw32" (gcc or clang).
+    """
+    compile_flags, link_flags = FLAVOURS[flavour]
+    flags = STANDARD + GENERATED + compile_flags
+    if kind != "msvc":
+        libraries = ["m"] if kind == "unix" else []  # Windows has it in its C library
+        return {
+            "extra_compile_args": flags,
+            "extra_link_args": link_flags,
+            "libraries": libraries,
+        }
+    if link_flags:
+        raise SystemExit(f"KGTREC_BUILD={flavour} needs gcc or clang, not clang-cl")
+    hidden = "-fvisibility=hidden"  # Windows exports nothing unless a file says so
+    quiet = "-Wno-unused-command-line-argument"  # setuptools passes options of cl.exe alone
+    flags = [f"/clang:{flag}" for flag in [*flags, quiet] if flag != hidden]
+    return {"extra_compile_args": flags, "extra_link_args": [], "libraries": []}
 
 
 def is_c_core(source: str) -> bool:
@@ -77,13 +119,21 @@ class CompileOnce(build_ext):
     """Compiles only what no build has compiled before, one file per core at a time."""
 
     def build_extension(self, ext: Extension) -> None:
+        kind = self.compiler.compiler_type
+        if kind == "msvc":
+            self.compiler.initialize()
+            self.compiler.cc = find_clang_cl()
         compile_in_turn = self.compiler.compile
-        compiler = list(self.compiler.compiler_so)
+        compiler = [self.compiler.cc] if kind == "msvc" else list(self.compiler.compiler_so)
+        for name, value in flags_for(kind, FLAVOUR).items():
+            setattr(ext, name, value)
         compiler.append(version_of(compiler))
 
         def compile_one(source: str, options: dict[str, Any]) -> str:
-            if not is_c_core(source) and "-O3" in options["extra_postargs"]:
-                options = {**options, "extra_postargs": [*options["extra_postargs"], GLUE_LEVEL]}
+            levels = [flag for flag in options["extra_postargs"] if flag.endswith("-O3")]
+            if not is_c_core(source) and levels:
+                lower = levels[0].replace("-O3", GLUE_LEVEL)
+                options = {**options, "extra_postargs": [*options["extra_postargs"], lower]}
             command = [*compiler, repr(options.get("macros")), *options["extra_postargs"]]
             path = object_of(source, command)
             if path.exists():
@@ -135,14 +185,10 @@ def describe() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    compile_flags, link_flags = FLAVOURS[os.environ.get("KGTREC_BUILD", "release")]
     extension = Extension(
         "kgtrec._core",
         sources=["kgtrec/_core.pyx", *sorted(map(str, Path("csrc").rglob("*.c")))],
         include_dirs=["csrc"],
-        libraries=["m"],
-        extra_compile_args=STANDARD + GENERATED + compile_flags,
-        extra_link_args=link_flags,
     )
     setup(
         **describe(),

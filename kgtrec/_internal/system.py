@@ -181,7 +181,7 @@ def _lock_byte(number: int, waits: bool) -> None:
         except PermissionError as error:
             raise BlockingIOError(error.errno, "another process has locked it") from None
         except OSError as error:
-            if not waits or error.errno != EDEADLK:
+            if error.errno != EDEADLK:  # that is, it waited in vain: wait again
                 raise
 
 

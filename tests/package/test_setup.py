@@ -75,7 +75,9 @@ class Toolchain:
         self.compiled.clear()
         command = self.setup["CompileOnce"]()
         command.compiler = SimpleNamespace(
-            compile=self.compile, compiler_so=[program or str(self.program), "-fPIC"]
+            compile=self.compile,
+            compiler_type="unix",
+            compiler_so=[program or str(self.program), "-fPIC"],
         )
         command.build_extension(SimpleNamespace(flags=flags, macros=macros))
         assert [Path(path).read_text() for path in command.linked] == [
@@ -156,6 +158,82 @@ def test_what_changes_while_it_is_compiled_is_not_kept(tools):
     tools.halfway = lambda source: None
     HEADER.write_text(f"/* {HEADER} */")
     assert tools.build() == SOURCES
+
+
+# -- Each compiler gets flags that it knows --------------------------------------------------------
+
+
+def test_gcc_and_clang_get_their_flags(tools) -> None:
+    flags_for = tools.setup["flags_for"]
+    release = flags_for("unix", "release")
+    assert {"-std=c11", "-ffp-contract=off", "-O3"} <= set(release["extra_compile_args"])
+    assert release["libraries"] == ["m"]
+    assert flags_for("mingw32", "release") == {**release, "libraries": []}
+    assert "-fsanitize=address,undefined" in flags_for("unix", "sanitize")["extra_link_args"]
+
+
+def test_clang_cl_gets_the_same_flags_in_its_spelling(tools) -> None:
+    flags_for = tools.setup["flags_for"]
+    windows = flags_for("msvc", "release")
+    plain = {flag.removeprefix("/clang:") for flag in windows["extra_compile_args"]}
+    assert all(flag.startswith("/clang:-") for flag in windows["extra_compile_args"])
+    ours = set(flags_for("unix", "release")["extra_compile_args"])
+    assert ours - plain == {"-fvisibility=hidden"}
+    assert plain - ours == {"-Wno-unused-command-line-argument"}
+    assert windows["libraries"] == windows["extra_link_args"] == []
+    with pytest.raises(SystemExit, match="KGTREC_BUILD=sanitize needs gcc or clang"):
+        flags_for("msvc", "sanitize")
+
+
+class Msvc:
+    """setuptools' compiler for Windows, which would call cl.exe."""
+
+    compiler_type = "msvc"
+    cc = ""
+
+    def __init__(self, compile: Callable[..., list[str]]) -> None:
+        self.compile = compile
+
+    def initialize(self) -> None:
+        self.cc = "cl.exe"
+
+
+@pytest.mark.parametrize("chosen", ["", "clang-cl", "gcc", "C:/LLVM/clang-cl.exe"])
+def test_windows_compiles_with_clang_cl(tools, tmp_path, monkeypatch, chosen: str) -> None:
+    program = tmp_path / "clang-cl"
+    shutil.copy(tools.program, program)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CC", chosen)
+    seen: dict[str, list[str]] = {}
+
+    def compile_one(sources: list[str], **options: Any) -> list[str]:
+        seen[sources[0]] = options["extra_postargs"]
+        return tools.compile(sources, **options)
+
+    command = tools.setup["CompileOnce"]()
+    command.compiler = Msvc(compile_one)
+    extension = SimpleNamespace(flags=["/clang:-O3"], macros=())
+    command.build_extension(extension)
+    assert command.compiler.cc == str(program)
+    assert (
+        extension.extra_compile_args
+        == tools.setup["flags_for"]("msvc", "release")["extra_compile_args"]
+    )
+    assert seen == {
+        GENERATED: ["/clang:-O3", "/clang:-O1"],
+        "csrc/a.c": ["/clang:-O3"],
+        "csrc/b.c": ["/clang:-O3"],
+    }
+
+
+def test_without_clang_cl_one_sentence_says_what_to_install(tools, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CC", "cl.exe")
+    command = tools.setup["CompileOnce"]()
+    command.compiler = Msvc(tools.compile)
+    with pytest.raises(SystemExit, match=r'"C\+\+ Clang tools for Windows"'):
+        command.build_extension(SimpleNamespace(flags=[], macros=()))
+    assert tools.compiled == []
 
 
 # -- In a checkout, the source folder hides the installed package and must lead to it --------------
