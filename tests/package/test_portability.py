@@ -1,6 +1,6 @@
 """kgtrec does on Windows and macOS what it does on Linux: names that these lack have substitutes.
 
-Real Windows is tested by .ci/run portability, where its Python can be had.
+The same transcripts were played by hand with Python for Windows under wine.
 """
 
 from __future__ import annotations
