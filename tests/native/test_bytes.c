@@ -596,7 +596,7 @@ static void check_interval(const kgt_block *block, const kgt_queries *queries, i
                              block->base[word] + queries->relative[row] * block->code_norm[word],
                              queries->judged_norm[row],
                              absolute * queries->inverse[row],
-                             queries->own[row] * queries->inverse[row],
+                             queries->l1_error[row] * queries->inverse[row],
                              queries->inverse[row],
                              0.97f};
     const int16_t *x = block->fine + (size_t)place * block->fine_stride;
@@ -613,7 +613,7 @@ static void check_interval(const kgt_block *block, const kgt_queries *queries, i
         figures.base + queries->fine_relative[row] * figures.code_norm,
         queries->fine_norm[row],
         absolute * queries->fine_inverse[row],
-        queries->fine_own[row] * queries->fine_inverse[row],
+        queries->fine_l1_error[row] * queries->fine_inverse[row],
         queries->fine_inverse[row],
         l1 ? 0.97f : 0.92f};
     const double shifted = score + queries->chain[row];
