@@ -31,6 +31,7 @@ ORDER = (
     "published-numbers",
     "many-graphs",
     "sparse-labels",
+    "judged-metrics",
     "open-world",
     "complex-queries",
     "dense-retrieval",

@@ -233,3 +233,17 @@ def test_wrong_probabilities_are_refused() -> None:
         wrong = JudgedValues(values.judge, values.people, values.drawn, np.full(60, p), values.fold)
         with pytest.raises(UsageError, match="not above 0 and up to 1"):
             estimate_means(wrong)
+
+
+def test_folds_are_halves_of_all_and_of_the_drawn_questions() -> None:
+    drawn = np.array([1, 2, 3, 10, 11, 12, 13, 20])
+    folds = assign_folds(31, drawn, 5)
+    assert sorted(np.bincount(folds).tolist()) == [15, 16]
+    assert np.bincount(folds[drawn]).tolist() == [4, 4]
+    np.testing.assert_array_equal(folds, assign_folds(31, drawn, 5))
+    times = np.zeros(31)
+    for seed in range(400):
+        times += assign_folds(31, drawn, seed)
+    np.testing.assert_allclose(times / 400, 0.5, atol=0.1)
+    other = assign_folds(31, drawn + 1, 5)
+    assert (other[drawn + 1] != folds[drawn]).any()
