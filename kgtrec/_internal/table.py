@@ -79,6 +79,14 @@ class Interval:
         return f"{self.low!r}-{self.high!r}"
 
 
+class PValue(float):
+    """A p-value, which prints as "< 0.001" if it is smaller; its digits are kept otherwise."""
+
+    def __format__(self, spec: str) -> str:
+        return f"< {LEAST_P}" if self < LEAST_P else float.__format__(self, spec)
+
+
+LEAST_P = 0.001
 Value = float | Interval
 """A value of a measure."""
 

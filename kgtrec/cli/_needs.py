@@ -47,7 +47,10 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
         ("--plot-pairs", "--checkpoints"),
     ),
     "judge merge": (("--seed", "--conflicts"),),
-    "compare power": (("--seed", "--test=randomisation --test=bootstrap"),),
+    "compare": (("--ties", "--qrels"),),
+    "compare labels": (("--ties", "--qrels"),),
+    "compare depths": (("--ties", "--qrels"),),
+    "compare power": (("--seed", "--test=randomisation --test=bootstrap"), ("--ties", "--qrels")),
 }
 """Per command, options, and the others of which they need one (`=`: with that value)."""
 

@@ -22,9 +22,11 @@ from kgtrec.cli.compare.inputs import (
     QRELS_OF_RUNS,
     SYSTEMS,
     TEST,
+    TIES,
     check_permutations,
     choose_measures,
     name_systems,
+    order_of_ties,
     read_samples,
     stack_measures,
 )
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @SYSTEMS
 @QRELS
+@TIES
 @MEASURES
 @TEST
 @shared.intervals("questions", 5_000)
@@ -358,6 +361,7 @@ def _sensitivity_of_table(
 @click.command(cls=Command, short_help="Which measure distinguishes systems best?")
 @SYSTEMS
 @QRELS
+@TIES
 @MEASURES
 @TEST
 @shared.seed("Seed of the randomisation test.")
@@ -413,6 +417,7 @@ def power(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Repo
 @click.command(cls=Command, short_help="Does one experiment reproduce another?")
 @SYSTEMS
 @QRELS_OF_RUNS
+@TIES
 @MEASURES
 @shared.FORMAT
 def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> Report:
@@ -427,7 +432,9 @@ def reproduction(files: tuple[str, ...], qrels: str, keys: tuple[str, ...]) -> R
     from kgtrec.study.comparison.samples import notes_on_missing
 
     systems = name_systems(files, qrels)
-    result, missing = reproduction_of(qrels, systems, choose_measures(keys, qrels))
+    result, missing = reproduction_of(
+        qrels, systems, choose_measures(keys, qrels), ties=order_of_ties()
+    )
     orders, effects = result.order_table(), result.table()
     text = (
         f"tau union: Kendall's tau of the {correlation.DEPTH:,} best documents, as positions in "

@@ -25,6 +25,15 @@ SYSTEMS = shared.files("files", "FILE FILE ...")
 QRELS = shared.reads(
     "--qrels", "The files are TREC runs; these are their judgements.", metavar="QRELS"
 )
+TIES = shared.option(
+    "--ties",
+    "With --qrels: mean, smallest or largest value over all orders of tied documents, or the "
+    "value in their order by name. Default: by name, with a warning if ties matter.",
+    type=shared.Choice(("expected", "min", "max", "name")),
+    expose_value=False,
+    callback=lambda ctx, _parameter, value: ctx.meta.update({_TIES: value}),
+)
+_TIES = "ties of runs"
 QRELS_OF_RUNS = shared.reads("--qrels", "Judgements of the runs.", metavar="QRELS", required=True)
 MEASURES = shared.option(
     "-m --measure keys",
@@ -119,6 +128,12 @@ def choose_measures(
     return keys or (OF_RUNS if qrels else usual)
 
 
+def order_of_ties() -> str | None:
+    """Return the value of --ties; None if it was not given."""
+    ties: str | None = click.get_current_context().meta.get(_TIES)
+    return ties
+
+
 def read_samples(
     systems: Mapping[str, str], keys: Sequence[str], qrels: str | None, n_entities: int | None
 ) -> tuple[list[Samples], list[str]]:
@@ -128,7 +143,8 @@ def read_samples(
 
     if qrels is None:
         return samples_of_ranks(load_comparable(systems), keys), []
-    samples, missing = samples_of_runs(qrels, systems, keys, entities=n_entities)
+    ties = order_of_ties()
+    samples, missing = samples_of_runs(qrels, systems, keys, entities=n_entities, ties=ties)
     return samples, notes_on_missing(missing, f"of {len(samples[0]):,} ")
 
 

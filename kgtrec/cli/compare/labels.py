@@ -22,8 +22,10 @@ from kgtrec.cli.compare.inputs import (
     QRELS,
     QRELS_OF_RUNS,
     SYSTEMS,
+    TIES,
     choose_measures,
     name_systems,
+    order_of_ties,
     read_samples,
     stack_measures,
 )
@@ -141,6 +143,7 @@ def _part_values(
     metavar="QRELS|DIR|TABLE",
 )
 @QRELS
+@TIES
 @MEASURES
 @BY
 @RATIOS
@@ -445,6 +448,7 @@ def usual_columns(tables: Sequence[of_parts.ValueTable], *, micro: bool) -> list
 @click.command(cls=Command, short_help="What does a system lose if the pool was made without it?")
 @SYSTEMS
 @QRELS_OF_RUNS
+@TIES
 @POOL
 @GRAPH_OF_POOL
 @MEASURES
@@ -475,7 +479,8 @@ def reuse(
     judged = read_qrels(qrels)
     runs = {name: read_run(path, as_="columns") for name, path in systems.items()}
     results = [
-        leave_one_out(judged, runs, contributors, key) for key in choose_measures(keys, qrels)
+        leave_one_out(judged, runs, contributors, key, ties=order_of_ties())
+        for key in choose_measures(keys, qrels)
     ]
     tables = {result.measure: result.table() for result in results}
     sections = [
@@ -493,6 +498,7 @@ def reuse(
 @POOL
 @GRAPH_OF_POOL
 @QRELS
+@TIES
 @shared.QUESTION_NAMES
 @MEASURES
 @shared.intervals("questions", 5_000)
@@ -552,6 +558,7 @@ def _depth_curves(
         depth_of,
         keys,
         entities=options["n_entities"],
+        ties=order_of_ties(),
         resampling=resampling,
     )
 

@@ -515,7 +515,7 @@ class Reproduction(ShownAsTables):
 
 
 def reproduction_of(
-    qrels: Any, runs: Mapping[str, Any], measures: Sequence[str]
+    qrels: Any, runs: Mapping[str, Any], measures: Sequence[str], *, ties: str | None = None
 ) -> tuple[Reproduction, dict[str, int]]:
     """Compare runs with their reproductions, over the first 1,000 documents of each list.
 
@@ -526,6 +526,9 @@ def reproduction_of(
     runs : mapping of str to path-like or RunColumns
         The original run and the reproduced one; or baseline and advanced system of the original
         experiment, then of the reproduced one.
+    ties : {"expected", "min", "max", "name"}, optional
+        Order of tied documents in measures; see `samples_of_runs`. tau union and RBO take the order
+        by name.
 
     Returns
     -------
@@ -547,7 +550,7 @@ def reproduction_of(
         )
     names, half = [*runs], len(runs) // 2
     pairs = [*zip(names[:half], names[half:], strict=True)]
-    samples, missing = samples_of_runs(qrels, runs, measures)
+    samples, missing = samples_of_runs(qrels, runs, measures, ties=ties)
     values = np.stack([of_measure.values for of_measure in samples])  # measures, queries, runs
     first, second = values[:, :, :half], values[:, :, half:]
     rmse = np.sqrt(((first - second) ** 2).mean(axis=1)).T

@@ -333,7 +333,9 @@ def _of_run(
         )
 
     def evaluate(keys: Sequence[str], ties: str | None = None) -> list[Samples]:
-        samples, unanswered = samples_of_runs(qrels, {name: run}, keys, ties=ties, least=1)
+        samples, unanswered = samples_of_runs(
+            qrels, {name: run}, keys, ties=ties or "name", least=1
+        )
         missing.update(unanswered)
         return samples
 

@@ -22,7 +22,7 @@ from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import COMPARING, Resampled, Resampling, over_runs
-from kgtrec._internal.table import ShownAsTables, Table
+from kgtrec._internal.table import LEAST_P, PValue, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError, about, refuse_if
 from kgtrec.measures import Measure
 from kgtrec.results.comparability import comparable
@@ -112,7 +112,7 @@ class SystemComparison(ShownAsTables):
         It has the difference, its interval, p and effect sizes.
         """
         tests = self.tests
-        sizes = self.effects.d_z, self.effects.superiority
+        sizes = self.effects.d_z, self.effects.wins
         return _pair_table(self, self.samples, tests.correction, tests.p, tests.corrected, *sizes)
 
     def method(self) -> str:
@@ -132,12 +132,12 @@ class SystemComparison(ShownAsTables):
         head = f"{name or self.samples.name}: "
         if n_pairs == 1:
             first, second = names[best], names[order[1]]
-            p = float(self.tests.corrected[0])
+            p = PValue(self.tests.corrected[0])
             if n_better:
                 head += f"{first} is better than {second}"
             else:
                 head += f"{first} and {second} do not differ significantly"
-            return f"{head} ({self.method()}: p = {p:.4g})."
+            return f"{head} ({self.method()}: p {'' if p < LEAST_P else '= '}{p:.4g})."
         if not tied:
             head += f"{names[best]} is better than every other system"
         elif np.ptp(self.samples.means()) == 0:
@@ -220,12 +220,13 @@ def _pair_table(
         "against",
         f"difference:{samples.digits}",
         *compared.resampling.columns(samples.digits),
-        "p:5",
-        f"{title}=p.corrected:5",
-        *["d_z:3", "wins=superiority:3"][: len(sizes)],
+        "p:4",
+        f"{title}=p.corrected:4",
+        *["d_z:3", "wins:3"][: len(sizes)],
     ]
     names = ([samples.systems[i] for i in column] for column in pairs.T)
-    table = Table.from_columns(columns, *names, first - second, *ends, p, fixed, *sizes, names=2)
+    tested = (map(PValue, values.tolist()) for values in (p, fixed))
+    table = Table.from_columns(columns, *names, first - second, *ends, *tested, *sizes, names=2)
     return table.in_order(np.lexsort(position[pairs].T[::-1]))
 
 

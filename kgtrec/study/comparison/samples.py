@@ -10,6 +10,7 @@ for runs. The value of a system is the plain mean over its items, or a monotone 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -384,8 +385,9 @@ def samples_of_runs(
         ends are compared.
     entities : int, optional
         Number of entities of the graph; kg_mr needs it.
-    ties : {"expected", "min", "max"}, optional
-        Mean, smallest or largest value over all orders of tied documents, as in `kgtrec eval`.
+    ties : {"expected", "min", "max", "name"}, optional
+        Mean, smallest or largest value over all orders of tied documents, as in `kgtrec eval`; or
+        the value in their order by name. By default, this one, with a warning if ties matter.
     least : int
         Number of runs from which on they are accepted.
 
@@ -406,6 +408,7 @@ def samples_of_runs(
     UsageError
         Fewer runs than `least`; unknown measures, or counts, which have no mean.
     """
+    from kgtrec.trec.eval.evaluate import tie_warning
     from kgtrec.trec.eval.request import Request
     from kgtrec.trec.eval.score import score
 
@@ -414,9 +417,13 @@ def samples_of_runs(
     if isinstance(qrels, Mapping):
         qrels = {query: row for query, row in qrels.items() if row}
     options = EvalOptions(complete=True)
-    request = Request(qrels, [*runs.values()], measures, options, entities=entities, ties=ties)
+    order = None if ties == "name" else ties
+    request = Request(qrels, [*runs.values()], measures, options, entities=entities, ties=order)
     _check_columns(request.columns, request.micro)
     scored = dict(zip(runs, score(request), strict=True))
+    for name, run in scored.items() if ties is None else ():
+        if run.tied.queries:
+            warnings.warn(tie_warning(run.tied, len(run.queries), name), stacklevel=2)
     queries = next(iter(scored.values())).queries
 
     def sample(column: Any, values: list[Float64], transform: OfMean = same) -> Samples:

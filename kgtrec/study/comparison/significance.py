@@ -96,13 +96,13 @@ class Effects:
     - d_z, float64 (p,): Mean difference over items, in standard deviations of the differences
       (Cohen 1988); above 0 if the first system is better. It is 0 if all differences are 0, and
       infinite if all equal another number.
-    - superiority, float64 (p,): Share of items on which the first system is better, plus half of
+    - wins, float64 (p,): Share of items on which the first system is better, plus half of
       the ties; 0.5 means no difference.
     """
 
     difference: Float64
     d_z: Float64
-    superiority: Float64
+    wins: Float64
 
 
 def pairs_of(n_systems: int) -> Int64:
@@ -219,8 +219,8 @@ def effects(samples: Samples) -> Effects:
         else:
             d_z = mean / deviation
         close = np.abs(gap) <= ROUNDING * np.abs(gap).max()
-        superiority = np.where(close, 0.5, gap > 0).mean()
-        rows.append((values[i] - values[j], d_z, superiority))
+        wins = np.where(close, 0.5, gap > 0).mean()
+        rows.append((values[i] - values[j], d_z, wins))
     columns = np.array(rows, np.float64).reshape(-1, 3).T
     return Effects(*np.ascontiguousarray(columns))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from kgtrec._internal.arrays import Bools, Float64, Int64
 from kgtrec._internal.bootstrap import ROUNDING
-from kgtrec._internal.table import Cell, ShownAsTables, Table
+from kgtrec._internal.table import Cell, PValue, ShownAsTables, Table
 from kgtrec.errors import InputError, UsageError
 from kgtrec.study.comparison.report import SystemComparison
 from kgtrec.study.comparison.samples import distinct_titles
@@ -89,7 +89,7 @@ class Verdicts(ShownAsTables):
             first, second = (self.systems[i] for i in pair)
             for k, measure in enumerate(self.measures):
                 names = (first, second, measure, *([self.labels[k]] if labelled else []))
-                numbers = float(self.difference[row, k]), float(self.p[row, k])
+                numbers = float(self.difference[row, k]), PValue(self.p[row, k])
                 rows.append((*names, *numbers, self._word(row, k)))
         columns = [
             "system",
@@ -97,7 +97,7 @@ class Verdicts(ShownAsTables):
             "measure",
             *(["labels"] if labelled else []),
             "difference:4",
-            "p (corrected)=p.corrected:5",
+            "p (corrected)=p.corrected:4",
             "verdict",
         ]
         return Table.from_rows(columns, rows, names=3 + labelled)

@@ -89,6 +89,7 @@ def curves_of_runs(
     *,
     resampling: Resampling = COMPARING,
     entities: int | None = None,
+    ties: str | None = None,
 ) -> DepthCurves:
     """Rank systems with the labels of every depth of a pool, with intervals.
 
@@ -110,6 +111,8 @@ def curves_of_runs(
         How to make intervals; the same questions are resampled at every depth.
     entities : int, optional
         Number of entities of the graph, for kg_mr.
+    ties : {"expected", "min", "max", "name"}, optional
+        Order of tied documents; see `samples_of_runs`.
 
     Raises
     ------
@@ -135,7 +138,8 @@ def curves_of_runs(
     depths, samples = range(shallowest, deepest + 1), []
     for depth in depths:
         reduced = _without(judged, lambda query, d, most=depth: known[query].get(d, 0) > most)
-        samples.append(samples_of_runs(reduced, loaded, measures, entities=entities)[0])
+        order = ties if depth == deepest else ties or "name"  # warn of ties once
+        samples.append(samples_of_runs(reduced, loaded, measures, entities=entities, ties=order)[0])
     return with_intervals(samples, depths, resampling)
 
 
@@ -388,7 +392,12 @@ def contributors_of(pool: Pool) -> dict[str, dict[str, frozenset[str]]]:
 
 
 def leave_one_out(
-    qrels: Qrels, runs: Mapping[str, Any], contributors: Contributors, measure: str
+    qrels: Qrels,
+    runs: Mapping[str, Any],
+    contributors: Contributors,
+    measure: str,
+    *,
+    ties: str | None = None,
 ) -> Reuse:
     """Evaluate every system with and without the judgements that only it contributed to the pool.
 
@@ -403,6 +412,8 @@ def leave_one_out(
         Systems of the pooled documents; see `contributors_of`.
     measure : str
         A measure of trec_eval; more must be better.
+    ties : {"expected", "min", "max", "name"}, optional
+        Order of tied documents; see `samples_of_runs`.
 
     Raises
     ------
@@ -417,14 +428,14 @@ def leave_one_out(
     alone = _unique_judgements(qrels, contributors)
     took_part = _select_contributors(runs, contributors)
 
-    def means(judged: Qrels) -> Float64:
-        (samples,), _ = samples_of_runs(judged, runs, [name])
+    def means(judged: Qrels, ties: str | None) -> Float64:
+        (samples,), _ = samples_of_runs(judged, runs, [name], ties=ties)
         return samples.means()
 
-    rows, counts = [means(qrels)], []
+    rows, counts = [means(qrels, ties)], []
     for unique in (alone.get(system, {}) for system in runs):
         rest = _without(qrels, lambda query, d, unique=unique: d in unique.get(query, ()))
-        rows.append(means(rest))
+        rows.append(means(rest, ties or "name"))  # warn of ties once
         brought = [qrels[query][d] for query, row in unique.items() for d in row]
         counts.append((len(brought), sum(r > 0 for r in brought)))
     whole, *left = rows

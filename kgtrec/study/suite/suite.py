@@ -16,7 +16,7 @@ import numpy as np
 
 from kgtrec._internal.arrays import Bools, Float64
 from kgtrec._internal.bootstrap import ROUNDING, Resampling, on_draws
-from kgtrec._internal.table import ShownAsTables, Table
+from kgtrec._internal.table import PValue, ShownAsTables, Table
 from kgtrec.errors import UsageError, choose, must_be
 from kgtrec.measures import Measure, headings, parse_all
 from kgtrec.ranking.ranks import Ranks
@@ -393,10 +393,11 @@ class Suite(ShownAsTables):
 
     def pair_table(self) -> Table:
         """Return a table with one row per pair of ranked models, on the graphs that both have."""
-        first, second, *others = self.pairs.values()
+        first, second, *others, p, corrected = self.pairs.values()
+        tested = (map(PValue, values.tolist()) for values in (p, corrected))
         names = ([self.cells.models[i] for i in ends] for ends in (first, second))
         columns = "model, against, graphs, wins, ties, difference:4, p:4, p (Holm)=corrected:4"
-        return Table.from_columns(columns, *names, *others, names=2)
+        return Table.from_columns(columns, *names, *others, *tested, names=2)
 
     def test_table(self) -> Table:
         """Return a table of Friedman's test, with Nemenyi's critical difference of mean ranks.
@@ -416,7 +417,7 @@ class Suite(ShownAsTables):
                     test.models,
                     test.graphs,
                     test.statistic,
-                    test.p,
+                    PValue(test.p),
                     test.critical_difference,
                 )
             ]

@@ -19,6 +19,7 @@ from kgtrec.trec.files.columns import QrelsColumns, name_bytes
 from kgtrec.trec.files.text import decode_name, is_path
 from kgtrec.trec.measures.judge import JudgedQueries
 from kgtrec.trec.measures.names import resolve
+from kgtrec.trec.measures.relevant import TieEffect
 from kgtrec.trec.measures.rows import FORMATS
 from kgtrec.trec.measures.trec_measure import EvalOptions
 from kgtrec.trec.measures.values import summary as summary_of
@@ -305,15 +306,19 @@ class Evaluator:
 
 def _tie_warnings(evaluation: Evaluation) -> Iterable[TieWarning]:
     """Warn of ties that change a value."""
-    effect, n_queries = evaluation.tied, len(evaluation.values.queries)
-    if effect.queries:
-        most = f", {effect.measure} by up to {effect.most:.4g}" if effect.measure else ""
-        yield TieWarning(
-            f"{effect.queries:,} of {n_queries:,} queries have ties that change a measure{most};"
-            f" these values order tied documents by name. Pass "
-            f"{argument('ties', 'expected')} for the mean over all orders, or "
-            f"{argument('ties', 'name')} for these values without a warning"
-        )
+    if evaluation.tied.queries:
+        yield tie_warning(evaluation.tied, len(evaluation.values.queries))
+
+
+def tie_warning(effect: TieEffect, n_queries: int, run: str = "") -> TieWarning:
+    """Return the warning that ties change a value; it begins with the name of the run, if given."""
+    most = f", {effect.measure} by up to {effect.most:.4g}" if effect.measure else ""
+    return TieWarning(
+        f"{run}{': ' * bool(run)}{effect.queries:,} of {n_queries:,} queries have ties that change "
+        f"a measure{most}; these values order tied documents by name. Pass "
+        f"{argument('ties', 'expected')} for the mean over all orders, or "
+        f"{argument('ties', 'name')} for these values without a warning"
+    )
 
 
 def _list_queries(qrels: Any, judged: JudgedQueries | GroupJudgements) -> list[str]:

@@ -254,7 +254,12 @@ def test_depths_and_reuse_are_those_of_new_pools(case, depth, share, seed, tmp_p
         for mean in (mean_ap, mean_rr, mean_rr)
     ]
     curves = curves_of_runs(
-        qrels, paths, depths_of(pool), ["map", "kg_mrr"], resampling=Resampling(resamples=100)
+        qrels,
+        paths,
+        depths_of(pool),
+        ["map", "kg_mrr"],
+        resampling=Resampling(resamples=100),
+        ties="name",
     )
     assert (curves.depths, curves.reference) == (tuple(range(deepest + 1)), 0)
     assert curves.measures[1:] == ("kg_mrr_low", "kg_mrr_high")  # runs hold every answer
@@ -262,7 +267,7 @@ def test_depths_and_reuse_are_those_of_new_pools(case, depth, share, seed, tmp_p
     assert np.array(values) == pytest.approx(np.array(due))
 
     runs = {name: kgtrec.trec.read_run(path) for name, path in paths.items()}
-    reuse = leave_one_out(qrels, runs, contributors_of(pool), "map")
+    reuse = leave_one_out(qrels, runs, contributors_of(pool), "map", ties="name")
     for k, name in enumerate(reuse.systems):
         if name not in reuse.contributors:
             continue
@@ -293,7 +298,7 @@ def test_questions_without_a_judgement_yet_are_unanswered(tmp_path: Path) -> Non
     qrels = {f"q{i}": {"x": 1} for i in range(4)}
     depths = {f"q{i}": {"x": 1} for i in range(1, 4)}  # q0 is as for a seed
     measures, how = ["map", "gm_map", "rbp_resid"], Resampling(resamples=100)
-    curves = curves_of_runs(qrels, paths, depths, measures, resampling=how)
+    curves = curves_of_runs(qrels, paths, depths, measures, resampling=how, ties="name")
     own = {one.measure: one.parts["0",] for one in curves.values}
     ap = np.array([1, 1 / 3, 1 / 3])
     assert own["map"] == pytest.approx(ap / 4)
@@ -345,7 +350,7 @@ def test_reverse_questions_are_asked_from_their_triples_depth_on(tmp_path: Path)
 
 def test_leaving_one_out() -> None:
     qrels, runs, brought = toy_pool()
-    result = leave_one_out(qrels, runs, brought, "recip_rank")
+    result = leave_one_out(qrels, runs, brought, "recip_rank", ties="name")
     assert result.full.tolist() == [1.0, 0.5, 1.0]
     # Without w, c finds its first answer at the third place; without z, b loses as much.
     assert result.left_out.tolist() == pytest.approx([1.0, 1 / 3, 1 / 3])
