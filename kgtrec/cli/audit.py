@@ -51,7 +51,8 @@ SIZES = ("instances", "entities")
 @shared.option(
     "--scores",
     "Scores of a model (with --graph), as for `kgtrec rank`: also try every filter and, with ties, "
-    "ranks by the order of columns (Berrendorf et al. 2020, section 2.1). Repeatable.",
+    "ranks by the order of columns (Berrendorf et al. 2020, section 2.1), which files of ranks "
+    "lack. Repeatable.",
     type=SCORES,
     multiple=True,
     metavar="PATH",

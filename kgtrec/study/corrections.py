@@ -137,14 +137,16 @@ def label_corrections(sparse: Ranks, completed: Ranks) -> LabelCorrections:
     Raises
     ------
     InputError
-        The completed ranks lack an answer of the sparse ones, or the ranks are not of the same
-        scores: those of a test answer differ by something else than the added answers.
+        The completed ranks lack an answer of the sparse ones, an added label is also in train, or
+        the ranks are not of the same scores: those of a test answer differ by something else than
+        the added answers.
     UsageError
         Ranks without a graph, for relations or qualifiers, from lists or with a tolerance, or
         filtered without their own split.
     """
     for ranks in (sparse, completed):
         _check(ranks)
+    _refuse_known_labels(sparse, completed)
     in_sparse, in_completed = _key_questions(sparse), _key_questions(completed)
     shared = {in_completed[key]: number for key, number in in_sparse.items() if key in in_completed}
     part = completed.subset(np.isin(completed.question, list(shared)))
@@ -186,6 +188,21 @@ def _check(ranks: Ranks) -> None:
         raise UsageError(
             f"ranks {' and '.join(problems)} do not show what added labels change; rank heads and "
             "tails of a graph among all entities, filtered by all splits"
+        )
+
+
+def _refuse_known_labels(sparse: Ranks, completed: Ranks) -> None:
+    """Raise InputError for added labels that train contains, which are not missing facts.
+
+    Without correction they did not compete, so nothing changes by adding them.
+    """
+    known = [ranks.provenance.overlap.get("known", 0) for ranks in (sparse, completed)]
+    added = known[1] - known[0]
+    if added > 0:
+        noun = "an added label is" if added == 1 else f"{added:,} added labels are"
+        raise InputError(
+            f"{noun} also in train, so no missing fact; remove the triples that train or valid has "
+            "from the completed test split, and rank again"
         )
 
 
