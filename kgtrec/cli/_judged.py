@@ -79,20 +79,24 @@ def correct(
         return _plan(lists, labels, done.seeds, options, how)
     sample = read_question_sample(path, done.seeds)
     judged.check_judged(path, sample, done, judgements)
-    found = correct_measures(lists, labels, done, sample, **how)
-    tables = {"measures": found.table()}
+    corrected = correct_measures(lists, labels, done, sample, **how)
+    tables = {"measures": corrected.table()}
     sections: list[Section] = [
-        (f"Over all {found.questions:,} questions", [tables["measures"]], _join(found.sentences()))
+        (
+            f"Over all {corrected.questions:,} questions",
+            [tables["measures"]],
+            _join(corrected.sentences()),
+        )
     ]
     if len(lists) > 1:
-        tables |= {"pairs": found.pair_table(), "order": found.order_table()}
-        known = found.judged == found.questions
+        tables |= {"pairs": corrected.pair_table(), "order": corrected.order_table()}
+        known = corrected.judged == corrected.questions
         sections += _sections_of_systems(tables, known)
-    sections += _agreement_section(labels, done, found, sample.drawn, tables)
+    sections += _agreement_section(labels, done, corrected, sample.drawn, tables)
     if options["target"] is not None:
-        plan = plan_from_pilot(found, options["target"])
+        plan = plan_from_pilot(corrected, options["target"])
         tables["plan"] = plan.table()
-        sections.append(_plan_section(plan, f"; {found.judged:,} are judged"))
+        sections.append(_plan_section(plan, f"; {corrected.judged:,} are judged"))
     data = {name: table.to_dict() for name, table in tables.items()}
     return Report.from_sections(sections, data, tables["measures"])
 
@@ -117,7 +121,7 @@ def _sections_of_systems(tables: dict[str, Table], known: bool) -> list[Section]
 def _agreement_section(
     labels: JudgeLabels,
     done: Completion,
-    found: CorrectedMeasures,
+    corrected: CorrectedMeasures,
     drawn: Any,
     tables: dict[str, Table],
 ) -> list[Section]:
@@ -129,7 +133,7 @@ def _agreement_section(
     agreement = agreement_with_people(labels, done, drawn)
     if not len(agreement):
         return []
-    how = Resampling(100 * found.level, 2000, found.seed)
+    how = Resampling(100 * corrected.level, 2000, corrected.seed)
     tables["agreement"] = tabulate_agreements([agreement], how)
     heading = "Agreement of the judge with people on the candidates of the drawn questions"
     shown = select_columns(tables["agreement"], [0, 2, 3, *range(9, 15)])

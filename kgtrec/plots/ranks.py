@@ -199,7 +199,7 @@ def over_relations(
 
     Parameters
     ----------
-    values : mapping of str to ndarray of float64
+    values : mapping of str to ndarray of float64, shape (n_relations,)
         The metric of each relation, in any order.
     label : str
         Name of the metric, for the axis.

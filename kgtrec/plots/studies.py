@@ -346,6 +346,11 @@ def simulations(runs: Simulation | Sequence[Simulation], metric: str = "mrr") ->
         correlation (Figure 2).
     metric : str, default "mrr"
 
+    Raises
+    ------
+    UsageError
+        No simulation, different sparsities, or a metric that was not simulated.
+
     Notes
     -----
     The paper calls its bands two standard deviations; what its program draws is two standard
@@ -408,6 +413,11 @@ def sparse_full(panels: Panel | Sequence[Panel], metrics: Sequence[str] | None =
     metrics : sequence of str, optional
         One column per metric; by default all metrics (Figures 7 to 14), of one panel in rows of
         three.
+
+    Raises
+    ------
+    UsageError
+        No panel or no metric, or a metric that was not measured.
     """
     several = list(panels) if isinstance(panels, Sequence) else [panels]
     require(several, "panels")

@@ -285,7 +285,7 @@ class Ranker:
         return ScoreBlock.from_scores(scores, not self.settings.higher_is_better)
 
     def rank_checked(self, ids: Int64, block: ScoreBlock) -> None:
-        """Rank rows with checked ids and scores; see `update`."""
+        """Rank rows without checks of ids (int64, shape (n,)) and scores; see `update`."""
 
         def rank_new(claim: object, new: Bools) -> None:
             # Within `rank_new`, so that rows of a file that is cut short do not count as scored.

@@ -126,7 +126,7 @@ class Ranks:
             Answers without a score, among micro and among macro candidates.
         scores : callable
             Returns the description of the scores for the manifest.
-        further : dict of str to ndarray, optional
+        further : dict of str to ndarray of int64 or bool, shape (n,), optional
             Optional columns of counts.
         """
         counted = build_count_columns(questions, counts, unscored) | (further or {})
@@ -161,7 +161,7 @@ class Ranks:
 
     @cached_property
     def triple(self) -> Int64:
-        """Row of the instance's triple in the evaluated split.
+        """Row of the instance's triple in the evaluated split: int64, shape (n,).
 
         If the value of a qualifier was asked, it is the row in ``graph.qualifier_facts(split)``.
         """
@@ -169,65 +169,86 @@ class Ranks:
 
     @cached_property
     def question(self) -> Int64:
-        """Index of the instance's question; `question_ids` names them."""
+        """Index of the instance's question: int64, shape (n,). `question_ids` names them."""
         return self._column_of_source("question")
 
     @cached_property
     def side(self) -> Int64:
-        """Code of the side that was asked: 0 head, 1 tail, 2 relation, 3 value of a qualifier."""
+        """Code of the side that was asked: int64, shape (n,).
+
+        0: head, 1: tail, 2: relation, 3: value of a qualifier.
+        """
         return self._column_of_source("side")
 
     @cached_property
     def relation(self) -> Int64:
-        """Id of the relation, or of the qualifier's relation if its value was asked."""
+        """Id of the relation: int64, shape (n,).
+
+        If the value of a qualifier was asked, it is the relation of the qualifier.
+        """
         return self._column_of_source("relation")
 
     @cached_property
     def given(self) -> Int64:
-        """Id of the given entity, or of the statement's head if a qualifier's value was asked."""
+        """Id of the given entity: int64, shape (n,).
+
+        If the value of a qualifier was asked, it is the head of the statement.
+        """
         return self._column_of_source("given")
 
     @cached_property
     def answer(self) -> Int64:
-        """Id of the answer: an entity, or a relation if that was asked."""
+        """Id of the answer: an entity, or a relation if that was asked. Int64, shape (n,)."""
         return self._column_of_source("answer")
 
     @cached_property
     def answer_popularity(self) -> Int64:
-        """Number of occurrences of the answer in the triples of all splits."""
+        """Occurrences of the answer in the triples of all splits: int64, shape (n,)."""
         return self._column_of_source("answer_popularity")
 
     @cached_property
     def relation_popularity(self) -> Int64:
-        """Number of triples of the evaluated split with the relation."""
+        """Number of triples of the evaluated split with the relation: int64, shape (n,)."""
         return self._column_of_source("relation_popularity")
 
     @cached_property
     def given_relation(self) -> Int64 | None:
-        """Relation of the statement if a qualifier's value was asked, otherwise None."""
+        """Relation of the statement if a qualifier's value was asked, otherwise None.
+
+        int64, shape (n,).
+        """
         return self._optional_column("given_relation")
 
     @cached_property
     def given_tail(self) -> Int64 | None:
         """Id of the given tail if the relation or a qualifier's value was asked, otherwise None.
 
-        `given` has the head.
+        int64, shape (n,). `given` has the head.
         """
         return self._optional_column("given_tail")
 
     @cached_property
     def context(self) -> Int64 | None:
-        """Number of the question's time, or set of qualifiers; `context_labels` names it."""
+        """Number of the question's time, or set of qualifiers; None without them.
+
+        int64, shape (n,). `context_labels` names it.
+        """
         return self._optional_column("context")
 
     @cached_property
     def full_candidates(self) -> Int64 | None:
-        """Number of micro candidates before sampling; None if candidates were not sampled."""
+        """Number of micro candidates before sampling: int64, shape (n,).
+
+        None if candidates were not sampled.
+        """
         return self._optional_column("full_candidates")
 
     @cached_property
     def grade(self) -> Int64 | None:
-        """Relevance of the answer; None if questions have no grades (`Questions.from_answers`)."""
+        """Relevance of the answer: int64, shape (n,).
+
+        None if questions have no grades (`Questions.from_answers`).
+        """
         return self._optional_column("grade")
 
     def _optional_column(self, name: str) -> Int64 | None:
@@ -252,7 +273,7 @@ class Ranks:
         return self._optional_column(name) if name.startswith(TERM) else getattr(self, name)
 
     def columns(self) -> dict[str, Array]:
-        """Return all columns by name."""
+        """Return all columns by name: int64 or bool, shape (n,)."""
         return {name: self.column(name) for name in self.column_names}
 
     def compute_once(self, name: str, make: Callable[[], Any]) -> Any:
@@ -319,7 +340,7 @@ class Ranks:
         return _rank(kind, self.greater, self.equal, self.tied_ahead)
 
     def macro_rank(self, kind: str = "realistic") -> Float64:
-        """Compute ranks as `rank` does, among the question-level candidates."""
+        """Compute ranks as `rank` does, among the macro candidates; float64, shape (n,)."""
         return _rank(kind, self.macro_greater, self.macro_equal, self.macro_tied_ahead)
 
     @property
@@ -355,7 +376,10 @@ class Ranks:
         return Ranks(columns, self.manifest, self.relation_labels, self.entity_labels)
 
     def subset(self, rows: Array | slice) -> Ranks:
-        """Return the ranks of the instances of a boolean mask, an index array or a slice."""
+        """Return the ranks of some instances.
+
+        `rows` is a mask (bool, shape (n,)), indices (int, shape (k,)) or a slice.
+        """
         columns = {name: column[rows] for name, column in self.columns().items()}
         # Checks of all questions do not apply to some of them.
         manifest = {key: self.manifest[key] for key in self.manifest if key != "trec_agreement"}

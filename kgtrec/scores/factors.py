@@ -201,7 +201,7 @@ class Factors:
 
     @property
     def table(self) -> tuple[Array, Array | None, str]:
-        """Entities, bias and metric, in the form for the native core."""
+        """Entities (n_entities, dim), bias (n_entities,) or None, and metric, for the core."""
         return self.entities, self.bias, self.metric
 
     def __repr__(self) -> str:
@@ -212,7 +212,7 @@ class Factors:
         )
 
     def select_entities(self, rows: Int64) -> Factors:
-        """Return the model with these rows of entities (and biases), in this order."""
+        """Return the model with these rows of entities and biases, int64 (k,), in this order."""
         bias = None if self.bias is None else self.bias[rows]
         return Factors(self.queries, self.entities[rows], bias, self.metric)
 

@@ -109,19 +109,26 @@ def simulate_bias(
     ----------
     alphas : sequence of float
         At least -0.5.
-    points : array_like of float, optional
+    points : array_like of float, shape (b,), optional
         Exponents beta. Default: 21 from -1 to 1, and the nearly unbiased ones.
     items, graphs : int
-        Items of a graph, and graphs per alpha.
+        Items of a graph, and graphs per alpha; at least 2.
     seed : int
+
+    Raises
+    ------
+    UsageError
+        No alpha, an alpha below -0.5, or fewer than 2 items or graphs.
     """
     check_count("items", items, 2)
     check_count("graphs", graphs, 2)
     if not len(alphas):
         raise UsageError("no alpha is named; give at least one, such as 1")
     exponents = [unbiased_exponent(alpha) for alpha in alphas]
-    given = np.concatenate([betas(), exponents]) if points is None else np.asarray(points, float)
-    axis = np.unique(given)
+    exponents_to_show = (
+        np.concatenate([betas(), exponents]) if points is None else np.asarray(points, float)
+    )
+    axis = np.unique(exponents_to_show)
     means, errors = [], []
     for alpha in alphas:
         rng = np.random.default_rng(seed)

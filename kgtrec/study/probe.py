@@ -84,7 +84,7 @@ def probe_grid(
     ranks : Ranks
     graph : Graph
         The graph of the ranks, with a train split.
-    b, c : float or array_like of float
+    b, c : float or array_like of float, shapes (b,) and (c,)
         Exponents for the popularity of answers, and of answers under their relation, in [-10, 10].
         Above 0, rare answers count more.
     metrics : str or iterable of str

@@ -128,7 +128,7 @@ def beta_grid(
     ----------
     ranks : Ranks
         Ranks with popularities as weights: `recount_popularity` replaces the default ones.
-    beta_e, beta_r : array_like of float, optional
+    beta_e, beta_r : array_like of float, shapes (e,) and (r,), optional
         Exponents for entities and for relations, in [-1, 1]. Default: 21 from -1 to 1.
     metrics : str, iterable of str, or mapping of name to function
         Metrics with a stratified average ("mr", "mrr", "hits@k", ...), or any functions f of
@@ -169,8 +169,13 @@ def beta_curve(
         Fixed value of the other exponent, in [-1, 1]; it is 0 in the figures.
     metrics, rank_type, side
         As in `beta_grid`.
-    points : array_like of float, optional
-        Values of the varied exponent. Default: 21 from -1 to 1.
+    points : array_like of float, shape (b,), optional
+        Values of the varied exponent, in [-1, 1]. Default: 21 from -1 to 1.
+
+    Raises
+    ------
+    UsageError
+        As for `beta_grid`, or another `vary`.
     """
     choose("vary", vary, ("beta_e", "beta_r"))
     axis = betas() if points is None else points

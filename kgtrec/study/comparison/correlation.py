@@ -135,6 +135,13 @@ def ranking_correlation(
 
     Their metrics may have opposite directions.
 
+    Parameters
+    ----------
+    x, y : array_like of float, shape (n_systems,)
+        Value of each system by either metric.
+    x_higher, y_higher : bool, default True
+        If higher values are better.
+
     Raises
     ------
     InputError
@@ -190,6 +197,13 @@ def over_questions(
     x, y : Resampled
         Two measures of the same systems, resampled the same way. With the same seed and the same
         questions, both have the same draws. Intervals have the level of `x`.
+
+    Raises
+    ------
+    UsageError
+        Different numbers of draws.
+    InputError
+        Not two rows of the same number of finite values, at least two.
 
     Notes
     -----

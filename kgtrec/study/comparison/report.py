@@ -263,7 +263,12 @@ def compare(
     resampling : Resampling
         How to make intervals and the bootstrap test; its seed is also for the randomisation test.
     level : float
-        Level of significance.
+        Level of significance, between 0 and 1.
+
+    Raises
+    ------
+    UsageError
+        Another level, or an unknown test or correction.
     """
     if not 0 < level < 1:
         raise UsageError(f"{argument('level', level)} is not between 0 and 1; 0.05 is usual")

@@ -43,7 +43,7 @@ def data_sensitivity_of_runs(
     threads: int | None = None,
     progress: bool | None = False,
 ) -> Sensitivity:
-    """Does the ranking of runs survive if fewer relevant documents are judged?
+    """Compute how the ranking of runs changes if fewer relevant documents are judged.
 
     Random parts of the relevant judgements are kept, and the others count as not relevant; a query
     without a kept judgement is left out. A run counts as having retrieved nothing for a query that
@@ -59,6 +59,13 @@ def data_sensitivity_of_runs(
         map_cut_K, ndcg_cut_K, recall_K, P_K, success_K or recip_rank.
     shares, repeats, seed, threads, progress
         See `data_sensitivity`; parts are of the judgements.
+
+    Raises
+    ------
+    UsageError
+        Fewer than three runs, a share outside (0, 1), no repeats, or an unknown measure.
+    FileError, InputError
+        A run that cannot be read, or qrels without a relevant document.
     """
     sizes = check_parts(len(runs), shares)
     repeats = check_count("repeats", repeats, most=MOST_PARTS)

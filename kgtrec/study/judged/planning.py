@@ -64,7 +64,7 @@ class JudgingPlan(ShownAsTables):
         return int((self.best if len(self.best) else self.even).max())
 
 
-def plan_from_pilot(found: CorrectedMeasures, target: float) -> JudgingPlan:
+def plan_from_pilot(pilot: CorrectedMeasures, target: float) -> JudgingPlan:
     """Compute the questions for intervals of ± `target` from questions that people have judged.
 
     Raises
@@ -72,22 +72,22 @@ def plan_from_pilot(found: CorrectedMeasures, target: float) -> JudgingPlan:
     UsageError
         A target of 0 or less, or fewer than `LEAST` judged questions.
     """
-    if found.judged < LEAST:
+    if pilot.judged < LEAST:
         raise UsageError(
-            f"a plan from {found.judged} judged questions is a guess; let people judge {LEAST} or "
+            f"a plan from {pilot.judged} judged questions is a guess; let people judge {LEAST} or "
             "more"
         )
-    share = 1 / found.judged - 1 / found.questions
-    spread = found.corrected.error / math.sqrt(share) if share > 0 else found.corrected.error
-    even = [needed_questions(s, target, found.questions, found.level) for s in spread.tolist()]
+    share = 1 / pilot.judged - 1 / pilot.questions
+    spread = pilot.corrected.error / math.sqrt(share) if share > 0 else pilot.corrected.error
+    even = [needed_questions(s, target, pilot.questions, pilot.level) for s in spread.tolist()]
     nothing = np.empty(0)
     return JudgingPlan(
-        [*product(found.measures, found.systems)],
+        [*product(pilot.measures, pilot.systems)],
         np.array(even),
         nothing.astype(np.int64),
         nothing,
         target,
-        found.questions,
+        pilot.questions,
     )
 
 

@@ -360,6 +360,11 @@ def random_removal(
     train_share : float in [0, 1), default 0.7
         Share eta of the recorded facts that go to training.
     seed : int, default 0
+
+    Raises
+    ------
+    UsageError
+        A share out of its range.
     """
     check("density", density, 0 < density <= 1, "a number above 0 and up to 1")
     check_share("train_share", train_share)
@@ -383,6 +388,11 @@ def ranked_removal(
         The model's rank of each fact of ``world.full_test`` in its tail question; lower is better.
     sparsity : float in [0, 1)
     seed : int, default 0
+
+    Raises
+    ------
+    UsageError
+        Ranks of another shape, or a sparsity out of its range.
     """
     facts = world.full_test
     rank = np.asarray(rank, np.float64)

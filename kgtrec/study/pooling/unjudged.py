@@ -231,7 +231,7 @@ def intervals(
         all labels.
     measures : sequence of str
         Measures of trec_eval.
-    candidates : int64 array, optional
+    candidates : ndarray of int64, shape (k,), optional
         Open candidates, from `open_candidates`. By default those of this system. To compare
         systems, give those of all systems. Otherwise, their intervals could assume different
         outcomes.

@@ -293,7 +293,7 @@ def rank_some(scores: Any, questions: Questions, chosen: Int64, **options: Any) 
         As for `kgtrec.rank`, with one row per question or per chosen question. A function is called
         only for chosen questions.
     questions : Questions
-    chosen : ndarray of int64
+    chosen : ndarray of int64, shape (k,)
         Numbers of the questions to rank, ascending.
     **options
         Options of `kgtrec.rank`.

@@ -98,12 +98,12 @@ class ListReader:
             entity, line = int(entities[at]), int(lists.line[number[at]])
             name = questions.candidate_labels[entity] if entity >= 0 else lists.names[-2 - entity]
             text = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else str(name)
-            place = argument("unlinkable", "place")
+            option = argument("unlinkable", "place")
             refuse(
                 lists.path,
                 line,
                 f"{text!r} is not a candidate of its question",
-                f"correct it; {place} counts labels that name no entity as wrong",
+                f"correct it; {option} counts labels that name no entity as wrong",
             )
 
     def _confidence(self, entries: Entries, n: int) -> Float64 | None:

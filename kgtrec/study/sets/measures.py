@@ -71,7 +71,7 @@ def median_interval(sizes: Float64, how: Resampling) -> list[float]:
 
     def medians(times: Float64) -> Float64:
         before = times[:, order].cumsum(axis=1)
-        at = [(before <= place).sum(axis=1) for place in middle]
+        at = [(before <= index).sum(axis=1) for index in middle]
         return np.asarray(ordered[at].mean(axis=0))[:, None]
 
     return percentile_interval(on_draws(medians, n, how), how)[0].tolist() if n > 1 else NONE

@@ -43,7 +43,7 @@ def trec_values(
     measures : sequence of str
         See `kgtrec.trec.measures.names.resolve`. gm_map and gm_bpref are logarithms, floored at
         1e-5.
-    grades : ndarray of int64, optional
+    grades : ndarray of int64, shape (n_answers,), optional
         Relevance of each answer; by default 1, or that of the questions.
 
     Returns
