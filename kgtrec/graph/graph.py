@@ -231,8 +231,8 @@ class GraphData:
                 tables.qualifiers,
             )
         # The name as given, not that of a link's target; "." and "data/.." do not name a folder.
-        name = source.folder.name
-        graph.name = name if name not in ("", "..") else source.folder.resolve().name
+        folder_name = source.folder.name
+        graph.name = folder_name if folder_name not in ("", "..") else source.folder.resolve().name
         graph.has_open_end = tables.has_open_end and tables.qualifiers is None
         for doubt in (*tables.notes, *graph.doubts()):
             warnings.warn(f"{folder}: {doubt}", GraphWarning, stacklevel=3)  # read_graph's caller

@@ -1,4 +1,4 @@
-"""Is a new system worse than a base by a margin or more, and could this test set have shown it?
+"""Decision whether a new system is worse than a base by a margin or more (non-inferiority).
 
 The gain of a measure is new - base, or base - new if lower is better. Its bounds are those of
 Student's paired t interval over the units of the measure, clustered by question as in `compare`;
@@ -47,7 +47,7 @@ _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def parse_margin(margin: str | float, base: float) -> float:
-    """The margin ``0.005``, or ``5%`` of the base's value; UsageError for anything else."""
+    """Parse the margin ``0.005``, or ``5%`` of the base's value; UsageError for anything else."""
     text = str(margin).strip()
     number = text.removesuffix("%")
     amount = float(number) if _NUMBER.fullmatch(number) else math.inf
@@ -72,7 +72,7 @@ class Gain:
 
     @classmethod
     def from_samples(cls, samples: Samples) -> Gain:
-        """The gain from the first system to the second; items are clusters."""
+        """Compute the gain from the first system to the second; the units are the clusters."""
         values = samples.values
         gains = samples.sign * (values[:, 1] - values[:, 0])
         deviation = float(gains.std(ddof=1))
@@ -81,11 +81,11 @@ class Gain:
         return cls(float(gains.mean()), deviation / math.sqrt(len(gains)), len(gains))
 
     def reach(self, level: float) -> float:
-        """Distance of each bound from the mean."""
+        """Return the distance of each bound from the mean gain."""
         return _quantile(1 - level, self.n) * self.error
 
     def p_not_worse(self, margin: float) -> float:
-        """p of the hypothesis that the true gain is -margin or more."""
+        """Return p of the hypothesis that the true gain is -margin or more."""
         from scipy.special import stdtr
 
         distance = self.mean + margin
@@ -94,7 +94,7 @@ class Gain:
         return float(stdtr(self.n - 1, distance / self.error))
 
     def resolution(self, level: float, n: int | None = None) -> float:
-        """The smallest detectable drop on n units, by default on those that there are.
+        """Return the smallest detectable drop on `n` units, by default on those of this gain.
 
         It is 0 if all units gain the same, which then also show no spread.
         """
@@ -103,7 +103,7 @@ class Gain:
         return both * self.error * math.sqrt(self.n / n)
 
     def units_needed(self, level: float, drop: float) -> int | None:
-        """Number of units whose resolution is `drop`; None if that is unknown or too large."""
+        """Return the number of units whose resolution is `drop`; None if unknown or too large."""
         if not self.error:
             return None
         sizes = range(2, _MOST_UNITS)
@@ -112,7 +112,7 @@ class Gain:
 
 
 def _quantile(probability: float, n: int) -> float:
-    """Quantile of Student's t with n - 1 degrees of freedom."""
+    """Return a quantile of Student's t with n - 1 degrees of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(n - 1, probability))
@@ -143,7 +143,7 @@ class MeasureVerdict:
         return self.verdicts[0] if len(set(self.verdicts)) == 1 else UNDECIDED
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """Return all values in plain types for JSON."""
         gain, reach = self.gain, self.gain.reach(self.level)
         base, new = self.samples.means().tolist()
         return {
@@ -163,7 +163,7 @@ class MeasureVerdict:
         }
 
     def sentence(self) -> str:
-        """The verdict in words; if there is none, what is missing for it."""
+        """Return the verdict in words. If it is undecided, say what is missing."""
         facts, digits = self.to_dict(), self.samples.digits + 1
         gain, low, high, resolution = (
             f"{facts[name]:.{digits}f}" for name in ("gain", "low", "high", "resolution")
@@ -213,7 +213,7 @@ class Gate(ShownAsTables):
         return self.verdict == PASS
 
     def table(self) -> Table:
-        """A row per measure: values, gain, its bounds, margin and verdict."""
+        """Return a table with a row per measure: values, gain, its bounds, margin and verdict."""
         digits = max(measure.samples.digits for measure in self.measures)
         before, after = self.names
         bounds = [(name, name, digits + 1) for name in ("gain", "low", "high", "margin")]
@@ -221,7 +221,9 @@ class Gate(ShownAsTables):
         return self._table([*columns, *bounds, ("verdict", "verdict", 0)])
 
     def resolution_table(self) -> Table:
-        """A row per measure: the smallest detectable drop, and the units needed for the margin."""
+        """Return a table with a row per measure.
+
+        It has the smallest detectable drop, and the units needed for the margin."""
         digits = max(measure.samples.digits for measure in self.measures)
         return self._table(
             [
@@ -241,12 +243,12 @@ class Gate(ShownAsTables):
         return Table.from_rows(columns, rows)
 
     def heading(self) -> str:
-        """The verdict in one line."""
+        """Return the verdict in one line."""
         before, after = self.names
         return f"{self.verdict.upper()}: is {after} worse than {before} by the margin or more?"
 
     def sentence(self) -> str:
-        """The verdict by each measure, and what the bounds mean."""
+        """Return sentences with the verdict by each measure, and the meaning of the bounds."""
         texts = [measure.sentence() for measure in self.measures]
         return " ".join([*texts, f"Each bound holds with {100 * (1 - self.level):g} % confidence."])
 
@@ -254,7 +256,7 @@ class Gate(ShownAsTables):
         return self.heading(), self.sentence()
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """Return all values in plain types for JSON."""
         return {
             "verdict": self.verdict,
             "base": self.names[0],
@@ -268,7 +270,7 @@ class Gate(ShownAsTables):
         }
 
     def to_junit(self, *, strict: bool = False) -> str:
-        """JUnit XML: a test per measure. Undecided ones are skipped, or fail if `strict`."""
+        """Return JUnit XML: a test per measure; undecided ones are skipped, or fail if `strict`."""
         from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
         suite = Element("testsuite", name=f"kgtrec gate {visible(' '.join(self.names))}")
@@ -357,7 +359,7 @@ def gate(
 
 
 def _rows_of(table: Table) -> list[dict[str, Any]]:
-    """Rows for JSON; the rank of a document that is not listed is null."""
+    """Return the rows for JSON; the rank of a document that is not listed is null."""
     return [
         {
             key: None if key.startswith("rank_") and cell == NOT_LISTED else cell
@@ -368,13 +370,13 @@ def _rows_of(table: Table) -> list[dict[str, Any]]:
 
 
 def _pair_samples(names: tuple[str, str], before: Samples, after: Samples) -> Samples:
-    """The samples of both systems side by side."""
+    """Return samples with the values of both systems side by side."""
     values = np.column_stack([before.values, after.values])
     return replace(after, systems=names, values=values, weight=None)
 
 
 def _decide(gains: Sequence[Gain], margins: Sequence[float], level: float) -> list[str]:
-    """The verdict by each measure; failures are corrected for the number of measures."""
+    """Return the verdict by each measure. Failures are corrected for the number of measures."""
     pairs = list(zip(gains, margins, strict=True))
     p = correct_p_values(np.array([gain.p_not_worse(margin) for gain, margin in pairs]), "holm")
     return [
@@ -388,8 +390,10 @@ def _decide(gains: Sequence[Gain], margins: Sequence[float], level: float) -> li
 
 
 def _largest(before: Reference, after: Reference, samples: Samples, sign: int) -> Table:
-    """The largest gains (sign 1) or losses (-1): of answers by reciprocal rank, and of the queries
-    of runs by the first measure."""
+    """Return a table of the largest gains (`sign` 1) or losses (-1).
+
+    Of ranks, these are the answers by reciprocal rank; of runs, the queries by the first measure.
+    """
     old, new = before.ranks, after.ranks
     if after.ranked is None:
         gains = sign * samples.sign * (samples.values[:, 1] - samples.values[:, 0])

@@ -1,4 +1,4 @@
-"""What a gate needs of a system, live or saved: its values, and the questions they belong to.
+"""References for a gate: the values of a system and their questions, live or saved.
 
 A `Reference` keeps one value per question and measure, for each order of tied answers, and hashes
 of the questions. Its file is JSON with a value per line, so that versions of it can be compared
@@ -71,12 +71,12 @@ class Reference(ShownInLines):
         return self.size(), ", ".join(self.measures)
 
     def size(self) -> str:
-        """The number of questions, or of queries of a run."""
+        """Return the number of questions, or of queries of a run, in words."""
         return f"{len(set(self.questions)):,} {'queries' if self.is_of_run else 'questions'}"
 
     @property
     def is_of_run(self) -> bool:
-        """Whether the values are those of a run with qrels."""
+        """True if the values are those of a run with qrels."""
         return "judgements" in self.facts
 
     @property
@@ -118,7 +118,7 @@ class Reference(ShownInLines):
     def check_same_questions(
         self, system: Any, qrels: Any = None, names: tuple[str, str] = ("base", "new")
     ) -> None:
-        """InputError with the differences if a system answers other questions."""
+        """Raise InputError, with the differences, if a system answers other questions."""
         if self.is_of_run != (qrels is not None):
             kind = "a run; give a run and its" if self.is_of_run else "ranks; give ranks, without"
             raise UsageError(f"{names[0]} has the values of {kind} {argument('qrels')}")
@@ -129,8 +129,10 @@ class Reference(ShownInLines):
             )
 
     def select(self, wanted: Sequence[Samples]) -> tuple[list[Samples], ...]:
-        """The samples of the measures of other samples, by order; UsageError for measures that are
-        not here."""
+        """Return the samples of the measures of other samples, per order of ties.
+
+        UsageError for measures that this reference lacks.
+        """
         rows = {samples.name: row for row, samples in enumerate(self.orders[0])}
         sizes = {samples.name: len(samples) for samples in self.orders[0]}
         missing = [each.name for each in wanted if sizes.get(each.name) != len(each)]
@@ -159,7 +161,7 @@ class Reference(ShownInLines):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Reference:
-        """Read what `save` has written.
+        """Read a reference that `save` has written.
 
         Raises
         ------
@@ -189,7 +191,7 @@ class Reference(ShownInLines):
 
 
 def _dump(value: Any, indent: str = "") -> str:
-    """JSON in ASCII with a line per entry of objects, and of lists unless they hold texts."""
+    """Return JSON in ASCII, with a line per entry of objects and of lists without texts."""
     if isinstance(value, dict):
         lines = [f"{json.dumps(key)}: {_dump(item, indent + ' ')}" for key, item in value.items()]
         ends = "{}"
@@ -209,7 +211,7 @@ def _hash(pieces: Iterable[bytes | Array]) -> str:
 
 
 def _facts_of(system: Any, qrels: Any, name: str) -> dict[str, Any]:
-    """What identifies the questions of a system; as of a loaded file."""
+    """Return the facts that identify a system's questions, in the types of a loaded file."""
     if qrels is None and not isinstance(system, Ranks):
         raise UsageError(f"{name or 'the system'} is not Ranks; give ranks, or a run and its qrels")
     facts = _facts_of_ranks(system) if qrels is None else _facts_of_qrels(qrels)
@@ -217,7 +219,7 @@ def _facts_of(system: Any, qrels: Any, name: str) -> dict[str, Any]:
 
 
 def _reasons(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
-    """Why the values of two systems cannot be compared; empty if they can."""
+    """Return the reasons why two systems cannot be compared; empty if they can."""
     if "judgements" in ours:
         if ours["queries"] != theirs["queries"]:
             counts = f"{ours['queries']:,} and {theirs['queries']:,}"
@@ -234,7 +236,7 @@ def _reasons(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
 
 
 def _check_means(several: Sequence[Samples]) -> None:
-    """UsageError for measures without an interval of the mean, and for a single unit."""
+    """Raise UsageError for measures without an interval of the mean, and for a single unit."""
     curved = [short_name(samples.name) for samples in several if samples.transform is not same]
     single = [samples.unit for samples in several if len(samples) < 2]
     refuse_if(
@@ -285,7 +287,7 @@ def _facts_of_ranks(system: Ranks) -> dict[str, Any]:
 
 
 def ends_of_ties(ranks: Ranks) -> tuple[Ranks, Ranks]:
-    """The ranks without ties: if all answers win their ties, and if all lose them.
+    """Return the ranks without ties: if all answers win their ties, and if all lose them.
 
     Of an answer beyond the end of its list, the first and the last possible rank.
     """
@@ -307,7 +309,7 @@ def _break_ties(ranks: Ranks, *, won: bool) -> Ranks:
 
 
 def _places_in_ties(ranks: Ranks, *, won: bool) -> tuple[Int64, Int64]:
-    """How many answers of the same tie precede each answer, and how many there are."""
+    """Count the answers of the same tie before each answer, and all of that tie."""
     grade = np.zeros(len(ranks), np.int64) if ranks.grade is None else ranks.grade
     order = np.lexsort((-grade if won else grade, ranks.macro_greater, ranks.question))
     keys = np.stack([ranks.question, ranks.macro_greater])[:, order]
@@ -325,7 +327,7 @@ def _places_in_ties(ranks: Ranks, *, won: bool) -> tuple[Int64, Int64]:
 def _of_run(
     run: Any, keys: Sequence[str], name: str, facts: dict[str, Any], qrels: Any
 ) -> Reference:
-    """Some measures know only trec_eval's order of ties; a note says so."""
+    """Return the reference of a run; a note names measures known only in trec_eval's order."""
     if of_answers := [key for key in keys if key.startswith("kg_")]:
         raise UsageError(
             f"{', '.join(of_answers)}: a gate of runs has no measures of answers; give ranks, or a "
@@ -358,7 +360,7 @@ def _of_run(
 
 
 def _facts_of_qrels(qrels: Any) -> dict[str, Any]:
-    """Hashes that do not depend on the order of lines."""
+    """Return hashes of qrels that do not depend on the order of lines."""
     judged = qrels_columns(qrels).to_dict()
     rows = {query: sorted(judged[query].items()) for query in sorted(judged) if judged[query]}
     return {
