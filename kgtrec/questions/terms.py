@@ -109,7 +109,7 @@ class Term:
         return [self.labels[code] for code in codes.tolist()]
 
 
-def is_value(item: Any) -> bool:
+def is_value(item: object) -> bool:
     """Return True for a text that UTF-8 files can contain and for a whole number of 64 bits."""
     if isinstance(item, str):
         try:
@@ -117,11 +117,12 @@ def is_value(item: Any) -> bool:
         except UnicodeEncodeError:
             return False
         return True
-    whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
-    return whole and -(1 << 63) <= item < 1 << 63
+    if isinstance(item, bool) or not isinstance(item, (int, np.integer)):
+        return False
+    return bool(-(1 << 63) <= item < 1 << 63)
 
 
-def first_odd(items: list[Any]) -> int | None:
+def first_odd(items: Sequence[object]) -> int | None:
     """Return the index of the first item that is not a value, or not of the kind of the others.
 
     The items must be all texts or all whole numbers. None: all items are fine.
@@ -130,7 +131,7 @@ def first_odd(items: list[Any]) -> int | None:
     return next((n for n, i in enumerate(items) if not (isinstance(i, kind) and is_value(i))), None)
 
 
-def check_name(name: Any) -> str:
+def check_name(name: object) -> str:
     """Return the name of a term; InputError if keys, options and columns cannot contain it."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name.endswith("_label"):
         raise InputError(

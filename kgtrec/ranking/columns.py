@@ -11,7 +11,7 @@ import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,6 +22,8 @@ from kgtrec._version import __version__
 from kgtrec.errors import InputError
 from kgtrec.questions.api import Questions
 from kgtrec.questions.terms import NAMES, TERM
+
+T = TypeVar("T")
 
 
 class ColumnType(NamedTuple):
@@ -110,11 +112,12 @@ def cache_of(questions: Questions) -> dict[str, Any]:
     return _CACHES.setdefault(questions, {})
 
 
-def get_or_make(cache: dict[str, Any], name: str, make: Callable[[], Any]) -> Any:
+def get_or_make(cache: dict[str, Any], name: str, make: Callable[[], T]) -> T:
     """Return ``cache[name]``; call `make` the first time."""
     if name not in cache:
         cache[name] = make()
-    return cache[name]
+    value: T = cache[name]
+    return value
 
 
 def build_count_columns(

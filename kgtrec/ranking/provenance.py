@@ -194,12 +194,12 @@ _DIFFERENCE_TEXTS = {
 """Texts for fields that differ; `{}` are the two values. Other fields have their name as text."""
 
 
-def differences(a: Any, b: Any, names: Iterable[str] = EVALUATION) -> list[str]:
+def differences(a: object, b: object, names: Iterable[str] = EVALUATION) -> list[str]:
     """Return the names of the fields in which two provenances, or headers of shards, differ."""
     return [name for name in names if getattr(a, name) != getattr(b, name)]
 
 
-def describe_differences(a: Any, b: Any, names: Iterable[str]) -> str:
+def describe_differences(a: object, b: object, names: Iterable[str]) -> str:
     """Describe `differences` as text, such as "other scores, run depth 3 and 4"; "" if none."""
     return ", ".join(
         _DIFFERENCE_TEXTS.get(name, name + " {!r} and {!r}").format(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,8 @@ from kgtrec.ranking.provenance import EVALUATION, SCORING, Provenance, check_ali
 from kgtrec.ranking.tie_report import tie_report
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
+
+T = TypeVar("T")
 
 
 class Ranks:
@@ -276,7 +278,7 @@ class Ranks:
         """Return all columns by name: int64 or bool, shape (n,)."""
         return {name: self.column(name) for name in self.column_names}
 
-    def compute_once(self, name: str, make: Callable[[], Any]) -> Any:
+    def compute_once(self, name: str, make: Callable[[], T]) -> T:
         """Return a value that depends on the questions alone; `make` computes it the first time.
 
         All ranks of the same questions share it.

@@ -92,7 +92,7 @@ class Settings:
 
     @classmethod
     def from_options(
-        cls, caller: str, kind: type, options: Mapping[str, Any], **others: Any
+        cls, caller: str, kind: type, options: Mapping[str, Any], **others: object
     ) -> Settings:
         """Return the settings from the arguments of a public function.
 
@@ -133,7 +133,7 @@ class Settings:
         return replace(self, threads=1, columns=None, duplicates="error")
 
 
-def whole_number(name: str, value: Any, least: int) -> int:
+def whole_number(name: str, value: object, least: int) -> int:
     """Return an argument as int; UsageError unless it is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise UsageError(f"{argument(name, value)} is not a whole number of at least {least}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kgtrec._internal.table import Table
+from kgtrec._internal.table import Cell, Table
 from kgtrec.errors import UsageError
 from kgtrec.measures import Measure, headings
 from kgtrec.questions.terms import Term
@@ -71,7 +71,7 @@ def measure_table(
     ranks: Ranks,
     names: tuple[str, ...],
     measures: Sequence[Measure],
-    rows: Sequence[tuple[Any, ...]],
+    rows: Sequence[tuple[Cell, ...]],
     counts: tuple[str, ...] = (),
     keys: Sequence[str] | None = None,
 ) -> Table:

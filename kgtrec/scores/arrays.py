@@ -164,7 +164,7 @@ COPIED_BYTES = 8 << 20
 _STREAMS = ("Stream", "Event", "stream", "current_stream")
 
 
-def on_device(scores: Any) -> bool:
+def on_device(scores: object) -> bool:
     """Return whether this is a torch tensor that is not in the host's memory."""
     kind = getattr(getattr(scores, "device", None), "type", "cpu")
     if kind == "meta":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -365,7 +365,7 @@ REFUSED = {
 """Models whose scores are not a product or distance of a query and a vector per entity."""
 
 
-def check_model(model: Any) -> str:
+def check_model(model: object) -> str:
     """Return the name of a model in lower case; UsageError if kgtrec lacks its formula."""
     name = model.lower() if isinstance(model, str) else ""
     if name in REFUSED:

@@ -14,6 +14,7 @@ import numpy as np
 
 from kgtrec._internal.arrays import Array, Int64
 from kgtrec.errors import InputError, UsageError
+from kgtrec.graph.graph import GraphData
 from kgtrec.scores.arrays import ScoreBlock, as_array, on_device
 from kgtrec.scores.factors import Factors, check_sizes, computing_type, read_parts
 from kgtrec.scores.formulas import QueryIds, build, check_model, describe
@@ -123,7 +124,7 @@ class PairVectors:
 
     def __init__(
         self,
-        graph: Any,
+        graph: GraphData,
         model: str,
         *,
         entity: Any,

@@ -190,7 +190,7 @@ def _matrix(scores: Any) -> Matrix:
     return Matrix.from_values(as_block(scores))
 
 
-def check_sides(scores: Mapping[Any, Any], sides: str) -> list[str]:
+def check_sides(scores: Mapping[str, object], sides: str) -> list[str]:
     """Return the asked sides, in order; InputError unless a mapping has scores of each."""
     names = [NAMES[code] for code in SIDES[sides]]
     if set(scores) != set(names):
