@@ -71,7 +71,8 @@ HEADINGS = {
         "--write-candidates --write-full-questions --write-split --write-runs --run-depth --tag "
         "--write-pairs --write-sets --write-ranks --save --html --conflicts --format --show "
         "--largest --digits "
-        "--plot --plot-pairs --plot-rankings --plot-histogram --plot-cells --style --show-engines "
+        "--plot --plot-pairs --plot-rankings --plot-histogram --plot-relations "
+        "--plot-cells --style --show-engines "
         "--caption --label --path --quiet --help --version"
     ),
 }

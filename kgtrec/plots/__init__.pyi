@@ -25,6 +25,7 @@ from kgtrec.plots.studies import exponent_bias as exponent_bias
 from kgtrec.plots.studies import frequency_histogram as frequency_histogram
 from kgtrec.plots.studies import overtaking as overtaking
 from kgtrec.plots.studies import popularity as popularity
+from kgtrec.plots.studies import relation_shares as relation_shares
 from kgtrec.plots.studies import reliability_curves as reliability_curves
 from kgtrec.plots.studies import risk_coverage as risk_coverage
 from kgtrec.plots.studies import set_coverage as set_coverage

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from kgtrec.graph.statistics.popularity import Frequencies
     from kgtrec.study.classification.classify import ReliabilityCurve
+    from kgtrec.study.distributions import RelationDistributions
     from kgtrec.study.popularity_bias import BiasSimulation
     from kgtrec.study.sets.abstention import RiskCurve
     from kgtrec.study.sets.sets import AnswerSets
@@ -255,6 +256,34 @@ def frequency_histogram(frequencies: Mapping[str, Frequencies]) -> Figure:
             axes.plot(points, tail, color=style["color"], linewidth=1)
     axes.set(xscale="log", yscale="log", xlabel="triples of an item", ylabel="share of items")
     return legend_above(fig)
+
+
+@apply_style()
+def relation_shares(distributions: RelationDistributions) -> Figure:
+    """Relation distributions of several sets (Zhou et al., Figure 2), one panel per set.
+
+    Bars are classes of relations, most frequent in the reference first; the last has all rarer
+    ones. Dots show the reference in the other panels.
+
+    Parameters
+    ----------
+    distributions : RelationDistributions
+    """
+    names, shares = distributions.names, 100 * distributions.shares
+    titles = [short(names[0])] + [
+        f"{short(name)} (KL {kl:.4f})"
+        for name, kl in zip(names[1:], distributions.divergence[1:], strict=True)
+    ]
+    fig, panels = panel_grid(range(len(names)), 1, titles=titles, height=1.4)
+    at = np.arange(shares.shape[1])
+    for axes, number in panels:
+        axes.bar(at, shares[number], color=series_style(number)["color"])
+        if number:
+            axes.plot(at, shares[0], ".", color="#000000", markersize=2)
+        axes.set(ylabel="% of triples", xlim=(-0.7, len(at) - 0.3))
+        axes.set_xticks([])
+    panels[-1][0].set_xlabel(f"relations, most frequent of {short(names[0])} first")
+    return fig
 
 
 def _check_same_metrics(grids: Mapping[str, BetaGrid]) -> tuple[Sequence[str], str]:

@@ -50,6 +50,7 @@ from kgtrec.study.comparison.significance import discriminate as discriminate
 from kgtrec.study.comparison.significance import pairwise as pairwise
 from kgtrec.study.comparison.verdicts import compare_verdicts as compare_verdicts
 from kgtrec.study.corrections import label_corrections as label_corrections
+from kgtrec.study.distributions import relation_distributions as relation_distributions
 from kgtrec.study.judged.draw import draw_questions as draw_questions
 from kgtrec.study.judged.draw import read_question_sample as read_question_sample
 from kgtrec.study.judged.labels import read_judge as read_judge

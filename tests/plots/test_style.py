@@ -34,6 +34,7 @@ from kgtrec.study.classification.classify import ReliabilityCurve
 from kgtrec.study.comparison.parts import values_by_part
 from kgtrec.study.comparison.rankings import Sensitivity, rankings_of_values
 from kgtrec.study.comparison.significance import discrimination_of
+from kgtrec.study.distributions import RelationDistributions
 from kgtrec.study.openworld.compare import compare_values
 from kgtrec.study.openworld.experiment import MODELS, family_study
 from kgtrec.study.openworld.simulate import simulate
@@ -136,6 +137,13 @@ def suite() -> Suite:
     return suites([cells], resampling=Resampling(resamples=100))[0]
 
 
+def shares() -> RelationDistributions:
+    """Two sets of 50 classes, with long names."""
+    counts = np.array([range(50, 0, -1), range(1, 51)])
+    classes = tuple(f"relation {number}" for number in range(50))
+    return RelationDistributions(tuple(NAMES[:2]), classes, counts, np.array([0.0, 0.25]))
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "rank_distribution": lambda: plots.rank_distribution(ranks_of_all()),
     "tie_widths": lambda: plots.tie_widths(ranks_of_all()),
@@ -164,6 +172,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "frequency_histogram": lambda: plots.frequency_histogram(
         {"entities": entity_frequencies(graph()), "relations": relation_frequencies(graph())}
     ),
+    "relation_shares": lambda: plots.relation_shares(shares()),
     "exponent_bias": lambda: plots.exponent_bias(simulate_bias(graphs=2)),
     "expected_metric": plots.expected_metric,
     "approximation_quality": plots.approximation_quality,
