@@ -53,7 +53,7 @@ HEADINGS = {
     "Measures": (
         "--measure --k --columns --side --by --spread --rank-types --ranks --criterion "
         "--one-threshold --bins --percentile --edges --enough --vary --at --at-alpha --points "
-        "--simulate "
+        "--simulate --set --other "
         "--policy --per --least --cover --confidence --assign "
         "--target --count-entities --count-relations --sparsity --density --train-share --values "
         "--study --figure --slope --strength --corrected --question --family-tree --families "
