@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ from kgtrec.errors import about
 
 if TYPE_CHECKING:
     from kgtrec.graph.labels import Labels
+    from kgtrec.study.alignment import SizeExperiment
 
 SIMILARITIES = ("cosine", "dot", "l2", "l1")
 ARRAYS = ("left", "right", "matrix")
@@ -56,6 +58,15 @@ ARRAYS = ("left", "right", "matrix")
 @shared.sides("head: the left entity is asked for; tail: the right one.")
 @shared.ranking_files(required=False)
 @shared.option(
+    "--other others",
+    "With --sizes: a name and the embeddings of another model of the same entities, for the same "
+    "table and figure (Berrendorf et al. 2020, Figure 1). Repeatable.",
+    multiple=True,
+    nargs=3,
+    type=(str, shared.READ, shared.READ),
+    metavar="NAME LEFT RIGHT",
+)
+@shared.option(
     "--sizes",
     "Evaluate random parts of the test alignments instead, of these sizes, "
     "such as 100,1000,all; 'auto' chooses eight.",
@@ -90,10 +101,11 @@ def command(**options: Any) -> Report:
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --csls 10 -o ranks.parquet
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --among all -o ranks.parquet
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --sizes 100,1000,all
+    kgtrec align --left zh.npy --right en.npy --pairs test.tsv --sizes 100,1000,all \\
+        --other RDGCN zh2.npy en2.npy --plot sizes.pdf
     kgtrec align --left zh.npy --right en.npy --pairs test.tsv --csls 10 --assign stable
     """
     from kgtrec import plots
-    from kgtrec.study.alignment import size_experiment
     from kgtrec.trec.files.run import check_tag
 
     check_tag(options["tag"])
@@ -114,15 +126,51 @@ def command(**options: Any) -> Report:
             return _assign(loaded, model, options)
         if options["sizes"] is None:
             return _align(loaded, model, options)
-        experiment = size_experiment(
-            loaded["pairs"],
-            sizes=_parse_sizes(options["sizes"], len(loaded["pairs"])),
-            repeats=options["repeats"],
-            seed=options["seed"],
-            **model,
-        )
-    figures = {"plot": lambda: plots.alignment_sizes(experiment)}
-    return Report.from_table(experiment.table(), figures=figures)
+        experiments = {_name_of(options): _size_experiment(loaded, model, options)}
+    for name, left, right in options["others"]:
+        with about(f"{left}, {right}"):
+            arrays = _load_other(left, right, loaded["sizes"])
+            experiments[name] = _size_experiment(loaded, model | arrays, options)
+    if len(experiments) == 1:
+        (experiment,) = experiments.values()
+        figures = {"plot": lambda: plots.alignment_sizes(experiment)}
+        return Report.from_table(experiment.table(), figures=figures)
+    tables = {name: experiment.table() for name, experiment in experiments.items()}
+    figures = {"plot": lambda: plots.alignment_sizes(experiments)}
+    return Report.from_files(tables, named="model", figures=figures)
+
+
+def _name_of(options: dict[str, Any]) -> str:
+    """Return the name of the first model: that of its file of left embeddings."""
+    return Path(options["left"] or options["matrix"]).stem
+
+
+def _size_experiment(
+    loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]
+) -> SizeExperiment:
+    """Evaluate a model on random parts of the test alignments; models get the same parts."""
+    from kgtrec.study.alignment import size_experiment
+
+    return size_experiment(
+        loaded["pairs"],
+        sizes=_parse_sizes(options["sizes"], len(loaded["pairs"])),
+        repeats=options["repeats"],
+        seed=options["seed"],
+        **model,
+    )
+
+
+def _load_other(left: str, right: str, sizes: tuple[int, int]) -> dict[str, Any]:
+    """Load the embeddings of another model; InputError for other numbers of entities."""
+    from kgtrec.errors import refuse
+    from kgtrec.scores.files import load_matrix
+
+    arrays = {"left": load_matrix(left), "right": load_matrix(right)}
+    for (name, array), path, due in zip(arrays.items(), (left, right), sizes, strict=True):
+        if len(array) != due:
+            hint = f"the first model has {due:,} {name} entities; give models of the same graphs"
+            refuse(path, None, f"{len(array):,} rows", hint)
+    return arrays
 
 
 def _align(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, Any]) -> Report:
@@ -197,6 +245,16 @@ def _check(options: dict[str, Any]) -> None:
         (
             ranks and not assigned and options["output"] is None,
             "give a file for the ranks: -o FILE (or --sizes for the experiment)",
+        ),
+        (
+            options["others"] and (ranks or matrix),
+            "--other needs --sizes, and embeddings of all models; leave it out, or give them",
+        ),
+        (
+            (left or matrix)
+            and len({_name_of(options), *(name for name, _, _ in options["others"])})
+            <= len(options["others"]),
+            "two models have the same name; give each --other its own",
         ),
         (
             assigned and (not ranks or shared.on_command_line("sides")),
