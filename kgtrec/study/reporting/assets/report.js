@@ -90,7 +90,7 @@ function headline() {
   kinds.forEach(kind => { const last = groups[groups.length - 1]; if (last[0] === kind) last[1]++; else groups.push([kind, 1]); });
   const columns = keys.map((key, i) => ({ title: DATA.definitions[key].title, definition: definition(key), tip: definition(key), digits: DATA.definitions[key].digits, get: model => values[i][model], ends: model => ends[i][model] }));
   const marks = keys.map((key, i) => places(MODELS.map((_, model) => printed(columns[i], model)), DATA.definitions[key].higher));
-  dataTable(place, { columns: [modelColumn(), ...columns], rows: MODELS.length, across: false, mark: (row, number) => number ? marks[number - 1][row] : "", groups, label: "Results of all models", file: "results", caption: "The best of a column is bold on colour, the second best underlined." });
+  dataTable(place, { columns: [modelColumn(), ...columns], rows: MODELS.length, across: false, mark: (row, number) => number ? marks[number - 1][row] : "", groups, label: "Results of all models", file: "results", caption: MODELS.length > 2 ? "The best of a column is bold on colour, the second best underlined." : "The best of a column is bold on colour." });
 }
 
 function parts() {
