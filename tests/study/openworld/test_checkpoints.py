@@ -146,6 +146,22 @@ def test_values_and_pairs_are_those_of_plain_loops(world):
     assert panel.full_answers == pytest.approx(len(full) / 12)
 
 
+def test_questions_without_a_sparse_answer_do_not_count(world):
+    rows = []
+    for row in ow.read_checkpoints(world.folder / "list.tsv")[:2]:
+        full, sparse = kgtrec.Ranks.load(row.full), kgtrec.Ranks.load(row.sparse)
+        few = sparse.subset(np.flatnonzero(sparse.question < 5))
+        rows.append(row._replace(full=full, sparse=few))
+    (panel,) = ow.compare_checkpoints(rows, ["mrr"]).panels
+    assert panel.n_questions == 5
+    asked = set(zip(few.given.tolist(), few.relation.tolist(), strict=True))
+    by_question: dict[tuple[int, int], list[float]] = {}
+    for h, r, rank in zip(full.given.tolist(), full.relation.tolist(), full.rank(), strict=True):
+        by_question.setdefault((h, r), []).append(1 / rank)
+    means = [sum(gains) / len(gains) for key, gains in by_question.items() if key in asked]
+    assert panel.curves[0].values["mrr"][0][1] == pytest.approx(sum(means) / 5)
+
+
 def test_the_command_prints_tables_and_draws(world, tmp_path):
     path = world.folder / "list.tsv"
     figures = ("--plot", tmp_path / "f.svg", "--plot-pairs", tmp_path / "g.svg")
