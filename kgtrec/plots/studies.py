@@ -519,13 +519,16 @@ def overtaking(panels: Panel | Sequence[Panel], metric: str = "mrr") -> Figure:
     titles = [panel.title() for panel in several]
     columns = min(3, len(several))
     fig, grid = panel_grid(several, columns, titles=titles, width=2.6 * columns, height=2.3)
+    styles = _model_styles([curve.model for panel in several for curve in panel.curves])
     for axes, panel in grid:
-        _draw_overtaking(axes, panel, metric)
+        _draw_overtaking(axes, panel, metric, styles)
         axes.set(xlabel=f"full {title_of(metric)}", ylabel=f"sparse {title_of(metric)}")
     return legend_above(fig, [line for axes in fig.axes for line in axes.get_lines()])
 
 
-def _draw_overtaking(axes: Axes, panel: Panel, metric: str) -> None:
+def _draw_overtaking(
+    axes: Axes, panel: Panel, metric: str, styles: dict[str, dict[str, Any]]
+) -> None:
     """Draw the two models, the checkpoint M, and those that overtake it."""
     full, sparse, curve = panel.points(metric)
     pairs = panel.overtaking(metric)
@@ -538,9 +541,9 @@ def _draw_overtaking(axes: Axes, panel: Panel, metric: str) -> None:
         weakest, count = np.unique(pairs[:, 0], return_counts=True)
         weak = weakest[np.argmax(count)]
         shown, strong = set(chosen.tolist()), pairs[pairs[:, 0] == weak, 1]
-    for number, index in enumerate(sorted(shown)):
+    for index in sorted(shown):
         each = panel.curves[index]
-        style = series_style(number, True) | {"linewidth": 0.8, "markersize": 2.5}
+        style = styles[each.model] | {"linewidth": 0.8, "markersize": 2.5}
         axes.plot(*each.values[metric], label=each.model, **style)
     if weak is not None:
         marks: dict[str, Any] = {"linestyle": "", "zorder": 3, "markersize": 5}
