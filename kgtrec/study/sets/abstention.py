@@ -28,29 +28,29 @@ class RiskCurve(ShownAsTables):
         return float(self.risk.mean()) if len(self.risk) else float("nan")
 
     def table(self) -> Table:
-        """The risk at some coverages."""
+        """Return a table of the risk at up to 10 coverages."""
         n = len(self.risk)
         rows = np.unique(np.linspace(0, n - 1, min(n, 10)).round().astype(int))
         return Table.from_columns("coverage:4, risk:4", self.coverage[rows], self.risk[rows])
 
 
 def risk_curve(confidence: Float64, wrong: Float64, sizes: Float64) -> RiskCurve:
-    """Return the curve of questions whose sets are not empty.
+    """Compute risk against coverage for the questions whose sets are not empty.
 
-    - confidence, wrong, sizes, float64 (Q,): How sure each set is, the probability that it has no
+    - confidence, wrong, sizes, float64 (Q,): Confidence of each set, the probability that it has no
       answer, and its size.
     """
     rows = np.flatnonzero(sizes)
     order = rows[np.argsort(-confidence[rows], kind="stable")]
-    new = confidence[order][1:] != confidence[order][:-1]
-    tie = np.concatenate([[0], np.cumsum(new)])[: len(order)].astype(np.int64)
+    differs = confidence[order][1:] != confidence[order][:-1]
+    tie = np.concatenate([[0], np.cumsum(differs)])[: len(order)].astype(np.int64)
     mean = (np.bincount(tie, wrong[order]) / np.maximum(np.bincount(tie), 1))[tie]
     answered = np.arange(1, len(order) + 1)
     return RiskCurve(answered / len(confidence), np.cumsum(mean) / answered)
 
 
 def abstention_table(sizes: Float64, unanswerable: Float64) -> Table:
-    """Precision, recall and F1 of empty sets as claims that a question has no answer.
+    """Return precision, recall and F1 of empty sets, which claim that a question has no answer.
 
     - sizes, unanswerable, float64 (n,), (m,): Sizes of the sets of questions with and without an
       answer.

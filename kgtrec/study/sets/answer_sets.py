@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import check_count
+from kgtrec._internal.arrays import Float64
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec.errors import InputError, PathName, UsageError, about, refuse_if
 from kgtrec.questions.api import Questions
@@ -71,7 +71,7 @@ def answer_sets(
         the highest micro F1 on valid, or is the lowest that reaches a micro precision there.
         ``lists``: what each list names; an empty list abstains.
     questions : Questions, optional
-        Of the scores.
+        Questions of the scores.
     valid, valid_questions : optional
         The same of the validation split and the same model, without filtering the test split
         (``filter="valid"``). Answers of one question compete with each other in both splits.
@@ -123,26 +123,24 @@ def answer_sets(
         reader = ListReader(questions, format, unlinkable, confidence)
         nil = None if unanswerable is None else reader.judge_unanswerable(unanswerable)
         return reader.judge(source, unanswerable=nil, resampling=resampling)
-    read = partial(_read, higher_is_better=higher_is_better, threads=threads)
-    test = read(source, questions)
+    options = (higher_is_better, threads)
+    test = _read(source, questions, *options)
     test.check_policy(chosen)
-    lower = chosen.name == "threshold" and not higher_is_better
-    limits: Limits = {None: float(-chosen.number if lower else chosen.number)}
-    if valid is not None:
-        fitted = read(valid, valid_questions)
+    if valid is None:
+        limits = _limit_in_text(chosen, higher_is_better)
+    else:
+        fitted = _read(valid, valid_questions, *options)
         check_valid(test.ranks, fitted.ranks)
         limits = fit(chosen, fitted, per, check_count("least", least), cover)
-    first = np.unique(test.question, return_index=True)[1]
-    most = limits_of(limits, relations_of(test.ranks, first), len(first))
+    of_questions = _limits_of_questions(limits, test)
     with about(_path_of(source)):
-        inside, sizes, any_and_all = test.judge(chosen, most, ties)
+        inside, sizes, any_and_all = test.judge(chosen, of_questions, ties)
         sets, sure = test.keep(sizes, ties, confidence) if keep else (None, None)
     nil = None
     if unanswerable is not None:
         with about(_path_of(unanswerable)):
-            alone = _read_unanswerable(test, unanswerable, per, higher_is_better, threads)
-            some = np.full(len(alone.questions), limits[None])
-            nil = Unanswerable(alone.judge(chosen, some, ties)[1], alone.confidence(confidence))
+            without_answer = _read_unanswerable(test, unanswerable, per, *options)
+            nil = _judge_unanswerable(without_answer, chosen, limits, ties, confidence)
     return AnswerSets(
         policy,
         test.ranks,
@@ -168,7 +166,7 @@ def _path_of(source: Any) -> PathName | None:
 def _read(
     source: Any, questions: Questions | None, higher_is_better: bool, threads: int | None
 ) -> RankedQuestions:
-    """Return ranks, or scores with their questions."""
+    """Wrap ranks, or scores and their questions, for judging; UsageError if these do not fit."""
     if isinstance(source, Ranks):
         known = questions is not None
         refuse_if((known, "ranks know their questions; leave the questions out"))
@@ -182,7 +180,10 @@ def _read(
 def _read_unanswerable(
     test: RankedQuestions, scores: Any, per: str, higher_is_better: bool, threads: int | None
 ) -> ScoredQuestions:
-    """Return rows of scores as questions; their first candidate stands for the missing answer."""
+    """Read a row of scores per question without an answer.
+
+    Ranking needs an answer, so the first candidate of each question stands for it.
+    """
     name = argument("unanswerable")
     if not isinstance(test, ScoredQuestions):
         raise UsageError(f"{name} needs scores or lists, and these are ranks; leave it out")
@@ -199,12 +200,36 @@ def _read_unanswerable(
             f"answer and {width} columns, one per candidate"
         )
     first = (np.arange(len(matrix) + 1), np.zeros(len(matrix), np.int64))
-    asked = Questions.from_answers(first, labels=width)
-    return ScoredQuestions(matrix, asked, higher_is_better, threads)
+    questions = Questions.from_answers(first, labels=width)
+    return ScoredQuestions(matrix, questions, higher_is_better, threads)
+
+
+def _judge_unanswerable(
+    questions: ScoredQuestions, policy: Policy, limits: Limits, ties: str, confidence: str
+) -> Unanswerable:
+    """Judge the sets of questions without an answer. These have no relation, so one limit."""
+    same_limit = np.full(len(questions.questions), limits[None])
+    sizes = questions.judge(policy, same_limit, ties)[1]
+    return Unanswerable(sizes, questions.confidence(confidence))
+
+
+def _limit_in_text(policy: Policy, higher_is_better: bool) -> Limits:
+    """Return the number in the policy's text as the limit of all questions.
+
+    Thresholds are negated if lower is better, as `ScoredQuestions.values` are.
+    """
+    negated = policy.name == "threshold" and not higher_is_better
+    return {None: float(-policy.number if negated else policy.number)}
+
+
+def _limits_of_questions(limits: Limits, test: RankedQuestions) -> Float64:
+    """Return the limit of each question from its relation, float64 (Q,)."""
+    first = np.unique(test.question, return_index=True)[1]
+    return limits_of(limits, relations_of(test.ranks, first), len(first))
 
 
 def check_valid(test: Ranks, valid: Ranks) -> None:
-    """Raise UsageError if ranks of valid cannot choose a policy for those of test."""
+    """Raise UsageError if limits chosen on the ranks of valid are not valid for those of test."""
     facts, others = test.provenance, valid.provenance
     names = ("graph_hash", "sides", "higher_is_better", "context_filter", "sampled")
     differing = [name for name in names if getattr(facts, name) != getattr(others, name)]
@@ -229,7 +254,10 @@ def check_valid(test: Ranks, valid: Ranks) -> None:
 
 
 def fit(policy: Policy, valid: RankedQuestions, per: str, least: int, cover: str) -> Limits:
-    """Return the limits that a policy has chosen on valid."""
+    """Choose the limits of a policy on the validation questions, one per group of relations.
+
+    - per, least, cover: Parameters of `answer_sets`.
+    """
     searched = valid if isinstance(valid, ScoredQuestions) and policy.aim else None
     values = valid.distances(policy) if searched is None else searched.values
     units, rows = units_of(values, valid.question, cover)
@@ -248,7 +276,7 @@ def fit(policy: Policy, valid: RankedQuestions, per: str, least: int, cover: str
 
 
 def notes_of(limits: Limits, policy: Policy) -> list[str]:
-    """Return what readers must know about a policy that was chosen on valid."""
+    """Return notes on the claim of a policy, and on groups of relations that have no limit."""
     few = sum(limit == np.inf for limit in limits.values())
     whose = f"{few:,} of {len(limits):,} groups of relations"
     if policy.aim:

@@ -110,7 +110,7 @@ def _check_sizes(lefts: Int64, rights: Int64) -> None:
 def _corrected_similarities(
     model: Similarities, lefts: Int64, rights: Int64, penalties: Float64
 ) -> Float64:
-    """Return similarities less the penalties of both entities, float64 (left, right)."""
+    """Subtract the penalties of both entities from the similarities, float64 (left, right)."""
     scores = np.concatenate([*model.blocks(lefts, rights, 1)]).astype(np.float64)
     scores -= penalties[lefts, None] + penalties[None, model.n_left + rights]
     if not np.isfinite(scores).all():
@@ -119,7 +119,7 @@ def _corrected_similarities(
 
 
 def _check_dangling(dangling: Sequence[int], lefts: Array, n_left: int) -> Int64:
-    """Return the ids of left entities without a counterpart, ascending."""
+    """Return `dangling` as ascending ids; InputError if one is out of range or is in a pair."""
     ids = np.unique(np.asarray(dangling, np.int64))
     wrong = ids[(ids < 0) | (ids >= n_left) | np.isin(ids, lefts)]
     if len(wrong):
@@ -131,7 +131,10 @@ def _check_dangling(dangling: Sequence[int], lefts: Array, n_left: int) -> Int64
 
 
 def assign_mutual(scores: Float64, rounds: int = 1) -> Int64:
-    """Return the column of each row after so many rounds of mutual best pairs; -1: none."""
+    """Pair rows and columns that are each other's best, in rounds; return each row's column or -1.
+
+    Each round pairs among the rows and columns that are still without a partner.
+    """
     scores, chosen = scores.copy(), np.full(len(scores), -1)
     rows, columns = (np.arange(n) for n in scores.shape)
     while rounds and len(rows) and len(columns):
@@ -145,12 +148,12 @@ def assign_mutual(scores: Float64, rounds: int = 1) -> Int64:
 
 
 def assign_stable(scores: Float64) -> Int64:
-    """Return the column of each row in the stable assignment; -1: none."""
+    """Compute the stable assignment; return each row's column, or -1."""
     return assign_mutual(scores, min(scores.shape))
 
 
 def assign_optimal(scores: Float64) -> Int64:
-    """Return the column of each row in the assignment with the largest sum; -1: none."""
+    """Compute the assignment with the largest sum of scores; return each row's column, or -1."""
     from scipy.optimize import linear_sum_assignment
 
     chosen = np.full(len(scores), -1)

@@ -17,11 +17,11 @@ from kgtrec.ranking.instances import term_of
 from kgtrec.ranking.ranks import Ranks
 
 Limits = dict[str | None, float]
-"""The limit of each group of questions, by relation; that of None is for all others."""
+"""The limit of each relation by its name. The key None is for questions of all other relations."""
 
 
 def order_statistic(values: Array, error: Fraction) -> float:
-    """Return the ceil((n + 1)(1 - error))-th smallest of n values; infinity if there are fewer."""
+    """Return the ceil((n + 1)(1 - error))-th smallest of n values; infinity if n is too small."""
     index = -((-(len(values) + 1) * (1 - error)) // 1)
     if index > len(values):
         return np.inf
@@ -31,10 +31,10 @@ def order_statistic(values: Array, error: Fraction) -> float:
 def group_relations(
     relations: list[str] | None, n_units: int, least: int
 ) -> tuple[Int64, list[str | None]]:
-    """Return the group of each unit, and the relation of each group; None: all others.
+    """Group units by relation. Return the group of each unit, and the relation of each group.
 
-    `relations` names the relation of each unit; None: one group. Relations with fewer than `least`
-    units share a group.
+    - relations: Name of the relation of each unit; None puts all units into one group.
+    - least: Relations with fewer units share a group, whose relation is None.
     """
     if relations is None:
         return np.zeros(n_units, np.int64), [None]
@@ -45,16 +45,18 @@ def group_relations(
 
 
 def limits_of(limits: Limits, relations: list[str] | None, n_questions: int) -> Float64:
-    """Return the limit of each question, by the names of their relations."""
+    """Return the limit of each question from its relation, float64 (n_questions,)."""
     others = limits.get(None, np.inf)
     names = [None] * n_questions if relations is None else relations
     return np.array([limits.get(name, others) for name in names], np.float64)
 
 
 def units_of(values: Float64, question: Int64, unit: str) -> tuple[Float64, Int64]:
-    """Return the value of each unit, and the row of an answer of each.
+    """Return the value of each unit, and the row of the answer that it comes from.
 
-    `values` are those of the answers, `question` numbers their questions without gaps.
+    - values, question, shape (n,): Value of each answer, and its question, numbered without gaps.
+    - unit: "answer", or "question-any" or "question-all": the lowest or the highest value of each
+      question.
     """
     if unit == "answer":
         return values, np.arange(len(values))

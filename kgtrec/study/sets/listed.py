@@ -23,11 +23,11 @@ UNLINKABLE = ("error", "place", "drop")
 
 @dataclass(frozen=True)
 class ListReader:
-    """A reader of lists of labels for questions.
+    """A reader of lists of labels, which judges them as answer sets of questions.
 
-    - format: Of a file, such as "jsonl"; None for records.
-    - unlinkable: What becomes of a label that names no entity, as in `answer_sets`.
-    - confidence: "best" or "gap".
+    - format: Format of the file, such as "jsonl"; None for records.
+    - unlinkable: Treatment of labels that name no entity, as in `answer_sets`.
+    - confidence: Measure of a list's confidence, "best" or "gap", as in `answer_sets`.
     """
 
     questions: Questions
@@ -71,7 +71,7 @@ class ListReader:
         )
 
     def judge_unanswerable(self, predictions: Any) -> Unanswerable:
-        """Return the sizes of lists for questions without an answer, and how sure they are."""
+        """Return the sizes and the confidence of lists for questions without an answer."""
         lists = read_lists(predictions, self.questions, self.format)
         for known in np.flatnonzero(lists.question >= 0)[:1]:
             problem = "this question has answers in the graph"
@@ -83,7 +83,7 @@ class ListReader:
         return Unanswerable(np.diff(lists.offsets).astype(np.float64), confidence)
 
     def _check_candidates(self, lists: PredictedLists) -> None:
-        """Raise an error that names an entry of a list that is not a candidate."""
+        """Raise an error about the first entry of a list that is not a candidate, if any."""
         questions, entities, number = self.questions, lists.entities, owners(lists.offsets)
         owner, n = lists.question[number], questions.n_labels
         outside = (entities < 0) & (self.unlinkable == "error")
@@ -107,7 +107,7 @@ class ListReader:
             )
 
     def _confidence(self, entries: Entries, n: int) -> Float64 | None:
-        """Return how sure each of n lists is; None without scores."""
+        """Return the confidence of each of n lists, float64 (n,); None if they have no scores."""
         if entries.scores is None:
             return None
         offsets = np.searchsorted(entries.owner, np.arange(n + 1))
@@ -115,13 +115,16 @@ class ListReader:
 
 
 def _entries(lists: PredictedLists, used: Int64, number: Int64, n_labels: int) -> Entries:
-    """Return the entries of some lists without repeats, best first, with these owners."""
+    """Return the entries of the lists `used`, best first, each candidate once per list.
+
+    `number` gives the owner of the entries of each of these lists.
+    """
     entries = drop_repeats(lists, used, np.zeros(n_labels, np.int64))[0]
     return entries.with_owners(number[entries.owner])
 
 
 def _check_whole(lists: PredictedLists, used: Int64) -> None:
-    """Raise an error for lists of single answers, and for a second list of a question."""
+    """Raise an error if lists are for single answers, or a question has two lists."""
     if (lists.answer[used] != ANY).any():
         raise UsageError(
             f"{lists.path}: its lists are for single answers, and a set is that of a whole "

@@ -31,9 +31,10 @@ NONE = [float("nan")] * 2
 
 
 def question_columns(answers: Float64, hits: Float64, size: Float64, shares: Float64) -> Float64:
-    """Return what the measures are made from, float64 (Q, 10).
+    """Return the columns whose means over questions give all measures, float64 (Q, 10).
 
-    - answers, hits, size: Answers of each question, how many are in its set, and the set's size.
+    - answers, hits, size, float64 (Q,): Number of answers of each question, number of these in its
+      set, and the size of the set.
     - shares, float64 (2, Q): Probability that any, and that all answers are in the set.
     """
     named = size > 0
@@ -44,7 +45,7 @@ def question_columns(answers: Float64, hits: Float64, size: Float64, shares: Flo
 
 
 def set_measures(means: Float64) -> Float64:
-    """Return the values of `MEASURES`, float64 (..., 12), from means of columns, (..., 10)."""
+    """Compute `MEASURES`, float64 (..., 12), from means of `question_columns`, (..., 10)."""
     answers, hits, size, named, precision, recall, f1, single, some, every = np.moveaxis(
         means, -1, 0
     )
@@ -58,27 +59,29 @@ def set_measures(means: Float64) -> Float64:
 
 
 def measure_intervals(columns: Float64, how: Resampling) -> Float64:
-    """Return intervals of the measures that resample questions, float64 (12, 2)."""
+    """Compute the intervals of `MEASURES` by resampling questions, float64 (12, 2)."""
     if len(columns) < 2:
         return np.full((len(MEASURES), 2), np.nan)
     return resample_means(columns, np.arange(len(columns)), set_measures, how).interval().T
 
 
 def median_interval(sizes: Float64, how: Resampling) -> list[float]:
-    """Return the interval of the median of sizes, of percentiles over draws of the questions."""
+    """Compute the interval of the median size by resampling questions."""
     n, order = len(sizes), np.argsort(sizes)
     ordered, middle = sizes[order], np.array([(n - 1) // 2, n // 2])
 
     def medians(times: Float64) -> Float64:
         before = times[:, order].cumsum(axis=1)
-        at = [(before <= index).sum(axis=1) for index in middle]
-        return np.asarray(ordered[at].mean(axis=0))[:, None]
+        positions = [(before <= index).sum(axis=1) for index in middle]
+        return np.asarray(ordered[positions].mean(axis=0))[:, None]
 
     return percentile_interval(on_draws(medians, n, how), how)[0].tolist() if n > 1 else NONE
 
 
 def coverage_gap(covered: Float64, units: Float64, claim: float) -> Float64:
-    """Return the mean distance of coverage from the claim over groups, float64 (...).
+    """Compute CovGap: the mean over groups of the distance of coverage from the claim.
+
+    Returns float64 (...).
 
     - covered, units, float64 (..., groups): Covered units, and all units of each group. A group
       without units does not count.
@@ -89,7 +92,7 @@ def coverage_gap(covered: Float64, units: Float64, claim: float) -> Float64:
 
 
 def gap_interval(columns: Float64, group: Int64, claim: float, how: Resampling) -> list[float]:
-    """Return the interval of `coverage_gap` over draws of the questions.
+    """Compute the interval of `coverage_gap` by resampling questions.
 
     Draws add noise to the distances, and so a bias: the interval has the spread of the draws, but
     the value instead of their mean.
@@ -115,7 +118,7 @@ def gap_interval(columns: Float64, group: Int64, claim: float, how: Resampling) 
 
 
 def binomial_interval(share: float, n: int, how: Resampling) -> list[float]:
-    """Return the interval of Clopper and Pearson for a share of n independent units."""
+    """Compute the interval of Clopper and Pearson for a share of n independent units."""
     from scipy.special import betaincinv
 
     k, (low, high) = share * n, how.tails

@@ -19,12 +19,12 @@ USUAL = ("micro.recall", "macro.f1")
 def samples_of_sets(
     systems: Mapping[str, AnswerSets], measures: Sequence[str] = USUAL
 ) -> list[Samples]:
-    """Return the values of each measure for several sets on the same questions, for `compare`.
+    """Compute the samples of each measure, with which `compare` tests several sets.
 
     Parameters
     ----------
     systems : mapping of str to AnswerSets
-        By the names of the policies or models.
+        Sets on the same questions, by the name of the policy or model.
     measures : sequence of str
         "micro.recall" (coverage; items are answers, in clusters of their questions), or means over
         questions: "macro.recall", "macro.f1", "any", "all". "size" counts as better if lower.

@@ -23,11 +23,11 @@ POLICIES = {
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy, from its text.
+    """A rule that turns the scores of a question into its set of answers.
 
     - text, name: ``conformal:0.1`` and ``conformal``.
     - number: K of ``top``, the error A of ``conformal``, the threshold or the precision, exact.
-    - aim: What chooses a threshold on valid: "best-f1" or "precision"; "" if it is a number.
+    - aim: Aim of a threshold that is chosen on valid: "best-f1" or "precision"; "" for a number.
     """
 
     text: str
@@ -37,7 +37,7 @@ class Policy:
 
     @classmethod
     def parse(cls, text: object) -> Policy:
-        """Return the policy of a text; UsageError if it is none, or its number is out of range."""
+        """Parse a policy; UsageError if it is unknown, or its number is out of range."""
         name, colon, value = str(text).partition(":")
         choose("policy", name, POLICIES)
         named, aim = argument("policy", text), ""

@@ -46,22 +46,23 @@ class RankedQuestions:
             )
 
     def distances(self, policy: Policy) -> Float64:
-        """Return what limits of a conformal policy are compared with, for each answer.
+        """Return the worst rank of each answer among its ties, float64 (n,).
 
-        It is the worst place among the answer's ties; infinity without a score.
+        Conformal policies choose their limit from these values. An answer without a score has
+        infinity.
         """
         ranks = self.ranks
         return np.where(ranks.macro_answer_nan, np.inf, ranks.macro_rank("pessimistic"))
 
     def judge(self, policy: Policy, limits: Float64, ties: str) -> tuple[Float64, Float64, Float64]:
-        """Return which answers are in their sets, and the sizes of the sets.
+        """Decide which answers are in their sets, and compute the sizes of the sets.
 
         Parameters
         ----------
         policy : Policy
             ``top`` or ``conformal``.
         limits : ndarray of float64, shape (Q,)
-            How many best candidates each set has; infinity: all.
+            Number of best candidates in each set; infinity: all.
         ties : {"all", "none", "expected"}
             Candidates that tie at the border are all in the set, or none of them; or as many as
             fit, in every order with the same probability.
@@ -87,14 +88,14 @@ class RankedQuestions:
         return inside, sizes, any_and_all(inside > 0, question, len(sizes))
 
     def notes(self, ties: str) -> list[str]:
-        """Return a note if ties that ranks do not show may widen sets."""
+        """Return a note if ties that ranks do not show may change the sizes of sets."""
         if ties == "expected" or not self.ranks.macro_equal.any():
             return []
         least = "at least" if ties == "all" else "at most"
         return [f"Sizes are {least} these: ranks show ties at the border only if an answer ties."]
 
     def keep(self, sizes: Float64, ties: str, confidence: str) -> tuple[Csr, Float64]:
-        """Raise UsageError: ranks say nothing of the other candidates."""
+        """Raise UsageError, because ranks do not know which other candidates a set has."""
         raise UsageError(
             f"{argument('keep', option='write_sets')} needs scores, and ties that are all in the "
             "set or none; leave it out"
@@ -102,16 +103,17 @@ class RankedQuestions:
 
 
 def any_and_all(inside: Bools, question: Int64, n_questions: int) -> Float64:
-    """Return whether any, and whether all answers are in the sets, float64 (2, Q)."""
+    """Return 1 for each question with any, and with all answers in its set, float64 (2, Q)."""
     hits = np.bincount(question, inside, n_questions)
     return np.stack([hits > 0, hits == np.bincount(question, minlength=n_questions)]).astype(float)
 
 
 def _in_any_order(question: Int64, n_left: Float64, tied: Int64, n_questions: int) -> Float64:
-    """Return the probabilities that any, and that all answers are in the sets, float64 (2, Q).
+    """Compute the probabilities that any, and that all answers are in the sets, float64 (2, Q).
 
-    Answers before the border are in, those behind it are out. At the border, `n_left` of `tied`
-    candidates are in, of which m are answers: no or all answers among them are hypergeometric.
+    Answers before the border are in the set, answers behind it are not. At the border, the set has
+    `n_left` of the `tied` candidates, m of which are answers. The number of answers among these
+    `n_left` is hypergeometric.
     """
     from scipy.stats import hypergeom
 
@@ -119,9 +121,9 @@ def _in_any_order(question: Int64, n_left: Float64, tied: Int64, n_questions: in
     shares = any_and_all(within, question, n_questions)
     rows = np.flatnonzero(~within & ~beyond)
     first = rows[np.unique(question[rows], return_index=True)[1]]
-    at, size, fits = question[first], tied[first].astype(float), n_left[first]
-    m = np.bincount(question[rows], minlength=n_questions)[at].astype(float)
+    split, size, fits = question[first], tied[first].astype(float), n_left[first]
+    m = np.bincount(question[rows], minlength=n_questions)[split].astype(float)
     none, every = hypergeom.pmf(0, size, m, fits), hypergeom.pmf(m, size, m, fits)
-    lost = np.bincount(question, beyond, n_questions)[at] > 0
-    shares[:, at] = [np.where(shares[0, at] > 0, 1.0, 1 - none), np.where(lost, 0.0, every)]
+    lost = np.bincount(question, beyond, n_questions)[split] > 0
+    shares[:, split] = [np.where(shares[0, split] > 0, 1.0, 1 - none), np.where(lost, 0.0, every)]
     return shares

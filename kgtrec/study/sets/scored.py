@@ -65,18 +65,23 @@ class ScoredQuestions(RankedQuestions):
         super().__init__(self._best(0)[0])
 
     def _best(self, depth: int) -> tuple[Ranks, Run]:
-        """Return the ranks, and the best candidates of every question."""
-        threads, higher = self._settings.threads, self._settings.higher_is_better
-        asked = self.questions
-        return rank(self._source, asked, depth, threads, progress=False, higher_is_better=higher)
+        """Rank the answers; return the ranks, and the `depth` best candidates per question."""
+        return rank(
+            self._source,
+            self.questions,
+            depth,
+            self._settings.threads,
+            progress=False,
+            higher_is_better=self._settings.higher_is_better,
+        )
 
     def check_policy(self, policy: Policy) -> None:
         """Accept every policy."""
 
     def distances(self, policy: Policy) -> Float64:
-        """Return the worst place of each answer; of ``conformal-gap`` its distance from the best.
+        """Return the worst rank of each answer; for ``conformal-gap`` its distance from the best.
 
-        The distance is computed in the type of the scores.
+        This is the distance between scores, computed in their type.
         """
         if policy.name != "conformal-gap":
             return super().distances(policy)
@@ -86,7 +91,7 @@ class ScoredQuestions(RankedQuestions):
             return np.where(high == low, 0, high - low).astype(np.float64)
 
     def judge(self, policy: Policy, limits: Float64, ties: str) -> tuple[Float64, Float64, Float64]:
-        """Return which answers are in their sets, and the sizes, as `RankedQuestions.judge`."""
+        """Decide which answers are in their sets, as `RankedQuestions.judge`, for all policies."""
         if ties == "expected":
             return super().judge(policy, limits, ties)
         if policy.name == "conformal-gap":
@@ -109,9 +114,9 @@ class ScoredQuestions(RankedQuestions):
         return np.asarray(low, np.float64)
 
     def count_above(self, limits: Float64) -> Float64:
-        """Return how many candidates of each question score above its limits, float64 (Q, G).
+        """Count the candidates of each question above each of its limits, float64 (Q, G).
 
-        Shapes: limits float64 (Q, G), where -infinity counts all candidates.
+        - limits, float64 (Q, G): Limits of each question; -infinity counts all candidates.
         """
         n, width = limits.shape
         every, targets = np.arange(n), np.tile(np.arange(width, dtype=np.int32), n)
@@ -124,8 +129,10 @@ class ScoredQuestions(RankedQuestions):
         return np.where(np.isneginf(limits), self.candidates[:, None], counts)
 
     def _limits_of_best(self, most: Float64, ties: str) -> Float64:
-        """Return the limit of sets of so many best candidates, with all ties at the border, or
-        none."""
+        """Return the score above which each set has its `most` best candidates, float64 (Q,).
+
+        Sets include all candidates that tie at the border; none of these if `ties` is "none".
+        """
         limits = np.full(len(most), -np.inf)
         cut = np.flatnonzero(most < self.candidates)
         if not len(cut):
@@ -140,7 +147,7 @@ class ScoredQuestions(RankedQuestions):
         return limits
 
     def _limits_of_gaps(self, most: Float64) -> Float64:
-        """Return the limit of sets of the candidates within a distance of the best score."""
+        """Return the score above which candidates are within `most` of the best, float64 (Q,)."""
         best, limits, kind = self._best_scores(), np.full(len(most), -np.inf), self._scores.dtype
         for gap in np.unique(most[np.isfinite(most)]):
             rows, width = most == gap, Tolerance(float(gap), 0.0)
@@ -160,7 +167,7 @@ class ScoredQuestions(RankedQuestions):
         return first_of_lists(run.offsets, run.scores, kind)
 
     def keep(self, sizes: Float64, ties: str, confidence: str) -> tuple[Csr, Float64]:
-        """Return the candidates of sets of these sizes, best first, and how sure the sets are."""
+        """Return the candidates of sets of these sizes, best first, and each set's confidence."""
         if ties == "expected":
             return super().keep(sizes, ties, confidence)
         lengths = sizes.astype(np.int64)
@@ -174,11 +181,10 @@ class ScoredQuestions(RankedQuestions):
 
 
 def first_of_lists(offsets: Int64, scores: Float64, kind: str) -> Float64:
-    """Return how sure lists with scores are, best first: the best score, or the distance from it to
-    the second.
+    """Return the confidence of each list: its first score, or ("gap") its distance to the second.
 
-    -infinity for an empty list; the distance is infinite without a second, and 0 if both are the
-    same infinity.
+    Lists have their best score first. Empty lists have -infinity. The distance is infinite if there
+    is no second score, and 0 if both are the same infinity.
     """
     padded, lengths = np.append(scores.astype(np.float64), [0, 0]), np.diff(offsets)
     best, second = padded[offsets[:-1]], padded[offsets[:-1] + 1]

@@ -15,11 +15,12 @@ GRID = 64
 
 
 def choose_limits(scored: ScoredQuestions, group: Int64, precision: Fraction) -> Float64:
-    """Return the limit of the best threshold for each group of questions, float64 (groups,).
+    """Find the best threshold of each group of questions; return their limits, float64 (groups,).
 
-    The best has the highest micro F1, and is the highest of several; or it is the lowest that
-    reaches a precision above 0. Infinity: none does. A pass over the scores counts at `GRID`
-    thresholds of every group, and the next passes only where a better one is possible.
+    With `precision` 0, the best threshold has the highest micro F1; the higher wins a tie.
+    Otherwise it is the lowest that reaches this precision, or infinity if none does. The first
+    pass over the scores counts candidates at `GRID` thresholds of every group. Further passes count
+    only where a better threshold is possible.
     """
     of_answers, most = group[scored.question], min(GRID, scored.questions.n_labels)
     searches = [
@@ -32,12 +33,12 @@ def choose_limits(scored: ScoredQuestions, group: Int64, precision: Fraction) ->
         if not width:
             return np.array([search.best() for search in searches])
         grid = np.zeros((len(searches), width))
-        for row, (search, at) in enumerate(zip(searches, chosen, strict=True)):
-            grid[row, : len(at)] = search.limits[at]
+        for row, (search, indices) in enumerate(zip(searches, chosen, strict=True)):
+            grid[row, : len(indices)] = search.limits[indices]
         sums = np.zeros_like(grid)
         np.add.at(sums, group, scored.count_above(grid[group]))
-        for search, at, counts in zip(searches, chosen, sums, strict=True):
-            search.named[at] = counts[: len(at)]
+        for search, indices, counts in zip(searches, chosen, sums, strict=True):
+            search.named[indices] = counts[: len(indices)]
 
 
 @dataclass(eq=False)
@@ -45,7 +46,9 @@ class _Search:
     """The search for the best threshold of a group; thresholds are scores of answers, descending.
 
     - limits, float64 (m,): The limit of each threshold.
-    - hits, named, float64 (m,): Answers, and candidates at or above it; -1: not counted yet.
+    - hits, named, float64 (m,): Numbers of answers, and of candidates, at or above each threshold.
+      `named` is -1 where nothing has been counted yet.
+    - precision: The precision to reach; 0 to maximize F1.
     """
 
     limits: Float64
@@ -55,16 +58,16 @@ class _Search:
 
     @classmethod
     def start(cls, scored: ScoredQuestions, rows: Int64, precision: Fraction) -> _Search:
-        """Return the search of some answers, in which nothing is counted."""
+        """Start a search among the scores of the answers `rows`, with nothing counted yet."""
         values, counts = np.unique(-scored.values[rows], return_counts=True)
         hits = np.cumsum(counts).astype(np.float64)
         return cls(scored.below(-values), hits, np.full(len(values), -1.0), precision)
 
     def next_thresholds(self, most: int) -> Int64:
-        """Return where to count next: at most so many of those that may be better than the best.
+        """Return indices of thresholds to count next: at most `most` that may beat the best so far.
 
-        At least as many candidates are named as at the last counted threshold above, and the
-        answers between both.
+        A threshold names at least the candidates of the last counted threshold above it, and the
+        answers between both. This bounds its worth.
         """
         known, index = self.named >= 0, np.arange(len(self.hits))
         last = np.maximum.accumulate(np.where(known, index, -1))
@@ -75,7 +78,11 @@ class _Search:
         return rows[np.unique(np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(int))]
 
     def _worth(self, named: Float64) -> Float64:
-        """Return F1 of each threshold; or its number from 1 if it reaches the precision, else 0."""
+        """Return the worth of each threshold if it names so many candidates, float64 (m,).
+
+        It is F1; or, with a precision to reach, the threshold's number from 1 if it reaches the
+        precision, else 0.
+        """
         named = np.maximum(named, 0)
         if not self.precision:
             return 2 * self.hits / (named + self.hits[-1])
