@@ -211,11 +211,19 @@ def _assign(loaded: dict[str, Any], model: dict[str, Any], options: dict[str, An
     return report
 
 
+Rules = tuple[tuple[object, str], ...]
+"""Conditions that refuse a command, and the texts that say so."""
+
+
 def _check(options: dict[str, Any]) -> None:
     """Refuse options that are missing, contradict each other, or have no effect."""
+    shared.refuse(*_input_rules(options), *_experiment_rules(options))
+
+
+def _input_rules(options: dict[str, Any]) -> Rules:
+    """Return the rules on a model's files and on candidates."""
     left, right, matrix = (options[name] is not None for name in ARRAYS)
-    ranks, assigned = options["sizes"] is None, options["assign"] is not None
-    shared.refuse(
+    return (
         (
             not matrix and not (left and right),
             "give --left and --right embeddings, or a --matrix of similarities",
@@ -237,6 +245,14 @@ def _check(options: dict[str, Any]) -> None:
             options["heads"] is not None and shared.on_command_line("among"),
             "--heads and --tails replace --among; leave it out",
         ),
+    )
+
+
+def _experiment_rules(options: dict[str, Any]) -> Rules:
+    """Return the rules on the three experiments: ranks, --sizes and --assign."""
+    left, _, matrix = (options[name] is not None for name in ARRAYS)
+    ranks, assigned = options["sizes"] is None, options["assign"] is not None
+    return (
         (
             ranks and any(map(shared.on_command_line, ("repeats", "seed"))),
             "--repeats and --seed set how --sizes draws random parts; add --sizes, or leave "

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 CURVES = ("beta_e", "beta_r")
+PROBES = ("b", "c", "b,c")
 _OF_RANKS = (
     "metrics",
     "vary",
@@ -107,15 +108,34 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
     kgtrec stratify ranks.parquet --graph FB15k-237 --vary b -m probe@1 -m probe@0
     """
     from kgtrec import read_graph
-    from kgtrec.study.stratified import recount_popularity
 
     if options["simulate"]:
         return _simulate(files, options)
+    _check(files, options)
+    loaded = load_ranks({file: file for file in files})
+    graph = read_graph(options["graph"]) if options["graph"] else None
+    loaded = _recount_popularity(loaded, graph, options)
+    grids = {file: _compute_grid(ranks, options, graph) for file, ranks in loaded.items()}
+    tables = {file: grid.table() for file, grid in grids.items()}
+    at_alphas = {file: _read_at_alphas(ranks, options) for file, ranks in loaded.items()}
+
+    def text() -> str:
+        texts = [
+            f"{file}: {grid.caption()}\n{tables[file].to_text()}{at_alphas[file]}"
+            for file, grid in grids.items()
+        ]
+        return "\n\n".join(texts)
+
+    return Report.from_files(tables, text)
+
+
+def _check(files: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Refuse options that are missing, contradict each other, or have no effect on curves."""
     shared.leave_out(
         (True, ("plot",), "{} needs --simulate; `kgtrec plot beta` draws curves of ranks")
     )
     graph, counted = options["graph"], (options["entities"], options["relations"])
-    probe = options["vary"] in ("b", "c", "b,c")
+    probe = options["vary"] in PROBES
     shared.refuse(
         (not files, "give files of ranks, or --simulate"),
         (
@@ -142,25 +162,21 @@ def command(files: tuple[str, ...], **options: Any) -> Report:
             "leave --at out",
         ),
     )
-    loaded = load_ranks({file: file for file in files})
-    loaded_graph = read_graph(graph) if graph else None
-    if loaded_graph is not None and not probe:
-        loaded = {
-            file: recount_popularity(ranks, loaded_graph, *counted)
-            for file, ranks in loaded.items()
-        }
-    grids = {file: _compute_grid(ranks, options, loaded_graph) for file, ranks in loaded.items()}
-    tables = {file: grid.table() for file, grid in grids.items()}
-    marked = {file: _read_at_alphas(ranks, options) for file, ranks in loaded.items()}
 
-    def text() -> str:
-        texts = [
-            f"{file}: {grid.caption()}\n{tables[file].to_text()}{marked[file]}"
-            for file, grid in grids.items()
-        ]
-        return "\n\n".join(texts)
 
-    return Report.from_files(tables, text)
+def _recount_popularity(
+    loaded: dict[str, Ranks], graph: Graph | None, options: dict[str, Any]
+) -> dict[str, Ranks]:
+    """Count the popularity of entities and relations in the splits that the options name.
+
+    Metrics of the probe count triples themselves; their ranks stay.
+    """
+    from kgtrec.study.stratified import recount_popularity
+
+    if graph is None or options["vary"] in PROBES:
+        return loaded
+    splits = (options["entities"], options["relations"])
+    return {file: recount_popularity(ranks, graph, *splits) for file, ranks in loaded.items()}
 
 
 def _read_at_alphas(ranks: Ranks, options: dict[str, Any]) -> str:
@@ -175,7 +191,12 @@ def _read_at_alphas(ranks: Ranks, options: dict[str, Any]) -> str:
     if alpha is not None:
         title = "nearly unbiased (equation 2):"
     table = values_at_alphas(
-        ranks, alphas, options["vary"], options["at"], options["metrics"], **_how(ranks, options)
+        ranks,
+        alphas,
+        options["vary"],
+        options["at"],
+        options["metrics"],
+        **_rank_type_and_side(ranks, options),
     )
     return f"\n{title}\n{table.to_text()}"
 
@@ -196,8 +217,8 @@ def _simulate(files: tuple[str, ...], options: dict[str, Any]) -> Report:
     )
 
 
-def _how(ranks: Ranks, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the rank type and the side to average."""
+def _rank_type_and_side(ranks: Ranks, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the rank type, and the side to average: by default the last that the ranks have."""
     from kgtrec.measures.averaging import sides_present
 
     side = options["side"] or sides_present(ranks)[-1]
@@ -212,9 +233,9 @@ def _compute_grid(
     from kgtrec.study.stratified import beta_curve, beta_grid, betas
 
     axis, metrics = betas(options["points"]), options["metrics"]
-    how = _how(ranks, options)
+    how = _rank_type_and_side(ranks, options)
     vary, at = options["vary"], options["at"]
-    if graph is not None and vary in ("b", "c", "b,c"):
+    if graph is not None and vary in PROBES:
         metrics = metrics if shared.on_command_line("metrics") else PROBE_METRICS
         exponents = {"b": (axis, at), "c": (at, axis), "b,c": (axis, axis)}[vary]
         return probe_grid(ranks, graph, *exponents, metrics, **how)

@@ -46,6 +46,8 @@ from kgtrec.graph.triples import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from kgtrec.graph.readers.common import GraphTables
+
 
 # In smaller graphs, a relation can occur only in first lines by chance.
 _MANY = 10
@@ -169,6 +171,21 @@ class GraphData:
         return cls._build(splits, entities, relations, contexts, sets)
 
     @classmethod
+    def _from_tables(cls, tables: GraphTables) -> Self:
+        """Build a graph from the arrays and labels that a reader returns."""
+        return cls.from_arrays(
+            train=tables.splits.get("train"),
+            valid=tables.splits.get("valid"),
+            test=tables.splits.get("test"),
+            n_entities=tables.n_entities,
+            n_relations=tables.n_relations,
+            entities=tables.entities,
+            relations=tables.relations,
+            times=tables.times,
+            qualifiers=tables.qualifiers,
+        )
+
+    @classmethod
     def read(
         cls,
         folder: PathName,
@@ -215,21 +232,7 @@ class GraphData:
                 refuse(source.folder, None, "no triple in any split", hint)
         if name in NUMBERED_BESIDE and not source.is_alone:
             tables = number_by_dictionaries(source.folder, tables)
-        if is_native:
-            graph = cls._build(tables.splits, *tables.labels)
-        else:
-            train, valid, test = (tables.splits.get(name) for name in ("train", "valid", "test"))
-            graph = cls.from_arrays(
-                train,
-                valid,
-                test,
-                tables.n_entities,
-                tables.n_relations,
-                tables.entities,
-                tables.relations,
-                tables.times,
-                tables.qualifiers,
-            )
+        graph = cls._build(tables.splits, *tables.labels) if is_native else cls._from_tables(tables)
         # The name as given, not that of a link's target; "." and "data/.." do not name a folder.
         folder_name = source.folder.name
         graph.name = folder_name if folder_name not in ("", "..") else source.folder.resolve().name

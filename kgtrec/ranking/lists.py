@@ -226,10 +226,7 @@ def rank_lists_with_run(
     lists = read_lists(predictions, questions, format)
     matches = _match_lists(lists, questions)
     listed = list_order == "listed"
-    position = questions.candidate_labels.trec_order
-    ascending = np.arange(questions.n_labels) if position is None else position.astype(np.int64)
-    tie_order = questions.n_labels - 1 - ascending
-    entries, repeats = drop_repeats(lists, matches.used, tie_order, listed)
+    entries, repeats = drop_repeats(lists, matches.used, _tie_order(questions), listed)
     n_unlinkable = int((entries.entity < 0).sum())
     if unlinkable == "drop":
         entries = entries.select(entries.entity >= 0)
@@ -245,7 +242,46 @@ def rank_lists_with_run(
     none = np.zeros(questions.n_instances, bool)
     outside = none if questions.outside is None else questions.outside
     counts[:, outside] = 0  # ranked last by definition, at whatever place a list has it
-    described = {
+    described = _describe_lists(
+        lists,
+        questions,
+        matches,
+        n_several=n_several,
+        list_order=list_order,
+        unlinkable=unlinkable,
+        n_unlinkable=n_unlinkable,
+        repeats=repeats,
+    )
+    flags = {"unlisted": unlisted & ~outside, "macro_unlisted": macro_unlisted & ~outside}
+    ranks = Ranks.from_counts(questions, counts, (outside, outside), lambda: described, flags)
+    return ranks, macro.run(len(questions))
+
+
+def _tie_order(questions: Questions) -> Int64:
+    """Return the position of each entity among tied ones: by name, descending, int64 (n,)."""
+    position = questions.candidate_labels.trec_order
+    ascending = np.arange(questions.n_labels) if position is None else position.astype(np.int64)
+    return questions.n_labels - 1 - ascending
+
+
+def _describe_lists(
+    lists: PredictedLists,
+    questions: Questions,
+    matches: _Matches,
+    *,
+    n_several: int,
+    list_order: str,
+    unlinkable: str,
+    n_unlinkable: int,
+    repeats: int,
+) -> dict[str, Any]:
+    """Describe the lists and their use for the manifest of ranks.
+
+    - n_several: Number of questions with several lists.
+    - n_unlinkable: Number of entries whose label names no entity.
+    - repeats: As `drop_repeats` returns them.
+    """
+    return {
         "dtype": "lists",
         "rows": "lists",
         "higher_is_better": True,
@@ -266,9 +302,6 @@ def rank_lists_with_run(
             "repeats": repeats,
         },
     }
-    flags = {"unlisted": unlisted & ~outside, "macro_unlisted": macro_unlisted & ~outside}
-    ranks = Ranks.from_counts(questions, counts, (outside, outside), lambda: described, flags)
-    return ranks, macro.run(len(questions))
 
 
 def _find_first_unlinkable(lists: PredictedLists, questions: Questions) -> dict[str, Any]:
