@@ -255,11 +255,13 @@ def _run() -> int:
 
 
 def _say_interrupted(cause: BaseException | None) -> int:
+    """Print that the command was interrupted, by a signal or by Ctrl-C; return the exit code."""
     if isinstance(cause, Terminated):
         return _say(f"{cause}; nothing half-written is left behind", 128 + cause.signal)
     return _say("interrupted; nothing half-written is left behind", INTERRUPTED)
 
 
 def _say(message: str, code: int) -> int:
+    """Print a message on standard error, and return `code`."""
     note(message)
     return code

@@ -56,7 +56,7 @@ def correct(
     rules: Sequence[str] | None,
     options: dict[str, Any],
 ) -> Report:
-    """Return the report of measures that are corrected, or of a plan."""
+    """Correct the measures of --judge by people's labels, or plan how many labels these need."""
     from kgtrec.study.judged import labels as judged
     from kgtrec.study.judged.draw import read_question_sample
     from kgtrec.study.judged.planning import plan_from_pilot

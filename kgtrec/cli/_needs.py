@@ -85,7 +85,10 @@ def check_needs(ctx: click.Context) -> list[str]:
 def _idle(
     ctx: click.Context, table: Mapping[str, tuple[tuple[str, str], ...]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the typed options of each row whose needed options are all absent, and these."""
+    """Yield typed options without effect, and the options that they need, per row of `table`.
+
+    Typed options of a row have no effect if all options that they need are absent.
+    """
     values = _read_typed(ctx)
     for options, needs in table.get(_command_of(ctx), ()):
         typed = [option for option in options.split() if option in values]
@@ -95,7 +98,7 @@ def _idle(
 
 
 def _idle_beside(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    """Yield the typed options of each row of `IDLE` and the other that makes them idle."""
+    """Yield typed options without effect, and the option that makes them so, per row of `IDLE`."""
     values = _read_typed(ctx)
     for options, others, exceptions in IDLE.get(_command_of(ctx), ()):
         typed = [option for option in options.split() if option in values]
@@ -119,7 +122,7 @@ def _read_typed(ctx: click.Context) -> dict[str, object]:
 
 
 def _present(needs: str, values: Mapping[str, object]) -> list[str]:
-    """Return the options that are typed, if `=` with that value."""
+    """Return the needed options that are typed; one with `=` needs that value."""
     return [
         need
         for need in needs.split()

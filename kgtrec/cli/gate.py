@@ -109,7 +109,7 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
 
 
 def _decide(files: tuple[str, ...], keys: tuple[str, ...], options: Mapping[str, Any]) -> Gate:
-    """The verdict on two files."""
+    """Compare the two files; return the verdict by each measure."""
     from kgtrec.study import Reference, gate
 
     qrels, base = options["qrels"], files[0]
@@ -151,7 +151,7 @@ def _save(files: tuple[str, ...], keys: tuple[str, ...], qrels: Any, path: str) 
 
 
 def _is_json(path: str) -> bool:
-    """Whether a file can be a reference; ranks and runs begin differently."""
+    """Return True if a file begins like a saved reference; ranks and runs begin differently."""
     if os.path.isfile(path):
         with suppress(OSError), open(path, "rb") as file:
             return file.read(1) == b"{"

@@ -265,6 +265,7 @@ def _context(
 
 
 def _progress(journal: Any) -> str:
+    """Say how many triples of a sheet are judged."""
     total = len(journal)
     return f"{journal.sheet.path}: {total - journal.counts()['']:,} of {total:,} judged"
 

@@ -244,7 +244,7 @@ def _contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
 
 
 def _slope_contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
-    """Possible contradictions to --slope and --strength."""
+    """Return such rows on --slope and --strength; see `_contradictions`."""
     slope, strengths, files = request.slope, request.strengths, request.files
     whole = request.answers is None or request.answers == int(request.answers)
     return [
@@ -264,7 +264,7 @@ def _slope_contradictions(request: SimpleNamespace) -> list[tuple[object, str]]:
 
 
 def _slopes(request: SimpleNamespace) -> Report:
-    """Derivatives at the strengths that are given, or estimated for ranks."""
+    """Report derivatives at the strengths of --strength, or at those estimated for ranks."""
     from kgtrec.study.openworld import compare, derivatives
 
     rhos = request.correlations or (0.0,)
@@ -292,7 +292,7 @@ def _slopes(request: SimpleNamespace) -> Report:
 
 
 def _rows_report(table: Table, text: Callable[[], str] | None, **more: Any) -> Report:
-    """A report of a table whose JSON is a list of its rows."""
+    """Make a report of a table; its JSON is a list of the rows."""
     rows = [dict(zip(table.keys, row, strict=True)) for row in table.rows]
     return Report(text, lambda: rows, table, **more)
 

@@ -257,23 +257,23 @@ def _read_sources(ranks: tuple[str, ...], options: dict[str, Any]) -> dict[str, 
         for path, of_valid in zip(files, valid, strict=True):
             sources.append({"source": loaded[path], "valid": loaded.get(of_valid)})
         return dict(zip(names, sources, strict=True))
-    asked, fitted = _questions(options, options["split"], "all"), None
+    questions, fitted = _questions(options, options["split"], "all"), None
     if any(Policy.parse(text).needs_valid for text in options["policy"]):
         fitted = _questions(options, "valid", "valid")
     for number, (path, of_valid) in enumerate(zip(files, valid, strict=True)):
         source, scores = path, of_valid
         if options["scores"] and _is_model(path, options):
             source, scores = (
-                each and _load_model(path, each, number, options) for each in (asked, fitted)
+                each and _load_model(path, each, number, options) for each in (questions, fitted)
             )
         sources.append(
-            {"source": source, "questions": asked, "valid": scores, "valid_questions": fitted}
+            {"source": source, "questions": questions, "valid": scores, "valid_questions": fitted}
         )
     return dict(zip(names, sources, strict=True))
 
 
 def _load_model(path: str, questions: Questions, number: int, options: dict[str, Any]) -> Any:
-    """Return the vectors of the model of a number for questions."""
+    """Load the vectors of model `number` (from 0) for questions."""
     from kgtrec.integrations.embeddings import load_factors
 
     models = (options["model"] or "").split(",")
@@ -289,6 +289,7 @@ def _load_model(path: str, questions: Questions, number: int, options: dict[str,
 
 
 def _questions(options: dict[str, Any], split: str, filters: str) -> Questions:
+    """Return the questions of a split of the graph, with one filter."""
     from kgtrec.questions.requests import QuestionRequest
 
     return QuestionRequest(options["graph"], split, filters=(filters,), say=note).questions()

@@ -122,7 +122,7 @@ def _quantile(probability: float, n: int) -> float:
 class MeasureVerdict:
     """The verdict by one measure.
 
-    - margin: In units of the measure.
+    - margin: Margin in units of the measure.
     - verdicts: In each of `ORDERS` of ties; `gain` is that in the first.
     """
 

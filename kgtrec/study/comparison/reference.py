@@ -52,7 +52,8 @@ _AGAIN = "save it again with `kgtrec gate BASE --save FILE`"
 class Reference(ShownInLines):
     """Values of one system per question, which `kgtrec.study.gate` accepts as its base.
 
-    - facts: What identifies the questions, their answers and candidates; of runs, the judgements.
+    - facts: Facts that identify the questions, their answers and candidates; of runs, the
+      judgements.
     - orders: The samples of each measure, one item per cluster, in each of `ORDERS`.
     - questions, ranks: Question and realistic rank of every answer; of runs, of every query's first
       relevant document. The rank is inf if it is not listed.
@@ -109,9 +110,9 @@ class Reference(ShownInLines):
         keys = [measures] if isinstance(measures, str) else measures
         facts = _facts_of(system, qrels, name)
         if qrels is None:
-            reference = _of_ranks(system, keys, name, facts)
+            reference = _evaluate_ranks(system, keys, name, facts)
         else:
-            reference = _of_run(system, keys, name, facts, qrels)
+            reference = _evaluate_run(system, keys, name, facts, qrels)
         _check_means(reference.orders[0])
         return reference
 
@@ -191,7 +192,10 @@ class Reference(ShownInLines):
 
 
 def _dump(value: Any, indent: str = "") -> str:
-    """Return JSON in ASCII, with a line per entry of objects and of lists without texts."""
+    """Return JSON in ASCII, with one line per entry of objects, and of lists of anything but text.
+
+    Such a file is readable, and its versions can be compared line by line.
+    """
     if isinstance(value, dict):
         lines = [f"{json.dumps(key)}: {_dump(item, indent + ' ')}" for key, item in value.items()]
         ends = "{}"
@@ -204,6 +208,7 @@ def _dump(value: Any, indent: str = "") -> str:
 
 
 def _hash(pieces: Iterable[bytes | Array]) -> str:
+    """Return the BLAKE2b hash of the joined pieces, 32 hexadecimal digits."""
     hasher = hashlib.blake2b(digest_size=16)
     for piece in pieces:
         hasher.update(piece)  # type: ignore[arg-type]
@@ -255,7 +260,10 @@ def _check_means(several: Sequence[Samples]) -> None:
 # -- Ranks -----------------------------------------------------------------------------------------
 
 
-def _of_ranks(system: Ranks, keys: Sequence[str], name: str, facts: dict[str, Any]) -> Reference:
+def _evaluate_ranks(
+    system: Ranks, keys: Sequence[str], name: str, facts: dict[str, Any]
+) -> Reference:
+    """Compute the measures per question, as ranked, and if answers win or lose all their ties."""
     measures = parse_item_measures(keys)
     (ranks,) = align_ranks({name: system}, least=1).values()
     orders = tuple(
@@ -269,10 +277,11 @@ _PARTS = {
     "subset": ("triples_kept",),
     "predictions": ("n_unlinkable", "unlinkable", "list_order"),
 }
-"""Of these facts, only some entries decide what is comparable."""
+"""Facts of which only these entries must be equal; their other entries may differ."""
 
 
 def _facts_of_ranks(system: Ranks) -> dict[str, Any]:
+    """Return origin, number and hash of the answers, which do not depend on their order."""
     (ranks,) = align_ranks({"": system}, least=1).values()
     provenance = ranks.provenance
     source = {name: getattr(provenance, name) for name in COMPARED}
@@ -289,15 +298,16 @@ def _facts_of_ranks(system: Ranks) -> dict[str, Any]:
 def ends_of_ties(ranks: Ranks) -> tuple[Ranks, Ranks]:
     """Return the ranks without ties: if all answers win their ties, and if all lose them.
 
-    Of an answer beyond the end of its list, the first and the last possible rank.
+    Answers beyond the end of their list get the first and the last possible rank.
     """
     best, worst = ranks.best_and_worst() or (ranks, ranks)
     return _break_ties(best, won=True), _break_ties(worst, won=False)
 
 
 def _break_ties(ranks: Ranks, *, won: bool) -> Ranks:
+    """Return the ranks without ties, which all answers win or lose."""
     columns: dict[str, Any] = ranks.columns()
-    before, n_answers = _places_in_ties(ranks, won=won)
+    before, n_answers = _count_tied_answers(ranks, won=won)
     lost = 0 if won else 1
     columns["greater"] = ranks.greater + lost * ranks.equal
     # Answers of a question that tie have consecutive ranks, before or behind all others.
@@ -308,8 +318,12 @@ def _break_ties(ranks: Ranks, *, won: bool) -> Ranks:
     return Ranks(columns, ranks.manifest, ranks.relation_labels, ranks.entity_labels)
 
 
-def _places_in_ties(ranks: Ranks, *, won: bool) -> tuple[Int64, Int64]:
-    """Count the answers of the same tie before each answer, and all of that tie."""
+def _count_tied_answers(ranks: Ranks, *, won: bool) -> tuple[Int64, Int64]:
+    """Count the answers in the tie of each answer: those before it, and all; int64 (n,) each.
+
+    A tie has the answers of a question with the same score. They are ordered by grade: the highest
+    first if answers win their ties, else the lowest.
+    """
     grade = np.zeros(len(ranks), np.int64) if ranks.grade is None else ranks.grade
     order = np.lexsort((-grade if won else grade, ranks.macro_greater, ranks.question))
     keys = np.stack([ranks.question, ranks.macro_greater])[:, order]
@@ -324,10 +338,13 @@ def _places_in_ties(ranks: Ranks, *, won: bool) -> tuple[Int64, Int64]:
 # -- Runs ------------------------------------------------------------------------------------------
 
 
-def _of_run(
+def _evaluate_run(
     run: Any, keys: Sequence[str], name: str, facts: dict[str, Any], qrels: Any
 ) -> Reference:
-    """Return the reference of a run; a note names measures known only in trec_eval's order."""
+    """Compute the measures per query, in trec_eval's order and at both ends of its ties.
+
+    A note names measures whose ends are unknown.
+    """
     if of_answers := [key for key in keys if key.startswith("kg_")]:
         raise UsageError(
             f"{', '.join(of_answers)}: a gate of runs has no measures of answers; give ranks, or a "

@@ -287,7 +287,7 @@ def samples_of_aligned(aligned: Mapping[str, Ranks], measures: Sequence[Measure]
 
 
 def _of_measure(aligned: Mapping[str, Ranks], measure: Measure) -> Samples:
-    """Return the samples of a measure; see `samples_of_aligned`."""
+    """Compute the samples of one measure; see `samples_of_aligned`."""
     first = next(iter(aligned.values()))
     measure = replace(measure, side=require_side(measure, measure.side, sides_present(first)))
     if measure.averaging in OF_GRAPHS:
@@ -335,9 +335,9 @@ def _items(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str, Float64
 
 
 def _in_groups(ranks: Ranks, measure: Measure) -> tuple[Float64, Int64, str, Float64]:
-    """Return items that are questions in their groups; see `_items`.
+    """Return the items of a mean over groups, one per group and question; see `_items`.
 
-    They are weighted so that the plain mean of their values is the mean over groups.
+    Weights make the plain mean of the items' values equal to the mean over groups.
     """
     term, names = term_of_group(measure, ranks)
     rows = np.arange(len(ranks))
@@ -481,7 +481,7 @@ def notes_on_missing(missing: Mapping[str, int], of_all: str = "", more: str = "
 
 
 def _of_answers(column: Column, scored: Mapping[str, Scored]) -> list[Float64]:
-    """Return the values of a micro metric per query, float64 (queries,) for each run.
+    """Compute the values of a micro metric per query, float64 (queries,) for each run.
 
     The value of a query is the sum over its answers, divided by the mean number of answers. So the
     mean over queries equals the mean over all answers, as if the sizes of queries were fixed (see

@@ -97,7 +97,7 @@ def _ranks_in_runs(
     if not queries:
         raise InputError("no query has a relevant document; give the qrels of these runs")
     sizes = [len(relevant[query]) for query in queries]
-    # The relevance is the number of the document, which tells each of them in the judged list.
+    # The relevance is the number of the document, which identifies it in the judged list.
     numbered = {query: {d: i for i, d in enumerate(relevant[query], start=1)} for query in queries}
     starts = np.cumsum([0, *sizes])
     ranks = np.full((int(starts[-1]), len(runs)), np.inf)

@@ -65,7 +65,7 @@ def subset_values(aligned: Mapping[str, Ranks], measures: Sequence[Measure]) -> 
 
 
 def _kind(measure: Measure) -> str:
-    """Return the kind of a question-level measure (see `_SEEN`); "" for other averagings."""
+    """Return which answers decide a question-level measure (see `_SEEN`); "" for other measures."""
     if measure.is_trec:
         return _SEEN[_trec_measure(measure)[0]][0]
     # Expected ranks count the tied answers of a question together, which depends on the subset.
@@ -73,7 +73,7 @@ def _kind(measure: Measure) -> str:
 
 
 def _on_subsets(aligned: Mapping[str, Ranks], measure: Measure, kind: str) -> SubsetValues:
-    """Return the function of a measure that needs no order of the answers of a question."""
+    """Return the function that computes a measure if the order of answers does not matter."""
     if kind == "each":
         return _over_answers(aligned, measure)
     if measure.averaging == "stratified":
@@ -102,7 +102,7 @@ def _weigh(
     weight: Float64 | float = 1.0,
     divisor: OfMean = same,
 ) -> SubsetValues:
-    """Return the function for a mean over items, or over owners of sums over their items.
+    """Return the function that averages items, or sums of items per owner, over each subset.
 
     Owners are questions or relations.
 
@@ -131,7 +131,7 @@ def _weigh(
 
 
 def _linear(aligned: Mapping[str, Ranks], measure: Measure, transform: OfMean) -> SubsetValues:
-    """Return the function for a mean over triples, instances, questions or relations."""
+    """Return the function that averages over triples, instances, questions or relations."""
     first = next(iter(aligned.values()))
     if measure.averaging == "triple":
         values = _columns(
@@ -148,7 +148,10 @@ def _linear(aligned: Mapping[str, Ranks], measure: Measure, transform: OfMean) -
 
 
 def _over_answers(aligned: Mapping[str, Ranks], measure: Measure) -> SubsetValues:
-    """Return the function for a mean over questions with an answer, of sums over answers."""
+    """Return the function that sums over a question's answers, and averages over questions.
+
+    Questions without an answer in the subset do not count.
+    """
     name, k = _trec_measure(measure)
     first = next(iter(aligned.values()))
     rows, starts = _sort_by_owner(_of_side(first, measure.side), first.question)
@@ -158,7 +161,7 @@ def _over_answers(aligned: Mapping[str, Ranks], measure: Measure) -> SubsetValue
 
 
 def _weigh_strata(aligned: Mapping[str, Ranks], measure: Measure) -> SubsetValues:
-    """Return the function for a stratified average.
+    """Return the function that computes a stratified average.
 
     The value of a triple is a weighted mean over its sides. The triples of a relation have the same
     weight, and relations are weighted.
@@ -188,7 +191,7 @@ def _weigh_strata(aligned: Mapping[str, Ranks], measure: Measure) -> SubsetValue
 
 
 def _of_side(ranks: Ranks, side: str) -> Int64:
-    """Return the rows that ask a side, or both."""
+    """Return the rows of the instances of a side, or of both sides."""
     return np.flatnonzero(np.isin(ranks.side, SIDES[side]))
 
 
@@ -199,7 +202,7 @@ def _sort_by_owner(rows: Int64, owner: Int64) -> tuple[Int64, Int64]:
 
 
 def _columns(aligned: Mapping[str, Ranks], values: Callable[[Ranks], Float64]) -> Float64:
-    """Return the values of all systems, float64 (n, s); `values` computes those of a system."""
+    """Call `values` for each system, and stack the results as columns, float64 (n, s)."""
     return np.column_stack([values(ranks) for ranks in aligned.values()])
 
 
@@ -226,10 +229,10 @@ def _by_question(
 ) -> SubsetValues:
     """Return the function for measures that depend on the order of a question's answers.
 
-    Measures are sums over answers, averaged over the questions that keep an answer. Those of the
-    kind "first" depend only on the first answer of a question. Those of the kind "place", AP@k, are
-    the mean of place x value over the answers. The rows of a system are sorted by question, and
-    then in the order of its answers.
+    Measures are sums over answers, averaged over the questions that keep an answer. The kind
+    "first" depends only on the first answer of a question. The kind "place", AP@k, is the mean over
+    the answers of value x number of answers up to it. The rows of a system are sorted by question,
+    and then in the order of its answers.
     """
     first = next(iter(aligned.values()))
     of_side, triple = _of_side(first, side), _triple_index(first)
@@ -247,10 +250,10 @@ def _by_question(
         ]
         systems.append((triple[rows], *values, _changes_of_ties(ranks, rows, by_firsts)))
 
-    return _in_own_order(systems, sizes, len(by_firsts), len(by_places))
+    return _weigh_in_order(systems, sizes, len(by_firsts), len(by_places))
 
 
-def _in_own_order(
+def _weigh_in_order(
     systems: Sequence[tuple[Any, ...]], sizes: Int64, n_first: int, n_place: int
 ) -> SubsetValues:
     """Return the function for measures whose weights depend on the order of the answers.
@@ -314,7 +317,7 @@ def subset_values_of_runs(question: Int64, ranks: Float64, measures: Sequence[st
             for numbers in (by_first, by_place)
         ]
         systems.append((order, *rows, lambda chosen, weight: 0.0))
-    in_order = _in_own_order(systems, sizes, len(by_first), len(by_place))
+    in_order = _weigh_in_order(systems, sizes, len(by_first), len(by_place))
     parts = [([*by_first, *by_place], in_order)] if by_first or by_place else []
     every, starts = np.arange(len(question)), np.cumsum(sizes) - sizes
     for number in separate:

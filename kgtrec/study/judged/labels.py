@@ -100,7 +100,8 @@ def read_judge(
 
 
 Read = tuple[list[str], Int64, list[tuple[int, str]]]
-"""What a line labels, in words; its keys (question * n_entities + entity); line and value."""
+"""The labelled lines of a file. Of each line: the labelled item in words; its keys (question *
+n_entities + entity); the line's number and its value."""
 
 
 def _read_qrels(file: EditedFile, seeds: SeedQuestions) -> Read:

@@ -127,7 +127,11 @@ def plan_from_probabilities(
 
 
 def _expected_squares(evaluation: SystemMeasures, labels: JudgeLabels, seed: int) -> Float64:
-    """Return the mean of e squared of every question and column by the probabilities, (Q, k)."""
+    """Estimate the mean squared error that the judge leaves per question and column, (Q, k).
+
+    True labels are drawn several times with the judge's probabilities. The error is the rest of a
+    question's value that the judge's value does not explain.
+    """
     rng = random_generator(seed, 5)
     judge = _per_question(evaluation, evaluation.evaluate(labels.qrels))
     draws = []

@@ -28,7 +28,7 @@ from kgtrec.study.pooling.completion import Completion
 from kgtrec.study.pooling.lists import RankedLists
 
 _DRAWS = 2000
-"""Draws of the corrected values, from which the intervals of tau are."""
+"""Number of draws of the corrected values for the intervals of tau."""
 BIASED = (
     "judge alone is biased: its errors are part of it, so it has no interval. people alone and "
     "corrected are unbiased, whatever the judge does"
@@ -137,7 +137,7 @@ class CorrectedMeasures(ShownAsTables):
         return Table.from_rows("measure, order, tau-b=tau:3, low:3, high:3", rows, names=2)
 
     def sentences(self) -> list[str]:
-        """Return what the tables say, and why intervals are missing."""
+        """Return sentences on the results in the tables, and on missing intervals."""
         if self.judged == self.questions:
             return [f"people have judged all {self.questions:,} questions: nothing is estimated"]
         if self.judged < LEAST:

@@ -46,7 +46,7 @@ class RankedCheckpoint(NamedTuple):
     - density: Share of all facts that the graph records.
     - full, sparse: Ranks on the full and on the sparse test set, or the paths of their files.
     - removal: How facts were hidden: "independent", "correlated" or another word.
-    - name: How messages name the checkpoint, such as ``checkpoints.tsv:3``.
+    - name: Name of the checkpoint in messages, such as ``checkpoints.tsv:3``.
     """
 
     model: str
@@ -66,10 +66,10 @@ class CheckpointStudy(PanelTables):
     panels: tuple[Panel, ...]
 
     def table(self) -> Table:
-        """Return a table per density, removal and metric: how well sparse values tell full ones.
+        """Return a table per density, removal and metric: how sparse values agree with full ones.
 
-        Beside reach and flattening it counts the pairs of checkpoints of different models, and
-        those that the sparse values misorder.
+        Columns are reach and flattening of the sparse values, the number of pairs of checkpoints of
+        different models, and how many of these pairs the sparse values misorder.
         """
         rows = [
             (
@@ -92,7 +92,7 @@ class CheckpointStudy(PanelTables):
         return Table.from_rows(columns, rows, names=2)
 
     def overtaking(self, metric: str | None = None) -> Table:
-        """Return the misordered pairs of checkpoints, those of the widest full gap first.
+        """Return the misordered pairs of checkpoints, the widest gap of full values first.
 
         The stronger checkpoint has the higher full value and the lower sparse value (Figure 4).
         Without a metric, the first one is used.
@@ -143,6 +143,7 @@ def _list_overtaking(panel: Panel, metric: str) -> Iterator[tuple[float, tuple[C
 
 
 def _describe_panel(panel: Panel) -> str:
+    """Return a paragraph on the size of a panel: checkpoints, questions and answers."""
     count = sum(len(curve.steps) for curve in panel.curves)
     return (
         f"{panel.title()}: {count:,} checkpoints of {len(panel.curves):,} models, "
@@ -152,7 +153,7 @@ def _describe_panel(panel: Panel) -> str:
 
 
 def read_checkpoints(path: PathName) -> list[RankedCheckpoint]:
-    """Read the file that lists checkpoints; a first line with the names of columns is left out.
+    """Read the file that lists checkpoints; skip a first line with the names of columns.
 
     Raises
     ------
@@ -167,8 +168,8 @@ def read_checkpoints(path: PathName) -> list[RankedCheckpoint]:
             continue
         hint = f"every line must be {COLUMNS}, and may end with <TAB>removal"
         if len(cells) not in (5, 6) or not all(cell.strip() for cell in cells):
-            found = f"{len(cells)} columns, or an empty one: {text_of(raw)[:120]!r}"
-            raise FileError(path, number, found=found, hint=hint)
+            problem = f"{len(cells)} columns, or an empty one: {text_of(raw)[:120]!r}"
+            raise FileError(path, number, found=problem, hint=hint)
         model, step, density, full, sparse, *removal = cells
         rows.append(
             RankedCheckpoint(
@@ -187,6 +188,7 @@ def read_checkpoints(path: PathName) -> list[RankedCheckpoint]:
 
 
 def _parse_step(path: PathName, line: int, text: str) -> int:
+    """Return a step as a whole number; FileError for other texts."""
     if not (text.isascii() and text.isdigit() and int(text[:20]) <= LARGEST_STEP):
         hint = f"write a whole number from 0 to {LARGEST_STEP}"
         raise FileError(path, line, found=f"step {text[:40]!r}", hint=hint)
@@ -194,6 +196,7 @@ def _parse_step(path: PathName, line: int, text: str) -> int:
 
 
 def _parse_density(path: PathName, line: int, text: str) -> float:
+    """Return a density as a number above 0 and up to 1; FileError for other texts."""
     try:
         density = float(text)
     except ValueError:
@@ -267,9 +270,8 @@ class _World:
     """The questions that all checkpoints of a panel have in common.
 
     - name: The checkpoint that the others are compared with.
-    - keys: Of the full and of the sparse ranks: side, relation, given entity, answer and candidates
-      of every instance, int64 (5, n), in the order of instances.
-    - graphs: Hash of the graph of each, or None.
+    - keys: Identity of the instances of the full and of the sparse ranks; see `_keys`.
+    - graphs: Hash of the graph of the full and of the sparse ranks, or None.
     """
 
     name: str
@@ -278,7 +280,7 @@ class _World:
 
 
 def _build_panel(rows: Sequence[RankedCheckpoint], metrics: Sequence[str]) -> Panel:
-    """Rank by rank, measure all checkpoints of a world; only one is in memory at a time."""
+    """Measure all checkpoints of a world, one after another; only one is in memory at a time."""
     world: _World | None = None
     points: dict[str, list[tuple[int, float, list[float], list[float]]]] = {}
     for row in rows:
@@ -308,7 +310,7 @@ def _build_panel(rows: Sequence[RankedCheckpoint], metrics: Sequence[str]) -> Pa
 
 
 def _load(row: RankedCheckpoint, ranks: Ranks | PathName, kind: str) -> Ranks:
-    """Load ranks; InputError if there are none, or if they answer other kinds of questions."""
+    """Load ranks; InputError if they are empty, or if a question asks for neither head nor tail."""
     with about(row.name):
         loaded = ranks if isinstance(ranks, Ranks) else Ranks.load(ranks)
         if not len(loaded):
@@ -322,11 +324,13 @@ def _load(row: RankedCheckpoint, ranks: Ranks | PathName, kind: str) -> Ranks:
 
 
 def _keys(ranks: Ranks) -> Int64:
+    """Return side, relation, given entity, answer and candidates of each instance, int64 (5, n)."""
     columns = (ranks.side, ranks.relation, ranks.given, ranks.answer, ranks.candidates)
     return np.stack([np.asarray(column, np.int64) for column in columns])
 
 
 def _graph(ranks: Ranks) -> str | None:
+    """Return the hash of the ranks' graph; None if it is unknown."""
     return ranks.provenance.graph_hash
 
 

@@ -366,7 +366,10 @@ def _hide_facts(
     removal: str,
     seed: int,
 ) -> _Case:
-    """Hide facts in one way; in the correlated one, those that the reference model ranks worst."""
+    """Return the case of a removal: facts of `world` are hidden at random.
+
+    In the correlated case, as many facts are hidden, those that the reference model ranks worst.
+    """
     rows = full.graph.split("test")
     if removal == "correlated":
         model = next(model for model in MODELS if model.label == REFERENCE)
@@ -378,10 +381,10 @@ def _hide_facts(
         world = ranked_removal(whole, rank_of_fact, world.sparsity, seed)
     sparse = tree.graph(world.train, _sort_by_question(world.test)).questions(sides="tail")
     people = full.n_entities
-    every, gone = (
+    all_facts, hidden = (
         _question_of(part, people) * people + part[:, 2] for part in (rows, world.missing)
     )
-    return _Case(removal, sparse, np.isin(every, gone), [])
+    return _Case(removal, sparse, np.isin(all_facts, hidden), [])
 
 
 def _measure(checkpoint: Checkpoint, complete: Ranks, case: _Case) -> list[float]:

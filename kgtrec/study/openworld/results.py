@@ -88,7 +88,11 @@ class Panel:
         return np.where(first_is_weaker, pairs[wrong], pairs[wrong, ::-1])
 
     def _ordered_pairs(self, metric: str) -> tuple[Int64, Float64, Float64]:
-        """Return the pairs that count, and the signs of their full and sparse differences."""
+        """Return the pairs of checkpoints to compare, and the signs of both their differences.
+
+        These are pairs of different models that tie neither in full nor in sparse values. The signs
+        are those of first minus second, in full and in sparse values.
+        """
         full, sparse, curve = self.points(metric)
         first, second = np.triu_indices(len(full), 1)
         gaps = [np.sign(values[first] - values[second]) for values in (full, sparse)]

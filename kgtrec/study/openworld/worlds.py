@@ -292,7 +292,7 @@ def _read_world(folder: Path) -> tuple[Graph, Graph]:
             )
             raise FileError(folder, found=f"there is no graph {name!r} in it", hint=hint)
     with warnings.catch_warnings():
-        # Entities that occur only in hidden facts are as they should be.
+        # These graphs warn rightly of entities without a fact: all facts of some are hidden.
         warnings.simplefilter("ignore", GraphWarning)
         sparse, full = read_graph(folder / SPARSE), read_graph(folder / FULL)
     alike = list(sparse.entities) == list(full.entities) and all(
@@ -300,26 +300,26 @@ def _read_world(folder: Path) -> tuple[Graph, Graph]:
     )
     if not alike:
         hint = "hide the facts of the closed graph again"
-        found = "its graphs 'sparse' and 'full' differ in more than their test facts"
-        raise FileError(folder, found=found, hint=hint)
+        problem = "its graphs 'sparse' and 'full' differ in more than their test facts"
+        raise FileError(folder, found=problem, hint=hint)
     return sparse, full
 
 
 def _rank_of_facts(graph: Graph, facts: Triples, ranks: Ranks) -> Float64:
     """Return the rank of each fact among the tails of its question; InputError if one has none."""
     of_graph = ranks.provenance.graph_hash in (None, graph.fingerprint)
-    asked = ranks.side == TAIL
+    is_tail = ranks.side == TAIL
     keys = [
         (rows[0].astype(np.int64) * len(graph.relations) + rows[1]) * len(graph.entities) + rows[2]
-        for rows in (facts.T, np.stack([ranks.given, ranks.relation, ranks.answer])[:, asked])
+        for rows in (facts.T, np.stack([ranks.given, ranks.relation, ranks.answer])[:, is_tail])
     ]
     order = np.argsort(keys[1], kind="stable")
-    at = np.minimum(np.searchsorted(keys[1][order], keys[0]), max(len(order) - 1, 0))
-    fits = len(order) == len(facts) and np.array_equal(keys[1][order][at], keys[0])
+    index = np.minimum(np.searchsorted(keys[1][order], keys[0]), max(len(order) - 1, 0))
+    fits = len(order) == len(facts) and np.array_equal(keys[1][order][index], keys[0])
     if not (fits and of_graph):
         raise InputError(
             f"these ranks, with {len(order):,} answers of tail questions, are not those of the "
             f"{len(facts):,} facts of the world's full test set; rank the tail questions of its "
             f"graph {FULL!r}"
         )
-    return np.asarray(ranks.rank()[asked][order][at])
+    return np.asarray(ranks.rank()[is_tail][order][index])

@@ -186,7 +186,7 @@ def _auroc(counts: Counts) -> Bounds:
     query = number_values(counts.relation)[1]
     answers = np.bincount(query)
     order = np.lexsort((counts.macro_greater, query))
-    first, size = _groups(query[order], counts.macro_greater[order])
+    first, size = _find_ties(query[order], counts.macro_greater[order])
     starts = np.cumsum(answers) - answers
     answers_above = np.empty(len(query), np.int64)
     answers_equal = np.empty(len(query), np.int64)
@@ -203,15 +203,15 @@ def _auroc(counts: Counts) -> Bounds:
     return Bounds(share(above + level / 2), share(above + level), share(above))
 
 
-def _groups(query: Int64, greater: Int64) -> tuple[Int64, Int64]:
-    """Return the first row and the size of each answer's tie, int64 (answers,) each.
+def _find_ties(query: Int64, greater: Int64) -> tuple[Int64, Int64]:
+    """Find the answers that tie with each answer: the first row and the size of the tie.
 
-    Rows are sorted by query and count of greater pairs.
+    Rows are sorted by query and count of greater pairs. Returns int64 (answers,) each.
     """
-    new = np.ones(len(query), bool)
-    new[1:] = (query[1:] != query[:-1]) | (greater[1:] != greater[:-1])
-    starts = np.flatnonzero(new)
-    group = np.cumsum(new) - 1
+    is_first = np.ones(len(query), bool)
+    is_first[1:] = (query[1:] != query[:-1]) | (greater[1:] != greater[:-1])
+    starts = np.flatnonzero(is_first)
+    group = np.cumsum(is_first) - 1
     return starts[group], np.diff(starts, append=len(query))[group]
 
 
@@ -220,7 +220,7 @@ def _trec_values(counts: Counts, columns: list[Column]) -> list[Bounds]:
     query = number_values(counts.relation)[1]
     order = np.lexsort((counts.macro_greater, query))
     query, above = query[order], counts.macro_greater[order]
-    first, _ = _groups(query, above)
+    first, _ = _find_ties(query, above)
     rank = above + np.arange(len(query)) - first  # from 0, in the best order of each tie
     answers = np.bincount(query)
     retrieved = np.zeros(len(answers), np.int64)

@@ -71,7 +71,7 @@ def _read_ranks(
     """
     file = EditedFile(path, _HINT)
     rows = [*file.below(RANK_COLUMNS)]
-    candidates: dict[str, str] = {}  # of each relation, for macro measures
+    candidates: dict[str, str] = {}  # macro_candidates of each relation
     others = {relation: other for relation, other in homes.items() if other != path}
     for number, cells in rows:
         if problem := _problem_of(cells, candidates):
@@ -90,7 +90,10 @@ def _read_ranks(
 
 
 def _problem_of(cells: Mapping[str, str], candidates: dict[str, str]) -> str:
-    """Return the problem of a line's numbers; "" if there is none."""
+    """Return what is wrong with a line's numbers; "" if nothing is.
+
+    `candidates` gets the number of candidates of each relation, on which its lines must agree.
+    """
     for name in _COUNTS:
         text = cells[name]
         if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):

@@ -1,4 +1,4 @@
-"""Where to read a beta curve: how much more often popular items are observed.
+"""Estimates of alpha: how much more often popular items are observed, and so where beta is right.
 
 Mohamed et al. (2020, equation 2) assume that a true triple of an item x, which has N(x) of them, is
 observed with a probability p(x) proportional to N(x)^alpha. A stratified metric is then nearly
@@ -68,6 +68,7 @@ def alpha_table(estimates: Sequence[AlphaEstimate]) -> Table:
 
 
 def _beta_of(alpha: float) -> float:
+    """Return alpha / (alpha + 1); NaN for alpha <= -1."""
     return alpha / (alpha + 1) if alpha > -1 else float("nan")
 
 

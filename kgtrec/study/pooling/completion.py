@@ -262,6 +262,7 @@ class Completion(ShownAsTables):
 
     @cached_property
     def _seed_qrels(self) -> Qrels:
+        """Labels of the questions that the seeds ask."""
         return self._qrels_with(np.empty(0, np.int64))
 
     def _qrels_with(self, added: Int64) -> Qrels:

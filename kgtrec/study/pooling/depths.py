@@ -259,7 +259,7 @@ def _deeper_answers(ranks: Ranks, deep: Bools) -> list[Int64]:
     before: Int64 = (np.cumsum(deep[order]) - deep[order])[inverse(order)]
 
     def count_before(group: Integers) -> tuple[Int64, Int64]:
-        # Deep answers in the group of each instance, and in all groups before it.
+        # Returns the deep answers in the group of each instance, and in all groups before it.
         counts = np.bincount(group, deep).astype(np.int64)
         return counts[group], (np.cumsum(counts) - counts)[group]
 
@@ -268,11 +268,14 @@ def _deeper_answers(ranks: Ranks, deep: Bools) -> list[Int64]:
 
 
 def _popularity(ranks: Ranks, deep: Bools) -> dict[str, Int64]:
-    """Return popularities without the deep triples, each of which counts once."""
+    """Return the popularity of answers and relations without the deep triples.
+
+    A triple counts once, also if questions ask for both its head and its tail.
+    """
     first = np.zeros(len(ranks), bool)
     first[np.unique(ranks.triple, return_index=True)[1]] = True
-    gone = first & deep
-    ends = np.concatenate([ranks.answer[gone], ranks.given[gone]])
+    removed = first & deep
+    ends = np.concatenate([ranks.answer[removed], ranks.given[removed]])
     lost = np.bincount(ends, minlength=int(ranks.answer.max()) + 1)
     left = np.bincount(ranks.relation[first & ~deep], minlength=int(ranks.relation.max()) + 1)
     return {

@@ -122,7 +122,7 @@ class RankedLists(ShownInLines):
 
     @property
     def positions(self) -> Int64:
-        """Place of every entry in its list here, from 0; shape (n,)."""
+        """Index of every entry in its list, from 0; shape (n,)."""
         return spans(0, np.diff(self.offsets))[1]
 
     def shorter_than(self, depth: int) -> int:

@@ -17,7 +17,7 @@ ABSENT = "\N{EN DASH}"
 
 
 def spans(items: Iterable[T]) -> list[tuple[T, int]]:
-    """Return the runs of equal neighbours: the item and its number of repetitions."""
+    """Group equal neighbours; return each item with its number of repetitions."""
     return [(item, len(list(group))) for item, group in groupby(items)]
 
 
@@ -38,10 +38,10 @@ def place_marks(values: Sequence[Value], digits: int, better: bool | None) -> li
     return [1 if v == distinct[0] else 2 if v is not None and v == second else 0 for v in shown]
 
 
-def explain_places(places: Iterable[int]) -> str:
+def explain_places(marks: Iterable[int]) -> str:
     """Return the sentence of a caption on the marks of `place_marks`; "" if there are none."""
-    marks = {*places}
-    return BEST_TWO if 2 in marks else BEST if 1 in marks else ""
+    distinct = {*marks}
+    return BEST_TWO if 2 in distinct else BEST if 1 in distinct else ""
 
 
 BEST, BEST_TWO = "Best in bold.", "Best in bold, second best underlined."

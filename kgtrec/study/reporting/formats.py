@@ -55,7 +55,7 @@ _DIGIT, _SMALL, _BETWEEN = 5.0, 3.5, 12.0  # widths of signs and of the space be
 
 
 class PrintableTable(Protocol):
-    """The contents of a table of models that writers read; see `ModelTable` for each member."""
+    """The members of a table of models that writers need; `ModelTable` documents each."""
 
     @property
     def models(self) -> Sequence[str]:
@@ -125,12 +125,12 @@ class _Column:
         return max(numbers, below, title) + _BETWEEN
 
     def over(self, text: str) -> str:
-        """Return a LaTeX cell over the whole column, left-aligned if rows have second lines."""
+        """Return a LaTeX cell that spans the column, left-aligned if rows have second lines."""
         alignment = "l" if self.below else "c"
         return rf"\multicolumn{{2}}{{{alignment}}}{{{text}}}" if self.is_pair else text
 
     def follows(self, row: int) -> str:
-        """Return the deviation and the superscript of a row, as LaTeX."""
+        """Return the LaTeX after the number of a row: its deviation and superscript."""
         spread = rf"~$\pm$ {self.spreads[row]}" if any(self.spreads[row : row + 1]) else ""
         mark = self.marks[row]
         return spread + (rf"$^{{\mathrm{{{latex_text(mark)}}}}}$" if mark else "")
@@ -138,7 +138,7 @@ class _Column:
 
 @dataclass(frozen=True)
 class _ColumnGroup:
-    """Columns that stand side by side; groups stand below each other.
+    """Columns side by side on the page. A table prints its groups below each other.
 
     - title: Line above the rows of the group; "" for a single group.
     """
@@ -153,7 +153,7 @@ class _ColumnGroup:
 
 
 def _stack_groups(columns: Sequence[_Column], levels: Levels, names: float) -> list[_ColumnGroup]:
-    """Return the columns side by side if they fit the page, else by their headings in groups.
+    """Divide columns into groups that fit the page: one group if possible, else by headings.
 
     First, columns with the same last heading become a group, then those with the same headings.
     Groups of different measures are only made if letters would be too small to read.
@@ -257,7 +257,7 @@ def _columns_of(table: PrintableTable) -> list[_Column]:
 
 
 def _column_of_comparison(comparison: SystemComparison, order: Sequence[int]) -> _Column:
-    """Return the column of a comparison, with systems in an order."""
+    """Build the column of a comparison; `order` lists the systems from top to bottom."""
     samples = comparison.samples
     digits, (low, high) = samples.digits, comparison.intervals().tolist()
     better = comparison.tests.better(comparison.level)[np.ix_(order, order)]
@@ -283,7 +283,7 @@ def _caption_of_comparisons(comparisons: Sequence[SystemComparison]) -> str:
     sentences = [
         f"Means over {' or '.join(sizes)}. Below: {first.resampling.percent:g}% bootstrap "
         "intervals.",
-        explain_places(place for column in columns for place in column.rank_marks),
+        explain_places(mark for column in columns for mark in column.rank_marks),
         "Superscripts: significantly better than "
         f"these systems ({test}, {CORRECTION_NAMES[first.tests.correction]}, p < {first.level:g}).",
     ]
@@ -328,7 +328,7 @@ def _float(
 
 
 def _align_groups(groups: Sequence[_ColumnGroup]) -> list[_ColumnGroup]:
-    """Let columns of the page be pairs in all groups if they are in any of them."""
+    """Mark a column as a pair in all groups if it is one in any, so that groups align."""
     size = max(len(group.columns) for group in groups)
     pairs = [
         any(group.columns[i].is_pair for group in groups if i < len(group.columns))
