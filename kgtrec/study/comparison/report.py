@@ -179,10 +179,7 @@ class SystemComparison(ShownAsTables):
         return f"{len(self.samples):,} {self.samples.unit}; {names}", self.sentence()
 
     def beaten(self) -> list[list[int]]:
-        """Return the places of the systems that each system significantly beats, from 0 on.
-
-        Both are in the order of `order`.
-        """
+        """Return the systems that each system significantly beats, by their index in `order`."""
         better = self.tests.better(self.level)[np.ix_(self.order, self.order)]
         return [np.flatnonzero(row).tolist() for row in better]
 
@@ -439,9 +436,9 @@ def group_names(names: Sequence[str], *, marked: bool = False) -> list[str]:
 def replicate_samples(
     systems: Mapping[str, Sequence[Ranks]], measures: Sequence[str | Measure]
 ) -> list[tuple[Samples, list[Int64]]]:
-    """Return the samples of all runs by each measure, and the columns of the runs of each system.
+    """Compute the samples of each measure, with a column per run of any system.
 
-    The values of samples have a column per run.
+    Returns them with the columns of each system's runs.
     """
     flat = {
         f"{name} (run {number})": ranks
@@ -508,7 +505,7 @@ def compare_replicates(
 
 
 def _over_folds(drawn: Float64, rng: np.random.Generator) -> Float64:
-    """Return means over draws of folds, float64 (B, s).
+    """Draw folds with replacement; return the means over each draw, float64 (B, s).
 
     `drawn` has the draws within each fold, float64 (folds, B, s).
     """
@@ -530,11 +527,13 @@ def folds_of(systems: Mapping[str, Sequence[Ranks]]) -> list[dict[str, list[Rank
     folds: list[dict[str, list[Ranks]]] = []
     for name, runs in systems.items():
         for run in runs:
-            fold = next((f for f in folds if comparable(_any_run(f), run)), None)
+            fold = next((f for f in folds if comparable(_first_run(f), run)), None)
             if fold is None:
                 folds.append(fold := {})
             fold.setdefault(name, []).append(run)
-    differ = [r for fold in folds for r in comparable(_any_run(folds[0]), _any_run(fold)).reasons]
+    differ = [
+        r for fold in folds for r in comparable(_first_run(folds[0]), _first_run(fold)).reasons
+    ]
     uneven = any(
         len(fold.get(name, ())) * len(folds) != len(runs)
         for fold in folds
@@ -549,7 +548,7 @@ def folds_of(systems: Mapping[str, Sequence[Ranks]]) -> list[dict[str, list[Rank
     return folds
 
 
-def _any_run(fold: Mapping[str, Sequence[Ranks]]) -> Ranks:
+def _first_run(fold: Mapping[str, Sequence[Ranks]]) -> Ranks:
     """Return the first run of a fold."""
     return next(iter(fold.values()))[0]
 

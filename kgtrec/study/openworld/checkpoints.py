@@ -288,12 +288,12 @@ def _build_panel(rows: Sequence[RankedCheckpoint], metrics: Sequence[str]) -> Pa
         if world is None:
             world = _World(row.name, (_keys(full), _keys(sparse)), (_graph(full), _graph(sparse)))
             kept, missing = _match(row, *world.keys)
-            left, sizes = full.subset(np.flatnonzero(kept)), (full, sparse)
+            sizes = full, sparse
         else:
             _check_world(row, full, sparse, world)
-            left = full.subset(np.flatnonzero(kept))
-        values = metric_values(left, metrics), metric_values(sparse, metrics)
-        points.setdefault(row.model, []).append((row.step, correlate(missing, left), *values))
+        counted = full.subset(np.flatnonzero(kept))
+        values = metric_values(counted, metrics), metric_values(sparse, metrics)
+        points.setdefault(row.model, []).append((row.step, correlate(missing, counted), *values))
     counts = np.unique(sizes[0].question[kept], return_counts=True)[1]
     n_entities = count_candidates(sizes[0], counts.astype(np.float64))
     sparsity = float(missing.mean())

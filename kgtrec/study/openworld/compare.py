@@ -291,8 +291,8 @@ def _find_explaining_rho(questions: Mixture, seen: Seen, pair: tuple[float, floa
         return math.nan
     rhos = np.linspace(correlation_range(strength, questions.beta)[0], 0.0, 17)
     parts = [split_strength(strength, questions.beta, float(rho)) for rho in rhos]
-    both = Strengths(np.array([p.missing for p in parts]), np.array([p.recorded for p in parts]))
-    curve = questions.mean(both, seen.metric)
+    missing, recorded = np.array([p.missing for p in parts]), np.array([p.recorded for p in parts])
+    curve = questions.mean(Strengths(missing, recorded), seen.metric)
     enough = np.flatnonzero(curve >= value)
     if not len(enough):
         return math.nan

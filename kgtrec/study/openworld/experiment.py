@@ -389,9 +389,9 @@ def _hide_facts(
 
 def _measure(checkpoint: Checkpoint, complete: Ranks, case: _Case) -> list[float]:
     """Return the step, the correlation, the full values of all metrics, and the sparse ones."""
-    left = checkpoint.ranks(case.sparse)
+    sparse = checkpoint.ranks(case.sparse)
     rho = correlate(case.missing[complete.triple], complete)
-    return [checkpoint.step, rho, *metric_values(complete), *metric_values(left)]
+    return [checkpoint.step, rho, *metric_values(complete), *metric_values(sparse)]
 
 
 def correlate(missing: Bools, complete: Ranks) -> float:
@@ -429,6 +429,10 @@ def _build_panel(density: float, full: Questions, case: _Case) -> Panel:
     known = int(full.removed.lengths.mean())  # training answers are not candidates
     worlds = [Mixture(beta, count, weight, full.n_entities - known) for beta in (0.0, sparsity)]
     theory = {metric: np.array([world.curve(metric)[1] for world in worlds]) for metric in FORMULAS}
-    every, left = (float(side.answers.lengths.mean()) for side in (full, case.sparse))
+    full_answers, sparse_answers = (
+        float(test.answers.lengths.mean()) for test in (full, case.sparse)
+    )
     curves = tuple(case.curves)
-    return Panel(density, case.removal, sparsity, len(full), every, left, curves, theory)
+    return Panel(
+        density, case.removal, sparsity, len(full), full_answers, sparse_answers, curves, theory
+    )

@@ -560,8 +560,8 @@ def _simulate_questions(
     parts: list[list[Float64]] = []
     for start in range(0, repeats, block):
         rank, missing = draw(min(block, repeats - start))
-        some = ~missing.all(axis=1)
-        rank, recorded = rank[some], ~missing[some]
+        has_answer = ~missing.all(axis=1)
+        rank, recorded = rank[has_answer], ~missing[has_answer]
         gains = (np.where(recorded, total[rank] - total[rank - 1], 0.0) for total in sums.values())
         parts.append([gain.sum(axis=1) / recorded.sum(axis=1) for gain in gains])
     return [np.concatenate(column) for column in zip(*parts, strict=True)]

@@ -198,9 +198,9 @@ def hide_facts(
 def hide_predicted_facts(folder: PathName, ranks: Ranks, *, seed: int = 0) -> HiddenWorld:
     """Hide the test facts of a world that a model ranks worst (section 6.2).
 
-    Of each tail question, a number of answers is hidden that is drawn from a binomial distribution
-    with the sparsity of the world, but never all. The training facts stay, so models that were
-    trained on this world need no further training.
+    The number of hidden answers of each tail question is drawn from a binomial distribution with
+    the sparsity of the world; at least one answer stays. The training facts stay, so models that
+    were trained on this world need no further training.
 
     Parameters
     ----------
@@ -218,15 +218,16 @@ def hide_predicted_facts(folder: PathName, ranks: Ranks, *, seed: int = 0) -> Hi
         Ranks that are not of the tail questions of the full test set.
     """
     sparse, full = _read_world(Path(folder))
-    every = _sort(full.split("test"))
-    rank = _rank_of_facts(full, every, ranks)
-    left = len(np.unique(sparse.split("test"), axis=0))
+    full_test = _sort(full.split("test"))
+    rank = _rank_of_facts(full, full_test, ranks)
+    n_sparse = len(np.unique(sparse.split("test"), axis=0))
+    share = n_sparse / len(full_test)
     train, valid = (_rows_of(full, name) for name in ("train", "valid"))
-    world = ranked_removal(OpenWorld(train, every, every[:0]), rank, 1 - left / len(every), seed)
-    learned, share = len(train) + len(valid), left / len(every)
-    density = round((learned + left) / (learned + len(every)), 4)
+    world = ranked_removal(OpenWorld(train, full_test, full_test[:0]), rank, 1 - share, seed)
+    n_learned = len(train) + len(valid)
+    density = round((n_learned + n_sparse) / (n_learned + len(full_test)), 4)
     test = _sort(world.test)
-    return HiddenWorld(full, "correlated", density, share, train, valid, test, every)
+    return HiddenWorld(full, "correlated", density, share, train, valid, test, full_test)
 
 
 def split_family_tree(

@@ -428,7 +428,7 @@ def leave_one_out(
     if len(runs) < 2:
         raise UsageError(f"{len(runs)} run is too few to leave one out; give two or more")
     name = _check_measure(measure)
-    alone = _unique_judgements(qrels, contributors)
+    unique_by_system = _unique_judgements(qrels, contributors)
     took_part = _select_contributors(runs, contributors)
 
     def means(judged: Qrels, ties: str | None) -> Float64:
@@ -436,25 +436,25 @@ def leave_one_out(
         return samples.means()
 
     rows, counts = [means(qrels, ties)], []
-    for unique in (alone.get(system, {}) for system in runs):
-        rest = _without(qrels, lambda query, d, unique=unique: d in unique.get(query, ()))
-        rows.append(means(rest, ties or "name"))  # warn of ties once
-        brought = [qrels[query][d] for query, row in unique.items() for d in row]
-        counts.append((len(brought), sum(r > 0 for r in brought)))
-    whole, *left = rows
+    for unique in (unique_by_system.get(system, {}) for system in runs):
+        others = _without(qrels, lambda query, d, unique=unique: d in unique.get(query, ()))
+        rows.append(means(others, ties or "name"))  # warn of ties once
+        relevances = [qrels[query][d] for query, row in unique.items() for d in row]
+        counts.append((len(relevances), sum(r > 0 for r in relevances)))
+    full, *left_out = rows
     ranks_full, *ranks_left_out = places_of(np.array(rows))
     judged, relevant = np.array(counts).T
     return Reuse(
         measure=name,
         systems=tuple(runs),
         contributors=took_part,
-        full=whole,
-        left_out=np.diagonal(left),
+        full=full,
+        left_out=np.diagonal(left_out),
         rank=ranks_full,
         rank_left_out=np.diagonal(ranks_left_out),
         judged=judged,
         relevant=relevant,
-        tau=tau_b(left, whole),
+        tau=tau_b(left_out, full),
     )
 
 

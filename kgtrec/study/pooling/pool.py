@@ -209,10 +209,11 @@ class Pool(ShownAsTables):
         It contains the numbers of its triples and of those that no other system contributed, and
         properties of its lists, if these are given.
         """
-        brought = self.best_ranks > 0
-        n_pooled, alone = brought.sum(axis=0), brought[brought.sum(axis=1) == 1].sum(axis=0)
+        contributed = self.best_ranks > 0
+        n_pooled = contributed.sum(axis=0)
+        n_unique = contributed[contributed.sum(axis=1) == 1].sum(axis=0)
         heads = "system, pooled, alone, alone %:1"
-        columns = [self.systems, n_pooled, alone, 100 * alone / np.maximum(n_pooled, 1)]
+        columns = [self.systems, n_pooled, n_unique, 100 * n_unique / np.maximum(n_pooled, 1)]
         if lists:
             heads += ", seeds found, known out, missing, short"
             more = [

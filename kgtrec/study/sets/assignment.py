@@ -73,9 +73,9 @@ def assign(
             right_labels=right_labels,
             sides="tail",
         )
-        alone = _check_dangling(dangling, questions.triples[:, 0], model.n_left)
-        lefts, rights, penalties = penalize_hubs(model, questions, alone.tolist())
-        if not len(alone):
+        dangling_ids = _check_dangling(dangling, questions.triples[:, 0], model.n_left)
+        lefts, rights, penalties = penalize_hubs(model, questions, dangling_ids.tolist())
+        if not len(dangling_ids):
             _check_sizes(lefts, rights)
         scores = _corrected_similarities(model, lefts, rights, penalties)
         ranks = rank(model.scores(questions), questions, progress=False)[0]
@@ -91,8 +91,8 @@ def assign(
         (partner[questions.entity] >= 0).astype(np.float64),
         any_and_all(inside, question, len(questions)),
         resampling or Resampling(),
-        unanswerable=Unanswerable((partner[alone] >= 0).astype(np.float64), None)
-        if len(alone)
+        unanswerable=Unanswerable((partner[dangling_ids] >= 0).astype(np.float64), None)
+        if len(dangling_ids)
         else None,
     )
 

@@ -76,9 +76,9 @@ class ListReader:
         for known in np.flatnonzero(lists.question >= 0)[:1]:
             problem = "this question has answers in the graph"
             refuse(lists.path, int(lists.line[known]), problem, "leave it out here")
-        every = np.arange(len(lists))
+        index = np.arange(len(lists))
         confidence = self._confidence(
-            _entries(lists, every, every, self.questions.n_labels), len(lists)
+            _entries(lists, index, index, self.questions.n_labels), len(lists)
         )
         return Unanswerable(np.diff(lists.offsets).astype(np.float64), confidence)
 
