@@ -116,17 +116,17 @@ def plan_from_probabilities(
             "or a sample that people have judged, for a plan"
         )
     evaluation = SystemMeasures.from_names(systems, measures, labels.qrels)
-    squares = _expected_squares(evaluation, labels, seed)
+    squares = _estimate_squares(evaluation, labels, seed)
     total = len(squares)
     means = squares.mean(axis=0)
     scaled = np.divide(squares, means, out=np.ones_like(squares), where=means > 0)
     weights = np.sqrt(scaled.mean(axis=1))
-    best = [_needed_by_weights(column, weights, target, level) for column in squares.T]
+    best = [_search_by_weights(column, weights, target, level) for column in squares.T]
     even = [needed_questions(s, target, total, level) for s in np.sqrt(means).tolist()]
     return JudgingPlan(evaluation.names, np.array(even), np.array(best), weights, target, total)
 
 
-def _expected_squares(evaluation: SystemMeasures, labels: JudgeLabels, seed: int) -> Float64:
+def _estimate_squares(evaluation: SystemMeasures, labels: JudgeLabels, seed: int) -> Float64:
     """Estimate the mean squared error that the judge leaves per question and column, (Q, k).
 
     True labels are drawn several times with the judge's probabilities. The error is the rest of a
@@ -164,8 +164,8 @@ def needed_questions(spread: float, target: float, questions: int, level: float 
     return _search(lambda n: spread * math.sqrt((1 - n / questions) / n), target, questions, level)
 
 
-def _needed_by_weights(squares: Float64, weights: Float64, target: float, level: float) -> int:
-    """Return the expected number of questions with probabilities proportional to weights."""
+def _search_by_weights(squares: Float64, weights: Float64, target: float, level: float) -> int:
+    """Search the expected number of questions, with probabilities proportional to weights."""
 
     def error(n: int) -> float:
         p = probabilities_of(weights, n)

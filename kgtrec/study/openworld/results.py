@@ -75,19 +75,19 @@ class Panel:
 
     def count_pairs(self, metric: str) -> int:
         """Count the pairs of checkpoints, of different models, that tie on neither side."""
-        return len(self._ordered_pairs(metric)[0])
+        return len(self._select_pairs(metric)[0])
 
     def overtaking(self, metric: str) -> Int64:
         """Return the misordered pairs, int64 (n, 2): the weaker and the stronger checkpoint.
 
         The stronger has the higher full value. Checkpoints are numbered as in `points`.
         """
-        pairs, full_gap, sparse_gap = self._ordered_pairs(metric)
+        pairs, full_gap, sparse_gap = self._select_pairs(metric)
         wrong = full_gap * sparse_gap < 0
         first_is_weaker = full_gap[wrong, None] < 0
         return np.where(first_is_weaker, pairs[wrong], pairs[wrong, ::-1])
 
-    def _ordered_pairs(self, metric: str) -> tuple[Int64, Float64, Float64]:
+    def _select_pairs(self, metric: str) -> tuple[Int64, Float64, Float64]:
         """Return the pairs of checkpoints to compare, and the signs of both their differences.
 
         These are pairs of different models that tie neither in full nor in sparse values. The signs

@@ -121,8 +121,8 @@ def answer_sets(
         if isinstance(source, Ranks) or questions is None:
             raise UsageError(f"{argument('policy', policy)} needs lists and their questions")
         reader = ListReader(questions, format, unlinkable, confidence)
-        nil = None if unanswerable is None else reader.judge_unanswerable(unanswerable)
-        return reader.judge(source, unanswerable=nil, resampling=resampling)
+        judged = None if unanswerable is None else reader.judge_unanswerable(unanswerable)
+        return reader.judge(source, unanswerable=judged, resampling=resampling)
     options = (higher_is_better, threads)
     test = _read(source, questions, *options)
     test.check_policy(chosen)
@@ -135,12 +135,12 @@ def answer_sets(
     of_questions = _limits_of_questions(limits, test)
     with about(_path_of(source)):
         inside, sizes, any_and_all = test.judge(chosen, of_questions, ties)
-        sets, sure = test.keep(sizes, ties, confidence) if keep else (None, None)
-    nil = None
+        sets, set_confidence = test.keep(sizes, ties, confidence) if keep else (None, None)
+    judged = None
     if unanswerable is not None:
         with about(_path_of(unanswerable)):
             without_answer = _read_unanswerable(test, unanswerable, per, *options)
-            nil = _judge_unanswerable(without_answer, chosen, limits, ties, confidence)
+            judged = _judge_unanswerable(without_answer, chosen, limits, ties, confidence)
     return AnswerSets(
         policy,
         test.ranks,
@@ -152,8 +152,8 @@ def answer_sets(
         unit=cover,
         sets=sets,
         limits=limits,
-        confidence=sure,
-        unanswerable=nil,
+        confidence=set_confidence,
+        unanswerable=judged,
         notes=(*notes_of(limits, chosen), *test.notes(ties)),
     )
 

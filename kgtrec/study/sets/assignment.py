@@ -77,7 +77,7 @@ def assign(
         lefts, rights, penalties = penalize_hubs(model, questions, dangling_ids.tolist())
         if not len(dangling_ids):
             _check_sizes(lefts, rights)
-        scores = _corrected_similarities(model, lefts, rights, penalties)
+        scores = _subtract_penalties(model, lefts, rights, penalties)
         ranks = rank(model.scores(questions), questions, progress=False)[0]
     chosen = _ASSIGN[method](scores)
     partner = np.full(model.n_left, -1)
@@ -107,7 +107,7 @@ def _check_sizes(lefts: Int64, rights: Int64) -> None:
         )
 
 
-def _corrected_similarities(
+def _subtract_penalties(
     model: Similarities, lefts: Int64, rights: Int64, penalties: Float64
 ) -> Float64:
     """Subtract the penalties of both entities from the similarities, float64 (left, right)."""
