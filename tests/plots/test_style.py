@@ -101,6 +101,13 @@ def study() -> Figure:
     return plots.sparse_full(made.panels[0])
 
 
+def overtaking() -> Figure:
+    made = family_study(
+        families=1, n_questions=40, densities=(0.75, 0.5), models=MODELS[:4], progress=False
+    )
+    return plots.overtaking(made.panels)
+
+
 def classified() -> list[ReliabilityCurve]:
     random = np.random.default_rng(2)
     labels = random.random(300) < 0.5
@@ -184,6 +191,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         compare_values((0.3, 0.25), 500, 4.0, [0.2, 0.5], names=NAMES[1:3])
     ),
     "sparse_full": study,
+    "overtaking": overtaking,
     "intervals": lambda: plots.intervals(compared()),
     "intervals, one": lambda: plots.intervals(compared()[:1]),
     "pair_matrix": lambda: plots.pair_matrix(compared()[:2]),
@@ -358,6 +366,7 @@ def test_names_at_the_ends_of_lines_stay_apart_and_inside() -> None:
 
 # Others have such a figure with more panels or fewer lines, or are drawn in the style of a paper.
 SLOW = {
+    "overtaking",
     "sparse_full",
     "simulations, correlated",
     "beta_curves",
