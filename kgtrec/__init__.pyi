@@ -6,6 +6,7 @@ from kgtrec import study as study
 from kgtrec import trec as trec
 from kgtrec._version import __version__ as __version__
 from kgtrec.errors import AnswerNote as AnswerNote
+from kgtrec.errors import ChanceWarning as ChanceWarning
 from kgtrec.errors import FilterWarning as FilterWarning
 from kgtrec.errors import FormatNote as FormatNote
 from kgtrec.errors import GraphWarning as GraphWarning
@@ -40,6 +41,7 @@ from kgtrec.scores.factors import Factors as Factors
 from kgtrec.study.alignment import align as align
 from kgtrec.study.classification.classify import classify as classify
 from kgtrec.study.classification.labelled_triples import LabelledTriples as LabelledTriples
+from kgtrec.study.comparison.report import compare as compare
 from kgtrec.trec.files.run import Run as Run
 from kgtrec.trec.files.write import write_qrels as write_qrels
 from kgtrec.trec.files.write import write_questions as write_questions

@@ -223,6 +223,10 @@ class TieWarning(KgtrecWarning):
     """Documents of equal score tie, and another order would change a value."""
 
 
+class ChanceWarning(KgtrecWarning):
+    """Ranks are as good as those of random scores, or worse, so the scores may be misread."""
+
+
 class SampleWarning(KgtrecWarning):
     """There are too few questions for what is computed from them."""
 

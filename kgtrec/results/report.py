@@ -312,12 +312,16 @@ def _trec_notes(result: ResultValues) -> Iterator[str]:
         )
 
 
-def warnings_of(result: ResultValues) -> Iterator[str]:
-    """Yield warnings about easily misread numbers, one sentence each."""
-    facts = result.ranks.provenance
+def warnings_of(result: ResultValues, ranks: Ranks | None = None) -> Iterator[str]:
+    """Yield warnings about easily misread numbers, one sentence each.
+
+    Pass the result's `ranks` to read them without their comparison with the run.
+    """
+    ranks = result.ranks if ranks is None else ranks
+    facts = ranks.provenance
     # Answers outside have no score either, but their own sentence.
     outside, nan_count = facts.outside, facts.nan_count
-    unscored = int(np.count_nonzero(result.ranks.answer_nan)) - outside
+    unscored = int(np.count_nonzero(ranks.answer_nan)) - outside
     lost = [f"{nan_count:,} scores were NaN and counted as the lowest"] * (nan_count > 0)
     lost += [f"{unscored:,} answers had no score and got the worst rank"] * (unscored > 0)
     if lost:
@@ -335,19 +339,19 @@ def warnings_of(result: ResultValues) -> Iterator[str]:
         yield f"{outside:,} answers were not among their candidates and got the worst rank."
     if facts.sampled:
         yield "sampled candidates: do not compare these values with full ranking."
-    yield from _beside_chance(result)
+    yield from chance_warnings(result, ranks)
     shows_amri = "amri" in " ".join(map(str, result.measures or ("amri",)))
-    if shows_amri and (result.ranks.candidates <= 1).all():
+    if shows_amri and (ranks.candidates <= 1).all():
         yield "AMRI is undefined (nan): every instance has only one candidate."
 
 
-def _beside_chance(result: ResultValues) -> Iterator[str]:
+def chance_warnings(result: ResultValues, ranks: Ranks) -> Iterator[str]:
     """Warn if all sides are at chance level, or one is worse, by a z-test per side."""
-    if len(result.ranks) <= INSTANCES:
+    if len(ranks) <= INSTANCES:
         return
     sides = ("head", "tail") if result.sides[-1] == "both" else result.sides
     amri = {side: float(result[f"{side}.realistic.micro.amri"]) for side in sides}
-    z = {side: value / _spread_by_chance(result.ranks, side) for side, value in amri.items()}
+    z = {side: value / _spread_by_chance(ranks, side) for side, value in amri.items()}
     if all(abs(value) < BEYOND_CHANCE for value in z.values()):  # not nan, of single candidates
         yield (
             f"scores look random: AMRI ({_format_amri(amri)}) does not differ from 0 (z-test per "
@@ -385,7 +389,13 @@ def _spread_by_chance(ranks: Ranks, side: str) -> float:
     return float(spread / best) if best else np.nan
 
 
-def _wrap_lines(lines: Iterable[str]) -> str:
+def warning_lines(result: ResultValues, ranks: Ranks) -> list[str]:
+    """Return the warnings as lines of a repr, which begin with two spaces."""
+    texts = [f"  WARNING: {text}" for text in warnings_of(result, ranks)]
+    return _wrap_lines(texts, "    ").splitlines()
+
+
+def _wrap_lines(lines: Iterable[str], indent: str = "  ") -> str:
     """Wrap each line to the width of reports."""
     fill = partial(textwrap.fill, break_on_hyphens=False, break_long_words=False)  # names of files
-    return "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in lines)
+    return "\n".join(fill(line, WIDTH, subsequent_indent=indent) for line in lines)

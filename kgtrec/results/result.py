@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -19,7 +20,7 @@ from kgtrec._internal.table import (
     format_cell,
     lines_as_html,
 )
-from kgtrec.errors import InputError, UsageError
+from kgtrec.errors import ChanceWarning, InputError, UsageError
 from kgtrec.measures import RANK_TYPES, Measure, find_depth, parse_all
 from kgtrec.measures.calculator import Calculator, ListedCalculator, calculator_of
 from kgtrec.measures.measure import use_side_of_ranks
@@ -28,6 +29,7 @@ from kgtrec.ranking.ranks import Ranks
 from kgtrec.ranking.settings import EvaluateOptions, Settings
 from kgtrec.results import tables
 from kgtrec.results.comparability import check_questions
+from kgtrec.results.report import chance_warnings, summary, warning_lines, warnings_of
 from kgtrec.trec.measures.agreement import COMPARED, compare_with_ranks, trec_values
 from kgtrec.trec.measures.values import MeasuresOfRanks
 
@@ -160,18 +162,20 @@ class Result(Mapping[str, Value]):
         values = [f"{m.title} {self[m]:.{m.digits}f}" for m in shown]
         graph = self._ranks.provenance.graph_name
         name = f" of {graph}" if graph else ""
-        return (
-            f"Result{name}\n  {questions:,} questions, {instances:,} instances\n"
-            f"  {self.label}{side}, micro: {', '.join(values)}"
-        )
+        lines = [
+            f"Result{name}",
+            f"  {questions:,} questions, {instances:,} instances",
+            f"  {self.label}{side}, micro: {', '.join(values)}",
+        ]
+        return "\n".join(lines + warning_lines(self, self._ranks))
 
     def _repr_html_(self) -> str:
-        first, second, _ = repr(self).splitlines()
-        return lines_as_html(f"{first}\n{second}") + self.wide_table()._repr_html_()
+        first, second, *_ = repr(self).splitlines()
+        warnings = [f"WARNING: {text}" for text in warnings_of(self, self._ranks)]
+        head = lines_as_html("\n".join([first, second, *warnings]))
+        return head + self.wide_table()._repr_html_()
 
     def __str__(self) -> str:
-        from kgtrec.results.report import summary
-
         return summary(self)
 
     @property
@@ -525,7 +529,30 @@ def evaluate(
     KgtrecError
         pytrec_eval and the native values differ by more than 1e-12; raised when the first
         trec_eval measure, or ``result.ranks``, is asked for.
+
+    Warns
+    -----
+    ChanceWarning
+        The ranks are as good as those of random scores, or worse.
     """
+    result = evaluate_silently(scores, questions, measures, progress=progress, **options)
+    for each in result.values() if isinstance(questions, Mapping) else [result]:
+        texts = list(chance_warnings(each, each._ranks))
+        if texts:  # filters share their scores, so one warning is enough
+            warnings.warn(ChanceWarning(texts[0]), stacklevel=2)
+            break
+    return result
+
+
+def evaluate_silently(
+    scores: Any,
+    questions: Questions | Mapping[str, Questions] | None = None,
+    measures: Sequence[str | Measure] | None = None,
+    *,
+    progress: bool | None = None,
+    **options: Unpack[EvaluateOptions],
+) -> Any:
+    """Do the same as `evaluate` for texts that contain the warnings, which then are not given."""
     parsed = None if measures is None else parse_all(measures)
     if isinstance(scores, Ranks):
         if isinstance(questions, Mapping):

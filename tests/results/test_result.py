@@ -8,6 +8,7 @@ import itertools
 import json
 import pickle
 import sys
+import warnings
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -409,6 +410,38 @@ def test_permuted_columns_of_one_order_for_all_questions_are_noticed() -> None:
         assert LINE in " ".join(str(result).split())
         far += abs(result["head.realistic.micro.amri"]) > 0.02
     assert far > 4
+
+
+def test_every_display_and_a_python_warning_say_that_scores_look_random() -> None:
+    questions = graph_of(300).questions()
+    constant = np.zeros((len(questions), 200), np.float32)
+    with pytest.warns(kgtrec.ChanceWarning, match="scores look random: AMRI") as caught:
+        result = kgtrec.evaluate(constant, questions)
+    assert [each.filename for each in caught] == [__file__]
+    console, notebook = repr(result), result._repr_html_()
+    assert "\n  WARNING: scores look random: AMRI (" in console
+    assert max(map(len, console.splitlines()[3:])) <= 80
+    assert notebook.index("WARNING: scores look random") < notebook.index("<table")
+    assert notebook.count("<br>") == 2  # the size and the warning; the table has the values
+    with pytest.warns(kgtrec.ChanceWarning, match="scores look random"):
+        kgtrec.evaluate(result.ranks)
+    both = {"filtered": questions, "again": questions}
+    with pytest.warns(kgtrec.ChanceWarning, match="worse than by chance") as caught:
+        kgtrec.evaluate(-good(questions, 0.5), both)
+    assert len(caught) == 1  # not one per filter
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trained = kgtrec.evaluate(good(questions, 0.5), questions)
+    assert "WARNING" not in repr(trained) + trained._repr_html_()
+
+
+def test_displays_do_not_compare_the_run_with_the_ranks() -> None:
+    questions = graph_of(60).questions()
+    result = kgtrec.evaluate(good(questions, 0.5), questions)
+    assert "MRR" in repr(result)
+    assert "trec_agreement" not in result._ranks.manifest
+    result.ranks  # noqa: B018 - reading compares
+    assert "trec_agreement" in result._ranks.manifest
 
 
 @pytest.mark.slow

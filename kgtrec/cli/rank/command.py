@@ -224,7 +224,7 @@ def _count_columns(options: Options) -> int:
 
 def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outputs) -> Report:
     """Rank the scores, or the vectors of a model, for all filters at once."""
-    from kgtrec import evaluate
+    from kgtrec.results.result import evaluate_silently
 
     source = options["scores"]
     if has_embeddings(options):
@@ -238,7 +238,8 @@ def _rank_whole(questions: dict[str, Questions], options: Options, outputs: Outp
             **{name: options[name] for name in names},
         )
     depth = options["run_depth"] if options["run"] else 20
-    results = evaluate(source, questions, run_depth=depth, **ranking_settings(options))
+    settings = ranking_settings(options)
+    results = evaluate_silently(source, questions, run_depth=depth, **settings)
     return _results_report(results, questions, options, outputs)
 
 
