@@ -42,6 +42,6 @@ def lazy_exports(
         return value
 
     def list_names() -> list[str]:
-        return sorted({*vars(module), *homes})
+        return sorted(homes)  # not what the module imports for its own use
 
     return load, list_names, [name for name, home in homes.items() if home != package]

@@ -46,6 +46,8 @@ NARROWEST = 12
 GAP = 2
 MOST = 100
 """Rows that notebooks show."""
+MOST_IN_CONSOLES = 20
+"""Rows that consoles show."""
 _COLUMN = re.compile(r"(.*?)(?:=([\w.]*))?(?::(\d))?")
 
 
@@ -154,6 +156,14 @@ class Table:
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def __repr__(self) -> str:
+        """Return the first rows as text, and count the others."""
+        left_out = len(self) - MOST_IN_CONSOLES
+        if left_out <= 0:
+            return self.to_text()
+        first = self.in_order(range(MOST_IN_CONSOLES)).to_text()
+        return f"{first}\n... {left_out:,} more rows; print() shows all"
 
     def cell_texts(self) -> list[list[str]]:
         """Return every cell as tables print it, without the headings."""
@@ -271,14 +281,19 @@ class Table:
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a pandas DataFrame with columns named by `keys`."""
-        try:
-            import pandas
-        except ImportError:
-            raise UsageError(
-                "to_frame needs pandas, which is not installed; pip install pandas, "
-                "or use to_csv or to_dict"
-            ) from None
+        pandas = import_pandas("to_csv or to_dict")
         return pandas.DataFrame(list(self.rows), columns=list(self.keys))
+
+
+def import_pandas(otherwise: str) -> Any:
+    """Return the module pandas; UsageError if it is absent, with the methods to use instead."""
+    try:
+        import pandas
+    except ImportError:
+        raise UsageError(
+            f"to_frame needs pandas, which is not installed; pip install pandas, or use {otherwise}"
+        ) from None
+    return pandas
 
 
 def dump_json(value: object) -> str:

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from kgtrec._internal.arrays import Array, Bools, Float64, Int64
-from kgtrec._internal.table import lines_as_html
+from kgtrec._internal.table import import_pandas, lines_as_html
 from kgtrec.errors import InputError, UsageError, choose
 from kgtrec.graph.labels import Labels
 from kgtrec.questions.api import Questions
@@ -31,6 +31,9 @@ from kgtrec.ranking.columns import (
 )
 from kgtrec.ranking.provenance import EVALUATION, SCORING, Provenance, check_alike
 from kgtrec.ranking.tie_report import tie_report
+
+if TYPE_CHECKING:
+    import pandas
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic", "ordinal")
 
@@ -277,6 +280,14 @@ class Ranks:
     def columns(self) -> dict[str, Array]:
         """Return all columns by name: int64 or bool, shape (n,)."""
         return {name: self.column(name) for name in self.column_names}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a pandas frame with a row per instance: all columns, and the realistic rank.
+
+        Ids are as in the columns; `entity_labels` and `relation_labels` name them.
+        """
+        pandas = import_pandas("columns")
+        return pandas.DataFrame({"rank": self.rank(), **self.columns()})
 
     def compute_once(self, name: str, make: Callable[[], T]) -> T:
         """Return a value that depends on the questions alone; `make` computes it the first time.

@@ -18,6 +18,7 @@ import pytest
 from rank_cases import Case, columns, make_ranks
 
 import kgtrec
+from kgtrec._internal.table import Table
 from kgtrec.errors import InputError, KgtrecError, UsageError
 from kgtrec.measures import Measure
 from kgtrec.ranking.provenance import SCORING, Provenance, differences
@@ -433,6 +434,29 @@ def test_every_display_and_a_python_warning_say_that_scores_look_random() -> Non
         warnings.simplefilter("error")
         trained = kgtrec.evaluate(good(questions, 0.5), questions)
     assert "WARNING" not in repr(trained) + trained._repr_html_()
+
+
+def test_consoles_show_twenty_rows_of_a_table() -> None:
+    for n, shown in ((20, 20), (21, 20), (500, 20)):
+        table = Table.from_rows("name,count", [(f"row {row}", row) for row in range(n)])
+        lines = repr(table).splitlines()
+        last = [f"... {n - shown} more rows; print() shows all"] * (n > shown)
+        assert lines[0].split() == ["name", "count"]
+        assert lines[1 : shown + 1] == table.in_order(range(shown)).to_text().splitlines()[1:]
+        assert lines[shown + 1 :] == last
+        assert str(table).count("\n") == n
+
+
+def test_frames_of_ranks_have_every_column_and_the_realistic_rank() -> None:
+    ranks = kgtrec.evaluate(good(graph_of(60).questions(), 0.5), graph_of(60).questions()).ranks
+    frame = ranks.to_frame()
+    assert list(frame) == ["rank", *ranks.column_names]
+    assert frame["rank"].tolist() == [
+        1 + greater + equal / 2
+        for greater, equal in zip(ranks.greater.tolist(), ranks.equal.tolist(), strict=True)
+    ]
+    for name, column in ranks.columns().items():
+        assert frame[name].tolist() == column.tolist()
 
 
 def test_displays_do_not_compare_the_run_with_the_ranks() -> None:

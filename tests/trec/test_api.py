@@ -206,6 +206,20 @@ def test_summary_row() -> None:
     assert trec.summarise(rows, ["official"]) == {k: v for k, v in total.items() if k != "runid"}
 
 
+def test_rows_get_and_contain_every_spelling_that_they_look_up() -> None:
+    row = trec.evaluate(QRELS, RUN, ["nDCG@10", "map"], summary=True)
+    for name in ("nDCG@10", "ndcg_cut_10", "ndcg_cut.10", "AP", "map"):
+        assert name in row
+        assert row.get(name) == row[name]
+    for name in ("nDCG@5", "P", "nonsense", "", 7):
+        assert name not in row
+        assert row.get(name) is None
+        assert row.get(name, -1.0) == -1.0
+        with pytest.raises(KeyError):
+            row[name]  # type: ignore[index]
+    assert sorted(row) == ["map", "ndcg_cut_10"]  # iteration has one spelling
+
+
 def test_a_tag_stays_with_columns_and_files(tmp_path: Path) -> None:
     trec.write_run(RUN, tmp_path / "a", tag="mine")
     trec.write_run(tmp_path / "a", tmp_path / "b.gz")
@@ -232,6 +246,9 @@ def test_names_are_loaded_on_first_use(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     for name in trec.__all__:
         assert getattr(trec, name) is not None
+    assert {name for name in dir(kgtrec) if name[0] == "_"} == {"__version__"}
+    for module in (kgtrec, trec, kgtrec.study, kgtrec.plots):
+        assert not {"annotations", "lazy_exports", "os"} & {*dir(module)}
     with pytest.raises(AttributeError, match=r"kgtrec\.trec.*'nothing'"):
         trec.nothing  # noqa: B018
 

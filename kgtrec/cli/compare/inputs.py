@@ -144,8 +144,8 @@ def read_samples(
     if qrels is None:
         return samples_of_ranks(load_comparable(systems), keys), []
     ties = order_of_ties()
-    samples, missing = samples_of_runs(qrels, systems, keys, entities=n_entities, ties=ties)
-    return samples, notes_on_missing(missing, f"of {len(samples[0]):,} ")
+    samples = samples_of_runs(qrels, systems, keys, entities=n_entities, ties=ties)
+    return samples, notes_on_missing(samples[0].unanswered, f"of {len(samples[0]):,} ")
 
 
 def stack_measures(tables: Mapping[str, Table]) -> Table:

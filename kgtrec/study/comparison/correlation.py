@@ -564,7 +564,7 @@ def reproduction_of(
         )
     names, half = [*runs], len(runs) // 2
     pairs = [*zip(names[:half], names[half:], strict=True)]
-    samples, missing = samples_of_runs(qrels, runs, measures, ties=ties)
+    samples = samples_of_runs(qrels, runs, measures, ties=ties)
     values = np.stack([of_measure.values for of_measure in samples])  # measures, queries, runs
     first, second = values[:, :, :half], values[:, :, half:]
     rmse = np.sqrt(((first - second) ** 2).mean(axis=1)).T
@@ -584,7 +584,7 @@ def reproduction_of(
     names = [of_measure.name for of_measure in samples]
     tau, overlap, residual = orders.T
     result = Reproduction(pairs, names, tau, overlap, residual, rmse, ratio, improvement, means)
-    return result, missing
+    return result, dict(samples[0].unanswered)
 
 
 def _difference(values: Float64, others: Float64) -> Float64:

@@ -352,13 +352,8 @@ def _evaluate_run(
         )
 
     def evaluate(keys: Sequence[str], ties: str | None = None) -> list[Samples]:
-        samples, unanswered = samples_of_runs(
-            qrels, {name: run}, keys, ties=ties or "name", least=1
-        )
-        missing.update(unanswered)
-        return samples
+        return samples_of_runs(qrels, {name: run}, keys, ties=ties or "name", least=1)
 
-    missing: dict[str, int] = {}
     usual = evaluate(keys)
     (first,) = evaluate(["recip_rank"])
     tied = [column.name for column in resolve(keys) if has_tie_form(column, EvalOptions())]
@@ -368,7 +363,7 @@ def _evaluate_run(
         orders.append([ends.get(samples.name, samples) for samples in usual])
     with np.errstate(divide="ignore"):
         ranks = 1 / first.values[:, 0]
-    notes = notes_on_missing(missing) + [
+    notes = notes_on_missing(first.unanswered) + [
         f"{samples.name}: tied documents are only in trec_eval's order, so ties may decide"
         for samples in usual
         if samples.name not in tied

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,6 +237,7 @@ def letters(rows: Sequence[int], many: int) -> str:
     return ("" if many <= 26 else ",").join(letter(row, many) for row in rows)
 
 
+@overload
 def compare(
     samples: Samples,
     test: str = "randomisation",
@@ -246,12 +247,38 @@ def compare(
     permutations: int = PERMUTATIONS,
     resampling: Resampling = COMPARING,
     level: float = 0.05,
-) -> SystemComparison:
-    """Compare systems by a measure.
+) -> SystemComparison: ...
+@overload
+def compare(
+    samples: Sequence[Samples],
+    test: str = "randomisation",
+    correction: str = "holm",
+    *,
+    clustered: bool = False,
+    permutations: int = PERMUTATIONS,
+    resampling: Resampling = COMPARING,
+    level: float = 0.05,
+) -> list[SystemComparison]: ...
+def compare(
+    samples: Samples | Sequence[Samples],
+    test: str = "randomisation",
+    correction: str = "holm",
+    *,
+    clustered: bool = False,
+    permutations: int = PERMUTATIONS,
+    resampling: Resampling = COMPARING,
+    level: float = 0.05,
+) -> SystemComparison | list[SystemComparison]:
+    """Compare systems by a measure, or by each of several measures.
+
+    >>> samples = kgtrec.study.samples_of_ranks({"a": ranks, "b": others}, ["mrr", "hits@10"])
+    ... # doctest: +SKIP
+    >>> by_mrr, by_hits = kgtrec.compare(samples)                          # doctest: +SKIP
 
     Parameters
     ----------
-    samples : Samples
+    samples : Samples, or a sequence of them
+        From `kgtrec.study.samples_of_ranks`, ``samples_of_runs`` or ``samples_of_sets``.
     test, correction, permutations
         See `kgtrec.study.comparison.significance.pairwise`.
     clustered : bool
@@ -262,11 +289,38 @@ def compare(
     level : float
         Level of significance, between 0 and 1.
 
+    Returns
+    -------
+    SystemComparison
+        For a sequence of samples: a list of them, in its order.
+
     Raises
     ------
     UsageError
-        Another level, or an unknown test or correction.
+        Neither samples nor a sequence of them, another level, or an unknown test or correction.
     """
+    options = (test, correction, clustered, permutations, resampling, level)
+    if isinstance(samples, Samples):
+        return _compare_by_measure(samples, *options)
+    if not isinstance(samples, Sequence) or not all(isinstance(s, Samples) for s in samples):
+        raise UsageError(
+            f"{argument('samples', type(samples).__name__)} has no values of a measure per item; "
+            "pass what kgtrec.study.samples_of_ranks({name: ranks, ...}, ['mrr']) or "
+            "samples_of_runs(qrels, {name: run, ...}, ['map']) returns"
+        )
+    return [_compare_by_measure(each, *options) for each in samples]
+
+
+def _compare_by_measure(
+    samples: Samples,
+    test: str,
+    correction: str,
+    clustered: bool,
+    permutations: int,
+    resampling: Resampling,
+    level: float,
+) -> SystemComparison:
+    """Compare systems by one measure; see `compare`."""
     if not 0 < level < 1:
         raise UsageError(f"{argument('level', level)} is not between 0 and 1; 0.05 is usual")
     resampled = resample(samples, resampling)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,6 +64,7 @@ class Samples(ShownInLines):
     - unit: Kind of the items: "instances", "questions", "triples", "relations" or "queries".
     - transform: Monotone function from means over items to values of the measure.
     - items: Names of the items, if they are queries.
+    - unanswered: Number of queries of the qrels that each system lacks, if they are queries.
     - weight, float64 (n,) or None: Factor in the values of each item; the mean of all is 1. Draws
       divide by the sum of their weights, so that means stay within the measure's range.
     """
@@ -79,6 +80,7 @@ class Samples(ShownInLines):
     digits: int = 4
     weight: Float64 | None = None
     items: Sequence[str] = ()
+    unanswered: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         values = self.values
@@ -370,7 +372,7 @@ def samples_of_runs(
     entities: int | None = None,
     ties: str | None = None,
     least: int = 2,
-) -> tuple[list[Samples], dict[str, int]]:
+) -> list[Samples]:
     """Compute trec_eval measures per query for several runs, over all queries of the qrels.
 
     Parameters
@@ -395,9 +397,7 @@ def samples_of_runs(
     -------
     list of Samples
         Samples of each measure. All systems have the same queries: if a run lacks a query, it
-        counts as having retrieved nothing (trec_eval -c).
-    dict of str to int
-        Number of queries of the qrels that each run lacks.
+        counts as having retrieved nothing (trec_eval -c), and ``unanswered`` counts such queries.
 
     Raises
     ------
@@ -425,6 +425,7 @@ def samples_of_runs(
         if run.tied.queries:
             warnings.warn(tie_warning(run.tied, len(run.queries), name), stacklevel=2)
     queries = next(iter(scored.values())).queries
+    unanswered = {name: run.unanswered for name, run in scored.items()}
 
     def sample(column: Any, values: list[Float64], transform: OfMean = same) -> Samples:
         better = column.row.higher_is_better is not False
@@ -438,6 +439,7 @@ def samples_of_runs(
             better,
             transform,
             items=queries,
+            unanswered=unanswered,
         )
 
     samples = [
@@ -448,8 +450,7 @@ def samples_of_runs(
         )
         for column in request.columns
     ]
-    samples += [sample(column, _of_answers(column, scored)) for column in request.micro]
-    return samples, {name: run.unanswered for name, run in scored.items()}
+    return samples + [sample(column, _of_answers(column, scored)) for column in request.micro]
 
 
 def _check_columns(columns: Iterable[Any], micro: Iterable[Any]) -> None:

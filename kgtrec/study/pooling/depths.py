@@ -139,7 +139,7 @@ def curves_of_runs(
     for depth in depths:
         reduced = _without(judged, lambda query, d, most=depth: known[query].get(d, 0) > most)
         order = ties if depth == deepest else ties or "name"  # warn of ties once
-        samples.append(samples_of_runs(reduced, loaded, measures, entities=entities, ties=order)[0])
+        samples.append(samples_of_runs(reduced, loaded, measures, entities=entities, ties=order))
     return with_intervals(samples, depths, resampling)
 
 
@@ -432,7 +432,7 @@ def leave_one_out(
     took_part = _select_contributors(runs, contributors)
 
     def means(judged: Qrels, ties: str | None) -> Float64:
-        (samples,), _ = samples_of_runs(judged, runs, [name], ties=ties)
+        (samples,) = samples_of_runs(judged, runs, [name], ties=ties)
         return samples.means()
 
     rows, counts = [means(qrels, ties)], []

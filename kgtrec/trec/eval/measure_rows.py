@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class MeasureRow(dict[str, Any]):
     """Values by trec_eval's name of the measure; looked up by its other spellings too.
 
-    ``row["AP@20"]``, ``row["map_cut.20"]`` and ``row["map_cut_20"]`` are the same value.
+    ``row["AP@20"]``, ``row["map_cut.20"]`` and ``row["map_cut_20"]`` are the same value; ``in`` and
+    ``get`` know these spellings as well.
     """
 
     __slots__ = ()
@@ -29,9 +30,23 @@ class MeasureRow(dict[str, Any]):
             (column,) = resolve([str(name)], qrels_format=None)
         except ValueError:  # unknown, or several measures
             raise KeyError(name) from None
-        if column.name not in self:
+        if not dict.__contains__(self, column.name):
             raise KeyError(name)
-        return self[column.name]
+        return dict.__getitem__(self, column.name)
+
+    def get(self, name: object, default: Any = None) -> Any:
+        """Return the value of a measure in any of its spellings, or `default`."""
+        try:
+            return self[name]  # type: ignore[index]
+        except KeyError:
+            return default
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self[name]  # type: ignore[index]
+        except KeyError:
+            return False
+        return True
 
 
 Rows = dict[str, MeasureRow]

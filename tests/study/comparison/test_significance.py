@@ -329,12 +329,24 @@ def test_runs(tmp_path) -> None:
             lines += [f"q{i} Q0 {d} 1 {5 - k} t\n" for k, d in enumerate(order)]
         (tmp_path / name).write_text("".join(lines))
     runs = {name: tmp_path / name for name in "ab"}
-    (column,), missing = samples_of_runs(qrels, runs, ["recip_rank"])
-    assert missing == {"a": 0, "b": 2}
+    (column,) = samples_of_runs(qrels, runs, ["recip_rank"])
+    assert column.unanswered == {"a": 0, "b": 2}
     assert column.means() == pytest.approx([(6 + 3 * 0.5) / 9, (5 + 2 * 0.5) / 9])
     assert column.values[-2:, 1].tolist() == [0.0, 0.0]
     with pytest.raises(UsageError, match="num_ret"):
         samples_of_runs(qrels, runs, ["num_ret", "map"])
+
+
+def test_a_list_of_samples_gives_a_comparison_per_measure() -> None:
+    several = samples_of_ranks(systems(2), ["mrr", "hits@10", "hits@1"])
+    compared = kgtrec.compare(several, "t", resampling=Resampling(resamples=100))
+    for each, of_measure in zip(compared, several, strict=True):
+        alone = compare(of_measure, "t", resampling=Resampling(resamples=100))
+        assert each.samples is of_measure
+        assert str(each.pair_table()) == str(alone.pair_table())
+    for wrong in (systems(2), [*several, 1], "mrr"):
+        with pytest.raises(UsageError, match=r"pass what kgtrec.study.samples_of_ranks\("):
+            compare(wrong)  # type: ignore[call-overload]
 
 
 def test_tables_turn_pairs_to_the_better_system() -> None:
