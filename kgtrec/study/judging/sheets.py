@@ -354,8 +354,13 @@ def _split_into_batches(
     """Return the items of each sheet of an annotator, by file name.
 
     The sheet is ``ANNOTATOR.tsv``, or ``ANNOTATOR.batchN.tsv`` with at most `size` items each.
+    All numbers have the same length, so that file managers and shells sort them: batch01, batch02.
     """
     if size is None or size >= len(items):
         return {f"{annotator}.tsv": items}
-    starts = enumerate(range(0, len(items), size), start=1)
-    return {f"{annotator}.batch{n}.tsv": items[start : start + size] for n, start in starts}
+    starts = range(0, len(items), size)
+    length = len(str(len(starts)))
+    return {
+        f"{annotator}.batch{n:0{length}}.tsv": items[start : start + size]
+        for n, start in enumerate(starts, start=1)
+    }

@@ -167,6 +167,16 @@ def test_every_triple_has_its_judges(n, people, percent, size, seed, grouped):
         assert sum(a != b for a, b in pairwise(relations)) == len(set(relations)) - 1
 
 
+@pytest.mark.parametrize(
+    ("n", "first", "last"), [(9, "1", "9"), (10, "01", "10"), (100, "001", "100")]
+)
+def test_sheets_are_sorted_by_their_names(n: int, first: str, last: str) -> None:
+    names = list(shared_out(pooled(n), 1, size=1))
+    assert names == sorted(names)
+    assert (names[0], names[-1]) == (f"p0.batch{first}.tsv", f"p0.batch{last}.tsv")
+    assert {annotator_of(name) for name in names} == {"p0"}
+
+
 def test_the_order_tells_nothing_of_the_pool():
     # The same triples from another pool, in another order, with other depths: the same sheets.
     first = pooled(50)
