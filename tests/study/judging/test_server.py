@@ -586,9 +586,47 @@ def test_a_sheet_is_judged_by_keyboard(browser: Browser, sheet: Path):
         assert browser.eval(FOCUS) == "finished"
         assert labels(sheet) == ["Y", "Y", "?", "?", "?", "?"]
         assert (sheet.parent / "s.judged.tsv").exists()
+
+
+def test_after_the_last_triple_keys_wait_for_the_decision_to_revise(browser: Browser, sheet: Path):
+    hidden = "document.getElementById('{}').hidden".format
+    with Serving(sheet) as server:
+        open_page(browser, server)
+        for number in range(1, 7):
+            browser.press("n")
+            done(browser, number)
+        for reloaded in (False, True):
+            if reloaded:
+                browser.open("about:blank")
+                open_page(browser, server)
+            browser.wait(f"!{hidden('finished')}")
+            assert browser.eval(hidden("card")) is True
+            for key in ("y", "?", "u", "ArrowLeft", "j", "e"):
+                browser.press(key)
+            time.sleep(0.2)
+            done(browser, 6)
+            assert labels(sheet) == ["N"] * 6
+        browser.eval("document.getElementById('revise').click()")
+        assert browser.eval(hidden("card")) is False
+        assert browser.eval(hidden("revise")) is True
+        assert browser.eval(FOCUS) == "question"
+        browser.press("ArrowRight")
+        browser.wait(f"{PLACE} === 'Triple 2 of 6'")
+        browser.press("y")  # the sheet stays complete, and the annotator goes on revising
+        browser.wait("document.getElementById('saved').textContent === 'Saved: Yes for triple 2.'")
+        assert labels(sheet) == ["N", "Y", "N", "N", "N", "N"]
+        assert browser.eval(hidden("card")) is False
+        browser.press("u")  # restores the label that was revised
+        browser.wait("document.getElementById('saved').textContent.startsWith('Undone')")
+        assert labels(sheet) == ["N"] * 6
         browser.press("u")
         done(browser, 5)
-        assert browser.eval("document.getElementById('finished').hidden") is True
+        assert browser.eval(hidden("finished")) is True
+        browser.press("n")  # complete again, so that keys wait again
+        done(browser, 6)
+        assert browser.eval(hidden("card")) is True
+        assert browser.eval(hidden("revise")) is False
+        assert browser.eval(FOCUS) == "finished"
 
 
 def test_links_and_notes_are_kept_as_they_are_typed(browser: Browser, sheet: Path):

@@ -12,6 +12,7 @@ const answers = [...document.querySelectorAll(".answers button")];
 
 let state = null; // what the server said last
 let token = decodeURIComponent(location.hash.slice(1)); // of the address that was printed
+let revising = false; // the annotator chose to go on after the last triple
 let running = null; // one task at a time: its promise, and whether it leaves the item as it is
 let typing = 0; // timer of the text fields
 
@@ -122,11 +123,21 @@ function show(said, focus) {
   at("forth").disabled = said.row === said.total - 1;
   at("jump").disabled = said.open === 0;
   at("undo").disabled = !said.can_undo;
+  if (said.open) revising = false;
   at("finished").hidden = said.open !== 0;
+  at("revise").hidden = revising;
   if (said.unwritten) alarm(`All answers are kept, but the sheet is not written: ${said.unwritten}.`);
   else if (said.written) at("written").textContent = `The sheet with its labels is ${said.written}.`;
-  at("card").hidden = false;
+  at("card").hidden = isFinished();
   if (focus) at("question").focus({ preventScroll: true });
+}
+
+// After the last triple, a key that was meant for one more must not change an answer.
+const isFinished = () => state.open === 0 && !revising;
+
+function revise() {
+  revising = true;
+  show(state, true);
 }
 
 // A link beside each entity, and facts below the answers: what the server was started with.
@@ -198,7 +209,7 @@ function answer(label) {
     if (!said) return;
     show(said, true);
     tell(`Saved: ${WORDS[label]} for triple ${where.toLocaleString("en")}.`);
-    if (said.open === 0) at("finished").focus({ preventScroll: true });
+    if (isFinished()) at("finished").focus({ preventScroll: true });
   });
 }
 
@@ -263,6 +274,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   const act = KEYS[event.key.toLowerCase()];
+  if (isFinished()) return;
   if (!act || !at("keys").checked) return;
   event.preventDefault();
   if (!event.repeat) act();
@@ -270,6 +282,7 @@ document.addEventListener("keydown", (event) => {
 
 for (const button of answers) button.addEventListener("click", () => answer(button.dataset.label));
 for (const id of Object.keys(moves)) at(id).addEventListener("click", () => moves[id]());
+at("revise").addEventListener("click", revise);
 for (const name of ["evidence", "note"]) {
   at(name).addEventListener("input", () => {
     hint();
