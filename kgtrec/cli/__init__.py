@@ -71,7 +71,7 @@ COMMANDS = {
     "plot": _Entry("Draw figures of saved ranks, for print.", "reading-the-report"),
     "compare": _Entry(
         "Which system is better? Intervals, paired tests, effect sizes.",
-        "sparse-labels",
+        "significance",
         "compare.command:command",
     ),
     "gate": _Entry("Is a new model worse than a base? Pass, fail or undecided.", "gate"),

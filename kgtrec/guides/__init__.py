@@ -26,6 +26,7 @@ ORDER = (
     "training-loop",
     "formats",
     "runs-and-qrels",
+    "significance",
     "changes",
     "gate",
     "published-numbers",
