@@ -106,12 +106,20 @@ class Number(click.FloatRange):
         try:
             number = float(value)
         except ValueError:
-            self.fail(f"{quote(value)} is not a valid float.", param, ctx)
+            self.fail(f"{quote(value)} is not a valid float{self._hint(value)}.", param, ctx)
         if math.isnan(number) or (math.isinf(number) and not self.infinite):
             self.fail(f"{quote(value)} is not a finite number.", param, ctx)
         if 0 < abs(number) < SMALLEST:
             self.fail(f"{quote(value)} is too close to 0; write 0 or a larger number.", param, ctx)
         return float(super().convert(number, param, ctx))
+
+    def _hint(self, value: str) -> str:
+        """Say how to write a percentage; "" for other texts."""
+        try:
+            percent = float(value.removesuffix("%"))
+        except ValueError:
+            return ""
+        return f"; write {percent / 100 if self.max == 1 else percent:g}"
 
 
 class Share(Number):

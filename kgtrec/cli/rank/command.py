@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec._internal.text import visible
 from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import FILES, output_files
 from kgtrec.cli._report import Command, File, Report, check_outputs
@@ -51,7 +52,21 @@ MEASURES = (
 """Default measures for qrels."""
 
 
-@click.command(cls=Command)
+class RankCommand(Command):
+    """The command `rank`, which has options for all its files."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        arguments = self.make_parser(ctx).parse_args([*args])[1]
+        if arguments:
+            raise UsageError(
+                f"rank has options for its files, but found {visible(' '.join(arguments))}; "
+                "write --graph DIR for the folder of the graph, --scores FILE for the scores, and "
+                "-o FILE for the ranks"
+            )
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=RankCommand)
 @shared.graph(
     "Folder with the splits train, valid and test. The format is detected from the file names, or "
     "given as FORMAT:DIR (see `kgtrec formats`)."

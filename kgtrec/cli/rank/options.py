@@ -348,6 +348,11 @@ def check_parts(options: Mapping[str, Any]) -> None:
         idle = options["by"] or options["memory"] or options["plan"]
         shared.refuse((idle, "--shard-by, --memory and --plan need --shard; leave them out"))
         return
+    if (output := options["output"]).endswith(".parquet"):
+        raise UsageError(
+            f"{shared.option_of('output')} {visible(output)}: with --shard this is the folder of "
+            "all shards, not a file; give a folder here, and the file to `kgtrec merge`"
+        )
     for name, more in (("run", " (and give --run-depth here, to keep so many)"), ("qrels", "")):
         if (path := options[name]) is not None:
             option = shared.option_of(name)

@@ -164,6 +164,7 @@ def read_text(path: PathName, is_run: bool) -> Text:
             else:
                 data = _read_plain(raw)
                 _refuse_packed(path, bytes(data[:4]), "give it a name that ends in {1}")
+                _refuse_arrays(path, bytes(data[:6]))
     first = bytes(data[:256]).partition(b"\n")[0]
     is_marked = first.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"))
     is_wide = is_marked or 5 * first.count(0) >= 2 * len(first) > 31
@@ -214,6 +215,13 @@ def _refuse_packed(path: PathName, head: bytes, hint: str) -> None:
         if head.startswith(magic):
             problem = f"the content is {names[0]} data"
             raise FileError(path, found=problem, hint=hint.format(*names))
+
+
+def _refuse_arrays(path: PathName, head: bytes) -> None:
+    """Refuse NumPy arrays, which may be the scores of a run that was not ranked yet."""
+    if head == b"\x93NUMPY" or (head.startswith(b"PK") and str(path).endswith(".npz")):
+        problem = "NumPy arrays, not lines of text"
+        raise FileError(path, found=problem, hint="for scores of a model, use `kgtrec rank`")
 
 
 def _read(raw: Any) -> bytearray:
