@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec._internal.table import WIDTH
 from kgtrec.cli import _options as shared
 from kgtrec.cli._report import Command, Report, check_outputs, note, warning
 from kgtrec.errors import UsageError
@@ -400,7 +402,9 @@ def agreement(files: tuple[str, ...], by_relation: bool, blank: str, **options: 
         raise UsageError(f"one annotator, {next(iter(judged))}; give the sheets of two or more")
     agreements = agreeing.compute_agreements(judged, by_relation)
     table = agreeing.tabulate_agreements(agreements, shared.resampling(options))
-    return Report.from_table(table, lambda: agreeing.describe_agreements(agreements, table))
+    # Programs at the end of a pipe need whole names.
+    width = WIDTH if sys.stdout.isatty() else sys.maxsize
+    return Report.from_table(table, lambda: agreeing.describe_agreements(agreements, table, width))
 
 
 @command.command(short_help="Merge the labels of several annotators.")

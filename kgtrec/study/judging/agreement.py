@@ -23,7 +23,7 @@ from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.arrays import Int64
 from kgtrec._internal.bootstrap import Resampling
 from kgtrec._internal.csr import group_pairs
-from kgtrec._internal.table import Cell, Table
+from kgtrec._internal.table import WIDTH, Cell, Table
 from kgtrec.errors import InputError, UsageError, refuse_if
 from kgtrec.study.judging.coefficients import (
     coefficient_interval,
@@ -190,14 +190,16 @@ def _name_annotators(agreement: Agreement) -> str:
     return ", ".join(names) if len(names) == 2 else f"all {len(names)}"
 
 
-def describe_agreements(agreements: Sequence[Agreement], table: Table) -> str:
+def describe_agreements(agreements: Sequence[Agreement], table: Table, width: int = WIDTH) -> str:
     """Return the table as two: kappa of every pair; alpha and AC1 of pairs and of all together.
 
-    A sentence follows if kappa and alpha are low only because nearly all labels are equal.
+    Names lose their middle if a line would exceed `width`. A sentence follows if kappa and alpha
+    are low only because nearly all labels are equal.
     """
     pairs = [row for row, of_row in enumerate(agreements) if len(of_row.annotators) == 2]
     kappas = select_columns(table, range(8)).in_order(pairs)
-    texts = [kappas.to_text(), select_columns(table, [*range(4), *range(9, 15)]).to_text()]
+    others = select_columns(table, [*range(4), *range(9, 15)])
+    texts = [each.to_text(width) for each in (kappas, others)]
     masked = [
         agreement for agreement in agreements if agreement.relation == ALL and agreement.is_masked()
     ]

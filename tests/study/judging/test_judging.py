@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from itertools import combinations, pairwise, product
 from pathlib import Path
@@ -132,6 +133,18 @@ def test_annotators_must_be_file_names(name: str) -> None:
     templates = generate_templates({"r0"})
     with pytest.raises(UsageError, match="the name must work as a file name"):
         make_batches(pooled(1, 1), templates, annotators=[name])
+
+
+def test_names_are_cut_only_to_the_width() -> None:
+    items = [
+        Item(f"h{i}", "/a/long/path/of/a/relation/" * 3, "t", label="YN"[i % 2]) for i in range(9)
+    ]
+    agreements = compute_agreements({"anna": items, "ben": items}, by_relation=True)
+    table = tabulate_agreements(agreements)
+    assert items[0].relation in describe_agreements(agreements, table, sys.maxsize)
+    text = describe_agreements(agreements, table)
+    assert items[0].relation not in text
+    assert max(map(len, text.splitlines())) <= 100
 
 
 @given(
