@@ -178,7 +178,7 @@ beyond_trec_eval = shared.all_of(
         "--format form",
         FORMATS,
         "trec (default): trec_eval's lines. Others: one table, "
-        "a column per run; tsv, csv and json with every digit.",
+        "a column per run (in Markdown a row per run); tsv, csv and json with every digit.",
         default="trec",
         show_default=False,
     ),
@@ -262,7 +262,7 @@ def command(qrels: str | None, runs: tuple[str, ...], show_engines: bool, **opti
     With --ci, lines NAME_ci95_low and NAME_ci95_high follow every mean; sums (num_*) have none.
 
     Several RUNs: one block per run, after a line `run_file all NAME`; or, by --format, one table
-    with a column per run.
+    with a column per run. In Markdown several runs have a row each, unless -q is given.
 
     Exit codes: 0 done; 1 wrong call or unknown measure; 2 unreadable or malformed file or wrong
     parameters of a measure; 4 a document twice, contradictory preferences, or a measure that does
@@ -363,6 +363,8 @@ def _report(scored: Sequence[Scored], request: Request, notes: list[str]) -> Rep
     from kgtrec.trec.eval import output
 
     def table(form: str) -> str:
+        if form == "markdown" and len(scored) > 1 and not request.per_query:
+            return render(output.as_table_of_runs(scored, request), form)
         return render(output.as_table(scored, request), form)
 
     forms: dict[str, Callable[[], str | bytes]] = {form: partial(table, form) for form in FORMATS}

@@ -125,6 +125,25 @@ def as_table(runs: Sequence[Scored], request: Request) -> Table:
     return Table((*lead, *titles), (*lead, *keys), digits, rows, len(lead))
 
 
+def as_table_of_runs(runs: Sequence[Scored], request: Request) -> Table:
+    """Make a table of the summary with a row per run, as papers print it, and a column per measure.
+
+    With confidence intervals, their ends are the two columns after each measure.
+    """
+    from kgtrec._internal.table import Table
+
+    how = runs[0].resampling
+    ends = [] if how is None else [f"{how.percent:g}% low", f"{how.percent:g}% high"]
+    measures = [*_summary_rows(runs, request.of_all)]
+    titles = [title for name, _ in measures for title in (name, *ends)]
+    each = 1 + len(ends)
+    rows = [
+        (title, *(cell for _, cells in measures for cell in cells[run * each : (run + 1) * each]))
+        for run, title in enumerate(_headings([run.file for run in runs]))
+    ]
+    return Table(["run", *titles], ["run", *titles], [0] + [4] * len(titles), rows)
+
+
 def as_data(runs: Sequence[Scored], request: Request) -> dict[str, Any]:
     """Return runs by file: ``summary`` and ``queries`` map measures to values in full precision.
 
