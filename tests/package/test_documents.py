@@ -163,7 +163,7 @@ def reader(demo: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore::kgtrec.errors.FormatNote")
+@pytest.mark.filterwarnings("ignore::kgtrec.errors.FormatNote", "ignore::kgtrec.errors.TieWarning")
 @pytest.mark.parametrize("name", slow_but(QUICK, guides.ORDER))
 def test_every_block_runs(name: str, reader: None, monkeypatch: pytest.MonkeyPatch) -> None:
     # A minute of training in the guide about open worlds: few steps show the same.
