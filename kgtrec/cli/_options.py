@@ -105,6 +105,18 @@ def choice(names: str, choices: Sequence[str], text: str, **settings: Any) -> De
     return option(names, text, type=Choice(choices), **settings)
 
 
+def measures(names: str, text: str, metavar: str = "NAME", **settings: Any) -> Decorator:
+    """Make the option -m, --measure, of several measures: ``-m mrr,hits@10 -m mr``."""
+    return option(
+        names,
+        text,
+        multiple=True,
+        metavar=f"{metavar},{metavar},...",
+        callback=lambda _context, _parameter, typed: split_measures(typed),
+        **settings,
+    )
+
+
 flag = partial(option, is_flag=True)
 reads = partial(option, type=READ, metavar="FILE")
 writes = partial(option, type=WRITE, metavar="FILE")
@@ -248,6 +260,15 @@ def resampling(options: Mapping[str, Any]) -> Resampling:
     from kgtrec._internal.bootstrap import Resampling
 
     return Resampling(options["ci"], options["resamples"], options["seed"])
+
+
+_NEXT_MEASURE = re.compile(r",\s*(?=11pt_avg|[A-Za-z]{2}|[GPRgpr](?:[._@(,]|$))(?![^(]*\))")
+"""Comma before another measure; in ``P.5,10`` and ``rbp.p=0.5,p=0.8`` parameters follow it."""
+
+
+def split_measures(typed: Iterable[str]) -> tuple[str, ...]:
+    """Split lists of measures: ``mrr,P.5,10`` are mrr and ``P.5,10``."""
+    return tuple(name for text in typed for name in _NEXT_MEASURE.split(text))
 
 
 def parse_cutoffs(text: str) -> tuple[int, ...]:

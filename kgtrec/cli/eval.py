@@ -77,13 +77,12 @@ def _debug_level(_context: click.Context, _parameter: click.Parameter, text: str
 
 of_trec_eval = shared.all_of(
     # Eager: -h and -v take effect in any position.
-    shared.option(
+    shared.measures(
         "-m --measure measures",
         "A measure, with parameters after a dot (P.5,10), or a "
         "nickname: official, set, all_trec; prefs, all_prefs; qrels_jg. Repeatable. "
         "Default: official, or all of -R.",
-        multiple=True,
-        metavar="MEASURE",
+        "MEASURE",
         is_eager=True,
     ),
     shared.flag("-q --per-query", "Also print lines for every query."),
@@ -163,6 +162,11 @@ of_trec_eval = shared.all_of(
 )
 
 beyond_trec_eval = shared.all_of(
+    shared.reads(
+        "--qrels qrels_file",
+        "The judgements, as in other commands; every file behind the options is then a RUN.",
+        metavar="QRELS",
+    ),
     shared.choice(
         "--compat",
         ["9", "10"],
@@ -228,12 +232,18 @@ beyond_trec_eval = shared.all_of(
 @click.argument("runs", metavar="RUN...", nargs=-1)
 @of_trec_eval
 @beyond_trec_eval
-def command(qrels: str | None, runs: tuple[str, ...], show_engines: bool, **options: Any) -> Report:
+def command(
+    qrels: str | None,
+    runs: tuple[str, ...],
+    qrels_file: str | None,
+    show_engines: bool,
+    **options: Any,
+) -> Report:
     """Evaluate a RUN against QRELS and print what trec_eval prints.
 
     \b
     kgtrec eval qrels.txt sys.run                       the official measures
-    kgtrec eval -q -m map_cut.20 -m P.5,10 qrels.txt sys.run.gz
+    kgtrec eval -q -m map_cut.20,P.5,10 --qrels qrels.txt sys.run.gz
     kgtrec eval -m all_trec -l2 -c qrels.txt sys.run    relevant from 2, all queries
     zcat sys.run.gz | kgtrec eval qrels.txt -           a run on standard input
     kgtrec eval --format markdown -m map qrels.txt a.run b.run
@@ -268,6 +278,8 @@ def command(qrels: str | None, runs: tuple[str, ...], show_engines: bool, **opti
     parameters of a measure; 4 a document twice, contradictory preferences, or a measure that does
     not fit the judgements of -R; 7 no query in both files.
     """
+    if qrels_file is not None:
+        qrels, runs = qrels_file, runs if qrels is None else (qrels, *runs)
     return _evaluate(qrels, runs, show_engines, options)
 
 

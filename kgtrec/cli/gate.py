@@ -25,13 +25,12 @@ CODES = {"pass": 0, "fail": 20, "undecided": 21}
 
 @click.command(cls=Command)
 @shared.files("files", "BASE [NEW]")
-@shared.option(
+@shared.measures(
     "-m --measure keys",
     "hits@10 (both.realistic.micro.hits@10), tail.macro.mrr, map_cut_20, ...; with --qrels map, "
     "P.10, ...; repeatable. Default: those of a reference; otherwise micro and macro MRR, with "
     "--qrels MAP@20 and nDCG@20.",
-    multiple=True,
-    metavar="KEY",
+    "KEY",
 )
 @shared.option(
     "--margin",

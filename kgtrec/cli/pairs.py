@@ -69,12 +69,10 @@ _OF_SCORES = (
     default="all",
     metavar="NAME",
 )
-@shared.option(
+@shared.measures(
     "-m --measure metrics",
     "mrr, hits@100, amri, ... (micro); map, ndcg_cut_100, P_100, recall_1000, ... (macro: a "
     "relation is a query); auroc. Repeatable.",
-    multiple=True,
-    metavar="NAME",
 )
 @shared.choice("--ranks rank_type", RANK_TYPES, "Rank type of micro metrics.", default="realistic")
 @shared.option("--by", "A row per `relation`, or per `category` of them.", metavar="GROUP")

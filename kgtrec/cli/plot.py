@@ -32,13 +32,11 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 @click.argument("kind", type=shared.Choice(list(KINDS)), metavar="KIND")
 @shared.files("files", "RANKS.parquet ...")
 @shared.output("Figure file: .pdf, .svg, .eps for print, .png.", kind=shared.DRAW)
-@shared.option(
+@shared.measures(
     "-m --measure metrics",
     "mrr, hits@10, amr, ...; rank-types, relations, slices, "
     "times and beta-grid draw one (default: mrr), beta draws several (default: mrr, "
-    "hits@1, hits@3, hits@10; with --vary both: hits@1, hits@3, hits@10).",
-    multiple=True,
-    metavar="NAME",
+    "hits@1, hits@3, hits@10; with --vary both: hits@1, hits@3, hits@10); repeatable.",
 )
 @shared.option(
     "--name names",

@@ -350,11 +350,9 @@ def _find_rules(pool: Pool, types: str | None, by_category: bool) -> list[str] |
     "Write qrels also for questions of pooled true triples that are not "
     "questions of seeds. Nothing was pooled for these.",
 )
-@shared.option(
+@shared.measures(
     "-m --measure measures",
-    "Measure of the RUNs, by trec_eval's name, instead of the usual ones; repeatable.",
-    multiple=True,
-    metavar="NAME",
+    "Measures of the RUNs, by trec_eval's names, instead of the usual ones; repeatable.",
 )
 @shared.option(
     "--top cutoffs",

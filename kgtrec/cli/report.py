@@ -114,11 +114,10 @@ GRAPH_PARTS = {
     "ranks, ties, popularity, comparisons, questions.",
 )
 @shared.runs("with --html: what was ranked first.")
-@shared.option(
+@shared.measures(
     "-m --measure keys",
-    "Only this measure, such as hits@10 (both.realistic.micro.hits@10); repeatable.",
-    multiple=True,
-    metavar="KEY",
+    "Only these measures, such as hits@10 (both.realistic.micro.hits@10); repeatable.",
+    "KEY",
 )
 @shared.option(
     "--by",

@@ -34,11 +34,9 @@ RANK_TYPES = ("optimistic", "realistic", "pessimistic", "expected", "ordinal")
 
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, metavar="RANKS.parquet ...", type=shared.READ)
-@shared.option(
+@shared.measures(
     "-m --measure metrics",
     "mrr, mr, hits@10, ...; repeatable.",
-    multiple=True,
-    metavar="NAME",
     default=METRICS,
 )
 @shared.choice(

@@ -48,10 +48,9 @@ def _figure_functions() -> dict[str, tuple[str, Callable[[Suite], Figure]]]:
 
 @click.command(cls=Command)
 @shared.files("results", "FOLDER|TABLE.csv ...")
-@shared.option(
+@shared.measures(
     "-m --measure measures",
-    "Measures. Default: adjusted_mrr,adjusted_hits@10, or all that a table has.",
-    metavar="NAME,NAME,...",
+    "Measures; repeatable. Default: adjusted_mrr,adjusted_hits@10, or all that a table has.",
 )
 @shared.reads(
     "--groups",
@@ -125,7 +124,7 @@ def _compute_suites(results: tuple[str, ...], options: dict[str, Any]) -> list[S
 
     how = shared.resampling(options)
     groups = _read_groups(options["groups"]) if options["groups"] else None
-    names = [name.strip() for name in (options["measures"] or "").split(",") if name.strip()]
+    names = list(options["measures"])
     more: dict[str, Any] = {
         "groups": groups,
         "test": options["test"],

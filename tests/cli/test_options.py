@@ -9,6 +9,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+import click
 import fuzz_options
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from slow import slow_after
 from transcripts import run_command
 
 from kgtrec._internal.text import LONGEST_MESSAGE, visible
+from kgtrec.cli._options import split_measures
+from kgtrec.trec.measures.rows import NICKNAMES, TABLE
 
 
 @pytest.fixture(scope="module")
@@ -184,3 +187,40 @@ def test_options_that_need_others_exist() -> None:
             for row in rows:
                 named = {word.partition("=")[0] for part in row for word in part.split()}
                 assert named <= options[command], (command, row)
+
+
+def test_measures_may_be_a_list_in_every_command() -> None:
+    several = []
+    for words, command in fuzz_options.tree():
+        for option in (each for each in command.params if "-m" in each.opts):
+            with click.Context(command) as context:
+                if not option.multiple:
+                    assert words == ("openworld",)  # computes one metric
+                    continue
+                values = option.process_value(context, ("mrr,hits@10", "P.5,10"))
+            assert values == ("mrr", "hits@10", "P.5,10")
+            several.append(words[0])
+    assert {"eval", "report", "compare", "gate", "plot", "suite"} < set(several)
+
+
+def test_commas_of_parameters_stay_in_measures() -> None:
+    names = [
+        *TABLE,
+        *NICKNAMES,
+        "P.5,10",
+        "p@10",
+        "P_10",
+        "R@5",
+        "rbp.p=0.5,p=0.8",
+        "utility.1,-1,0,0",
+        "ndcg.1=3,2=9",
+        "iprec_at_recall.0.1,.5",
+        "nDCG(gains={0:0,1:5})@10",
+        "P(rel=2, judged_only=True)@5",
+        "both.stratified.mrr(0.5,0.5)",
+        "relstring.3",
+    ]
+    random.Random(0).shuffle(names)
+    assert split_measures([",".join(names)]) == tuple(names)
+    assert split_measures([", ".join(names[::2]), *names[1::2]]) == tuple(names[::2] + names[1::2])
+    assert split_measures(["P.5,x"]) == ("P.5,x",)  # a wrong parameter, for its message

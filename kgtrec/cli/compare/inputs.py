@@ -35,14 +35,13 @@ TIES = shared.option(
 )
 _TIES = "ties of runs"
 QRELS_OF_RUNS = shared.reads("--qrels", "Judgements of the runs.", metavar="QRELS", required=True)
-MEASURES = shared.option(
+MEASURES = shared.measures(
     "-m --measure keys",
     "hits@10 (both.realistic.micro.hits@10), "
     "tail.macro.mrr, map_cut_20, ...; with --qrels map, P.10, AP@20, kg_mrr, "
     "...; repeatable. Default: micro and macro MRR; with --qrels MAP@20 and "
     "nDCG@20.",
-    multiple=True,
-    metavar="KEY",
+    "KEY",
 )
 TEST = shared.all_of(
     shared.TEST,
