@@ -40,11 +40,12 @@ CORRECTIONS = ("holm", "bh", "bonferroni", "none")
 
 
 def system_names(files: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a name per file: from `names`, or the file's name without folder and ending."""
-    from kgtrec.ranking.parquet import system_name
+    """Return a name per file: from `names`, the model of a batch's job, or the file's name
+    without folder and ending."""
+    from kgtrec.ranking.parquet import name_systems
 
     refuse(one_per_file("--name", names, files))
-    return names or tuple(map(system_name, files))
+    return names or tuple(name_systems(files))
 
 
 def one_per_file(

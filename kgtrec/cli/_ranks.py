@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kgtrec._internal.locations import is_folder
 from kgtrec.cli._report import File, warn
+from kgtrec.errors import refuse_if
 
 if TYPE_CHECKING:
     from kgtrec import Questions, Ranks, Result
@@ -79,6 +81,36 @@ def list_batch_ranks(folder: str) -> Iterator[tuple[str, str, str]]:
     several = len({protocol for _, protocol, _, _ in finished}) > 1
     for graph, protocol, model, path in finished:
         yield f"{graph}, {protocol}" if several else graph, model, str(path)
+
+
+def list_files(
+    files: Sequence[str], names: Sequence[str] = (), *, alike: bool = True
+) -> tuple[str, ...]:
+    """Return files of ranks, with those of the finished jobs instead of a batch's output folder.
+
+    - names: The user's names of files; UsageError if a folder has several.
+    - alike: UsageError if a batch has several graphs or protocols.
+    """
+    listed: list[str] = []
+    for file in files:
+        if not is_folder(file):
+            listed.append(file)
+            continue
+        from kgtrec.cluster.batch.records import list_finished_ranks
+
+        jobs = list_finished_ranks(file)
+        kinds = sorted({(graph, protocol) for graph, protocol, _, _ in jobs})
+        first = f"{file.rstrip('/')}/ranks/graph={kinds[0][0]}/protocol={kinds[0][1]}/*/*.parquet"
+        refuse_if(
+            (bool(names), f"--name is for files; {file} is a folder, leave --name out"),
+            (
+                alike and len(kinds) > 1,
+                f"{file} has ranks of {', '.join(f'{each[0]} ({each[1]})' for each in kinds)}; "
+                f"compare those of one: {first}",
+            ),
+        )
+        listed += [str(path) for _, _, _, path in jobs]
+    return tuple(listed)
 
 
 def bounds_block(result: Result) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._ranks import load_comparable
+from kgtrec.cli._ranks import list_files, load_comparable
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import about
 
@@ -19,7 +19,7 @@ SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
 
 
 @click.command(cls=Command)
-@click.argument("ranks", nargs=2, metavar="BEFORE AFTER", type=shared.READ)
+@shared.files("ranks", "BEFORE AFTER|BATCH")
 @shared.runs("adds how often both models put the same entity first.")
 @shared.option("--name names", "Names of the two models, in order.", multiple=True, metavar="NAME")
 @shared.option("--k cutoffs", "k of Hits@k.", default="1,3,10", metavar="K,K,...")
@@ -48,7 +48,7 @@ SHOWN = ("all", "hits", "best", "changed", "gained", "lost")
 )
 @shared.FORMAT
 def command(
-    ranks: tuple[str, str],
+    ranks: tuple[str, ...],
     runs: tuple[str, ...],
     names: tuple[str, ...],
     cutoffs: str,
@@ -60,7 +60,8 @@ def command(
     """Show which answers one model gets right and another does not: answers gained and lost among
     the k best, how often both put the same entity first, and the largest changes of rank.
 
-    Both files contain ranks of the same questions. Two models with the same MRR may agree on few
+    Both files contain ranks of the same questions; a BATCH is the output folder of one with two
+    models. Two models with the same MRR may agree on few
     answers; two seeds of one model show how much of that is chance.
 
     \b
@@ -71,6 +72,15 @@ def command(
     """
     from kgtrec.study.changes import answer_changes
 
+    files = list_files(ranks, names)
+    shared.refuse(
+        (
+            len(files) != 2,
+            f"give two files, BEFORE and AFTER, not {len(files)} ({', '.join(files[:4])}"
+            f"{', ...' if len(files) > 4 else ''})",
+        ),
+    )
+    before, after = ranks = files
     typed = shared.list_typed(("runs", "names", "cutoffs", "show"))
     shared.refuse(
         (question is not None and not corrected, "--question needs --corrected"),
@@ -80,7 +90,7 @@ def command(
         ),
     )
     if corrected:
-        return _corrections(ranks, question, largest)
+        return _corrections((before, after), question, largest)
     labels = shared.system_names(ranks, names)
     shared.refuse(
         shared.one_per_file("--run", runs, ranks),

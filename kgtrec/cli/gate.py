@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgtrec._internal.locations import is_folder
 from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import load_comparable
 from kgtrec.cli._report import Command, Report
@@ -83,6 +84,8 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
 
     Exit codes: 0 pass; 20 fail; 21 undecided (--strict: 20); others as in `kgtrec --help`.
     """
+    folder = next((file for file in files if is_folder(file)), None)
+    shared.refuse((folder is not None, f"{folder!r} is a folder; give files as BASE and NEW"))
     if options["save"]:
         return _save(files, keys, options["qrels"], options["save"])
     shared.refuse(

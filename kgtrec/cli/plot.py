@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgtrec.cli import _options as shared
-from kgtrec.cli._ranks import load_ranks
+from kgtrec.cli._ranks import list_files, load_ranks
 from kgtrec.cli._report import Command, Report
 from kgtrec.errors import UsageError, must_be
 
@@ -30,7 +30,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 
 @click.command(cls=Command)
 @click.argument("kind", type=shared.Choice(list(KINDS)), metavar="KIND")
-@shared.files("files", "RANKS.parquet ...")
+@shared.files("files", "RANKS.parquet|BATCH ...")
 @shared.output("Figure file: .pdf, .svg, .eps for print, .png.", kind=shared.DRAW)
 @shared.measures(
     "-m --measure metrics",
@@ -41,7 +41,7 @@ CURVES = ("mrr", "hits@1", "hits@3", "hits@10")
 @shared.option(
     "--name names",
     "Name of a file in the legend, once per file in their order. "
-    "Default: the file name without folder and ending.",
+    "Default: the model of a batch's job, or the file name without folder and ending.",
     multiple=True,
     metavar="TEXT",
 )
@@ -79,7 +79,8 @@ def command(
     graph: str | None,
     alpha: float | None,
 ) -> Report:
-    """Draw one or more files of ranks. Needs matplotlib: pip install 'kgtrec[plot]'.
+    """Draw one or more files of ranks, or those of a BATCH (the output folder of `kgtrec batch`).
+    Needs matplotlib: pip install 'kgtrec[plot]'.
 
     \b
     KIND is one of
@@ -104,6 +105,7 @@ def command(
     """
     from kgtrec import plots
 
+    files = list_files(files, names, alike=False)
     legend = _legend(files, names)
     chosen = _metrics(kind, metrics, vary)
     shared.refuse(

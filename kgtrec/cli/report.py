@@ -549,10 +549,11 @@ def _load_systems(
         systems.setdefault(graph, {}).setdefault(model, []).append(ranks)
     if replicates:
         systems = _join_folds(systems)
-    for loaded in systems.values():
+    for graph, loaded in systems.items():
+        where = f" on {graph}" if len(systems) > 1 else ""
         warn_about(
             {
-                f"{model} (run {number})" if len(runs) > 1 else model: Result(run)
+                f"{model}{where}{f' (run {number})' if len(runs) > 1 else ''}": Result(run)
                 for model, runs in loaded.items()
                 for number, run in enumerate(runs, start=1)
             }
@@ -582,10 +583,13 @@ def _dataset(ranks: Ranks, graphs: dict[str, str]) -> str:
 
 def _evaluations(files: tuple[str, ...], names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
     """Yield graph ("" if the ranks name it), model and path of the ranks in files and batches."""
+    from kgtrec.ranking.parquet import system_name
+
     batches = [file for file in files if is_folder(file)]
     if batches and names:
         raise UsageError(f"--name is for files; {batches[0]} is a folder, leave --name out")
-    for name, file in zip(shared.system_names(files, names), files, strict=True):
+    shared.refuse(shared.one_per_file("--name", names, files))
+    for name, file in zip(names or map(system_name, files), files, strict=True):
         if file in batches:
             yield from list_batch_ranks(file)
         else:

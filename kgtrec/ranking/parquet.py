@@ -488,6 +488,43 @@ def not_ranks(path: PathName, problem: str) -> FileError:
     return FileError(path, found=problem, hint="give a file written by `kgtrec rank` or Ranks.save")
 
 
+RANKS_OF_JOB = re.compile(r"graph=([^/]*)/protocol=([^/]*)/model=([^/]*)/ranks\.parquet")
+"""Path of a job's ranks in the output of a batch."""
+
+
 def system_name(path: PathName) -> str:
-    """Return a system's name: the name of its file of ranks without ``.ranks.parquet``."""
-    return Path(path).name.removesuffix(".parquet").removesuffix(".ranks")
+    """Return a system's name: the model of a batch's job, or the file's name without
+    ``.ranks.parquet``."""
+    job = job_of(path)
+    return job[2] if job else Path(path).name.removesuffix(".parquet").removesuffix(".ranks")
+
+
+def name_systems(paths: Sequence[PathName]) -> list[str]:
+    """Return the name of each system; jobs of one model also have the graph and protocol in which
+    they differ, as in ``transe (FB15k-237)``."""
+    names = [system_name(path) for path in paths]
+    same: dict[str, list[tuple[str, ...]]] = {}
+    for name, path in zip(names, paths, strict=True):
+        same.setdefault(name, []).append(job_of(path))
+    differing = (
+        ", ".join(_list_differing(job_of(path), same[name]))
+        for name, path in zip(names, paths, strict=True)
+    )
+    return [
+        f"{name} ({more})" if more else name for name, more in zip(names, differing, strict=True)
+    ]
+
+
+def job_of(path: PathName) -> tuple[str, ...]:
+    """Return graph, protocol and model of a job's ranks; empty for other files."""
+    job = RANKS_OF_JOB.fullmatch("/".join(Path(path).parts[-4:]))
+    return job.groups() if job else ()
+
+
+def _list_differing(job: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return the graph and protocol of a job, without those that all `others` share."""
+    return [
+        each
+        for i, each in enumerate(job[:2])
+        if {other[i : i + 1] for other in others} != {(each,)}
+    ]

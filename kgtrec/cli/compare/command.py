@@ -18,6 +18,7 @@ from kgtrec.cli._report import Command, Report
 from kgtrec.cli.compare import labels
 from kgtrec.cli.compare.inputs import (
     MEASURES,
+    NAMES,
     QRELS,
     QRELS_OF_RUNS,
     SYSTEMS,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @SYSTEMS
+@NAMES
 @QRELS
 @TIES
 @MEASURES
@@ -71,8 +73,8 @@ if TYPE_CHECKING:
     metavar="QRELS|DIR",
 )
 def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Report:
-    """Compare two or more systems on the same questions: FILEs of ranks (`kgtrec rank`), or TREC
-    runs with --qrels.
+    """Compare two or more systems on the same questions: FILEs of ranks (`kgtrec rank`), those of a
+    BATCH (the output folder of `kgtrec batch`), or TREC runs with --qrels.
 
     For each measure: values with bootstrap intervals, every pair of systems tested, p-values
     corrected for the number of pairs, effect sizes (d_z: mean difference in standard deviations of
@@ -117,7 +119,7 @@ def command(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> Re
             "measures, or leave out -m",
         ),
     )
-    systems = name_systems(files, options["qrels"])
+    systems = name_systems(files, options["qrels"], names=options["names"])
     measures = _choose_measures(keys, options)
     samples, notes = read_samples(systems, measures, options["qrels"], options["n_entities"])
     resampling = shared.resampling(options)

@@ -11,7 +11,7 @@ import click
 
 from kgtrec._internal.arguments import MOST_PERMUTATIONS
 from kgtrec.cli import _options as shared
-from kgtrec.cli._ranks import load_comparable
+from kgtrec.cli._ranks import list_files, load_comparable
 from kgtrec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 OF_RANKS = ("both.realistic.micro.mrr", "both.realistic.macro.mrr")
 OF_RUNS = ("map_cut_20", "ndcg_cut_20")
 
-SYSTEMS = shared.files("files", "FILE FILE ...")
+SYSTEMS = shared.files("files", "FILE FILE ...|BATCH")
+NAMES = shared.option(
+    "--name names",
+    "Name of a system, once per file in their order. Default: the model of a batch's job, or the "
+    "file name without folder and ending.",
+    multiple=True,
+    metavar="TEXT",
+)
 QRELS = shared.reads(
     "--qrels", "The files are TREC runs; these are their judgements.", metavar="QRELS"
 )
@@ -67,23 +74,32 @@ def check_permutations(test: str) -> None:
     shared.refuse((is_idle, f"--permutations needs --test randomisation, not {test}"))
 
 
-def name_systems(files: tuple[str, ...], qrels: object, least: int = 2) -> dict[str, str]:
-    """Return files by name: file names without endings, or full paths if these are equal.
+def name_systems(
+    files: tuple[str, ...], qrels: object, least: int = 2, names: tuple[str, ...] = ()
+) -> dict[str, str]:
+    """Return files by name: from `names`, or names of jobs and file names without endings, or full
+    paths if these are equal. A batch's output folder stands for its files.
 
-    UsageError for a repeated file, a single file, or the wrong kind of files.
+    UsageError for a repeated file or name, a single file, or the wrong kind of files.
     """
-    from kgtrec.ranking.parquet import system_name
+    from kgtrec.ranking import parquet
     from kgtrec.study.pooling.lists import system_names
 
+    files = files if qrels else list_files(files, names)
     twice = next((file for n, file in enumerate(files) if file in files[:n]), None)
     shared.refuse(
         (twice is not None, f"{twice!r} is named twice; name each system once"),
         (len(files) < least, f"one file cannot be compared ({files[0]!r}); give two or more"),
     )
+    shared.refuse(shared.one_per_file("--name", names, files))
+    same = next((name for n, name in enumerate(names) if name in names[:n]), None)
+    shared.refuse((same is not None, f"two files are named {same!r}; give each its own --name"))
     _check_kinds((*files, str(qrels)) if qrels else files, bool(qrels))
+    if names:
+        return dict(zip(names, files, strict=True))
     if qrels:  # named as in pools
         return dict(zip(system_names(files), files, strict=True))
-    short = [system_name(file) for file in files]
+    short = parquet.name_systems(files)
     return {
         file if short.count(stem) > 1 or not stem else stem: file
         for stem, file in zip(short, files, strict=True)

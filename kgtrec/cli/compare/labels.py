@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -291,14 +292,23 @@ def find_siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
             f"--against {folder!r} is not a folder; for files of ranks, give a folder of files "
             "with the same names, made with other labels; for runs and --qrels, give other qrels"
         )
-    others = {name: os.path.join(folder, os.path.basename(path)) for name, path in systems.items()}
-    for path in others.values():
+    inside = {name: _path_in_folder(path) for name, path in systems.items()}
+    others = {name: os.path.join(folder, path) for name, path in inside.items()}
+    for name, path in others.items():
         if not exists(path) or is_folder(path):
             raise UsageError(
-                f"--against {folder!r} does not contain {os.path.basename(path)!r}; it needs a "
+                f"--against {folder!r} does not contain {inside[name]!r}; it needs a "
                 "file of ranks for each system, with the same name"
             )
     return others
+
+
+def _path_in_folder(path: str) -> str:
+    """Return a file's name, or the path of a job's ranks in the output folder of its batch."""
+    from kgtrec.ranking.parquet import job_of
+
+    parts = Path(path).parts
+    return os.path.join("ranks", *parts[-4:]) if job_of(path) else parts[-1]
 
 
 def _compare_by_part(

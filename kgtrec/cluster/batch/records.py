@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -40,12 +39,12 @@ from kgtrec.cluster.content_hash import describe_files, hash_file, hash_text, la
 from kgtrec.errors import FileError, InputError, PathName, refuse
 from kgtrec.graph.formats import graph_files
 from kgtrec.measures import Measure
+from kgtrec.ranking.parquet import RANKS_OF_JOB
 from kgtrec.results.comparability import tolerance_text
 
 _FORMAT = 2  # 1: ranks without the column `rank`
 _CHECK = "check the job file's paths"
 _MOST_NAMED = 5  # most jobs listed in one note
-_RANKS_FILE = re.compile(r"graph=([^/]*)/protocol=([^/]*)/model=([^/]*)/ranks\.parquet")
 
 
 @dataclass(frozen=True)
@@ -277,7 +276,7 @@ def list_finished_ranks(output: PathName) -> list[tuple[str, str, str, Path]]:
 def _list_ranks(output: PathName) -> list[tuple[str, str, str, Path]]:
     """List the ranks in a batch's output folder, perhaps none: graph, protocol, model and path."""
     folder = Path(output) / "ranks"
-    matches = (_RANKS_FILE.fullmatch(name) for name in files_below(folder))
+    matches = (RANKS_OF_JOB.fullmatch(name) for name in files_below(folder))
     return sorted((match[1], match[2], match[3], folder / match[0]) for match in matches if match)
 
 
