@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgtrec._internal.text import visible
 from kgtrec.cli import _options as shared
 from kgtrec.cli._ranks import list_files, load_comparable
 from kgtrec.cli._report import Command, Report
@@ -61,8 +62,8 @@ def command(
     the k best, how often both put the same entity first, and the largest changes of rank.
 
     Both files contain ranks of the same questions; a BATCH is the output folder of one with two
-    models. Two models with the same MRR may agree on few
-    answers; two seeds of one model show how much of that is chance.
+    models. Two models with the same MRR may agree on few answers; two seeds of one model show how
+    much of that is chance.
 
     \b
     kgtrec changes old.parquet new.parquet
@@ -76,8 +77,8 @@ def command(
     shared.refuse(
         (
             len(files) != 2,
-            f"give two files, BEFORE and AFTER, not {len(files)} ({', '.join(files[:4])}"
-            f"{', ...' if len(files) > 4 else ''})",
+            f"give two files, BEFORE and AFTER, not {len(files)} "
+            f"({', '.join(map(visible, files[:4]))}{', ...' if len(files) > 4 else ''})",
         ),
     )
     before, after = ranks = files
