@@ -482,7 +482,8 @@ def replicates(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) ->
     folders: means, deviations, and intervals and tests over both runs and questions.
 
     --valid chooses the run of each system with the best validation MRR, and reports its test value.
-    Optimism is by how much the best test value of all runs is better than this value.
+    Optimism is by how much the best test value of all runs is better than this value. Zhou et al.
+    choose the best of ten runs so (2022, section 4.1).
 
     \b
     kgtrec compare replicates transe-*.parquet rotate-*.parquet

@@ -162,7 +162,8 @@ def _part_values(
 @shared.STYLE
 def labels(files: tuple[str, ...], against: str, keys: tuple[str, ...], **options: Any) -> Report:
     """Do two sets of labels rank the systems alike? FILEs are ranks, or TREC runs with --qrels, or
-    one table of published values (.csv, .tsv: a row per system, or per system and part).
+    one table of published values (.csv, .tsv: a row per system, or per system and part). Zhou et
+    al. compare sparse and complete labels so (2022, section 4, Figures 3 to 5).
 
     With --by, on every part of the questions (of a table: by its columns); with --ratios, as if
     the test set had the relation ratios of other triples.
