@@ -28,6 +28,7 @@ import numpy as np
 
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.bootstrap import ROUNDING
+from kgtrec._internal.student import student_quantile
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec._internal.text import visible
 from kgtrec.errors import UsageError, refuse_if
@@ -82,7 +83,7 @@ class Gain:
 
     def reach(self, level: float) -> float:
         """Return the distance of each bound from the mean gain."""
-        return _quantile(1 - level, self.n) * self.error
+        return float(student_quantile(self.n - 1, 1 - level)) * self.error
 
     def p_not_worse(self, margin: float) -> float:
         """Return p of the hypothesis that the true gain is -margin or more."""
@@ -99,8 +100,8 @@ class Gain:
         It is 0 if all units gain the same, which then also show no spread.
         """
         n = n or self.n
-        both = _quantile(1 - level, n) + _quantile(POWER, n)
-        return both * self.error * math.sqrt(self.n / n)
+        both = student_quantile(n - 1, 1 - level) + student_quantile(n - 1, POWER)
+        return float(both) * self.error * math.sqrt(self.n / n)
 
     def units_needed(self, level: float, drop: float) -> int | None:
         """Return the number of units whose resolution is `drop`; None if unknown or too large."""
@@ -109,13 +110,6 @@ class Gain:
         sizes = range(2, _MOST_UNITS)
         first = bisect_left(sizes, True, key=lambda n: self.resolution(level, n) <= drop)
         return sizes[first] if first < len(sizes) else None
-
-
-def _quantile(probability: float, n: int) -> float:
-    """Return a quantile of Student's t with n - 1 degrees of freedom."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(n - 1, probability))
 
 
 @dataclass(frozen=True, eq=False)

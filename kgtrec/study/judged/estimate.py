@@ -29,6 +29,7 @@ import numpy as np
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.arrays import Float64, Int64
 from kgtrec._internal.bootstrap import ROUNDING
+from kgtrec._internal.student import student_quantile
 from kgtrec._internal.table import ShownInLines
 from kgtrec.errors import refuse_if
 from kgtrec.study.sampling.counts import check_level
@@ -126,13 +127,11 @@ class Estimates(ShownInLines):
         It is NaN with fewer than `LEAST` judged questions, and if these do not differ or are all
         questions.
         """
-        from scipy.special import stdtrit
-
         check_level(level)
         error, freedom = self._spread()
         known = (error > 0) & (len(self.deviations) >= LEAST)
         with np.errstate(invalid="ignore"):
-            return np.where(known, stdtrit(freedom, (1 + level) / 2) * error, np.nan)
+            return np.where(known, student_quantile(freedom, (1 + level) / 2) * error, np.nan)
 
     def p_values(self) -> Float64:
         """Return two-sided p-values of means against 0, (k,); NaN if there is no interval."""

@@ -19,6 +19,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.arrays import Float64, Int64
+from kgtrec._internal.student import student_quantile
 from kgtrec._internal.table import ShownAsTables, Table
 from kgtrec.errors import UsageError
 from kgtrec.study.judged.draw import probabilities_of
@@ -176,14 +177,12 @@ def _search_by_weights(squares: Float64, weights: Float64, target: float, level:
 
 def _search(error: Callable[[int], float], target: float, questions: int, level: float) -> int:
     """Return the least number of questions, from `LEAST`, whose interval is within ± `target`."""
-    from scipy.special import stdtrit
-
     check_level(level)
     if not (target > 0 and math.isfinite(target)):
         raise UsageError(f"{argument('target', target)}; give a half width above 0, such as 0.01")
     low, high = LEAST - 1, max(questions, LEAST)
     while high - low > 1:
         n = (low + high) // 2
-        fits = float(stdtrit(n - 1, (1 + level) / 2)) * error(n) <= target
+        fits = float(student_quantile(n - 1, (1 + level) / 2)) * error(n) <= target
         low, high = (low, n) if fits else (n, high)
     return min(high, questions)

@@ -22,6 +22,7 @@ import numpy as np
 from kgtrec._internal.argument_names import argument
 from kgtrec._internal.arguments import random_generator
 from kgtrec._internal.arrays import Float64, Int64
+from kgtrec._internal.student import student_quantile
 from kgtrec._internal.table import ShownAsTables, ShownInLines, Table
 from kgtrec.errors import UsageError, choose
 from kgtrec.questions.api import Questions
@@ -296,13 +297,11 @@ def half_width(variances: Float64, level: float) -> float:
     It uses Student's distribution. The degrees of freedom are the effective number of terms: the
     square of the sum of the variances over the sum of their squares.
     """
-    from scipy.special import stdtrit
-
     total = float(variances.sum())
     if total == 0:
         return 0.0
     freedom = total**2 / float((variances**2).sum())
-    return float(stdtrit(freedom, (1 + level) / 2)) * total**0.5
+    return float(student_quantile(freedom, (1 + level) / 2)) * total**0.5
 
 
 def full_estimates(
