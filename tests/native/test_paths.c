@@ -43,6 +43,13 @@ static long long n_checks, n_failures;
 
 bool spoils(const char *what) { return strcmp(spoilt, what) == 0; }
 
+/* False where a libc's fma gives 0 for a product that underflows to -0, as that of ziglang 0.17 for
+ * musl does. The scalar path calls this fma; the others use the processor's. */
+static bool fma_keeps_sign(void) {
+    volatile double small = 1e-200;
+    return signbit(fma(-small, small, 0.0)) != 0;
+}
+
 static void fail(void) {
     printf("FAILED\n");
     exit(1);
