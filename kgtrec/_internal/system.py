@@ -67,7 +67,7 @@ def write_at(number: int, data: bytes | memoryview, at: int) -> int:
 
 
 def allocate(number: int, size: int) -> None:
-    """Reserve `size` zeros in an empty open file; OSError if the disk has no room for them."""
+    """Reserve `size` zeros in an empty open file; OSError if the disk is too full."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(number, 0, size)
         return

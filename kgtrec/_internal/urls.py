@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-# On Windows, pathlib turns slashes into backslashes. A drive has one letter, so C:/x is no URL.
+# On Windows, pathlib turns slashes into backslashes. A drive has one letter, so C:/x is a path.
 _SLASH = re.escape("/" if os.sep == "/" else f"/{os.sep}")
 _URL = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]+):[{_SLASH}]+")
 

@@ -421,8 +421,8 @@ def samples_of_runs(
     request = Request(qrels, [*runs.values()], measures, options, entities=entities, ties=order)
     _check_columns(request.columns, request.micro)
     scored = dict(zip(runs, score(request), strict=True))
-    for name, run in scored.items() if ties is None else ():
-        if run.tied.queries:
+    for name, run in scored.items():
+        if ties is None and run.tied.queries:
             warnings.warn(tie_warning(run.tied, len(run.queries), name), stacklevel=2)
     queries = next(iter(scored.values())).queries
     unanswered = {name: run.unanswered for name, run in scored.items()}

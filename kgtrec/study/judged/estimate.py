@@ -16,7 +16,7 @@ unbiased. If p differ, the ratio of the two sums is biased by a share of its err
 with the size of the sample.
 
 The target is the mean over these Q questions, not over others like them. If all were drawn, it is
-known, and there is no interval.
+known, and no interval is computed.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Estimates(ShownInLines):
             return np.where(known, student_quantile(freedom, (1 + level) / 2) * error, np.nan)
 
     def p_values(self) -> Float64:
-        """Return two-sided p-values of means against 0, (k,); NaN if there is no interval."""
+        """Return two-sided p-values of means against 0, (k,); NaN without an interval."""
         from scipy.special import stdtr
 
         error, freedom = self._spread()

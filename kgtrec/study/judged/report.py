@@ -83,7 +83,7 @@ class CorrectedMeasures(ShownAsTables):
     def more_questions(self) -> Int64:
         """Questions that people alone would have to judge in addition, int64 (k,)."""
         needed = match_people(self.alone.error, self.corrected.error, self.judged, self.questions)
-        # An interval that is no narrower saves nothing.
+        # A corrected interval as wide as that of people alone saves no judging.
         return np.ceil(np.maximum(np.nan_to_num(needed) - self.judged, 0)).astype(np.int64)
 
     def pair_table(self) -> Table:

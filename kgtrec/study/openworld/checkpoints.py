@@ -314,7 +314,7 @@ def _load(row: RankedCheckpoint, ranks: Ranks | PathName, kind: str) -> Ranks:
     with about(row.name):
         loaded = ranks if isinstance(ranks, Ranks) else Ranks.load(ranks)
         if not len(loaded):
-            raise InputError(f"its {kind} ranks are of no questions; rank a split with triples")
+            raise InputError(f"its {kind} ranks contain no questions; rank a split with triples")
         if not loaded.of_graph or not np.isin(loaded.side, (0, 1)).all():
             raise InputError(
                 f"its {kind} ranks ask for something else than a head or a tail; rank with the "

@@ -183,8 +183,8 @@ class ScoredQuestions(RankedQuestions):
 def first_of_lists(offsets: Int64, scores: Float64, kind: str) -> Float64:
     """Return the confidence of each list: its first score, or ("gap") its distance to the second.
 
-    Lists have their best score first. Empty lists have -infinity. The distance is infinite if there
-    is no second score, and 0 if both are the same infinity.
+    Lists have their best score first. Empty lists have -infinity. The distance is infinite in
+    a list of one, and 0 if both scores are the same infinity.
     """
     padded, lengths = np.append(scores.astype(np.float64), [0, 0]), np.diff(offsets)
     best, second = padded[offsets[:-1]], padded[offsets[:-1] + 1]

@@ -1,4 +1,4 @@
-"""The best threshold on valid: passes over the scores that count candidates at some thresholds."""
+"""Find the best threshold on valid by counting the candidates at several thresholds at once."""
 
 from __future__ import annotations
 
