@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import kgtrec
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.study import choose_runs
+from kgtrec.study.comparison.choice import ChosenRuns
 
 WORLD = graph()
 SPLIT = kgtrec.Graph.from_arrays(
@@ -28,6 +29,14 @@ def ranks_of(split: str, seed: int) -> Ranks:
     questions = SPLIT.questions(split)
     scores = np.random.default_rng([seed, split == "valid"]).integers(0, 30, (len(questions), 40))
     return kgtrec.evaluate(scores.astype(np.float32), questions, progress=False).ranks
+
+
+@pytest.mark.parametrize(("higher", "optimism"), [(True, 4.0), (False, 3.0)])
+def test_optimism_is_not_negative(higher: bool, optimism: float) -> None:
+    """Validation chooses the middle of three test values."""
+    validation, values = np.array([0.1, 0.3, 0.2]), np.array([9.0, 5.0, 2.0])
+    chosen = ChosenRuns("x", "x", ("m",), (("1", "2", "3"),), (validation,), (values,), higher)
+    assert chosen.optimism.tolist() == [optimism]
 
 
 @given(
