@@ -324,6 +324,59 @@ def _draw_bump(axes: Any, rankings: Rankings) -> None:
     axes.set_xlabel(f"{rankings.title}: {note}" if rankings.title else note)
 
 
+@apply_style()
+def label_sets(rankings: Rankings | Sequence[Rankings]) -> Figure:
+    """Values of the systems by several sets of labels, one line per set (Zhou et al., Figure 3).
+
+    Systems are in the order of the first set, best first. Above each panel is the tau-b of each
+    other set to the first one, with its interval.
+
+    Parameters
+    ----------
+    rankings : Rankings, or several of them
+        One panel per item, such as a measure; rankings are sets of labels.
+    """
+    from kgtrec.study.comparison.rankings import Rankings
+
+    several = [rankings] if isinstance(rankings, Rankings) else list(rankings)
+    require(several, "rankings")
+    first = several[0]
+    names = [short(name, 20) for name in first.names]
+    longest = max(len(short(system, _LETTERS)) for system in first.systems)
+    height = 2.1 + 0.055 * longest + 0.13 * len(names)
+    width = max(COLUMN, 0.7 + 0.17 * len(first.systems))
+    fig, panels = panel_grid(several, 1, width=width, height=height)
+    for axes, panel_rankings in panels:
+        _draw_label_sets(axes, panel_rankings, names)
+    drawn = first.agreement(0, 1)
+    note = f"{drawn.resampling.percent:g}% intervals over {drawn.over}"
+    return legend_above(fig, title=f"τ to {names[0]}, with {note}")
+
+
+_LETTERS = 20
+"""Most letters of a system's name below a panel."""
+
+
+def _draw_label_sets(axes: Any, rankings: Rankings, names: Sequence[str]) -> None:
+    """Draw a line per set of labels, and the agreement of each with the first."""
+    order = np.argsort(rankings.system_ranks()[0], kind="stable")
+    columns = np.arange(len(order))
+    rows = zip(names, repeat(columns), rankings.values[:, order])
+    draw_lines(axes, rows, marked=True)
+    lines = []
+    for k, name in enumerate(names[1:], start=1):
+        between = rankings.agreement(0, k)
+        low, high = between.tau_interval
+        text = f"{name}: τ = {between.tau:.2f} [{low:.2f}, {high:.2f}]"
+        lines.append(text.replace("-0.", "\N{MINUS SIGN}0.").replace("-1.", "\N{MINUS SIGN}1."))
+    letter = axes.get_title(loc="left")  # of several panels
+    axes.set_title((f"{letter} " + "\n".join(lines)).lstrip(), loc="left")
+    systems = [short(rankings.systems[i], _LETTERS) for i in order.tolist()]
+    axes.set_xticks(columns, systems, rotation=90 if max(map(len, systems)) > 2 else 0)
+    better = "" if rankings.higher[0] else " (lower is better)"
+    axes.set(xlabel="system", ylabel=f"{rankings.title}{better}")
+
+
 def _system_rows(rankings: Rankings) -> NDArray[np.int64]:
     """Return the row of each system in each ranking, 0 on top; shape as `Rankings.system_ranks`.
 

@@ -35,6 +35,7 @@ from kgtrec.study.comparison.parts import read_value_table as read_value_table
 from kgtrec.study.comparison.parts import values_of_table as values_of_table
 from kgtrec.study.comparison.rankings import data_sensitivity as data_sensitivity
 from kgtrec.study.comparison.rankings import depth_curves as depth_curves
+from kgtrec.study.comparison.rankings import rankings_by_labels as rankings_by_labels
 from kgtrec.study.comparison.rankings import rankings_by_part as rankings_by_part
 from kgtrec.study.comparison.rankings import rankings_of_samples as rankings_of_samples
 from kgtrec.study.comparison.rankings import rankings_of_values as rankings_of_values

@@ -351,6 +351,34 @@ def test_bump_chart_lines_lead_from_place_to_place(tmp_path: Path) -> None:
     assert sum("τ" in text for text in texts(drawing.bump_chart(wide).axes[0])) == 3
 
 
+def test_values_by_sets_of_labels_are_lines_in_the_order_of_the_first() -> None:
+    values = {
+        "all": [2.0, 1.0, 4.0, 3.0],
+        "sparse": [5.0, 6.0, 7.0, 8.0],
+        "$c$": [1.0, 2.0, 3.0, 4.5],
+    }
+    better = rankings_of_values(values, "abcd", "MRR", resampling=HOW)
+    worse = rankings_of_values(values, "abcd", "MR", lower_is_better=list(values), resampling=HOW)
+    figure = drawing.label_sets([better, worse])
+    high, low = figure.axes
+    for axes, order in ((high, "cdab"), (low, "badc")):
+        assert [label.get_text() for label in axes.get_xticklabels()] == list(order)
+        for line, of_set in zip(axes.lines, values.values(), strict=True):
+            assert line.get_ydata().tolist() == [of_set["abcd".index(name)] for name in order]
+    assert (high.get_ylabel(), low.get_ylabel()) == ("MRR", "MR (lower is better)")
+    first, second, *_ = better.over_systems  # all with sparse, all with $c$
+    letter, *taus = high.get_title(loc="left").replace("(a) ", "(a)\n").split("\n")
+    assert letter == "(a)"
+    for text, name, agreement in zip(taus, ("sparse", r"\$c\$"), (first, second), strict=True):
+        ends = ", ".join(f"{end:.2f}" for end in agreement.tau_interval)
+        due = f"{name}: τ = {agreement.tau:.2f} [{ends}]"
+        assert text == due.replace("-", "\N{MINUS SIGN}")
+    assert min(first.tau, *first.tau_interval) < 0  # a sign is drawn
+    (legend,) = figure.legends
+    assert legend.get_title().get_text() == "τ to all, with 95% intervals over systems"
+    assert [text.get_text() for text in legend.get_texts()] == ["all", "sparse", r"\$c\$"]
+
+
 def test_left_out_shows_both_values_and_places() -> None:
     ints = [np.array(row) for row in ([1, 2, 3, 4], [2, 1, 3, 4], [5, 0, 2, 0], [2, 0, 1, 0])]
     full, without = np.array([0.5, 0.4, 0.3, 0.2]), np.array([0.35, 0.4, 0.28, 0.2])

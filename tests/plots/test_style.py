@@ -60,6 +60,12 @@ def rankings(several: int) -> Figure:
     return plots.bump_chart([rankings_of_values(each, NAMES) for each in orders])
 
 
+def label_sets(n_measures: int) -> Figure:
+    random, n = np.random.default_rng(0), len(NAMES)
+    orders = [{name: random.random(n) for name in NAMES[:3]} for _ in range(n_measures)]
+    return plots.label_sets([rankings_of_values(each, NAMES, MEASURES[2]) for each in orders])
+
+
 def left_out() -> Figure:
     n, made = len(NAMES), []
     for seed, measure in enumerate(MEASURES[2:]):
@@ -202,6 +208,8 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "left_out": left_out,
     "bump_chart": lambda: rankings(1),
     "bump_chart, two": lambda: rankings(2),
+    "label_sets": lambda: label_sets(1),
+    "label_sets, two": lambda: label_sets(2),
     "sensitivity": sensitivity,
     "suite_places": lambda: plots.suite_places(suite()),
     "critical_difference": lambda: plots.critical_difference(suite()),
@@ -423,6 +431,7 @@ def named_figures() -> dict[str, Callable[[], Figure]]:
         name: FIGURES[name]
         for name in (
             "left_out",
+            "label_sets",
             "bump_chart, several",
             "alignment_sizes",
             "suite_places",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from kgtrec._internal.table import Table
     from kgtrec.study.comparison import parts as of_parts
     from kgtrec.study.comparison import rankings as orders
+    from kgtrec.study.comparison.samples import Samples
     from kgtrec.study.pooling.pool import Pool
 
 DRAWN = "Intervals resample the systems. tau-AP gives the top more weight; nan: no ranking."
@@ -131,7 +131,7 @@ def _part_values(
     return of_parts.values_by_ratios(ranks, counts, keys), [note] if note else []
 
 
-# -- By two sets of labels -------------------------------------------------------------------------
+# -- By several sets of labels ---------------------------------------------------------------------
 
 
 @click.command(cls=Command, short_help="Do other labels rank the systems alike?")
@@ -139,8 +139,9 @@ def _part_values(
 @shared.reads(
     "--against",
     "The other labels: other qrels (with --qrels), a folder with files of "
-    "the same names (ranks), or another table (values).",
+    "the same names (ranks), or another table (values). Repeatable.",
     required=True,
+    multiple=True,
     metavar="QRELS|DIR|TABLE",
 )
 @QRELS
@@ -151,40 +152,48 @@ def _part_values(
 @shared.graph("With --by: the graph of the ranks.")
 @shared.option(
     "--against-graph",
-    "With --by: the graph of the ranks in the other folder.  [default: that of --graph]",
+    "With --by: the graph of the ranks in the other folder; with several, one per --against.  "
+    "[default: that of --graph]",
     type=shared.GRAPH_FOLDER,
+    multiple=True,
     metavar="DIR",
 )
 @shared.intervals("questions, or systems", 5_000)
 @shared.N_ENTITIES
 @shared.FORMAT
 @shared.PLOT
+@shared.draws("--plot-rankings", "Draw the places of the systems by each set of labels.")
 @shared.STYLE
-def labels(files: tuple[str, ...], against: str, keys: tuple[str, ...], **options: Any) -> Report:
-    """Do two sets of labels rank the systems alike? FILEs are ranks, or TREC runs with --qrels, or
-    one table of published values (.csv, .tsv: a row per system, or per system and part). Zhou et
-    al. compare sparse and complete labels so (2022, section 4, Figures 3 to 5).
+def labels(
+    files: tuple[str, ...], against: tuple[str, ...], keys: tuple[str, ...], **options: Any
+) -> Report:
+    """Do several sets of labels rank the systems alike? FILEs are ranks, or TREC runs with --qrels,
+    or one table of published values (.csv, .tsv: a row per system, or per system and part). Their
+    labels are the reference: systems are in its order. --plot draws the values by all sets of
+    labels. Zhou et al. compare the labels of all, sparse and completed questions so (2022, section
+    4, Figures 3 to 5).
 
     With --by, on every part of the questions (of a table: by its columns); with --ratios, as if
     the test set had the relation ratios of other triples.
 
     \b
     kgtrec compare labels --qrels sparse.qrels --against complete.qrels *.run
-    kgtrec compare labels sparse/*.parquet --against complete/ --plot rankings.pdf
+    kgtrec compare labels --qrels all.qrels --against sparse.qrels --against complete.qrels *.run
+    kgtrec compare labels sparse/*.parquet --against complete/ --plot values.pdf
     kgtrec compare labels sparse/*.parquet --against complete/ --by category,side --graph FB15k-237
     kgtrec compare labels sparse/*.parquet --against complete/ --ratios sparse-test.txt -m hits@10
-    kgtrec compare labels sparse.csv --against complete.csv -m micro_mrr --plot rankings.pdf
+    kgtrec compare labels sparse.csv --against complete.csv -m micro_mrr --plot values.pdf
     kgtrec compare labels sparse.csv --against pool-depths.csv --by depth -m micro_mrr
     """
     by_part = options["by"] is not None or options["ratios"] is not None
+    drawn = ", ".join(shared.list_typed(("plot", "plot_rankings")))
+    graphs = options["against_graph"]
     shared.refuse(
+        (by_part and drawn, f"--by and --ratios draw no figure; leave out {drawn}"),
+        (graphs and not options["graph"], "--against-graph needs --by and --graph"),
         (
-            by_part and shared.on_command_line("plot"),
-            "--by and --ratios draw no figure; leave out --plot",
-        ),
-        (
-            options["against_graph"] and not options["graph"],
-            "--against-graph needs --by and --graph",
+            graphs and len(graphs) != len(against),
+            f"give one --against-graph per --against ({len(graphs)} given for {len(against)})",
         ),
     )
     if files[0].endswith(TABLES):
@@ -193,16 +202,18 @@ def labels(files: tuple[str, ...], against: str, keys: tuple[str, ...], **option
     systems = name_systems(files, options["qrels"])
     if by_part:
         shared.refuse((options["qrels"], "--by and --ratios need files of ranks, not runs"))
-        other = find_siblings(systems, against)
-        return _compare_by_part(systems, other, against, keys, options)
+        return _compare_by_part(systems, against, keys, options)
     shared.refuse((options["graph"], "--graph needs --by; leave it out"))
     return _compare_whole(systems, against, keys, options)
 
 
-def _check_tables(files: tuple[str, ...], other: str, options: Mapping[str, Any]) -> None:
+def _check_tables(
+    files: tuple[str, ...], others: Sequence[str], options: Mapping[str, Any]
+) -> None:
     """Refuse options that do not fit a table of values, which has all systems, but no questions."""
     names = [name for name in ("qrels", "graph", "against_graph", "n_entities") if options[name]]
     idle = ", ".join(map(shared.option_of, names))
+    no_table = next((path for path in others if not path.endswith(TABLES)), None)
     shared.refuse(
         (
             len(files) > 1,
@@ -210,80 +221,110 @@ def _check_tables(files: tuple[str, ...], other: str, options: Mapping[str, Any]
             "the other with --against",
         ),
         (
-            not other.endswith(TABLES),
+            no_table,
             f"{files[0]!r} is a table of values; --against must name "
-            f"another table (.csv or .tsv), not {other!r}",
+            f"another table (.csv or .tsv), not {no_table!r}",
         ),
         (idle, f"{idle}: tables of values contain no questions; leave it out"),
     )
 
 
 def _compare_whole(
-    systems: Mapping[str, str], other: str, keys: Sequence[str], options: Mapping[str, Any]
+    systems: Mapping[str, str],
+    against: Sequence[str],
+    keys: Sequence[str],
+    options: Mapping[str, Any],
 ) -> Report:
-    """Compare the rankings by two sets of labels on all questions."""
+    """Compare the rankings by the sets of labels on all questions."""
     from kgtrec.study.comparison import rankings as orders
     from kgtrec.study.comparison.samples import short_name
 
     shared.refuse((len(systems) < 3, f"{len(systems)} systems are too few to rank; give 3 or more"))
     qrels, entities = options["qrels"], options["n_entities"]
-    names = name_label_sets(qrels or next(iter(systems.values())), other)
+    names = name_label_sets(qrels or next(iter(systems.values())), *against)
     keys = choose_measures(keys, qrels)
-    others = systems if qrels else find_siblings(systems, other)
-    ours, notes = read_samples(systems, keys, qrels, entities)
-    theirs, more = read_samples(others, keys, other if qrels else None, entities)
+    by_labels: dict[str, list[Samples]] = {}
+    notes: list[str] = []
+    for name, path in zip(names, (None, *against), strict=True):
+        files = systems if qrels or path is None else find_siblings(systems, path)
+        samples, more = read_samples(files, keys, qrels and (path or qrels), entities)
+        by_labels[name] = samples
+        notes += [f"{name}: {note}" for note in more]
     resampling = shared.resampling(options)
     rankings = [
         orders.rankings_of_samples(
-            dict(zip(names, pair, strict=True)), short_name(pair[0].name), resampling=resampling
+            dict(zip(names, samples, strict=True)),
+            short_name(samples[0].name),
+            resampling=resampling,
         )
-        for pair in zip(ours, theirs, strict=True)
+        for samples in zip(*by_labels.values(), strict=True)
     ]
+    counts = [f"{samples[0].n_clusters:,} in {name}" for name, samples in by_labels.items()]
+    counts[0] = counts[0].replace(" in", " questions in", 1)
     text = (
-        f"{ours[0].n_clusters:,} questions in {names[0]}, {theirs[0].n_clusters:,} in {names[1]}. "
+        f"{', '.join(counts)}. "
         "Intervals resample the questions, or the systems. tau-AP gives the top more weight."
     )
-    measures = [sample.name for sample in ours]
-    return _whole_report(names, measures, rankings, ("questions", "systems"), text, notes + more)
+    measures = [sample.name for sample in by_labels[names[0]]]
+    return _whole_report(measures, rankings, ("questions", "systems"), text, notes)
 
 
 def _whole_report(
-    names: tuple[str, str],
     measures: list[str],
     rankings: Sequence[orders.Rankings],
     drawn: tuple[str, ...],
     text: str,
     notes: list[str],
 ) -> Report:
-    """Report values and ranks of the systems by both sets of labels, and their agreement.
+    """Report values and ranks of the systems by all sets of labels, and their agreement.
 
     - drawn: What the intervals resample: "questions", "systems", or both.
     """
     from kgtrec import plots
     from kgtrec.study.comparison import rankings as orders
-    from kgtrec.study.comparison.correlation import agreement_table
 
-    alike = [getattr(ranking, f"over_{unit}")[0] for ranking in rankings for unit in drawn]
-
-    def tables(titles: list[str]) -> list[Table]:
-        labels = [(title, unit) for title in titles for unit in drawn]
-        return [
-            _value_rows(titles, rankings),
-            agreement_table(("rankings by", "drawn"), labels, alike),
-        ]
-
-    values, agreements = tables(measures)
-    n_systems = len(rankings[0].systems)
-    heading = f"Rankings of {n_systems} systems by {names[0]} and by {names[1]}"
-    shown = tables([ranking.title for ranking in rankings])
-    data = {"values": values.to_dict(), "rankings": agreements.to_dict()}
+    first = rankings[0]
+    agreements = _agreement_rows(measures, rankings, drawn)
+    titles = [ranking.title for ranking in rankings]
+    shown = _agreement_rows(titles, rankings, drawn, named=len(first.names) > 2)
+    by_title = {ranking.title: ranking.value_table() for ranking in rankings}
+    by_key = {key: each.long_table() for key, each in zip(measures, rankings, strict=True)}
+    *others, last = first.names
+    heading = f"Rankings of {len(first.systems)} systems by {', by '.join(others)} and by {last}"
+    data = {"values": stack_measures(by_key).to_dict(), "rankings": agreements.to_dict()}
     return Report.from_sections(
-        [(heading, shown, text + orders.full_agreement(rankings))],
+        [(heading, [stack_measures(by_title), shown], text + orders.full_agreement(rankings))],
         data,
         agreements,
         notes=notes,
-        figures={"plot": lambda: plots.bump_chart(rankings)},
+        figures={
+            "plot": lambda: plots.label_sets(rankings),
+            "plot_rankings": lambda: plots.bump_chart(rankings),
+        },
     )
+
+
+def _agreement_rows(
+    titles: Sequence[str],
+    rankings: Sequence[orders.Rankings],
+    drawn: tuple[str, ...],
+    *,
+    named: bool = True,
+) -> Table:
+    """Return a row per measure, pair of sets of labels, and unit that the intervals resample.
+
+    Unless `named`, rows do not name the sets.
+    """
+    from kgtrec.study.comparison.correlation import agreement_table
+
+    rows = [
+        ((title, *(pair if named else ()), unit), getattr(ranking, f"over_{unit}")[k])
+        for title, ranking in zip(titles, rankings, strict=True)
+        for k, pair in enumerate(ranking.pair_names())
+        for unit in drawn
+    ]
+    heads = ("rankings by", "labels", "and", "drawn") if named else ("rankings by", "drawn")
+    return agreement_table(heads, *zip(*rows, strict=True))
 
 
 def find_siblings(systems: Mapping[str, str], folder: str) -> dict[str, str]:
@@ -314,78 +355,83 @@ def _path_in_folder(path: str) -> str:
 
 def _compare_by_part(
     systems: Mapping[str, str],
-    others: Mapping[str, str],
-    folder: str,
+    against: Sequence[str],
     keys: Sequence[str],
     options: Mapping[str, Any],
 ) -> Report:
-    """Compare the rankings by ranks of two folders on every part."""
+    """Compare the rankings by ranks of several folders on every part."""
     _check_parts(options)
     keys = _choose_part_measures(keys, options)
+    names = name_label_sets(next(iter(systems.values())), *against)
+    siblings = [find_siblings(systems, folder) for folder in against]
     here, notes = _part_values(load_comparable(systems), keys, options)
-    graph, other = options["graph"], options["against_graph"]
-    try:
-        there, more = _part_values(
-            load_comparable(others), keys, {**options, "graph": other or graph}
-        )
-    except UsageError as problem:
-        if other or not graph:
-            raise
-        raise UsageError(f"{folder}: {problem}; give its graph with --against-graph") from None
-    notes += [note for note in more if note not in notes]
-    names = name_label_sets(next(iter(systems.values())), folder)
-    return _rankings_report(here, there, names, notes, shared.resampling(options))
+    graph = options["graph"]
+    others = {}
+    own_graphs = options["against_graph"] or [None] * len(against)
+    for name, folder, files, own in zip(names[1:], against, siblings, own_graphs, strict=True):
+        ranks = load_comparable(files)
+        try:
+            others[name], more = _part_values(ranks, keys, {**options, "graph": own or graph})
+        except UsageError as problem:
+            if own or not graph:
+                raise
+            raise UsageError(f"{folder}: {problem}; give its graph with --against-graph") from None
+        notes += [note for note in more if note not in notes]
+    return _rankings_report(names[0], here, others, notes, shared.resampling(options))
 
 
-def name_label_sets(ours: str, other: str) -> tuple[str, str]:
-    """Return names of two sets of labels: the last parts in which their paths differ.
+def name_label_sets(*paths: str) -> tuple[str, ...]:
+    """Return names of sets of labels: the last parts in which all their paths differ.
 
-    The paths are files, or for ranks the folders of the files.
+    The paths are files, or for ranks the folders of the files. UsageError if two are the same.
     """
+    ours, *others = paths
     if ours.endswith(".parquet"):
         ours = os.path.dirname(ours) or "."
-    ends = [os.path.abspath(path).split(os.sep) for path in (ours, other)]
-    different = [pair for pair in zip(*map(reversed, ends), strict=False) if len({*pair}) > 1]
-    return different[0] if different and "" not in different[0] else (ours, other)
-
-
-def _value_rows(measures: list[str], rankings: Sequence[orders.Rankings]) -> Table:
-    """Return a row per measure and system: value and rank by both sets of labels."""
-    tables = (ranking.value_table() for ranking in rankings)
-    keys = ("measure", "system", "value", "place", "other", "other.place")
-    return replace(stack_measures(dict(zip(measures, tables, strict=True))), keys=keys)
+    full = [os.path.abspath(path) for path in (ours, *others)]
+    twice = next((others[n] for n, path in enumerate(full[1:]) if path in full[: n + 1]), None)
+    shared.refuse(
+        (twice, f"--against {twice!r}: these labels are compared already; give each set once")
+    )
+    parts = zip(*(reversed(path.split(os.sep)) for path in full), strict=False)
+    different = [names for names in parts if len({*names}) == len(full)]
+    return different[0] if different and "" not in different[0] else (ours, *others)
 
 
 def _rankings_report(
+    name: str,
     ours: Sequence[of_parts.SystemValues],
-    theirs: Sequence[of_parts.SystemValues],
-    names: tuple[str, str],
+    others: Mapping[str, Sequence[of_parts.SystemValues]],
     notes: list[str],
     resampling: Resampling,
 ) -> Report:
+    """Report how the rankings by other labels agree with those by ours, named `name`, by part."""
     from kgtrec.study.comparison import rankings as orders
 
-    rankings = orders.rankings_by_part(ours, theirs, resampling=resampling)
-    heading = (
-        f"tau-b of the rankings of {len(rankings.systems)} systems by {names[0]} and by {names[1]}"
-    )
+    sets = {name: ours, **others}
+    if len(others) == 1:
+        rankings = orders.rankings_by_part(ours, *others.values(), resampling=resampling)
+    else:
+        rankings = orders.rankings_by_labels(ours, others, resampling=resampling)
+    which = " or by ".join(others)
+    heading = f"tau-b of the rankings of {len(rankings.systems)} systems by {name} and by {which}"
     table, whole = rankings.table(), rankings.interval_table()
-    notes = [*notes, *_left_out(ours[0], theirs[0], rankings.left_out)]
+    notes = [*notes, *_left_out([values[0] for values in sets.values()], rankings.left_out)]
     values = {
-        our.measure: {names[0]: our.by_name(), names[1]: their.by_name()}
-        for our, their in zip(ours, theirs, strict=True)
+        our.measure: {label: several[k].by_name() for label, several in sets.items()}
+        for k, our in enumerate(ours)
     }
     data = {"rankings": whole.to_dict(), "values": values}
     return Report.from_sections([(heading, [table, whole], DRAWN)], data, whole, notes=notes)
 
 
-def _left_out(
-    ours: of_parts.SystemValues, theirs: of_parts.SystemValues, parts: Sequence[tuple[str, ...]]
-) -> list[str]:
-    """Return notes on the systems and parts that only one of two sets of labels has."""
+def _left_out(sets: Sequence[of_parts.SystemValues], parts: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return notes on the systems that some of the sets of labels lack, and on such parts."""
     notes = []
-    if systems := set(ours.systems) ^ set(theirs.systems):
-        notes.append(f"left out, because only one side has them: {', '.join(sorted(systems))}")
+    lacking = "only one side has" if len(sets) == 2 else "not all sets of labels have"
+    every = [name for values in sets for name in values.systems]
+    if systems := {name for name in every if every.count(name) < len(sets)}:
+        notes.append(f"left out, because {lacking} them: {', '.join(sorted(systems))}")
     if parts:
         first = ", ".join(parts[0])
         more = "" if len(parts) == 1 else f" and {len(parts) - 1:,} more"
@@ -397,47 +443,49 @@ def _left_out(
 
 
 def _compare_tables(
-    path: str, other: str, keys: Sequence[str], options: Mapping[str, Any]
+    path: str, against: Sequence[str], keys: Sequence[str], options: Mapping[str, Any]
 ) -> Report:
-    """Compare the rankings of two tables of published values, as a whole or by part."""
+    """Compare the rankings of tables of published values, as a whole or by part."""
     from kgtrec.study.comparison import parts as of_parts
     from kgtrec.study.comparison import rankings as orders
     from kgtrec.study.stratified import read_relation_counts
 
     by, ratios = options["by"], options["ratios"]
     _check_parts(options)
-    tables = [of_parts.read_value_table(each) for each in (path, other)]
+    names = name_label_sets(path, *against)
+    tables = [of_parts.read_value_table(each) for each in (path, *against)]
     keys = keys or usual_columns(tables, micro=ratios is not None)
-    names = name_label_sets(path, other)
     if ratios is not None:
         counts = read_relation_counts(ratios)
-        ours, theirs = (of_parts.values_at_ratios(table, keys, counts) for table in tables)
+        ours, *theirs = (of_parts.values_at_ratios(table, keys, counts) for table in tables)
     else:
         columns = [name.strip() for name in (by or "").split(",") if name.strip()]
         for name in columns:
             if not any(table.column(name) for table in tables):
-                raise UsageError(f"neither table has a column {name!r} for --by")
-        ours, theirs = (of_parts.values_of_table(table, keys, columns) for table in tables)
+                neither = "neither table has" if len(tables) == 2 else "no table has"
+                raise UsageError(f"{neither} a column {name!r} for --by")
+        ours, *theirs = (of_parts.values_of_table(table, keys, columns) for table in tables)
     resampling = shared.resampling(options)
     if by is not None or ratios is not None:
-        return _rankings_report(ours, theirs, names, [], resampling)
-    systems = orders.shared_systems(ours[0], theirs[0])
+        others = dict(zip(names[1:], theirs, strict=True))
+        return _rankings_report(names[0], ours, others, [], resampling)
+    systems = orders.shared_systems(ours[0], *(values[0] for values in theirs))
     rankings = [
         orders.rankings_of_values(
             {
                 name: values.on(systems).parts[orders.WHOLE]
-                for name, values in zip(names, pair, strict=True)
+                for name, values in zip(names, sets, strict=True)
             },
             systems,
-            pair[0].measure,
-            lower_is_better=() if pair[0].higher_is_better else names,
+            sets[0].measure,
+            lower_is_better=() if sets[0].higher_is_better else names,
             resampling=resampling,
         )
-        for pair in zip(ours, theirs, strict=True)
+        for sets in zip(ours, *theirs, strict=True)
     ]
-    notes = _left_out(ours[0], theirs[0], ())
+    notes = _left_out([values[0] for values in (ours, *theirs)], ())
     measures = [values.measure for values in ours]
-    return _whole_report(names, measures, rankings, ("systems",), DRAWN, notes)
+    return _whole_report(measures, rankings, ("systems",), DRAWN, notes)
 
 
 def usual_columns(tables: Sequence[of_parts.ValueTable], *, micro: bool) -> list[str]:

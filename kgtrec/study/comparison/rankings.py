@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, combinations
 from math import factorial
 
 import numpy as np
@@ -98,6 +98,21 @@ class Rankings(ShownAsTables):
         table = Table.from_columns(["system", *heads], self.systems, *columns)
         return table.in_order(np.argsort(ranks[0], kind="stable"))
 
+    def long_table(self) -> Table:
+        """Return a table with a row per system and ranking: its value and place."""
+        places = self.system_ranks()
+        order = np.argsort(places[0], kind="stable").tolist()
+        rows: list[tuple[Cell, ...]] = [
+            (self.systems[i], name, float(self.values[k, i]), int(places[k, i]))
+            for i in order
+            for k, name in enumerate(self.names)
+        ]
+        return Table.from_rows("system, ranking, value:4, place", rows, 2)
+
+    def pair_names(self) -> list[tuple[str, str]]:
+        """Return the names of the rankings of each agreement."""
+        return [*combinations(self.names, 2)]
+
 
 def full_agreement(rankings: Sequence[Rankings]) -> str:
     """Return a sentence on the chance of tau = 1; "" if no two rankings agree fully."""
@@ -140,11 +155,12 @@ def rankings_of_samples(
     UsageError
         Fewer than three systems or two rankings.
     InputError
-        The systems are not the same.
+        The systems are not the same, or two rankings share no query.
     """
     columns = list(samples.values())
     if len({of_ranking.systems for of_ranking in columns}) > 1:
         raise InputError("these rankings have different systems; give rankings of the same systems")
+    _check_queries(samples)
     drawn = resampled or [resample(of_ranking, resampling) for of_ranking in columns]
     falling = [name for name, of_name in samples.items() if not of_name.higher_is_better]
     rankings = rankings_of_values(
@@ -160,6 +176,16 @@ def rankings_of_samples(
         for i, j in pairs_of(len(drawn)).tolist()
     )
     return replace(rankings, over_questions=agreements)
+
+
+def _check_queries(samples: Mapping[str, Samples]) -> None:
+    """Raise InputError if two rankings are by queries, and share none."""
+    for (first, ours), (second, theirs) in combinations(samples.items(), 2):
+        if ours.items and theirs.items and set(ours.items).isdisjoint(theirs.items):
+            raise InputError(
+                f"{first} and {second} share no query: the first of {first} is {ours.items[0]!r}, "
+                f"that of {second} {theirs.items[0]!r}; give labels of the same queries"
+            )
 
 
 def rankings_of_values(
@@ -297,14 +323,56 @@ def rankings_by_part(
     return PartRankings(dimensions, systems, agreements, tuple(left_out))
 
 
-def shared_systems(ours: SystemValues, theirs: SystemValues) -> tuple[str, ...]:
-    """Return the systems of both, in the order of the first; UsageError if they are too few."""
-    shared = tuple(name for name in ours.systems if name in theirs.systems)
+def rankings_by_labels(
+    ours: Sequence[SystemValues],
+    others: Mapping[str, Sequence[SystemValues]],
+    *,
+    resampling: Resampling = COMPARING,
+) -> PartRankings:
+    """Correlate the rankings by several sets of labels with those by a reference, part by part.
+
+    Parameters
+    ----------
+    ours : sequence of SystemValues
+        Values by each measure with the labels of the reference.
+    others : mapping of str to sequence of SystemValues
+        Values by the same measures, by the names of the other sets of labels. Only systems that all
+        sets have are ranked. The first name of a part is that of its set.
+    resampling : Resampling
+
+    Raises
+    ------
+    UsageError, InputError
+        As `rankings_by_part`.
+    """
+    systems = shared_systems(ours[0], *(values[0] for values in others.values()))
+    reference = [values.on(systems) for values in ours]
+    by_name = {
+        name: rankings_by_part(reference, [v.on(systems) for v in values], resampling=resampling)
+        for name, values in others.items()
+    }
+    agreements = {
+        (measure, (name, *part)): rankings.agreements[measure, part]
+        for measure in dict.fromkeys(values.measure for values in ours)
+        for name, rankings in by_name.items()
+        for part in rankings.parts
+    }
+    left_out = tuple((name, *part) for name, each in by_name.items() for part in each.left_out)
+    dimensions = ("labels", *next(iter(by_name.values())).dimensions)
+    return PartRankings(dimensions, systems, agreements, left_out)
+
+
+def shared_systems(*sets: SystemValues) -> tuple[str, ...]:
+    """Return the systems of all sets, in the order of the first; UsageError if they are too few."""
+    shared = tuple(
+        name for name in sets[0].systems if all(name in values.systems for values in sets)
+    )
     if len(shared) < 3:
+        *counts, last = (str(len(values.systems)) for values in sets)
+        which = "both" if len(sets) == 2 else "all"
         raise UsageError(
-            f"{len(shared)} systems are in both (of {len(ours.systems)} and "
-            f"{len(theirs.systems)}), "
-            "too few to rank; give 3 or more that have the same names in both"
+            f"{len(shared)} systems are in {which} (of {', '.join(counts)} and {last}), "
+            f"too few to rank; give 3 or more that have the same names in {which}"
         )
     return shared
 

@@ -12,8 +12,17 @@ from kgtrec._internal.table import Table
 from kgtrec.measures import Measure
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
-from kgtrec.study.comparison.parts import read_value_table, values_by_part, values_by_ratios
-from kgtrec.study.comparison.rankings import data_sensitivity, rankings_by_part
+from kgtrec.study.comparison.parts import (
+    SystemValues,
+    read_value_table,
+    values_by_part,
+    values_by_ratios,
+)
+from kgtrec.study.comparison.rankings import (
+    data_sensitivity,
+    rankings_by_labels,
+    rankings_by_part,
+)
 from kgtrec.study.comparison.samples import align_ranks, samples_of_ranks
 from kgtrec.study.comparison.significance import discriminate
 from kgtrec.study.comparison.subsets import subset_values
@@ -202,6 +211,39 @@ def test_parts_of_ranks_are_held_against_the_same_parts() -> None:
     for relation, side, tau in rankings.table().rows:
         due = [[reciprocal(one, relation, side).mean() for one in each.values()] for each in both]
         assert tau == pytest.approx(stats.kendalltau(*due).statistic), (relation, side)
+
+
+def test_parts_by_several_labels_are_held_against_the_reference() -> None:
+    """Only systems that all sets have are ranked; a part that one set lacks is left out there."""
+    random = np.random.default_rng(2)
+    systems, parts = "abcdef", ("head", "tail", "both")
+    values = {
+        name: {(part,): dict(zip(systems, random.random(6), strict=True)) for part in parts}
+        for name in ("reference", "sparse", "complete")
+    }
+    del values["sparse"]["both",]
+    for part in parts:
+        del values["complete"][part,]["c"]
+    ours, *others = (
+        [SystemValues.from_values("mrr", of_set, ("side",), True)] for of_set in values.values()
+    )
+    rankings = rankings_by_labels(
+        ours,
+        dict(zip(("sparse", "complete"), others, strict=True)),
+        resampling=Resampling(resamples=100),
+    )
+    assert rankings.systems == tuple("abdef")
+    assert rankings.left_out == (("sparse", "both"),)
+    due = [
+        (name, part, stats.kendalltau(*([values[n][part,][s] for s in "abdef"] for n in pair))[0])
+        for pair in (("reference", "sparse"), ("reference", "complete"))
+        for name, part in ((pair[1], part) for part in parts)
+        if (part,) in values[name]
+    ]
+    table = rankings.table()
+    assert table.titles[:2] == ["labels", "side"]
+    assert [row[:2] for row in table.rows] == [row[:2] for row in due]
+    assert [row[2] for row in table.rows] == pytest.approx([row[2] for row in due])
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv"])

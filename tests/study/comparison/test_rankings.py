@@ -6,6 +6,7 @@ import csv
 import itertools
 import math
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy import stats
 
 from kgtrec import trec
 from kgtrec._internal.bootstrap import Resampled, Resampling
+from kgtrec.errors import InputError
 from kgtrec.study.comparison.correlation import (
     agreement_table,
     over_questions,
@@ -27,9 +29,10 @@ from kgtrec.study.comparison.correlation import (
     tau_b,
     tau_union,
 )
-from kgtrec.study.comparison.rankings import rankings_of_samples
-from kgtrec.study.comparison.samples import resample
+from kgtrec.study.comparison.rankings import rankings_of_samples, rankings_of_values
+from kgtrec.study.comparison.samples import Samples, resample
 
+FEW = Resampling(resamples=100)
 Loose = Collection[tuple[int, int]]
 pytestmark = pytest.mark.filterwarnings("ignore::kgtrec.errors.TieWarning")
 
@@ -299,6 +302,48 @@ def test_table_4(shared_data: Path, distribution: str) -> None:
         rows = sorted(csv.DictReader(path.read_text().splitlines()), key=lambda r: r["System"])
         values.append([[float(row[f"micro_{metric}"]) for row in rows] for metric in metrics])
     assert tau_b(*values).tolist() == pytest.approx(TABLE_4[distribution], abs=1.01e-4)
+
+
+@pytest.mark.data
+def test_figure_3(shared_data: Path) -> None:
+    """Zhou et al. 2022, Figure 3: 13 systems by the labels of all, sparse and completed questions.
+
+    It prints 0.7949 and -0.2308, and that the first system falls to place 8, the fourth to the last
+    place, and that the twelfth rises to the fourth.
+    """
+    values = {}
+    for name in ("FB-Test-O", "FB-Test-S", "FB-Test-S-C"):
+        path = shared_data / "kgc-sparsity" / "result" / name / "evaluation.csv"
+        rows = sorted(csv.DictReader(path.read_text().splitlines()), key=lambda r: r["System"])
+        values[name] = [float(row["micro_mrr"]) for row in rows]
+    systems = [row["System"] for row in rows]
+    rankings = rankings_of_values(values, systems, resampling=Resampling(resamples=100))
+    taus = dict(zip(rankings.pair_names(), (a.tau for a in rankings.over_systems), strict=True))
+    assert taus["FB-Test-O", "FB-Test-S"] == pytest.approx(0.7949, abs=1e-4)
+    assert taus["FB-Test-S", "FB-Test-S-C"] == pytest.approx(-0.2308, abs=1e-4)
+    places = rankings.system_ranks()[:, np.argsort(rankings.system_ranks()[0])]
+    assert places[2, [0, 3, 11]].tolist() == [8, 13, 4]
+    by_hand = [
+        (
+            name,
+            label,
+            values[label][systems.index(name)],
+            1 + sum(v > values[label][systems.index(name)] for v in values[label]),
+        )
+        for name in sorted(systems, key=lambda n: -values["FB-Test-O"][systems.index(n)])
+        for label in values
+    ]
+    assert rankings.long_table().rows == by_hand
+
+
+def test_rankings_by_other_queries_are_refused() -> None:
+    def judged(*queries: str) -> Samples:
+        return replace(samples(np.random.default_rng(1).random((len(queries), 3))), items=queries)
+
+    rankings_of_samples({"x": judged("a", "b"), "y": judged("b", "c")}, resampling=FEW)
+    rankings_of_samples({"x": judged("a", "b"), "y": replace(judged("c", "d"), items=())})
+    with pytest.raises(InputError, match="x and z share no query: the first of x is 'a', that of"):
+        rankings_of_samples({"x": judged("a", "b"), "y": judged("b", "c"), "z": judged("c", "d")})
 
 
 def test_agreements_are_those_of_every_pair_of_rankings() -> None:
