@@ -7,6 +7,7 @@ rows.
 ================== =====================================================================
 measure            `Measure`, a hashable value; `keys`: the grammar of keys, and suggestions
 ties               rank types, and expectations over all orders of a tie
+sampled_hits       Hits@k expected among negatives drawn at random
 averaging          items and weights of each averaging; sums per cell
 random_baseline    expectations and variances under a random scorer
 stratified         popularity weights; whole grids of exponents

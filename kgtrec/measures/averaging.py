@@ -157,7 +157,8 @@ def instance_ties(ranks: Ranks) -> Ties:
     """Return the ties of the instances among their micro candidates."""
     # The ones take no memory.
     ones = ranks.compute_once("ones", lambda: np.broadcast_to(np.int64(1), len(ranks)))
-    return Ties(ranks.greater, ranks.equal, ranks.tied_ahead, ones, ranks.candidates)
+    counts = ranks.greater, ranks.equal, ranks.tied_ahead, ones
+    return Ties(*counts, ranks.candidates, ranks.unlisted)
 
 
 def question_rows(ranks: Ranks) -> tuple[Int64, Int64]:

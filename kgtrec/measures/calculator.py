@@ -193,12 +193,16 @@ class ListedCalculator(Calculator):
     def value(self, measure: Measure) -> Value:
         """Compute a value as `Calculator` does; UsageError for spread, which ends do not bound."""
         self._check_bounded(measure)
+        if _counts_listed(measure):
+            return self.single_value(measure)
         first, second = (end.single_value(measure) for end in self._ends)
         return Interval.enclosing(self.single_value(measure), first, second)
 
     def per_relation(self, measure: Measure) -> Any:
         """Compute values as `Calculator` does; return an object array of intervals."""
         self._check_bounded(measure)
+        if _counts_listed(measure):
+            return super().per_relation(measure)
         columns = super().per_relation(measure), *(e.per_relation(measure) for e in self._ends)
         rows = zip(*map(np.ndarray.tolist, columns), strict=True)
         return np.array([Interval.enclosing(*values) for values in rows], dtype=object)
@@ -220,3 +224,8 @@ class ListedCalculator(Calculator):
                 "their lists are unknown, and a spread has no simple bounds; use a mean, such as "
                 "mrr"
             )
+
+
+def _counts_listed(measure: Measure) -> bool:
+    """Return whether answers beyond their lists have a known value, 0."""
+    return not measure.is_trec and measure.row[0].counts_listed

@@ -81,6 +81,8 @@ def describe(name: str) -> dict[str, Any]:
     word = name.strip().lower()
     match = keys.find_metric(word)
     metric = match[0] if match else keys.STEMS.get(re.sub("[@_.][kpa]$", "", word))
+    if word.endswith("@k_n"):
+        metric = keys.SAMPLED.get(word.removesuffix("@k_n"))
     if metric is not None:
         return _row(metric)
     for kind, (texts, form) in _SECTIONS.items():

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -34,21 +35,28 @@ METRICS: tuple[RankMetric, ...] = (*RANK_ROWS, *CHANCE_ROWS, *SPREAD_ROWS)
 SHARPNESS = (-10, 10)
 """Least and greatest sharpness a: beyond them only one rank counts."""
 
-STEMS = {stem: metric for metric in METRICS for stem in metric.stems}
+STEMS = {stem: metric for metric in METRICS for stem in metric.stems if metric.parameter != "k_n"}
 """Every name of a metric, without its parameter."""
+
+SAMPLED = {stem: metric for metric in METRICS for stem in metric.stems if metric.parameter == "k_n"}
+"""Names of metrics with two parameters, without these: ``hits`` of ``hits@10_50``."""
 
 
 @lru_cache(maxsize=1024)
-def find_metric(name: str) -> tuple[RankMetric, int | float] | None:
+def find_metric(name: str) -> tuple[RankMetric, Any] | None:
     """Find the row of a metric by its name or alias.
 
     Returns it with its parameter, 0 if it takes none.
 
-    ``hits@10``, ``hits_at_10`` and ``hits.10`` all give (hits@k, 10), and ``p_mrr@0.5`` gives
-    (p_mrr@p, 0.5). None for an unknown name, a missing or surplus parameter, a cutoff below 1,
-    an exponent outside (0, 1), or a sharpness outside `SHARPNESS`.
+    ``hits@10``, ``hits_at_10`` and ``hits.10`` all give (hits@k, 10), ``hits@10_50`` gives
+    (hits@k_n, (10, 50)), and ``p_mrr@0.5`` gives (p_mrr@p, 0.5). None for an unknown name, a
+    missing or surplus parameter, a cutoff below 1, an exponent outside (0, 1), or a sharpness
+    outside `SHARPNESS`.
     """
     stem, separator, text = split_name(name, STEMS)
+    if pair := re.fullmatch("([0-9]{1,9})_([0-9]{1,9})", text):
+        sampled, (k, n) = SAMPLED.get(stem), map(int, pair.groups())
+        return (sampled, (k, n)) if sampled and k and n else None
     metric = STEMS.get(stem)
     if metric is None or bool(separator) != bool(metric.parameter):
         return None
@@ -248,6 +256,8 @@ def _trec_problem(measure: KeyParts) -> str | None:
 def _unknown_metric(name: str) -> str:
     """Say that no metric has the name, and what it may mean."""
     measures = {measure.lower(): measure for measure, row in TABLE.items() if is_key(row)}
+    if "_" in name.partition("@")[2] and (row := SAMPLED.get(name.lower().partition("@")[0])):
+        return f"{name!r} needs {PARAMETERS['_n'][5:]}, as in {fill_parameter(row.name)}"
     word = re.sub("[@_.]k$", "", name.lower())
     stem = split_name(word, (*STEMS, *measures))[0].partition("@")[0]
     example = STEMS[stem].name if stem in STEMS else ""
@@ -255,13 +265,15 @@ def _unknown_metric(name: str) -> str:
         example = measures[stem] + TABLE[measures[stem]].ending
     if example[-2:] in PARAMETERS:
         return f"{name!r} needs {PARAMETERS[example[-2:]][3:]}, as in {fill_parameter(example)}"
-    near = near_metric(name)
+    is_disordered = _kind_of(name.partition(".")[0]) is not None
+    near = near_metric(name.rpartition(".")[2] if is_disordered else name)
     return f"{name!r} is not a metric" + (f"; {near}" if near else "")
 
 
 PARAMETERS = {
     "@k": "k: a cutoff, 1 or more",
     "_k": "k: a cutoff, 1 or more",
+    "_n": "k_n: a cutoff and a number of candidates, both 1 or more",
     "@p": "p: an exponent, 0 < p < 1",
     "@a": "a: a sharpness, -10 <= a <= 10",
     "_x": "x: two decimals",
@@ -279,8 +291,10 @@ def is_key(row: TrecMeasure) -> bool:
     return row.format in ("any", "qrels") and row.output != "string" and not row.of_answers
 
 
-def fill_parameter(name: str, cutoff: str = "10") -> str:
-    """Replace the parameter's letter in a name of a table by an example."""
+def fill_parameter(name: str, cutoff: str = "10", pair: str = "10_50") -> str:
+    """Replace the parameter's letters in a name of a table by an example."""
+    if name.endswith("@k_n"):
+        return name.removesuffix("k_n") + pair
     for letter, example in (("k", cutoff), ("p", "0.5"), ("a", "0.5"), ("x", "0.20")):
         name = re.sub(f"(?<=[@_.]){letter}$", example, name)
     return name
@@ -291,12 +305,13 @@ def near_metric(word: str, others: Iterable[str] = ()) -> str:
 
     Suggestions have the cutoff of the word.
     """
-    match = re.search(r"(?<=[@_.])[1-9][0-9]*$", word)
-    cutoff = match[0] if match else "10"
+    match = re.search(r"(?<=[@_.])([1-9][0-9]*)(_[1-9][0-9]*)?$", word)
+    cutoff, pair = (match[1], match[2] and match[0]) if match else ("10", None)
     trec = [name + row.ending for name, row in TABLE.items() if is_key(row)]
     at = [row.ir_measures.replace("(cutoff)", "@k") for row in TABLE.values()]
     canonical_names = [
-        fill_parameter(name, cutoff) for name in (*(metric.name for metric in METRICS), *trec)
+        fill_parameter(name, cutoff, pair or f"{cutoff}_50")
+        for name in (*(metric.name for metric in METRICS), *trec)
     ]
     aliases = [fill_parameter(name, cutoff) for metric in METRICS for name in metric.aliases]
     every = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class Measure(KeyParts):
         return self.rank_type is None
 
     @property
-    def row(self) -> tuple[RankMetric, int | float]:
+    def row(self) -> tuple[RankMetric, Any]:
         """Row of the metric table and its parameter (0 if it takes none); rank metrics only."""
         row = find_metric(self.metric)
         if row is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class GroupMoments:
 
     metric: RankMetric
     rank_type: str
-    parameter: float
+    parameter: Any
     weighing: Weighing
     groups: Groups
 
@@ -65,6 +65,8 @@ class GroupMoments:
 
 
 OfMean = Callable[[Float64], Float64]
+Parameter = float | tuple[int, int]
+"""Parameter of a metric: a number, or a pair (k, n)."""
 
 
 def same(mean: Float64) -> Float64:
@@ -89,8 +91,9 @@ FALLING = (inverse, inverse_exp)
 class RankMetric(NamedTuple):
     """One row of the table.
 
-    - name: In keys; "@k" at the end means a cutoff, "@p" an exponent, "@a" a sharpness.
-    - title: Column heading; the parameter replaces "{k}", "{p}" or "{a}".
+    - name: In keys; "@k" at the end means a cutoff, "@k_n" also a number of candidates, "@p" an
+      exponent, "@a" a sharpness.
+    - title: Column heading; the parameter replaces "{k}", "{n}", "{p}" or "{a}".
     - help, formula, reference, caveats: For people. In formulas r is the rank, c the number of
       candidates; E and Var belong to a random scorer.
     - higher_is_better: None if neither end is better.
@@ -101,6 +104,8 @@ class RankMetric(NamedTuple):
     - chance: Expectation and variance under a random scorer.
     - base: Name of the metric that is averaged over the same items; "" for this one.
     - uses_candidates: True if the value needs the number of candidates, and not only the rank.
+    - counts_listed: True if an answer beyond the end of its predicted list counts 0, so that the
+      value is known although the rank is not.
     - pykeen, libkge, papers: Other accepted spellings in lower case, by their users.
     - digits: Decimals in tables.
     """
@@ -113,12 +118,13 @@ class RankMetric(NamedTuple):
     range: str
     reference: str
     averagings: tuple[str, ...]
-    value: Callable[[Ranked, str, float], Scaled]
+    value: Callable[[Ranked, str, Any], Scaled]
     of_mean: OfMean | None = same
     from_moments: Callable[[GroupMoments], Float64] | None = None
     chance: ChanceOf | None = None
     base: str = ""
     uses_candidates: bool = False
+    counts_listed: bool = False
     caveats: tuple[str, ...] = ()
     pykeen: tuple[str, ...] = ()
     libkge: tuple[str, ...] = ()
@@ -134,26 +140,39 @@ class RankMetric(NamedTuple):
     def stems(self) -> tuple[str, ...]:
         """Every spelling without its parameter: "hits", "hits_at"."""
         names = (self.name, *self.aliases)
-        return names if self.parameter is None else tuple(name[:-2] for name in names)
+        if self.parameter is None:
+            return names
+        return tuple(name[: -len(self.parameter) - 1] for name in names)
 
     @property
     def parameter(self) -> str | None:
-        """ "k" for a cutoff, "p" for an exponent in (0, 1), "a" for a sharpness, or None."""
-        return self.name[-1] if self.name[-2:] in ("@k", "@p", "@a") else None
+        """Letters of the parameter, or None.
+
+        "k" for a cutoff, "k_n" for a cutoff and a number of candidates, "p" for an exponent in
+        (0, 1), "a" for a sharpness.
+        """
+        letters = self.name.partition("@")[2]
+        return letters if letters in ("k", "k_n", "p", "a") else None
 
     @property
     def takes_cutoff(self) -> bool:
         """True if keys must name a cutoff k."""
         return self.parameter == "k"
 
-    def name_with(self, parameter: float) -> str:
-        """Return the name with its parameter: "hits@10", "p_mrr@0.5"."""
-        return self.name if self.parameter is None else f"{self.name[:-1]}{parameter!r}"
+    def name_with(self, parameter: Parameter) -> str:
+        """Return the name with its parameter: "hits@10", "hits@10_50", "p_mrr@0.5"."""
+        return self._fill(self.name, parameter)
 
-    def base_name_with(self, parameter: float) -> str:
+    def base_name_with(self, parameter: Parameter) -> str:
         """Return the base's name with its parameter: "mrr" for z_mrr, "hits@10" for z_hits@10."""
-        base = self.base or self.name
-        return base if self.parameter is None else f"{base[:-1]}{parameter!r}"
+        return self._fill(self.base or self.name, parameter)
+
+    def _fill(self, name: str, parameter: Parameter) -> str:
+        """Replace the letters of the parameter at the end of a name by its value."""
+        if self.parameter is None:
+            return name
+        values = parameter if isinstance(parameter, tuple) else (parameter,)
+        return name[: -len(self.parameter)] + "_".join(map(repr, values))
 
     @property
     def is_adjusted(self) -> bool:
@@ -163,14 +182,15 @@ class RankMetric(NamedTuple):
     @property
     def symbol(self) -> str:
         """Heading with the letter of its parameter: "Hits@k"."""
-        return self.title.replace("{k}", "k").replace("{p}", "p").replace("{a}", "a")
+        return self.title.format(k="k", n="n", p="p", a="a")
 
-    def title_with(self, parameter: float) -> str:
+    def title_with(self, parameter: Parameter) -> str:
         """Return the heading with its parameter: "Hits@10"."""
-        title = self.title.replace("{k}", str(parameter))
-        return title.replace("{p}", f"{parameter:g}").replace("{a}", f"{parameter:g}")
+        if isinstance(parameter, tuple):
+            return self.title.format(k=parameter[0], n=parameter[1])
+        return self.title.format(k=parameter, p=f"{parameter:g}", a=f"{parameter:g}")
 
-    def per_item(self, ties: Ranked, rank_type: str, parameter: float) -> Float64:
+    def per_item(self, ties: Ranked, rank_type: str, parameter: Parameter) -> Float64:
         """Compute the metric of each item, float64 (n,)."""
         values = self.value(ties, rank_type, parameter)
         return np.asarray(values.scaled / values.scale, np.float64)

@@ -15,6 +15,7 @@ import numpy as np
 from kgtrec._internal.arrays import Float64
 from kgtrec.measures import random_baseline
 from kgtrec.measures.metric import GroupMoments, RankMetric, inverse, inverse_exp
+from kgtrec.measures.sampled_hits import sampled_hits
 from kgtrec.measures.ties import (
     Ranked,
     Scaled,
@@ -61,6 +62,26 @@ def reciprocal_rank(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
         np.reciprocal,
         lambda ties: expected_reciprocal(ties.greater, ties.size, ties.answers),
     )
+
+
+def reciprocal_within(ties: Ranked, rank_type: str, k: float) -> Scaled:
+    """Compute 1/rank if rank <= k, else 0; 0 for answers beyond the end of their lists."""
+    assert isinstance(ties, Ties)
+    if rank_type == "expected":
+        inside = np.clip(int(min(k, 1 << 60)) - ties.greater, 0, ties.size)
+        mean = expected_reciprocal(ties.greater, np.maximum(inside, 1), ties.answers)
+        values = mean * (inside / ties.size)
+    else:
+        rank = _rank(ties, rank_type)
+        values = np.where(rank <= k, 1.0 / rank, 0.0)
+    return Scaled(values if ties.unlisted is None else np.where(ties.unlisted, 0.0, values), 1)
+
+
+def listed_reciprocal(ties: Ranked, rank_type: str, parameter: float) -> Scaled:
+    """Compute 1/rank; 0 for answers beyond the end of their lists."""
+    assert isinstance(ties, Ties)
+    values = reciprocal_rank(ties, rank_type, parameter).scaled
+    return Scaled(values if ties.unlisted is None else np.where(ties.unlisted, 0.0, values), 1)
 
 
 def hits(ties: Ranked, rank_type: str, k: float) -> Scaled:
@@ -311,6 +332,61 @@ RANK_ROWS: tuple[RankMetric, ...] = (
         pykeen=("hits_at_k", "hits.k", "h@k", "h_at_k"),
         libkge=("hits_at_k",),
         papers=("hits_k", "hit@k"),
+    ),
+    RankMetric(
+        name="hits@k_n",
+        title="Hits@{k}_{n}",
+        help="Expected Hits@k if the answer is ranked among itself and n - 1 negatives drawn at "
+        "random: the hits@10_50 of NBFNet and ULTRA, without drawing.",
+        formula="sum w P(X < k) / sum w, X binomial: n - 1 draws, each above the answer with "
+        "probability (r - 1) / (c - 1); c = 1: 1",
+        caveats=(
+            "n counts the answer too: hits@10_50 draws 49 negatives.",
+            "A negative may be drawn twice, as in their code. Distinct negatives give nearly the "
+            "same if c is much greater than n.",
+            "Their ranks are pessimistic: a negative with the answer's score is above it.",
+        ),
+        higher_is_better=True,
+        range="[0, 1]",
+        reference="Zhu et al. 2021 (NBFNet)",
+        averagings=(*_PER_ANSWER, "stratified"),
+        value=sampled_hits,
+        uses_candidates=True,
+    ),
+    RankMetric(
+        name="listed_mrr",
+        title="listed MRR",
+        help="MRR in which an answer beyond the end of its predicted list counts 0. Ranks of "
+        "scores have no such answers: it is then the MRR.",
+        formula="sum w [listed] (1/r) / sum w",
+        caveats=(
+            "It grows with the length of the lists: name their length with it.",
+            "Lists are filtered by the graph first, so r counts the candidates that are left.",
+        ),
+        higher_is_better=True,
+        range="[0, 1]",
+        reference="Meilicke et al. 2019 (AnyBURL)",
+        averagings=(*_PER_ANSWER, "stratified"),
+        value=listed_reciprocal,
+        counts_listed=True,
+    ),
+    RankMetric(
+        name="mrr_within@k",
+        title="MRR within {k}",
+        help="Mean of 1/rank where ranks beyond k count 0, and so do answers beyond the end of "
+        "their predicted lists.",
+        formula="sum w [listed and r <= k] (1/r) / sum w",
+        caveats=(
+            "For questions instead of answers: recip_rank_cut, also written RR@k.",
+            "AnyBURL prints an interval: mrr_within@10 is its lower end, and (1 - hits@10) / 11 "
+            "more its upper one. AnyBURL looks at the first 10 lines of a list, before the filter.",
+        ),
+        higher_is_better=True,
+        range="[0, 1]",
+        reference="Meilicke et al. 2019 (AnyBURL)",
+        averagings=(*_PER_ANSWER, "stratified"),
+        value=reciprocal_within,
+        counts_listed=True,
     ),
     _pythagorean(
         name="gmr",

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kgtrec import _core
-from kgtrec._internal.arrays import Array, Float64, Indices, Int64
+from kgtrec._internal.arrays import Array, Bools, Float64, Indices, Int64
 
 RANK_TYPES = {
     "optimistic": "greater + 1: every tie is won",
@@ -44,6 +44,8 @@ class Ties:
     - answers, int64 (n,): Answers inside the tie: 1 for an instance, 1 .. equal + 1 for a question.
     - candidates, int64 (n,): Number of candidates, the answer included; None where only metrics
       that do not use it are computed.
+    - unlisted, bool (n,): True for answers beyond the end of their predicted list; None if there
+      are none.
     """
 
     greater: Int64
@@ -51,14 +53,16 @@ class Ties:
     tied_ahead: Int64
     answers: Int64
     candidates: Int64 | None = None
+    unlisted: Bools | None = None
 
     def __len__(self) -> int:
         return len(self.greater)
 
     def __getitem__(self, rows: Array) -> Ties:
         candidates = None if self.candidates is None else self.candidates[rows]
+        unlisted = None if self.unlisted is None else self.unlisted[rows]
         counts = self.greater[rows], self.equal[rows], self.tied_ahead[rows], self.answers[rows]
-        return Ties(*counts, candidates)
+        return Ties(*counts, candidates, unlisted)
 
     @property
     def size(self) -> Int64:
@@ -256,11 +260,11 @@ def _long_sums(f: Smooth, start: Float64, length: Float64, rows: Indices) -> Flo
     half = np.log1p(length / (start + 0.5)) / 2
     x = (start + 0.5) * np.exp(half * (nodes + 1))
     integral = (f(x, rows) * x * weights).sum(axis=1) * half[:, 0]
-    ends = _end_terms(f, start + length, rows) - _end_terms(f, start, rows)
+    ends = end_terms(f, start + length, rows) - end_terms(f, start, rows)
     return np.asarray(integral - ends)
 
 
-def _end_terms(f: Smooth, end: Float64, rows: Indices) -> Float64:
+def end_terms(f: Smooth, end: Float64, rows: Indices) -> Float64:
     """Compute the correction of the midpoint rule at one end: d/24 - 17 d3/5760 + 367 d5/967680."""
     values = f(end + np.arange(-2, 4), rows)
     first = np.diff(values, axis=1)

@@ -206,6 +206,22 @@ def rank_of(kind: str, counts: Counts) -> Fraction:
     }[kind]
 
 
+def sampled_hits(rank: Fraction, candidates: int, k: int, n: int) -> Fraction:
+    """P(fewer than k of n - 1 draws are above the answer); draws are with replacement."""
+    if candidates == 1:
+        return Fraction(1)
+    above = Fraction(rank - 1) / (candidates - 1)
+    return sum(
+        (math.comb(n - 1, i) * above**i * (1 - above) ** (n - 1 - i) for i in range(min(k, n))),
+        Fraction(0),
+    )
+
+
+def reciprocal_within(rank: Fraction, k: float = math.inf, listed: bool = True) -> Fraction:
+    """1/rank, or 0 beyond rank k and for answers beyond the end of their list."""
+    return 1 / Fraction(rank) if listed and rank <= k else Fraction(0)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The results for a set of questions: counts per instance, documents per question."""

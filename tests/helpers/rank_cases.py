@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kgtrec import Ranks
 from kgtrec.measures import Measure
 from kgtrec.measures.calculator import Calculator
+from kgtrec.measures.metric import RankMetric
 from kgtrec.ranking.columns import COLUMN_TYPES, REQUIRED
 
 KINDS = ("optimistic", "realistic", "pessimistic", "ordinal")
@@ -166,6 +167,12 @@ def some_ranks(n_triples: int, shuffled: bool, seed: int = 3) -> Ranks:
 # -- Slow definitions: weights by counting, values tie by tie -------------------------------------
 
 ALL_KINDS = (*KINDS, "expected")
+
+
+def example_parameter(metric: RankMetric) -> float | tuple[int, int]:
+    """A parameter that fits small cases."""
+    return {"k": 2, "k_n": (2, 4)}.get(metric.parameter, 0.3)
+
 
 F: dict[str, Callable[[Fraction], float | Fraction]] = {
     "mr": lambda r: r,

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle import reciprocal_within
+from oracle import sampled_hits as slow_sampled_hits
 from profiles import examples
 from rank_cases import (
     ALL_KINDS,
@@ -21,6 +23,7 @@ from rank_cases import (
     F,
     cases,
     columns,
+    example_parameter,
     make_ranks,
     no_trec,
     popularity_weights,
@@ -38,6 +41,7 @@ from kgtrec.measures.calculator import PER_RELATION, Calculator
 from kgtrec.measures.random_baseline import Tally
 from kgtrec.measures.random_median import median
 from kgtrec.measures.rank_metrics import TO_DEVIATION, hits, mean_rank, reciprocal_rank
+from kgtrec.measures.sampled_hits import sampled_hits
 from kgtrec.measures.ties import (
     Ties,
     expected_hits,
@@ -136,7 +140,11 @@ ADJUSTED = {
     "adjusted_median_rank_index": ("median_rank", "index"),
 }
 SPREAD = {"median_rank", "inverse_median_rank", "mad", "var", "std", "count"}
-BY_CANDIDATES = {"probe@0.3", "wgmr"}
+BY_CANDIDATES = {"probe@0.3", "wgmr", "hits@2_4"}
+LISTED: dict[str, Callable[[Fraction], Fraction]] = {
+    "listed_mrr": reciprocal_within,
+    "mrr_within@2": lambda rank: reciprocal_within(rank, 2),
+}
 WAYS = 3000
 
 
@@ -245,6 +253,10 @@ def slow_by_candidates(name: str, items: list[Item]) -> float:
         total = sum(weight)
         pairs = zip(weight, logs, strict=True)
         return math.exp(sum(w * log for w, log in pairs) / total) if total else math.nan
+    if name.startswith("hits@"):
+        k, n = map(int, name.partition("@")[2].split("_"))
+        chances = [[slow_sampled_hits(r, len(i.chance), k, n) for r in i.ranks] for i in items]
+        return float(weighted(items, [average(each) for each in chances]))
     a = float(name.partition("@")[2])
     scores = [[probe(r, len(item.chance), a) for r in item.ranks] for item in items]
     return float(weighted(items, [average(each) for each in scores]))
@@ -253,6 +265,8 @@ def slow_by_candidates(name: str, items: list[Item]) -> float:
 def slow_value(name: str, items: list[Item]) -> float | Fraction | None:
     if name in BY_CANDIDATES or name.startswith("probe@"):
         return slow_by_candidates(name, items)
+    if name in LISTED:
+        return weighted(items, [average([*map(LISTED[name], i.ranks)]) for i in items])
     if name in MEANS:
         base, of_mean = MEANS[name]
         return of_mean(weighted(items, [average([*map(F[base], i.ranks)]) for i in items]))
@@ -291,7 +305,7 @@ def test_every_metric_is_as_defined(
     for metric in METRICS:
         if averaging not in metric.averagings:
             continue
-        name = metric.name_with(2 if metric.takes_cutoff else 0.3)
+        name = metric.name_with(example_parameter(metric))
         params = f"({beta_e},{beta_r})" if averaging == "stratified" else ""
         measure = Measure.parse(f"{side}.{kind}.{averaging}.{name}{params}")
         parts = [slow_value(name, part) for part in by_relation]
@@ -323,8 +337,8 @@ def test_relations_of_one_side_weigh_the_same_whatever_the_other_side_has() -> N
 
 
 def test_the_definition_has_every_metric() -> None:
-    names = {metric.name_with(2 if metric.takes_cutoff else 0.3) for metric in METRICS}
-    assert names == {*MEANS, *ADJUSTED, *SPREAD, *BY_CANDIDATES}
+    names = {metric.name_with(example_parameter(metric)) for metric in METRICS}
+    assert names == {*MEANS, *ADJUSTED, *SPREAD, *BY_CANDIDATES, *LISTED}
     assert NormalDist().inv_cdf(0.75) * TO_DEVIATION == pytest.approx(1, rel=1e-14)
 
 
@@ -339,6 +353,57 @@ def test_probe_at_every_sharpness(case: Case, kind: str, a: float) -> None:
     near = 0 if abs(a) == 1e-9 else a  # the printed formula loses all digits there
     due = slow_value(f"probe@{near}", items)
     assert got == pytest.approx(due, abs=1e-7 if near != a else 1e-12)
+
+
+# -- Hits@k among negatives drawn at random -------------------------------------------------------
+
+
+def ties_of(rows: list[tuple[int, int, int]]) -> Ties:
+    """Ties of instances with these counts: greater, equal, candidates."""
+    greater, equal, candidates = np.array(rows, np.int64).T
+    return Ties(greater, equal, equal, np.ones_like(equal), candidates)
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 2), (1, 4), (2, 4), (3, 4), (4, 4), (5, 4), (1, 1)])
+def test_hits_among_negatives_are_the_share_of_all_draws(k: int, n: int) -> None:
+    """Every draw of n - 1 of the other candidates is tried; the first `above` beat the answer."""
+    for candidates in (2, 3, 5):
+        for above in range(candidates):
+            draws = product(range(candidates - 1), repeat=n - 1)
+            shares = [sum(drawn < above for drawn in draw) < k for draw in draws]
+            (got,) = sampled_hits(ties_of([(above, 0, candidates)]), "realistic", (k, n)).scaled
+            assert got == pytest.approx(sum(shares) / len(shares), rel=1e-13)
+
+
+def test_hits_among_negatives_of_long_ties_and_many_candidates() -> None:
+    """As a polynomial of the rank, and rank by rank; both against exact fractions."""
+    rows = [(0, 699, 700), (10, 600, 700), (5, 3, 9), (100, 3000, 5000), (2000, 900, 5000)]
+    rows += [(0, 4999, 5000), (4399, 600, 5000), (0, 0, 1), (3200, 512, 5000), (0, 9, 10)]
+    for k, n in ((10, 50), (1, 50), (2, 5), (9, 3), (3, 400)):
+        if n == 400:  # more draws than a polynomial between whole ranks allows
+            rows = [(0, 599, 600)]
+        got = sampled_hits(ties_of(rows), "expected", (k, n)).scaled
+        for value, (greater, equal, candidates) in zip(got, rows, strict=True):
+            ranks = range(greater + 1, greater + equal + 2)
+            due = average([slow_sampled_hits(r, candidates, k, n) for r in ranks])
+            assert value == pytest.approx(float(due), rel=1e-12)
+    deep = 10**7
+    rows = [(rank - 1, 0, deep) for rank in (1, 2, 10**6, 5 * 10**6, deep - 1, deep)]
+    got = sampled_hits(ties_of(rows), "pessimistic", (10, 50)).scaled
+    for value, (above, _, _) in zip(got, rows, strict=True):
+        assert value == pytest.approx(float(slow_sampled_hits(above + 1, deep, 10, 50)), rel=1e-12)
+    # All tied: X is uniform on 0 .. 49 if ranks are continuous.
+    (share,) = sampled_hits(ties_of([(0, deep - 1, deep)]), "expected", (10, 50)).scaled
+    assert share == pytest.approx(10 / 50, rel=1e-6)
+
+
+def test_hits_among_negatives_in_parts_have_the_bits_of_the_whole(monkeypatch) -> None:
+    rng = np.random.default_rng(3)
+    rows = [(int(g), int(e), 5000) for g, e in rng.integers(0, 2500, (40, 2))]
+    whole = sampled_hits(ties_of(rows), "expected", (10, 50)).scaled
+    monkeypatch.setattr("kgtrec.measures.sampled_hits._CELLS", 70)
+    parts = sampled_hits(ties_of(rows), "expected", (10, 50)).scaled
+    assert parts == pytest.approx(whole, rel=1e-13)
 
 
 def test_the_median_by_chance_of_many_ranks() -> None:

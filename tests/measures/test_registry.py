@@ -20,7 +20,7 @@ from kgtrec.errors import UsageError
 from kgtrec.measures import AVERAGINGS, METRICS, RANK_TYPES, Measure, averaging, headings, parse_all
 from kgtrec.measures.calculator import Calculator
 from kgtrec.measures.help import describe, explain_name
-from kgtrec.measures.keys import is_key
+from kgtrec.measures.keys import fill_parameter, is_key
 from kgtrec.measures.metric import RankMetric
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
@@ -47,7 +47,8 @@ def measures(draw: st.DrawFn) -> Measure:
     row = draw(st.sampled_from(METRICS))
     averaging = draw(st.sampled_from(row.averagings))
     params = (draw(beta), draw(beta)) if averaging == "stratified" else ()
-    parameter = draw(st.integers(1, 10**9) if row.takes_cutoff else exponents)
+    cut = st.integers(1, 10**8)
+    parameter = draw({"k": cut, "k_n": st.tuples(cut, cut)}.get(row.parameter, exponents))
     side = "both" if averaging == "triple" else side
     return Measure(side, draw(kinds), averaging, row.name_with(parameter), params)
 
@@ -80,6 +81,8 @@ SPELLINGS = {
     "tail.hits@10": "tail.realistic.micro.hits@10",
     "hits_at_10": "both.realistic.micro.hits@10",
     "hits.10": "both.realistic.micro.hits@10",
+    "hits@10_50": "both.realistic.micro.hits@10_50",
+    "Tail.Worst.Hits@10_50": "tail.pessimistic.micro.hits@10_50",
     "head.hits.10": "head.realistic.micro.hits@10",
     "expected.mrr": "both.expected.micro.mrr",
     "worst.hits_at_3": "both.pessimistic.micro.hits@3",
@@ -215,8 +218,7 @@ def test_every_name_is_explained() -> None:
         assert all(name == name.lower() for name in row.aliases), row.name
         for name in (row.name, *row.aliases):
             assert describe(name)["name"] == row.name
-            filled = name[:-1] + ("10" if row.takes_cutoff else "0.5") if row.parameter else name
-            assert describe(filled.upper())["name"] == row.name
+            assert describe(fill_parameter(name).upper())["name"] == row.name
         text = explain_name(row.name)
         assert max(map(len, text.splitlines())) <= 80, row.name
         assert row.reference in text, row.name
@@ -315,7 +317,8 @@ def table_ranks(ranks: list[int]) -> Ranks:
 
 
 def of_tails(metric: RankMetric, ranks: list[int]) -> float:
-    key = f"tail.realistic.micro.{metric.name_with(5 if metric.takes_cutoff else 0.5)}"
+    parameter = {"k": 5, "k_n": (2, 5)}.get(metric.parameter, 0.5)
+    key = f"tail.realistic.micro.{metric.name_with(parameter)}"
     return float(Calculator(table_ranks(ranks), no_trec).value(Measure.parse(key)))
 
 

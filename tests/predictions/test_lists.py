@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import sys
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from oracle import reciprocal_within
 from question_cases import ranking_case
 from refusals import each_row
 
@@ -264,6 +267,46 @@ def _completions(case: ListCase, graph: Any, questions: Any, question: int) -> A
         for place, name in enumerate([*listed, *order, *dropped]):
             scores[question, names.index(name)] = -place
         yield scores
+
+
+@pytest.mark.parametrize("scored", [False, True], ids=["order", "scores"])
+def test_answers_beyond_their_lists_count_0_in_listed_mrr(cases: Cases, scored: bool) -> None:
+    """Numbers instead of intervals, overall and per relation, in every rank type and in samples."""
+    beyond = 0
+    for _, case, graph in cases[scored]:
+        ranks = kgtrec.rank_lists(records_of(case.lists, scored), graph.questions())
+        every = [row for rows in case.splits.values() for row in rows]
+        facts = []
+        for side, given, relation, answer in zip(
+            ranks.side, ranks.given, ranks.relation, ranks.answer, strict=True
+        ):
+            question = int(side), graph.entities[int(given)], graph.relations[int(relation)]
+            known = answers_in(every, question)
+            facts.append(expected(case, question, graph.entities[int(answer)], known, "place"))
+        result = kgtrec.Result(ranks)
+        for position, kind in enumerate(("optimistic", "realistic", "pessimistic")):
+            for key, most in (("listed_mrr", math.inf), ("mrr_within@2", 2)):
+                due = [
+                    reciprocal_within(Fraction(fact[position]), most, not fact[3]) for fact in facts
+                ]
+                got = result[f"both.{kind}.micro.{key}"]
+                assert isinstance(got, float)
+                assert not isinstance(got, Interval)
+                assert got == pytest.approx(float(sum(due) / len(due)), rel=1e-12)
+                for relation in np.unique(ranks.relation).tolist():
+                    rows = ranks.relation == relation
+                    part = [value for value, row in zip(due, rows, strict=True) if row]
+                    row = result.slice("relation", [f"both.{kind}.micro.{key}"]).to_dict()
+                    value = row[graph.relations[relation]][f"both.{kind}.micro.{key}"]
+                    assert value == pytest.approx(float(sum(part) / len(part)), rel=1e-12)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("kgtrec.measures.averaging._ITEMS", 2)
+            pieces = kgtrec.Result(ranks)["both.realistic.micro.mrr_within@2"]
+        assert pieces == result["both.realistic.micro.mrr_within@2"]
+        low = result["both.optimistic.micro.listed_mrr"]
+        assert low <= _ends(result["both.optimistic.micro.mrr"])[0] + 1e-12
+        beyond += ranks.n_unlisted
+    assert beyond > 100
 
 
 def test_a_list_of_all_entities_gives_the_ranks_of_the_scores() -> None:
