@@ -276,6 +276,7 @@ def _rankings(comparisons: Sequence[SystemComparison], resampling: Resampling) -
 )
 @shared.repeats(50)
 @shared.seed("Seed of the parts.")
+@shared.N_ENTITIES
 @shared.FORMAT
 @shared.PLOT
 @shared.STYLE
@@ -284,13 +285,13 @@ def stability(files: tuple[str, ...], keys: tuple[str, ...], **options: Any) -> 
     et al. 2022, section 5.1, Figure 7)?
 
     FILEs are ranks, or TREC runs with --qrels: parts are then of the relevant judgements, and a
-    document without a kept judgement is not relevant. Or one table of published values (.csv,
-    .tsv): a row per system, share and repeat, with columns system, share (1: the whole test set)
-    and perhaps repeat.
+    document without a kept judgement is not relevant, also for kg_mrr, kg_hits.10 and kg_mr. Or one
+    table of published values (.csv, .tsv): a row per system, share and repeat, with columns system,
+    share (1: the whole test set) and perhaps repeat.
 
     \b
     kgtrec compare stability *.parquet --plot sensitivity.pdf
-    kgtrec compare stability --qrels complete.qrels *.run -m map_cut_20 --shares 0.1,0.5
+    kgtrec compare stability --qrels complete.qrels *.run -m map_cut_20,kg_mrr --shares 0.1,0.5
     kgtrec compare stability published.csv -m micro_mrr
     """
     from kgtrec import plots
@@ -331,7 +332,9 @@ def _compute_sensitivity(
         return rankings.data_sensitivity(load_comparable(systems), measures, **how), parts
     from kgtrec.trec import read_qrels
 
+    choose_measures(keys, qrels)  # refuses --n-entities without a measure that needs it
     measures = keys or sensitivity.MEASURES_OF_RUNS
+    how["entities"] = options["n_entities"]
     judged = read_qrels(qrels)
     return sensitivity.data_sensitivity_of_runs(judged, systems, measures, **how), parts
 
@@ -343,7 +346,8 @@ def _sensitivity_of_table(
     from kgtrec.study.comparison.parts import read_value_table
     from kgtrec.study.comparison.sensitivity import sensitivity_of_table
 
-    idle = [name for name in ("qrels", "shares", "repeats", "seed") if shared.on_command_line(name)]
+    names = ("qrels", "shares", "repeats", "seed", "n_entities")
+    idle = [name for name in names if shared.on_command_line(name)]
     shared.refuse(
         (
             len(files) > 1,

@@ -419,7 +419,7 @@ def samples_of_runs(
     options = EvalOptions(complete=True)
     order = None if ties == "name" else ties
     request = Request(qrels, [*runs.values()], measures, options, entities=entities, ties=order)
-    _check_columns(request.columns, request.micro)
+    check_columns(request.columns, request.micro)
     scored = dict(zip(runs, score(request), strict=True))
     for name, run in scored.items():
         if ties is None and run.tied.queries:
@@ -453,7 +453,7 @@ def samples_of_runs(
     return samples + [sample(column, _of_answers(column, scored)) for column in request.micro]
 
 
-def _check_columns(columns: Iterable[Any], micro: Iterable[Any]) -> None:
+def check_columns(columns: Iterable[Any], micro: Iterable[Any]) -> None:
     """Raise UsageError for measures that have no better end, or are not a mean over items."""
     wrong = [c.name for c in columns if c.row.higher_is_better is None]
     quotients = [c.name for c in micro if c.row.of_answers != "mean"]

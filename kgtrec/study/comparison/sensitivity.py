@@ -7,13 +7,15 @@ with qrels has no triples: random parts of its relevant judgements are kept.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kgtrec._internal.arguments import MOST_PARTS, check_count
-from kgtrec._internal.arrays import Float64, Int64
-from kgtrec.errors import FileError, InputError, UsageError, refuse_if
+from kgtrec._internal.arrays import Bools, Float64, Int64
+from kgtrec.errors import FileError, InputError, TieWarning, UsageError, refuse_if
 from kgtrec.study.comparison.correlation import tau_b
 from kgtrec.study.comparison.parts import ValueTable, values_of_table
 from kgtrec.study.comparison.rankings import (
@@ -23,10 +25,18 @@ from kgtrec.study.comparison.rankings import (
     check_parts,
     correlate_parts,
 )
-from kgtrec.study.comparison.subsets import subset_values_of_runs
+from kgtrec.study.comparison.samples import check_columns
+from kgtrec.study.comparison.subsets import (
+    ListedAnswers,
+    subset_values_of_answers,
+    subset_values_of_runs,
+)
+from kgtrec.trec.eval.kg_metrics import check_micro, micro_values
 from kgtrec.trec.files.columns import RunData, name_bytes
 from kgtrec.trec.measures.judge import read_lists
-from kgtrec.trec.measures.relevant import View
+from kgtrec.trec.measures.names import Column, resolve
+from kgtrec.trec.measures.relevant import Lists, View
+from kgtrec.trec.measures.ties import tie_effect, tie_groups
 from kgtrec.trec.measures.trec_measure import EvalOptions
 
 MEASURES_OF_RUNS = ("map_cut_20", "ndcg_cut_20", "recip_rank", "success_10")
@@ -40,6 +50,7 @@ def data_sensitivity_of_runs(
     shares: Sequence[float] = SHARES,
     repeats: int = REPEATS,
     seed: int = 0,
+    entities: int | None = None,
     threads: int | None = None,
     progress: bool | None = False,
 ) -> Sensitivity:
@@ -56,7 +67,11 @@ def data_sensitivity_of_runs(
     runs : mapping of str to path, RunColumns, or mapping of query to document to score
         By the names of the systems, three at least.
     measures : sequence of str
-        map_cut_K, ndcg_cut_K, recall_K, P_K, success_K or recip_rank.
+        map_cut_K, ndcg_cut_K, recall_K, P_K, success_K or recip_rank, with tied documents in
+        trec_eval's order, by name; a warning says if ties matter. Or kg_mrr, kg_hits.K or kg_mr, of
+        which both ends are compared.
+    entities : int, optional
+        Number of entities of the graph; kg_mr needs it.
     shares, repeats, seed, threads, progress
         See `data_sensitivity`; parts are of the judgements.
 
@@ -65,27 +80,69 @@ def data_sensitivity_of_runs(
     UsageError
         Fewer than three runs, a share outside (0, 1), no repeats, or an unknown measure.
     FileError, InputError
-        A run that cannot be read, or qrels without a relevant document.
+        A run that cannot be read, qrels without a relevant document, or too few entities.
     """
     sizes = check_parts(len(runs), shares)
     repeats = check_count("repeats", repeats, most=MOST_PARTS)
-    question, ranks = _ranks_in_runs(qrels, runs)
-    n = len(question)
-    values_on = subset_values_of_runs(question, ranks, measures)
+    of_queries, of_answers = _parse_measures(measures, entities)
+    columns = resolve(of_queries) if of_queries else []
+    answers = _find_answers(qrels, runs, columns, of_answers, entities)
+    for note in answers.ties:
+        warnings.warn(TieWarning(note), stacklevel=2)
+    n = len(answers.question)
+    parts = []
+    if of_queries:
+        parts.append(subset_values_of_runs(answers.question, answers.ranks, of_queries))
+    if of_answers:
+        listed = answers.listed
+        parts.append(subset_values_of_answers(answers.question, listed, of_answers, entities))
+
+    def values_on(subsets: Bools) -> Float64:
+        return np.concatenate([values_of(subsets) for values_of in parts])
+
     tau = correlate_parts(
         values_on, (n, n), sizes, repeats, seed=seed, threads=threads, progress=progress
     )
-    names = tuple(measures)
+    names = (*of_queries, *(column.name for column in of_answers))
     return Sensitivity(names, names, tuple(runs), sizes, tau, n, seed, "judgements")
 
 
-def _ranks_in_runs(
-    qrels: Mapping[str, Mapping[str, int]], runs: Mapping[str, RunData | str]
-) -> tuple[Int64, Float64]:
-    """Return the query of every relevant document, int64 (n,), and its rank in each run, (n, s).
+def _parse_measures(
+    measures: Sequence[str], entities: int | None
+) -> tuple[list[str], list[Column]]:
+    """Split measures into those of queries and the columns of those of answers."""
+    of_queries = [name for name in measures if not name.startswith("kg_")]
+    of_answers = [name for name in measures if name.startswith("kg_")]
+    columns = resolve(of_answers, of_answers=True) if of_answers else []
+    check_columns((), columns)
+    check_micro(columns, EvalOptions(), entities)
+    return of_queries, columns
 
-    Ranks are in trec_eval's order, and infinite for documents that a run lacks.
+
+@dataclass(frozen=True, eq=False)
+class _RelevantAnswers:
+    """The relevant documents of all queries, in every run.
+
+    - question, int64 (n,): Query of each, ascending.
+    - ranks, float64 (n, s): Rank in each run, in trec_eval's order; infinite if the run lacks it.
+    - listed: What `subset_values_of_answers` needs, per run.
+    - ties: Notes on runs whose ties change a measure.
     """
+
+    question: Int64
+    ranks: Float64
+    listed: list[ListedAnswers]
+    ties: list[str]
+
+
+def _find_answers(
+    qrels: Mapping[str, Mapping[str, int]],
+    runs: Mapping[str, RunData | str],
+    columns: Sequence[Column],
+    of_answers: Sequence[Column],
+    entities: int | None,
+) -> _RelevantAnswers:
+    """Find every relevant document in each run."""
     relevant = {
         query: [document for document, grade in row.items() if grade > 0]
         for query, row in qrels.items()
@@ -101,13 +158,41 @@ def _ranks_in_runs(
     numbered = {query: {d: i for i, d in enumerate(relevant[query], start=1)} for query in queries}
     starts = np.cumsum([0, *sizes])
     ranks = np.full((int(starts[-1]), len(runs)), np.inf)
+    listed, notes = [], []
     for column, (name, run) in enumerate(runs.items()):
         lists = read_lists(numbered, run, absent=True)
         if lists.unanswered == len(queries):
             raise InputError(f"{name} shares no query with the qrels; give the qrels of this run")
-        hits = View(lists, EvalOptions()).hits
-        ranks[starts[hits.query] + lists.relevance[hits.position] - 1, column] = hits.rank + 1
-    return np.repeat(np.arange(len(queries)), sizes), ranks
+        view = View(lists, EvalOptions())
+        hits = view.hits
+        rows = starts[hits.query] + lists.relevance[hits.position] - 1
+        ranks[rows, column] = hits.rank + 1
+        if of_answers:
+            micro_values(lists, of_answers, EvalOptions(), entities=entities)  # checks `entities`
+            groups = tie_groups(lists, EvalOptions(), lists.relevance > 0)
+            group = np.searchsorted(groups.first, hits.position, side="right") - 1
+            above, tied = np.full(len(ranks), -1), np.zeros(len(ranks), np.int64)
+            above[rows], tied[rows] = groups.start[group], groups.size[group]
+            listed.append(ListedAnswers(above, tied, view.length))
+        notes += _tie_notes(name, lists, columns)
+    return _RelevantAnswers(np.repeat(np.arange(len(queries)), sizes), ranks, listed, notes)
+
+
+def _tie_notes(name: str, lists: Lists, columns: Sequence[Column]) -> list[str]:
+    """Return a note if the order of tied documents changes a measure; empty if not."""
+    if not (columns and (lists.scores[1:] == lists.scores[:-1]).any()):
+        return []
+    binary = replace(
+        lists, relevance=np.minimum(lists.relevance, 1), judged=np.minimum(lists.judged, 1)
+    )
+    effect = tie_effect(binary, columns)
+    if not effect.queries:
+        return []
+    most = f", {effect.measure} by up to {effect.most:.4g}" if effect.measure else ""
+    return [
+        f"{name}: {effect.queries:,} of {len(lists):,} queries have ties that change a measure"
+        f"{most}; parts order tied documents by name, as trec_eval does"
+    ]
 
 
 WHOLE_TEST_SET = 1.0

@@ -9,7 +9,7 @@ its answers, which differs between systems.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,8 @@ from kgtrec.measures.ties import Ties
 from kgtrec.ranking.ranks import Ranks
 from kgtrec.results.result import Result
 from kgtrec.study.comparison.samples import transform_of
-from kgtrec.trec.measures.names import resolve
+from kgtrec.trec.eval.kg_metrics import is_worst_end, value_of_answers
+from kgtrec.trec.measures.names import Column, resolve
 
 SubsetValues = Callable[[Bools], Float64]
 """A function of subsets, bool (B, n_triples), that returns the values of a measure on them.
@@ -334,11 +335,109 @@ def subset_values_of_runs(question: Int64, ranks: Float64, measures: Sequence[st
     return values_of
 
 
+@dataclass(frozen=True, eq=False)
+class ListedAnswers:
+    """Where the answers of all queries are in one run, ties not broken.
+
+    - above, int64 (n_answers,): Documents with a higher score; -1 if the run lacks the answer.
+    - tied, int64 (n_answers,): Documents with the same score, the answer included.
+    - length, int64 (n_queries,): Documents of each query.
+    """
+
+    above: Int64
+    tied: Int64
+    length: Int64
+
+
+def subset_values_of_answers(
+    question: Int64, runs: Sequence[ListedAnswers], columns: Sequence[Column], entities: int | None
+) -> SubsetValues:
+    """Return a function that computes kg_ measures of runs on subsets of their answers.
+
+    It takes subsets, bool (B, n_answers), and returns values, float64 (measures, B, s). An answer
+    outside the subset is a document like any other, so it moves the ranks of answers behind it.
+
+    Parameters
+    ----------
+    question : ndarray of int64, shape (n_answers,)
+        Question of each answer (relevant document), ascending.
+    runs : sequence of ListedAnswers
+        One per system.
+    columns : sequence of Column
+        Measures of answers that are means.
+    entities : int, optional
+        Number of entities of the graph, which bounds the ranks of answers that a run lacks.
+    """
+    ordered = [_AnswersInOrder(question, run, entities) for run in runs]
+    functions = [(column, value_of_answers(column, None)) for column in columns]
+
+    def values_of(subsets: Bools) -> Float64:
+        transposed = np.ascontiguousarray(subsets.T)
+        results = np.empty((len(columns), len(subsets), len(runs)))
+        for system, answers in enumerate(ordered):
+            chosen = transposed[answers.order]
+            listed, ends = answers.counts_on(chosen)
+            for row, (column, value) in enumerate(functions):
+                end = ends[int(is_worst_end(column))]
+                each = np.where(answers.is_listed, value(*listed), 0.0)
+                if end is not None:
+                    each = np.where(answers.is_listed, each, value(end, np.zeros_like(end)))
+                results[row, :, system] = (each * chosen).sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            return results / subsets.sum(axis=1)[:, None]
+
+    return values_of
+
+
+class _AnswersInOrder:
+    """The answers of a run by query, best first, and those that the run lacks last."""
+
+    def __init__(self, question: Int64, run: ListedAnswers, entities: int | None) -> None:
+        missing = run.above < 0
+        self.order = np.lexsort((run.above, missing, question))
+        self.above, self.tied = run.above[self.order, None], run.tied[self.order, None]
+        self.is_listed = ~missing[self.order, None]
+        self.length = run.length[question[self.order], None]
+        self.entities = entities
+        of_query, above = question[self.order], self.above[:, 0]
+        first_of_query = np.diff(of_query, prepend=-1) != 0
+        first_of_tie = first_of_query | (np.diff(above, prepend=-2) != 0)
+        self.query, self.tie = _spans(first_of_query), _spans(first_of_tie)
+
+    def counts_on(self, chosen: Bools) -> tuple[tuple[Int64, Int64], tuple[Int64, Int64 | None]]:
+        """Count the non-answers before and tied with each answer, if only the `chosen` are answers.
+
+        `chosen` and counts have shape (n_answers, B). Returns the counts of listed answers, and the
+        fewest and the most non-answers before answers that the run lacks; None for no limit.
+        """
+        total = np.zeros((len(chosen) + 1, chosen.shape[1]), np.int64)
+        np.cumsum(chosen, axis=0, out=total[1:])
+        before = total[self.tie[0]] - total[self.query[0]]
+        alike = total[self.tie[1]] - total[self.tie[0]]
+        worst = None
+        if self.entities is not None:
+            worst = self.entities - (total[self.query[1]] - total[self.query[0]])
+        # The last tie of a query has the answers that the run lacks, behind all listed ones.
+        best = self.length - before
+        # Counts of answers that the run lacks must be valid, but are not used.
+        greater = np.where(self.is_listed, self.above - before, 0)
+        equal = np.where(self.is_listed, self.tied - alike, 0)
+        return (greater, equal), (best, worst)
+
+
+def _spans(first: Bools) -> tuple[Int64, Int64]:
+    """Return the first row of each row's group, and the row after its last; int64 (n,) each."""
+    starts = np.flatnonzero(first)
+    group = np.cumsum(first) - 1
+    return starts[group], np.append(starts[1:], len(first))[group]
+
+
 def _parse_trec_measure(name: str) -> tuple[str, int]:
     """Return the measure and its cutoff (0: none); UsageError unless it follows from ranks."""
     columns = resolve([name])
     if len(columns) != 1 or columns[0].measure not in _SEEN:
         known = [measure if measure == "recip_rank" else f"{measure}_K" for measure in _SEEN]
+        known += ["kg_mrr", "kg_hits.K", "kg_mr"]
         raise UsageError(
             f"{name!r} has no value on parts of the judgements; {must_be(name, known)}"
         )

@@ -203,12 +203,11 @@ class _Ranked:
 
     def sums(self, column: Column, ties: str | None) -> tuple[Float64, Float64]:
         """Return numerator and denominator of every query."""
-        per_answer = _per_answer(column, ties)
+        per_answer = value_of_answers(column, ties)
         listed = np.bincount(
             self.query, weights=per_answer(*self.ranks), minlength=len(self.answers)
         )
-        is_worst = (column.end == "low") == column.row.higher_is_better
-        above = self.worst if is_worst else self.best
+        above = self.worst if is_worst_end(column) else self.best
         if above is None:  # without end: 1/rank and hits are 0
             rest = np.zeros(len(self.answers))
         else:
@@ -223,8 +222,16 @@ class _Ranked:
         return total - first, random - first
 
 
-def _per_answer(column: Column, ties: str | None) -> Callable[[Int64, Int64], Float64]:
-    """Return a function from counts of documents above, and tied with, answers to the metric."""
+def is_worst_end(column: Column) -> bool:
+    """Return whether the metric takes the worst possible rank of answers that the run lacks."""
+    return (column.end == "low") == column.row.higher_is_better
+
+
+def value_of_answers(column: Column, ties: str | None) -> Callable[[Int64, Int64], Float64]:
+    """Return a function from counts of documents above, and tied with, answers to the metric.
+
+    Counts have any shape; `ties` is as in `micro_values`.
+    """
     from kgtrec.measures.keys import STEMS
     from kgtrec.measures.ties import Ties
 
